@@ -1,0 +1,27 @@
+"""minigrad: a small reverse-mode autograd tensor library, with NumPy and CuPy underneath.
+
+>>> from minigrad import Tensor
+>>> x = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+>>> (x * x).sum().backward()
+>>> x.grad
+array([2., 4., 6.], dtype=float32)
+"""
+
+from minigrad import nn, ops, optim, random
+from minigrad.backend import use
+from minigrad.random import manual_seed
+from minigrad.tensor import Tensor, is_grad_enabled, no_grad
+from minigrad.testing import check_grad
+
+__all__ = [
+    "Tensor",
+    "check_grad",
+    "is_grad_enabled",
+    "manual_seed",
+    "nn",
+    "no_grad",
+    "ops",
+    "optim",
+    "random",
+    "use",
+]

@@ -1,0 +1,686 @@
+"""The basic operations: elementwise, reductions, shapes, indexing, products.
+
+Each is one function: the forward, its `backward(dy)` below it, and the node. In the comments, `…` stands for
+any leading axes.
+"""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from minigrad import backend
+from minigrad.tensor import Array, Tensor, float_dtype, unbroadcast
+
+Axis = int | tuple[int, ...] | None
+Operand = Tensor | float  # a tensor, or a Python number, which never changes the dtype
+
+__all__ = [
+    "abs",
+    "add",
+    "astype",
+    "concat",
+    "div",
+    "embedding",
+    "erf",
+    "exp",
+    "expand",
+    "flip",
+    "getitem",
+    "log",
+    "logsumexp",
+    "masked_fill",
+    "matmul",
+    "max",
+    "maximum",
+    "mean",
+    "mul",
+    "neg",
+    "pad",
+    "permute",
+    "pow",
+    "relu",
+    "reshape",
+    "sigmoid",
+    "split",
+    "sqrt",
+    "squeeze",
+    "stack",
+    "sub",
+    "sum",
+    "tanh",
+    "transpose",
+    "unsqueeze",
+    "var",
+    "where",
+]
+
+# --- What operations ask of their inputs -----------------------------------------------------------------
+
+
+def _pair(op: str, a: Operand, b: Operand) -> tuple[Tensor, Tensor]:
+    """The two operands as tensors that may be combined elementwise.
+
+    A number becomes a tensor of the other's backend and dtype. Raises TypeError if neither is a tensor, one
+    is an array, or backends or dtypes differ, ValueError if the shapes do not broadcast.
+    """
+    if not isinstance(a, Tensor):
+        a, b = _constant(op, a, b), b
+    elif not isinstance(b, Tensor):
+        b = _constant(op, b, a)
+    assert isinstance(a, Tensor)
+    assert isinstance(b, Tensor)
+    check_same_kind(op, a, b)
+    try:
+        broadcast_shape(a.shape, b.shape)
+    except ValueError:
+        raise ValueError(f"{op}: the shapes {a.shape} and {b.shape} do not broadcast") from None
+    return a, b
+
+
+def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that `shapes` broadcast to; raises ValueError if they do not."""
+    return backend.get("numpy").xp.broadcast_shapes(*shapes)
+
+
+def _constant(op: str, value: Any, like: Operand) -> Tensor:
+    """The Python number (or NumPy scalar) `value` as a tensor on the backend and of the dtype of `like`."""
+    if not isinstance(like, Tensor):
+        raise TypeError(f"{op}: expected a Tensor, got {type(like).__name__} and {type(value).__name__}")
+    if backend.is_array(value) and value.ndim:
+        raise TypeError(
+            f"{op}: a Tensor and an array do not mix; wrap the array of shape {value.shape} in Tensor(…)"
+        )
+    return Tensor._around(backend.of(like.data).asarray(float(value), dtype=like.dtype))
+
+
+def check_same_kind(op: str, *tensors: Tensor) -> None:
+    """Raise TypeError unless all are tensors of one backend and one dtype."""
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{op}: expected a Tensor, got {type(tensor).__name__}")
+    first = tensors[0]
+    for other in tensors[1:]:
+        if type(other.data) is not type(first.data):
+            raise TypeError(
+                f"{op}: one tensor is on {first.backend}, another on {other.backend}; "
+                f"move one with .to({first.backend!r})"
+            )
+        if other.dtype != first.dtype:
+            raise TypeError(
+                f"{op}: the dtypes {first.dtype} and {other.dtype} do not mix; "
+                f"convert one with .astype({first.dtype.name!r})"
+            )
+
+
+def _axes(op: str, x: Tensor, axis: Axis) -> tuple[int, ...]:
+    """`axis` as a sorted tuple of non-negative axes of `x`; all of them for None."""
+    if axis is None:
+        return tuple(range(x.ndim))
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    for one in axes:
+        if not -x.ndim <= one < x.ndim:
+            raise ValueError(f"{op}: there is no axis {one} in shape {x.shape}")
+    normal = tuple(sorted(one % x.ndim for one in axes))
+    if len(set(normal)) < len(normal):
+        raise ValueError(f"{op}: an axis is named twice in {axes} for shape {x.shape}")
+    return normal
+
+
+def _widen(reduced: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
+    """What a reduction over `axes` gave, with these axes back as length 1."""
+    return reduced.reshape([1 if i in axes else n for i, n in enumerate(shape)])
+
+
+# --- Elementwise, two operands ---------------------------------------------------------------------------
+
+
+def add(a: Operand, b: Operand) -> Tensor:
+    """a + b, with broadcasting."""
+    a, b = _pair("add", a, b)
+
+    def backward(dy: Array) -> tuple[Array, Array]:
+        return unbroadcast(dy, a.shape), unbroadcast(dy, b.shape)
+
+    return Tensor.from_op(a.data + b.data, (a, b), backward)
+
+
+def sub(a: Operand, b: Operand) -> Tensor:
+    """a - b, with broadcasting."""
+    a, b = _pair("sub", a, b)
+
+    def backward(dy: Array) -> tuple[Array, Array]:
+        return unbroadcast(dy, a.shape), unbroadcast(-dy, b.shape)
+
+    return Tensor.from_op(a.data - b.data, (a, b), backward)
+
+
+def mul(a: Operand, b: Operand) -> Tensor:
+    """a · b entry by entry, with broadcasting."""
+    a, b = _pair("mul", a, b)
+
+    def backward(dy: Array) -> tuple[Array | None, Array | None]:
+        da = unbroadcast(dy * b.data, a.shape) if a.requires_grad else None
+        db = unbroadcast(dy * a.data, b.shape) if b.requires_grad else None
+        return da, db
+
+    return Tensor.from_op(a.data * b.data, (a, b), backward)
+
+
+def div(a: Operand, b: Operand) -> Tensor:
+    """a / b entry by entry, with broadcasting."""
+    a, b = _pair("div", a, b)
+
+    def backward(dy: Array) -> tuple[Array | None, Array | None]:
+        da = unbroadcast(dy / b.data, a.shape) if a.requires_grad else None
+        db = unbroadcast(-dy * a.data / (b.data * b.data), b.shape) if b.requires_grad else None
+        return da, db
+
+    return Tensor.from_op(a.data / b.data, (a, b), backward)
+
+
+def pow(a: Operand, b: Operand) -> Tensor:
+    """a to the power of b entry by entry, with broadcasting.
+
+    The gradient of b needs log a, so it is NaN where a < 0; where a = 0 it is 0, as in PyTorch.
+    """
+    a, b = _pair("pow", a, b)
+    xp = backend.of(a.data).xp
+    y = a.data**b.data
+
+    def backward(dy: Array) -> tuple[Array | None, Array | None]:
+        da = db = None
+        if a.requires_grad:  # where b = 0 the slope is 0, also at a = 0
+            exponent = xp.where(b.data == 0, 1, b.data - 1).astype(a.dtype)
+            da = unbroadcast(dy * b.data * a.data**exponent, a.shape)
+        if b.requires_grad:
+            log_a = xp.log(xp.where(a.data == 0, 1, a.data).astype(a.dtype))
+            db = unbroadcast(dy * y * log_a, b.shape)
+        return da, db
+
+    return Tensor.from_op(y, (a, b), backward)
+
+
+def maximum(a: Operand, b: Operand) -> Tensor:
+    """The larger of a and b entry by entry; where they tie, each gets half the gradient, as in PyTorch."""
+    a, b = _pair("maximum", a, b)
+    xp = backend.of(a.data).xp
+
+    def backward(dy: Array) -> tuple[Array, Array]:
+        share = ((a.data > b.data) + 0.5 * (a.data == b.data)).astype(dy.dtype)
+        return unbroadcast(dy * share, a.shape), unbroadcast(dy * (1 - share), b.shape)
+
+    return Tensor.from_op(xp.maximum(a.data, b.data), (a, b), backward)
+
+
+def where(condition: Array, a: Operand, b: Operand) -> Tensor:
+    """a where `condition` (a boolean array) is true, else b, with broadcasting of all three."""
+    a, b = _pair("where", a, b)
+    kernels = backend.of(a.data)
+    condition = kernels.asarray(condition, dtype=bool)
+    try:
+        broadcast_shape(condition.shape, a.shape, b.shape)
+    except ValueError:
+        raise ValueError(
+            f"where: the condition has shape {condition.shape}, which does not broadcast with {a.shape} and {b.shape}"
+        ) from None
+
+    def backward(dy: Array) -> tuple[Array, Array]:
+        return unbroadcast(dy * condition, a.shape), unbroadcast(dy * ~condition, b.shape)
+
+    return Tensor.from_op(kernels.xp.where(condition, a.data, b.data), (a, b), backward)
+
+
+def masked_fill(x: Tensor, mask: Array, value: float) -> Tensor:
+    """x with `value` wherever `mask`, a boolean array that broadcasts to the shape of x, is true."""
+    mask = backend.of(x.data).asarray(mask, dtype=bool)
+    try:
+        fits = broadcast_shape(mask.shape, x.shape) == x.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"masked_fill: the mask has shape {mask.shape}, which does not broadcast to {x.shape}"
+        )
+    return where(mask, value, x)
+
+
+# --- Elementwise, one operand ----------------------------------------------------------------------------
+
+
+def neg(x: Tensor) -> Tensor:
+    """-x."""
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (-dy,)
+
+    return Tensor.from_op(-x.data, (x,), backward)
+
+
+def abs(x: Tensor) -> Tensor:
+    """|x|; its slope at 0 is 0."""
+    xp = backend.of(x.data).xp
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (dy * xp.sign(x.data),)
+
+    return Tensor.from_op(xp.abs(x.data), (x,), backward)
+
+
+def exp(x: Tensor) -> Tensor:
+    """e to the power of x."""
+    y = backend.of(x.data).xp.exp(x.data)
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (dy * y,)
+
+    return Tensor.from_op(y, (x,), backward)
+
+
+def log(x: Tensor) -> Tensor:
+    """The natural logarithm."""
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (dy / x.data,)
+
+    return Tensor.from_op(backend.of(x.data).xp.log(x.data), (x,), backward)
+
+
+def sqrt(x: Tensor) -> Tensor:
+    """The square root."""
+    y = backend.of(x.data).xp.sqrt(x.data)
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (dy / (2 * y),)
+
+    return Tensor.from_op(y, (x,), backward)
+
+
+def tanh(x: Tensor) -> Tensor:
+    """The hyperbolic tangent."""
+    y = backend.of(x.data).xp.tanh(x.data)
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (dy * (1 - y * y),)
+
+    return Tensor.from_op(y, (x,), backward)
+
+
+def erf(x: Tensor) -> Tensor:
+    """The error function 2/√π ∫₀ˣ e^{-t²} dt."""
+    kernels = backend.of(x.data)
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (dy * (2 / math.sqrt(math.pi)) * kernels.xp.exp(-x.data * x.data),)
+
+    return Tensor.from_op(kernels.erf(x.data), (x,), backward)
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """1 / (1 + e^{-x}), as ½ + ½ tanh(x/2), which cannot overflow."""
+    y = 0.5 + 0.5 * backend.of(x.data).xp.tanh(0.5 * x.data)
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (dy * y * (1 - y),)
+
+    return Tensor.from_op(y, (x,), backward)
+
+
+def relu(x: Tensor) -> Tensor:
+    """max(x, 0); its slope at 0 is 0."""
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (dy * (x.data > 0),)
+
+    return Tensor.from_op(backend.of(x.data).xp.maximum(x.data, 0), (x,), backward)
+
+
+def astype(x: Tensor, dtype: Any) -> Tensor:
+    """x in another float dtype; the gradient comes back in the old one."""
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (dy.astype(x.dtype),)
+
+    return Tensor.from_op(x.data.astype(float_dtype(dtype, x.dtype)), (x,), backward)
+
+
+# --- Reductions ------------------------------------------------------------------------------------------
+
+
+def sum(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The sum over one, several or (None) all axes."""
+    axes = _axes("sum", x, axis)
+    xp = backend.of(x.data).xp
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (xp.broadcast_to(_widen(dy, x.shape, axes), x.shape),)
+
+    return Tensor.from_op(x.data.sum(axis=axes, keepdims=keepdims), (x,), backward)
+
+
+def mean(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The mean over one, several or (None) all axes. Raises ValueError if there is nothing to average."""
+    axes = _axes("mean", x, axis)
+    count = _count("mean", x, axes)
+    xp = backend.of(x.data).xp
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (xp.broadcast_to(_widen(dy / count, x.shape, axes), x.shape),)
+
+    return Tensor.from_op(x.data.mean(axis=axes, keepdims=keepdims), (x,), backward)
+
+
+def _count(op: str, x: Tensor, axes: tuple[int, ...]) -> int:
+    """How many entries a reduction over `axes` puts together; raises ValueError if none."""
+    count = math.prod(x.shape[i] for i in axes)
+    if not count:
+        raise ValueError(f"{op}: there is nothing along axes {axes} of shape {x.shape}")
+    return count
+
+
+def max(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The largest entry over one, several or (None) all axes; ties share the gradient equally.
+
+    Raises ValueError if there is nothing to compare.
+    """
+    axes = _axes("max", x, axis)
+    _count("max", x, axes)
+    largest = x.data.max(axis=axes, keepdims=True)
+
+    def backward(dy: Array) -> tuple[Array]:
+        winners = (x.data == largest).astype(dy.dtype)
+        share = winners / winners.sum(axis=axes, keepdims=True)
+        return (_widen(dy, x.shape, axes) * share,)
+
+    y = largest if keepdims else largest.reshape([n for i, n in enumerate(x.shape) if i not in axes])
+    return Tensor.from_op(y, (x,), backward)
+
+
+def var(x: Tensor, axis: Axis = None, correction: int = 1, keepdims: bool = False) -> Tensor:
+    """The variance over one, several or (None) all axes, divided by n - correction.
+
+    PyTorch's default is correction=1; LayerNorm uses 0. Raises ValueError if n - correction is not positive.
+    """
+    axes = _axes("var", x, axis)
+    freedom = _count("var", x, axes) - correction
+    if freedom <= 0:
+        raise ValueError(f"var: {freedom + correction} values along axes {axes} and correction={correction}")
+    centred = x.data - x.data.mean(axis=axes, keepdims=True)
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (_widen(dy, x.shape, axes) * centred * (2 / freedom),)
+
+    return Tensor.from_op((centred * centred).sum(axis=axes, keepdims=keepdims) / freedom, (x,), backward)
+
+
+def logsumexp(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """log Σ e^x over one, several or (None) all axes, with the largest entry taken out so that none overflows."""
+    axes = _axes("logsumexp", x, axis)
+    _count("logsumexp", x, axes)
+    xp = backend.of(x.data).xp
+    largest = x.data.max(axis=axes, keepdims=True)
+    largest = xp.where(xp.isfinite(largest), largest, 0).astype(x.dtype)  # -inf - -inf would be NaN
+    weights = xp.exp(x.data - largest)
+    total = weights.sum(axis=axes, keepdims=True)
+    y = xp.log(total) + largest
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (_widen(dy, x.shape, axes) * (weights / total),)
+
+    shape = y.shape if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    return Tensor.from_op(y.reshape(shape), (x,), backward)
+
+
+# --- Products --------------------------------------------------------------------------------------------
+
+
+def matmul(a: Tensor, b: Tensor) -> Tensor:
+    """The matrix product over the last two axes; leading axes broadcast, 1-D operands as in NumPy.
+
+    a (…, n, k) or (k,), b (…, k, m) or (k,) -> (…, n, m), without n if a is 1-D, without m if b is 1-D.
+    Raises ValueError if the inner lengths differ or the leading axes do not broadcast.
+    """
+    check_same_kind("matmul", a, b)
+    if not a.ndim or not b.ndim:
+        raise ValueError(f"matmul: needs at least one axis on both sides, got shapes {a.shape} and {b.shape}")
+    rows = a.data if a.ndim > 1 else a.data[None, :]  # (…, n, k)
+    columns = b.data if b.ndim > 1 else b.data[:, None]  # (…, k, m)
+    if rows.shape[-1] != columns.shape[-2]:
+        raise ValueError(
+            f"matmul: the inner lengths differ, {rows.shape[-1]} and {columns.shape[-2]}, "
+            f"in shapes {a.shape} @ {b.shape}"
+        )
+    try:
+        broadcast_shape(rows.shape[:-2], columns.shape[:-2])
+    except ValueError:
+        raise ValueError(f"matmul: the leading axes of {a.shape} and {b.shape} do not broadcast") from None
+    y = rows @ columns  # (…, n, m)
+    wide_shape = y.shape
+
+    def backward(dy: Array) -> tuple[Array | None, Array | None]:
+        dy = dy.reshape(wide_shape)
+        da = db = None
+        if a.requires_grad:
+            da = unbroadcast(dy @ columns.swapaxes(-1, -2), rows.shape).reshape(a.shape)
+        if b.requires_grad:
+            db = unbroadcast(rows.swapaxes(-1, -2) @ dy, columns.shape).reshape(b.shape)
+        return da, db
+
+    if a.ndim == 1:
+        y = y[..., 0, :]
+    if b.ndim == 1:
+        y = y[..., 0]
+    return Tensor.from_op(y, (a, b), backward)
+
+
+# --- Shapes ----------------------------------------------------------------------------------------------
+
+
+def _flat_sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
+    """reshape(2, 3) and reshape((2, 3)) alike."""
+    return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else tuple(sizes)
+
+
+def reshape(x: Tensor, *shape: Any) -> Tensor:
+    """The same entries in the same order with other axes; one length may be -1."""
+    new = _flat_sizes(shape)
+    try:
+        y = x.data.reshape(new)
+    except ValueError:
+        raise ValueError(f"reshape: {x.size} entries of shape {x.shape} do not fit shape {new}") from None
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (dy.reshape(x.shape),)
+
+    return Tensor.from_op(y, (x,), backward)
+
+
+def permute(x: Tensor, *axes: Any) -> Tensor:
+    """The axes of x in another order: axis i of the output is axis axes[i] of x."""
+    order = _flat_sizes(axes)
+    if sorted(one % x.ndim if -x.ndim <= one < x.ndim else -1 for one in order) != list(range(x.ndim)):
+        raise ValueError(f"permute: {order} does not name each axis of shape {x.shape} once")
+    inverse = [0] * x.ndim
+    for i, one in enumerate(order):
+        inverse[one] = i
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (dy.transpose(inverse),)
+
+    return Tensor.from_op(x.data.transpose(order), (x,), backward)
+
+
+def transpose(x: Tensor, axis0: int = -2, axis1: int = -1) -> Tensor:
+    """x with two axes swapped: by default the last two, (…, n, m) -> (…, m, n)."""
+    order = list(range(x.ndim))
+    for one in (axis0, axis1):
+        if not -x.ndim <= one < x.ndim:
+            raise ValueError(f"transpose: there is no axis {one} in shape {x.shape}")
+    order[axis0], order[axis1] = order[axis1], order[axis0]
+    return permute(x, order)
+
+
+def expand(x: Tensor, *shape: Any) -> Tensor:
+    """x broadcast to `shape`; a length of -1 keeps that of x."""
+    sizes = _flat_sizes(shape)
+    xp = backend.of(x.data).xp
+    own = (1,) * (len(sizes) - x.ndim) + x.shape
+    target = tuple(have if wanted == -1 else wanted for have, wanted in zip(own, sizes, strict=False))
+    try:
+        y = xp.broadcast_to(x.data, target)
+    except ValueError:
+        raise ValueError(f"expand: shape {x.shape} does not broadcast to {sizes}") from None
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (unbroadcast(dy, x.shape),)
+
+    return Tensor.from_op(y, (x,), backward)
+
+
+def squeeze(x: Tensor, axis: Axis = None) -> Tensor:
+    """x without the axes of length 1, or without those named. Raises ValueError if one named is longer."""
+    axes = tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else _axes("squeeze", x, axis)
+    for one in axes:
+        if x.shape[one] != 1:
+            raise ValueError(f"squeeze: axis {one} of shape {x.shape} has length {x.shape[one]}, not 1")
+    return reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))
+
+
+def unsqueeze(x: Tensor, axis: int) -> Tensor:
+    """x with a new axis of length 1 in place `axis`."""
+    if not -x.ndim - 1 <= axis <= x.ndim:
+        raise ValueError(f"unsqueeze: there is no place {axis} for an axis in shape {x.shape}")
+    place = axis % (x.ndim + 1)
+    return reshape(x, x.shape[:place] + (1,) + x.shape[place:])
+
+
+def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Tensors put one after the other along an axis that they have; the other lengths must agree."""
+    tensors = tuple(tensors)
+    if not tensors:
+        raise ValueError("concat: needs at least one tensor")
+    check_same_kind("concat", *tensors)
+    (place,) = _axes("concat", tensors[0], axis)
+    for other in tensors[1:]:
+        if other.ndim != tensors[0].ndim or any(
+            n != m for i, (n, m) in enumerate(zip(tensors[0].shape, other.shape, strict=True)) if i != place
+        ):
+            raise ValueError(f"concat: {tensors[0].shape} and {other.shape} differ beside axis {axis}")
+    xp = backend.of(tensors[0].data).xp
+    ends = [0]
+    for tensor in tensors:
+        ends.append(ends[-1] + tensor.shape[place])
+
+    def backward(dy: Array) -> list[Array]:
+        before = (slice(None),) * place
+        return [dy[(*before, slice(i, j))] for i, j in itertools.pairwise(ends)]
+
+    return Tensor.from_op(xp.concatenate([t.data for t in tensors], axis=place), tensors, backward)
+
+
+def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Tensors of one shape put beside each other along a new axis."""
+    for other in tensors[1:]:
+        if other.shape != tensors[0].shape:
+            raise ValueError(f"stack: the shapes {tensors[0].shape} and {other.shape} differ")
+    return concat([unsqueeze(t, axis) for t in tensors], axis)
+
+
+def split(x: Tensor, sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """x cut along an axis: into equal parts of length `sections`, the last maybe shorter, or parts of these
+    lengths, as `torch.split` does."""
+    (place,) = _axes("split", x, axis)
+    length = x.shape[place]
+    if isinstance(sections, int):
+        if sections < 1:
+            raise ValueError(f"split: a part must have length 1 or more, got {sections}")
+        parts = [min(sections, length - start) for start in range(0, length, sections)]
+    else:
+        parts = list(sections)
+        if builtins.sum(parts) != length or min(parts, default=0) < 0:
+            raise ValueError(f"split: parts of {parts} do not add up to the {length} of axis {axis}")
+    pieces, start = [], 0
+    for part in parts:
+        pieces.append(getitem(x, (slice(None),) * place + (slice(start, start + part),)))
+        start += part
+    return pieces
+
+
+def pad(x: Tensor, widths: Sequence[tuple[int, int]], value: float = 0.0) -> Tensor:
+    """x with `value` around it: widths gives (before, after) for each axis, as in `numpy.pad`."""
+    widths = [tuple(one) for one in widths]  # type: ignore[misc]
+    if len(widths) != x.ndim or any(len(one) != 2 or min(one) < 0 for one in widths):
+        raise ValueError(f"pad: expected {x.ndim} pairs of (before, after) for shape {x.shape}, got {widths}")
+    inside = tuple(slice(before, before + n) for (before, _), n in zip(widths, x.shape, strict=True))
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (dy[inside],)
+
+    xp = backend.of(x.data).xp
+    return Tensor.from_op(xp.pad(x.data, widths, constant_values=value), (x,), backward)
+
+
+def flip(x: Tensor, axis: Axis = None) -> Tensor:
+    """x with the order along one, several or (None) all axes turned round."""
+    axes = _axes("flip", x, axis)
+    backwards = tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (dy[backwards],)
+
+    return Tensor.from_op(x.data[backwards], (x,), backward)
+
+
+# --- Indexing --------------------------------------------------------------------------------------------
+
+
+def getitem(x: Tensor, index: Any) -> Tensor:
+    """x[index]: integers, slices, None, …, integer arrays and boolean arrays, as in NumPy.
+
+    An entry that is picked twice gets both gradients. Raises IndexError as NumPy does, naming the shape.
+    """
+    kernels = backend.of(x.data)
+    parts = index if isinstance(index, tuple) else (index,)
+    if any(isinstance(part, Tensor) for part in parts):
+        raise TypeError("getitem: an index is an array of integers or booleans, not a Tensor")
+    parts = tuple(part if _is_plain(part) else kernels.asarray(part) for part in parts)
+    try:
+        y = x.data[parts]
+    except IndexError as error:
+        raise IndexError(f"getitem: {error}, in shape {x.shape}") from None
+    picks_once = all(_is_plain(part) or part.dtype == bool for part in parts)
+
+    def backward(dy: Array) -> tuple[Array]:
+        if not picks_once:
+            return (kernels.scatter_add(x.shape, parts, dy),)
+        dx = kernels.xp.zeros(x.shape, dy.dtype)
+        dx[parts] = dy
+        return (dx,)
+
+    return Tensor.from_op(y, (x,), backward)
+
+
+def _is_plain(part: Any) -> bool:
+    """Whether this part of an index picks each entry at most once, without being an array."""
+    return part is None or part is Ellipsis or isinstance(part, slice) or type(part) is int
+
+
+def embedding(ids: Array, table: Tensor) -> Tensor:
+    """Row ids[…] of `table` for each id: ids (…) of integers, table (V, d) -> (…, d).
+
+    Raises TypeError if the ids are not integers, IndexError if one is outside 0 … V-1 (ids that are on a GPU
+    already are not checked: that would wait for it).
+    """
+    kernels = backend.of(table.data)
+    if table.ndim != 2:
+        raise ValueError(f"embedding: the table must be a matrix (V, d), got shape {table.shape}")
+    rows, width = table.shape
+    ids = kernels.row_ids(ids, rows)
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (kernels.scatter_add_rows(rows, ids.reshape(-1), dy.reshape(-1, width)),)
+
+    return Tensor.from_op(table.data[ids], (table,), backward)

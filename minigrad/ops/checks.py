@@ -1,0 +1,128 @@
+"""What `composed.py` and `fused.py` both ask of their inputs, before any work is done.
+
+Each function raises the error that the operation's docstring promises, and returns the plain arrays among the
+inputs as arrays of the tensors' backend and dtype.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minigrad import backend
+from minigrad.ops.basic import broadcast_shape, check_same_kind
+from minigrad.tensor import Array, Tensor
+
+
+def axis(op: str, x: Tensor, axis: int) -> None:
+    """`axis` must be an axis of x, and not an empty one."""
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"{op}: there is no axis {axis} in shape {x.shape}")
+    if not x.shape[axis]:
+        raise ValueError(f"{op}: there is nothing along axis {axis} of shape {x.shape}")
+
+
+def gelu(approximate: str) -> None:
+    """`approximate` must be one of the two forms."""
+    if approximate not in ("none", "tanh"):
+        raise ValueError(f'gelu: approximate must be "none" or "tanh", got {approximate!r}')
+
+
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> None:
+    """weight and bias must have the length of the last axis of x."""
+    check_same_kind("layer_norm", x, weight, bias)
+    if not x.ndim or weight.shape != x.shape[-1:] or bias.shape != x.shape[-1:]:
+        raise ValueError(
+            f"layer_norm: x of shape {x.shape} needs weight and bias of shape {x.shape[-1:]}, "
+            f"got {weight.shape} and {bias.shape}"
+        )
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    """x (…, d_in), weight (d_in, d_out), bias (d_out,)."""
+    check_same_kind("linear", x, weight, *([] if bias is None else [bias]))
+    if weight.ndim != 2 or not x.ndim or x.shape[-1] != weight.shape[0]:
+        raise ValueError(f"linear: x of shape {x.shape} and weight of shape {weight.shape} do not fit")
+    if bias is not None and bias.shape != weight.shape[1:]:
+        raise ValueError(
+            f"linear: weight of shape {weight.shape} needs a bias of shape {weight.shape[1:]}, got {bias.shape}"
+        )
+
+
+def dropout(op: str, shape: tuple[int, ...], x: Tensor, keep: Array, p: float) -> Array:
+    """`keep` must have `shape`, p be in [0, 1)."""
+    if not 0 <= p < 1:
+        raise ValueError(f"{op}: p must be at least 0 and below 1, got {p}")
+    keep = backend.of(x.data).asarray(keep)
+    if keep.shape != shape or keep.dtype != bool:
+        raise ValueError(
+            f"{op}: keep must be a boolean array of shape {shape}, got {keep.dtype} of shape {keep.shape}"
+        )
+    return keep
+
+
+def cross_entropy(logits: Tensor, labels: Any, weight: Any, ignore_index: int) -> tuple[Array, Array, Array]:
+    """Which rows of the logits count (n,), their classes (n,), and each one's share of the mean (n,)."""
+    kernels = backend.of(logits.data)
+    xp = kernels.xp
+    if not logits.ndim or not logits.shape[-1]:
+        raise ValueError(f"cross_entropy: logits need an axis of classes, got shape {logits.shape}")
+    labels = labels if backend.is_array(labels) else kernels.asarray(labels)
+    if labels.dtype.kind not in "iu":
+        raise TypeError(f"cross_entropy: labels must be integers, got dtype {labels.dtype}")
+    if labels.shape != logits.shape[:-1]:
+        raise ValueError(
+            f"cross_entropy: logits of shape {logits.shape} need labels of shape {logits.shape[:-1]}, "
+            f"got {labels.shape}"
+        )
+    labels = labels.reshape(-1)  # where they are: labels on the host are sorted out without asking the GPU
+    rows = backend.of(labels).xp.flatnonzero(labels != ignore_index)
+    classes = kernels.row_ids(labels[rows], logits.shape[-1])
+    rows = kernels.asarray(rows)
+    if not rows.size:
+        raise ValueError(f"cross_entropy: no label counts, all {labels.size} are ignore_index={ignore_index}")
+    if weight is None:
+        return rows, classes, xp.full(rows.shape, 1 / rows.size, logits.dtype)
+    weight = kernels.asarray(weight, dtype=logits.dtype)
+    if weight.shape != logits.shape[-1:]:
+        raise ValueError(
+            f"cross_entropy: {logits.shape[-1]} classes need a weight of shape {logits.shape[-1:]}, "
+            f"got {weight.shape}"
+        )
+    share = weight[classes]
+    return rows, classes, share / share.sum()
+
+
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Any, keep: Any, p: float
+) -> tuple[Array | None, Array | None]:
+    """q (…, n, d_k), k (…, m, d_k), v (…, m, d_v), mask to (…, n, m), keep (…, n, m)."""
+    check_same_kind("attention", q, k, v)
+    kernels = backend.of(q.data)
+    if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        raise ValueError(
+            f"attention: expected q (…, n, d_k), k (…, m, d_k), v (…, m, d_v), "
+            f"got {q.shape}, {k.shape}, {v.shape}"
+        )
+    if not k.shape[-2] or not q.shape[-1]:
+        raise ValueError(f"attention: there is nothing to attend to in k of shape {k.shape}")
+    try:
+        leading = broadcast_shape(q.shape[:-2], k.shape[:-2])
+        broadcast_shape(leading, v.shape[:-2])
+    except ValueError:
+        raise ValueError(
+            f"attention: the leading axes of {q.shape}, {k.shape} and {v.shape} do not broadcast"
+        ) from None
+    shape = (*leading, q.shape[-2], k.shape[-2])
+    if mask is not None:
+        mask = kernels.asarray(mask, dtype=q.dtype)
+        try:
+            fits = broadcast_shape(mask.shape, shape) == shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"attention: the mask has shape {mask.shape}, which does not broadcast to {shape}"
+            )
+    if keep is not None:
+        keep = dropout("attention", shape, q, keep, p)
+    return mask, keep

@@ -1,0 +1,224 @@
+"""Optimisers, the learning-rate schedule of BERT, and gradient clipping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigrad import backend
+from minigrad.nn import Parameter
+from minigrad.tensor import Array
+
+__all__ = ["SGD", "Adam", "AdamW", "LinearWarmupDecay", "Optimizer", "clip_grad_norm"]
+
+ParameterGroups = Iterable[Parameter] | Sequence[dict[str, Any]]
+
+
+class Optimizer:
+    """What all optimisers share: groups of parameters, each with its settings, and a step count.
+
+    parameters: parameters, or groups as dicts {"params": […], "weight_decay": 0.0, …} whose settings win over
+        the defaults. Raises ValueError for no parameters, one named twice, or an unknown setting.
+    """
+
+    moments = 0  # how many arrays an optimiser keeps beside each parameter
+
+    def __init__(self, parameters: ParameterGroups, **defaults: Any) -> None:
+        groups: list[Any] = list(parameters)
+        if not groups:
+            raise ValueError(f"{type(self).__name__}: no parameters")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        self.groups: list[dict[str, Any]] = []
+        for group in groups:
+            unknown = set(group) - set(defaults) - {"params"}
+            if unknown:
+                raise ValueError(f"{type(self).__name__}: unknown settings {sorted(unknown)}")
+            self.groups.append({**defaults, **group, "params": list(group["params"])})
+        everything = [p for group in self.groups for p in group["params"]]
+        if len({id(p) for p in everything}) < len(everything):
+            raise ValueError(f"{type(self).__name__}: a parameter is named twice")
+        self.steps = 0
+        self.state: list[list[Array]] = [
+            [backend.of(p.data).xp.zeros_like(p.data) for _ in range(self.moments)] for p in everything
+        ]
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of all parameters."""
+        for group in self.groups:
+            for parameter in group["params"]:
+                parameter.grad = None
+
+    def step(self) -> None:
+        """Change every parameter that has a gradient."""
+        self.steps += 1
+        moments = iter(self.state)
+        for group in self.groups:
+            for parameter in group["params"]:
+                own = next(moments)
+                if parameter.grad is not None:
+                    self.update(parameter, parameter.grad, own, group)
+
+    def update(
+        self, parameter: Parameter, gradient: Array, state: list[Array], group: dict[str, Any]
+    ) -> None:
+        """Change one parameter in place."""
+        raise NotImplementedError
+
+    def state_dict(self) -> dict[str, Any]:
+        """The step count and the moments, in the order of the parameters: arrays, not copies."""
+        return {"steps": self.steps, "state": self.state}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` gave. Raises ValueError if the arrays do not fit; nothing changes then."""
+        new = state["state"]
+        have = [[tuple(a.shape) for a in arrays] for arrays in new]
+        expected = [[tuple(a.shape) for a in arrays] for arrays in self.state]
+        if have != expected:
+            raise ValueError(
+                f"{type(self).__name__}: the state is for other parameters: {have}, not {expected}"
+            )
+        for arrays, others in zip(self.state, new, strict=True):
+            for mine, other in zip(arrays, others, strict=True):
+                mine[...] = backend.of(mine).asarray(backend.to_numpy(other), dtype=mine.dtype)
+        self.steps = int(state["steps"])
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent: p ← p - lr g, or with momentum p ← p - lr v, v ← momentum · v + g.
+
+    weight_decay adds weight_decay · p to g, as PyTorch does.
+    """
+
+    moments = 1
+
+    def __init__(
+        self, parameters: ParameterGroups, lr: float, momentum: float = 0.0, weight_decay: float = 0.0
+    ) -> None:
+        super().__init__(parameters, lr=lr, momentum=momentum, weight_decay=weight_decay)
+
+    def update(
+        self, parameter: Parameter, gradient: Array, state: list[Array], group: dict[str, Any]
+    ) -> None:
+        """Change one parameter in place."""
+        if group["weight_decay"]:
+            gradient = gradient + group["weight_decay"] * parameter.data
+        (velocity,) = state
+        velocity *= group["momentum"]
+        velocity += gradient
+        parameter.data -= group["lr"] * velocity
+
+
+class AdamW(Optimizer):
+    """Adam with the weight decay outside the gradient (Loshchilov & Hutter 2019, algorithm 2).
+
+    m ← β₁ m + (1-β₁) g, v ← β₂ v + (1-β₂) g², p ← p - lr λ p - lr m̂ / (√v̂ + ε), with m̂ = m / (1-β₁ᵗ) and
+    v̂ = v / (1-β₂ᵗ). A parameter without a gradient stays as it is.
+    """
+
+    moments = 2
+
+    def __init__(
+        self,
+        parameters: ParameterGroups,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
+    ) -> None:
+        super().__init__(parameters, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+
+    def update(
+        self, parameter: Parameter, gradient: Array, state: list[Array], group: dict[str, Any]
+    ) -> None:
+        """Change one parameter in place."""
+        self._adam(parameter, gradient, state, group, decay=group["lr"] * group["weight_decay"])
+
+    def _adam(
+        self, parameter: Parameter, gradient: Array, state: list[Array], group: dict[str, Any], decay: float
+    ) -> None:
+        beta1, beta2 = group["betas"]
+        backend.of(parameter.data).adamw_step(
+            parameter.data,
+            gradient,
+            *state,
+            step_size=group["lr"] / (1 - beta1**self.steps),
+            decay=decay,
+            beta1=beta1,
+            beta2=beta2,
+            eps=group["eps"],
+            second_correction=math.sqrt(1 - beta2**self.steps),
+        )
+
+
+class Adam(AdamW):
+    """Adam (Kingma & Ba 2015, algorithm 1); weight_decay, if any, is added to the gradient as in PyTorch."""
+
+    def __init__(
+        self,
+        parameters: ParameterGroups,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(parameters, lr, betas, eps, weight_decay)
+
+    def update(
+        self, parameter: Parameter, gradient: Array, state: list[Array], group: dict[str, Any]
+    ) -> None:
+        """Change one parameter in place."""
+        if group["weight_decay"]:
+            gradient = gradient + group["weight_decay"] * parameter.data
+        self._adam(parameter, gradient, state, group, decay=0.0)
+
+
+class LinearWarmupDecay:
+    """BERT's schedule: the rate rises linearly from 0 over `warmup_steps`, then falls linearly to 0.
+
+    `step()` after each optimiser step sets every group's rate for the next one; the first optimiser step has
+    rate 0 when there is warm-up, as in Hugging Face's `get_linear_schedule_with_warmup`. The whole state is
+    the optimiser's step count. Raises ValueError if warmup_steps is not within 0 … total_steps.
+    """
+
+    def __init__(self, optimizer: Optimizer, warmup_steps: int, total_steps: int) -> None:
+        if not 0 <= warmup_steps <= total_steps or total_steps < 1:
+            raise ValueError(
+                f"LinearWarmupDecay: warmup_steps must be within 0 … total_steps, got {warmup_steps}, {total_steps}"
+            )
+        self.optimizer = optimizer
+        self.warmup_steps, self.total_steps = warmup_steps, total_steps
+        self.peaks = [group["lr"] for group in optimizer.groups]
+        self.step()
+
+    def factor(self, step: int) -> float:
+        """The share of the peak rate that the optimiser step number `step` (from 0) uses."""
+        if step < self.warmup_steps:
+            return step / self.warmup_steps
+        return max(0.0, (self.total_steps - step) / max(1, self.total_steps - self.warmup_steps))
+
+    def step(self) -> None:
+        """Set the rate for the optimiser's next step."""
+        for group, peak in zip(self.optimizer.groups, self.peaks, strict=True):
+            group["lr"] = peak * self.factor(self.optimizer.steps)
+
+
+def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
+    """Scale all gradients down together so that their joint norm is at most `max_norm`.
+
+    Returns the norm before clipping (NaN or infinite gradients are left as they are, and the norm tells).
+    Raises ValueError if max_norm is not positive. On a GPU this waits for the device.
+    """
+    if not max_norm > 0:
+        raise ValueError(f"clip_grad_norm: max_norm must be positive, got {max_norm}")
+    having = [p for p in parameters if p.grad is not None]
+    squares = [backend.of(p.grad).xp.vdot(p.grad, p.grad) for p in having]
+    norm = math.sqrt(sum(float(square) for square in squares))
+    if norm > max_norm and np.isfinite(norm):
+        scale = max_norm / (norm + 1e-6)
+        for parameter in having:
+            parameter.grad *= scale  # in place, as in PyTorch
+    return norm

@@ -1,0 +1,54 @@
+"""The random numbers of a run: one seed, and a count of the draws made since.
+
+Every draw is a function of (seed, count) alone, so two integers are the whole state: a checkpoint stores them,
+and a resumed run draws what an uninterrupted one would have. Initial weights are drawn with NumPy on every
+backend, so that they start equal; dropout's bits are drawn by the backend on which they are needed, so they
+are reproducible on a backend but differ between backends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad import backend
+from minigrad.tensor import Array
+
+_seed = 0
+_draws = 0
+
+
+def manual_seed(seed: int) -> None:
+    """Start the random numbers afresh from `seed`, an integer of at least 0."""
+    global _seed, _draws
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"manual_seed: expected an integer of at least 0, got {seed!r}")
+    _seed, _draws = int(seed), 0
+
+
+def get_state() -> dict[str, int]:
+    """The state of the random numbers, as `set_state` takes it."""
+    return {"seed": _seed, "draws": _draws}
+
+
+def set_state(state: dict[str, int]) -> None:
+    """Go on as from the moment when `get_state` gave `state`."""
+    global _seed, _draws
+    _seed, _draws = int(state["seed"]), int(state["draws"])
+
+
+def _next_draw() -> int:
+    global _draws
+    _draws += 1
+    return _draws
+
+
+def generator() -> np.random.Generator:
+    """A NumPy generator of its own for one use on the host, such as the initial weights of a layer."""
+    return np.random.default_rng([_seed, _next_draw()])
+
+
+def keep_mask(like: Array, shape: tuple[int, ...], p: float) -> Any:
+    """A boolean array on the backend of `like`: True with probability 1 - p, what dropout keeps."""
+    return backend.of(like).keep_mask(shape, p, _seed, _next_draw())

@@ -1,0 +1,424 @@
+"""Tensor, the graph it records, and the walk back through it.
+
+An operation computes its output from raw arrays, defines `backward(dy)` beside it, and returns
+`Tensor.from_op(y, parents, backward)`. That call records a node: which tensors went in, and the closure that
+turns the gradient of the output into one gradient per input. `Tensor.backward` walks these nodes from the
+newest to the oldest. Not handled: second derivatives, and operations that change a tensor in place.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from minigrad import backend
+
+Array = Any  # a NumPy or CuPy ndarray
+Backward = Callable[[Array], Sequence[Array | None]]
+Op = Callable[..., "Tensor"]
+
+FLOATS = ("float16", "float32", "float64")
+
+_grad_enabled = True
+_node_counter = itertools.count()
+
+
+@contextmanager
+def no_grad() -> Iterator[None]:
+    """Record no graph inside this context: for evaluation, where nothing is differentiated."""
+    global _grad_enabled
+    before = _grad_enabled
+    _grad_enabled = False
+    try:
+        yield
+    finally:
+        _grad_enabled = before
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations record a graph at this moment."""
+    return _grad_enabled
+
+
+class Node:
+    """What the graph remembers of one operation: its inputs and how to send a gradient back to them."""
+
+    __slots__ = ("backward", "number", "op", "parents")
+
+    def __init__(self, op: str, parents: tuple[Tensor, ...], backward: Backward) -> None:
+        self.number = next(_node_counter)  # a node is always newer than its inputs' nodes
+        self.op = op
+        self.parents: tuple[Tensor, ...] | None = parents  # None once used and freed
+        self.backward: Backward | None = backward
+
+    def free(self) -> None:
+        """Drop the closure, and with it the arrays it saved."""
+        self.parents = self.backward = None
+
+
+class Tensor:
+    """An array of floats that remembers where it came from.
+
+    data: anything that `numpy.asarray` takes; it goes to the default backend (`minigrad.use`), unless it is
+        on a GPU already. Arrays of float16, float32 and float64 keep their dtype, all else becomes float32. An
+        array is not copied if it need not be.
+    requires_grad: whether gradients flow to this tensor.
+    dtype: another dtype than that of `data`.
+
+    Attributes: `data`, the array; `grad`, the gradient that `backward` has left here, a plain array of the
+    shape and dtype of `data`, or None. Integer ids and boolean masks are no Tensors: operations take them as plain
+    arrays. Raises TypeError for data that are no numbers, or a dtype that is not one of the three.
+    """
+
+    __slots__ = ("_keeps_grad", "data", "grad", "node", "requires_grad")
+    __array_ufunc__ = None  # so that `numpy_array + tensor` asks the Tensor, not NumPy
+
+    def __init__(self, data: Any, requires_grad: bool = False, dtype: Any = None) -> None:
+        if isinstance(data, Tensor):
+            raise TypeError("Tensor(tensor): use tensor.detach() to leave the graph")
+        if backend.is_array(data) and backend.of(data).name != "numpy":
+            kernels, array = backend.of(data), data
+        else:
+            kernels, array = backend.default(), np.asarray(data)
+            if dtype is None and not isinstance(data, np.ndarray | np.generic):
+                dtype = np.float32
+        self._set(kernels.asarray(array, dtype=float_dtype(dtype, array.dtype)), bool(requires_grad))
+
+    def _set(self, array: Array, requires_grad: bool) -> None:
+        self.data: Array = array
+        self.grad: Array | None = None
+        self.requires_grad = requires_grad
+        self.node: Node | None = None
+        self._keeps_grad = False
+
+    @classmethod
+    def _around(cls, array: Array) -> Tensor:
+        """A tensor around this very array, on whatever backend it is."""
+        tensor = Tensor.__new__(Tensor)
+        tensor._set(array, requires_grad=False)
+        return tensor
+
+    # --- Making and describing ---------------------------------------------------------------------------
+
+    @staticmethod
+    def from_op(y: Array, parents: Iterable[Tensor], backward: Backward) -> Tensor:
+        """The output `y` of an operation, with the node that leads back to its inputs.
+
+        y: the output array.
+        parents: the input tensors, in the order in which `backward` returns their gradients.
+        backward: takes dy, an array of the shape of `y`; returns one array per parent, of that parent's
+            shape and dtype, or None where no gradient flows. It must hold on to arrays, never to the output
+            Tensor, and never return an array that it saved: only `dy`, a view, or an array it has made.
+        """
+        parents = tuple(parents)
+        output = Tensor._around(_array(y, backend.of(parents[0].data)))
+        if _grad_enabled and any(parent.requires_grad for parent in parents):
+            output.requires_grad = True
+            op = backward.__qualname__.partition(".")[0]
+            output.node = Node(op, parents, backward)
+        return output
+
+    def __repr__(self) -> str:
+        values = np.array2string(self.numpy(), precision=4, separator=", ", prefix="Tensor(", threshold=100)
+        facts = [values]
+        if self.ndim:
+            facts.append(f"shape={self.shape}")
+        if self.dtype != np.float32:
+            facts.append(f"dtype={self.dtype.name}")
+        if self.backend != "numpy":
+            facts.append(f"backend={self.backend}")
+        if self.node is not None:
+            facts.append(f"op={self.node.op}")
+        elif self.requires_grad:
+            facts.append("requires_grad=True")
+        return f"Tensor({', '.join(facts)})"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each axis."""
+        return self.data.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """float16, float32 or float64."""
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.data.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        return self.data.size
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend that holds the data: "numpy" or "cupy"."""
+        return backend.of(self.data).name
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of a tensor without axes")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(f"a tensor of shape {self.shape} is neither true nor false")
+        return bool(self.item())
+
+    # --- Leaving the graph -------------------------------------------------------------------------------
+
+    def numpy(self) -> np.ndarray:
+        """The data as a NumPy array; on the CPU it is the tensor's own memory, not a copy."""
+        return backend.to_numpy(self.data)
+
+    def item(self) -> float:
+        """The one entry of a tensor of size 1, as a Python float.
+
+        Raises ValueError if there are more or fewer entries.
+        """
+        if self.size != 1:
+            raise ValueError(f"item() needs a tensor with one entry, this one has shape {self.shape}")
+        return float(self.numpy().reshape(()))
+
+    def __float__(self) -> float:
+        return self.item()
+
+    def detach(self) -> Tensor:
+        """The same data as a tensor without a past: gradients stop here."""
+        return Tensor._around(self.data)
+
+    # --- Gradients ---------------------------------------------------------------------------------------
+
+    def retain_grad(self) -> Tensor:
+        """Keep this tensor's gradient in `.grad` even if it is the output of an operation."""
+        self._keeps_grad = True
+        return self
+
+    def zero_grad(self) -> None:
+        """Forget the gradient."""
+        self.grad = None
+
+    def backward(self, gradient: Any = None) -> None:
+        """Add the gradient of this tensor to `.grad` of every leaf that it was computed from.
+
+        gradient: the cotangent dy, of the shape of this tensor; a tensor with one entry may leave it out,
+            and it is 1.
+
+        The graph is freed on the way. Raises RuntimeError if there is no graph, or none any more, ValueError
+        if `gradient` has another shape or is missing.
+        """
+        if not self.requires_grad:
+            raise RuntimeError(
+                "backward() on a tensor that does not require a gradient: none of its inputs has "
+                "requires_grad=True, or it was computed under no_grad()"
+            )
+        self._push_back(self._cotangent(gradient))
+
+    def _cotangent(self, gradient: Any) -> Array:
+        if gradient is None:
+            if self.size != 1:
+                raise ValueError(
+                    f"backward() of a tensor of shape {self.shape} needs a gradient of that shape; "
+                    "without one, only a tensor with one entry can be differentiated"
+                )
+            return backend.of(self.data).asarray(np.ones(self.shape, self.dtype))
+        if isinstance(gradient, Tensor):
+            gradient = gradient.data
+        array = backend.of(self.data).asarray(gradient, dtype=self.dtype)
+        if array.shape != self.shape:
+            raise ValueError(f"backward(): the gradient has shape {array.shape}, the tensor {self.shape}")
+        return array
+
+    def _push_back(self, dy: Array) -> None:
+        """Visit the nodes from the newest to the oldest, so that each has heard from all who used it."""
+        if self.node is None:
+            self._accept_grad(_Gradient(dy))
+            return
+        pending: dict[int, tuple[Tensor, _Gradient]] = {self.node.number: (self, _Gradient(dy))}
+        newest_first = [-self.node.number]
+        leaves: dict[int, tuple[Tensor, _Gradient]] = {}
+        while newest_first:
+            tensor, gradient = pending.pop(-heapq.heappop(newest_first))
+            node = tensor.node
+            assert node is not None
+            if node.backward is None or node.parents is None:
+                raise RuntimeError(
+                    f"backward() a second time through {node.op}: its saved arrays were freed by the first; "
+                    "compute the output again"
+                )
+            if tensor._keeps_grad:
+                tensor._accept_grad(_Gradient(gradient.array))
+            contributions = _checked(node, node.backward(gradient.array))
+            parents = node.parents
+            node.free()
+            for parent, contribution in zip(parents, contributions, strict=True):
+                if contribution is None or not parent.requires_grad:
+                    continue
+                if parent.node is None:
+                    waiting, key = leaves, id(parent)
+                else:
+                    waiting, key = pending, parent.node.number
+                if key in waiting:
+                    waiting[key][1].add(contribution)
+                    continue
+                fresh = contribution is not gradient.array and contribution.base is None
+                shared = sum(contribution is other for other in contributions) > 1
+                waiting[key] = (parent, _Gradient(contribution, own=fresh and not shared))
+                if waiting is pending:
+                    heapq.heappush(newest_first, -key)
+        for leaf, gradient in leaves.values():
+            leaf._accept_grad(gradient)
+
+    def _accept_grad(self, gradient: _Gradient) -> None:
+        if self.grad is not None:  # from an earlier backward(): whoever looks at it must not see it change
+            self.grad = _array(self.grad + gradient.array, backend.of(self.data))
+        else:
+            self.grad = gradient.array if gradient.own else gradient.array.copy()
+
+    # --- Moving ------------------------------------------------------------------------------------------
+
+    def to(self, name: str) -> Tensor:
+        """This tensor on the backend called `name`; itself if it is there already. Gradients flow back.
+
+        Raises BackendError if there is no such backend here.
+        """
+        source, target = backend.of(self.data), backend.get(name)
+        if source is target:
+            return self
+
+        def backward(dy: Array) -> tuple[Array]:
+            return (_move(dy, source),)
+
+        return Tensor.from_op(_move(self.data, target), (self,), backward)
+
+    # --- Operators and methods, bound to the operations in minigrad/ops/__init__.py ----------------------
+
+    if TYPE_CHECKING:
+        __add__: ClassVar[Op]
+        __radd__: ClassVar[Op]
+        __sub__: ClassVar[Op]
+        __rsub__: ClassVar[Op]
+        __mul__: ClassVar[Op]
+        __rmul__: ClassVar[Op]
+        __truediv__: ClassVar[Op]
+        __rtruediv__: ClassVar[Op]
+        __pow__: ClassVar[Op]
+        __rpow__: ClassVar[Op]
+        __neg__: ClassVar[Op]
+        __abs__: ClassVar[Op]
+        __matmul__: ClassVar[Op]
+        __rmatmul__: ClassVar[Op]
+        __getitem__: ClassVar[Op]
+        exp: ClassVar[Op]
+        log: ClassVar[Op]
+        sqrt: ClassVar[Op]
+        tanh: ClassVar[Op]
+        sigmoid: ClassVar[Op]
+        relu: ClassVar[Op]
+        abs: ClassVar[Op]
+        sum: ClassVar[Op]
+        mean: ClassVar[Op]
+        max: ClassVar[Op]
+        var: ClassVar[Op]
+        logsumexp: ClassVar[Op]
+        softmax: ClassVar[Op]
+        log_softmax: ClassVar[Op]
+        masked_fill: ClassVar[Op]
+        reshape: ClassVar[Callable[..., Tensor]]
+        transpose: ClassVar[Callable[..., Tensor]]
+        permute: ClassVar[Callable[..., Tensor]]
+        expand: ClassVar[Callable[..., Tensor]]
+        squeeze: ClassVar[Op]
+        unsqueeze: ClassVar[Op]
+        flip: ClassVar[Op]
+        astype: ClassVar[Op]
+
+        @property
+        def T(self) -> Tensor: ...
+
+
+class _Gradient:
+    """A gradient being added up, and whether the engine owns the array and may add in place."""
+
+    __slots__ = ("_may_add", "array", "own")
+
+    def __init__(self, array: Array, own: bool = False) -> None:
+        self.array = array
+        self.own = own  # nobody else holds this array
+        self._may_add = False
+
+    def add(self, contribution: Array) -> None:
+        """The first contribution was borrowed, the second allocates, later ones add in place."""
+        if self._may_add:
+            self.array += contribution
+        else:
+            self.array = _array(self.array + contribution, backend.of(contribution))
+            self.own = self._may_add = True
+
+
+def float_dtype(wanted: Any, given: np.dtype) -> np.dtype:
+    """The dtype that a tensor gets from data of dtype `given`, if `wanted` is asked for."""
+    if given.kind not in "fiub":
+        raise TypeError(f"a Tensor holds numbers; got data of dtype {given}")
+    if wanted is None:
+        return given if given.name in FLOATS else np.dtype("float32")
+    if np.dtype(wanted).name not in FLOATS:
+        raise TypeError(f"a Tensor holds {', '.join(FLOATS)}; got dtype {np.dtype(wanted).name}")
+    return np.dtype(wanted)
+
+
+def _move(array: Array, target: Any) -> Array:
+    return target.asarray(backend.to_numpy(array))
+
+
+def _array(value: Any, kernels: Any) -> Any:
+    """`value`; as an array if NumPy has turned an array without axes into a scalar."""
+    return kernels.asarray(value) if isinstance(value, np.generic) else value
+
+
+def _checked(node: Node, gradients: Sequence[Any]) -> list[Array | None]:
+    """The gradients that an operation's backward returned, if they fit its inputs.
+
+    Raises RuntimeError naming the operation, the input, what came and what was expected.
+    """
+    assert node.parents is not None
+    if len(gradients) != len(node.parents):
+        raise RuntimeError(
+            f"{node.op}: backward returned {len(gradients)} gradients for {len(node.parents)} inputs"
+        )
+    fitting: list[Array | None] = []
+    for position, (parent, gradient) in enumerate(zip(node.parents, gradients, strict=True)):
+        if gradient is not None:
+            gradient = _array(gradient, backend.of(parent.data))
+            if type(gradient) is not type(parent.data):
+                raise RuntimeError(
+                    f"{node.op}: backward returned {type(gradient).__name__} for input {position}, "
+                    f"expected an array of {parent.backend}"
+                )
+            if gradient.shape != parent.shape or gradient.dtype != parent.dtype:
+                raise RuntimeError(
+                    f"{node.op}: the gradient of input {position} has shape {gradient.shape} and dtype "
+                    f"{gradient.dtype}, its input has {parent.shape} and {parent.dtype}"
+                )
+        fitting.append(gradient)
+    return fitting
+
+
+def unbroadcast(gradient: Array, shape: tuple[int, ...]) -> Array:
+    """Sum `gradient` over the axes along which an array of `shape` was broadcast: broadcasting's adjoint.
+
+    gradient (…, n, m) -> shape, for example (4, 3, 5) -> (3, 1): axis 0 was added and axis 2 stretched.
+    """
+    if gradient.shape == shape:
+        return gradient
+    added = gradient.ndim - len(shape)
+    stretched = tuple(i + added for i, n in enumerate(shape) if n == 1 and gradient.shape[i + added] != 1)
+    return gradient.sum(axis=(*range(added), *stretched)).reshape(shape)
