@@ -63,11 +63,16 @@ class Module:
             if isinstance(value, Module):
                 yield name, value
 
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module (under the name "") and all modules inside, each before its children."""
+        yield prefix, self
+        for name, child in self.children():
+            yield from child.named_modules(f"{prefix}.{name}" if prefix else name)
+
     def modules(self) -> Iterator[Module]:
         """This module and all modules inside, each before its children."""
-        yield self
-        for _, child in self.children():
-            yield from child.modules()
+        for _, module in self.named_modules():
+            yield module
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
         """Each parameter once, with its dotted name; a shared one under its first name."""
@@ -229,7 +234,7 @@ class Embedding(Module):
 
 
 class LayerNorm(Module):
-    """Layer normalisation over the last axis, with a gain (ones) and a bias (zeros); eps as in BERT's code."""
+    """Layer normalisation over the last axis, with gain (ones) and bias (zeros); eps as in BERT's code."""
 
     def __init__(self, size: int, eps: float = 1e-12) -> None:
         self.weight = Parameter(np.ones(size, np.float32))

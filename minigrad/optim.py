@@ -73,7 +73,7 @@ class Optimizer:
         return {"steps": self.steps, "state": self.state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state_dict` gave. Raises ValueError if the arrays do not fit; nothing changes then."""
+        """Go on from what `state_dict` gave. Raises ValueError and changes nothing if it does not fit."""
         new = state["state"]
         have = [[tuple(a.shape) for a in arrays] for arrays in new]
         expected = [[tuple(a.shape) for a in arrays] for arrays in self.state]
@@ -187,7 +187,7 @@ class LinearWarmupDecay:
     def __init__(self, optimizer: Optimizer, warmup_steps: int, total_steps: int) -> None:
         if not 0 <= warmup_steps <= total_steps or total_steps < 1:
             raise ValueError(
-                f"LinearWarmupDecay: warmup_steps must be within 0 … total_steps, got {warmup_steps}, {total_steps}"
+                f"LinearWarmupDecay: warmup_steps must be within 0 … {total_steps}, got {warmup_steps}"
             )
         self.optimizer = optimizer
         self.warmup_steps, self.total_steps = warmup_steps, total_steps
@@ -220,5 +220,5 @@ def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
     if norm > max_norm and np.isfinite(norm):
         scale = max_norm / (norm + 1e-6)
         for parameter in having:
-            parameter.grad *= scale  # in place, as in PyTorch
+            parameter.grad *= scale  # type: ignore[operator]
     return norm

@@ -65,14 +65,14 @@ class Tensor:
     """An array of floats that remembers where it came from.
 
     data: anything that `numpy.asarray` takes; it goes to the default backend (`minigrad.use`), unless it is
-        on a GPU already. Arrays of float16, float32 and float64 keep their dtype, all else becomes float32. An
-        array is not copied if it need not be.
+        on a GPU already. Arrays of float16, float32 and float64 keep their dtype, all else becomes float32.
+        An array is not copied if it need not be.
     requires_grad: whether gradients flow to this tensor.
     dtype: another dtype than that of `data`.
 
     Attributes: `data`, the array; `grad`, the gradient that `backward` has left here, a plain array of the
-    shape and dtype of `data`, or None. Integer ids and boolean masks are no Tensors: operations take them as plain
-    arrays. Raises TypeError for data that are no numbers, or a dtype that is not one of the three.
+    shape and dtype of `data`, or None. Integer ids and boolean masks are no Tensors: operations take
+    them as plain arrays. Raises TypeError for data that are no numbers, or a dtype other than the three.
     """
 
     __slots__ = ("_keeps_grad", "data", "grad", "node", "requires_grad")
@@ -119,8 +119,7 @@ class Tensor:
         output = Tensor._around(_array(y, backend.of(parents[0].data)))
         if _grad_enabled and any(parent.requires_grad for parent in parents):
             output.requires_grad = True
-            op = backward.__qualname__.partition(".")[0]
-            output.node = Node(op, parents, backward)
+            output.node = Node(_op_name(backward), parents, backward)
         return output
 
     def __repr__(self) -> str:
@@ -373,6 +372,12 @@ def float_dtype(wanted: Any, given: np.dtype) -> np.dtype:
     if np.dtype(wanted).name not in FLOATS:
         raise TypeError(f"a Tensor holds {', '.join(FLOATS)}; got dtype {np.dtype(wanted).name}")
     return np.dtype(wanted)
+
+
+def _op_name(backward: Backward) -> str:
+    """The function in which `backward` was defined: "add" for "add.<locals>.backward"."""
+    names = [name for name in backward.__qualname__.split(".") if name != "<locals>"]
+    return names[-2] if len(names) > 1 else names[0]
 
 
 def _move(array: Array, target: Any) -> Array:

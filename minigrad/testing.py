@@ -44,7 +44,7 @@ def check_grad(
 
     def moved(i: int, host: np.ndarray) -> np.ndarray:
         fresh = [
-            Tensor(host if j == i else other.numpy(), dtype=np.float64).to(other.backend)
+            Tensor(host.copy() if j == i else other.numpy(), dtype=np.float64).to(other.backend)
             for j, other in enumerate(inputs)
         ]
         with no_grad():

@@ -7,7 +7,7 @@ from typing import Any
 
 import cupy as xp
 import cupyx
-from cupyx.scipy.special import erf as erf
+from cupyx.scipy import special
 
 from minigrad.backend import numpy
 
@@ -82,6 +82,11 @@ def dropout(x: Array, keep: Array, scale: float) -> Array:
 
 
 # --- Elementwise -----------------------------------------------------------------------------------------
+
+
+def erf(x: Array) -> Array:
+    """The error function, in the dtype of `x` (CuPy's own answers float16 in float64)."""
+    return special.erf(x).astype(x.dtype, copy=False)
 
 
 def gelu(x: Array, approximate: str) -> tuple[Array, Array]:

@@ -127,6 +127,11 @@ def _in_blocks(kernel: Callable[..., None], rows: int, row_size: int) -> None:
         future.result()
 
 
+def _flat(x: Array) -> Array:
+    """`x` seen as one row, (…) -> (size,); contiguous."""
+    return xp.ascontiguousarray(x).reshape(-1)
+
+
 def _rows(x: Array) -> Array:
     """`x` seen as a matrix of rows along its last axis: (..., d) -> (n, d); contiguous."""
     return xp.ascontiguousarray(x).reshape(-1, x.shape[-1] if x.ndim else 1)
@@ -152,9 +157,8 @@ def keep_mask(shape: tuple[int, ...], p: float, seed: int, draw: int) -> Array:
 
 def dropout(x: Array, keep: Array, scale: float) -> Array:
     """`x * keep * scale` for a boolean `keep` of the same shape."""
-    x = xp.ascontiguousarray(x)
     y = xp.empty(x.shape, x.dtype)
-    flat_x, flat_keep, flat_y = x.reshape(-1), keep.reshape(-1), y.reshape(-1)
+    flat_x, flat_keep, flat_y = _flat(x), _flat(keep), y.reshape(-1)
 
     def block(b: slice) -> None:
         xp.multiply(flat_x[b], flat_keep[b], out=flat_y[b])
@@ -178,9 +182,9 @@ def erf(x: Array) -> Array:
     """The error function: to the last digits in float64 (slow), within 4e-7 in other dtypes (fast)."""
     if x.dtype == xp.float64:
         return xp.asarray(_exact_erf(x), dtype=xp.float64)
-    z = xp.abs(x)
+    z = xp.abs(xp.atleast_1d(x))
     tail = _erfc(z, xp.exp(-z * z))
-    return xp.copysign(1 - tail, x)
+    return xp.copysign(1 - tail, x).reshape(x.shape)
 
 
 def _erfc(z: Array, exp_minus_z2: Array) -> Array:
@@ -201,9 +205,8 @@ def gelu(x: Array, approximate: str) -> tuple[Array, Array]:
 
     `approximate` is "none" for x Φ(x), "tanh" for the tanh form (Hendrycks & Gimpel 2016, section 2).
     """
-    x = xp.ascontiguousarray(x)
     y, slope = xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)
-    flat_x, flat_y, flat_slope = x.reshape(-1), y.reshape(-1), slope.reshape(-1)
+    flat_x, flat_y, flat_slope = _flat(x), y.reshape(-1), slope.reshape(-1)
     if approximate == "tanh":
         form = _gelu_tanh
     else:

@@ -225,7 +225,7 @@ def where(condition: Array, a: Operand, b: Operand) -> Tensor:
         broadcast_shape(condition.shape, a.shape, b.shape)
     except ValueError:
         raise ValueError(
-            f"where: the condition has shape {condition.shape}, which does not broadcast with {a.shape} and {b.shape}"
+            f"where: the condition of shape {condition.shape} does not broadcast with {a.shape} and {b.shape}"
         ) from None
 
     def backward(dy: Array) -> tuple[Array, Array]:
@@ -417,7 +417,7 @@ def var(x: Tensor, axis: Axis = None, correction: int = 1, keepdims: bool = Fals
 
 
 def logsumexp(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """log Σ e^x over one, several or (None) all axes, with the largest entry taken out so that none overflows."""
+    """log Σ e^x over one, several or (None) all axes; the largest entry is taken out first: no overflow."""
     axes = _axes("logsumexp", x, axis)
     _count("logsumexp", x, axes)
     xp = backend.of(x.data).xp
@@ -583,6 +583,10 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors of one shape put beside each other along a new axis."""
+    tensors = tuple(tensors)
+    if not tensors:
+        raise ValueError("stack: needs at least one tensor")
+    check_same_kind("stack", *tensors)
     for other in tensors[1:]:
         if other.shape != tensors[0].shape:
             raise ValueError(f"stack: the shapes {tensors[0].shape} and {other.shape} differ")
@@ -681,6 +685,6 @@ def embedding(ids: Array, table: Tensor) -> Tensor:
     ids = kernels.row_ids(ids, rows)
 
     def backward(dy: Array) -> tuple[Array]:
-        return (kernels.scatter_add_rows(rows, ids.reshape(-1), dy.reshape(-1, width)),)
+        return (kernels.scatter_add_rows(rows, ids.reshape(-1), dy.reshape(ids.size, width)),)
 
     return Tensor.from_op(table.data[ids], (table,), backward)

@@ -30,7 +30,8 @@ def gelu(approximate: str) -> None:
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> None:
     """weight and bias must have the length of the last axis of x."""
     check_same_kind("layer_norm", x, weight, bias)
-    if not x.ndim or weight.shape != x.shape[-1:] or bias.shape != x.shape[-1:]:
+    axis("layer_norm", x, -1)
+    if weight.shape != x.shape[-1:] or bias.shape != x.shape[-1:]:
         raise ValueError(
             f"layer_norm: x of shape {x.shape} needs weight and bias of shape {x.shape[-1:]}, "
             f"got {weight.shape} and {bias.shape}"
@@ -44,7 +45,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
         raise ValueError(f"linear: x of shape {x.shape} and weight of shape {weight.shape} do not fit")
     if bias is not None and bias.shape != weight.shape[1:]:
         raise ValueError(
-            f"linear: weight of shape {weight.shape} needs a bias of shape {weight.shape[1:]}, got {bias.shape}"
+            f"linear: weight of shape {weight.shape} needs bias {weight.shape[1:]}, got {bias.shape}"
         )
 
 
@@ -66,7 +67,7 @@ def cross_entropy(logits: Tensor, labels: Any, weight: Any, ignore_index: int) -
     xp = kernels.xp
     if not logits.ndim or not logits.shape[-1]:
         raise ValueError(f"cross_entropy: logits need an axis of classes, got shape {logits.shape}")
-    labels = labels if backend.is_array(labels) else kernels.asarray(labels)
+    labels = labels if backend.is_array(labels) else backend.get("numpy").asarray(labels)
     if labels.dtype.kind not in "iu":
         raise TypeError(f"cross_entropy: labels must be integers, got dtype {labels.dtype}")
     if labels.shape != logits.shape[:-1]:

@@ -110,13 +110,14 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     dW = xᵀ dy is then the sum over them.
     """
     checks.linear(x, weight, bias)
-    rows = x.data.reshape(-1, x.shape[-1])  # (n, d_in)
+    n = math.prod(x.shape[:-1])
+    rows = x.data.reshape(n, x.shape[-1])  # (n, d_in)
     y = rows @ weight.data  # (n, d_out)
     if bias is not None:
         y += bias.data
 
     def backward(dy: Array) -> list[Array | None]:
-        dy = dy.reshape(-1, dy.shape[-1])  # (n, d_out)
+        dy = dy.reshape(n, dy.shape[-1])  # (n, d_out)
         dx = (dy @ weight.data.T).reshape(x.shape) if x.requires_grad else None
         dw = rows.T @ dy if weight.requires_grad else None  # (d_in, d_out)
         return [dx, dw] if bias is None else [dx, dw, dy.sum(axis=0)]

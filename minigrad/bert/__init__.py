@@ -1,0 +1,1 @@
+"""BERT, one file per chapter of the model."""

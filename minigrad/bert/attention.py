@@ -1,0 +1,72 @@
+"""Multi-head self-attention, its output projection, and the Add & Norm around it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad import nn, ops
+from minigrad.bert.config import BertConfig
+from minigrad.tensor import Array, Tensor
+
+__all__ = ["BertAttention", "BertSelfAttention", "BertSelfOutput", "attention_bias"]
+
+
+def attention_bias(attention_mask: Array, dtype: np.dtype) -> Array:
+    """What is added to the scores: 0 where a token may be seen, the lowest finite number where not.
+
+    attention_mask (B, T), 1 for tokens and 0 for padding -> (B, 1, 1, T), the same for every head and query.
+    A row that may see nothing attends evenly to everything: finite, where -∞ would give NaN.
+    """
+    hidden = np.asarray(attention_mask) == 0
+    return np.where(hidden, np.finfo(dtype).min, 0).astype(dtype)[:, None, None, :]
+
+
+class BertSelfAttention(nn.Module):
+    """A heads side by side: softmax(Q Kᵀ / √d_k + mask) V in each (Vaswani et al. 2017, section 3.2.2)."""
+
+    def __init__(self, config: BertConfig) -> None:
+        size, std = config.hidden_size, config.initializer_range
+        self.heads = config.num_attention_heads
+        self.query = nn.Linear(size, size, std=std)
+        self.key = nn.Linear(size, size, std=std)
+        self.value = nn.Linear(size, size, std=std)
+        self.dropout = nn.Dropout(config.attention_probs_dropout_prob)
+
+    def split_heads(self, x: Tensor) -> Tensor:
+        """(B, T, H) -> (B, A, T, d_k): a reshape alone would mix tokens and heads."""
+        batch, length, size = x.shape
+        x = x.reshape(batch, length, self.heads, size // self.heads)  # (B, T, A, d_k)
+        return x.permute(0, 2, 1, 3)  # (B, A, T, d_k)
+
+    def forward(self, x: Tensor, bias: Array | None) -> Tensor:
+        """x (B, T, H), bias (B, 1, 1, T) added to the scores -> (B, T, H), the heads concatenated."""
+        batch, length, size = x.shape
+        q, k, v = (self.split_heads(part(x)) for part in (self.query, self.key, self.value))
+        keep = self.dropout.draw(x, (batch, self.heads, length, length))
+        z = ops.scaled_dot_product_attention(q, k, v, bias, keep, self.dropout.p)  # (B, A, T, d_k)
+        return z.permute(0, 2, 1, 3).reshape(batch, length, size)  # (B, T, H)
+
+
+class BertSelfOutput(nn.Module):
+    """W^O, dropout, and Add & Norm: LN(x + sublayer(x)), the post-LN of the paper."""
+
+    def __init__(self, config: BertConfig) -> None:
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size, std=config.initializer_range)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, z: Tensor, x: Tensor) -> Tensor:
+        """z (B, T, H), the heads' output, and x (B, T, H), what went into them -> (B, T, H)."""
+        return self.LayerNorm(x + self.dropout(self.dense(z)))
+
+
+class BertAttention(nn.Module):
+    """The first half of an encoder layer."""
+
+    def __init__(self, config: BertConfig) -> None:
+        self.self = BertSelfAttention(config)  # Hugging Face's name for it
+        self.output = BertSelfOutput(config)
+
+    def forward(self, x: Tensor, bias: Array | None) -> Tensor:
+        """x (B, T, H), bias (B, 1, 1, T) -> (B, T, H)."""
+        return self.output(self.self(x, bias), x)

@@ -1,0 +1,129 @@
+"""BertConfig: the one home of BERT's sizes and defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["PRESETS", "BertConfig", "ConfigError"]
+
+
+class ConfigError(ValueError):
+    """A configuration that does not describe a BERT."""
+
+
+@dataclass(frozen=True)
+class BertConfig:
+    """The sizes of a BERT, with Hugging Face's field names; the defaults are BERT-Base uncased.
+
+    vocab_size: rows of the token table, V.
+    hidden_size: the length of a token's vector, H; a multiple of num_attention_heads.
+    num_hidden_layers: L. num_attention_heads: A, so that a head has d_k = H / A.
+    intermediate_size: the width of the feed-forward layer, 4 H in the paper.
+    hidden_dropout_prob, attention_probs_dropout_prob: dropout on sub-layer outputs, on attention weights.
+    max_position_embeddings: rows of the position table, the longest sequence.
+    type_vocab_size: rows of the segment table. initializer_range: the standard deviation of initial weights.
+    layer_norm_eps: ε of every LayerNorm. pad_token_id: the id of [PAD].
+
+    Raises ConfigError for sizes that do not fit. Source: Devlin et al. 2019, section 3 and appendix A.2;
+    defaults of the released `modeling.py`.
+    """
+
+    vocab_size: int = 30522
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    pad_token_id: int = 0
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            whole = field.type == "int"
+            if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+                kind = "an integer" if whole else "a number"
+                raise ConfigError(f"{field.name} must be {kind}, got {value!r}")
+            smallest = 0 if not whole or field.name in ("pad_token_id", "num_hidden_layers") else 1
+            if value < smallest:
+                raise ConfigError(f"{field.name} must be at least {smallest}, got {value}")
+        if self.hidden_size % self.num_attention_heads:
+            raise ConfigError(
+                f"hidden_size must be a multiple of num_attention_heads, "
+                f"got {self.hidden_size} and {self.num_attention_heads}"
+            )
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            if getattr(self, name) >= 1:
+                raise ConfigError(f"{name} must be below 1, got {getattr(self, name)}")
+        if self.pad_token_id >= self.vocab_size:
+            raise ConfigError(
+                f"pad_token_id must be below vocab_size, got {self.pad_token_id} and {self.vocab_size}"
+            )
+
+    @property
+    def head_size(self) -> int:
+        """d_k = hidden_size / num_attention_heads."""
+        return self.hidden_size // self.num_attention_heads
+
+    def to_dict(self) -> dict[str, Any]:
+        """Hugging Face's `config.json`: the fields, and what is an option there and fixed here."""
+        return {
+            "model_type": "bert",
+            "architectures": ["BertForPreTraining"],
+            "hidden_act": "gelu",
+            "tie_word_embeddings": True,
+            **dataclasses.asdict(self),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> BertConfig:
+        """The configuration in a Hugging Face `config.json`; fields that it does not know are left out.
+
+        Raises ConfigError for another kind of model, or one whose options change the computation.
+        """
+        expected = {
+            "model_type": ("bert",),
+            "hidden_act": ("gelu",),
+            "position_embedding_type": ("absolute", None),
+            "is_decoder": (False,),
+            "add_cross_attention": (False,),
+            "tie_word_embeddings": (True,),
+        }
+        for name, allowed in expected.items():
+            if values.get(name, allowed[0]) not in allowed:
+                raise ConfigError(f"{name} is {values[name]!r}: this BERT has {allowed[0]!r} only")
+        known = {field.name for field in dataclasses.fields(cls)}
+        return cls(**{name: value for name, value in values.items() if name in known})
+
+    def replace(self, **changes: Any) -> BertConfig:
+        """A copy with some fields changed. Raises ConfigError for a field that does not exist."""
+        known = [field.name for field in dataclasses.fields(self)]
+        for name in changes:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                raise ConfigError(
+                    f"there is no field {name!r}" + (f": did you mean {near[0]!r}?" if near else "")
+                )
+        return dataclasses.replace(self, **changes)
+
+
+PRESETS = {
+    "reduced": BertConfig(
+        vocab_size=4096,
+        hidden_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=512,
+    ),
+    "base": BertConfig(),
+    "large": BertConfig(
+        hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096
+    ),
+}

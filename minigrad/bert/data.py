@@ -1,0 +1,246 @@
+"""From documents to batches: sentence pairs, masking, padding (Devlin et al. 2019, section 3.1 and A.1).
+
+The recipe is that of the released `create_pretraining_data.py`, with one difference: there a chunk of a single
+sentence always gets a random partner, so fewer than half of the pairs are IsNext; here IsNext and NotNext are
+dealt from a deck that has as many of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from minigrad.bert.corpus import CorpusError
+from minigrad.bert.tokenizer import WordPieceTokenizer
+
+__all__ = [
+    "Batch",
+    "PretrainingData",
+    "SentencePair",
+    "create_pairs",
+    "encode_documents",
+    "make_batch",
+    "mask_tokens",
+]
+
+Batch = dict[str, np.ndarray]
+TokenDocument = list[list[int]]  # a document as the ids of its sentences
+
+IS_NEXT, NOT_NEXT = 0, 1  # as in the released code
+IGNORED = -100
+
+
+@dataclass(frozen=True)
+class SentencePair:
+    """Two runs of ids, and whether B follows A (0) or is from another document (1)."""
+
+    a: list[int]
+    b: list[int]
+    next_sentence_label: int
+
+
+def encode_documents(
+    documents: Iterable[Iterable[str]], tokenizer: WordPieceTokenizer
+) -> list[TokenDocument]:
+    """Documents of sentences as ids. Sentences and documents in which nothing is left are dropped.
+
+    Raises CorpusError if fewer than two documents are left.
+    """
+    encoded = []
+    for document in documents:
+        sentences = [ids for sentence in document if (ids := tokenizer.token_ids(sentence))]
+        if sentences:
+            encoded.append(sentences)
+    if len(encoded) < 2:
+        raise CorpusError(f"at least two documents with text are needed, found {len(encoded)}")
+    return encoded
+
+
+# --- Pairs -----------------------------------------------------------------------------------------------
+
+
+def create_pairs(
+    documents: list[TokenDocument],
+    max_length: int,
+    rng: np.random.Generator,
+    short_sequence_prob: float = 0.1,
+) -> list[SentencePair]:
+    """Pairs of at most `max_length` tokens, [CLS] and two [SEP] included; one walk over all documents.
+
+    Sentences are gathered up to a target length: nearly always all the room there is, with probability
+    `short_sequence_prob` a random shorter one. A is a random number of them; B is the rest, or, as often, as
+    many from a random place of another document, and then the rest is used again. A chunk of one sentence at
+    the end of a document has no next one and is passed over. Raises CorpusError if no pair comes out.
+    """
+    room = max_length - 3
+    deal = _deal(rng)
+    pairs = []
+    for number, document in enumerate(documents):
+        start = 0
+        while start < len(document) - 1:
+            target = int(rng.integers(2, room + 1)) if rng.random() < short_sequence_prob else room
+            end, size = start, 0
+            while end < len(document) and (size < target or end - start < 2):
+                size += len(document[end])
+                end += 1
+            if end - start < 2:
+                break
+            middle = int(rng.integers(start + 1, end))
+            label = next(deal)
+            a = [token for sentence in document[start:middle] for token in sentence]
+            if label == IS_NEXT:
+                b = [token for sentence in document[middle:end] for token in sentence]
+                start = end
+            else:
+                b = _random_run(documents, number, target - len(a), rng)
+                start = middle
+            pairs.append(SentencePair(*truncate(a, b, room, rng), label))
+    if not pairs:
+        raise CorpusError("no document has two sentences, so there is no sentence pair to learn from")
+    return pairs
+
+
+def _deal(rng: np.random.Generator) -> Iterator[int]:
+    """IS_NEXT and NOT_NEXT, one of each in random order, again and again: both are always there."""
+    while True:
+        first = int(rng.integers(2))
+        yield first
+        yield 1 - first
+
+
+def _random_run(
+    documents: list[TokenDocument], number: int, wanted: int, rng: np.random.Generator
+) -> list[int]:
+    """About `wanted` tokens from a random sentence on, of any document but that of this number."""
+    other = int(rng.integers(len(documents) - 1))
+    document = documents[other + (other >= number)]
+    run: list[int] = []
+    for sentence in document[int(rng.integers(len(document))) :]:
+        run.extend(sentence)
+        if len(run) >= wanted:
+            break
+    return run
+
+
+def truncate(a: list[int], b: list[int], room: int, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """Take tokens off the longer of the two, at either end by the toss of a coin, until both fit in `room`."""
+    front = [0, 0]
+    lengths = [len(a), len(b)]
+    for from_front in rng.random(max(0, sum(lengths) - room)) < 0.5:
+        longer = 0 if lengths[0] > lengths[1] else 1
+        lengths[longer] -= 1
+        front[longer] += int(from_front)
+    return a[front[0] : front[0] + lengths[0]], b[front[1] : front[1] + lengths[1]]
+
+
+# --- Batches ---------------------------------------------------------------------------------------------
+
+
+def make_batch(
+    pairs: list[SentencePair], tokenizer: WordPieceTokenizer, max_length: int, rng: np.random.Generator
+) -> Batch:
+    """Pairs as [CLS] A [SEP] B [SEP], padded to `max_length` and masked.
+
+    Returns input_ids, token_type_ids, attention_mask, labels, all (B, T), and next_sentence_label (B,).
+    """
+    input_ids = np.full((len(pairs), max_length), tokenizer.pad_token_id, np.int64)
+    token_type_ids = np.zeros_like(input_ids)
+    attention_mask = np.zeros_like(input_ids)
+    for row, pair in enumerate(pairs):
+        ids = [tokenizer.cls_token_id, *pair.a, tokenizer.sep_token_id, *pair.b, tokenizer.sep_token_id]
+        input_ids[row, : len(ids)] = ids
+        token_type_ids[row, len(pair.a) + 2 : len(ids)] = 1
+        attention_mask[row, : len(ids)] = 1
+    input_ids, labels = mask_tokens(input_ids, tokenizer, rng)
+    return {
+        "input_ids": input_ids,
+        "attention_mask": attention_mask,
+        "token_type_ids": token_type_ids,
+        "labels": labels,
+        "next_sentence_label": np.array([pair.next_sentence_label for pair in pairs]),
+    }
+
+
+def mask_tokens(
+    input_ids: np.ndarray, tokenizer: WordPieceTokenizer, rng: np.random.Generator, share: float = 0.15
+) -> tuple[np.ndarray, np.ndarray]:
+    """Choose 15 % of each row's tokens, at least one; replace 80 % of them by [MASK], 10 % by a random token.
+
+    input_ids (B, T) -> masked ids (B, T), and labels (B, T): the true id where a token was chosen, -100
+    elsewhere. [CLS], [SEP] and [PAD] are never chosen, but [CLS] and [SEP] count in the 15 %, and the random
+    token is any of the vocabulary: both as in the released code.
+    """
+    fixed = [tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id]
+    free = ~np.isin(input_ids, fixed)
+    lengths = (input_ids != tokenizer.pad_token_id).sum(axis=1)
+    counts = np.minimum(np.maximum(1, np.rint(share * lengths)), free.sum(axis=1))
+    order = np.where(free, rng.random(input_ids.shape), 2).argsort(axis=1).argsort(axis=1)
+    chosen = order < counts[:, None]
+    labels = np.where(chosen, input_ids, IGNORED)
+
+    fate = rng.random(input_ids.shape)
+    random_ids = rng.integers(0, tokenizer.vocab_size, input_ids.shape)
+    masked = np.where(chosen & (fate < 0.8), tokenizer.mask_token_id, input_ids)
+    masked = np.where(chosen & (fate >= 0.8) & (fate < 0.9), random_ids, masked)
+    return masked, labels
+
+
+class PretrainingData:
+    """An endless row of batches: each epoch pairs, masks and shuffles the documents anew.
+
+    Every epoch is a function of (seed, epoch) and every batch of (seed, epoch, index), so the position is two
+    integers (`state_dict`), and a resumed run sees what an uninterrupted one would have.
+    """
+
+    def __init__(
+        self,
+        documents: list[TokenDocument],
+        tokenizer: WordPieceTokenizer,
+        batch_size: int,
+        max_length: int,
+        seed: int,
+    ) -> None:
+        if max_length < 5:
+            raise ValueError(f"max_length must be at least 5, [CLS] A [SEP] B [SEP]; got {max_length}")
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        self.documents, self.tokenizer = documents, tokenizer
+        self.batch_size, self.max_length, self.seed = batch_size, max_length, seed
+        self.epoch, self.index = 0, 0
+        self._pairs = self._epoch_pairs()
+
+    def _epoch_pairs(self) -> list[SentencePair]:
+        rng = np.random.default_rng([self.seed, 2, self.epoch])
+        pairs = create_pairs(self.documents, self.max_length, rng)
+        return [pairs[i] for i in rng.permutation(len(pairs))]
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """How many whole batches the pairs of this epoch make; at least one, which may be smaller."""
+        return max(1, len(self._pairs) // self.batch_size)
+
+    def next_batch(self) -> Batch:
+        """The next batch; what is left over at the end of an epoch is not used."""
+        if self.index >= self.batches_per_epoch:
+            self.epoch, self.index = self.epoch + 1, 0
+            self._pairs = self._epoch_pairs()
+        rng = np.random.default_rng([self.seed, 3, self.epoch, self.index])
+        start = self.index * self.batch_size
+        self.index += 1
+        pairs = self._pairs[start : start + self.batch_size]
+        return make_batch(pairs, self.tokenizer, self.max_length, rng)
+
+    def __iter__(self) -> Iterator[Batch]:
+        while True:
+            yield self.next_batch()
+
+    def state_dict(self) -> dict[str, int]:
+        """Where in the row of batches this is."""
+        return {"epoch": self.epoch, "index": self.index}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go to where `state_dict` was taken."""
+        self.epoch, self.index = int(state["epoch"]), int(state["index"])
+        self._pairs = self._epoch_pairs()

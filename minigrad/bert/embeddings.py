@@ -1,0 +1,30 @@
+"""From token ids to the encoder's input: token + segment + position, LayerNorm, dropout."""
+
+from __future__ import annotations
+
+from minigrad import nn
+from minigrad.bert.config import BertConfig
+from minigrad.tensor import Array, Tensor
+
+__all__ = ["BertEmbeddings"]
+
+
+class BertEmbeddings(nn.Module):
+    """The sum of three tables' rows, normalised (Devlin et al. 2019, section 3 and figure 2).
+
+    The LayerNorm and the dropout are in the released code only (`embedding_postprocessor`).
+    """
+
+    def __init__(self, config: BertConfig) -> None:
+        std = config.initializer_range
+        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, std)
+        self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size, std)
+        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size, std)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, input_ids: Array, token_type_ids: Array) -> Tensor:
+        """input_ids, token_type_ids (B, T) of integers -> (B, T, H)."""
+        positions = self.position_embeddings.weight[: input_ids.shape[1]]  # (T, H)
+        x = self.word_embeddings(input_ids) + self.token_type_embeddings(token_type_ids) + positions
+        return self.dropout(self.LayerNorm(x))

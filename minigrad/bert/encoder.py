@@ -1,0 +1,62 @@
+"""The feed-forward network, the encoder layer, and the stack of them."""
+
+from __future__ import annotations
+
+from minigrad import nn, ops
+from minigrad.bert.attention import BertAttention
+from minigrad.bert.config import BertConfig
+from minigrad.tensor import Array, Tensor
+
+__all__ = ["BertEncoder", "BertIntermediate", "BertLayer", "BertOutput"]
+
+
+class BertIntermediate(nn.Module):
+    """The first half of the feed-forward network: H -> 4 H, then GELU in its erf form."""
+
+    def __init__(self, config: BertConfig) -> None:
+        self.dense = nn.Linear(config.hidden_size, config.intermediate_size, std=config.initializer_range)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (B, T, H) -> (B, T, intermediate_size)."""
+        return ops.gelu(self.dense(x))
+
+
+class BertOutput(nn.Module):
+    """The second half, 4 H -> H, dropout, and Add & Norm."""
+
+    def __init__(self, config: BertConfig) -> None:
+        self.dense = nn.Linear(config.intermediate_size, config.hidden_size, std=config.initializer_range)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, inner: Tensor, x: Tensor) -> Tensor:
+        """inner (B, T, intermediate_size), and x (B, T, H), what went into it -> (B, T, H)."""
+        return self.LayerNorm(x + self.dropout(self.dense(inner)))
+
+
+class BertLayer(nn.Module):
+    """Attention, then the feed-forward network, each with Add & Norm (Vaswani et al. 2017, section 3.1)."""
+
+    def __init__(self, config: BertConfig) -> None:
+        self.attention = BertAttention(config)
+        self.intermediate = BertIntermediate(config)
+        self.output = BertOutput(config)
+
+    def forward(self, x: Tensor, bias: Array | None) -> Tensor:
+        """x (B, T, H), bias (B, 1, 1, T) -> (B, T, H)."""
+        x = self.attention(x, bias)
+        return self.output(self.intermediate(x), x)
+
+
+class BertEncoder(nn.Module):
+    """L layers, one after the other."""
+
+    def __init__(self, config: BertConfig) -> None:
+        self.layer = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
+
+    def forward(self, x: Tensor, bias: Array | None) -> list[Tensor]:
+        """x (B, T, H), bias (B, 1, 1, T) -> the input and each layer's output, L + 1 tensors (B, T, H)."""
+        states = [x]
+        for layer in self.layer:
+            states.append(layer(states[-1], bias))
+        return states

@@ -1,0 +1,79 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["SaveError", "sync_folder", "write_atomic", "write_folder_atomic"]
+
+
+class SaveError(OSError):
+    """Something could not be written; what was there before still is."""
+
+
+def write_atomic(path: str | Path, content: bytes) -> None:
+    """Write a file under another name in its folder, force it to the disk, then rename it.
+
+    A reader finds the old file or the new one, never a part, also after a kill or a power cut. Raises
+    SaveError naming the file if the disk is full or the folder cannot be written.
+    """
+    path = Path(path)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        _write(partial, content)
+        os.replace(partial, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise _cannot_save(path, len(content), error) from error
+
+
+def write_folder_atomic(folder: str | Path, files: Mapping[str, bytes]) -> None:
+    """Write a folder of files so that it is there with all of them or not at all.
+
+    A folder of that name is replaced. Raises SaveError naming the folder, after which nothing of the new one
+    is left.
+    """
+    folder = Path(folder)
+    partial = folder.with_name(folder.name + ".partial")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for name, content in files.items():
+            _write(partial / name, content)
+        sync_folder(partial)
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.rename(partial, folder)
+        sync_folder(folder.parent)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise _cannot_save(folder, sum(map(len, files.values())), error) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Force the names in a folder to the disk, where the system can do so."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _cannot_save(path: Path, size: int, error: OSError) -> SaveError:
+    free = shutil.disk_usage(next(p for p in (path, *path.parents) if p.exists())).free
+    return SaveError(
+        f"could not save {path}: {error.strerror or error} ({size / 1e6:.1f} MB needed, "
+        f"{free / 1e6:.1f} MB free); what was saved before is untouched"
+    )

@@ -1,0 +1,242 @@
+"""BertModel and BertForPreTraining, held against transformers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import backend
+from minigrad.bert.config import BertConfig
+from minigrad.bert.model import BertForPreTraining, BertModel
+from minigrad.tensor import no_grad
+
+SMALL = BertConfig(
+    vocab_size=41,
+    hidden_size=12,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=20,
+    max_position_embeddings=16,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+
+ODD_CONFIGS = {
+    "odd sizes": SMALL.replace(vocab_size=53, hidden_size=15, num_attention_heads=5, intermediate_size=7),
+    "one head, one layer": SMALL.replace(num_hidden_layers=1, num_attention_heads=1, hidden_size=9),
+    "no layer": SMALL.replace(num_hidden_layers=0),
+    "three segments, large eps": SMALL.replace(type_vocab_size=3, layer_norm_eps=1e-3),
+    "wide": SMALL.replace(num_hidden_layers=3, hidden_size=64, num_attention_heads=4, intermediate_size=256),
+}
+
+
+def random_batch(
+    config: BertConfig, seed: int = 0, batch: int = 5, length: int = 11
+) -> dict[str, np.ndarray]:
+    """Ids, padding of several lengths, all segments, both NSP labels, and some ignored labels.
+
+    Only padding has the id of [PAD], as in real batches: transformers drops that row's gradient (padding_idx),
+    which is zero then.
+    """
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(2, length + 1, batch)
+    lengths[0] = length
+    labels = rng.integers(0, config.vocab_size, (batch, length))
+    labels[rng.random((batch, length)) < 0.7] = -100
+    labels[0, 1] = 3
+    mask = np.arange(length) < lengths[:, None]
+    return {
+        "input_ids": np.where(mask, rng.integers(1, config.vocab_size, (batch, length)), config.pad_token_id),
+        "attention_mask": mask.astype(np.int64),
+        "token_type_ids": rng.integers(0, config.type_vocab_size, (batch, length)),
+        "labels": np.where(mask, labels, -100),
+        "next_sentence_label": np.arange(batch) % 2,
+    }
+
+
+def transformers_twin(model: BertForPreTraining, dtype: str):
+    """The same model with the same weights in transformers."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    values = model.config.to_dict()
+    twin = transformers.BertForPreTraining(
+        transformers.BertConfig(
+            **{k: v for k, v in values.items() if k not in ("model_type", "architectures")}
+        )
+    )
+    state = {}
+    for name, array in model.state_dict().items():
+        array = backend.to_numpy(array)
+        transposed = array.ndim == 2 and not name.endswith("embeddings.weight")
+        state[name] = torch.tensor(array.T.copy() if transposed else array)
+    missing, unexpected = twin.load_state_dict(state, strict=False)
+    assert not unexpected
+    assert all("decoder" in name for name in missing)
+    twin.tie_weights()
+    twin.eval()
+    return twin.to(getattr(torch, dtype))
+
+
+def tensors(batch: dict[str, np.ndarray]):
+    torch = pytest.importorskip("torch")
+    return {name: torch.tensor(values) for name, values in batch.items()}
+
+
+@pytest.fixture(params=ODD_CONFIGS, ids=str)
+def config(request) -> BertConfig:
+    return ODD_CONFIGS[request.param]
+
+
+def make_model(config: BertConfig, dtype: str = "float32") -> BertForPreTraining:
+    """A model whose weights are large enough that every part matters, LayerNorms and biases too."""
+    model = BertForPreTraining(config)
+    rng = np.random.default_rng(7)
+    model.load_state_dict(
+        {
+            name: backend.to_numpy(array) + 0.2 * rng.standard_normal(array.shape)
+            for name, array in model.state_dict().items()
+        }
+    )
+    model.astype(dtype)
+    return model.eval()
+
+
+@pytest.mark.oracle
+def test_logits_equal_transformers_in_float32(config):
+    model = make_model(config)
+    batch = random_batch(config)
+    inputs = {k: batch[k] for k in ("input_ids", "attention_mask", "token_type_ids")}
+    with no_grad():
+        mine = model(**inputs)
+    theirs = transformers_twin(model, "float32")(**tensors(inputs))
+    assert mine.prediction_logits.shape == (5, 11, config.vocab_size)
+    for name in ("prediction_logits", "seq_relationship_logits"):
+        expected = getattr(theirs, name).detach().numpy()
+        np.testing.assert_allclose(getattr(mine, name).numpy(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.oracle
+def test_loss_and_every_gradient_equal_transformers_in_float64(config):
+    model = make_model(config, "float64")
+    twin = transformers_twin(model, "float64")
+    batch = random_batch(config, seed=1)
+    mine = model(**batch)
+    theirs = twin(**tensors(batch))
+    np.testing.assert_allclose(mine.loss.item(), theirs.loss.item(), rtol=1e-12)
+    mine.loss.backward()
+    theirs.loss.backward()
+    expected = {name: p.grad.numpy() for name, p in twin.named_parameters() if p.grad is not None}
+    assert len(expected) == len(list(model.named_parameters()))
+    for name, parameter in model.named_parameters():
+        gradient = backend.to_numpy(parameter.grad)
+        if gradient.ndim == 2 and not name.endswith("embeddings.weight"):
+            gradient = gradient.T
+        np.testing.assert_allclose(gradient, expected[name], rtol=0, atol=1e-9, err_msg=name)
+
+
+def test_with_labels_only_the_chosen_positions_are_projected():
+    model = make_model(SMALL)
+    batch = random_batch(SMALL, seed=2)
+    labels = batch.pop("labels")
+    with no_grad():
+        everything = model(**batch).prediction_logits.numpy()
+        chosen = model(**batch, labels=labels).prediction_logits.numpy()
+    np.testing.assert_allclose(chosen, everything[labels != -100], rtol=1e-5, atol=1e-5)
+
+
+def test_loss_is_the_sum_of_the_losses_that_have_labels():
+    model = make_model(SMALL)
+    batch = random_batch(SMALL)
+    both = model(**batch)
+    assert both.loss.item() == pytest.approx(both.mlm_loss.item() + both.nsp_loss.item())
+    labels, next_sentence_label = batch.pop("labels"), batch.pop("next_sentence_label")
+    assert model(**batch).loss is None
+    assert model(**batch, labels=labels).loss.item() == pytest.approx(both.mlm_loss.item())
+    nsp_only = model(**batch, next_sentence_label=next_sentence_label)
+    assert nsp_only.loss.item() == pytest.approx(both.nsp_loss.item())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_row_with_everything_masked_is_finite(dtype):
+    model = make_model(SMALL, dtype)
+    batch = random_batch(SMALL)
+    batch["attention_mask"][2] = 0
+    output = model(**batch)
+    output.loss.backward()
+    assert np.isfinite(output.prediction_logits.numpy()).all()
+    assert all(np.isfinite(backend.to_numpy(p.grad)).all() for p in model.parameters())
+
+
+def test_padding_does_not_change_the_tokens():
+    model = make_model(SMALL)
+    batch = random_batch(SMALL)
+    inputs = {k: batch[k] for k in ("input_ids", "attention_mask", "token_type_ids")}
+    other = dict(inputs, input_ids=np.where(inputs["attention_mask"], inputs["input_ids"], 5))
+    with no_grad():
+        a, b = model(**inputs).prediction_logits.numpy(), model(**other).prediction_logits.numpy()
+    seen = inputs["attention_mask"] == 1
+    np.testing.assert_allclose(a[seen], b[seen], rtol=1e-5, atol=1e-5)
+    assert not np.allclose(a[~seen], b[~seen])
+
+
+def test_the_seed_fixes_the_initial_weights_and_dropout():
+    config = SMALL.replace(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3)
+    batch = random_batch(config)
+
+    def loss(seed: int) -> float:
+        minigrad.manual_seed(seed)
+        return BertForPreTraining(config)(**batch).loss.item()
+
+    assert loss(1) == loss(1)
+    assert loss(1) != loss(2)
+
+
+def test_the_decoder_is_tied_to_the_token_table():
+    model = make_model(SMALL)
+    names = [name for name, _ in model.named_parameters()]
+    assert "bert.embeddings.word_embeddings.weight" in names
+    assert not any("decoder" in name for name in names)
+
+
+def changed(**changes):
+    batch = random_batch(SMALL)
+    batch.update(changes)
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("batch", "error", "message"),
+    [
+        (changed(input_ids=np.full((5, 11), 41)), IndexError, r"input_ids: 41 at \(0, 0\) is outside 0 … 40"),
+        (changed(input_ids=np.full((5, 11), -1)), IndexError, r"input_ids: -1"),
+        (changed(input_ids=np.zeros((5, 11))), TypeError, "input_ids: expected integers, got dtype float64"),
+        (
+            changed(attention_mask=np.ones((5, 10), int)),
+            ValueError,
+            r"attention_mask: expected shape \(5, 11\)",
+        ),
+        (changed(token_type_ids=np.full((5, 11), 2)), IndexError, "token_type_ids: 2 .* outside 0 … 1"),
+        (changed(labels=np.full((5, 11), -100)), ValueError, "every label is -100"),
+        (changed(labels=np.full((5, 11), 41)), IndexError, "labels: 41"),
+        (changed(next_sentence_label=np.full(5, 2)), IndexError, "next_sentence_label: 2"),
+        (
+            changed(next_sentence_label=np.zeros(4, int)),
+            ValueError,
+            r"next_sentence_label: expected shape \(5,\)",
+        ),
+    ],
+)
+def test_bad_input_is_named(batch, error, message):
+    with pytest.raises(error, match=message):
+        make_model(SMALL)(**batch)
+
+
+def test_more_tokens_than_positions():
+    with pytest.raises(ValueError, match="17 tokens are more than the 16 positions"):
+        BertModel(SMALL)(np.zeros((1, 17), int))
+
+
+def test_input_ids_need_two_axes():
+    with pytest.raises(ValueError, match=r"expected shape \(batch, length\), got \(7,\)"):
+        BertModel(SMALL)(np.zeros(7, int))

@@ -1,0 +1,312 @@
+"""The basic operations at their edges: empty, one entry, no axes; ties; extreme values; what errors say."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from minigrad import Tensor, backend, check_grad, ops
+
+
+def host(array):
+    return backend.to_numpy(array)
+
+
+def zeros(*shape):
+    return Tensor(np.zeros(shape), requires_grad=True)
+
+
+# --- Empty, one entry, no axes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3), (2, 0, 5)])
+@pytest.mark.parametrize(
+    "op",
+    ["neg", "abs", "exp", "log", "sqrt", "tanh", "erf", "sigmoid", "relu", "gelu", "transpose", "flip", "sum"],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_empty(op, shape, dtype):
+    if op == "transpose" and len(shape) < 2:
+        pytest.skip("transpose needs two axes")
+    x = Tensor(np.zeros(shape, dtype), requires_grad=True)
+    y = getattr(ops, op)(x)
+    y.sum().backward()
+    assert y.dtype == dtype
+    assert x.grad.shape == shape
+    if op == "sum":
+        assert y.item() == 0
+
+
+def test_empty_products_are_zeros():
+    a, b = zeros(3, 0), zeros(0, 5)
+    y = a @ b
+    np.testing.assert_array_equal(y.numpy(), np.zeros((3, 5)))
+    y.sum().backward()
+    assert a.grad.shape == (3, 0)
+    assert b.grad.shape == (0, 5)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (2, 0, 4), (4, 2, 0)])
+def test_fused_operations_on_no_rows(shape):
+    d = shape[-1]
+    x, w, b = zeros(*shape), zeros(d), zeros(d)
+    total = ops.linear(x, zeros(d, 3)).sum() + ops.dropout(x, np.ones(shape, bool), 0.5).sum()
+    if d:
+        total = total + ops.softmax(x).sum() + ops.log_softmax(x).sum() + ops.layer_norm(x, w, b).sum()
+        total = total + ops.embedding(np.zeros((0, 2), int), zeros(5, d)).sum()
+    total.backward()
+    assert x.grad.shape == shape
+
+
+def test_concat_and_split_with_empty_parts():
+    x = zeros(3, 2)
+    parts = ops.split(x, [0, 3, 0])
+    assert [part.shape for part in parts] == [(0, 2), (3, 2), (0, 2)]
+    ops.concat(parts).sum().backward()
+    np.testing.assert_array_equal(host(x.grad), np.ones((3, 2)))
+    assert ops.split(zeros(0, 2), 3) == []
+
+
+@pytest.mark.parametrize("op", ["sum", "mean", "max", "logsumexp", "exp", "erf", "gelu", "sigmoid", "relu"])
+def test_a_tensor_without_axes_stays_one(op):
+    x = Tensor(np.array(0.7), requires_grad=True)
+    y = getattr(ops, op)(x)
+    assert y.shape == ()
+    check_grad(getattr(ops, op), x)
+
+
+# --- Slopes by convention --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "values", "slopes"),
+    [
+        (lambda x: x.relu(), [-1.0, 0.0, 2.0], [0, 0, 1]),
+        (lambda x: abs(x), [-1.0, 0.0, 2.0], [-1, 0, 1]),
+        (lambda x: x.max(), [3.0, 1.0, 3.0, 3.0], [1 / 3, 0, 1 / 3, 1 / 3]),
+        (lambda x: x.max(axis=0), [2.0, 2.0], [0.5, 0.5]),
+        (lambda x: ops.maximum(x, 1.0), [0.0, 1.0, 2.0], [0, 0.5, 1]),
+        (lambda x: ops.maximum(1.0, x), [0.0, 1.0, 2.0], [0, 0.5, 1]),
+        (lambda x: x**0, [0.0, 2.0], [0, 0]),
+        (lambda x: x**1, [0.0, -2.0], [1, 1]),
+        (lambda x: x**2, [0.0, -3.0], [0, -6]),
+        (lambda x: 0.0**x, [1.0, 2.0], [0, 0]),
+        (lambda x: x.var(axis=0, correction=0), [1.0, 3.0], [-1, 1]),
+    ],
+)
+def test_slopes_where_there_is_a_choice(function, values, slopes):
+    x = Tensor(values, requires_grad=True)
+    function(x).sum().backward()
+    np.testing.assert_allclose(host(x.grad), slopes, rtol=1e-6)
+
+
+def test_maximum_of_ties_halves_both():
+    a, b = (Tensor([1.0, 5.0], requires_grad=True) for _ in range(2))
+    ops.maximum(a, b).sum().backward()
+    np.testing.assert_array_equal(host(a.grad), [0.5, 0.5])
+    np.testing.assert_array_equal(host(b.grad), [0.5, 0.5])
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    ("base", "exponent"), [(0.0, 0.0), (0.0, 1.0), (0.0, 2.0), (-2.0, 3.0), (2.0, -1.5), (4.0, 0.5)]
+)
+def test_pow_is_pytorchs_at_its_corners(base, exponent, torch):
+    a, b = Tensor([base], requires_grad=True), Tensor([exponent], requires_grad=True)
+    ta, tb = torch.tensor([base], requires_grad=True), torch.tensor([exponent], requires_grad=True)
+    b.requires_grad = base >= 0
+    y = a**b
+    y.sum().backward()
+    (ta**tb).sum().backward()
+    np.testing.assert_allclose(y.numpy(), (ta**tb).detach().numpy(), rtol=1e-6)
+    np.testing.assert_allclose(host(a.grad), ta.grad.numpy(), rtol=1e-6)
+    if b.requires_grad:
+        np.testing.assert_allclose(host(b.grad), tb.grad.numpy(), rtol=1e-6)
+
+
+# --- Extreme values --------------------------------------------------------------------------------------
+
+
+def test_sigmoid_and_logsumexp_do_not_overflow():
+    x = Tensor([-1e4, -100.0, 0.0, 100.0, 1e4], requires_grad=True)
+    y = x.sigmoid()
+    np.testing.assert_allclose(y.numpy(), [0, 0, 0.5, 1, 1], atol=1e-7)
+    y.sum().backward()
+    assert np.isfinite(host(x.grad)).all()
+    for value in (1e4, -1e4):
+        z = Tensor([value, value], requires_grad=True)
+        total = z.logsumexp()
+        assert total.item() == pytest.approx(value + math.log(2), rel=1e-7)
+        total.backward()
+        np.testing.assert_allclose(host(z.grad), [0.5, 0.5])
+
+
+def test_logsumexp_with_minus_infinity():
+    x = Tensor([[-np.inf, 0.0], [1.0, -np.inf]], requires_grad=True)
+    y = x.logsumexp(axis=-1)
+    np.testing.assert_array_equal(y.numpy(), [0, 1])
+    y.sum().backward()
+    np.testing.assert_array_equal(host(x.grad), [[0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize(("op", "bound"), [("erf", 4e-7), ("gelu", 2e-6)])
+def test_float32_accuracy(op, bound):
+    """Against the exact value in float64: the bound is absolute for erf and relative to |x| for GELU."""
+    x = np.linspace(-12, 12, 100_001, dtype=np.float32)
+    wide = x.astype(np.float64)
+    exact = np.array([math.erf(v) for v in wide])
+    slope = 2 / math.sqrt(math.pi) * np.exp(-wide * wide)
+    if op == "gelu":
+        cdf = 0.5 * (1 + np.array([math.erf(v * math.sqrt(0.5)) for v in wide]))
+        exact = wide * cdf
+        slope = cdf + wide * np.exp(-0.5 * wide * wide) / math.sqrt(2 * math.pi)
+    t = Tensor(x, requires_grad=True)
+    y = getattr(ops, op)(t)
+    y.sum().backward()
+    assert y.dtype == np.float32
+    assert np.abs(y.numpy() - exact).max() < bound
+    assert np.abs(host(t.grad) - slope).max() < bound
+
+
+def test_erf_and_gelu_at_infinity_and_signed_zero():
+    x = Tensor([-np.inf, -0.0, 0.0, np.inf], requires_grad=True)
+    np.testing.assert_array_equal(ops.erf(x).numpy(), [-1, 0, 0, 1])
+    assert np.isnan(ops.erf(Tensor([np.nan])).numpy()).all()
+
+
+def test_float64_erf_is_exact():
+    x = np.linspace(-6, 6, 1001)
+    np.testing.assert_allclose(ops.erf(Tensor(x)).numpy(), [math.erf(v) for v in x], rtol=1e-14)
+
+
+# --- Indexing --------------------------------------------------------------------------------------------
+
+
+def test_getitem_picked_twice_gets_both_gradients():
+    x = Tensor(np.zeros((4, 3)), requires_grad=True)
+    x[[1, 1, -3, 0]].backward(np.ones((4, 3)))
+    np.testing.assert_array_equal(host(x.grad), [[1] * 3, [3] * 3, [0] * 3, [0] * 3])
+
+
+def test_numpy_integers_are_indices(leaf):
+    x = leaf(3, 5)
+    np.testing.assert_array_equal(x[np.int64(1)].numpy(), x.numpy()[1])
+    np.testing.assert_array_equal(x[:, np.int32(-1)].numpy(), x.numpy()[:, -1])
+
+
+def test_getitem_of_a_view_does_not_write_to_the_tensor(leaf):
+    x = leaf(3)
+    before = x.numpy().copy()
+    (x[1:] * 2.0).sum().backward()
+    np.testing.assert_array_equal(x.numpy(), before)
+
+
+# --- Errors ----------------------------------------------------------------------------------------------
+
+ERRORS = [
+    (lambda: ops.add(2, 3), TypeError, "add: expected a Tensor, got int and int"),
+    (lambda: ops.mul("a", 3), TypeError, "mul: expected a Tensor, got int and str"),
+    (lambda: zeros(3) - zeros(4), ValueError, "sub: the shapes (3,) and (4,) do not broadcast"),
+    (lambda: ops.maximum(zeros(2, 3), zeros(2)), ValueError, "maximum: the shapes (2, 3) and (2,) do not broadcast"),
+    (
+        lambda: ops.where(np.ones(4, bool), zeros(3), zeros(1)),
+        ValueError,
+        "where: the condition of shape (4,) does not broadcast with (3,) and (1,)",
+    ),
+    (lambda: ops.where(np.ones(4, bool), 1.0, 2.0), TypeError, "where: expected a Tensor, got float and float"),
+    (
+        lambda: zeros(3).masked_fill(np.ones((2, 3), bool), 0.0),
+        ValueError,
+        "masked_fill: the mask has shape (2, 3), which does not broadcast to (3,)",
+    ),
+    (
+        lambda: zeros(3).masked_fill(np.ones(2, bool), 0.0),
+        ValueError,
+        "masked_fill: the mask has shape (2,), which does not broadcast to (3,)",
+    ),
+    (lambda: zeros(2, 3).sum(axis=2), ValueError, "sum: there is no axis 2 in shape (2, 3)"),
+    (lambda: zeros().sum(axis=0), ValueError, "sum: there is no axis 0 in shape ()"),
+    (lambda: zeros(2, 3).mean(axis=(0, -2)), ValueError, "mean: an axis is named twice in (0, -2) for shape (2, 3)"),
+    (lambda: zeros(2, 0).mean(), ValueError, "mean: there is nothing along axes (0, 1) of shape (2, 0)"),
+    (lambda: zeros(2, 0).max(axis=1), ValueError, "max: there is nothing along axes (1,) of shape (2, 0)"),
+    (lambda: zeros(0).var(), ValueError, "var: there is nothing along axes (0,) of shape (0,)"),
+    (lambda: zeros(1).var(), ValueError, "var: 1 values along axes (0,) and correction=1"),
+    (lambda: zeros(0).logsumexp(), ValueError, "logsumexp: there is nothing along axes (0,) of shape (0,)"),
+    (
+        lambda: zeros(2, 3) @ zeros(2, 3),
+        ValueError,
+        "matmul: the inner lengths differ, 3 and 2, in shapes (2, 3) @ (2, 3)",
+    ),
+    (
+        lambda: zeros(5, 1, 2) @ zeros(3, 2, 1),
+        ValueError,
+        "matmul: the leading axes of (5, 1, 2) and (3, 2, 1) do not broadcast",
+    ),
+    (lambda: zeros() @ zeros(3), ValueError, "matmul: needs at least one axis on both sides, got shapes () and (3,)"),
+    (lambda: zeros(2, 3).reshape(4, 2), ValueError, "reshape: 6 entries of shape (2, 3) do not fit shape (4, 2)"),
+    (lambda: zeros(2, 3).reshape(-1, 4), ValueError, "reshape: 6 entries of shape (2, 3) do not fit shape (-1, 4)"),
+    (lambda: zeros(2, 3).permute(0, 0), ValueError, "permute: (0, 0) does not name each axis of shape (2, 3) once"),
+    (lambda: zeros(2, 3).permute(1, 2), ValueError, "permute: (1, 2) does not name each axis of shape (2, 3) once"),
+    (lambda: zeros(3).transpose(), ValueError, "transpose: there is no axis -2 in shape (3,)"),
+    (lambda: zeros(2, 3).expand(2, 4), ValueError, "expand: shape (2, 3) does not broadcast to (2, 4)"),
+    (lambda: zeros(2, 3).expand(3), ValueError, "expand: shape (2, 3) does not broadcast to (3,)"),
+    (lambda: zeros(2, 3).squeeze(0), ValueError, "squeeze: axis 0 of shape (2, 3) has length 2, not 1"),
+    (lambda: zeros(2, 3).squeeze(5), ValueError, "squeeze: there is no axis 5 in shape (2, 3)"),
+    (lambda: zeros(2).unsqueeze(2), ValueError, "unsqueeze: there is no place 2 for an axis in shape (2,)"),
+    (lambda: ops.concat([]), ValueError, "concat: needs at least one tensor"),
+    (lambda: ops.concat([zeros(2, 3), zeros(2, 4)]), ValueError, "concat: (2, 3) and (2, 4) differ beside axis 0"),
+    (lambda: ops.concat([zeros(2, 3), zeros(3)]), ValueError, "concat: (2, 3) and (3,) differ beside axis 0"),
+    (lambda: ops.concat([zeros(2), np.ones(2)]), TypeError, "concat: expected a Tensor, got ndarray"),
+    (lambda: ops.concat([zeros()]), ValueError, "concat: there is no axis 0 in shape ()"),
+    (lambda: ops.stack([]), ValueError, "stack: needs at least one tensor"),
+    (lambda: ops.stack([zeros(2), zeros(3)]), ValueError, "stack: the shapes (2,) and (3,) differ"),
+    (lambda: ops.split(zeros(5), 0), ValueError, "split: a part must have length 1 or more, got 0"),
+    (lambda: ops.split(zeros(5), [2, 2]), ValueError, "split: parts of [2, 2] do not add up to the 5 of axis 0"),
+    (lambda: ops.split(zeros(5), [7, -2]), ValueError, "split: parts of [7, -2] do not add up to the 5 of axis 0"),
+    (
+        lambda: ops.pad(zeros(2, 3), [(1, 1)]),
+        ValueError,
+        "pad: expected 2 pairs of (before, after) for shape (2, 3), got [(1, 1)]",
+    ),
+    (lambda: ops.pad(zeros(2), [(-1, 0)]), ValueError, "pad: expected 1 pairs of (before, after) for shape (2,)"),
+    (lambda: zeros(2).flip(1), ValueError, "flip: there is no axis 1 in shape (2,)"),
+    (lambda: zeros(2)[Tensor([1.0])], TypeError, "getitem: an index is an array of integers or booleans, not a Tensor"),
+    (lambda: zeros(2)[2], IndexError, "in shape (2,)"),
+    (lambda: zeros(2, 3)[0, 0, 0], IndexError, "getitem: too many indices"),
+    (lambda: zeros(2)[np.array([0.5])], IndexError, "in shape (2,)"),
+    (lambda: zeros(2, 3)[np.ones(3, bool)], IndexError, "in shape (2, 3)"),
+    (lambda: ops.embedding([0], zeros(3)), ValueError, "embedding: the table must be a matrix (V, d), got shape (3,)"),
+    (lambda: ops.embedding([[0, 3]], zeros(3, 2)), IndexError, "id 3 is outside 0 … 2"),
+    (lambda: ops.embedding([-1], zeros(3, 2)), IndexError, "id -1 is outside 0 … 2"),
+    (lambda: ops.embedding([0.5], zeros(3, 2)), TypeError, "ids must be integers, got dtype float64"),
+    (lambda: ops.embedding([True], zeros(3, 2)), TypeError, "ids must be integers, got dtype bool"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), ERRORS, ids=[message[:60] for *_, message in ERRORS])
+def test_what_errors_say(call, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        call()
+
+
+@pytest.mark.numpy_only("a GPU wraps an index outside")
+def test_integer_array_outside():
+    with pytest.raises(IndexError, match=re.escape("getitem: index 2 is out of bounds for axis 0 with size 2, in shape (2,)")):
+        zeros(2)[np.array([2])]
+
+
+@pytest.mark.numpy_only("ids on a GPU are not checked for their range")
+def test_ids_on_the_backend_are_checked_for_their_range():
+    with pytest.raises(IndexError, match="id 7 is outside 0 … 2"):
+        ops.embedding(np.array([7]), zeros(3, 2))
+
+
+def test_ids_on_the_backend():
+    kernels = backend.default()
+    x = ops.embedding(kernels.asarray(np.array([1, 1])), zeros(3, 2))
+    assert x.shape == (2, 2)
+    with pytest.raises(TypeError, match="ids must be integers, got dtype float32"):
+        ops.embedding(kernels.asarray(np.ones(2, np.float32)), zeros(3, 2))

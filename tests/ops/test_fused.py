@@ -1,0 +1,389 @@
+"""Fused against composed, at sizes around the edges of vectors and blocks; extreme values; what errors say."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from minigrad import Tensor, backend, ops
+from minigrad.ops import composed, fused
+
+TOLERANCE = {"float32": 2e-6, "float64": 1e-13}
+
+both = pytest.mark.parametrize("module", [fused, composed], ids=["fused", "composed"])
+
+
+def host(array):
+    return backend.to_numpy(array)
+
+
+def zeros(*shape, dtype="float64"):
+    return Tensor(np.zeros(shape, dtype), requires_grad=True)
+
+
+def same_in_both(op, arrays, *args, dtype, **kwargs):
+    """Values and gradients of the fused and of the composed operation agree."""
+    results = []
+    rng = np.random.default_rng(0)
+    cotangent = None
+    for module in (fused, composed):
+        inputs = [Tensor(array.astype(dtype), requires_grad=True) for array in arrays]
+        y = getattr(module, op)(*inputs, *args, **kwargs)
+        if cotangent is None:
+            cotangent = rng.standard_normal(y.shape).astype(dtype)
+        y.backward(cotangent)
+        results.append([y.numpy()] + [host(x.grad) for x in inputs])
+    for ours, reference in zip(*results, strict=True):
+        assert ours.dtype == reference.dtype == dtype
+        scale = max(1.0, float(np.abs(reference).max()))
+        np.testing.assert_allclose(ours, reference, rtol=0, atol=TOLERANCE[dtype] * scale)
+
+
+# 31, 32, 33: around a vector register's multiples. The last two are over the 65,536 numbers of a block of the
+# NumPy backend: many short rows, and rows of which no two fit a block.
+ROWS = [(5, 31), (5, 32), (5, 33), (31, 1), (33, 2), (2211, 31), (3, 40_000)]
+dtypes = pytest.mark.parametrize("dtype", ["float32", "float64"])
+rows = pytest.mark.parametrize("shape", ROWS, ids=str)
+
+
+@dtypes
+@rows
+@pytest.mark.parametrize("op", ["softmax", "log_softmax"])
+def test_softmaxes(op, shape, dtype, rng):
+    same_in_both(op, [3 * rng.standard_normal(shape)], dtype=dtype)
+
+
+@dtypes
+@pytest.mark.parametrize("axis", [0, 1, -2])
+def test_softmax_over_another_axis(axis, dtype, rng):
+    same_in_both("softmax", [rng.standard_normal((33, 31, 70))], axis, dtype=dtype)
+
+
+@dtypes
+@rows
+@pytest.mark.parametrize("form", ["none", "tanh"])
+def test_gelu(form, shape, dtype, rng):
+    if dtype == "float64" and math.prod(shape) > 100_000:
+        shape = (65_537,)  # float64 erf is slow
+    same_in_both("gelu", [3 * rng.standard_normal(shape)], form, dtype=dtype)
+
+
+@dtypes
+@rows
+def test_layer_norm(shape, dtype, rng):
+    if shape[-1] < 3:
+        pytest.skip("two entries normalise to ±1, whatever they were: the gradient is rounding noise")
+    d = shape[-1]
+    arrays = [rng.standard_normal(shape) + 1, rng.standard_normal(d), rng.standard_normal(d)]
+    same_in_both("layer_norm", arrays, dtype=dtype)
+
+
+@dtypes
+@rows
+def test_dropout(shape, dtype, rng):
+    same_in_both("dropout", [rng.standard_normal(shape)], rng.random(shape) > 0.1, 0.1, dtype=dtype)
+
+
+@dtypes
+@pytest.mark.parametrize("shape", [(31, 33), (2, 32, 31), (2, 3, 2, 33)], ids=str)
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear(shape, bias, dtype, rng):
+    arrays = [rng.standard_normal(shape), rng.standard_normal((shape[-1], 31)) / 6, rng.standard_normal(31)]
+    same_in_both("linear", arrays if bias else arrays[:2], dtype=dtype)
+
+
+@dtypes
+@pytest.mark.parametrize("shape", [(31, 33), (3, 11, 32), (2211, 31), (9, 8000)], ids=str)
+@pytest.mark.parametrize("ignored", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_cross_entropy(shape, ignored, weighted, dtype, rng):
+    labels = rng.integers(0, shape[-1], shape[:-1])
+    if ignored:
+        labels[rng.random(labels.shape) < 0.85] = -100
+        labels.flat[0] = 1
+    weight = rng.random(shape[-1]) if weighted else None
+    same_in_both("cross_entropy", [3 * rng.standard_normal(shape)], labels, weight=weight, dtype=dtype)
+
+
+@dtypes
+@pytest.mark.parametrize("n", [31, 32, 33])
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("dropped", [True, False])
+def test_attention(n, masked, dropped, dtype, rng):
+    shape = (2, 3, n, 33 if n == 32 else 16)
+    arrays = [rng.standard_normal(shape) for _ in range(3)]
+    mask = np.where(rng.random((2, 1, 1, n)) < 0.3, np.finfo(dtype).min, 0.0) if masked else None
+    keep = rng.random((2, 3, n, n)) > 0.1 if dropped else None
+    same_in_both("scaled_dot_product_attention", arrays, mask, keep, 0.1 * dropped, dtype=dtype)
+
+
+@dtypes
+def test_attention_over_many_blocks(dtype, rng):
+    arrays = [rng.standard_normal((3, 2, 130, 5)) for _ in range(3)]
+    keep = rng.random((3, 2, 130, 130)) > 0.1
+    same_in_both("scaled_dot_product_attention", arrays, None, keep, 0.1, dtype=dtype)
+
+
+def test_both_have_the_same_signatures():
+    import inspect
+
+    for name in fused.__all__:
+        assert inspect.signature(getattr(fused, name)) == inspect.signature(getattr(composed, name))
+        assert getattr(ops, name) is getattr(fused, name)
+
+
+# --- Saved arrays stay ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op", ["softmax", "log_softmax"])
+def test_changing_the_output_of_a_view_is_not_needed(op, leaf):
+    """Two outputs of one input are independent."""
+    x = leaf(3, 5)
+    first, second = getattr(ops, op)(x), getattr(ops, op)(x)
+    assert not backend.default().xp.may_share_memory(first.data, second.data)
+    assert not backend.default().xp.may_share_memory(first.data, x.data)
+
+
+def test_attention_does_not_write_to_its_inputs(leaf):
+    q, k, v = leaf(4, 3), leaf(5, 3), leaf(5, 3)
+    mask = backend.default().asarray(np.zeros((4, 5)))
+    before = [x.numpy().copy() for x in (q, k, v)]
+    ops.scaled_dot_product_attention(q, k, v, mask).sum().backward()
+    for x, then in zip((q, k, v), before, strict=True):
+        np.testing.assert_array_equal(x.numpy(), then)
+    np.testing.assert_array_equal(host(mask), np.zeros((4, 5)))
+
+
+# --- Extreme values --------------------------------------------------------------------------------------
+
+
+@both
+@dtypes
+def test_softmax_of_large_numbers(module, dtype):
+    x = Tensor(np.array([[1e4, -1e4, 0.0], [-1e4, -1e4, -1e4], [1e4, 1e4, -1e4]], dtype), requires_grad=True)
+    y = module.softmax(x)
+    np.testing.assert_allclose(y.numpy(), [[1, 0, 0], [1 / 3] * 3, [0.5, 0.5, 0]], rtol=1e-6)
+    y.backward(np.arange(9.0).reshape(3, 3))
+    np.testing.assert_allclose(host(x.grad), [[0, 0, 0], [-1 / 3, 0, 1 / 3], [-0.25, 0.25, 0]], atol=1e-6)
+    log_y = module.log_softmax(x)
+    expected = [[0, -2e4, -1e4], [-math.log(3)] * 3, [-math.log(2), -math.log(2), -2e4 - math.log(2)]]
+    # a probability of 1/3 beside scores of 1e4 has only the digits that float32 has at 1e4
+    np.testing.assert_allclose(log_y.numpy(), expected, rtol=1e-6, atol=2e-3 if dtype == "float32" else 1e-11)
+
+
+@both
+@dtypes
+def test_a_row_that_is_masked_all_over_stays_finite(module, dtype, rng):
+    """finfo.min + score rounds to finfo.min where all is masked: equal weights, no NaN."""
+    q, k, v = (Tensor(rng.standard_normal((3, 4)).astype(dtype), requires_grad=True) for _ in range(3))
+    mask = np.zeros((3, 3))
+    mask[1] = np.finfo(dtype).min
+    y = module.scaled_dot_product_attention(q, k, v, mask)
+    y.sum().backward()
+    np.testing.assert_allclose(y.numpy()[1], v.numpy().mean(axis=0), rtol=1e-5)
+    for x in (q, k, v):
+        assert np.isfinite(host(x.grad)).all()
+
+
+@both
+@dtypes
+def test_masked_positions_get_no_weight(module, dtype, rng):
+    q, k, v = (Tensor(rng.standard_normal((5, 4)).astype(dtype), requires_grad=True) for _ in range(3))
+    mask = np.zeros(5)
+    mask[2] = np.finfo(dtype).min
+    module.scaled_dot_product_attention(q, k, v, mask).sum().backward()
+    np.testing.assert_array_equal(host(v.grad)[2], np.zeros(4))
+    np.testing.assert_array_equal(host(k.grad)[2], np.zeros(4))
+
+
+@both
+@dtypes
+def test_cross_entropy_of_large_logits(module, dtype):
+    logits = Tensor(np.array([[1e4, -1e4, 0.0], [1e4, -1e4, 0.0]], dtype), requires_grad=True)
+    loss = module.cross_entropy(logits, np.array([0, 1]))
+    assert loss.item() == pytest.approx(1e4, rel=1e-6)
+    loss.backward()
+    np.testing.assert_allclose(host(logits.grad), [[0, 0, 0], [0.5, -0.5, 0]], atol=1e-7)
+
+
+@both
+def test_cross_entropy_leaves_ignored_rows_alone(module, leaf):
+    logits = leaf(2, 3, 5)
+    labels = np.array([[1, -1, 4], [-1, -1, 0]])
+    loss = module.cross_entropy(logits, labels, ignore_index=-1)
+    loss.backward()
+    gradient = host(logits.grad)
+    np.testing.assert_array_equal(gradient[labels == -1], np.zeros((3, 5)))
+    assert (np.abs(gradient[labels != -1]).sum(axis=-1) > 0.1).all()
+    rows = module.cross_entropy(Tensor(logits.numpy()[labels != -1]), labels[labels != -1])
+    assert loss.item() == pytest.approx(rows.item(), rel=1e-12)
+
+
+@both
+def test_ignore_index_does_not_swallow_a_class(module, leaf):
+    """Both classes of a pair count, class 0 too, unless it is asked for by name."""
+    logits = leaf(2, 2)
+    one = module.cross_entropy(logits[1:], np.array([1])).item()
+    two = module.cross_entropy(logits, np.array([0, 1])).item()
+    assert two != pytest.approx(one)
+    assert module.cross_entropy(logits, np.array([0, 1]), ignore_index=0).item() == pytest.approx(one)
+
+
+@both
+def test_uniform_logits_cost_log_of_the_classes(module):
+    assert module.cross_entropy(zeros(4, 7), np.arange(4)).item() == pytest.approx(math.log(7), rel=1e-14)
+
+
+@both
+def test_layer_norm_of_a_constant_row_is_its_bias(module):
+    x = Tensor(np.full((2, 5), 3.0), requires_grad=True)
+    weight, bias = Tensor(np.full(5, 2.0)), Tensor(np.arange(5.0))
+    y = module.layer_norm(x, weight, bias)
+    np.testing.assert_array_equal(y.numpy(), [np.arange(5.0)] * 2)
+    y.sum().backward()
+    assert np.isfinite(host(x.grad)).all()
+
+
+@both
+@dtypes
+def test_layer_norm_far_from_zero(module, dtype, rng):
+    x = rng.standard_normal((3, 64))
+    ones, none = np.ones(64, dtype), np.zeros(64, dtype)
+    near = module.layer_norm(Tensor(x.astype(dtype)), Tensor(ones), Tensor(none)).numpy()
+    far = module.layer_norm(Tensor((x + 1000).astype(dtype)), Tensor(ones), Tensor(none)).numpy()
+    np.testing.assert_allclose(far, near, atol=2e-3 if dtype == "float32" else 1e-10)
+
+
+@both
+def test_dropout_keeps_the_mean_and_passes_the_same_entries_back(module, rng):
+    x = Tensor(np.ones((3, 4)), requires_grad=True)
+    keep = rng.random((3, 4)) > 0.4
+    y = module.dropout(x, keep, 0.5)
+    np.testing.assert_array_equal(y.numpy(), 2.0 * keep)
+    y.sum().backward()
+    np.testing.assert_array_equal(host(x.grad), 2.0 * keep)
+    np.testing.assert_array_equal(module.dropout(x, np.ones((3, 4), bool), 0.0).numpy(), np.ones((3, 4)))
+
+
+# --- Errors ----------------------------------------------------------------------------------------------
+
+KEEP = np.ones((2, 3), bool)
+
+ERRORS = [
+    (lambda m: m.softmax(zeros(2, 3), 2), ValueError, "softmax: there is no axis 2 in shape (2, 3)"),
+    (lambda m: m.softmax(zeros()), ValueError, "softmax: there is no axis -1 in shape ()"),
+    (lambda m: m.softmax(zeros(2, 0)), ValueError, "softmax: there is nothing along axis -1 of shape (2, 0)"),
+    (lambda m: m.log_softmax(zeros(0, 2), 0), ValueError, "log_softmax: there is nothing along axis 0 of shape (0, 2)"),
+    (lambda m: m.gelu(zeros(2), "relu"), ValueError, "gelu: approximate must be \"none\" or \"tanh\", got 'relu'"),
+    (
+        lambda m: m.layer_norm(zeros(2, 3), zeros(2), zeros(3)),
+        ValueError,
+        "layer_norm: x of shape (2, 3) needs weight and bias of shape (3,), got (2,) and (3,)",
+    ),
+    (lambda m: m.layer_norm(zeros(), zeros(), zeros()), ValueError, "layer_norm: there is no axis -1 in shape ()"),
+    (
+        lambda m: m.layer_norm(zeros(2, 0), zeros(0), zeros(0)),
+        ValueError,
+        "layer_norm: there is nothing along axis -1 of shape (2, 0)",
+    ),
+    (
+        lambda m: m.layer_norm(zeros(2, 3), zeros(3, dtype="float32"), zeros(3)),
+        TypeError,
+        "layer_norm: the dtypes float64 and float32 do not mix; convert one with .astype('float64')",
+    ),
+    (lambda m: m.layer_norm(zeros(3), np.ones(3), zeros(3)), TypeError, "layer_norm: expected a Tensor, got ndarray"),
+    (
+        lambda m: m.linear(zeros(2, 3), zeros(2, 3)),
+        ValueError,
+        "linear: x of shape (2, 3) and weight of shape (2, 3) do not fit",
+    ),
+    (lambda m: m.linear(zeros(3), zeros(3)), ValueError, "linear: x of shape (3,) and weight of shape (3,) do not fit"),
+    (lambda m: m.linear(zeros(3), zeros(3, 2), zeros(3)), ValueError, "linear: weight of shape (3, 2) needs"),
+    (
+        lambda m: m.dropout(zeros(2, 3), KEEP[:1], 0.1),
+        ValueError,
+        "dropout: keep must be a boolean array of shape (2, 3), got bool of shape (1, 3)",
+    ),
+    (
+        lambda m: m.dropout(zeros(2, 3), np.ones((2, 3)), 0.1),
+        ValueError,
+        "dropout: keep must be a boolean array of shape (2, 3), got float64 of shape (2, 3)",
+    ),
+    (lambda m: m.dropout(zeros(2, 3), KEEP, 1.0), ValueError, "dropout: p must be at least 0 and below 1, got 1.0"),
+    (lambda m: m.dropout(zeros(2, 3), KEEP, -0.1), ValueError, "dropout: p must be at least 0 and below 1, got -0.1"),
+    (
+        lambda m: m.cross_entropy(zeros(2, 3), [0.0, 1.0]),
+        TypeError,
+        "cross_entropy: labels must be integers, got dtype float64",
+    ),
+    (
+        lambda m: m.cross_entropy(zeros(2, 3), [0, 1, 2]),
+        ValueError,
+        "cross_entropy: logits of shape (2, 3) need labels of shape (2,), got (3,)",
+    ),
+    (lambda m: m.cross_entropy(zeros(2, 3), [0, 3]), IndexError, "id 3 is outside 0 … 2"),
+    (lambda m: m.cross_entropy(zeros(2, 3), [0, -1]), IndexError, "id -1 is outside 0 … 2"),
+    (
+        lambda m: m.cross_entropy(zeros(2, 3), [-100, -100]),
+        ValueError,
+        "cross_entropy: no label counts, all 2 are ignore_index=-100",
+    ),
+    (lambda m: m.cross_entropy(zeros(), 0), ValueError, "cross_entropy: logits need an axis of classes, got shape ()"),
+    (lambda m: m.cross_entropy(zeros(2, 0), [0, 0]), ValueError, "cross_entropy: logits need an axis of classes"),
+    (
+        lambda m: m.cross_entropy(zeros(2, 3), [0, 1], weight=[1.0, 2.0]),
+        ValueError,
+        "cross_entropy: 3 classes need a weight of shape (3,), got (2,)",
+    ),
+    (
+        lambda m: m.scaled_dot_product_attention(zeros(2, 3), zeros(4, 2), zeros(4, 3)),
+        ValueError,
+        "attention: expected q (…, n, d_k), k (…, m, d_k), v (…, m, d_v), got (2, 3), (4, 2), (4, 3)",
+    ),
+    (lambda m: m.scaled_dot_product_attention(zeros(3), zeros(4, 3), zeros(4, 3)), ValueError, "attention: expected q"),
+    (
+        lambda m: m.scaled_dot_product_attention(zeros(2, 3), zeros(4, 3), zeros(5, 3)),
+        ValueError,
+        "got (2, 3), (4, 3), (5, 3)",
+    ),
+    (
+        lambda m: m.scaled_dot_product_attention(zeros(2, 3), zeros(0, 3), zeros(0, 3)),
+        ValueError,
+        "attention: there is nothing to attend to in k of shape (0, 3)",
+    ),
+    (
+        lambda m: m.scaled_dot_product_attention(zeros(2, 4, 3), zeros(3, 4, 3), zeros(4, 3)),
+        ValueError,
+        "attention: the leading axes of (2, 4, 3), (3, 4, 3) and (4, 3) do not broadcast",
+    ),
+    (
+        lambda m: m.scaled_dot_product_attention(zeros(2, 3), zeros(4, 3), zeros(4, 3), np.zeros((3, 4))),
+        ValueError,
+        "attention: the mask has shape (3, 4), which does not broadcast to (2, 4)",
+    ),
+    (
+        lambda m: m.scaled_dot_product_attention(zeros(2, 3), zeros(4, 3), zeros(4, 3), np.zeros((1, 2, 4))),
+        ValueError,
+        "attention: the mask has shape (1, 2, 4), which does not broadcast to (2, 4)",
+    ),
+    (
+        lambda m: m.scaled_dot_product_attention(zeros(2, 3), zeros(4, 3), zeros(4, 3), None, KEEP, 0.1),
+        ValueError,
+        "attention: keep must be a boolean array of shape (2, 4), got bool of shape (2, 3)",
+    ),
+    (
+        lambda m: m.scaled_dot_product_attention(zeros(2, 3), zeros(4, 3), zeros(4, 3, dtype="float32")),
+        TypeError,
+        "attention: the dtypes float64 and float32 do not mix",
+    ),
+]
+
+
+@both
+@pytest.mark.parametrize(("call", "error", "message"), ERRORS, ids=[message[:60] for *_, message in ERRORS])
+def test_what_errors_say(call, error, message, module):
+    with pytest.raises(error, match=re.escape(message)):
+        call(module)

@@ -1,0 +1,657 @@
+"""The graph and the walk back: order, memory, who owns a gradient, dtypes, and what is said when it goes wrong."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import re
+import weakref
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import Tensor, backend, is_grad_enabled, no_grad, ops
+from minigrad.tensor import unbroadcast
+
+
+def host(array):
+    return backend.to_numpy(array)
+
+
+def share(a, b) -> bool:
+    return bool(backend.of(a).xp.may_share_memory(a, b))
+
+
+def arrays(value, dtype="float32"):
+    """An array of the default backend."""
+    return backend.default().asarray(np.asarray(value, dtype=dtype))
+
+
+# --- Making tensors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [
+        (2, "float32"),
+        (2.5, "float32"),
+        ([1.0, 2.0], "float32"),
+        ([[1, 2], [3, 4]], "float32"),
+        ([True, False], "float32"),
+        (np.arange(3), "float32"),
+        (np.array([True]), "float32"),
+        (np.arange(3, dtype=np.uint8), "float32"),
+        (np.ones(2, np.float16), "float16"),
+        (np.ones(2, np.float32), "float32"),
+        (np.ones(2, np.float64), "float64"),
+        (np.float64(1), "float64"),
+        (np.float32(1), "float32"),
+        ((), "float32"),
+    ],
+    ids=repr,
+)
+def test_dtype_of_new_tensors(data, dtype):
+    x = Tensor(data)
+    assert x.dtype == dtype
+    assert x.shape == np.shape(data)
+    np.testing.assert_array_equal(x.numpy(), np.asarray(data, dtype=dtype))
+    assert Tensor(data, dtype="float64").dtype == np.float64
+
+
+def test_facts():
+    x = Tensor(np.zeros((3, 5)))
+    assert (x.shape, x.ndim, x.size, len(x), x.backend) == ((3, 5), 2, 15, 3, backend.default().name)
+    assert not x.requires_grad
+    assert x.grad is None
+    assert isinstance(x.numpy(), np.ndarray)
+
+
+@pytest.mark.numpy_only("arrays of the host are copied to the device")
+def test_an_array_of_the_host_is_not_copied():
+    array = np.ones(3)
+    assert Tensor(array).numpy() is array
+
+
+def test_an_array_of_the_backend_is_not_copied():
+    array = arrays([1, 2])
+    assert Tensor(array).data is array
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (["a"], "a Tensor holds numbers; got data of dtype <U1"),
+        (None, "a Tensor holds numbers; got data of dtype object"),
+        (1j, "a Tensor holds numbers; got data of dtype complex128"),
+        (np.array(["2020-01-01"], dtype="M8[D]"), "a Tensor holds numbers"),
+    ],
+)
+def test_only_numbers(data, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        Tensor(data)
+
+
+def test_only_floats():
+    with pytest.raises(TypeError, match="a Tensor holds float16, float32, float64; got dtype int32"):
+        Tensor([1], dtype="int32")
+    with pytest.raises(TypeError, match=r"use tensor\.detach\(\)"):
+        Tensor(Tensor([1.0]))
+
+
+# --- Describing and leaving ------------------------------------------------------------------------------
+
+
+def test_repr():
+    name = backend.default().name
+    place = "" if name == "numpy" else f", backend={name}"
+    assert repr(Tensor([1.0, 2.5])) == f"Tensor([1. , 2.5], shape=(2,){place})"
+    assert repr(Tensor(1.0)) == f"Tensor(1.{place})"
+    assert repr(Tensor(np.ones(1), requires_grad=True)) == (
+        f"Tensor([1.], shape=(1,), dtype=float64{place}, requires_grad=True)"
+    )
+    assert repr(Tensor([1.0], requires_grad=True) * 2) == f"Tensor([2.], shape=(1,){place}, op=mul)"
+    assert "..." in repr(Tensor(np.zeros(1000)))
+
+
+def test_item_float_and_truth():
+    assert Tensor([[2.5]]).item() == 2.5
+    assert isinstance(Tensor(3).item(), float)
+    assert float(Tensor(2)) == 2.0
+    assert Tensor(1.0)
+    assert not Tensor([0.0])
+
+
+def test_what_needs_one_entry():
+    x = Tensor([1.0, 2.0])
+    with pytest.raises(ValueError, match=r"one entry, this one has shape \(2,\)"):
+        x.item()
+    with pytest.raises(ValueError, match=r"shape \(2,\) is neither true nor false"):
+        bool(x)
+    with pytest.raises(ValueError, match=r"shape \(0,\)"):
+        Tensor([]).item()
+    with pytest.raises(TypeError, match="without axes"):
+        len(Tensor(1.0))
+
+
+def test_detach_shares_data_and_stops_gradients(leaf):
+    x = leaf(3)
+    cut = x.detach()
+    assert cut.data is x.data
+    assert not cut.requires_grad
+    (x * cut).sum().backward()
+    np.testing.assert_array_equal(host(x.grad), x.numpy())
+
+
+def test_iteration_ends(leaf):
+    x = leaf(3, 2)
+    rows = list(x)
+    assert [row.shape for row in rows] == [(2,)] * 3
+
+
+# --- The walk back ---------------------------------------------------------------------------------------
+
+
+def test_a_chain_of_20_000():
+    x = Tensor(np.ones(2), requires_grad=True)
+    y = x
+    for _ in range(20_000):
+        y = y + 1.0
+    y.sum().backward()
+    np.testing.assert_array_equal(host(x.grad), [1, 1])
+
+
+def test_an_unused_chain_of_20_000_can_be_dropped():
+    y = Tensor(1.0, requires_grad=True)
+    for _ in range(20_000):
+        y = y * 1.0
+    del y
+
+
+def test_wide_fan_out(leaf):
+    x = leaf(3)
+    total = x * 0.0
+    for i in range(500):
+        total = total + x * float(i)
+    total.sum().backward()
+    np.testing.assert_allclose(host(x.grad), np.full(3, 500 * 499 / 2))
+
+
+def test_each_node_hears_from_all_its_users_before_it_answers(leaf):
+    """A diamond of diamonds: 2^30 paths, which only an order by newness walks in time."""
+    x = leaf(2)
+    y = x
+    for _ in range(30):
+        y = y + y
+    y.sum().backward()
+    np.testing.assert_array_equal(host(x.grad), np.full(2, 2.0**30))
+
+
+def test_long_and_short_way_to_the_same_node(leaf):
+    x = leaf(3)
+    early = x * 2.0
+    late = ((early * 3.0).exp() * 0.0 + early * 5.0) * early  # 10 x · 2 x
+    late.sum().backward()
+    np.testing.assert_allclose(host(x.grad), 40 * x.numpy())
+
+
+def test_node_behind_which_nothing_requires_a_gradient(leaf):
+    x, fixed = leaf(3), Tensor(np.ones(3))
+    y = (fixed * 2.0) * x
+    assert (fixed * 2.0).node is None
+    y.sum().backward()
+    np.testing.assert_array_equal(host(x.grad), np.full(3, 2.0))
+    assert fixed.grad is None
+
+
+def test_backward_of_a_leaf():
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    x.backward([3.0, 4.0])
+    x.backward([1.0, 1.0])
+    np.testing.assert_array_equal(host(x.grad), [4, 5])
+
+
+def test_cotangent_as_list_array_and_tensor(leaf):
+    x = leaf(2)
+    for gradient in ([1, 2], np.array([1.0, 2.0]), Tensor([1.0, 2.0]), arrays([1, 2])):
+        x.zero_grad()
+        (x * 3.0).backward(gradient)
+        assert x.grad.dtype == np.float64
+        np.testing.assert_array_equal(host(x.grad), [3, 6])
+
+
+def test_none_gradients_end_a_path(leaf):
+    x, w = leaf(3), leaf(3)
+
+    def only_first(a, b):
+        def backward(dy):
+            return dy * 2, None
+
+        return Tensor.from_op(a.data * 2, (a, b), backward)
+
+    only_first(x, w * 1.0).sum().backward()
+    np.testing.assert_array_equal(host(x.grad), np.full(3, 2.0))
+    assert w.grad is None
+
+
+def test_backward_where_there_is_no_graph(leaf):
+    with pytest.raises(RuntimeError, match=r"does not require a gradient.*no_grad\(\)"):
+        Tensor(1.0).backward()
+    with no_grad():
+        y = leaf(1) * 2.0
+    with pytest.raises(RuntimeError, match="does not require a gradient"):
+        y.backward()
+
+
+def test_cotangent_missing_or_of_another_shape(leaf):
+    y = leaf(2, 3) * 2.0
+    with pytest.raises(ValueError, match=r"shape \(2, 3\) needs a gradient of that shape"):
+        y.backward()
+    with pytest.raises(ValueError, match=r"the gradient has shape \(3,\), the tensor \(2, 3\)"):
+        y.backward(np.ones(3))
+
+
+def test_second_backward_on_a_freed_graph(leaf):
+    x = leaf(3)
+    y = (x * x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match=r"second time through sum.*compute the output again"):
+        y.backward()
+
+
+def test_second_backward_through_a_shared_part(leaf):
+    shared = leaf(3).exp()
+    (shared * 1.0).sum().backward()
+    with pytest.raises(RuntimeError, match="second time through exp"):
+        (shared * 2.0).sum().backward()
+
+
+def test_retain_grad(leaf):
+    x = leaf(3)
+    y = (x * 2.0).retain_grad()
+    other = x * 3.0
+    z = (y * y + other).sum()
+    z.backward()
+    np.testing.assert_allclose(host(y.grad), 4 * x.numpy())
+    assert other.grad is None
+    assert z.grad is None
+    assert not share(y.grad, x.grad)
+
+
+# --- no_grad ---------------------------------------------------------------------------------------------
+
+
+def test_no_grad_records_nothing_and_ends(leaf):
+    x = leaf(3)
+    with no_grad():
+        assert not is_grad_enabled()
+        with no_grad():
+            y = x * 2.0
+        assert not is_grad_enabled()
+    assert is_grad_enabled()
+    assert y.node is None
+    assert not y.requires_grad
+    assert (x * 2.0).node is not None
+
+
+def test_no_grad_ends_with_an_exception():
+    with pytest.raises(KeyError), no_grad():
+        raise KeyError
+    assert is_grad_enabled()
+
+
+# --- Memory ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def without_collector():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("without_collector")
+def test_saved_arrays_are_freed_by_backward(leaf):
+    x = leaf(3)
+    saved = x.exp()
+    watch = weakref.ref(saved.data)
+    y = (saved * saved).sum()
+    del saved
+    assert watch() is not None
+    y.backward()
+    assert watch() is None
+
+
+@pytest.mark.usefixtures("without_collector")
+def test_saved_arrays_are_freed_when_the_output_is_dropped(leaf):
+    """An operation whose backward held its output Tensor would be a cycle and stay."""
+    saved = leaf(3).exp()
+    watch = weakref.ref(saved.data)
+    y = ops.softmax(saved).sum()
+    del saved, y
+    assert watch() is None
+
+
+@pytest.mark.usefixtures("without_collector")
+def test_saved_arrays_are_freed_on_the_way(leaf):
+    """Before backward has come to an end, what it has passed is gone."""
+    x = leaf(3)
+    late = x * 2.0
+    early_alive = []
+
+    def watching(a):
+        def backward(dy):
+            early_alive.append(watch() is not None)
+            return (dy,)
+
+        return Tensor.from_op(a.data.copy(), (a,), backward)
+
+    top = watching(late).exp()
+    watch = weakref.ref(top.data)
+    y = top.sum()
+    del top
+    y.backward()
+    assert early_alive == [False]
+
+
+# --- Accumulation and ownership --------------------------------------------------------------------------
+
+
+def test_a_plus_a(leaf):
+    a = leaf(3)
+    (a + a).backward(np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_array_equal(host(a.grad), [2, 4, 6])
+
+
+def test_a_plus_b_share_nothing(leaf):
+    a, b = leaf(3), leaf(3)
+    dy = arrays([1, 2, 3], "float64")
+    y = (a + b).retain_grad()
+    y.backward(dy)
+    for one, other in ((a.grad, b.grad), (a.grad, dy), (b.grad, dy), (y.grad, a.grad), (y.grad, dy)):
+        assert not share(one, other)
+    a.grad *= 10  # what a weight decay or a clipping does
+    np.testing.assert_array_equal(host(b.grad), [1, 2, 3])
+    np.testing.assert_array_equal(host(dy), [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x,
+        lambda x: x.reshape(-1),
+        lambda x: x.T,
+        lambda x: x + 0.0,
+        lambda x: x.expand(2, 2, 3),
+        lambda x: ops.concat([x, x]),
+        lambda x: ops.stack([x, x, x]),
+        lambda x: x[0] + x[1],
+        lambda x: x.sum() + x.sum(),
+    ],
+)
+def test_neither_cotangent_nor_earlier_gradient_is_changed(function, leaf):
+    x = leaf(2, 3)
+    shape = function(x).shape
+    dy = arrays(np.ones(shape), "float64")
+    function(x).backward(dy)
+    first = x.grad
+    before = host(first).copy()
+    assert not share(first, dy)
+    function(x).backward(dy)
+    np.testing.assert_array_equal(host(dy), np.ones(shape))
+    np.testing.assert_array_equal(host(first), before)
+    np.testing.assert_array_equal(host(x.grad), 2 * before)
+
+
+def test_micro_batches_add_up(leaf, rng):
+    w = leaf(5, 3)
+    x = rng.standard_normal((4, 5))
+    (ops.tanh(Tensor(x) @ w) ** 2).sum().backward()
+    whole = host(w.grad).copy()
+    w.zero_grad()
+    seen = []
+    for part in np.split(x, 2):
+        (ops.tanh(Tensor(part) @ w) ** 2).sum().backward()
+        seen.append((w.grad, host(w.grad).copy()))
+    np.testing.assert_allclose(host(w.grad), whole)
+    for array, then in seen:
+        np.testing.assert_array_equal(host(array), then)
+
+
+def test_tied_weights(leaf, rng):
+    """One table as embedding and as decoder: both gradients, each in the place of its use."""
+    table = leaf(5, 3)
+    ids = np.array([0, 3, 3])
+    w = rng.standard_normal((3, 5))
+    hidden = ops.embedding(ids, table)
+    (hidden @ table.T).backward(w)
+    vectors = table.numpy()[ids]
+    expected = w.T @ vectors
+    np.add.at(expected, ids, w @ table.numpy())
+    np.testing.assert_allclose(host(table.grad), expected)
+
+
+def test_one_array_for_two_parents(leaf):
+    a, b = leaf(3), leaf(3)
+
+    def both(a, b):
+        def backward(dy):
+            g = dy * 2.0
+            return g, g
+
+        return Tensor.from_op(a.data + b.data, (a, b), backward)
+
+    (both(a, b) + both(a, a)).sum().backward()
+    assert not share(a.grad, b.grad)
+    np.testing.assert_array_equal(host(a.grad), np.full(3, 6.0))
+    np.testing.assert_array_equal(host(b.grad), np.full(3, 2.0))
+
+
+def test_many_contributions_are_added_in_place(leaf):
+    """The second allocates, later ones do not: what a deep shared table would otherwise cost."""
+    x = leaf(3)
+    arrays_seen = []
+
+    def use(a):
+        def backward(dy):
+            return (dy * 1.0,)
+
+        return Tensor.from_op(a.data.copy(), (a,), backward)
+
+    kept = minigrad.tensor._Gradient(arrays([1, 1, 1]))
+    for _ in range(3):
+        kept.add(arrays([1, 1, 1]))
+        arrays_seen.append(kept.array)
+    assert arrays_seen[0] is arrays_seen[1] is arrays_seen[2]
+    (use(x) + use(x) + use(x)).sum().backward()
+    np.testing.assert_array_equal(host(x.grad), np.full(3, 3.0))
+
+
+# --- Dtypes ----------------------------------------------------------------------------------------------
+
+SCALARS = [2, 2.5, True, np.float64(2.5), np.int64(3), np.float32(2)]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("scalar", SCALARS, ids=lambda s: type(s).__name__ + str(s))
+def test_numbers_never_promote(dtype, scalar):
+    x = Tensor(np.ones(3, dtype), requires_grad=True)
+    for y in (x + scalar, scalar + x, x - scalar, scalar - x, x * scalar, scalar * x, x / scalar, scalar / x):
+        assert isinstance(y, Tensor)
+        assert y.dtype == dtype
+    assert (x**scalar).dtype == dtype
+    assert (scalar**x).dtype == dtype
+    assert ops.maximum(x, scalar).dtype == dtype
+    assert ops.where(np.array([True, False, True]), x, scalar).dtype == dtype
+    (x * scalar).sum().backward()
+    assert x.grad.dtype == dtype
+
+
+def test_dtypes_do_not_mix():
+    a, b = Tensor([1.0]), Tensor(np.ones(1))
+    with pytest.raises(TypeError, match=r"add: the dtypes float32 and float64 do not mix.*astype\('float32'\)"):
+        a + b
+    with pytest.raises(TypeError, match="matmul: the dtypes float64 and float32 do not mix"):
+        b @ a
+
+
+@pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 3), np.float32), np.arange(3)], ids=["64", "32", "int"])
+def test_arrays_and_tensors_do_not_mix(array):
+    x = Tensor(np.ones(3))
+    for function in (
+        lambda: x + array,
+        lambda: array + x,
+        lambda: x * array,
+        lambda: array * x,
+        lambda: array - x,
+        lambda: array / x,
+    ):
+        with pytest.raises(TypeError, match=re.escape(f"wrap the array of shape {array.shape} in Tensor(…)")):
+            function()
+    with pytest.raises(TypeError, match="matmul: expected a Tensor, got ndarray"):
+        x @ array
+    with pytest.raises(TypeError, match="matmul: expected a Tensor, got ndarray"):
+        array @ x
+
+
+def test_arrays_of_the_backend_do_not_mix_either():
+    x, array = Tensor([1.0, 2.0]), arrays([1, 2])
+    with pytest.raises(TypeError, match="do not mix"):
+        x * array
+    with pytest.raises(TypeError, match="do not mix"):
+        array * x
+
+
+def test_astype_takes_the_gradient_back():
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x.astype("float64") * 3.0
+    assert y.dtype == np.float64
+    y.sum().backward()
+    assert x.grad.dtype == np.float32
+    np.testing.assert_array_equal(host(x.grad), [3, 3])
+    with pytest.raises(TypeError, match="got dtype int64"):
+        x.astype("int64")
+
+
+# --- Checked gradients -----------------------------------------------------------------------------------
+
+
+def broken_op(returned):
+    """An operation `broken` of two inputs, whose backward returns `returned(dy)`."""
+
+    def broken(a: Tensor, b: Tensor) -> Tensor:
+        def backward(dy):
+            return returned(dy)
+
+        return Tensor.from_op(a.data + b.data, (a, b), backward)
+
+    return broken
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda dy: (dy, dy.sum(axis=0)), "the gradient of input 1 has shape (3,) and dtype float64, its input has (2, 3)"),
+        (lambda dy: (dy[:1], dy), "the gradient of input 0 has shape (1, 3) and dtype float64, its input has (2, 3)"),
+        (
+            lambda dy: (dy, dy.astype("float32")),
+            "the gradient of input 1 has shape (2, 3) and dtype float32, its input has (2, 3) and float64",
+        ),
+        (lambda dy: (dy,), "backward returned 1 gradients for 2 inputs"),
+        (lambda dy: (dy, dy, dy), "backward returned 3 gradients for 2 inputs"),
+        (lambda dy: (dy, 2.0), "backward returned float for input 1, expected an array of "),
+        (lambda dy: (Tensor(dy), dy), "backward returned Tensor for input 0, expected an array of "),
+        (lambda dy: (dy, [1.0]), "backward returned list for input 1"),
+    ],
+)
+def test_a_wrong_backward_is_named(returned, message, leaf):
+    with pytest.raises(RuntimeError, match="^broken: " + re.escape(message)):
+        broken_op(returned)(leaf(2, 3), leaf(2, 3)).sum().backward()
+
+
+@pytest.mark.numpy_only("on a GPU the sum of an array is an array")
+def test_numpy_scalars_are_arrays_without_axes(leaf):
+    """NumPy turns the sum of an array into a scalar; the engine turns it back."""
+    x = leaf()
+    y = broken_op(lambda dy: (np.float64(2.0), dy))(x, leaf())
+    assert type(y.data) is np.ndarray
+    y.backward()
+    assert type(x.grad) is np.ndarray
+
+
+# --- Backends --------------------------------------------------------------------------------------------
+
+
+def test_to_the_same_backend_is_the_tensor_itself(leaf):
+    x = leaf(3)
+    assert x.to(x.backend) is x
+
+
+def test_to_an_unknown_backend(leaf):
+    with pytest.raises(backend.BackendError, match="there is no backend 'tpu': expected one of numpy, cupy"):
+        leaf(3).to("tpu")
+
+
+def needs_two_backends():
+    if backend.default().name == "numpy":
+        pytest.skip("needs CuPy or its stand-in besides NumPy (--standin, --backend cupy)")
+
+
+def test_gradients_flow_between_backends(leaf):
+    needs_two_backends()
+    x = leaf(3)
+    y = x.to("numpy") * 2.0
+    assert type(y.data) is np.ndarray
+    (y.to("cupy") * 3.0).sum().backward()
+    assert type(x.grad) is type(x.data)
+    np.testing.assert_array_equal(host(x.grad), np.full(3, 6.0))
+
+
+def test_tensors_of_two_backends_do_not_mix(leaf):
+    needs_two_backends()
+    x = leaf(3)
+    with pytest.raises(TypeError, match=r"add: one tensor is on cupy, another on numpy; move one with \.to\('cupy'\)"):
+        x + x.to("numpy")
+
+
+# --- Methods and broadcasting ----------------------------------------------------------------------------
+
+
+def test_declared_methods_are_the_bound_ones():
+    """What type checkers see of Tensor, under TYPE_CHECKING, is what `ops.METHODS` binds."""
+    source = inspect.getsource(minigrad.tensor)
+    block = source.split("    if TYPE_CHECKING:\n")[1].split("\n\n\nclass ")[0]
+    declared = re.findall(r"^        (?:def )?(\w+)(?:: ClassVar|\()", block, flags=re.MULTILINE)
+    assert sorted(declared) == sorted(ops.METHODS)
+    for name, method in ops.METHODS.items():
+        assert inspect.getattr_static(Tensor, name) is method
+
+
+def test_methods_do_what_their_operations_do(leaf):
+    x = leaf(3, 5)
+    for name in ("exp", "tanh", "sigmoid", "relu", "sum", "mean", "max", "var", "logsumexp", "softmax", "transpose"):
+        np.testing.assert_array_equal(getattr(x, name)().numpy(), getattr(ops, name)(x).numpy())
+    np.testing.assert_array_equal(x.T.numpy(), x.numpy().T)
+    np.testing.assert_array_equal(x[0].T.numpy(), x.numpy()[0])
+    np.testing.assert_array_equal(abs(x).numpy(), np.abs(x.numpy()))
+    np.testing.assert_array_equal((-x).numpy(), -x.numpy())
+    with pytest.raises(ValueError, match=r"T is for up to two axes, this tensor has shape \(1, 3, 5\)"):
+        x.unsqueeze(0).T  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("wide", "shape", "axes"),
+    [
+        ((4, 3, 5), (3, 1), (0, 2)),
+        ((4, 3, 5), (4, 3, 5), ()),
+        ((4, 3), (), (0, 1)),
+        ((2, 1, 3), (1, 3), (0,)),
+        ((0, 3), (1, 3), (0,)),
+        ((1, 3), (1, 1), (1,)),
+    ],
+)
+def test_unbroadcast(wide, shape, axes, rng):
+    g = rng.standard_normal(wide)
+    expected = g.sum(axis=axes).reshape(shape)
+    np.testing.assert_allclose(host(unbroadcast(arrays(g, "float64"), shape)), expected)
