@@ -1,7 +1,7 @@
 """save_pretrained and from_pretrained, in Hugging Face's format.
 
-A folder with `config.json`, `model.safetensors` and `vocab.txt`. The names are Hugging Face's and so are ours;
-the only difference is that a Linear's weight is stored (out, in) there and (in, out) here.
+A folder with `config.json`, `model.safetensors` and `vocab.txt`. The weights' names are Hugging Face's; the
+only difference is that a Linear's weight is stored (out, in) there and (in, out) here.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
 A corpus is a list of documents, a document a list of sentences. Next-sentence prediction needs both borders.
 
-How text is cut into sentences (`split_sentences`): after `.`, `!` or `?` and the quotes and brackets that close
-behind it, where white space and then a capital, a digit, a quote or an opening bracket follow; not after one of a
-few abbreviations (`e.g.`, `Dr.`, …) nor after a single capital letter (the initials in `J. R. Firth`). It is a rule
-for English prose; where it is wrong, a sentence is cut in two or two are joined, which training survives.
+How text is cut into sentences (`split_sentences`): after `.`, `!` or `?` and the quotes and brackets that
+close behind it, where white space and then a capital or a digit follow, maybe behind a quote or an opening
+bracket; not after one of a few abbreviations (`e.g.`, `Dr.`, …) nor after a single capital letter (the initials
+in `J. R. Firth`). It is a rule for English prose; where it is wrong, a sentence is cut in two or two are joined,
+which training survives.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sysconfig
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from pydoc_data.topics import topics
 
 import numpy as np
 
@@ -68,7 +70,8 @@ class Corpus:
         count = max(2, round(held_out * len(self.documents)))
         if len(self.documents) - count < 2:
             raise CorpusError(
-                f"{self.source}: {len(self.documents)} documents are too few to hold some out; at least four are needed"
+                f"{self.source}: {len(self.documents)} documents are too few to hold some out; "
+                "at least four are needed"
             )
         chosen = set(np.random.default_rng([seed, 1]).permutation(len(self.documents))[:count].tolist())
         parts: tuple[list[Document], list[Document]] = ([], [])
@@ -249,10 +252,6 @@ def python_docs() -> Corpus:
         document = [s for text in _docstrings(path) for s in _prose(text, seen)]
         if len(document) > 1:
             documents.append(document)
-    try:
-        from pydoc_data.topics import topics
-    except ImportError:
-        topics = {}
     for _, text in sorted(topics.items()):
         document = list(_prose(text, seen))
         if len(document) > 1:

@@ -1,6 +1,6 @@
 """From documents to batches: sentence pairs, masking, padding (Devlin et al. 2019, section 3.1 and A.1).
 
-The recipe is that of the released `create_pretraining_data.py`, with one difference: there a chunk of a single
+The recipe is that of the released `create_pretraining_data.py`, with one difference: there a chunk of one
 sentence always gets a random partner, so fewer than half of the pairs are IsNext; here IsNext and NotNext are
 dealt from a deck that has as many of each.
 """

@@ -1,8 +1,8 @@
 """The training loop: masked language modelling and next-sentence prediction together.
 
 A run lives in a folder: `checkpoint-000500/` (Hugging Face's files, and the state of the training),
-`metrics.csv` and `evaluation.csv`. Everything that the next step depends on is in the checkpoint, so that a run
-that was stopped or killed goes on bit for bit.
+`metrics.csv` and `evaluation.csv`. Everything that the next step depends on is in the checkpoint, so that
+a run that was stopped or killed goes on bit for bit.
 """
 
 from __future__ import annotations
@@ -108,8 +108,9 @@ class PretrainingArguments:
 
 
 def parameter_groups(model: BertForPreTraining, weight_decay: float) -> list[dict[str, Any]]:
-    """The parameters for AdamW: all with decay but biases and LayerNorms, as in the released `optimization.py`."""
-    decayed, plain = [], []
+    """The parameters for AdamW: biases and LayerNorms without decay, as in the released `optimization.py`."""
+    decayed: list[Any] = []
+    plain: list[Any] = []
     for name, parameter in model.named_parameters():
         (plain if name.endswith("bias") or "LayerNorm" in name else decayed).append(parameter)
     return [{"params": decayed, "weight_decay": weight_decay}, {"params": plain, "weight_decay": 0.0}]
@@ -517,7 +518,7 @@ class Progress:
 
 @contextmanager
 def _interruptible() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets, so that a step is never cut in two; the second Ctrl-C stops at once."""
+    """An event that the first Ctrl-C sets, so that no step is cut in two; the second one stops at once."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted  # signals reach the main thread only

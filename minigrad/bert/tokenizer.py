@@ -23,6 +23,7 @@ from pathlib import Path
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 CONTINUES = "##"
+Pair = tuple[int, int]  # the ids of two neighbouring pieces
 
 CHUNKS_REMEMBERED = 100_000  # entries after which a cache starts again from empty
 LONGEST_REMEMBERED = 64  # characters: a longer chunk is unlikely to come again
@@ -171,16 +172,16 @@ def count_words(
 ) -> dict[str, int]:
     """Count the words of a corpus; each distinct chunk between white space is normalised only once."""
     chunk_counts = Counter(chain.from_iterable(map(_chunks, texts)))
-    word_counts = Counter()
+    word_counts: Counter[str] = Counter()
     for chunk, count in chunk_counts.items():
         for word in pre_tokenize(normalize(chunk, lower_case=lower_case, strip_accents=strip_accents)):
             word_counts[word] += count
-    return dict(sorted(word_counts.items()))
+    return dict(word_counts)
 
 
 def first_pieces(word_counts: Mapping[str, int], limit_alphabet: int) -> list[str]:
     """Return the pieces to begin with: each kept character, then, as ##x, each that continues a word."""
-    counts = Counter()
+    counts: Counter[str] = Counter()
     for word, count in word_counts.items():
         for character in word:
             counts[character] += count
@@ -239,24 +240,24 @@ class PairCounts:
     def __init__(self, word_counts: Mapping[str, int], ids: Mapping[str, int]):
         self.words = [_spell(word, ids) for word in word_counts]
         self.word_counts = list(word_counts.values())
-        self.counts = Counter()  # pair -> how often
-        self.piece_counts = Counter()  # piece -> how often
-        self.words_with = defaultdict(set)  # pair -> the words that have it, or had it once
-        self.of_piece = defaultdict(set)  # piece -> the pairs it is in, or was in once
+        self.counts: Counter[Pair] = Counter()  # pair -> how often
+        self.piece_counts: Counter[int] = Counter()  # piece -> how often
+        self.words_with: dict[Pair, set[int]] = defaultdict(set)  # pair -> words that have it, or had it once
+        self.of_piece: dict[int, set[Pair]] = defaultdict(set)  # piece -> pairs it is in, or was in once
         for number in range(len(self.words)):
             self._add(number, +1)
 
-    def frequency(self, pair: tuple[int, int]) -> int:
+    def frequency(self, pair: Pair) -> int:
         """Return the count of a pair."""
         return self.counts[pair]
 
-    def likelihood(self, pair: tuple[int, int]) -> float:
+    def likelihood(self, pair: Pair) -> float:
         """Return count(ab) / (count(a) · count(b)): high where a and b are rarely apart."""
         return self.counts[pair] / (self.piece_counts[pair[0]] * self.piece_counts[pair[1]])
 
-    def merge(self, first: int, second: int, merged: int) -> set[tuple[int, int]]:
+    def merge(self, first: int, second: int, merged: int) -> set[Pair]:
         """Write ``merged`` for ``first second`` in every word; return the pairs whose counts may change."""
-        changed = set()
+        changed: set[Pair] = set()
         for number in self.words_with.pop((first, second), ()):
             word = self.words[number]
             shorter = _replace(word, first, second, merged)
@@ -289,7 +290,7 @@ def _spell(word: str, ids: Mapping[str, int]) -> list[int]:
 
 def _replace(word: list[int], first: int, second: int, merged: int) -> list[int]:
     """Return the word with ``merged`` for each ``first second``, from left to right."""
-    shorter = []
+    shorter: list[int] = []
     for piece in word:
         if piece == second and shorter and shorter[-1] == first:
             shorter[-1] = merged
@@ -494,11 +495,10 @@ class WordPieceTokenizer:
         """
         if isinstance(texts, str) or isinstance(pairs, str):
             raise TypeError("a batch is a list of strings: for one text use encode(text)")
-        if pairs is None:
-            pairs = [None] * len(texts)
-        if len(pairs) != len(texts):
-            raise ValueError(f"{len(texts)} texts, but {len(pairs)} pairs")
-        encodings = [self.encode(text, pair, max_length) for text, pair in zip(texts, pairs, strict=True)]
+        second: Sequence[str | None] = [None] * len(texts) if pairs is None else pairs
+        if len(second) != len(texts):
+            raise ValueError(f"{len(texts)} texts, but {len(second)} pairs")
+        encodings = [self.encode(text, pair, max_length) for text, pair in zip(texts, second, strict=True)]
         longest = max(map(len, encodings), default=0)
         if pad_to is not None and longest > pad_to:
             raise ValueError(
@@ -610,7 +610,8 @@ def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
     if first + second <= room:
         return first, second
     if first > second:
-        return tuple(reversed(longest_first(second, first, room)))
+        keep_second, keep_first = longest_first(second, first, room)
+        return keep_first, keep_second
     keep_first = min(first, room // 2)
     return keep_first, room - keep_first
 
@@ -628,7 +629,7 @@ def _in_order_of_ids(vocab: Mapping[str, int]) -> list[str]:
 
 def _check_vocab(vocab: list[str]) -> None:
     """Raise ValueError if a list of pieces cannot be a vocabulary."""
-    seen = {}
+    seen: dict[str, int] = {}
     for i, piece in enumerate(vocab):
         if not piece:
             raise ValueError(f"piece {i} (line {i + 1}) is empty")

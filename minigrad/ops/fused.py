@@ -183,7 +183,7 @@ def scaled_dot_product_attention(
 
     def backward(dy: Array) -> tuple[Array, Array, Array]:
         dv = unbroadcast(dropped.swapaxes(-1, -2) @ dy, v.shape)
-        d_weights = dy @ v.data.swapaxes(-1, -2)  # (…, n, m)
+        d_weights = unbroadcast(dy @ v.data.swapaxes(-1, -2), weights.shape)  # (…, n, m)
         if keep is not None:
             d_weights = kernels.dropout(d_weights, keep, 1 / (1 - p))
         d_scores = kernels.softmax_backward(d_weights, weights)
