@@ -152,9 +152,8 @@ class Module:
         for name, parameter in own.items():
             if name in state:
                 kernels = backend.of(parameter.data)
-                parameter.data = kernels.xp.array(
-                    kernels.asarray(backend.to_numpy(state[name])), parameter.dtype
-                )
+                host = backend.to_numpy(state[name])
+                parameter.data = kernels.xp.array(kernels.asarray(host), parameter.dtype, order="C")
         return missing, unexpected
 
     def __repr__(self) -> str:

@@ -382,7 +382,7 @@ def adamw_step(
     eps: float,
     second_correction: float,
 ) -> None:
-    """One AdamW update in place: parameter, first and second moment, all of one shape and contiguous.
+    """One AdamW update in place: parameter, first and second moment, all of one shape.
 
     `decay` is lr λ, `step_size` is lr / (1 - β₁ᵗ), `second_correction` is √(1 - β₂ᵗ).
     """
@@ -406,3 +406,6 @@ def adamw_step(
         p[b] -= scratch
 
     _in_blocks(block, p.size, 1)
+    for array, flat in ((parameter, p), (first, m), (second, v)):
+        if not array.flags.c_contiguous:  # then reshape made a copy
+            array[...] = flat.reshape(array.shape)

@@ -75,7 +75,7 @@ def pretrained_files(
     config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
     files = {CONFIG: _json(config), WEIGHTS: save(state, metadata={"format": "pt"})}
     if tokenizer is not None:
-        files[VOCABULARY] = "".join(piece + "\n" for piece in tokenizer.vocab).encode()
+        files[VOCABULARY] = tokenizer.vocab_txt()
         files[TOKENIZER] = _json(
             {
                 "tokenizer_class": "BertTokenizer",

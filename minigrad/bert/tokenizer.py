@@ -13,12 +13,13 @@ import heapq
 import os
 import re
 import unicodedata
-import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from pathlib import Path
+
+from minigrad.bert.files import write_atomic
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
@@ -544,17 +545,11 @@ class WordPieceTokenizer:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the vocabulary, one piece a line; the file is replaced whole, or left as it was."""
-        path = Path(path)
-        content = "".join(piece + "\n" for piece in self.vocab).encode("utf-8")
-        temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
-        try:
-            with open(temporary, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_atomic(path, self.vocab_txt())
+
+    def vocab_txt(self) -> bytes:
+        """The content of ``vocab.txt``: one piece a line, in UTF-8."""
+        return "".join(piece + "\n" for piece in self.vocab).encode()
 
     @classmethod
     def from_file(

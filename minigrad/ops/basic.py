@@ -94,6 +94,8 @@ def _constant(op: str, value: Any, like: Operand) -> Tensor:
         raise TypeError(
             f"{op}: a Tensor and an array do not mix; wrap the array of shape {value.shape} in Tensor(…)"
         )
+    if not hasattr(value, "__float__"):
+        raise TypeError(f"{op}: expected a Tensor or a number, got {type(value).__name__}")
     return Tensor._around(backend.of(like.data).asarray(float(value), dtype=like.dtype))
 
 
@@ -120,7 +122,7 @@ def _axes(op: str, x: Tensor, axis: Axis) -> tuple[int, ...]:
     """`axis` as a sorted tuple of non-negative axes of `x`; all of them for None."""
     if axis is None:
         return tuple(range(x.ndim))
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
     for one in axes:
         if not -x.ndim <= one < x.ndim:
             raise ValueError(f"{op}: there is no axis {one} in shape {x.shape}")

@@ -1,0 +1,67 @@
+"""Using a pre-trained model: fill a mask, judge whether one sentence follows another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.tokenizer import Encoding, WordPieceTokenizer
+from minigrad.tensor import no_grad
+
+__all__ = ["Filling", "fill_mask", "next_sentence"]
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A piece for a [MASK], and its probability."""
+
+    token: str
+    probability: float
+
+
+def fill_mask(
+    model: BertForPreTraining, tokenizer: WordPieceTokenizer, text: str, top: int = 5
+) -> list[list[Filling]]:
+    """The `top` most likely pieces for each [MASK] in `text`, most likely first.
+
+    Raises ValueError if there is no [MASK], or more tokens than the model has positions.
+    """
+    encoding = tokenizer.encode(text)
+    places = [i for i, token in enumerate(encoding.input_ids) if token == tokenizer.mask_token_id]
+    if not places:
+        raise ValueError(f"there is no [MASK] in {text!r}")
+    scores, _ = _logits(model, encoding)  # (T, V)
+    fillings = []
+    for place in places:
+        probabilities = np.exp(scores[place] - scores[place].max())[: tokenizer.vocab_size]
+        probabilities /= probabilities.sum()
+        best = np.argsort(-probabilities, kind="stable")[:top]
+        fillings.append([Filling(tokenizer.id_to_token(int(i)), float(probabilities[i])) for i in best])
+    return fillings
+
+
+def next_sentence(model: BertForPreTraining, tokenizer: WordPieceTokenizer, a: str, b: str) -> float:
+    """The probability that `b` follows `a`.
+
+    Raises ValueError if one of them has no tokens, or they are too long for the model's positions.
+    """
+    for name, text in (("first", a), ("second", b)):
+        if not tokenizer.token_ids(text):
+            raise ValueError(f"the {name} sentence has no tokens: {text!r}")
+    _, relation = _logits(model, tokenizer.encode(a, b))  # (2,), class 0 is IsNext
+    return float(1 / (1 + np.exp(relation[1] - relation[0])))
+
+
+def _logits(model: BertForPreTraining, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:
+    """Both heads' scores for one input in float64: (T, V) and (2,); without dropout."""
+    training = model.training
+    model.eval()
+    try:
+        with no_grad():
+            output = model(np.array([encoding.input_ids]), token_type_ids=np.array([encoding.token_type_ids]))
+    finally:
+        model.train(training)
+    scores, relation = output.prediction_logits.numpy()[0], output.seq_relationship_logits.numpy()[0]
+    return scores.astype(np.float64), relation.astype(np.float64)
