@@ -46,19 +46,28 @@ def is_grad_enabled() -> bool:
 
 
 class Node:
-    """What the graph remembers of one operation: its inputs and how to send a gradient back to them."""
+    """What the graph remembers of one operation: where its inputs came from, and how to send gradients there.
 
-    __slots__ = ("backward", "number", "op", "parents")
+    A node does not hold its output or its inputs, so that an array in between lives only as long as somebody
+    needs it: the caller, or a closure that saved it.
+    """
 
-    def __init__(self, op: str, parents: tuple[Tensor, ...], backward: Backward) -> None:
+    __slots__ = ("array_type", "backward", "dtype", "number", "op", "parents", "retained", "shape")
+
+    def __init__(self, op: str, output: Tensor, parents: tuple[Tensor, ...], backward: Backward) -> None:
         self.number = next(_node_counter)  # a node is always newer than its inputs' nodes
         self.op = op
-        self.parents: tuple[Tensor, ...] | None = parents  # None once used and freed
+        self.shape, self.dtype, self.array_type = output.shape, output.dtype, type(output.data)
+        # of each input: its node, the input itself if it is a leaf, None if it needs no gradient
+        self.parents: tuple[Node | Tensor | None, ...] | None = tuple(
+            parent.node or (parent if parent.requires_grad else None) for parent in parents
+        )
         self.backward: Backward | None = backward
+        self.retained: Tensor | None = None  # the output, if its gradient was asked for
 
     def free(self) -> None:
         """Drop the closure, and with it the arrays it saved."""
-        self.parents = self.backward = None
+        self.parents = self.backward = self.retained = None
 
 
 class Tensor:
@@ -75,7 +84,7 @@ class Tensor:
     them as plain arrays. Raises TypeError for data that are no numbers, or a dtype other than the three.
     """
 
-    __slots__ = ("_keeps_grad", "data", "grad", "node", "requires_grad")
+    __slots__ = ("data", "grad", "node", "requires_grad")
     __array_ufunc__ = None  # so that `numpy_array + tensor` asks the Tensor, not NumPy
 
     def __init__(self, data: Any, requires_grad: bool = False, dtype: Any = None) -> None:
@@ -94,7 +103,6 @@ class Tensor:
         self.grad: Array | None = None
         self.requires_grad = requires_grad
         self.node: Node | None = None
-        self._keeps_grad = False
 
     @classmethod
     def _around(cls, array: Array) -> Tensor:
@@ -116,10 +124,10 @@ class Tensor:
             Tensor, and never return an array that it saved: only `dy`, a view, or an array it has made.
         """
         parents = tuple(parents)
-        output = Tensor._around(_array(y, backend.of(parents[0].data)))
+        output = Tensor._around(_array(y))
         if _grad_enabled and any(parent.requires_grad for parent in parents):
             output.requires_grad = True
-            output.node = Node(_op_name(backward), parents, backward)
+            output.node = Node(_op_name(backward), output, parents, backward)
         return output
 
     def __repr__(self) -> str:
@@ -198,7 +206,8 @@ class Tensor:
 
     def retain_grad(self) -> Tensor:
         """Keep this tensor's gradient in `.grad` even if it is the output of an operation."""
-        self._keeps_grad = True
+        if self.node is not None:
+            self.node.retained = self
         return self
 
     def zero_grad(self) -> None:
@@ -241,44 +250,39 @@ class Tensor:
         if self.node is None:
             self._accept_grad(_Gradient(dy))
             return
-        pending: dict[int, tuple[Tensor, _Gradient]] = {self.node.number: (self, _Gradient(dy))}
-        newest_first = [-self.node.number]
-        leaves: dict[int, tuple[Tensor, _Gradient]] = {}
+        gradients: dict[Node | Tensor, _Gradient] = {self.node: _Gradient(dy)}
+        newest_first = [(-self.node.number, self.node)]
         while newest_first:
-            tensor, gradient = pending.pop(-heapq.heappop(newest_first))
-            node = tensor.node
-            assert node is not None
+            _, node = heapq.heappop(newest_first)
+            dy = gradients.pop(node).array
             if node.backward is None or node.parents is None:
                 raise RuntimeError(
                     f"backward() a second time through {node.op}: its saved arrays were freed by the first; "
                     "compute the output again"
                 )
-            if tensor._keeps_grad:
-                tensor._accept_grad(_Gradient(gradient.array))
-            contributions = _checked(node, node.backward(gradient.array))
+            if node.retained is not None:
+                node.retained._accept_grad(_Gradient(dy))
+            contributions = _checked(node, node.backward(dy))
             parents = node.parents
             node.free()
             for parent, contribution in zip(parents, contributions, strict=True):
-                if contribution is None or not parent.requires_grad:
+                if parent is None or contribution is None:
                     continue
-                if parent.node is None:
-                    waiting, key = leaves, id(parent)
-                else:
-                    waiting, key = pending, parent.node.number
-                if key in waiting:
-                    waiting[key][1].add(contribution)
+                if parent in gradients:
+                    gradients[parent].add(contribution)
                     continue
-                fresh = contribution is not gradient.array and contribution.base is None
+                fresh = contribution is not dy and contribution.base is None
                 shared = sum(contribution is other for other in contributions) > 1
-                waiting[key] = (parent, _Gradient(contribution, own=fresh and not shared))
-                if waiting is pending:
-                    heapq.heappush(newest_first, -key)
-        for leaf, gradient in leaves.values():
+                gradients[parent] = _Gradient(contribution, own=fresh and not shared)
+                if isinstance(parent, Node):
+                    heapq.heappush(newest_first, (-parent.number, parent))
+        for leaf, gradient in gradients.items():  # all nodes have been taken out
+            assert isinstance(leaf, Tensor)
             leaf._accept_grad(gradient)
 
     def _accept_grad(self, gradient: _Gradient) -> None:
         if self.grad is not None:  # from an earlier backward(): whoever looks at it must not see it change
-            self.grad = _array(self.grad + gradient.array, backend.of(self.data))
+            self.grad = _array(self.grad + gradient.array)
         else:
             self.grad = gradient.array if gradient.own else gradient.array.copy()
 
@@ -359,7 +363,7 @@ class _Gradient:
         if self._may_add:
             self.array += contribution
         else:
-            self.array = _array(self.array + contribution, backend.of(contribution))
+            self.array = _array(self.array + contribution)
             self.own = self._may_add = True
 
 
@@ -384,9 +388,9 @@ def _move(array: Array, target: Any) -> Array:
     return target.asarray(backend.to_numpy(array))
 
 
-def _array(value: Any, kernels: Any) -> Any:
+def _array(value: Any) -> Any:
     """`value`; as an array if NumPy has turned an array without axes into a scalar."""
-    return kernels.asarray(value) if isinstance(value, np.generic) else value
+    return np.asarray(value) if isinstance(value, np.generic) else value
 
 
 def _checked(node: Node, gradients: Sequence[Any]) -> list[Array | None]:
@@ -401,20 +405,28 @@ def _checked(node: Node, gradients: Sequence[Any]) -> list[Array | None]:
         )
     fitting: list[Array | None] = []
     for position, (parent, gradient) in enumerate(zip(node.parents, gradients, strict=True)):
-        if gradient is not None:
-            gradient = _array(gradient, backend.of(parent.data))
-            if type(gradient) is not type(parent.data):
-                raise RuntimeError(
-                    f"{node.op}: backward returned {type(gradient).__name__} for input {position}, "
-                    f"expected an array of {parent.backend}"
-                )
-            if gradient.shape != parent.shape or gradient.dtype != parent.dtype:
-                raise RuntimeError(
-                    f"{node.op}: the gradient of input {position} has shape {gradient.shape} and dtype "
-                    f"{gradient.dtype}, its input has {parent.shape} and {parent.dtype}"
-                )
+        if parent is None or gradient is None:
+            fitting.append(None)
+            continue
+        gradient = _array(gradient)
+        expected = parent.array_type if isinstance(parent, Node) else type(parent.data)
+        if type(gradient) is not expected:
+            raise RuntimeError(
+                f"{node.op}: backward returned {_named(type(gradient))} for input {position}, "
+                f"expected {_named(expected)}"
+            )
+        if gradient.shape != parent.shape or gradient.dtype != parent.dtype:
+            raise RuntimeError(
+                f"{node.op}: the gradient of input {position} has shape {gradient.shape} and dtype "
+                f"{gradient.dtype}, its input has {parent.shape} and {parent.dtype}"
+            )
         fitting.append(gradient)
     return fitting
+
+
+def _named(kind: type) -> str:
+    """A type in an error message: "an array of numpy", or its name."""
+    return f"an array of {kind.__module__}" if kind.__name__ == "ndarray" else kind.__name__
 
 
 def unbroadcast(gradient: Array, shape: tuple[int, ...]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,18 +16,28 @@ from minigrad import Tensor, backend, is_grad_enabled, random, tensor
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("minigrad")
-    group.addoption("--backend", default="numpy", choices=backend.NAMES, help="where tests make their tensors")
+    group.addoption(
+        "--backend", default="numpy", choices=backend.NAMES, help="where tests make their tensors"
+    )
     group.addoption(
         "--standin", action="store_true", help="the CuPy backend without a GPU, on a stand-in for CuPy"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    with contextlib.suppress(ImportError):  # Hypothesis draws the same examples at each run
+        from hypothesis import settings
+
+        settings.register_profile("same", max_examples=40, deadline=None, derandomize=True, database=None)
+        settings.load_profile("same")
     config.addinivalue_line("markers", "numpy_only(reason): makes sense on the NumPy backend alone")
     os.environ.pop("MINIGRAD_BACKEND", None)
     if config.getoption("--standin"):
         fake_cupy.install()
-    backend.use("cupy" if config.getoption("--standin") else config.getoption("--backend"))
+    try:
+        backend.use("cupy" if config.getoption("--standin") else config.getoption("--backend"))
+    except backend.BackendError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def pytest_report_header() -> str:

@@ -1,11 +1,11 @@
 """A stand-in for CuPy, so that `minigrad/backend/cupy.py` runs where there is no GPU.
 
-`install()` puts modules called `cupy` and `cupyx` into `sys.modules`. Their `ndarray` wraps a NumPy array and is
-as strict as CuPy's about what it meets: it does not mix with NumPy arrays, does not turn into one by itself,
-and its reductions give arrays without axes, never scalars. It is stricter in two points: a NumPy function
-applied to it raises (CuPy would hand over to its own), and so does a NumPy array as an index. Only names are
-here that CuPy has, and `tests/test_backend.py` checks that where CuPy is installed. What the stand-in cannot
-show is what only a device does: wrapped indices, other rounding, waiting.
+`install()` puts modules called `cupy` and `cupyx` into `sys.modules`. Their `ndarray` wraps a NumPy array and
+is as strict as CuPy's about what it meets: it does not mix with NumPy arrays, does not turn into one by
+itself, and its reductions give arrays without axes, never scalars. It is stricter in two points: a NumPy
+function applied to it raises (CuPy would hand over to its own), and so does a NumPy array as an index. Only
+names are here that CuPy has; `tests/test_backend.py` checks that where CuPy is installed. What the stand-in
+cannot show is what only a device does: wrapped indices, other rounding, waiting.
 """
 
 from __future__ import annotations
@@ -19,29 +19,32 @@ import numpy as np
 
 # Functions that do on the device what NumPy's do on the host.
 FUNCTIONS = """
-    abs add all any arange argmax argmin argsort broadcast_to clip concatenate copysign cos cumsum dot empty
-    empty_like equal exp expand_dims flatnonzero full full_like isfinite isnan log matmul max maximum mean min
-    minimum multiply negative nonzero ones ones_like pad power repeat reshape sign sin sqrt square stack subtract
-    sum swapaxes take tanh tile transpose unique var vdot where zeros zeros_like
-""".split()
+    abs add all any arange argmax argmin argsort broadcast_to clip concatenate copysign cos cumsum dot
+    empty empty_like equal exp expand_dims flatnonzero full full_like isfinite isnan log matmul max
+    maximum mean min minimum multiply negative nonzero ones ones_like pad power repeat reshape sign sin
+    sqrt square stack subtract sum swapaxes take tanh tile transpose unique var vdot where zeros
+    zeros_like
+""".split()  # noqa: SIM905
 # Functions that answer on the host.
 HOST_FUNCTIONS = ["may_share_memory"]
 # Types and constants, NumPy's own in CuPy too.
 CONSTANTS = """
     bool_ float16 float32 float64 inf int8 int16 int32 int64 nan newaxis pi uint8 uint16 uint32 uint64
-""".split()
+""".split()  # noqa: SIM905
 # What is written below.
 OWN = ["array", "asarray", "ascontiguousarray", "asnumpy", "cuda", "is_available", "ndarray"]
 
 METHODS = """
-    all any argmax argmin argsort astype clip copy cumsum dot fill flatten max mean min nonzero prod ravel repeat
-    reshape round sort squeeze std sum swapaxes take transpose var view
-""".split()
+    all any argmax argmin argsort astype clip copy cumsum dot fill flatten max mean min nonzero prod
+    ravel repeat reshape round sort squeeze std sum swapaxes take transpose var view
+""".split()  # noqa: SIM905
 HOST_METHODS = ["item", "tolist"]
 PROPERTIES = ["dtype", "flags", "itemsize", "nbytes", "ndim", "shape", "size", "strides"]
-OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
-COMPARISONS = "eq ne lt le gt ge".split()
-UNARY = "neg pos abs invert".split()
+OPERATORS = """
+    add sub mul truediv floordiv mod pow matmul and or xor lshift rshift
+""".split()  # noqa: SIM905
+COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge"]
+UNARY = ["neg", "pos", "abs", "invert"]
 
 SCALARS = (bool, int, float, np.generic)
 
@@ -177,9 +180,10 @@ for _name in OPERATORS:
         setattr(ndarray, f"__i{_name}__", _operator(f"__i{_name}__", in_place=True))
 
 
-def array(values: Any, dtype: Any = None) -> ndarray:
+def array(values: Any, dtype: Any = None, order: str = "K") -> ndarray:
     """A copy on the device, of values from anywhere."""
-    return ndarray(np.array(values._host if isinstance(values, ndarray) else values, dtype=dtype))
+    host = values._host if isinstance(values, ndarray) else values
+    return ndarray(np.array(host, dtype=dtype, order=order))
 
 
 def asarray(values: Any, dtype: Any = None) -> ndarray:
@@ -224,7 +228,8 @@ class _Stream:
 def install() -> None:
     """From now on, `import cupy` and `import cupyx` find the stand-in."""
     modules = {
-        name: ModuleType(name) for name in ("cupy", "cupy.cuda", "cupyx", "cupyx.scipy", "cupyx.scipy.special")
+        name: ModuleType(name)
+        for name in ("cupy", "cupy.cuda", "cupyx", "cupyx.scipy", "cupyx.scipy.special")
     }
     cupy, cuda = modules["cupy"], modules["cupy.cuda"]
     for name in FUNCTIONS:

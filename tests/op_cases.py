@@ -22,8 +22,8 @@ class Case:
     op: its name in `minigrad.ops`.
     call: takes the operation and the input tensors.
     torch: takes the module `torch` and the same inputs as torch tensors.
-    domain: "real" for normal draws; "positive"; "apart" for entries that are distinct and away from 0, so that
-        no kink and no tie is within a step; "wide" for large and small entries of both signs.
+    domain: "real" for normal draws; "positive"; "apart" for entries that are distinct and away from 0, so
+        that no kink and no tie is within a step; "wide" for large and small entries of both signs.
     """
 
     op: str
@@ -87,7 +87,9 @@ def attention_torch(t: Any, q: Any, k: Any, v: Any, mask: Any = None, keep: Any 
     return weights @ v
 
 
-def cross_entropy_torch(t: Any, logits: Any, labels: np.ndarray, weight: Any = None, ignore: int = -100) -> Any:
+def cross_entropy_torch(
+    t: Any, logits: Any, labels: np.ndarray, weight: Any = None, ignore: int = -100
+) -> Any:
     weight = None if weight is None else t.tensor(weight, dtype=logits.dtype)
     return t.nn.functional.cross_entropy(
         logits.reshape(-1, logits.shape[-1]), t.tensor(labels).reshape(-1), weight=weight, ignore_index=ignore
@@ -122,10 +124,25 @@ BASIC = [
     Case("pow", lambda f, x: f(x, 3), lambda t, x: x**3, ((3, 5),)),
     Case("pow", lambda f, x: f(2.0, x), lambda t, x: 2.0**x, ((5,),)),
     Case("maximum", lambda f, x: f(x, 0.1), lambda t, x: x.clamp(min=0.1), ((3, 7),)),
-    Case("where", lambda f, a, b: f(MASK, a, b), lambda t, a, b: t.where(t.tensor(MASK), a, b), ((3, 5), (3, 5))),
-    Case("where", lambda f, a, b: f(MASK, a, b), lambda t, a, b: t.where(t.tensor(MASK), a, b), ((3, 1), (2, 1, 5))),
+    Case(
+        "where",
+        lambda f, a, b: f(MASK, a, b),
+        lambda t, a, b: t.where(t.tensor(MASK), a, b),
+        ((3, 5), (3, 5)),
+    ),
+    Case(
+        "where",
+        lambda f, a, b: f(MASK, a, b),
+        lambda t, a, b: t.where(t.tensor(MASK), a, b),
+        ((3, 1), (2, 1, 5)),
+    ),
     Case("where", lambda f, a: f(MASK, 2.0, a), lambda t, a: t.where(t.tensor(MASK), 2.0, a), ((5,),)),
-    Case("masked_fill", lambda f, x: f(x, MASK, -9.0), lambda t, x: x.masked_fill(t.tensor(MASK), -9.0), ((2, 3, 5),)),
+    Case(
+        "masked_fill",
+        lambda f, x: f(x, MASK, -9.0),
+        lambda t, x: x.masked_fill(t.tensor(MASK), -9.0),
+        ((2, 3, 5),),
+    ),
     # Elementwise, one operand
     *[same(shape, op="neg") for shape in ((3, 5), ())],
     *[same(shape, op="abs", domain="apart") for shape in ((3, 5), ())],
@@ -239,15 +256,33 @@ BASIC = [
         )
     ],
     Case("getitem", lambda f, x: f(x, [2, 2, 0]), lambda t, x: x[[2, 2, 0]], ((3, 6),)),
-    Case("embedding", lambda f, w: f(IDS, w), lambda t, w: t.nn.functional.embedding(t.tensor(IDS), w), ((7, 5),)),
+    Case(
+        "embedding",
+        lambda f, w: f(IDS, w),
+        lambda t, w: t.nn.functional.embedding(t.tensor(IDS), w),
+        ((7, 5),),
+    ),
     Case("embedding", lambda f, w: f(3, w), lambda t, w: w[3], ((5, 2),)),
 ]
 
 FUSED = [
     *[
-        Case(op, lambda f, x, a=axis: f(x, axis=a), lambda t, x, op=op, a=axis: getattr(t, op)(x, a), (shape,), "wide")
+        Case(
+            op,
+            lambda f, x, a=axis: f(x, axis=a),
+            lambda t, x, op=op, a=axis: getattr(t, op)(x, a),
+            (shape,),
+            "wide",
+        )
         for op in ("softmax", "log_softmax")
-        for shape, axis in (((3, 5), -1), ((5, 3), 0), ((2, 5, 3), 1), ((7,), 0), ((3, 1), -1), ((2, 7, 1), -2))
+        for shape, axis in (
+            ((3, 5), -1),
+            ((5, 3), 0),
+            ((2, 5, 3), 1),
+            ((7,), 0),
+            ((3, 1), -1),
+            ((2, 7, 1), -2),
+        )
     ],
     *[
         Case(
@@ -279,8 +314,18 @@ FUSED = [
     Case("linear", lambda f, x, w, b: f(x, w, b), lambda t, x, w, b: x @ w + b, ((2, 3, 5), (5, 1), (1,))),
     Case("linear", lambda f, x, w: f(x, w), lambda t, x, w: x @ w, ((2, 3, 5), (5, 7))),
     Case("linear", lambda f, x, w, b: f(x, w, b), lambda t, x, w, b: x @ w + b, ((5,), (5, 3), (3,))),
-    Case("cross_entropy", lambda f, x: f(x, LABELS), lambda t, x: cross_entropy_torch(t, x, LABELS), ((2, 3, 5),)),
-    Case("cross_entropy", lambda f, x: f(x, ALL_LABELS), lambda t, x: cross_entropy_torch(t, x, ALL_LABELS), ((4, 5),)),
+    Case(
+        "cross_entropy",
+        lambda f, x: f(x, LABELS),
+        lambda t, x: cross_entropy_torch(t, x, LABELS),
+        ((2, 3, 5),),
+    ),
+    Case(
+        "cross_entropy",
+        lambda f, x: f(x, ALL_LABELS),
+        lambda t, x: cross_entropy_torch(t, x, ALL_LABELS),
+        ((4, 5),),
+    ),
     Case(
         "cross_entropy",
         lambda f, x: f(x, ALL_LABELS, weight=CLASS_WEIGHT, ignore_index=3),
@@ -306,6 +351,12 @@ FUSED = [
         lambda f, q, k, v: f(q, k, v),
         attention_torch,
         ((2, 1, 5, 3), (3, 7, 3), (7, 2)),
+    ),
+    Case(  # v alone has a batch
+        "scaled_dot_product_attention",
+        lambda f, q, k, v: f(q, k, v),
+        attention_torch,
+        ((5, 3), (7, 3), (2, 7, 2)),
     ),
 ]
 

@@ -7,15 +7,12 @@ import pytest
 
 pytest.importorskip("hypothesis")
 
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from hypothesis.extra.numpy import array_shapes, mutually_broadcastable_shapes  # noqa: E402
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, mutually_broadcastable_shapes
 
-from minigrad import Tensor, backend, check_grad, ops  # noqa: E402
-from minigrad.tensor import unbroadcast  # noqa: E402
-
-settings.register_profile("minigrad", max_examples=40, deadline=None, derandomize=True, database=None)
-settings.load_profile("minigrad")
+from minigrad import Tensor, backend, check_grad, ops
+from minigrad.tensor import unbroadcast
 
 pairs = mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=4, min_side=0)
 triples = mutually_broadcastable_shapes(num_shapes=3, max_dims=3, max_side=3)
@@ -43,7 +40,9 @@ def test_unbroadcast_is_the_adjoint_of_broadcasting(shapes):
 @settings(max_examples=15)
 def test_elementwise_operations_broadcast(op, shapes):
     a, b = (numbers(i, shape) for i, shape in enumerate(shapes.input_shapes))
-    reference = {"sub": np.subtract, "mul": np.multiply, "div": np.divide, "pow": np.power}.get(op) or getattr(np, op)
+    reference = {"sub": np.subtract, "mul": np.multiply, "div": np.divide, "pow": np.power}.get(
+        op
+    ) or getattr(np, op)
     y = getattr(ops, op)(a, b)
     assert y.shape == shapes.result_shape
     np.testing.assert_allclose(y.numpy(), reference(a.numpy(), b.numpy()), rtol=1e-12)
@@ -69,13 +68,17 @@ def test_matmul_broadcasts_leading_axes(shapes, n, k, m):
     check_grad(ops.matmul, a, b)
 
 
-@given(mutually_broadcastable_shapes(num_shapes=3, max_dims=2, max_side=3), st.integers(1, 3), st.integers(1, 3))
+@given(
+    mutually_broadcastable_shapes(num_shapes=3, max_dims=2, max_side=3), st.integers(1, 3), st.integers(1, 3)
+)
 @settings(max_examples=20)
 def test_attention_broadcasts_leading_axes(shapes, n, m):
     lq, lk, lv = shapes.input_shapes
     inputs = numbers(1, (*lq, n, 3)), numbers(2, (*lk, m, 3)), numbers(3, (*lv, m, 2))
     fused = ops.fused.scaled_dot_product_attention(*inputs)
-    np.testing.assert_allclose(fused.numpy(), ops.composed.scaled_dot_product_attention(*inputs).numpy(), rtol=1e-12)
+    np.testing.assert_allclose(
+        fused.numpy(), ops.composed.scaled_dot_product_attention(*inputs).numpy(), rtol=1e-12
+    )
     check_grad(ops.fused.scaled_dot_product_attention, *inputs)
 
 
@@ -99,12 +102,17 @@ def test_reductions_over_any_axes(op, shape_and_axes, keepdims):
     kwargs = {"correction": 0} if op == "var" else {}
     y = getattr(ops, op)(x, axis=axis, keepdims=keepdims, **kwargs)
     reference = {"logsumexp": lambda a, **k: np.log(np.exp(a).sum(**k))}.get(op) or getattr(np, op)
-    np.testing.assert_allclose(y.numpy(), reference(x.numpy(), axis=axis, keepdims=keepdims), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(
+        y.numpy(), reference(x.numpy(), axis=axis, keepdims=keepdims), rtol=1e-11, atol=1e-13
+    )
     assert y.shape == reference(x.numpy(), axis=axis, keepdims=keepdims).shape
     check_grad(lambda x: getattr(ops, op)(x, axis=axis, keepdims=keepdims, **kwargs), x)
 
 
-@given(mutually_broadcastable_shapes(num_shapes=1, max_dims=4, max_side=3).map(lambda s: s.input_shapes[0]), st.data())
+@given(
+    mutually_broadcastable_shapes(num_shapes=1, max_dims=4, max_side=3).map(lambda s: s.input_shapes[0]),
+    st.data(),
+)
 @settings(max_examples=20)
 def test_expand_and_back(shape, data):
     wide = (*data.draw(array_shapes(min_dims=0, max_dims=2, max_side=3)), *(n if n > 1 else 3 for n in shape))
@@ -131,7 +139,9 @@ def test_getitem_with_any_integer_arrays(data):
     from hypothesis.extra.numpy import integer_array_indices
 
     shape = data.draw(array_shapes(min_dims=1, max_dims=3, max_side=4))
-    index = data.draw(integer_array_indices(shape, result_shape=array_shapes(min_dims=0, max_dims=2, max_side=4)))
+    index = data.draw(
+        integer_array_indices(shape, result_shape=array_shapes(min_dims=0, max_dims=2, max_side=4))
+    )
     x = numbers(6, shape)
     np.testing.assert_array_equal(x[index].numpy(), x.numpy()[index])
     check_grad(lambda x: x[index], x)

@@ -1,4 +1,4 @@
-"""The graph and the walk back: order, memory, who owns a gradient, dtypes, and what is said when it goes wrong."""
+"""The graph and the walk back: order, memory, who owns a gradient, dtypes, and what errors say."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ def host(array):
 
 def share(a, b) -> bool:
     return bool(backend.of(a).xp.may_share_memory(a, b))
+
+
+def needs_two_backends():
+    if backend.default().name == "numpy":
+        pytest.skip("needs CuPy or its stand-in besides NumPy (--standin, --backend cupy)")
 
 
 def arrays(value, dtype="float32"):
@@ -355,6 +360,19 @@ def test_saved_arrays_are_freed_on_the_way(leaf):
     assert early_alive == [False]
 
 
+@pytest.mark.usefixtures("without_collector")
+def test_arrays_that_no_closure_saved_are_freed_in_the_forward(leaf):
+    """A sum's backward needs shapes alone: the graph must not keep what went through it."""
+    x = leaf(3)
+    between = x + 1.0
+    watch = weakref.ref(between.data)
+    y = (between + 2.0).sum()
+    del between
+    assert watch() is None
+    y.backward()
+    np.testing.assert_array_equal(host(x.grad), np.ones(3))
+
+
 # --- Accumulation and ownership --------------------------------------------------------------------------
 
 
@@ -442,8 +460,9 @@ def test_one_array_for_two_parents(leaf):
 
         return Tensor.from_op(a.data + b.data, (a, b), backward)
 
-    (both(a, b) + both(a, a)).sum().backward()
+    both(a, b).sum().backward()
     assert not share(a.grad, b.grad)
+    both(a, a).sum().backward()
     np.testing.assert_array_equal(host(a.grad), np.full(3, 6.0))
     np.testing.assert_array_equal(host(b.grad), np.full(3, 2.0))
 
@@ -490,13 +509,17 @@ def test_numbers_never_promote(dtype, scalar):
 
 def test_dtypes_do_not_mix():
     a, b = Tensor([1.0]), Tensor(np.ones(1))
-    with pytest.raises(TypeError, match=r"add: the dtypes float32 and float64 do not mix.*astype\('float32'\)"):
+    with pytest.raises(
+        TypeError, match=r"add: the dtypes float32 and float64 do not mix.*astype\('float32'\)"
+    ):
         a + b
     with pytest.raises(TypeError, match="matmul: the dtypes float64 and float32 do not mix"):
         b @ a
 
 
-@pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 3), np.float32), np.arange(3)], ids=["64", "32", "int"])
+@pytest.mark.parametrize(
+    "array", [np.ones(3), np.ones((2, 3), np.float32), np.arange(3)], ids=["64", "32", "int"]
+)
 def test_arrays_and_tensors_do_not_mix(array):
     x = Tensor(np.ones(3))
     for function in (
@@ -549,25 +572,53 @@ def broken_op(returned):
     return broken
 
 
+KIND = f"an array of {backend.default().name}"
+
+
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        (lambda dy: (dy, dy.sum(axis=0)), "the gradient of input 1 has shape (3,) and dtype float64, its input has (2, 3)"),
-        (lambda dy: (dy[:1], dy), "the gradient of input 0 has shape (1, 3) and dtype float64, its input has (2, 3)"),
+        (
+            lambda dy: (dy, dy.sum(axis=0)),
+            "the gradient of input 1 has shape (3,) and dtype float64, its input has (2, 3)",
+        ),
+        (
+            lambda dy: (dy[:1], dy),
+            "the gradient of input 0 has shape (1, 3) and dtype float64, its input has (2, 3)",
+        ),
         (
             lambda dy: (dy, dy.astype("float32")),
             "the gradient of input 1 has shape (2, 3) and dtype float32, its input has (2, 3) and float64",
         ),
         (lambda dy: (dy,), "backward returned 1 gradients for 2 inputs"),
         (lambda dy: (dy, dy, dy), "backward returned 3 gradients for 2 inputs"),
-        (lambda dy: (dy, 2.0), "backward returned float for input 1, expected an array of "),
-        (lambda dy: (Tensor(dy), dy), "backward returned Tensor for input 0, expected an array of "),
-        (lambda dy: (dy, [1.0]), "backward returned list for input 1"),
+        (lambda dy: (dy, 2.0), f"backward returned float for input 1, expected {KIND}"),
+        (
+            lambda dy: (Tensor(dy), dy),
+            f"backward returned Tensor for input 0, expected {KIND}",
+        ),
+        (lambda dy: (dy, [1.0]), f"backward returned list for input 1, expected {KIND}"),
     ],
 )
 def test_a_wrong_backward_is_named(returned, message, leaf):
     with pytest.raises(RuntimeError, match="^broken: " + re.escape(message)):
         broken_op(returned)(leaf(2, 3), leaf(2, 3)).sum().backward()
+
+
+def test_an_array_of_another_backend_is_named(leaf):
+    needs_two_backends()
+    with pytest.raises(
+        RuntimeError,
+        match=r"broken: backward returned an array of numpy for input 0, expected an array of cupy",
+    ):
+        broken_op(lambda dy: (backend.to_numpy(dy), dy))(leaf(3), leaf(3)).sum().backward()
+
+
+def test_operations_are_named_after_the_function_around_backward(leaf):
+    x = leaf(2, 3)
+    named = {"add": x + 1.0, "matmul": x @ x.T, "softmax": ops.softmax(x), "reshape": x.unsqueeze(0)}
+    assert {name: y.node.op for name, y in named.items()} == {name: name for name in named}
+    assert broken_op(lambda dy: (dy, dy))(x, x).node.op == "broken"
 
 
 @pytest.mark.numpy_only("on a GPU the sum of an array is an array")
@@ -593,11 +644,6 @@ def test_to_an_unknown_backend(leaf):
         leaf(3).to("tpu")
 
 
-def needs_two_backends():
-    if backend.default().name == "numpy":
-        pytest.skip("needs CuPy or its stand-in besides NumPy (--standin, --backend cupy)")
-
-
 def test_gradients_flow_between_backends(leaf):
     needs_two_backends()
     x = leaf(3)
@@ -611,7 +657,9 @@ def test_gradients_flow_between_backends(leaf):
 def test_tensors_of_two_backends_do_not_mix(leaf):
     needs_two_backends()
     x = leaf(3)
-    with pytest.raises(TypeError, match=r"add: one tensor is on cupy, another on numpy; move one with \.to\('cupy'\)"):
+    with pytest.raises(
+        TypeError, match=r"add: one tensor is on cupy, another on numpy; move one with \.to\('cupy'\)"
+    ):
         x + x.to("numpy")
 
 
@@ -630,7 +678,19 @@ def test_declared_methods_are_the_bound_ones():
 
 def test_methods_do_what_their_operations_do(leaf):
     x = leaf(3, 5)
-    for name in ("exp", "tanh", "sigmoid", "relu", "sum", "mean", "max", "var", "logsumexp", "softmax", "transpose"):
+    for name in (
+        "exp",
+        "tanh",
+        "sigmoid",
+        "relu",
+        "sum",
+        "mean",
+        "max",
+        "var",
+        "logsumexp",
+        "softmax",
+        "transpose",
+    ):
         np.testing.assert_array_equal(getattr(x, name)().numpy(), getattr(ops, name)(x).numpy())
     np.testing.assert_array_equal(x.T.numpy(), x.numpy().T)
     np.testing.assert_array_equal(x[0].T.numpy(), x.numpy()[0])

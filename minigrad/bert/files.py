@@ -14,7 +14,7 @@ class SaveError(OSError):
     """Something could not be written; what was there before still is."""
 
 
-def write_atomic(path: str | Path, content: bytes) -> None:
+def write_atomic(path: str | os.PathLike, content: bytes) -> None:
     """Write a file under another name in its folder, force it to the disk, then rename it.
 
     A reader finds the old file or the new one, never a part, also after a kill or a power cut. Raises

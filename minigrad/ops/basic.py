@@ -143,9 +143,10 @@ def _widen(reduced: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Arr
 def add(a: Operand, b: Operand) -> Tensor:
     """a + b, with broadcasting."""
     a, b = _pair("add", a, b)
+    a_shape, b_shape = a.shape, b.shape
 
     def backward(dy: Array) -> tuple[Array, Array]:
-        return unbroadcast(dy, a.shape), unbroadcast(dy, b.shape)
+        return unbroadcast(dy, a_shape), unbroadcast(dy, b_shape)
 
     return Tensor.from_op(a.data + b.data, (a, b), backward)
 
@@ -153,9 +154,10 @@ def add(a: Operand, b: Operand) -> Tensor:
 def sub(a: Operand, b: Operand) -> Tensor:
     """a - b, with broadcasting."""
     a, b = _pair("sub", a, b)
+    a_shape, b_shape = a.shape, b.shape
 
     def backward(dy: Array) -> tuple[Array, Array]:
-        return unbroadcast(dy, a.shape), unbroadcast(-dy, b.shape)
+        return unbroadcast(dy, a_shape), unbroadcast(-dy, b_shape)
 
     return Tensor.from_op(a.data - b.data, (a, b), backward)
 
@@ -163,25 +165,29 @@ def sub(a: Operand, b: Operand) -> Tensor:
 def mul(a: Operand, b: Operand) -> Tensor:
     """a · b entry by entry, with broadcasting."""
     a, b = _pair("mul", a, b)
+    x, y = a.data, b.data
+    need_a, need_b = a.requires_grad, b.requires_grad
 
     def backward(dy: Array) -> tuple[Array | None, Array | None]:
-        da = unbroadcast(dy * b.data, a.shape) if a.requires_grad else None
-        db = unbroadcast(dy * a.data, b.shape) if b.requires_grad else None
+        da = unbroadcast(dy * y, x.shape) if need_a else None
+        db = unbroadcast(dy * x, y.shape) if need_b else None
         return da, db
 
-    return Tensor.from_op(a.data * b.data, (a, b), backward)
+    return Tensor.from_op(x * y, (a, b), backward)
 
 
 def div(a: Operand, b: Operand) -> Tensor:
     """a / b entry by entry, with broadcasting."""
     a, b = _pair("div", a, b)
+    x, y = a.data, b.data
+    need_a, need_b = a.requires_grad, b.requires_grad
 
     def backward(dy: Array) -> tuple[Array | None, Array | None]:
-        da = unbroadcast(dy / b.data, a.shape) if a.requires_grad else None
-        db = unbroadcast(-dy * a.data / (b.data * b.data), b.shape) if b.requires_grad else None
+        da = unbroadcast(dy / y, x.shape) if need_a else None
+        db = unbroadcast(-dy * x / (y * y), y.shape) if need_b else None
         return da, db
 
-    return Tensor.from_op(a.data / b.data, (a, b), backward)
+    return Tensor.from_op(x / y, (a, b), backward)
 
 
 def pow(a: Operand, b: Operand) -> Tensor:
@@ -191,16 +197,18 @@ def pow(a: Operand, b: Operand) -> Tensor:
     """
     a, b = _pair("pow", a, b)
     xp = backend.of(a.data).xp
-    y = a.data**b.data
+    base, exponent = a.data, b.data
+    y = base**exponent
+    need_a, need_b = a.requires_grad, b.requires_grad
 
     def backward(dy: Array) -> tuple[Array | None, Array | None]:
         da = db = None
-        if a.requires_grad:  # where b = 0 the slope is 0, also at a = 0
-            exponent = xp.where(b.data == 0, 1, b.data - 1).astype(a.dtype)
-            da = unbroadcast(dy * b.data * a.data**exponent, a.shape)
-        if b.requires_grad:
-            log_a = xp.log(xp.where(a.data == 0, 1, a.data).astype(a.dtype))
-            db = unbroadcast(dy * y * log_a, b.shape)
+        if need_a:  # where the exponent is 0 the slope is 0, also at a base of 0
+            lower = xp.where(exponent == 0, 1, exponent - 1).astype(dy.dtype)
+            da = unbroadcast(dy * exponent * base**lower, base.shape)
+        if need_b:
+            log_base = xp.log(xp.where(base == 0, 1, base).astype(dy.dtype))
+            db = unbroadcast(dy * y * log_base, exponent.shape)
         return da, db
 
     return Tensor.from_op(y, (a, b), backward)
@@ -210,12 +218,13 @@ def maximum(a: Operand, b: Operand) -> Tensor:
     """The larger of a and b entry by entry; where they tie, each gets half the gradient, as in PyTorch."""
     a, b = _pair("maximum", a, b)
     xp = backend.of(a.data).xp
+    x, y = a.data, b.data
 
     def backward(dy: Array) -> tuple[Array, Array]:
-        share = ((a.data > b.data) + 0.5 * (a.data == b.data)).astype(dy.dtype)
-        return unbroadcast(dy * share, a.shape), unbroadcast(dy * (1 - share), b.shape)
+        share = ((x > y) + 0.5 * (x == y)).astype(dy.dtype)
+        return unbroadcast(dy * share, x.shape), unbroadcast(dy * (1 - share), y.shape)
 
-    return Tensor.from_op(xp.maximum(a.data, b.data), (a, b), backward)
+    return Tensor.from_op(xp.maximum(x, y), (a, b), backward)
 
 
 def where(condition: Array, a: Operand, b: Operand) -> Tensor:
@@ -229,9 +238,10 @@ def where(condition: Array, a: Operand, b: Operand) -> Tensor:
         raise ValueError(
             f"where: the condition of shape {condition.shape} does not broadcast with {a.shape} and {b.shape}"
         ) from None
+    a_shape, b_shape = a.shape, b.shape
 
     def backward(dy: Array) -> tuple[Array, Array]:
-        return unbroadcast(dy * condition, a.shape), unbroadcast(dy * ~condition, b.shape)
+        return unbroadcast(dy * condition, a_shape), unbroadcast(dy * ~condition, b_shape)
 
     return Tensor.from_op(kernels.xp.where(condition, a.data, b.data), (a, b), backward)
 
@@ -265,11 +275,12 @@ def neg(x: Tensor) -> Tensor:
 def abs(x: Tensor) -> Tensor:
     """|x|; its slope at 0 is 0."""
     xp = backend.of(x.data).xp
+    values = x.data
 
     def backward(dy: Array) -> tuple[Array]:
-        return (dy * xp.sign(x.data),)
+        return (dy * xp.sign(values),)
 
-    return Tensor.from_op(xp.abs(x.data), (x,), backward)
+    return Tensor.from_op(xp.abs(values), (x,), backward)
 
 
 def exp(x: Tensor) -> Tensor:
@@ -284,11 +295,12 @@ def exp(x: Tensor) -> Tensor:
 
 def log(x: Tensor) -> Tensor:
     """The natural logarithm."""
+    values = x.data
 
     def backward(dy: Array) -> tuple[Array]:
-        return (dy / x.data,)
+        return (dy / values,)
 
-    return Tensor.from_op(backend.of(x.data).xp.log(x.data), (x,), backward)
+    return Tensor.from_op(backend.of(values).xp.log(values), (x,), backward)
 
 
 def sqrt(x: Tensor) -> Tensor:
@@ -314,11 +326,12 @@ def tanh(x: Tensor) -> Tensor:
 def erf(x: Tensor) -> Tensor:
     """The error function 2/√π ∫₀ˣ e^{-t²} dt."""
     kernels = backend.of(x.data)
+    values = x.data
 
     def backward(dy: Array) -> tuple[Array]:
-        return (dy * (2 / math.sqrt(math.pi)) * kernels.xp.exp(-x.data * x.data),)
+        return (dy * (2 / math.sqrt(math.pi)) * kernels.xp.exp(-values * values),)
 
-    return Tensor.from_op(kernels.erf(x.data), (x,), backward)
+    return Tensor.from_op(kernels.erf(values), (x,), backward)
 
 
 def sigmoid(x: Tensor) -> Tensor:
@@ -333,18 +346,21 @@ def sigmoid(x: Tensor) -> Tensor:
 
 def relu(x: Tensor) -> Tensor:
     """max(x, 0); its slope at 0 is 0."""
+    values = x.data
 
     def backward(dy: Array) -> tuple[Array]:
-        return (dy * (x.data > 0),)
+        return (dy * (values > 0),)
 
-    return Tensor.from_op(backend.of(x.data).xp.maximum(x.data, 0), (x,), backward)
+    return Tensor.from_op(backend.of(values).xp.maximum(values, 0), (x,), backward)
 
 
 def astype(x: Tensor, dtype: Any) -> Tensor:
     """x in another float dtype; the gradient comes back in the old one."""
 
+    old_dtype = x.dtype
+
     def backward(dy: Array) -> tuple[Array]:
-        return (dy.astype(x.dtype),)
+        return (dy.astype(old_dtype),)
 
     return Tensor.from_op(x.data.astype(float_dtype(dtype, x.dtype)), (x,), backward)
 
@@ -356,9 +372,10 @@ def sum(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The sum over one, several or (None) all axes."""
     axes = _axes("sum", x, axis)
     xp = backend.of(x.data).xp
+    shape = x.shape
 
     def backward(dy: Array) -> tuple[Array]:
-        return (xp.broadcast_to(_widen(dy, x.shape, axes), x.shape),)
+        return (xp.broadcast_to(_widen(dy, shape, axes), shape),)
 
     return Tensor.from_op(x.data.sum(axis=axes, keepdims=keepdims), (x,), backward)
 
@@ -368,9 +385,10 @@ def mean(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     axes = _axes("mean", x, axis)
     count = _count("mean", x, axes)
     xp = backend.of(x.data).xp
+    shape = x.shape
 
     def backward(dy: Array) -> tuple[Array]:
-        return (xp.broadcast_to(_widen(dy / count, x.shape, axes), x.shape),)
+        return (xp.broadcast_to(_widen(dy / count, shape, axes), shape),)
 
     return Tensor.from_op(x.data.mean(axis=axes, keepdims=keepdims), (x,), backward)
 
@@ -390,12 +408,13 @@ def max(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """
     axes = _axes("max", x, axis)
     _count("max", x, axes)
-    largest = x.data.max(axis=axes, keepdims=True)
+    values = x.data
+    largest = values.max(axis=axes, keepdims=True)
 
     def backward(dy: Array) -> tuple[Array]:
-        winners = (x.data == largest).astype(dy.dtype)
+        winners = (values == largest).astype(dy.dtype)
         share = winners / winners.sum(axis=axes, keepdims=True)
-        return (_widen(dy, x.shape, axes) * share,)
+        return (_widen(dy, values.shape, axes) * share,)
 
     y = largest if keepdims else largest.reshape([n for i, n in enumerate(x.shape) if i not in axes])
     return Tensor.from_op(y, (x,), backward)
@@ -413,7 +432,7 @@ def var(x: Tensor, axis: Axis = None, correction: int = 1, keepdims: bool = Fals
     centred = x.data - x.data.mean(axis=axes, keepdims=True)
 
     def backward(dy: Array) -> tuple[Array]:
-        return (_widen(dy, x.shape, axes) * centred * (2 / freedom),)
+        return (_widen(dy, centred.shape, axes) * centred * (2 / freedom),)
 
     return Tensor.from_op((centred * centred).sum(axis=axes, keepdims=keepdims) / freedom, (x,), backward)
 
@@ -430,7 +449,7 @@ def logsumexp(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     y = xp.log(total) + largest
 
     def backward(dy: Array) -> tuple[Array]:
-        return (_widen(dy, x.shape, axes) * (weights / total),)
+        return (_widen(dy, weights.shape, axes) * (weights / total),)
 
     shape = y.shape if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axes)
     return Tensor.from_op(y.reshape(shape), (x,), backward)
@@ -460,15 +479,16 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     except ValueError:
         raise ValueError(f"matmul: the leading axes of {a.shape} and {b.shape} do not broadcast") from None
     y = rows @ columns  # (…, n, m)
-    wide_shape = y.shape
+    wide_shape, a_shape, b_shape = y.shape, a.shape, b.shape
+    need_a, need_b = a.requires_grad, b.requires_grad
 
     def backward(dy: Array) -> tuple[Array | None, Array | None]:
         dy = dy.reshape(wide_shape)
         da = db = None
-        if a.requires_grad:
-            da = unbroadcast(dy @ columns.swapaxes(-1, -2), rows.shape).reshape(a.shape)
-        if b.requires_grad:
-            db = unbroadcast(rows.swapaxes(-1, -2) @ dy, columns.shape).reshape(b.shape)
+        if need_a:
+            da = unbroadcast(dy @ columns.swapaxes(-1, -2), rows.shape).reshape(a_shape)
+        if need_b:
+            db = unbroadcast(rows.swapaxes(-1, -2) @ dy, columns.shape).reshape(b_shape)
         return da, db
 
     if a.ndim == 1:
@@ -494,8 +514,10 @@ def reshape(x: Tensor, *shape: Any) -> Tensor:
     except ValueError:
         raise ValueError(f"reshape: {x.size} entries of shape {x.shape} do not fit shape {new}") from None
 
+    old = x.shape
+
     def backward(dy: Array) -> tuple[Array]:
-        return (dy.reshape(x.shape),)
+        return (dy.reshape(old),)
 
     return Tensor.from_op(y, (x,), backward)
 
@@ -536,8 +558,10 @@ def expand(x: Tensor, *shape: Any) -> Tensor:
     except ValueError:
         raise ValueError(f"expand: shape {x.shape} does not broadcast to {sizes}") from None
 
+    old = x.shape
+
     def backward(dy: Array) -> tuple[Array]:
-        return (unbroadcast(dy, x.shape),)
+        return (unbroadcast(dy, old),)
 
     return Tensor.from_op(y, (x,), backward)
 
@@ -657,12 +681,13 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         y = x.data[parts]
     except IndexError as error:
         raise IndexError(f"getitem: {error}, in shape {x.shape}") from None
+    shape = x.shape
     picks_once = all(_is_plain(part) or part.dtype == bool for part in parts)
 
     def backward(dy: Array) -> tuple[Array]:
         if not picks_once:
-            return (kernels.scatter_add(x.shape, parts, dy),)
-        dx = kernels.xp.zeros(x.shape, dy.dtype)
+            return (kernels.scatter_add(shape, parts, dy),)
+        dx = kernels.xp.zeros(shape, dy.dtype)
         dx[parts] = dy
         return (dx,)
 

@@ -78,10 +78,11 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-12) -> T
     """
     checks.layer_norm(x, weight, bias)
     kernels = backend.of(x.data)
-    y, normalised, inverse_std = kernels.layer_norm(x.data, weight.data, bias.data, eps)
+    gain = weight.data
+    y, normalised, inverse_std = kernels.layer_norm(x.data, gain, bias.data, eps)
 
     def backward(dy: Array) -> tuple[Array, Array, Array]:
-        return kernels.layer_norm_backward(dy, normalised, inverse_std, weight.data)
+        return kernels.layer_norm_backward(dy, normalised, inverse_std, gain)
 
     return Tensor.from_op(y, (x, weight, bias), backward)
 
@@ -110,17 +111,19 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     dW = xᵀ dy is then the sum over them.
     """
     checks.linear(x, weight, bias)
-    n = math.prod(x.shape[:-1])
-    rows = x.data.reshape(n, x.shape[-1])  # (n, d_in)
-    y = rows @ weight.data  # (n, d_out)
+    x_shape, w = x.shape, weight.data
+    n = math.prod(x_shape[:-1])
+    rows = x.data.reshape(n, x_shape[-1])  # (n, d_in)
+    y = rows @ w  # (n, d_out)
     if bias is not None:
         y += bias.data
+    need_x, need_w, has_bias = x.requires_grad, weight.requires_grad, bias is not None
 
     def backward(dy: Array) -> list[Array | None]:
         dy = dy.reshape(n, dy.shape[-1])  # (n, d_out)
-        dx = (dy @ weight.data.T).reshape(x.shape) if x.requires_grad else None
-        dw = rows.T @ dy if weight.requires_grad else None  # (d_in, d_out)
-        return [dx, dw] if bias is None else [dx, dw, dy.sum(axis=0)]
+        dx = (dy @ w.T).reshape(x_shape) if need_x else None
+        dw = rows.T @ dy if need_w else None  # (d_in, d_out)
+        return [dx, dw, dy.sum(axis=0)] if has_bias else [dx, dw]
 
     parents = (x, weight) if bias is None else (x, weight, bias)
     return Tensor.from_op(y.reshape(*x.shape[:-1], weight.shape[1]), parents, backward)
@@ -142,6 +145,7 @@ def cross_entropy(
     everything = len(rows) == len(matrix)
     counted = matrix if everything else matrix[rows]  # (n, C)
     probabilities, log_sum = kernels.softmax(counted)
+    shape, matrix_shape = logits.shape, matrix.shape
     picked = kernels.xp.arange(len(rows))
     loss = ((log_sum[:, 0] - counted[picked, classes]) * share).sum()
 
@@ -150,10 +154,10 @@ def cross_entropy(
         gradient[picked, classes] -= 1
         gradient *= (dy * share)[:, None]
         if everything:
-            return (gradient.reshape(logits.shape),)
-        dx = kernels.xp.zeros(matrix.shape, matrix.dtype)
+            return (gradient.reshape(shape),)
+        dx = kernels.xp.zeros(matrix_shape, gradient.dtype)
         dx[rows] = gradient
-        return (dx.reshape(logits.shape),)
+        return (dx.reshape(shape),)
 
     return Tensor.from_op(loss, (logits,), backward)
 
@@ -175,21 +179,22 @@ def scaled_dot_product_attention(
     mask, keep = checks.attention(q, k, v, mask, keep, p)
     kernels = backend.of(q.data)
     scale = 1 / math.sqrt(q.shape[-1])
-    scores = (q.data * scale) @ k.data.swapaxes(-1, -2)  # (…, n, m)
+    q_data, k_data, v_data = q.data, k.data, v.data
+    scores = (q_data * scale) @ k_data.swapaxes(-1, -2)  # (…, n, m)
     if mask is not None:
         scores += mask
     weights, _ = kernels.softmax(scores, overwrite=True)  # A (…, n, m)
     dropped = weights if keep is None else kernels.dropout(weights, keep, 1 / (1 - p))
 
     def backward(dy: Array) -> tuple[Array, Array, Array]:
-        dv = unbroadcast(dropped.swapaxes(-1, -2) @ dy, v.shape)
-        d_weights = unbroadcast(dy @ v.data.swapaxes(-1, -2), weights.shape)  # (…, n, m)
+        dv = unbroadcast(dropped.swapaxes(-1, -2) @ dy, v_data.shape)
+        d_weights = unbroadcast(dy @ v_data.swapaxes(-1, -2), weights.shape)  # (…, n, m)
         if keep is not None:
             d_weights = kernels.dropout(d_weights, keep, 1 / (1 - p))
         d_scores = kernels.softmax_backward(d_weights, weights)
         d_scores *= scale
-        dq = unbroadcast(d_scores @ k.data, q.shape)
-        dk = unbroadcast(d_scores.swapaxes(-1, -2) @ q.data, k.shape)
+        dq = unbroadcast(d_scores @ k_data, q_data.shape)
+        dk = unbroadcast(d_scores.swapaxes(-1, -2) @ q_data, k_data.shape)
         return dq, dk, dv
 
-    return Tensor.from_op(dropped @ v.data, (q, k, v), backward)
+    return Tensor.from_op(dropped @ v_data, (q, k, v), backward)

@@ -25,7 +25,21 @@ def zeros(*shape):
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3), (2, 0, 5)])
 @pytest.mark.parametrize(
     "op",
-    ["neg", "abs", "exp", "log", "sqrt", "tanh", "erf", "sigmoid", "relu", "gelu", "transpose", "flip", "sum"],
+    [
+        "neg",
+        "abs",
+        "exp",
+        "log",
+        "sqrt",
+        "tanh",
+        "erf",
+        "sigmoid",
+        "relu",
+        "gelu",
+        "transpose",
+        "flip",
+        "sum",
+    ],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_empty(op, shape, dtype):
@@ -76,6 +90,21 @@ def test_a_tensor_without_axes_stays_one(op):
     y = getattr(ops, op)(x)
     assert y.shape == ()
     check_grad(getattr(ops, op), x)
+
+
+def test_axes_as_numpy_integers_and_lists(leaf):
+    x = leaf(2, 3, 5)
+    np.testing.assert_array_equal(x.sum(axis=np.int64(1)).numpy(), x.sum(axis=1).numpy())
+    np.testing.assert_array_equal(x.mean(axis=[0, -1]).numpy(), x.mean(axis=(0, 2)).numpy())
+
+
+def test_pow_of_a_negative_number_has_no_slope_in_its_exponent():
+    a, b = Tensor([-2.0], requires_grad=True), Tensor([3.0], requires_grad=True)
+    y = a**b
+    with np.errstate(invalid="ignore"):
+        y.backward([1.0])
+    np.testing.assert_allclose(host(a.grad), [12], rtol=1e-6)
+    assert np.isnan(host(b.grad)).all()
 
 
 # --- Slopes by convention --------------------------------------------------------------------------------
@@ -152,7 +181,7 @@ def test_logsumexp_with_minus_infinity():
     np.testing.assert_array_equal(host(x.grad), [[0, 1], [1, 0]])
 
 
-@pytest.mark.parametrize(("op", "bound"), [("erf", 4e-7), ("gelu", 2e-6)])
+@pytest.mark.parametrize(("op", "bound"), [("erf", 7e-7), ("gelu", 2e-6)])
 def test_float32_accuracy(op, bound):
     """Against the exact value in float64: the bound is absolute for erf and relative to |x| for GELU."""
     x = np.linspace(-12, 12, 100_001, dtype=np.float32)
@@ -208,15 +237,27 @@ def test_getitem_of_a_view_does_not_write_to_the_tensor(leaf):
 
 ERRORS = [
     (lambda: ops.add(2, 3), TypeError, "add: expected a Tensor, got int and int"),
+    (lambda: zeros(3) + None, TypeError, "add: expected a Tensor or a number, got NoneType"),
+    (lambda: [1.0] * zeros(1), TypeError, "mul: expected a Tensor or a number, got list"),
+    (lambda: zeros(3) / "2", TypeError, "div: expected a Tensor or a number, got str"),
+    (lambda: 2j - zeros(3), TypeError, "sub: expected a Tensor or a number, got complex"),
     (lambda: ops.mul("a", 3), TypeError, "mul: expected a Tensor, got int and str"),
     (lambda: zeros(3) - zeros(4), ValueError, "sub: the shapes (3,) and (4,) do not broadcast"),
-    (lambda: ops.maximum(zeros(2, 3), zeros(2)), ValueError, "maximum: the shapes (2, 3) and (2,) do not broadcast"),
+    (
+        lambda: ops.maximum(zeros(2, 3), zeros(2)),
+        ValueError,
+        "maximum: the shapes (2, 3) and (2,) do not broadcast",
+    ),
     (
         lambda: ops.where(np.ones(4, bool), zeros(3), zeros(1)),
         ValueError,
         "where: the condition of shape (4,) does not broadcast with (3,) and (1,)",
     ),
-    (lambda: ops.where(np.ones(4, bool), 1.0, 2.0), TypeError, "where: expected a Tensor, got float and float"),
+    (
+        lambda: ops.where(np.ones(4, bool), 1.0, 2.0),
+        TypeError,
+        "where: expected a Tensor, got float and float",
+    ),
     (
         lambda: zeros(3).masked_fill(np.ones((2, 3), bool), 0.0),
         ValueError,
@@ -229,7 +270,11 @@ ERRORS = [
     ),
     (lambda: zeros(2, 3).sum(axis=2), ValueError, "sum: there is no axis 2 in shape (2, 3)"),
     (lambda: zeros().sum(axis=0), ValueError, "sum: there is no axis 0 in shape ()"),
-    (lambda: zeros(2, 3).mean(axis=(0, -2)), ValueError, "mean: an axis is named twice in (0, -2) for shape (2, 3)"),
+    (
+        lambda: zeros(2, 3).mean(axis=(0, -2)),
+        ValueError,
+        "mean: an axis is named twice in (0, -2) for shape (2, 3)",
+    ),
     (lambda: zeros(2, 0).mean(), ValueError, "mean: there is nothing along axes (0, 1) of shape (2, 0)"),
     (lambda: zeros(2, 0).max(axis=1), ValueError, "max: there is nothing along axes (1,) of shape (2, 0)"),
     (lambda: zeros(0).var(), ValueError, "var: there is nothing along axes (0,) of shape (0,)"),
@@ -245,11 +290,31 @@ ERRORS = [
         ValueError,
         "matmul: the leading axes of (5, 1, 2) and (3, 2, 1) do not broadcast",
     ),
-    (lambda: zeros() @ zeros(3), ValueError, "matmul: needs at least one axis on both sides, got shapes () and (3,)"),
-    (lambda: zeros(2, 3).reshape(4, 2), ValueError, "reshape: 6 entries of shape (2, 3) do not fit shape (4, 2)"),
-    (lambda: zeros(2, 3).reshape(-1, 4), ValueError, "reshape: 6 entries of shape (2, 3) do not fit shape (-1, 4)"),
-    (lambda: zeros(2, 3).permute(0, 0), ValueError, "permute: (0, 0) does not name each axis of shape (2, 3) once"),
-    (lambda: zeros(2, 3).permute(1, 2), ValueError, "permute: (1, 2) does not name each axis of shape (2, 3) once"),
+    (
+        lambda: zeros() @ zeros(3),
+        ValueError,
+        "matmul: needs at least one axis on both sides, got shapes () and (3,)",
+    ),
+    (
+        lambda: zeros(2, 3).reshape(4, 2),
+        ValueError,
+        "reshape: 6 entries of shape (2, 3) do not fit shape (4, 2)",
+    ),
+    (
+        lambda: zeros(2, 3).reshape(-1, 4),
+        ValueError,
+        "reshape: 6 entries of shape (2, 3) do not fit shape (-1, 4)",
+    ),
+    (
+        lambda: zeros(2, 3).permute(0, 0),
+        ValueError,
+        "permute: (0, 0) does not name each axis of shape (2, 3) once",
+    ),
+    (
+        lambda: zeros(2, 3).permute(1, 2),
+        ValueError,
+        "permute: (1, 2) does not name each axis of shape (2, 3) once",
+    ),
     (lambda: zeros(3).transpose(), ValueError, "transpose: there is no axis -2 in shape (3,)"),
     (lambda: zeros(2, 3).expand(2, 4), ValueError, "expand: shape (2, 3) does not broadcast to (2, 4)"),
     (lambda: zeros(2, 3).expand(3), ValueError, "expand: shape (2, 3) does not broadcast to (3,)"),
@@ -257,28 +322,52 @@ ERRORS = [
     (lambda: zeros(2, 3).squeeze(5), ValueError, "squeeze: there is no axis 5 in shape (2, 3)"),
     (lambda: zeros(2).unsqueeze(2), ValueError, "unsqueeze: there is no place 2 for an axis in shape (2,)"),
     (lambda: ops.concat([]), ValueError, "concat: needs at least one tensor"),
-    (lambda: ops.concat([zeros(2, 3), zeros(2, 4)]), ValueError, "concat: (2, 3) and (2, 4) differ beside axis 0"),
+    (
+        lambda: ops.concat([zeros(2, 3), zeros(2, 4)]),
+        ValueError,
+        "concat: (2, 3) and (2, 4) differ beside axis 0",
+    ),
     (lambda: ops.concat([zeros(2, 3), zeros(3)]), ValueError, "concat: (2, 3) and (3,) differ beside axis 0"),
     (lambda: ops.concat([zeros(2), np.ones(2)]), TypeError, "concat: expected a Tensor, got ndarray"),
     (lambda: ops.concat([zeros()]), ValueError, "concat: there is no axis 0 in shape ()"),
     (lambda: ops.stack([]), ValueError, "stack: needs at least one tensor"),
     (lambda: ops.stack([zeros(2), zeros(3)]), ValueError, "stack: the shapes (2,) and (3,) differ"),
     (lambda: ops.split(zeros(5), 0), ValueError, "split: a part must have length 1 or more, got 0"),
-    (lambda: ops.split(zeros(5), [2, 2]), ValueError, "split: parts of [2, 2] do not add up to the 5 of axis 0"),
-    (lambda: ops.split(zeros(5), [7, -2]), ValueError, "split: parts of [7, -2] do not add up to the 5 of axis 0"),
+    (
+        lambda: ops.split(zeros(5), [2, 2]),
+        ValueError,
+        "split: parts of [2, 2] do not add up to the 5 of axis 0",
+    ),
+    (
+        lambda: ops.split(zeros(5), [7, -2]),
+        ValueError,
+        "split: parts of [7, -2] do not add up to the 5 of axis 0",
+    ),
     (
         lambda: ops.pad(zeros(2, 3), [(1, 1)]),
         ValueError,
         "pad: expected 2 pairs of (before, after) for shape (2, 3), got [(1, 1)]",
     ),
-    (lambda: ops.pad(zeros(2), [(-1, 0)]), ValueError, "pad: expected 1 pairs of (before, after) for shape (2,)"),
+    (
+        lambda: ops.pad(zeros(2), [(-1, 0)]),
+        ValueError,
+        "pad: expected 1 pairs of (before, after) for shape (2,)",
+    ),
     (lambda: zeros(2).flip(1), ValueError, "flip: there is no axis 1 in shape (2,)"),
-    (lambda: zeros(2)[Tensor([1.0])], TypeError, "getitem: an index is an array of integers or booleans, not a Tensor"),
+    (
+        lambda: zeros(2)[Tensor([1.0])],
+        TypeError,
+        "getitem: an index is an array of integers or booleans, not a Tensor",
+    ),
     (lambda: zeros(2)[2], IndexError, "in shape (2,)"),
     (lambda: zeros(2, 3)[0, 0, 0], IndexError, "getitem: too many indices"),
     (lambda: zeros(2)[np.array([0.5])], IndexError, "in shape (2,)"),
     (lambda: zeros(2, 3)[np.ones(3, bool)], IndexError, "in shape (2, 3)"),
-    (lambda: ops.embedding([0], zeros(3)), ValueError, "embedding: the table must be a matrix (V, d), got shape (3,)"),
+    (
+        lambda: ops.embedding([0], zeros(3)),
+        ValueError,
+        "embedding: the table must be a matrix (V, d), got shape (3,)",
+    ),
     (lambda: ops.embedding([[0, 3]], zeros(3, 2)), IndexError, "id 3 is outside 0 … 2"),
     (lambda: ops.embedding([-1], zeros(3, 2)), IndexError, "id -1 is outside 0 … 2"),
     (lambda: ops.embedding([0.5], zeros(3, 2)), TypeError, "ids must be integers, got dtype float64"),
@@ -294,7 +383,9 @@ def test_what_errors_say(call, error, message):
 
 @pytest.mark.numpy_only("a GPU wraps an index outside")
 def test_integer_array_outside():
-    with pytest.raises(IndexError, match=re.escape("getitem: index 2 is out of bounds for axis 0 with size 2, in shape (2,)")):
+    with pytest.raises(
+        IndexError, match=re.escape("getitem: index 2 is out of bounds for axis 0 with size 2, in shape (2,)")
+    ):
         zeros(2)[np.array([2])]
 
 
@@ -310,3 +401,47 @@ def test_ids_on_the_backend():
     assert x.shape == (2, 2)
     with pytest.raises(TypeError, match="ids must be integers, got dtype float32"):
         ops.embedding(kernels.asarray(np.ones(2, np.float32)), zeros(3, 2))
+
+
+# --- Values by NumPy, where there is no PyTorch ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("op", "reference"),
+    [
+        ("neg", np.negative),
+        ("abs", np.abs),
+        ("exp", np.exp),
+        ("log", np.log),
+        ("sqrt", np.sqrt),
+        ("tanh", np.tanh),
+        ("sigmoid", lambda x: 1 / (1 + np.exp(-x))),
+        ("relu", lambda x: np.maximum(x, 0)),
+        ("transpose", lambda x: x.swapaxes(-1, -2)),
+        ("flip", lambda x: x[::-1, ::-1]),
+        ("softmax", lambda x: np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True)),
+        ("log_softmax", lambda x: x - np.log(np.exp(x).sum(axis=-1, keepdims=True))),
+    ],
+)
+def test_values_are_numpys(op, reference, rng):
+    x = rng.standard_normal((5, 7))
+    x = np.abs(x) if op in ("log", "sqrt") else x
+    np.testing.assert_allclose(getattr(ops, op)(Tensor(x)).numpy(), reference(x), rtol=1e-13)
+
+
+def test_shape_operations_are_numpys(rng):
+    x, y = rng.standard_normal((2, 2, 3, 5))
+    a, b = Tensor(x), Tensor(y)
+    for ours, right in (
+        (ops.concat([a, b], axis=1), np.concatenate([x, y], axis=1)),
+        (ops.stack([a, b], axis=-1), np.stack([x, y], axis=-1)),
+        (ops.pad(a, [(1, 0), (0, 2), (3, 3)], -1.0), np.pad(x, [(1, 0), (0, 2), (3, 3)], constant_values=-1)),
+        (a.permute(2, 0, 1), x.transpose(2, 0, 1)),
+        (a.reshape(-1, 2), x.reshape(-1, 2)),
+        (a.expand(4, 2, 3, 5), np.broadcast_to(x, (4, 2, 3, 5))),
+        (ops.split(a, [1, 4], axis=2)[1], x[:, :, 1:]),
+        (ops.split(a, 2, axis=1)[1], x[:, 2:]),
+        (a.masked_fill(x > 0, -7.0), np.where(x > 0, -7, x)),
+        (ops.embedding([2, 0, 2], a[0]), x[0][[2, 0, 2]]),
+    ):
+        np.testing.assert_array_equal(ours.numpy(), right)

@@ -1,4 +1,4 @@
-"""Fused against composed, at sizes around the edges of vectors and blocks; extreme values; what errors say."""
+"""Fused against composed, at sizes around vectors' and blocks' edges; extreme values; what errors say."""
 
 from __future__ import annotations
 
@@ -238,6 +238,45 @@ def test_uniform_logits_cost_log_of_the_classes(module):
 
 
 @both
+def test_cross_entropy_by_hand(module, rng):
+    """The weighted mean divides by the weights of the labels that count (PyTorch's rule), not by their number."""
+    x, weight = rng.standard_normal((4, 3)), np.array([0.5, 2.0, 1.0])
+    labels = np.array([1, -100, 0, 2])
+    p = np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True)
+    losses = -np.log([p[0, 1], p[2, 0], p[3, 2]])
+    assert module.cross_entropy(Tensor(x), labels).item() == pytest.approx(losses.mean(), rel=1e-12)
+    expected = (losses * [2.0, 0.5, 1.0]).sum() / 3.5
+    assert module.cross_entropy(Tensor(x), labels, weight=weight).item() == pytest.approx(expected, rel=1e-12)
+
+
+@both
+def test_gelu_by_hand(module):
+    x = np.linspace(-5, 5, 41)
+    exact = [v * 0.5 * (1 + math.erf(v / math.sqrt(2))) for v in x]
+    tanh = 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    np.testing.assert_allclose(module.gelu(Tensor(x)).numpy(), exact, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(module.gelu(Tensor(x), "tanh").numpy(), tanh, rtol=1e-12, atol=1e-15)
+
+
+@both
+def test_layer_norm_by_hand(module, rng):
+    x, w, b = rng.standard_normal((3, 5)), rng.standard_normal(5), rng.standard_normal(5)
+    expected = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 0.1) * w + b
+    y = module.layer_norm(Tensor(x), Tensor(w), Tensor(b), 0.1)
+    np.testing.assert_allclose(y.numpy(), expected, rtol=1e-12)
+
+
+@both
+def test_attention_by_hand(module, rng):
+    q, k, v = rng.standard_normal((5, 3)), rng.standard_normal((7, 3)), rng.standard_normal((7, 2))
+    mask, keep = np.where(rng.random((5, 7)) < 0.3, -1e4, 0), rng.random((5, 7)) > 0.25
+    e = np.exp(q @ k.T / math.sqrt(3) + mask)
+    expected = (e / e.sum(axis=-1, keepdims=True) * keep / 0.75) @ v
+    y = module.scaled_dot_product_attention(Tensor(q), Tensor(k), Tensor(v), mask, keep, 0.25)
+    np.testing.assert_allclose(y.numpy(), expected, rtol=1e-12, atol=1e-14)
+
+
+@both
 def test_layer_norm_of_a_constant_row_is_its_bias(module):
     x = Tensor(np.full((2, 5), 3.0), requires_grad=True)
     weight, bias = Tensor(np.full(5, 2.0)), Tensor(np.arange(5.0))
@@ -276,14 +315,26 @@ ERRORS = [
     (lambda m: m.softmax(zeros(2, 3), 2), ValueError, "softmax: there is no axis 2 in shape (2, 3)"),
     (lambda m: m.softmax(zeros()), ValueError, "softmax: there is no axis -1 in shape ()"),
     (lambda m: m.softmax(zeros(2, 0)), ValueError, "softmax: there is nothing along axis -1 of shape (2, 0)"),
-    (lambda m: m.log_softmax(zeros(0, 2), 0), ValueError, "log_softmax: there is nothing along axis 0 of shape (0, 2)"),
-    (lambda m: m.gelu(zeros(2), "relu"), ValueError, "gelu: approximate must be \"none\" or \"tanh\", got 'relu'"),
+    (
+        lambda m: m.log_softmax(zeros(0, 2), 0),
+        ValueError,
+        "log_softmax: there is nothing along axis 0 of shape (0, 2)",
+    ),
+    (
+        lambda m: m.gelu(zeros(2), "relu"),
+        ValueError,
+        'gelu: approximate must be "none" or "tanh", got \'relu\'',
+    ),
     (
         lambda m: m.layer_norm(zeros(2, 3), zeros(2), zeros(3)),
         ValueError,
         "layer_norm: x of shape (2, 3) needs weight and bias of shape (3,), got (2,) and (3,)",
     ),
-    (lambda m: m.layer_norm(zeros(), zeros(), zeros()), ValueError, "layer_norm: there is no axis -1 in shape ()"),
+    (
+        lambda m: m.layer_norm(zeros(), zeros(), zeros()),
+        ValueError,
+        "layer_norm: there is no axis -1 in shape ()",
+    ),
     (
         lambda m: m.layer_norm(zeros(2, 0), zeros(0), zeros(0)),
         ValueError,
@@ -294,13 +345,21 @@ ERRORS = [
         TypeError,
         "layer_norm: the dtypes float64 and float32 do not mix; convert one with .astype('float64')",
     ),
-    (lambda m: m.layer_norm(zeros(3), np.ones(3), zeros(3)), TypeError, "layer_norm: expected a Tensor, got ndarray"),
+    (
+        lambda m: m.layer_norm(zeros(3), np.ones(3), zeros(3)),
+        TypeError,
+        "layer_norm: expected a Tensor, got ndarray",
+    ),
     (
         lambda m: m.linear(zeros(2, 3), zeros(2, 3)),
         ValueError,
         "linear: x of shape (2, 3) and weight of shape (2, 3) do not fit",
     ),
-    (lambda m: m.linear(zeros(3), zeros(3)), ValueError, "linear: x of shape (3,) and weight of shape (3,) do not fit"),
+    (
+        lambda m: m.linear(zeros(3), zeros(3)),
+        ValueError,
+        "linear: x of shape (3,) and weight of shape (3,) do not fit",
+    ),
     (lambda m: m.linear(zeros(3), zeros(3, 2), zeros(3)), ValueError, "linear: weight of shape (3, 2) needs"),
     (
         lambda m: m.dropout(zeros(2, 3), KEEP[:1], 0.1),
@@ -312,8 +371,16 @@ ERRORS = [
         ValueError,
         "dropout: keep must be a boolean array of shape (2, 3), got float64 of shape (2, 3)",
     ),
-    (lambda m: m.dropout(zeros(2, 3), KEEP, 1.0), ValueError, "dropout: p must be at least 0 and below 1, got 1.0"),
-    (lambda m: m.dropout(zeros(2, 3), KEEP, -0.1), ValueError, "dropout: p must be at least 0 and below 1, got -0.1"),
+    (
+        lambda m: m.dropout(zeros(2, 3), KEEP, 1.0),
+        ValueError,
+        "dropout: p must be at least 0 and below 1, got 1.0",
+    ),
+    (
+        lambda m: m.dropout(zeros(2, 3), KEEP, -0.1),
+        ValueError,
+        "dropout: p must be at least 0 and below 1, got -0.1",
+    ),
     (
         lambda m: m.cross_entropy(zeros(2, 3), [0.0, 1.0]),
         TypeError,
@@ -331,8 +398,16 @@ ERRORS = [
         ValueError,
         "cross_entropy: no label counts, all 2 are ignore_index=-100",
     ),
-    (lambda m: m.cross_entropy(zeros(), 0), ValueError, "cross_entropy: logits need an axis of classes, got shape ()"),
-    (lambda m: m.cross_entropy(zeros(2, 0), [0, 0]), ValueError, "cross_entropy: logits need an axis of classes"),
+    (
+        lambda m: m.cross_entropy(zeros(), 0),
+        ValueError,
+        "cross_entropy: logits need an axis of classes, got shape ()",
+    ),
+    (
+        lambda m: m.cross_entropy(zeros(2, 0), [0, 0]),
+        ValueError,
+        "cross_entropy: logits need an axis of classes",
+    ),
     (
         lambda m: m.cross_entropy(zeros(2, 3), [0, 1], weight=[1.0, 2.0]),
         ValueError,
@@ -343,7 +418,11 @@ ERRORS = [
         ValueError,
         "attention: expected q (…, n, d_k), k (…, m, d_k), v (…, m, d_v), got (2, 3), (4, 2), (4, 3)",
     ),
-    (lambda m: m.scaled_dot_product_attention(zeros(3), zeros(4, 3), zeros(4, 3)), ValueError, "attention: expected q"),
+    (
+        lambda m: m.scaled_dot_product_attention(zeros(3), zeros(4, 3), zeros(4, 3)),
+        ValueError,
+        "attention: expected q",
+    ),
     (
         lambda m: m.scaled_dot_product_attention(zeros(2, 3), zeros(4, 3), zeros(5, 3)),
         ValueError,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 from op_cases import BASIC, CASES, FUSED, Case
 
 from minigrad import Tensor, backend, check_grad, ops
+from minigrad.tensor import Node
 
 MODULES = {"fused": ops.fused, "composed": ops.composed}
 EVERY = [pytest.param(case, ops, id=str(case)) for case in BASIC] + [
@@ -90,7 +93,9 @@ def test_cotangent_may_be_a_broadcast_view(case, module):
     y = case.run(*plain, module=module)
     y.backward(np.ones(y.shape))
     for x, right in zip(inputs, plain, strict=True):
-        np.testing.assert_allclose(backend.to_numpy(x.grad), backend.to_numpy(right.grad), rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(
+            backend.to_numpy(x.grad), backend.to_numpy(right.grad), rtol=1e-12, atol=1e-14
+        )
 
 
 @every_operation
@@ -107,6 +112,23 @@ def test_no_gradient_shares_memory(case, module):
     for i, grad in enumerate(grads):
         for other in others + grads[:i]:
             assert not xp.may_share_memory(grad, other)
+
+
+def held(value) -> list:
+    """What a closure's variable holds, looking into tuples and lists."""
+    return [one for part in value for one in held(part)] if isinstance(value, tuple | list) else [value]
+
+
+@every_operation
+def test_backward_holds_arrays_and_no_tensor(case, module):
+    """A Tensor would keep its data, and what it was computed from, for as long as the graph lives."""
+    nodes = [case.run(*case.inputs(), module=module).node]
+    while nodes:
+        node = nodes.pop()
+        nodes += [parent for parent in node.parents if isinstance(parent, Node)]
+        for name, cell in inspect.getclosurevars(node.backward).nonlocals.items():
+            for value in held(cell):
+                assert not isinstance(value, Tensor), f"the backward of {node.op} holds the Tensor {name}"
 
 
 @every_operation

@@ -1,0 +1,92 @@
+"""What the tests of data and training share: a BERT of one layer, a text of topics, a vocabulary of its words."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minigrad.bert.config import BertConfig
+from minigrad.bert.data import PretrainingData, TokenDocument, encode_documents
+from minigrad.bert.pretraining import Pretraining, PretrainingArguments
+from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer
+
+ROOT = Path(__file__).parents[2]
+TOPICS, WORDS = 10, 16  # words of a topic occur in no other
+
+CONFIG = BertConfig(
+    vocab_size=170,  # more than the vocabulary has, as in published models
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=16,
+)
+ARGUMENTS = PretrainingArguments(
+    steps=10,
+    batch_size=4,
+    max_length=16,
+    learning_rate=1e-2,
+    warmup_steps=2,
+    log_every=2,
+    eval_every=5,
+    save_every=4,
+)
+
+
+def tokenizer() -> WordPieceTokenizer:
+    """A tokenizer that knows each word of `texts` whole."""
+    words = [word(topic, number) for topic in range(TOPICS) for number in range(WORDS)]
+    return WordPieceTokenizer([*SPECIAL_TOKENS, *words])
+
+
+def word(topic: int, number: int) -> str:
+    """A word of letters only."""
+    return "abcdefghij"[topic] + "aeiou"[number // 4] + "klmn"[number % 4]
+
+
+def texts(count: int = 30, seed: int = 0) -> list[list[str]]:
+    """Documents of eight sentences, each document about one topic."""
+    rng = np.random.default_rng(seed)
+    return [
+        [" ".join(word(number % TOPICS, i) for i in rng.integers(0, WORDS, 5)) for _ in range(8)]
+        for number in range(count)
+    ]
+
+
+def documents(count: int = 30, seed: int = 0) -> list[TokenDocument]:
+    """`texts` as ids."""
+    return encode_documents(texts(count, seed), tokenizer())
+
+
+def pretraining(output: str | Path, arguments: PretrainingArguments = ARGUMENTS, **changes: Any) -> Pretraining:
+    """A run of the tiny model, or of one with some of Pretraining's settings changed."""
+    settings = {
+        "config": CONFIG,
+        "documents": documents(),
+        "tokenizer": tokenizer(),
+        "held_out": [PretrainingData(documents(6, seed=1), tokenizer(), 4, 16, seed=1).next_batch()],
+        "corpus": "topics",
+    }
+    return Pretraining(output=output, arguments=arguments, **{**settings, **changes})
+
+
+def run_python(script: str, *arguments: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    """Run a script in a Python of its own, on NumPy and one thread."""
+    environment = {key: value for key, value in os.environ.items() if key != "MINIGRAD_BACKEND"}
+    environment |= {
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "bert")]),
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONWARNINGS": "error",
+    }
+    return subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )

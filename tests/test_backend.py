@@ -1,0 +1,391 @@
+"""The seam between NumPy and CuPy: which is used, that both offer the same, and NumPy's inner loops."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import fake_cupy
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import Tensor, backend, ops
+
+IS_STANDIN = hasattr(sys.modules.get("cupy"), "_is_standin")
+
+
+def host(array):
+    return backend.to_numpy(array)
+
+
+@pytest.fixture
+def kernels():
+    """The backend that the tests run on."""
+    return backend.default()
+
+
+@pytest.fixture
+def keep_default():
+    """The default backend is put back after the test."""
+    before = backend._default
+    yield
+    backend._default = before
+
+
+# --- Which backend ---------------------------------------------------------------------------------------
+
+
+def test_get_and_of(kernels):
+    assert backend.get(kernels.name) is kernels
+    array = kernels.asarray([1.0, 2.0])
+    assert backend.of(array) is kernels
+    assert backend.is_array(array)
+    assert backend.of(np.ones(2)) is backend.get("numpy")
+
+
+@pytest.mark.parametrize("value", [1.0, np.float64(1), [1.0], Tensor([1.0]), "a", None], ids=repr)
+def test_what_is_no_array(value):
+    assert not backend.is_array(value)
+    with pytest.raises(
+        TypeError, match=r"expected an array of a backend \(numpy, cupy\), got " + type(value).__name__
+    ):
+        backend.of(value)
+
+
+def test_something_else_called_ndarray_is_no_array():
+    other = type("ndarray", (), {"__module__": "elsewhere"})()
+    assert not backend.is_array(other)
+
+
+def test_unknown_name():
+    with pytest.raises(backend.BackendError, match="there is no backend 'jax': expected one of numpy, cupy"):
+        backend.get("jax")
+
+
+def test_use_leaves_the_default_where_it_is_on_error(kernels):
+    with pytest.raises(backend.BackendError):
+        minigrad.use("jax")
+    assert backend.default() is kernels
+
+
+@pytest.mark.usefixtures("keep_default")
+def test_use_sets_where_new_tensors_are_made():
+    minigrad.use("numpy")
+    x = Tensor([1.0])
+    assert x.backend == "numpy"
+    assert type(x.data) is np.ndarray
+
+
+def test_no_package(monkeypatch):
+    monkeypatch.delitem(sys.modules, "minigrad.backend.cupy", raising=False)
+    monkeypatch.setitem(sys.modules, "cupy", None)  # importing it raises ImportError
+    with pytest.raises(backend.BackendError, match=r"not installed.*pip install 'minigrad\[cuda12x\]'"):
+        backend.get("cupy")
+
+
+def test_no_device(kernels, monkeypatch):
+    monkeypatch.setattr(kernels, "unavailable", lambda: "no device today")
+    with pytest.raises(
+        backend.BackendError, match=f"the backend '{kernels.name}' cannot be used here: no device today"
+    ):
+        backend.get(kernels.name)
+
+
+def test_cupy_without_a_device(kernels, monkeypatch):
+    if kernels.name != "cupy":
+        pytest.skip("needs CuPy or its stand-in")
+    monkeypatch.setattr(kernels.xp, "is_available", lambda: False)
+    assert kernels.unavailable() == "CuPy is installed but finds no CUDA device"
+
+
+def run_python(code: str, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        cwd=os.path.dirname(os.path.dirname(minigrad.__file__)),
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_environment_variable():
+    code = "import minigrad; print(minigrad.Tensor([1.0]).backend)"
+    assert run_python(code).stdout.strip() == "numpy"
+    assert run_python(code, MINIGRAD_BACKEND="numpy").stdout.strip() == "numpy"
+    wrong = run_python(code, MINIGRAD_BACKEND="abacus")
+    assert "BackendError: there is no backend 'abacus': expected one of numpy, cupy" in wrong.stderr
+
+
+def test_importing_minigrad_imports_nothing_heavy():
+    heavy = {"cupy", "torch", "transformers", "matplotlib"}
+    run = run_python(f"import sys, minigrad; print({heavy} & set(sys.modules))")
+    assert run.stdout.strip() == "set()"
+
+
+def test_to_numpy(kernels):
+    assert type(backend.to_numpy([1, 2])) is np.ndarray
+    assert type(backend.to_numpy(kernels.asarray([1, 2]))) is np.ndarray
+    array = np.ones(2)
+    assert backend.to_numpy(array) is array
+    kernels.synchronize()
+
+
+def test_keep_freed_memory_runs():
+    run = run_python("from minigrad import backend; backend.get('numpy').keep_freed_memory(); print('done')")
+    assert run.stdout == "done\n", run.stderr
+
+
+# --- Both backends offer the same ------------------------------------------------------------------------
+
+
+def own_functions(module) -> dict[str, list[inspect.Parameter]]:
+    return {
+        name: list(inspect.signature(value).parameters.values())
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
+    }
+
+
+def test_both_backends_have_the_same_names_and_signatures(monkeypatch):
+    if backend.default().name == "numpy":  # the stand-in, for this test
+        for name in (
+            "cupy",
+            "cupy.cuda",
+            "cupyx",
+            "cupyx.scipy",
+            "cupyx.scipy.special",
+            "minigrad.backend.cupy",
+        ):
+            monkeypatch.setitem(sys.modules, name, None)  # so that it is put back
+            del sys.modules[name]
+        fake_cupy.install()
+        monkeypatch.setattr(backend, "cupy", None, raising=False)
+    import importlib
+
+    numpy, cupy = (importlib.import_module(f"minigrad.backend.{name}") for name in backend.NAMES)
+    assert own_functions(numpy) == own_functions(cupy)
+    assert sorted([*own_functions(numpy), "name", "xp"]) == sorted(numpy.__all__)
+    assert (numpy.name, cupy.name) == backend.NAMES
+
+
+def test_stand_in_has_only_what_cupy_has():
+    if IS_STANDIN:
+        pytest.skip("the stand-in is in CuPy's place")
+    cupy = pytest.importorskip("cupy")
+    import cupyx
+    from cupyx.scipy import special
+
+    names = fake_cupy.FUNCTIONS + fake_cupy.HOST_FUNCTIONS + fake_cupy.CONSTANTS + fake_cupy.OWN
+    assert [name for name in names if not hasattr(cupy, name)] == []
+    methods = fake_cupy.METHODS + fake_cupy.HOST_METHODS + fake_cupy.PROPERTIES + ["T", "base", "get"]
+    methods += [f"__{name}__" for name in fake_cupy.UNARY + fake_cupy.COMPARISONS + fake_cupy.OPERATORS]
+    methods += [f"__i{name}__" for name in fake_cupy.OPERATORS if name != "matmul"]
+    assert [name for name in methods if not hasattr(cupy.ndarray, name)] == []
+    assert all(getattr(cupy, name) is getattr(np, name) for name in fake_cupy.CONSTANTS if name != "newaxis")
+    assert (cupy.ndarray.__module__, cupy.ndarray.__name__) == ("cupy", "ndarray")
+    assert hasattr(cupyx, "scatter_add")
+    assert hasattr(cupy.cuda, "get_current_stream")
+    letters = {"float16": "e", "float32": "f", "float64": "d"}
+    assert special.erf.types == [f"{letters[a]}->{letters[b]}" for a, b in fake_cupy.ERF_TYPES.items()]
+
+
+@pytest.mark.parametrize(
+    "mix",
+    [
+        lambda x: x + np.ones(2),
+        lambda x: np.ones(2) * x,
+        lambda x: x.__iadd__(np.ones(2)),
+        lambda x: np.exp(x),
+        lambda x: np.sum(x),
+        lambda x: np.asarray(x),
+        lambda x: np.concatenate([x, x]),
+        lambda x: x[np.array([0])],
+        lambda x: x.__setitem__(0, np.ones(1)),
+        lambda x: backend.default().xp.exp(np.ones(2)),
+        lambda x: backend.default().xp.where(x > 0, x, np.ones(2)),
+        lambda x: x.sum(out=np.ones(())),
+        lambda x: range(3)[x[0]],
+    ],
+)
+@pytest.mark.skipif(not IS_STANDIN, reason="about the stand-in (--standin)")
+def test_stand_in_refuses_numpy_arrays(mix):
+    x = backend.default().asarray([1.0, 2.0])
+    with pytest.raises(TypeError):
+        mix(x)
+
+
+@pytest.mark.skipif(not IS_STANDIN, reason="about the stand-in (--standin)")
+def test_stand_in_behaves_as_cupy_does_elsewhere():
+    xp = backend.default().xp
+    x = xp.asarray(np.ones((2, 3), np.float32))
+    for reduction in (x.sum(), xp.max(x), x[0, 0], x.mean() + 1, -x.sum()):
+        assert type(reduction) is xp.ndarray
+        assert reduction.shape == ()
+        assert reduction.dtype == np.float32
+    assert type(2.0 * x) is type(np.float32(2) * x) is xp.ndarray
+    assert x.base is None
+    assert x.reshape(3, 2).base is not None
+    assert not hasattr(x, "tofile")
+    assert not hasattr(xp, "random_raw")
+    xp.log(xp.asarray(0.0))  # a device does not warn
+
+
+# --- The loops -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "n", "width"), [(5, 0, 3), (5, 1, 3), (7, 200, 3), (1, 50, 1), (300, 40, 7), (3, 12, 0)]
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scatter_add_rows(kernels, rows, n, width, dtype, rng):
+    ids, values = rng.integers(0, rows, n), rng.standard_normal((n, width)).astype(dtype)
+    expected = np.zeros((rows, width))
+    np.add.at(expected, ids, values)
+    out = kernels.scatter_add_rows(rows, kernels.asarray(ids), kernels.asarray(values))
+    assert out.dtype == dtype
+    np.testing.assert_allclose(host(out), expected, rtol=0, atol=1e-5 if dtype == "float32" else 1e-13)
+
+
+@pytest.mark.parametrize(
+    ("shape", "index"),
+    [
+        ((4, 3), (np.array([1, -3, 1]),)),
+        ((4, 3), (np.array([[0, 1], [1, -1]]),)),
+        ((5,), (np.array([4, 4]),)),
+        ((4, 3, 2), (np.array([0, 0]), slice(None), np.array([1, 1]))),
+        ((4, 3), (slice(1, None), np.array([2, 2]))),
+    ],
+)
+def test_scatter_add(kernels, shape, index, rng):
+    values = rng.standard_normal(np.zeros(shape)[index].shape)
+    expected = np.zeros(shape)
+    np.add.at(expected, index, values)
+    device_index = tuple(i if isinstance(i, slice) else kernels.asarray(i) for i in index)
+    np.testing.assert_allclose(
+        host(kernels.scatter_add(shape, device_index, kernels.asarray(values))), expected
+    )
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.9])
+def test_keep_mask_keeps_its_share(kernels, p):
+    n = 400_000
+    keep = host(kernels.keep_mask((n,), p, seed=3, draw=5))
+    assert keep.dtype == bool
+    margin = 5 * math.sqrt(p * (1 - p) / n) + 1 / 65536
+    assert abs(keep.mean() - (1 - p)) <= margin
+
+
+def test_keep_mask_corners(kernels):
+    assert host(kernels.keep_mask((3, 5), 0.0, 0, 1)).all()
+    assert not host(kernels.keep_mask((3, 5), 1.0, 0, 1)).any()
+    assert kernels.keep_mask((), 0.5, 0, 1).shape == ()
+    assert kernels.keep_mask((0, 3), 0.5, 0, 1).shape == (0, 3)
+    assert kernels.keep_mask((7, 1), 0.5, 0, 1).shape == (7, 1)
+
+
+def test_keep_mask_is_a_function_of_seed_and_draw(kernels):
+    def bits(seed, draw):
+        return host(kernels.keep_mask((64, 64), 0.5, seed, draw))
+
+    np.testing.assert_array_equal(bits(1, 2), bits(1, 2))
+    masks = [bits(seed, draw).ravel() * 2.0 - 1 for seed, draw in ((1, 2), (2, 1), (1, 3), (0, 2), (2, 2))]
+    correlation = np.corrcoef(masks) - np.eye(len(masks))
+    assert np.abs(correlation).max() < 5 / 64  # five standard deviations of 4,096 independent bits
+
+
+def test_keep_mask_entries_are_independent(kernels):
+    keep = host(kernels.keep_mask((512, 512), 0.5, 9, 9)) * 2.0 - 1
+    for a, b in (
+        (keep[:, 1:], keep[:, :-1]),
+        (keep[1:], keep[:-1]),
+        (keep[:, 4:], keep[:, :-4]),
+        (keep[256:], keep[:256]),
+    ):
+        assert abs((a * b).mean()) < 5 / math.sqrt(a.size)
+
+
+@pytest.mark.numpy_only("CuPy has no blocks")
+@pytest.mark.parametrize("threads", [1, 3, 8])
+def test_results_do_not_depend_on_the_number_of_threads(threads, monkeypatch, rng):
+    """Bit for bit: block borders are the same, and partial sums are added in one order."""
+    numpy = backend.get("numpy")
+    x = rng.standard_normal((4001, 97)).astype(np.float32)
+    w, b = rng.standard_normal((2, 97)).astype(np.float32)
+    keep = rng.random(x.shape) > 0.1
+
+    def results():
+        leaves = [Tensor(array.copy(), requires_grad=True) for array in (x, w, b)]
+        y = ops.softmax(ops.gelu(ops.layer_norm(*leaves)))
+        y = ops.dropout(y, keep, 0.1)
+        (y * y).sum().backward()
+        state = [np.zeros_like(x), np.zeros_like(x)]
+        p = x.copy()
+        settings = {"step_size": 0.1, "decay": 0.01, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8}
+        numpy.adamw_step(p, leaves[0].grad, *state, **settings, second_correction=0.5)
+        return [y.numpy(), p, *state, *(leaf.grad for leaf in leaves)]
+
+    expected = results()
+    with ThreadPoolExecutor(max(1, threads - 1)) as pool:
+        monkeypatch.setattr(numpy, "_THREADS", threads)
+        monkeypatch.setattr(numpy, "_pool", pool if threads > 1 else None)
+        for ours, reference in zip(results(), expected, strict=True):
+            np.testing.assert_array_equal(ours, reference)
+
+
+@pytest.mark.numpy_only("CuPy has no blocks")
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize(
+    ("rows", "row_size"), [(0, 5), (1, 1), (5, 0), (10, 2**16), (7, 2**17), (200_000, 3)]
+)
+def test_blocks_cover_every_row_once(rows, row_size, threads, monkeypatch):
+    numpy = backend.get("numpy")
+    seen = np.zeros(rows, int)
+
+    def kernel(block):
+        assert block.stop - block.start <= max(1, 2**16 // max(1, row_size))
+        seen[block] += 1
+
+    with ThreadPoolExecutor(max(1, threads - 1)) as pool:
+        monkeypatch.setattr(numpy, "_THREADS", threads)
+        monkeypatch.setattr(numpy, "_pool", pool if threads > 1 else None)
+        numpy._in_blocks(kernel, rows, row_size)
+    assert (seen == 1).all()
+
+
+@pytest.mark.numpy_only("CuPy has no blocks")
+def test_an_error_in_a_thread_is_raised(monkeypatch):
+    numpy = backend.get("numpy")
+
+    def kernel(block):
+        if block.start:
+            raise ZeroDivisionError
+
+    with ThreadPoolExecutor(2) as pool:
+        monkeypatch.setattr(numpy, "_THREADS", 3)
+        monkeypatch.setattr(numpy, "_pool", pool)
+        with pytest.raises(ZeroDivisionError):
+            numpy._in_blocks(kernel, 10, 2**16)
+
+
+def test_softmax_overwrites_only_when_asked(kernels, rng):
+    x = rng.standard_normal((3, 5))
+    for overwrite in (False, True):
+        given = kernels.asarray(x.copy())
+        y, log_sum = kernels.softmax(given, overwrite=overwrite)
+        np.testing.assert_allclose(host(log_sum)[:, 0], np.log(np.exp(x).sum(axis=-1)), rtol=1e-12)
+        np.testing.assert_allclose(host(y), np.exp(x - host(log_sum)), rtol=1e-12)
+        if not overwrite:
+            np.testing.assert_array_equal(host(given), x)
+
+
+def test_row_ids(kernels):
+    for ids in ([0, 2], np.array([0, 2], np.uint8), kernels.asarray(np.array([0, 2]))):
+        out = kernels.row_ids(ids, 3)
+        assert backend.of(out) is kernels
+        np.testing.assert_array_equal(host(out), [0, 2])
+    assert kernels.row_ids(np.zeros((0, 2), int), 3).shape == (0, 2)

@@ -1,0 +1,401 @@
+"""Optimisers, schedule and clipping: PyTorch's trajectories over 100 steps, states, and what errors say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from minigrad import Tensor, backend, nn, ops, optim
+
+SHAPES = [(5, 3), (3,), (3, 2)]
+
+OPTIMISERS = [
+    ("SGD", "SGD", {"lr": 0.05}),
+    ("SGD", "SGD", {"lr": 0.05, "momentum": 0.9}),
+    ("SGD", "SGD", {"lr": 0.05, "momentum": 0.5, "weight_decay": 0.1}),
+    ("Adam", "Adam", {"lr": 0.02}),
+    ("Adam", "Adam", {"lr": 0.02, "betas": (0.8, 0.95), "eps": 1e-3, "weight_decay": 0.1}),
+    ("AdamW", "AdamW", {"lr": 0.02}),
+    ("AdamW", "AdamW", {"lr": 0.02, "betas": (0.8, 0.95), "eps": 1e-6, "weight_decay": 0.3}),
+]
+optimisers = pytest.mark.parametrize(
+    ("name", "theirs", "settings"),
+    OPTIMISERS,
+    ids=[f"{name}-{len(settings)}" for name, _, settings in OPTIMISERS],
+)
+
+
+def host(array):
+    return backend.to_numpy(array)
+
+
+def parameters(dtype="float64"):
+    rng = np.random.default_rng(11)
+    return [nn.Parameter(rng.standard_normal(shape).astype(dtype)) for shape in SHAPES]
+
+
+def batches(count, dtype="float64"):
+    rng = np.random.default_rng(12)
+    return [rng.standard_normal((4, 5)).astype(dtype) for _ in range(count)]
+
+
+def loss(x, w, b, v):
+    """The same in minigrad and PyTorch."""
+    y = (x @ w + b).tanh() @ v
+    return (y * y).mean() + (w * w).mean()
+
+
+def train(optimiser, ps, xs, after=lambda step: None):
+    for step, x in enumerate(xs):
+        optimiser.zero_grad()
+        loss(Tensor(x), *ps).backward()
+        if step % 10 == 3:  # a parameter without a gradient stays as it is
+            ps[1].grad = None
+        after(step)
+        optimiser.step()
+
+
+def train_torch(torch, optimiser, ps, xs, after=lambda step: None):
+    for step, x in enumerate(xs):
+        optimiser.zero_grad()
+        loss(torch.tensor(x), *ps).backward()
+        if step % 10 == 3:
+            ps[1].grad = None
+        after(step)
+        optimiser.step()
+
+
+def in_torch(torch, ps):
+    return [torch.tensor(p.numpy().copy(), requires_grad=True) for p in ps]
+
+
+def assert_same(ps, theirs, rtol):
+    for ours, right in zip(ps, theirs, strict=True):
+        np.testing.assert_allclose(ours.numpy(), right.detach().numpy(), rtol=rtol, atol=rtol)
+
+
+# --- Against PyTorch -------------------------------------------------------------------------------------
+
+
+@pytest.mark.oracle
+@optimisers
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-10), ("float32", 2e-4)])
+def test_100_steps_are_pytorchs(name, theirs, settings, dtype, rtol, torch):
+    if name == "Adam" and dtype == "float64":
+        rtol = 1e-9
+    ps = parameters(dtype)
+    qs = in_torch(torch, ps)
+    start = [p.numpy().copy() for p in ps]
+    ours, right = getattr(optim, name)(ps, **settings), getattr(torch.optim, theirs)(qs, **settings)
+    xs = batches(100, dtype)
+    if name != "SGD":  # a step count of its own for each parameter, in PyTorch: keep all gradients
+        for x in xs:
+            for optimiser, tensors, wrap in ((ours, ps, Tensor), (right, qs, torch.tensor)):
+                optimiser.zero_grad()
+                loss(wrap(x), *tensors).backward()
+                optimiser.step()
+    else:
+        train(ours, ps, xs)
+        train_torch(torch, right, qs, xs)
+    assert_same(ps, qs, rtol)
+    assert all(np.abs(p.numpy() - before).max() > 0.05 for p, before in zip(ps, start, strict=True))
+    assert {p.dtype.name for p in ps} == {dtype}
+
+
+@pytest.mark.oracle
+def test_groups_schedule_and_clipping_together_are_pytorchs(torch):
+    """BERT's recipe: decay on matrices alone, linear warm-up and decay, gradients clipped to norm 0.1."""
+    ps = parameters()
+    qs = in_torch(torch, ps)
+
+    def groups(tensors):
+        return [
+            {"params": [tensors[0], tensors[2]], "weight_decay": 0.3},
+            {"params": [tensors[1]], "weight_decay": 0.0, "lr": 0.05},
+        ]
+
+    ours = optim.AdamW(groups(ps), lr=0.02, eps=1e-6)
+    right = torch.optim.AdamW(groups(qs), lr=0.02, eps=1e-6)
+    schedule = optim.LinearWarmupDecay(ours, 10, 90)
+    factor = torch.optim.lr_scheduler.LambdaLR(
+        right, lambda step: step / 10 if step < 10 else max(0.0, (90 - step) / 80)
+    )
+    norms, right_norms, rates = [], [], []
+    for x in batches(100):
+        for optimiser, tensors, wrap in ((ours, ps, Tensor), (right, qs, torch.tensor)):
+            optimiser.zero_grad()
+            loss(wrap(x), *tensors).backward()
+        norms.append(optim.clip_grad_norm(ps, 0.1))
+        right_norms.append(float(torch.nn.utils.clip_grad_norm_(qs, 0.1)))
+        ours.step()
+        right.step()
+        schedule.step()
+        factor.step()
+        rates.append([group["lr"] for group in ours.groups])
+        np.testing.assert_allclose(rates[-1], [group["lr"] for group in right.param_groups], rtol=1e-12)
+    np.testing.assert_allclose(norms, right_norms, rtol=1e-9)
+    assert_same(ps, qs, 1e-9)
+    assert max(norms) > 0.1  # so clipping did something
+    assert rates[-1] == [0, 0]
+
+
+@pytest.mark.oracle
+def test_schedule_is_hugging_faces(torch):
+    transformers = pytest.importorskip("transformers")
+    right = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.3)
+    theirs = transformers.get_linear_schedule_with_warmup(right, 7, 25)
+    ours = optim.SGD([nn.Parameter([0.0])], lr=0.3)
+    schedule = optim.LinearWarmupDecay(ours, 7, 25)
+    for _ in range(30):
+        assert ours.groups[0]["lr"] == pytest.approx(right.param_groups[0]["lr"], rel=1e-12, abs=1e-15)
+        ours.step()
+        right.step()
+        schedule.step()
+        theirs.step()
+
+
+# --- By hand ---------------------------------------------------------------------------------------------
+
+
+def one_step(optimiser_class, gradient, **settings):
+    p = nn.Parameter(np.array([1.0, -2.0]))
+    optimiser = optimiser_class([p], **settings)
+    p.grad = backend.default().asarray(np.array(gradient))
+    optimiser.step()
+    return p.numpy()
+
+
+def test_first_steps_by_hand():
+    np.testing.assert_allclose(one_step(optim.SGD, [0.5, -1.0], lr=0.1), [0.95, -1.9])
+    np.testing.assert_allclose(one_step(optim.SGD, [0.0, 0.0], lr=0.1, weight_decay=0.5), [0.95, -1.9])
+    # Adam's first step is lr · sign(g), whatever the size of g
+    np.testing.assert_allclose(one_step(optim.Adam, [0.5, -1e-3], lr=0.1), [0.9, -1.9], rtol=1e-4)
+    # AdamW shrinks first: (1 - lr λ) p
+    np.testing.assert_allclose(one_step(optim.AdamW, [0.0, 0.0], lr=0.1, weight_decay=0.5), [0.95, -1.9])
+    # Adam puts the decay into the gradient, where it is normalised away
+    np.testing.assert_allclose(
+        one_step(optim.Adam, [0.0, 0.0], lr=0.1, weight_decay=0.5), [0.9, -1.9], rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.3])
+def test_adamw_by_its_formula(decay, rng):
+    """Loshchilov & Hutter 2019, algorithm 2, line by line."""
+    lr, beta1, beta2, eps = 0.07, 0.8, 0.95, 1e-4
+    start, gradients = rng.standard_normal(5), rng.standard_normal((12, 5))
+    p = nn.Parameter(start.copy())
+    optimiser = optim.AdamW([p], lr=lr, betas=(beta1, beta2), eps=eps, weight_decay=decay)
+    theta, m, v = start.copy(), 0.0, 0.0
+    for t, g in enumerate(gradients, start=1):
+        p.grad = backend.default().asarray(g)
+        optimiser.step()
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g * g
+        m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)
+        theta = theta - lr * decay * theta - lr * m_hat / (np.sqrt(v_hat) + eps)
+        np.testing.assert_allclose(p.numpy(), theta, rtol=1e-12)
+
+
+def test_step_changes_the_array_in_place():
+    p = nn.Parameter(np.ones(3))
+    array = p.data
+    for optimiser in (optim.SGD([p], lr=0.1), optim.AdamW([p])):
+        p.grad = backend.default().asarray(np.ones(3))
+        optimiser.step()
+        assert p.data is array
+    assert (p.numpy() < 1).all()
+    np.testing.assert_array_equal(host(p.grad), np.ones(3))
+
+
+def test_parameters_without_gradients_stay():
+    p, q = nn.Parameter(np.ones(2)), nn.Parameter(np.ones(2))
+    optimiser = optim.AdamW([p, q], weight_decay=0.5)
+    p.grad = backend.default().asarray(np.ones(2))
+    optimiser.step()
+    assert (p.numpy() < 1).all()
+    np.testing.assert_array_equal(q.numpy(), np.ones(2))
+    optimiser.zero_grad()
+    assert p.grad is None
+
+
+def test_large_parameters_are_updated_to_the_last_entry():
+    """Over the border of a block, and over many."""
+    for n in (65_535, 65_537, 200_001):
+        p = nn.Parameter(np.ones(n, np.float32))
+        p.grad = backend.default().asarray(np.ones(n, np.float32))
+        optim.AdamW([p], lr=0.1, weight_decay=0.0).step()
+        np.testing.assert_allclose(p.numpy(), np.full(n, 0.9), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
+def test_memory_layout_of_a_parameter_does_not_matter(name):
+    """A transposed array, as a checkpoint may give it, is no contiguous one: a flat copy would learn alone."""
+    values, gradient = np.random.default_rng(0).standard_normal((2, 7, 5))
+    wide = np.zeros((7, 5, 2))
+    wide[..., 1] = values
+    layouts = [values.copy(), np.asfortranarray(values), wide[..., 1]]
+    ps = []
+    for array in layouts:
+        p = nn.Parameter([0.0])
+        p.data = backend.default().asarray(wide)[..., 1] if array.base is wide else nn.Parameter(array).data
+        optimiser = getattr(optim, name)([p], lr=0.1, weight_decay=0.1)
+        for step in range(3):
+            p.grad = backend.default().asarray(gradient + step)
+            optimiser.step()
+        ps.append(p.numpy())
+        assert np.abs(ps[-1] - values).min() > 1e-3
+    np.testing.assert_array_equal(ps[1], ps[0])
+    np.testing.assert_array_equal(ps[2], ps[0])
+
+
+def test_it_learns():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((64, 3)).astype(np.float32)
+    target = Tensor(np.tanh(x @ rng.standard_normal((3, 1)).astype(np.float32)))
+    model = nn.Sequential(nn.Linear(3, 16, std=0.3), ops.tanh, nn.Linear(16, 1, std=0.3))
+    optimiser = optim.Adam(model.parameters(), lr=0.02)
+    losses = []
+    for _ in range(200):
+        optimiser.zero_grad()
+        error = ((model(Tensor(x)) - target) ** 2).mean()
+        error.backward()
+        optimiser.step()
+        losses.append(error.item())
+    assert losses[-1] < losses[0] / 50
+
+
+# --- States ----------------------------------------------------------------------------------------------
+
+
+@optimisers
+def test_a_resumed_run_is_the_uninterrupted_one(name, theirs, settings):
+    xs = batches(20)
+    whole = parameters()
+    train(getattr(optim, name)(whole, **settings), whole, xs)
+
+    ps = parameters()
+    first = getattr(optim, name)(ps, **settings)
+    train(first, ps, xs[:10])
+    state = first.state_dict()
+    copied = {
+        "steps": state["steps"],
+        "state": [[host(a).copy() for a in arrays] for arrays in state["state"]],
+    }
+    again = [nn.Parameter(p.numpy().copy()) for p in ps]
+    second = getattr(optim, name)(again, **settings)
+    second.load_state_dict(copied)
+    train(second, again, xs[10:])
+    for a, b in zip(whole, again, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+    assert second.steps == 20
+
+
+def test_schedule_resumes_from_the_step_count():
+    def make(steps):
+        optimiser = optim.SGD([nn.Parameter([0.0])], lr=1.0)
+        optimiser.steps = steps
+        return optim.LinearWarmupDecay(optimiser, 4, 12)
+
+    schedule = make(0)
+    for step in range(15):
+        assert schedule.optimizer.groups[0]["lr"] == make(step).optimizer.groups[0]["lr"]
+        schedule.optimizer.step()
+        schedule.step()
+
+
+@pytest.mark.parametrize(
+    ("warmup", "total", "factors"),
+    [
+        (0, 4, [1, 0.75, 0.5, 0.25, 0, 0]),
+        (2, 4, [0, 0.5, 1, 0.5, 0, 0]),
+        (3, 3, [0, 1 / 3, 2 / 3, 0, 0]),
+    ],
+)
+def test_schedule_by_hand(warmup, total, factors):
+    schedule = optim.LinearWarmupDecay(optim.SGD([nn.Parameter([0.0])], lr=1.0), warmup, total)
+    np.testing.assert_allclose([schedule.factor(step) for step in range(len(factors))], factors)
+
+
+# --- Clipping --------------------------------------------------------------------------------------------
+
+
+def with_gradients(*gradients):
+    ps = []
+    for gradient in gradients:
+        p = nn.Parameter(np.zeros(np.shape(gradient)))
+        p.grad = backend.default().asarray(np.asarray(gradient, dtype=np.float64))
+        ps.append(p)
+    return ps
+
+
+def test_clipping_scales_all_to_the_joint_norm():
+    ps = with_gradients([3.0, 0.0], [[4.0]])
+    ps.append(nn.Parameter([1.0]))  # without a gradient
+    assert optim.clip_grad_norm(ps, 1.0) == pytest.approx(5.0)
+    np.testing.assert_allclose(host(ps[0].grad), [0.6, 0], rtol=1e-6)
+    np.testing.assert_allclose(host(ps[1].grad), [[0.8]], rtol=1e-6)
+
+
+def test_small_gradients_are_not_scaled():
+    ps = with_gradients([0.3, 0.4])
+    assert optim.clip_grad_norm(iter(ps), 1.0) == pytest.approx(0.5)
+    np.testing.assert_array_equal(host(ps[0].grad), [0.3, 0.4])
+    assert optim.clip_grad_norm([], 1.0) == 0
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_broken_gradients_are_told(bad):
+    ps = with_gradients([bad, 1.0], [2.0])
+    norm = optim.clip_grad_norm(ps, 1.0)
+    assert not math.isfinite(norm)
+    np.testing.assert_array_equal(host(ps[1].grad), [2.0])
+
+
+# --- Errors ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("max_norm", [0, -1.0, float("nan")])
+def test_norms_that_are_none(max_norm):
+    with pytest.raises(ValueError, match="clip_grad_norm: max_norm must be positive, got"):
+        optim.clip_grad_norm([], max_norm)
+
+
+@pytest.mark.parametrize("cls", [optim.SGD, optim.Adam, optim.AdamW])
+def test_what_errors_say(cls):
+    p, q = nn.Parameter([0.0]), nn.Parameter([1.0])
+    name = cls.__name__
+    with pytest.raises(ValueError, match=f"^{name}: no parameters"):
+        cls([], lr=1.0)
+    with pytest.raises(ValueError, match=f"^{name}: a parameter is named twice"):
+        cls([{"params": [p, q]}, {"params": [p]}], lr=1.0)
+    with pytest.raises(ValueError, match=rf"^{name}: unknown settings \['decay', 'rate'\]"):
+        cls([{"params": [p], "rate": 1, "decay": 2}], lr=1.0)
+
+
+def test_states_of_other_parameters_change_nothing():
+    p = nn.Parameter(np.ones((2, 3)))
+    optimiser = optim.AdamW([p])
+    other = optim.AdamW([nn.Parameter(np.ones((3, 2)))]).state_dict()
+    with pytest.raises(
+        ValueError, match=r"AdamW: the state is for other parameters: .*\(3, 2\).*not.*\(2, 3\)"
+    ):
+        optimiser.load_state_dict({**other, "steps": 5})
+    assert optimiser.steps == 0
+    with pytest.raises(ValueError, match="the state is for other parameters"):
+        optimiser.load_state_dict({"steps": 1, "state": []})
+
+
+@pytest.mark.parametrize(("warmup", "total"), [(-1, 5), (6, 5), (0, 0)])
+def test_schedules_that_are_none(warmup, total):
+    with pytest.raises(ValueError, match="LinearWarmupDecay: warmup_steps must be within"):
+        optim.LinearWarmupDecay(optim.SGD([nn.Parameter([0.0])], lr=1.0), warmup, total)
+
+
+def test_update_is_for_subclasses():
+    p = nn.Parameter([0.0])
+    optimiser = optim.Optimizer([p], lr=1.0)
+    p.grad = p.data
+    with pytest.raises(NotImplementedError):
+        optimiser.step()

@@ -1,0 +1,81 @@
+"""Draws are a function of the seed and of how many were made before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from minigrad import backend, manual_seed, random
+
+
+def draws():
+    like = backend.default().asarray([0.0])
+    return (
+        random.generator().standard_normal(5).tolist(),
+        backend.to_numpy(random.keep_mask(like, (64,), 0.5)).tolist(),
+        random.generator().random(),
+    )
+
+
+def test_one_seed_one_sequence():
+    manual_seed(7)
+    first = draws()
+    manual_seed(7)
+    assert draws() == first
+    manual_seed(8)
+    assert draws() != first
+
+
+def test_draws_differ_from_one_another():
+    manual_seed(7)
+    assert draws() != draws()
+    assert random.generator().random() != random.generator().random()
+
+
+def test_state_resumes():
+    manual_seed(3)
+    draws()
+    state = random.get_state()
+    assert state == {"seed": 3, "draws": 3}
+    expected = draws()
+    manual_seed(99)
+    random.set_state(state)
+    assert random.get_state() == state
+    assert draws() == expected
+    assert state == {"seed": 3, "draws": 3}
+
+
+def test_each_use_is_one_draw():
+    manual_seed(0)
+    random.generator().standard_normal(1000)
+    random.keep_mask(backend.default().asarray([0.0]), (1000,), 0.1)
+    assert random.get_state()["draws"] == 2
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "a", None])
+def test_seeds_that_are_none(seed):
+    with pytest.raises(ValueError, match="manual_seed: expected an integer of at least 0, got "):
+        manual_seed(seed)
+
+
+def test_numpy_integers_and_large_seeds():
+    manual_seed(np.int64(5))
+    assert random.get_state() == {"seed": 5, "draws": 0}
+    manual_seed(2**80)
+    draws()
+
+
+def test_does_not_touch_numpys_random_numbers():
+    np.random.seed(1)
+    before = np.random.random()
+    np.random.seed(1)
+    manual_seed(4)
+    draws()
+    assert np.random.random() == before
+
+
+def test_keep_mask_is_on_the_backend_of_the_array():
+    for like in (np.ones(2), backend.default().asarray([1.0])):
+        mask = random.keep_mask(like, (3, 5), 0.5)
+        assert type(mask) is type(like)
+        assert mask.shape == (3, 5)

@@ -1,0 +1,166 @@
+"""The layout: which module may import which, who may use NumPy, and what lies where."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import minigrad
+
+ROOT = Path(minigrad.__file__).resolve().parent.parent
+FILES = sorted((ROOT / "minigrad").rglob("*.py"))
+
+# From the ground up; a layer may import those below it, and its own.
+LAYERS = [
+    {"backend"},
+    {"tensor"},
+    {"ops"},
+    {"random", "testing"},
+    {"nn", "optim"},
+    {"bert"},
+    {"course"},
+]
+HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
+
+TOP_LEVEL = {
+    ".ci", ".gitignore", "Makefile", "README.md", "_config.yml",
+    "_toc.yml", "book", "exercises", "minigrad", "pyproject.toml", "requirements.txt", "solutions", "tests",
+}  # fmt: skip
+
+each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def imports(path: Path, everywhere: bool = True) -> set[str]:
+    """The modules that a file imports, dotted: `from minigrad import ops` gives "minigrad.ops"."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = set()
+    for node in ast.walk(tree) if everywhere else tree.body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}: imports are absolute"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def layer_of(path: Path) -> str:
+    """ "ops" for minigrad/ops/basic.py, "nn" for minigrad/nn.py."""
+    return path.relative_to(ROOT / "minigrad").parts[0].removesuffix(".py")
+
+
+@each_file
+def test_dependencies_point_one_way(path):
+    if path == ROOT / "minigrad" / "__init__.py":
+        pytest.skip("the package's front gathers names from every layer of the engine")
+    own = layer_of(path)
+    assert own in HEIGHT, f"{own} has no place in LAYERS"
+    for name in imports(path):
+        if name.startswith("minigrad."):
+            other = name.split(".")[1]
+            # `from minigrad import Tensor` goes through the front, which only what is above the engine may do
+            height = HEIGHT.get(other, HEIGHT["optim"])
+            assert height <= HEIGHT[own], f"{own} imports {name}"
+            assert other == own or height < HEIGHT[own] or {own, other} == {"optim", "nn"}, (
+                f"{own} imports {name}"
+            )
+
+
+def test_the_front_imports_the_engine_alone():
+    names = {name.split(".")[1] for name in imports(ROOT / "minigrad" / "__init__.py")}
+    assert not names & {"bert", "course"}
+
+
+@each_file
+def test_oracles_and_notebook_tools_are_not_imported(path):
+    """PyTorch and its kin are what this is held against, never what it is made of."""
+    packages = {name.partition(".")[0] for name in imports(path)}
+    assert not packages & {
+        "torch",
+        "transformers",
+        "tokenizers",
+        "tensorflow",
+        "jax",
+        "scipy",
+        "hypothesis",
+        "pytest",
+    }
+
+
+@each_file
+def test_cupy_is_imported_by_its_backend_alone(path):
+    if path != ROOT / "minigrad" / "backend" / "cupy.py":
+        assert not {"cupy", "cupyx"} & {name.partition(".")[0] for name in imports(path)}
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "ops"], ids=lambda path: path.name)
+def test_operations_do_not_import_numpy(path):
+    """The array module is the array's: NumPy's would fail, or copy, on a GPU."""
+    assert "numpy" not in {name.partition(".")[0] for name in imports(path)}
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "ops"], ids=lambda path: path.name)
+def test_operations_do_not_ask_which_backend_they_are_on(path):
+    """They may ask NumPy's for work on the host (shapes, ids), never compare names."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Compare):
+            texts = {
+                one.value
+                for one in ast.walk(node)
+                if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            }
+            assert not texts & {"numpy", "cupy"}, f"line {node.lineno}"
+
+
+def test_every_operation_defines_its_backward_inside():
+    """Forward and backward side by side: each from_op gets the `backward` of the function around it."""
+    for path in (ROOT / "minigrad" / "ops").glob("*.py"):
+        for function in ast.parse(path.read_text(encoding="utf-8")).body:
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            calls = [
+                node
+                for node in ast.walk(function)
+                if isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "from_op"
+            ]
+            inner = {node.name for node in function.body if isinstance(node, ast.FunctionDef)}
+            assert bool(calls) == ("backward" in inner), f"{path.name}: {function.name}"
+            for call in calls:
+                assert isinstance(call.args[2], ast.Name), f"{path.name}: {function.name}"
+                assert call.args[2].id == "backward", f"{path.name}: {function.name}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in FILES if layer_of(p) not in ("bert", "course")],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_every_module_and_public_name_says_what_it_is(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if path.read_text(encoding="utf-8").strip():
+        assert ast.get_docstring(tree), "the module has no docstring"
+    for node in ast.walk(tree):
+        for child in getattr(node, "body", []) if isinstance(node, ast.Module | ast.ClassDef) else []:
+            if isinstance(child, ast.FunctionDef | ast.ClassDef) and not child.name.startswith("_"):
+                if isinstance(node, ast.ClassDef) and node.name.startswith("_"):
+                    continue
+                assert ast.get_docstring(child), f"line {child.lineno}: {child.name} has no docstring"
+
+
+def test_nothing_unexpected_at_the_top():
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        pytest.skip("needs the git repository")
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    top = {line.partition("/")[0] for line in listed.stdout.splitlines()}
+    assert sorted(top - TOP_LEVEL) == []
