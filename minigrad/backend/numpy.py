@@ -117,7 +117,7 @@ def _in_blocks(kernel: Callable[..., None], rows: int, row_size: int) -> None:
         for start in some:
             kernel(slice(start, min(start + step, rows)))
 
-    if _pool is None or len(starts) < 2:
+    if _pool is None or len(starts) < 4:
         run(starts)
         return
     share = -(-len(starts) // _THREADS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,8 +53,9 @@ class BertConfig:
                 kind = "an integer" if whole else "a number"
                 raise ConfigError(f"{field.name} must be {kind}, got {value!r}")
             smallest = 0 if not whole or field.name in ("pad_token_id", "num_hidden_layers") else 1
-            if value < smallest:
-                raise ConfigError(f"{field.name} must be at least {smallest}, got {value}")
+            if not smallest <= value < math.inf:
+                finite = "" if whole else " and finite"
+                raise ConfigError(f"{field.name} must be at least {smallest}{finite}, got {value}")
         if self.hidden_size % self.num_attention_heads:
             raise ConfigError(
                 f"hidden_size must be a multiple of num_attention_heads, "

@@ -65,13 +65,15 @@ class Corpus:
     def split(self, held_out: float, seed: int) -> tuple[Corpus, Corpus]:
         """Two corpora, the second with the share `held_out` of the documents (at least two), drawn by `seed`.
 
-        Raises CorpusError if fewer than two documents would be left.
+        Raises ValueError for a share outside 0 … 1, CorpusError if fewer than two documents would be left.
         """
+        if not 0 <= held_out < 1:
+            raise ValueError(f"held_out must be at least 0 and below 1, got {held_out}")
         count = max(2, round(held_out * len(self.documents)))
         if len(self.documents) - count < 2:
             raise CorpusError(
-                f"{self.source}: {len(self.documents)} documents are too few to hold some out; "
-                "at least four are needed"
+                f"{self.source}: with {count} of {len(self.documents)} documents held out, "
+                "fewer than two are left to train on"
             )
         chosen = set(np.random.default_rng([seed, 1]).permutation(len(self.documents))[:count].tolist())
         parts: tuple[list[Document], list[Document]] = ([], [])
@@ -165,7 +167,7 @@ def split_sentences(text: str) -> list[str]:
 def _read_text(path: Path) -> str:
     try:
         content = path.read_bytes()
-        return content.decode("utf-8-sig")
+        return content.decode().removeprefix("\ufeff")  # a byte order mark
     except UnicodeDecodeError as error:
         raise CorpusError(
             f"{path} is not UTF-8: byte 0x{content[error.start]:02x} at offset {error.start}; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Mapping
@@ -27,18 +28,19 @@ def write_atomic(path: str | os.PathLike, content: bytes) -> None:
         os.replace(partial, path)
         sync_folder(path.parent)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink()
         raise _cannot_save(path, len(content), error) from error
 
 
 def write_folder_atomic(folder: str | Path, files: Mapping[str, bytes]) -> None:
     """Write a folder of files so that it is there with all of them or not at all.
 
-    A folder of that name is replaced. Raises SaveError naming the folder, after which nothing of the new one
-    is left.
+    A folder of that name is moved aside (`.old`), replaced, and removed; a kill between two of these leaves
+    it there. Raises SaveError naming the folder, after which nothing of the new one is left.
     """
     folder = Path(folder)
-    partial = folder.with_name(folder.name + ".partial")
+    partial, old = (folder.with_name(folder.name + suffix) for suffix in (".partial", ".old"))
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
@@ -46,17 +48,23 @@ def write_folder_atomic(folder: str | Path, files: Mapping[str, bytes]) -> None:
             _write(partial / name, content)
         sync_folder(partial)
         if folder.exists():
-            shutil.rmtree(folder)
+            shutil.rmtree(old, ignore_errors=True)
+            os.rename(folder, old)
         os.rename(partial, folder)
         sync_folder(folder.parent)
+        shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
+        if old.exists() and not folder.exists():
+            os.rename(old, folder)
         shutil.rmtree(partial, ignore_errors=True)
         raise _cannot_save(folder, sum(map(len, files.values())), error) from error
 
 
 def sync_folder(folder: Path) -> None:
     """Force the names in a folder to the disk, where the system can do so."""
-    if os.name == "posix":
+    if os.name != "posix":
+        return
+    with contextlib.suppress(OSError):  # some file systems cannot
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)

@@ -99,7 +99,7 @@ class PretrainingArguments:
         for name in ("learning_rate", "max_grad_norm"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
-        if self.seed < 0 or self.weight_decay < 0:
+        if self.seed < 0 or not self.weight_decay >= 0:
             raise ValueError(
                 f"seed and weight_decay must be at least 0, got {self.seed}, {self.weight_decay}"
             )
@@ -182,12 +182,22 @@ def latest_checkpoint(folder: str | Path) -> Path:
     folder = Path(folder)
     if (folder / "config.json").is_file():
         return folder
-    found = [p for p in folder.glob("checkpoint-*") if re.fullmatch(r"checkpoint-\d+", p.name)]
+    found = _checkpoints(folder)
     if not found:
         raise CheckpointError(
             f"{folder} has no checkpoint in it; train one with: python -m minigrad.bert pretrain"
         )
-    return max(found, key=lambda p: int(p.name.split("-")[1]))
+    return found[-1]
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    """The complete checkpoints in a run's folder, oldest first."""
+    found = [p for p in folder.glob("checkpoint-*") if re.fullmatch(r"checkpoint-\d+", p.name)]
+    return sorted(found, key=_step_of)
+
+
+def _step_of(checkpoint: Path) -> int:
+    return int(checkpoint.name.removeprefix("checkpoint-"))
 
 
 # --- The run ---------------------------------------------------------------------------------------------
@@ -220,6 +230,8 @@ class Pretraining:
             raise ValueError(
                 f"max_length is {arguments.max_length}, but the model has {config.max_position_embeddings} positions"
             )
+        if config.type_vocab_size < 2:
+            raise ValueError("type_vocab_size must be at least 2, for sentences A and B; got 1")
         if tokenizer.vocab_size > config.vocab_size:
             raise ValueError(
                 f"the vocabulary has {tokenizer.vocab_size} pieces, the model only {config.vocab_size}"
@@ -243,15 +255,16 @@ class Pretraining:
             self._load(checkpoint)
 
     def _checkpoint_to_resume(self, resume: bool) -> Path | None:
-        try:
-            checkpoint = latest_checkpoint(self.output)
-        except CheckpointError:
+        if (self.output / "config.json").exists():
+            raise CheckpointError(f"{self.output} is a checkpoint: name the folder of a run, or a new one")
+        checkpoints = _checkpoints(self.output)
+        if not checkpoints:
             return None  # nothing saved yet: resuming starts from the beginning
         if not resume:
             raise CheckpointError(
-                f"{self.output} holds a run already ({checkpoint.name}): resume it, or name another folder"
+                f"{self.output} holds a run already ({checkpoints[-1].name}): resume it, or name another folder"
             )
-        return checkpoint
+        return checkpoints[-1]
 
     # --- Training ----------------------------------------------------------------------------------------
 
@@ -274,22 +287,20 @@ class Pretraining:
                 norm, rate = self._train_step(tally)
                 at_end = self.step == total
                 if self.step % self.arguments.log_every == 0 or at_end:
-                    seconds = time.perf_counter() - started
+                    speed = tally.tokens / (time.perf_counter() - started - progress.seconds_away)
                     row = {"step": self.step, **tally.means(), "learning_rate": rate, "grad_norm": norm}
-                    self._write_row("metrics.csv", {**row, "tokens_per_second": tally.tokens / seconds})
-                    progress.show(tally.means(), tally.tokens / seconds)
-                    tally, started = Tally(), time.perf_counter()
+                    self._write_row("metrics.csv", {**row, "tokens_per_second": speed}, progress)
+                    progress.show(tally.means(), speed)
+                    tally, started, progress.seconds_away = Tally(), time.perf_counter(), 0.0
                 progress.advance()
                 if self.step % self.arguments.eval_every == 0 or at_end:
                     self._evaluate(progress)
-                    started += progress.seconds_away
                 if self.step % self.arguments.save_every == 0 and not at_end:
                     self._save_on_the_way(progress)
-            if interrupted.is_set() and self.step < total:
+            if self._newest_saved() < self.step:
                 self.save()
+            if self.step < total:
                 progress.say(f"stopped at step {self.step} of {total} and saved; go on with --resume")
-            elif self._newest_saved() < total:
-                self.save()
         return self.evaluation
 
     def _train_step(self, tally: Tally) -> tuple[float, float]:
@@ -326,7 +337,7 @@ class Pretraining:
             return
         with progress.away():
             self.evaluation = evaluate(self.model, self.held_out)
-        self._write_row("evaluation.csv", {"step": self.step, **self.evaluation})
+        self._write_row("evaluation.csv", {"step": self.step, **self.evaluation}, progress)
         progress.say(f"step {self.step}: held out {describe(self.evaluation)}")
 
     # --- Saving and resuming -----------------------------------------------------------------------------
@@ -355,7 +366,7 @@ class Pretraining:
         files[STATE] = (json.dumps(state, indent=2) + "\n").encode()
         folder = self.output / f"checkpoint-{self.step:06d}"
         write_folder_atomic(folder, files)
-        for old in sorted(self.output.glob("checkpoint-*"))[:-KEPT_CHECKPOINTS]:
+        for old in _checkpoints(self.output)[:-KEPT_CHECKPOINTS]:
             shutil.rmtree(old, ignore_errors=True)
         return folder
 
@@ -367,10 +378,7 @@ class Pretraining:
             progress.say(f"step {self.step}: {error}; training goes on, and saves again at the next chance")
 
     def _newest_saved(self) -> int:
-        try:
-            return int(latest_checkpoint(self.output).name.split("-")[1])
-        except CheckpointError:
-            return 0
+        return max(map(_step_of, _checkpoints(self.output)), default=0)
 
     def _optimised(self) -> Iterator[tuple[str, Any]]:
         """The parameters in the optimiser's order, with their names."""
@@ -382,14 +390,17 @@ class Pretraining:
     def _load(self, folder: Path) -> None:
         saved = from_pretrained(folder)
         try:
-            state = json.loads((folder / STATE).read_text())
-            arguments, corpus = state["arguments"], state["corpus"]
-        except (OSError, ValueError, KeyError) as error:
+            state = json.loads((folder / STATE).read_bytes())
+            names = ("arguments", "corpus", "step", "data", "random", "evaluation")
+            arguments, corpus, step, data, draws, evaluation = (state[name] for name in names)
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise CheckpointError(f"{folder / STATE} is missing or damaged: {error}") from None
         differing = _differences(saved.model.config.to_dict(), self.model.config.to_dict())
         differing += _differences(arguments, dataclasses.asdict(self.arguments))
         if saved.tokenizer is None or saved.tokenizer.vocab != self.tokenizer.vocab:
             differing.append("the vocabulary")
+        elif saved.tokenizer.lower_case != self.tokenizer.lower_case:
+            differing.append("whether the text is lower-cased")
         if corpus != self.corpus:
             differing.append(f"the text (fingerprint {corpus} there, {self.corpus} here)")
         if differing:
@@ -402,12 +413,14 @@ class Pretraining:
             arrays = [[moments[f"{name}.{i}"] for i in range(2)] for name, _ in self._optimised()]
         except KeyError as error:
             raise CheckpointError(f"{folder / MOMENTS} has no moments for {error}") from None
-        self.optimizer.load_state_dict({"steps": state["step"], "state": arrays})
+        try:
+            self.optimizer.load_state_dict({"steps": step, "state": arrays})
+        except ValueError:
+            raise CheckpointError(f"{folder / MOMENTS} has moments of other shapes") from None
         self.schedule.step()
-        self.data.load_state_dict(state["data"])
-        random.set_state(state["random"])
-        self.step = int(state["step"])
-        self.evaluation = state["evaluation"]
+        self.data.load_state_dict(data)
+        random.set_state(draws)
+        self.step, self.evaluation = step, evaluation
 
     # --- Tables ------------------------------------------------------------------------------------------
 
@@ -423,7 +436,7 @@ class Pretraining:
                 ]
                 write_atomic(path, "".join(line + "\n" for line in [header, *kept]).encode())
 
-    def _write_row(self, name: str, row: dict[str, float]) -> None:
+    def _write_row(self, name: str, row: dict[str, float], progress: Progress) -> None:
         path = self.output / name
         text = io.StringIO()
         writer = csv.DictWriter(text, list(row), lineterminator="\n")
@@ -432,8 +445,11 @@ class Pretraining:
         writer.writerow(
             {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}
         )
-        with open(path, "a") as file:
-            file.write(text.getvalue())
+        try:
+            with open(path, "a") as file:
+                file.write(text.getvalue())
+        except OSError as error:
+            progress.say(f"step {self.step}: could not write to {path}: {error.strerror}; training goes on")
 
 
 def _differences(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
@@ -512,8 +528,10 @@ class Progress:
     def away(self) -> Iterator[None]:
         """Time that is not training: the speed shown leaves it out."""
         before = time.perf_counter()
-        yield
-        self.seconds_away = time.perf_counter() - before
+        try:
+            yield
+        finally:
+            self.seconds_away += time.perf_counter() - before
 
 
 @contextmanager

@@ -122,7 +122,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     def backward(dy: Array) -> list[Array | None]:
         dy = dy.reshape(n, dy.shape[-1])  # (n, d_out)
         dx = (dy @ w.T).reshape(x_shape) if need_x else None
-        dw = rows.T @ dy if need_w else None  # (d_in, d_out)
+        dw = None  # (d_in, d_out), in memory as W is: a tied table's two gradients are then added quickly
+        if need_w:
+            dw = rows.T @ dy if w.flags.c_contiguous else (dy.T @ rows).T
         return [dx, dw, dy.sum(axis=0)] if has_bias else [dx, dw]
 
     parents = (x, weight) if bias is None else (x, weight, bias)

@@ -16,10 +16,10 @@ from minigrad.bert.pretraining import Pretraining, PretrainingArguments
 from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer
 
 ROOT = Path(__file__).parents[2]
-TOPICS, WORDS = 10, 16  # words of a topic occur in no other
+TOPICS, WORDS = 8, 8  # words of a topic occur in no other
 
 CONFIG = BertConfig(
-    vocab_size=170,  # more than the vocabulary has, as in published models
+    vocab_size=80,  # more than the vocabulary has, as in published models
     hidden_size=16,
     num_hidden_layers=1,
     num_attention_heads=2,
@@ -46,7 +46,7 @@ def tokenizer() -> WordPieceTokenizer:
 
 def word(topic: int, number: int) -> str:
     """A word of letters only."""
-    return "abcdefghij"[topic] + "aeiou"[number // 4] + "klmn"[number % 4]
+    return "bcdfghjk"[topic] + "ai"[number // 4] + "lmnp"[number % 4]
 
 
 def texts(count: int = 30, seed: int = 0) -> list[list[str]]:
@@ -63,7 +63,9 @@ def documents(count: int = 30, seed: int = 0) -> list[TokenDocument]:
     return encode_documents(texts(count, seed), tokenizer())
 
 
-def pretraining(output: str | Path, arguments: PretrainingArguments = ARGUMENTS, **changes: Any) -> Pretraining:
+def pretraining(
+    output: str | Path, arguments: PretrainingArguments = ARGUMENTS, **changes: Any
+) -> Pretraining:
     """A run of the tiny model, or of one with some of Pretraining's settings changed."""
     settings = {
         "config": CONFIG,

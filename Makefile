@@ -1,0 +1,60 @@
+# make help lists the targets. Each makes what it needs: a fresh machine needs Python 3.11+ (with venv) and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+ORACLES := $(VENV)/.oracles
+TEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help train test oracles lint book gpu-check bench curve clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(READY): pyproject.toml requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "minigrad needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 …")'
+	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); } || \
+		{ rm -rf $(VENV); echo "could not make a virtual environment; on Debian: apt-get install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -c 'import matplotlib.pyplot' 2>/dev/null  # builds matplotlib's font cache
+	@touch $@
+
+$(ORACLES): $(READY)
+	$(BIN)/python -m pip install -q --disable-pip-version-check 'torch==2.13.0'
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[oracles]'
+	@touch $@
+
+train: $(READY)  ## pre-train the reduced BERT on the Python documentation on this disk; resumes if stopped
+	$(BIN)/python -m minigrad.bert pretrain --output runs/reduced --resume
+
+test: $(READY)  ## every test that needs no PyTorch, on NumPy and on the stand-in for CuPy; lint and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(TEST) -q
+	$(TEST) -q --standin
+
+oracles: $(ORACLES)  ## install PyTorch, transformers and tokenizers, and hold everything against them
+	$(TEST) -q -m oracle
+
+lint: $(READY)  ## mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+book: $(READY)  ## build the course; ends with the path of the site
+	$(BIN)/jupyter-book build -W -n --keep-going -q .
+	@echo "the course: file://$(CURDIR)/_build/html/index.html"
+
+gpu-check:  ## the tests on real CuPy, with the Python that calls it; skips where there is no GPU
+	@$(PYTHON) tests/gpu_check.py
+
+bench: $(ORACLES)  ## time a pre-training step beside PyTorch
+	$(BIN)/python tests/benchmarks/pretraining_step.py --record tests/benchmarks/pretraining_step.json
+
+curve: $(READY)  ## draw the picture of the run in runs/reduced that the README shows
+	$(BIN)/python -m minigrad.course.figures runs/reduced book/runs/reduced
+
+clean:  ## remove the environment and everything built
+	rm -rf $(VENV) _build .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,188 @@
+"""BertConfig: Hugging Face's names and defaults, and sizes that do not fit."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+
+from minigrad.bert.config import PRESETS, BertConfig, ConfigError
+
+FIELDS = [field.name for field in dataclasses.fields(BertConfig)]
+
+
+def test_the_defaults_are_bert_base_uncased():
+    assert dataclasses.asdict(BertConfig()) == {
+        "vocab_size": 30522,
+        "hidden_size": 768,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "intermediate_size": 3072,
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+        "max_position_embeddings": 512,
+        "type_vocab_size": 2,
+        "initializer_range": 0.02,
+        "layer_norm_eps": 1e-12,
+        "pad_token_id": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("preset", "layers", "hidden", "heads", "inner", "head_size"),
+    [
+        ("base", 12, 768, 12, 3072, 64),  # Devlin et al. 2019, section 3
+        ("large", 24, 1024, 16, 4096, 64),
+        ("reduced", 2, 128, 2, 512, 64),
+    ],
+)
+def test_presets(preset, layers, hidden, heads, inner, head_size):
+    config = PRESETS[preset]
+    sizes = (config.num_hidden_layers, config.hidden_size, config.num_attention_heads)
+    assert sizes == (layers, hidden, heads)
+    assert config.intermediate_size == inner == 4 * hidden
+    assert config.head_size == head_size
+
+
+def test_there_are_three_presets():
+    assert set(PRESETS) == {"reduced", "base", "large"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_size": 10, "num_attention_heads": 3}, "multiple of num_attention_heads, got 10 and 3"),
+        ({"vocab_size": 0}, "vocab_size must be at least 1, got 0"),
+        ({"hidden_size": -768}, "hidden_size must be at least 1"),
+        ({"num_hidden_layers": -1}, "num_hidden_layers must be at least 0"),
+        ({"num_attention_heads": 0}, "num_attention_heads must be at least 1"),
+        ({"intermediate_size": 0}, "intermediate_size must be at least 1"),
+        ({"max_position_embeddings": 0}, "max_position_embeddings must be at least 1"),
+        ({"type_vocab_size": 0}, "type_vocab_size must be at least 1"),
+        ({"hidden_size": 768.0}, "hidden_size must be an integer, got 768.0"),
+        ({"hidden_size": "768"}, "hidden_size must be an integer, got '768'"),
+        ({"vocab_size": True}, "vocab_size must be an integer, got True"),
+        ({"vocab_size": None}, "vocab_size must be an integer, got None"),
+        ({"layer_norm_eps": "1e-12"}, "layer_norm_eps must be a number, got '1e-12'"),
+        ({"layer_norm_eps": -1e-12}, "layer_norm_eps must be at least 0"),
+        ({"initializer_range": -0.02}, "initializer_range must be at least 0"),
+        ({"initializer_range": math.inf}, "initializer_range must be at least 0 and finite, got inf"),
+        ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob must be below 1, got 1.0"),
+        ({"hidden_dropout_prob": math.nan}, "hidden_dropout_prob must be at least 0 and finite, got nan"),
+        ({"attention_probs_dropout_prob": 1}, "attention_probs_dropout_prob must be below 1, got 1"),
+        ({"attention_probs_dropout_prob": -0.1}, "attention_probs_dropout_prob must be at least 0"),
+        ({"pad_token_id": 30522}, "pad_token_id must be below vocab_size, got 30522 and 30522"),
+        ({"pad_token_id": -1}, "pad_token_id must be at least 0"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_named(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        BertConfig(**changes)
+
+
+def test_sizes_at_their_limits():
+    config = BertConfig(
+        vocab_size=1,
+        hidden_size=1,
+        num_attention_heads=1,
+        num_hidden_layers=0,
+        hidden_dropout_prob=0,
+        layer_norm_eps=0,
+    )
+    assert config.head_size == 1
+
+
+def test_it_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        BertConfig().hidden_size = 5
+
+
+# --- Dictionaries ----------------------------------------------------------------------------------------
+
+
+def test_there_and_back():
+    config = PRESETS["reduced"].replace(layer_norm_eps=1e-6, pad_token_id=3, type_vocab_size=4)
+    assert BertConfig.from_dict(config.to_dict()) == config
+
+
+def test_the_dictionary_says_what_is_fixed_here():
+    values = BertConfig().to_dict()
+    assert set(values) == {*FIELDS, "model_type", "architectures", "hidden_act", "tie_word_embeddings"}
+    assert values["model_type"] == "bert"
+    assert values["hidden_act"] == "gelu"
+    assert values["tie_word_embeddings"] is True
+
+
+def test_absent_fields_have_defaults_and_unknown_ones_are_left_out():
+    values = {"hidden_size": 24, "classifier_dropout": None, "gradient_checkpointing": False}
+    assert BertConfig.from_dict(values) == BertConfig(hidden_size=24)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("model_type", "roberta"),
+        ("hidden_act", "gelu_new"),
+        ("position_embedding_type", "relative_key"),
+        ("is_decoder", True),
+        ("add_cross_attention", True),
+        ("tie_word_embeddings", False),
+    ],
+)
+def test_another_model_is_refused(name, value):
+    with pytest.raises(ConfigError, match=f"{name} is {value!r}: this BERT has .* only"):
+        BertConfig.from_dict({**BertConfig().to_dict(), name: value})
+
+
+@pytest.mark.parametrize("value", ["absolute", None])
+def test_absolute_positions_may_be_spelled_out(value):
+    assert BertConfig.from_dict({"position_embedding_type": value}) == BertConfig()
+
+
+def test_a_field_of_the_wrong_type_in_a_dictionary():
+    with pytest.raises(ConfigError, match="hidden_size must be an integer, got None"):
+        BertConfig.from_dict({"hidden_size": None})
+
+
+@pytest.mark.oracle
+def test_the_defaults_are_those_of_transformers():
+    transformers = pytest.importorskip("transformers")
+    theirs = transformers.BertConfig().to_dict()
+    assert {name: theirs[name] for name in FIELDS} == dataclasses.asdict(BertConfig())
+
+
+@pytest.mark.oracle
+def test_dictionaries_of_transformers():
+    transformers = pytest.importorskip("transformers")
+    config = BertConfig(vocab_size=53, hidden_size=15, num_attention_heads=5, intermediate_size=7)
+    theirs = transformers.BertConfig.from_dict(config.to_dict())
+    assert {name: getattr(theirs, name) for name in FIELDS} == dataclasses.asdict(config)
+    assert BertConfig.from_dict(theirs.to_dict()) == config
+
+
+# --- replace ---------------------------------------------------------------------------------------------
+
+
+def test_replace_changes_a_copy():
+    config = BertConfig()
+    assert config.replace(hidden_size=24, vocab_size=7) == BertConfig(hidden_size=24, vocab_size=7)
+    assert config == BertConfig()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("hiden_size", "there is no field 'hiden_size': did you mean 'hidden_size'\\?"),
+        ("num_layers", "did you mean 'num_hidden_layers'\\?"),
+        ("xyzzy", "there is no field 'xyzzy'$"),
+    ],
+)
+def test_replace_knows_what_was_meant(name, message):
+    with pytest.raises(ConfigError, match=message):
+        BertConfig().replace(**{name: 1})
+
+
+def test_replace_checks_too():
+    with pytest.raises(ConfigError, match="multiple of num_attention_heads"):
+        BertConfig().replace(hidden_size=100)

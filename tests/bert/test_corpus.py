@@ -1,0 +1,403 @@
+"""Texts as documents of sentences: the rule that cuts, files, folders, and the documentation on this disk."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from minigrad.bert import corpus as corpus_module
+from minigrad.bert.corpus import (
+    CUT_EVERY,
+    Corpus,
+    CorpusError,
+    python_docs,
+    read_corpus,
+    split_sentences,
+    unigram_entropy,
+)
+
+# --- Sentences -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["One sentence."],
+        ["No end of a sentence"],
+        ["First.", "Second."],
+        ["Really?", "Yes!", "Good."],
+        ["Wait...", "Then go."],
+        ["What?!", "Nothing."],
+        ["A digit follows.", "3 more."],
+        ['"He said so."', "Then he left."],
+        ["(All of it.)", "Then more."],
+        ["He said so.", '"She did not."'],
+        ["See the note.", "(It is short.)"],
+        ["See [1].", "Then go."],
+        ["“Curly quotes.”", "‘They count too.’", "Here."],
+        ["After a lower case letter. no cut here.", "A cut here."],
+        ["Version 3.11 is out.", "Take it."],
+        ["The file a.txt is read.", "So is B.txt here."],
+        ["Several, e.g. Python, i.e. CPython, etc. And so on."],
+        ["Dr. Smith met Mrs. Jones.", "Prof. Lee was there."],
+        ["J. R. Firth wrote it.", "You shall know a word."],
+        ["See fig. 3 and eq. 4 in vol. 2.", "Read pp. 5 to 7."],
+        ["Smith et al. 2019 say so.", "It is true."],
+        ["Apples vs. Oranges.", "The end."],
+        ["(E.g. This one.)", "Then go."],
+    ],
+    ids=" | ".join,
+)
+def test_where_sentences_end(sentences):
+    assert split_sentences(" ".join(sentences)) == sentences
+
+
+def test_white_space_becomes_single():
+    assert split_sentences("  One\n  sentence\there.\n\nThe   next.  ") == ["One sentence here.", "The next."]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t "])
+def test_no_text_has_no_sentences(text):
+    assert split_sentences(text) == []
+
+
+def test_nothing_is_lost():
+    text = "Mr. A. B. Who? 'Me!' (Yes.) No... 12. X e.g. Y. [Z.] end"
+    assert " ".join(split_sentences(text)) == text
+
+
+# --- Folders and files -----------------------------------------------------------------------------------
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_each_file_of_a_folder_is_a_document(tmp_path):
+    write(tmp_path / "b.txt", "First here. Second here.\n\nThird here.\n")
+    write(tmp_path / "a" / "deep" / "x.md", "Only this\nsentence is here.\n")
+    write(tmp_path / "c.RST", "One line.\nAnother line.\n")
+    write(tmp_path / "empty.txt", " \n\n")
+    write(tmp_path / "code.py", "This is not text. Not at all.\n")
+    write(tmp_path / ".hidden" / "y.txt", "Not seen. At all.\n")
+    write(tmp_path / ".z.txt", "Not seen. At all.\n")
+    corpus = read_corpus(tmp_path)
+    assert corpus.documents == [
+        ["Only this sentence is here."],
+        ["First here.", "Second here.", "Third here."],
+        ["One line.", "Another line."],
+    ]
+    assert corpus.source == str(tmp_path)
+    assert corpus.notes == []
+    assert list(corpus.sentences)[:2] == ["Only this sentence is here.", "First here."]
+
+
+def test_a_file_in_the_released_format(tmp_path):
+    """Blank lines part documents, each line is a sentence, also one that the rule would cut in two."""
+    path = write(
+        tmp_path / "text.txt", "First one. Still it.\nsecond one\n\n\nThird one.\n \nFourth.\nFifth.\n"
+    )
+    corpus = read_corpus(path)
+    assert corpus.documents == [["First one. Still it.", "second one"], ["Third one."], ["Fourth.", "Fifth."]]
+    assert corpus.notes == []
+
+
+@pytest.mark.parametrize("count", [CUT_EVERY + 1, 2 * CUT_EVERY, 2 * CUT_EVERY + 3])
+def test_running_text_is_cut_and_a_note_says_so(tmp_path, count):
+    sentences = [f"Sentence number {i} is here." for i in range(count)]
+    corpus = read_corpus(write(tmp_path / "text.txt", " ".join(sentences)))
+    assert [len(document) for document in corpus.documents[:-1]] == [CUT_EVERY] * (len(corpus.documents) - 1)
+    assert list(corpus.sentences) == sentences
+    (note,) = corpus.notes
+    assert "text.txt is running text" in note
+    assert f"{count} sentences" in note
+    assert f"into {len(corpus.documents)} documents" in note
+
+
+def test_lines_without_a_blank_one_are_running_text(tmp_path):
+    lines = [f"Sentence {i}. Still it." for i in range(CUT_EVERY + 5)]
+    corpus = read_corpus(write(tmp_path / "text.txt", "\n".join(lines)))
+    assert list(corpus.sentences) == lines
+    assert len(corpus.documents) == 2
+    assert "running text" in corpus.notes[0]
+
+
+def test_wrapped_prose_is_joined_before_it_is_cut(tmp_path):
+    paragraph = (
+        "The first sentence goes on\nin the next line. The second\nends here, in the third\nline of it.\n"
+    )
+    corpus = read_corpus(write(tmp_path / "text.txt", "\n".join([paragraph] * CUT_EVERY)))
+    assert set(corpus.sentences) == {
+        "The first sentence goes on in the next line.",
+        "The second ends here, in the third line of it.",
+    }
+    assert len(list(corpus.sentences)) == 2 * CUT_EVERY
+    assert "running text" in corpus.notes[0]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_line_ends_and_a_byte_order_mark_do_not_count(tmp_path, newline):
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"\xef\xbb\xbf" + newline.join(["Äpfel.", "B.", "", "C.", "D.", ""]).encode())
+    assert read_corpus(path).documents == [["Äpfel.", "B."], ["C.", "D."]]
+
+
+def test_a_path_may_be_a_string(tmp_path):
+    path = write(tmp_path / "text.txt", "A.\n\nB.\n")
+    assert read_corpus(str(path)).documents == read_corpus(path).documents
+
+
+def test_no_such_path(tmp_path):
+    with pytest.raises(
+        CorpusError, match=r"no corpus '.*nowhere': expected python-docs, a folder, or a file"
+    ):
+        read_corpus(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_an_empty_file(tmp_path, text):
+    with pytest.raises(CorpusError, match=r"text\.txt is empty"):
+        read_corpus(write(tmp_path / "text.txt", text))
+
+
+def test_a_folder_without_text(tmp_path):
+    write(tmp_path / "a.py", "Not text.")
+    write(tmp_path / "b.txt", "")
+    with pytest.raises(CorpusError, match=re.escape(f"{tmp_path}: found no text in files ending in .txt")):
+        read_corpus(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["One. Two. Three.", "One.\nTwo.\n"])
+def test_one_document_is_too_few(tmp_path, text):
+    with pytest.raises(CorpusError, match=r"text\.txt: .* at least two documents, found 1"):
+        read_corpus(write(tmp_path / "text.txt", text))
+    with pytest.raises(CorpusError, match="at least two documents, found 1"):
+        read_corpus(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "byte", "offset"),
+    [
+        (b"caf\xe9 au lait", "0xe9", 3),
+        ("Äöü".encode("utf-16"), "0xff", 0),
+        (b"\xef\xbb\xbfcaf\xe9 au lait", "0xe9", 6),  # after a byte order mark
+    ],
+)
+def test_a_file_that_is_not_utf_8(tmp_path, content, byte, offset):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(content)
+    for source in (path, tmp_path):
+        message = f"{path} is not UTF-8: byte {byte} at offset {offset};"
+        with pytest.raises(CorpusError, match=re.escape(message)):
+            read_corpus(source)
+
+
+def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
+    path = write(tmp_path / "text.txt", "A.\n\nB.\n")
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(path), "read_bytes", refuse)
+    with pytest.raises(CorpusError, match=r"text\.txt cannot be read: Permission denied"):
+        read_corpus(path)
+
+
+# --- Holding out -----------------------------------------------------------------------------------------
+
+
+def numbered(count: int) -> Corpus:
+    return Corpus([[f"Document {i}."] for i in range(count)], "here", ["a note"])
+
+
+@pytest.mark.parametrize(
+    ("count", "share", "held_out"), [(100, 0.05, 5), (100, 0.5, 50), (10, 0.05, 2), (4, 0.0, 2)]
+)
+def test_whole_documents_are_held_out(count, share, held_out):
+    corpus = numbered(count)
+    train, held = corpus.split(share, seed=0)
+    assert len(held.documents) == held_out
+    assert sorted(train.documents + held.documents) == sorted(corpus.documents)  # so no document is in both
+    assert train.documents == [d for d in corpus.documents if d not in held.documents]  # the order stays
+    assert train.source == held.source == "here"
+
+
+def test_the_seed_draws_what_is_held_out():
+    def held(seed):
+        return [d[0] for d in numbered(100).split(0.1, seed)[1].documents]
+
+    assert held(0) == held(0)
+    assert len({tuple(held(seed)) for seed in range(5)}) == 5
+
+
+@pytest.mark.parametrize(("count", "share", "held"), [(2, 0.05, 2), (3, 0.05, 2), (10, 0.9, 9)])
+def test_too_few_documents_to_hold_some_out(count, share, held):
+    message = f"here: with {held} of {count} documents held out, fewer than two are left to train on"
+    with pytest.raises(CorpusError, match=message):
+        numbered(count).split(share, 0)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, 20.0, math.nan])
+def test_a_share_that_is_none(share):
+    with pytest.raises(ValueError, match=r"held_out must be at least 0 and below 1, got"):
+        numbered(10).split(share, 0)
+
+
+# --- Fingerprints and entropy ----------------------------------------------------------------------------
+
+
+def test_fingerprints():
+    texts = [
+        [["a", "b"], ["c"]],
+        [["a"], ["b", "c"]],
+        [["a", "b"], ["d"]],
+        [["c"], ["a", "b"]],
+        [["a b"], ["c"]],
+        [["a", "b"], ["c"], ["c"]],
+    ]
+    prints = [Corpus(documents, "one").fingerprint() for documents in texts]
+    assert len(set(prints)) == len(texts)
+    assert Corpus(texts[0], "two", ["note"]).fingerprint() == prints[0]  # the text alone counts
+
+
+def test_a_fingerprint_is_the_same_tomorrow():
+    assert Corpus([["Ä."], ["B.", "C."]], "x").fingerprint() == "57b8460fa9259121"
+
+
+@pytest.mark.parametrize(
+    ("ids", "entropy"),
+    [
+        ([7, 7, 7], 0.0),
+        ([0, 1] * 5, math.log(2)),
+        (list(range(50)), math.log(50)),
+        ([3, 3, 3, 9], -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))),
+    ],
+)
+def test_unigram_entropy(ids, entropy):
+    assert unigram_entropy(iter(ids)) == pytest.approx(entropy, abs=1e-12)
+
+
+def test_unigram_entropy_is_the_loss_of_the_frequencies():
+    ids = np.random.default_rng(0).geometric(0.1, 10_000)
+    counts = Counter(ids.tolist())
+    loss = -np.mean([math.log(counts[i] / len(ids)) for i in ids.tolist()])
+    assert unigram_entropy(ids) == pytest.approx(loss)
+
+
+# --- The documentation on this disk ----------------------------------------------------------------------
+
+MODULE = '''
+"""What this module is for stands here. It is the first of the documents.
+
+    indented = code_that(is_no, prose)
+
+A second paragraph of prose ends with this line.
+"""
+
+def function(x):
+    """Return something that hangs on the argument alone. It is a function.
+
+    >>> function(3)
+    This answer must not be in the text of a corpus.
+
+    Parameters
+    ----------
+    x : int
+        A parameter is described in this line.
+
+    Too short here.
+
+    This paragraph has no end and is left out
+    """
+
+class Thing:
+    """What a thing is good for stands here.
+
+    +-----+-----------------------------------+
+    | a   | a table with some words in it.    |
+    +-----+-----------------------------------+
+    """
+
+    async def method(self):
+        """A method that waits has a docstring of its own."""
+'''
+PROSE = [
+    "What this module is for stands here.",
+    "It is the first of the documents.",
+    "A second paragraph of prose ends with this line.",
+    "Return something that hangs on the argument alone.",
+    "It is a function.",
+    "What a thing is good for stands here.",
+    "A method that waits has a docstring of its own.",
+]
+
+
+@pytest.fixture
+def few_modules(tmp_path, monkeypatch):
+    """The corpus of these modules, and of no topics."""
+
+    def read(*modules: str) -> Corpus:
+        paths = [write(tmp_path / f"m{i}.py", text) for i, text in enumerate(modules)]
+        monkeypatch.setattr(corpus_module, "_python_files", lambda: iter(paths))
+        monkeypatch.setattr(corpus_module, "topics", {})
+        return python_docs()
+
+    return read
+
+
+OTHER = '"""Another module says other things. It says two of them."""\n'
+
+
+def test_prose_is_taken_out_of_docstrings(few_modules):
+    corpus = few_modules(MODULE, OTHER)
+    assert sorted(corpus.documents[0]) == sorted(PROSE)
+    assert corpus.documents[1:] == [["Another module says other things.", "It says two of them."]]
+    assert corpus.source == "python-docs"
+
+
+def test_a_paragraph_that_stood_before_is_left_out(few_modules):
+    again = OTHER + MODULE.replace('"""What this', '"""New things in this module stand here. What this', 1)
+    corpus = few_modules(MODULE, again, OTHER.replace("two", "three"))
+    counts = Counter(corpus.sentences)
+    assert [s for s, count in counts.items() if count > 1] == ["Another module says other things."]
+
+
+def test_modules_that_cannot_be_parsed_or_say_little_are_passed_over(few_modules):
+    corpus = few_modules(
+        MODULE, "def broken(:\n", "x = 1\n", '"""Only one sentence is in this one."""\n', OTHER
+    )
+    assert len(corpus.documents) == 2
+
+
+def test_too_little_documentation(few_modules):
+    with pytest.raises(CorpusError, match="python-docs: .* found 1"):
+        few_modules(MODULE)
+
+
+def test_no_tests_and_no_installed_packages_among_the_modules():
+    paths = list(corpus_module._python_files())
+    assert len(paths) == len(set(paths)) > 400
+    assert not [p for p in paths if {"tests", "test", "__pycache__", "idle_test"} & set(p.parts[-3:-1])]
+    assert any("numpy" in p.parts for p in paths)
+
+
+def test_the_documentation_on_this_disk():
+    """All of it, as the command line reads it: its structure, for its text differs between versions."""
+    corpus = read_corpus("python-docs")
+    sentences = list(corpus.sentences)
+    assert len(corpus.documents) > 300
+    assert len(sentences) > 8_000
+    assert min(map(len, corpus.documents)) >= 2
+    assert not [s for s in sentences if ">>>" in s]
+    assert not [s for s in sentences if "\n" in s or s != s.strip() or not s]
+    assert len({tuple(document) for document in corpus.documents}) == len(corpus.documents)
+    repeated = len(sentences) - len(set(sentences))
+    assert repeated < 0.1 * len(sentences)  # paragraphs come once; short sentences may recur in others
+    letters = sum(c.isalpha() or c == " " for s in sentences for c in s)
+    assert letters > 0.9 * sum(map(len, sentences))
