@@ -189,15 +189,21 @@ def erf(x: Array) -> Array:
 
 def _erfc(z: Array, exp_minus_z2: Array) -> Array:
     """erfc(z) for z ≥ 0, given e^{-z²}."""
-    t = z * _ERFC_P
-    t += 1
-    xp.reciprocal(t, out=t)
-    tail = t * _ERFC_C[-1]
-    for c in _ERFC_C[-2::-1]:
-        tail += c
-        tail *= t
+    tail = _erfc_polynomial(z, _ERFC_P, _ERFC_C)
     tail *= exp_minus_z2
     return tail
+
+
+def _erfc_polynomial(z: Array, p: float, coefficients: tuple[float, ...]) -> Array:
+    """t (c1 + t (c2 + …)) with t = 1 / (1 + p z)."""
+    t = z * p
+    t += 1
+    xp.reciprocal(t, out=t)
+    value = t * coefficients[-1]
+    for c in coefficients[-2::-1]:
+        value += c
+        value *= t
+    return value
 
 
 def gelu(x: Array, approximate: str) -> tuple[Array, Array]:
@@ -222,29 +228,36 @@ def _gelu_erf(x: Array, y: Array, slope: Array) -> None:
     slope[:] = cdf + x * density
 
 
+# Φ(-a) = erfc(a / √2) / 2 = φ(a) R(a): the same polynomial with the constants taken in.
+_MILLS_P = _ERFC_P * math.sqrt(0.5)
+_MILLS_C = tuple(c * math.sqrt(math.pi / 2) for c in _ERFC_C)
+
+
 def _gelu_float32(x: Array, y: Array, slope: Array) -> None:
     """The same from one exponential, with half the walks over the block.
 
-    With a = |x|: x Φ(x) = max(x, 0) - a Φ(-a), and the slope s(x) = Φ(x) + x φ(x) has s(x) + s(-x) = 1.
+    With a = |x|: x Φ(x) = max(x, 0) - a Φ(-a), and the slope s(x) = Φ(x) + x φ(x) has s(x) + s(-x) = 1, where
+    s(-a) = φ(a) (R(a) - a).
     """
     a = xp.abs(x)
     density = xp.square(x)
     density *= -0.5
     xp.exp(density, out=density)
-    z = a * math.sqrt(0.5)
-    tail = _erfc(z, density)
-    tail *= 0.5  # Φ(-a)
-    density *= 1 / math.sqrt(2 * math.pi)
-    density *= a
-    half_minus = xp.subtract(tail, density, out=density)  # s(-a)
-    xp.subtract(0.5, half_minus, out=half_minus)
-    # copysign(half_minus, x): the sign of s(x) - 1/2 is that of x, and moving the bit is four times faster
+    density *= 1 / math.sqrt(2 * math.pi)  # φ(a)
+    ratio = _erfc_polynomial(a, _MILLS_P, _MILLS_C)  # R(a)
+
+    xp.subtract(ratio, a, out=y)
+    y *= density
+    xp.subtract(0.5, y, out=y)  # 1/2 - s(-a) ≥ 0
+    # its copysign with x: moving the sign's bit is four times faster
     sign = xp.bitwise_and(x.view(xp.uint32), xp.uint32(1 << 31))
-    xp.bitwise_xor(half_minus.view(xp.uint32), sign, out=slope.view(xp.uint32))
+    xp.bitwise_xor(y.view(xp.uint32), sign, out=slope.view(xp.uint32))
     slope += 0.5
-    tail *= a
+
+    ratio *= density  # Φ(-a)
+    ratio *= a
     xp.maximum(x, 0, out=y)
-    y -= tail
+    y -= ratio
 
 
 def _gelu_tanh(x: Array, y: Array, slope: Array) -> None:
@@ -256,6 +269,28 @@ def _gelu_tanh(x: Array, y: Array, slope: Array) -> None:
 
 
 # --- Rows ------------------------------------------------------------------------------------------------
+# NumPy's reductions start anew in every row, which costs more than the row itself when it is short.
+
+
+def _row_dot(a: Array, b: Array) -> Array:
+    """Σ a b over each row: (n, d), (n, d) or (d,) -> (n, 1)."""
+    return xp.vecdot(a, b)[:, None]
+
+
+def _row_sum(x: Array) -> Array:
+    """Σ x over each row: (n, d) -> (n, 1); a product with ones, three times faster than `sum`."""
+    return _row_dot(x, xp.ones(x.shape[1], x.dtype))
+
+
+def _row_max(x: Array) -> Array:
+    """The largest entry of each row: (n, d) -> (n, 1); halves are compared until rows are short."""
+    while 8 < x.shape[1] <= 1024:
+        half = x.shape[1] // 2
+        rest = x[:, 2 * half :]  # the last column, where d is odd
+        x = xp.maximum(x[:, :half], x[:, half : 2 * half])
+        if rest.size:
+            xp.maximum(x[:, :1], rest, out=x[:, :1])
+    return x.max(axis=-1, keepdims=True)
 
 
 def softmax(x: Array, overwrite: bool = False) -> tuple[Array, Array]:
@@ -269,10 +304,10 @@ def softmax(x: Array, overwrite: bool = False) -> tuple[Array, Array]:
     log_sum = xp.empty((len(rows), 1), rows.dtype)
 
     def block(b: slice) -> None:
-        largest = rows[b].max(axis=-1, keepdims=True)
+        largest = _row_max(rows[b])
         xp.subtract(rows[b], largest, out=y[b])
         xp.exp(y[b], out=y[b])
-        total = y[b].sum(axis=-1, keepdims=True)
+        total = _row_sum(y[b])
         xp.add(xp.log(total), largest, out=log_sum[b])
         y[b] *= 1 / total
 
@@ -286,9 +321,7 @@ def softmax_backward(dy: Array, y: Array) -> Array:
     dx = xp.empty_like(rows_y)
 
     def block(b: slice) -> None:
-        xp.multiply(rows_dy[b], rows_y[b], out=dx[b])
-        inner = dx[b].sum(axis=-1, keepdims=True)
-        xp.subtract(rows_dy[b], inner, out=dx[b])
+        xp.subtract(rows_dy[b], _row_dot(rows_dy[b], rows_y[b]), out=dx[b])
         dx[b] *= rows_y[b]
 
     _in_blocks(block, *rows_y.shape)
@@ -298,14 +331,14 @@ def softmax_backward(dy: Array, y: Array) -> Array:
 def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Array, Array]:
     """Layer normalisation over the last axis: y (..., d), the normalised x (n, d), and 1/σ (n, 1)."""
     rows = _rows(x)
+    d = rows.shape[1]
     y, normalised = xp.empty_like(rows), xp.empty_like(rows)
     inverse_std = xp.empty((len(rows), 1), rows.dtype)
 
     def block(b: slice) -> None:
         centred = normalised[b]
-        xp.subtract(rows[b], rows[b].mean(axis=-1, keepdims=True), out=centred)
-        xp.square(centred, out=y[b])
-        inverse_std[b] = 1 / xp.sqrt(y[b].mean(axis=-1, keepdims=True) + eps)
+        xp.subtract(rows[b], _row_sum(rows[b]) / d, out=centred)
+        inverse_std[b] = 1 / xp.sqrt(_row_dot(centred, centred) / d + eps)
         centred *= inverse_std[b]
         xp.multiply(centred, weight, out=y[b])
         y[b] += bias
@@ -325,15 +358,12 @@ def layer_norm_backward(
     partial = xp.zeros((2, -(-n // step), d), rows.dtype)
 
     def block(b: slice) -> None:
-        product = rows[b] * normalised[b]
-        partial[0, b.start // step] = product.sum(axis=0)
+        partial[0, b.start // step] = xp.einsum("ij,ij->j", rows[b], normalised[b])
         partial[1, b.start // step] = rows[b].sum(axis=0)
         g = xp.multiply(rows[b], weight, out=dx[b])  # the gradient of the normalised x
-        xp.multiply(product, weight, out=product)
-        inner = product.mean(axis=-1, keepdims=True)
-        g -= g.mean(axis=-1, keepdims=True)
-        xp.multiply(normalised[b], inner, out=product)
-        g -= product
+        along = normalised[b] * (_row_dot(g, normalised[b]) / d)
+        g -= _row_sum(g) / d
+        g -= along
         g *= inverse_std[b]
 
     _in_blocks(block, n, d)
@@ -398,11 +428,10 @@ def adamw_step(
         scratch *= 1 - beta2
         v[b] *= beta2
         v[b] += scratch
-        xp.sqrt(v[b], out=scratch)
-        scratch *= 1 / second_correction
-        scratch += eps
+        xp.sqrt(v[b], out=scratch)  # √v / c + ε, with the constant c left to the step size
+        scratch += eps * second_correction
         xp.divide(m[b], scratch, out=scratch)
-        scratch *= step_size
+        scratch *= step_size * second_correction
         p[b] -= scratch
 
     _in_blocks(block, p.size, 1)

@@ -14,7 +14,6 @@ from minigrad.bert.checkpoint import CheckpointError, Pretrained, from_pretraine
 from minigrad.bert.config import PRESETS, BertConfig, ConfigError
 from minigrad.bert.corpus import CorpusError, read_corpus, unigram_entropy
 from minigrad.bert.data import Batch, PretrainingData, TokenDocument, encode_documents
-from minigrad.bert.files import SaveError
 from minigrad.bert.info import describe_model
 from minigrad.bert.predict import fill_mask, next_sentence
 from minigrad.bert.pretraining import (
@@ -68,9 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         CorpusError,
         CheckpointError,
         ConfigError,
-        SaveError,
         DivergenceError,
         backend.BackendError,
+        OSError,
         ValueError,
     ) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -119,7 +118,7 @@ def pretrain_command(options: argparse.Namespace) -> None:
         _held_out_batches(encode_documents(held_out.documents, tokenizer), tokenizer, settings),
         options.output,
         settings,
-        corpus.fingerprint(),
+        train.fingerprint(),
         options.resume,
     )
     parameters = sum(parameter.size for parameter in run.model.parameters())
@@ -137,7 +136,8 @@ def pretrain_command(options: argparse.Namespace) -> None:
     print(f"beside:   unigram entropy {entropy:.3f} nats; NSP by chance 50 %")
     print(f"saved in {latest_checkpoint(options.output)}\n")
     for text in EXAMPLES:
-        _print_fillings(run.model, tokenizer, text, 5)
+        if len(tokenizer.encode(text)) <= config.max_position_embeddings:
+            _print_fillings(run.model, tokenizer, text, 5)
 
 
 def evaluate_command(options: argparse.Namespace) -> None:

@@ -27,7 +27,7 @@ __all__ = ["CheckpointError", "Pretrained", "from_pretrained", "pretrained_files
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
 INDEX = "model.safetensors.index.json"
-TOKENIZER = "tokenizer_config.json"
+TOKENIZER, FAST_TOKENIZER = "tokenizer_config.json", "tokenizer.json"
 
 _OPTIONAL = re.compile(r"(bert\.)?pooler\.|cls\.")  # parts that a checkpoint may lack
 _DUPLICATE = re.compile(r"cls\.predictions\.decoder\.(weight|bias)$")  # tied, so stored once
@@ -138,19 +138,26 @@ def read_config(folder: Path) -> BertConfig:
 
 
 def read_tokenizer(folder: Path, config: BertConfig) -> WordPieceTokenizer | None:
-    """The tokenizer of the vocabulary in `folder`, or None if there is none. Raises CheckpointError."""
-    if not (folder / VOCABULARY).exists():
-        return None
+    """The tokenizer of the vocabulary in `folder`, or None if there is none. Raises CheckpointError.
+
+    The vocabulary is in `vocab.txt`, or in the `tokenizer.json` that newer versions of transformers write.
+    """
     options = _read_json(folder, TOKENIZER) if (folder / TOKENIZER).exists() else {}
-    tokenizer = WordPieceTokenizer.from_file(
-        folder / VOCABULARY,
-        lower_case=options.get("do_lower_case", True),
-        strip_accents=options.get("strip_accents"),
-    )
+    lower_case, strip_accents = options.get("do_lower_case", True), options.get("strip_accents")
+    if (folder / VOCABULARY).exists():
+        path = folder / VOCABULARY
+        tokenizer = WordPieceTokenizer.from_file(path, lower_case, strip_accents)
+    elif (folder / FAST_TOKENIZER).exists():
+        path = folder / FAST_TOKENIZER
+        try:
+            vocabulary = _read_json(folder, FAST_TOKENIZER)["model"]["vocab"]
+            tokenizer = WordPieceTokenizer(vocabulary, lower_case, strip_accents)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{path} holds no vocabulary of WordPiece: {error}") from None
+    else:
+        return None
     if tokenizer.vocab_size > config.vocab_size:
-        raise CheckpointError(
-            f"{folder / VOCABULARY} has {tokenizer.vocab_size} pieces, the model only {config.vocab_size}"
-        )
+        raise CheckpointError(f"{path} has {tokenizer.vocab_size} pieces, the model only {config.vocab_size}")
     return tokenizer
 
 
@@ -169,7 +176,9 @@ def _read_json(folder: Path, name: str) -> dict[str, Any]:
 
 def _read_weights(folder: Path) -> dict[str, np.ndarray]:
     if (folder / INDEX).exists():
-        index = _read_json(folder, INDEX).get("weight_map", {})
+        index = _read_json(folder, INDEX).get("weight_map")
+        if not isinstance(index, dict) or not all(isinstance(name, str) for name in index.values()):
+            raise CheckpointError(f"{folder / INDEX} is damaged: expected weight_map to map weights to files")
         state: dict[str, np.ndarray] = {}
         for name in sorted(set(index.values())):
             state.update(read_safetensors(folder / name))

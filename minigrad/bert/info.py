@@ -62,7 +62,12 @@ class Cost:
 
 def step_cost(config: BertConfig, batch_size: int, length: int, chosen: int | None = None) -> Cost:
     """The cost of a step on `batch_size` sequences of `length` tokens, `chosen` of which are predicted
-    (by default 15 %)."""
+    (by default 15 %). Raises ValueError for sizes that make no sense."""
+    if batch_size < 1 or not 1 <= length <= config.max_position_embeddings:
+        raise ValueError(
+            f"expected at least 1 sequence of 1 … {config.max_position_embeddings} tokens, the model's positions; "
+            f"got {batch_size} of {length}"
+        )
     size, inner, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
     tokens = batch_size * length
     chosen = round(0.15 * tokens) if chosen is None else chosen

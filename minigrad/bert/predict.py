@@ -26,8 +26,10 @@ def fill_mask(
 ) -> list[list[Filling]]:
     """The `top` most likely pieces for each [MASK] in `text`, most likely first.
 
-    Raises ValueError if there is no [MASK], or more tokens than the model has positions.
+    Raises ValueError if there is no [MASK], more tokens than the model has positions, or `top` is below 1.
     """
+    if top < 1:
+        raise ValueError(f"top must be at least 1, got {top}")
     encoding = tokenizer.encode(text)
     places = [i for i, token in enumerate(encoding.input_ids) if token == tokenizer.mask_token_id]
     if not places:

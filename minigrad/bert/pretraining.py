@@ -434,7 +434,10 @@ class Pretraining:
                 kept = [
                     row for row in rows if row.split(",")[0].isdigit() and int(row.split(",")[0]) <= self.step
                 ]
-                write_atomic(path, "".join(line + "\n" for line in [header, *kept]).encode())
+                if kept:
+                    write_atomic(path, "".join(line + "\n" for line in [header, *kept]).encode())
+                else:
+                    path.unlink()
 
     def _write_row(self, name: str, row: dict[str, float], progress: Progress) -> None:
         path = self.output / name

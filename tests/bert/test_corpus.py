@@ -376,7 +376,7 @@ def test_modules_that_cannot_be_parsed_or_say_little_are_passed_over(few_modules
 
 
 def test_too_little_documentation(few_modules):
-    with pytest.raises(CorpusError, match="python-docs: .* found 1"):
+    with pytest.raises(CorpusError, match=r"python-docs: .* found 1"):
         few_modules(MODULE)
 
 

@@ -715,6 +715,7 @@ def test_rows_of_a_run_that_saved_nothing_are_dropped(tmp_path):
     (tmp_path / "evaluation.csv").write_text("")
     quietly(tiny.pretraining(tmp_path))
     assert [row["step"] for row in table(tmp_path / "metrics.csv")] == ["2", "4", "6", "8", "10"]
+    assert list(table(tmp_path / "metrics.csv")[0]) == METRICS
     assert [row["step"] for row in table(tmp_path / "evaluation.csv")] == ["5", "10"]
 
 

@@ -1,0 +1,548 @@
+"""The command line, from text to a filled mask; and one line for each mistake, never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+import tiny
+
+from minigrad import backend
+from minigrad.bert import __main__ as cli
+from minigrad.bert.__main__ import main
+from minigrad.bert.checkpoint import from_pretrained
+from minigrad.bert.corpus import Corpus
+from minigrad.bert.pretraining import Pretraining, latest_checkpoint
+
+COMMANDS = ["pretrain", "evaluate", "fill-mask", "next-sentence", "info"]
+SIZES = {
+    "vocab_size": 90,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 24,
+}
+SETTINGS = {
+    "steps": 6,
+    "batch-size": 4,
+    "max-length": 24,
+    "warmup-steps": 2,
+    "log-every": 2,
+    "eval-every": 3,
+    "save-every": 4,
+    "held-out": 0.2,
+}
+
+
+def pretrain(corpus: Path, output: Path, *more: str, **changes: object) -> list[str]:
+    """The command line of a tiny run."""
+    settings = {**SETTINGS, **{name.replace("_", "-"): value for name, value in changes.items()}}
+    command = ["pretrain", "--corpus", str(corpus), "--output", str(output)]
+    command += [text for name, value in SIZES.items() for text in ("--set", f"{name}={value}")]
+    command += [text for name, value in settings.items() for text in (f"--{name}", str(value))]
+    return [*command, *more]
+
+
+def write_corpus(path: Path, count: int = 20, seed: int = 0) -> Path:
+    blocks = ("\n".join(f"{s.capitalize()}." for s in document) for document in tiny.texts(count, seed))
+    path.write_text("\n\n".join(blocks))
+    return path
+
+
+@pytest.fixture
+def corpus(tmp_path) -> Path:
+    return write_corpus(tmp_path / "text.txt")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    """A folder with a run in `run` and its text in `text.txt`; tests only read it."""
+    folder = tmp_path_factory.mktemp("cli")
+    assert main(pretrain(write_corpus(folder / "text.txt"), folder / "run")) == 0
+    return folder
+
+
+@pytest.fixture
+def failing(capsys):
+    """Run a command that fails, and return its one line on stderr."""
+
+    def fail(*command: object) -> str:
+        assert main([str(part) for part in command]) == 1
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        *before, last = err.splitlines()
+        assert last.startswith("error: ")
+        assert all(re.match(r"note: |step \d+", line) for line in before)
+        return last.removeprefix("error: ")
+
+    return fail
+
+
+# --- Training --------------------------------------------------------------------------------------------
+
+
+def test_pretrain_tells_what_it_does(corpus, tmp_path, capsys):
+    assert main(pretrain(corpus, tmp_path / "run")) == 0
+    out = capsys.readouterr().out
+    for line in (
+        r"reading .*text\.txt …",
+        r"20 documents, 160 sentences, 800 words; 4 documents held out",
+        r"WordPiece: \d+ pieces, [\d,]+ training tokens; unigram entropy \d\.\d{3} nats \(\d+ s so far\)",
+        r"\d,\d{3} parameters; 6 steps of 4 x 24 tokens to .*run",
+        r"6 steps; the last \d+ s of training are done",
+        r"held out: MLM loss \d\.\d{3}, accuracy \d+\.\d%; NSP loss \d\.\d{3}, accuracy \d+\.\d%",
+        r"beside:   unigram entropy \d\.\d{3} nats; NSP by chance 50 %",
+        r"saved in .*run.checkpoint-000006",
+    ):
+        assert re.search(f"^{line}$", out, re.MULTILINE), line
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        "checkpoint-000004",
+        "checkpoint-000006",
+        "evaluation.csv",
+        "metrics.csv",
+    ]
+    loaded = from_pretrained(tmp_path / "run" / "checkpoint-000006")
+    assert {name: getattr(loaded.model.config, name) for name in SIZES} == SIZES
+    assert loaded.tokenizer.lower_case
+
+
+def test_at_the_end_masks_are_filled(corpus, tmp_path, capsys):
+    assert main([*pretrain(corpus, tmp_path / "run"), "--set", "max_position_embeddings=128"]) == 0
+    out = capsys.readouterr().out
+    for example in cli.EXAMPLES:
+        place = out.index(example)
+        assert re.match(r"\n   \S+ \d+%(  \S+ \d+%){4}\n", out[place + len(example) :])
+
+
+def test_pretrain_says_what_was_done_to_running_text(tmp_path, capsys):
+    (tmp_path / "text.txt").write_text(
+        " ".join(f"{s.capitalize()}." for document in tiny.texts(20) for s in document)
+    )
+    assert main(pretrain(tmp_path / "text.txt", tmp_path / "run")) == 0
+    assert re.search(
+        r"^note: .*text\.txt is running text.*160 sentences", capsys.readouterr().out, re.MULTILINE
+    )
+
+
+def test_examples_that_the_model_is_too_short_for_are_passed_over(corpus, tmp_path, capsys):
+    short = ["--set", "max_position_embeddings=12", "--max-length", "12"]
+    assert main([*pretrain(corpus, tmp_path / "run"), *short]) == 0
+    assert "[MASK]" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("options", "lower_case"), [([], True), (["--cased"], False)])
+def test_cased_or_not(corpus, tmp_path, options, lower_case):
+    assert main(pretrain(corpus, tmp_path / "run", *options)) == 0
+    tokenizer = from_pretrained(latest_checkpoint(tmp_path / "run")).tokenizer
+    assert tokenizer.lower_case is lower_case
+    assert any(piece[0].isupper() for piece in tokenizer.vocab[5:]) is not lower_case
+
+
+def test_the_score_changes_the_vocabulary(corpus, tmp_path):
+    vocabularies = []
+    for score in ("frequency", "likelihood"):
+        assert main(pretrain(corpus, tmp_path / score, "--score", score)) == 0
+        vocabularies.append((latest_checkpoint(tmp_path / score) / "vocab.txt").read_text())
+    assert vocabularies[0] != vocabularies[1]
+
+
+def test_the_documentation_on_this_disk_is_the_default(tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def read(source):
+        asked.append(source)
+        return Corpus(tiny.texts(20), str(source))
+
+    monkeypatch.setattr(cli, "read_corpus", read)
+    command = pretrain(Path("x"), tmp_path / "run")
+    del command[1:3]
+    assert main(command) == 0
+    assert asked == ["python-docs"]
+    assert "reading python-docs …" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stopped_by", ["ctrl-c", "crash"])
+def test_the_same_command_with_resume_goes_on(corpus, tmp_path, monkeypatch, capsys, stopped_by):
+    assert main(pretrain(corpus, tmp_path / "whole")) == 0
+    true = Pretraining._train_step
+
+    def step(self, tally):
+        if self.step == 4:
+            if stopped_by == "crash":
+                raise MemoryError
+            os.kill(os.getpid(), signal.SIGINT)
+        return true(self, tally)
+
+    monkeypatch.setattr(Pretraining, "_train_step", step)
+    if stopped_by == "crash":
+        with pytest.raises(MemoryError):
+            main(pretrain(corpus, tmp_path / "run"))
+    else:
+        assert main(pretrain(corpus, tmp_path / "run")) == 0
+        out, err = capsys.readouterr()
+        assert "stopped at step 5 of 6 and saved; go on with --resume" in err
+        assert "are done" not in out.split("whole")[-1]
+    monkeypatch.undo()
+    assert main(pretrain(corpus, tmp_path / "run", "--resume")) == 0
+    left = {"ctrl-c": 1, "crash": 2}[stopped_by]
+    assert f"parameters; {left} steps of 4 x 24" in capsys.readouterr().out
+    for name in ("model.safetensors", "optimizer.safetensors", "training.json"):
+        files = [tmp_path / folder / "checkpoint-000006" / name for folder in ("whole", "run")]
+        assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_second_ctrl_c(corpus, tmp_path, monkeypatch, capsys):
+    def step(self, tally):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Pretraining, "_train_step", step)
+    assert main(pretrain(corpus, tmp_path / "run")) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+# --- Looking at a model ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["run", "run/checkpoint-000006"])
+def test_evaluate_gives_the_figures_of_the_run(run, capsys, which):
+    command = ["evaluate", run / which, "--corpus", run / "text.txt", "--held-out", "0.2"]
+    assert main([str(part) for part in [*command, "--batch-size", 4, "--max-length", 24]]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    state = json.loads((run / "run" / "checkpoint-000006" / "training.json").read_text())
+    assert re.match(r"4 documents, \d+ pairs: ", out)
+    assert out.strip().endswith(cli.describe(state["evaluation"]))
+
+
+def test_evaluate_on_all_of_a_text(run, tmp_path, capsys):
+    text = write_corpus(tmp_path / "other.txt", 6, seed=5)
+    command = ["evaluate", run / "run", "--corpus", text, "--held-out", "1", "--max-length", "24"]
+    assert main([str(part) for part in command]) == 0
+    assert capsys.readouterr().out.startswith("6 documents, ")
+
+
+def test_fill_mask(run, capsys):
+    assert main(["fill-mask", str(run / "run"), "Bal [MASK] bam [MASK].", "--top", "3"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    text, *fillings = out.splitlines()
+    assert text == "Bal [MASK] bam [MASK]."
+    assert len(fillings) == 2
+    assert all(re.fullmatch(r"   \S+ \d+%  \S+ \d+%  \S+ \d+%", line) for line in fillings)
+
+
+def test_next_sentence(run, capsys):
+    assert main(["next-sentence", str(run / "run"), "Bal bam.", "Ban bap."]) == 0
+    found = re.fullmatch(r"IsNext (\d+\.\d)%, NotNext (\d+\.\d)%\n", capsys.readouterr().out)
+    assert sum(map(float, found.groups())) == pytest.approx(100, abs=0.11)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["base"], "110,106,428"),
+        (["large"], "336,226,108"),
+        (["reduced", "--set", "hidden_size=256", "--set", "vocab_size=1000"], "1000 x 256"),
+        (["base", "--batch-size", "7", "--max-length", "99"], "one training step of 7 x 99 tokens"),
+    ],
+)
+def test_info(capsys, options, expected):
+    assert main(["info", *options]) == 0
+    assert expected in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("which", ["run", "run/checkpoint-000004"])
+def test_info_of_a_run(run, capsys, which):
+    assert main(["info", str(run / which), "--max-length", "24"]) == 0
+    assert re.search(r"word_embeddings\.weight +90 x 16 +1,440$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_a_backend_by_name(capsys):
+    before = backend.default().name
+    try:
+        assert main(["info", "reduced", "--backend", "numpy"]) == 0
+        assert backend.default().name == "numpy"
+    finally:
+        backend.use(before)
+
+
+# --- Help ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command(capsys, command):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"usage: python -m minigrad.bert {command}")
+    assert "--backend {numpy,cupy}" in out
+    assert "%(" not in out
+
+
+def test_help_names_every_command(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    out = capsys.readouterr().out
+    assert all(re.search(rf"^ +{command}( |$)", out, re.MULTILINE) for command in COMMANDS)
+
+
+def test_help_says_the_defaults(capsys):
+    with pytest.raises(SystemExit):
+        main(["pretrain", "--help"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "optimiser steps (default: 4000)" in out
+    assert "unigram entropy" in out
+
+
+@pytest.mark.parametrize(
+    "command", [[], ["train"], ["pretrain", "--steps", "many"], ["info", "base", "--what"]]
+)
+def test_a_command_that_is_none(capsys, command):
+    with pytest.raises(SystemExit) as stop:
+        main(command)
+    assert stop.value.code == 2
+    assert "error: " in capsys.readouterr().err
+
+
+# --- One line for each mistake ---------------------------------------------------------------------------
+
+
+def bad_corpus(tmp_path, content: bytes) -> Path:
+    path = tmp_path / "bad.txt"
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "bad.txt is empty"),
+        (
+            b"Caf\xe9. More.\n",
+            "bad.txt is not UTF-8: byte 0xe9 at offset 3; convert it, for example with iconv",
+        ),
+        (b"One. Two.\n", "at least two documents, found 1"),
+        (b"A.\n\nB.\n\nC.\n", "with 2 of 3 documents held out, fewer than two are left to train on"),
+        (b"A.\n\nB.\n\nC.\n\nD.\n", "no document has two sentences"),
+        (b"A.\n\n\x00\n\n\x01\n\nD.\n", "at least two documents with text are needed, found "),
+        (
+            "\n\n".join("".join(map(chr, range(i, i + 50))) for i in range(0x400, 0x500, 50)).encode(),
+            "vocab_size is 90",
+        ),
+    ],
+)
+def test_texts_that_do_not_do(tmp_path, failing, content, message):
+    assert message in failing(*pretrain(bad_corpus(tmp_path, content), tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_text_that_is_not_there(tmp_path, failing):
+    assert failing(*pretrain(tmp_path / "nowhere", tmp_path / "run")).startswith("there is no corpus '")
+    (tmp_path / "empty").mkdir()
+    assert "found no text in files ending in" in failing(*pretrain(tmp_path / "empty", tmp_path / "run"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", "hiden_size=4"], "there is no field 'hiden_size': did you mean 'hidden_size'?"),
+        (["--set", "hidden_size"], "--set takes field=value, such as hidden_size=256; got 'hidden_size'"),
+        (["--set", "hidden_size=big"], "--set hidden_size: expected a number, got 'big'"),
+        (["--set", "hidden_size=15"], "hidden_size must be a multiple of num_attention_heads, got 15 and 2"),
+        (["--set", "hidden_size=16.0"], "hidden_size must be an integer, got 16.0"),
+        (["--set", "hidden_size=[16]"], "hidden_size must be an integer, got [16]"),
+        (["--set", "hidden_dropout_prob=NaN"], "hidden_dropout_prob must be at least 0 and finite, got nan"),
+        (["--set", "vocab_size=20"], "vocab_size is 20, but the special tokens and the single characters"),
+        (["--set", "type_vocab_size=1"], "type_vocab_size must be at least 2"),
+        (["--steps", "0"], "steps must be at least 1, got 0"),
+        (["--steps", "1"], "warmup_steps must be within 0 … steps = 1, got 2"),
+        (["--batch-size", "0"], "batch_size must be at least 1"),
+        (["--max-length", "4"], "max_length must be at least 5"),
+        (["--max-length", "25"], "max_length is 25, but the model has 24 positions"),
+        (["--learning-rate", "-1"], "learning_rate must be positive, got -1.0"),
+        (["--learning-rate", "nan"], "learning_rate must be positive, got nan"),
+        (["--seed", "-1"], "seed and weight_decay must be at least 0, got -1"),
+        (["--held-out", "1"], "held_out must be at least 0 and below 1, got 1.0"),
+        (["--held-out", "nan"], "held_out must be at least 0 and below 1, got nan"),
+        (["--held-out", "0.95"], "with 19 of 20 documents held out"),
+    ],
+)
+def test_settings_that_do_not_do(corpus, tmp_path, failing, options, message):
+    assert message in failing(*pretrain(corpus, tmp_path / "run"), *options)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.numpy_only("where CuPy is there, it is no mistake")
+def test_a_backend_that_is_not_there(failing):
+    if backend_is_there("cupy"):
+        pytest.skip("CuPy is installed and finds a device")
+    before = backend.default().name
+    assert "the backend 'cupy' " in failing("info", "base", "--backend", "cupy")
+    assert backend.default().name == before
+
+
+def backend_is_there(name: str) -> bool:
+    try:
+        backend.get(name)
+    except backend.BackendError:
+        return False
+    return True
+
+
+def test_a_folder_in_use(run, failing):
+    before = (run / "run" / "metrics.csv").read_bytes()
+    message = failing(*pretrain(run / "text.txt", run / "run"))
+    assert "holds a run already (checkpoint-000006): resume it, or name another folder" in message
+    assert (run / "run" / "metrics.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--steps", "8"], "steps is 6 there, 8 here"),
+        (["--set", "hidden_size=18"], "hidden_size is 16 there, 18 here"),
+        (["--seed", "3"], "seed is 0 there, 3 here"),
+        (["--cased"], "the vocabulary"),
+        (["--held-out", "0.25"], "the text (fingerprint "),
+    ],
+)
+def test_resuming_with_other_settings(run, failing, options, named):
+    message = failing(*pretrain(run / "text.txt", run / "run", "--resume"), *options)
+    assert "cannot be resumed with other settings; these differ: " in message
+    assert named in message
+
+
+def test_resuming_with_another_text(run, tmp_path, failing):
+    text = write_corpus(tmp_path / "text.txt", seed=1)
+    assert "the text (fingerprint " in failing(*pretrain(text, run / "run", "--resume"))
+
+
+def test_a_file_where_the_folder_should_be(corpus, tmp_path, failing):
+    (tmp_path / "run").write_text("in the way")
+    assert str(tmp_path / "run") in failing(*pretrain(corpus, tmp_path / "run"))
+    assert (tmp_path / "run").read_text() == "in the way"
+
+
+def test_a_disk_that_is_full(corpus, tmp_path, failing, monkeypatch):
+    def fail(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    message = failing(*pretrain(corpus, tmp_path / "run"))
+    assert message.startswith(
+        f"could not save {tmp_path / 'run' / 'checkpoint-000006'}: No space left on device ("
+    )
+    assert not list((tmp_path / "run").glob("checkpoint-*"))
+
+
+def test_a_loss_that_is_not_finite(corpus, tmp_path, failing, monkeypatch):
+    true = Pretraining._train_step
+
+    def step(self, tally):
+        if self.step == 4:
+            self.model.cls.seq_relationship.bias.data[0] = float("nan")
+        return true(self, tally)
+
+    monkeypatch.setattr(Pretraining, "_train_step", step)
+    message = failing(*pretrain(corpus, tmp_path / "run"))
+    assert message.startswith("the loss is nan in step 5; the checkpoint of step 4 is kept. Try a lower")
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            ["evaluate", "{}/nowhere"],
+            "nowhere has no checkpoint in it; train one with: python -m minigrad.bert",
+        ),
+        (["fill-mask", "{}/nowhere", "[MASK]"], "nowhere has no checkpoint in it"),
+        (["next-sentence", "{}/nowhere", "a", "b"], "nowhere has no checkpoint in it"),
+        (["info", "{}/nowhere"], "nowhere has no checkpoint in it"),
+        (["info", "huge"], "huge has no checkpoint in it"),
+        (["fill-mask", "{}/run", "No mask."], "there is no [MASK] in 'No mask.'"),
+        (["fill-mask", "{}/run", ""], "there is no [MASK] in ''"),
+        (["fill-mask", "{}/run", "[MASK]" + " a" * 30], "33 tokens are more than the 24 positions"),
+        (["fill-mask", "{}/run", "[MASK]", "--top", "0"], "top must be at least 1, got 0"),
+        (["next-sentence", "{}/run", "", "b"], "the first sentence has no tokens: ''"),
+        (["next-sentence", "{}/run", "a", " "], "the second sentence has no tokens: ' '"),
+        (["evaluate", "{}/run", "--corpus", "{}/nowhere"], "there is no corpus '"),
+        (
+            ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--max-length", "4"],
+            "max_length must be at least 5",
+        ),
+        (
+            ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--max-length", "64"],
+            "64 tokens are more than the 24 positions",
+        ),
+        (
+            ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--batch-size", "0"],
+            "batch_size must be at least 1",
+        ),
+        (
+            ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--held-out", "-1"],
+            "held_out must be at least 0",
+        ),
+        (["info", "base", "--set", "hidden_size=100"], "hidden_size must be a multiple"),
+        (["info", "base", "--set", "layers=3"], "there is no field 'layers'"),
+        (["info", "base", "--batch-size", "0"], "expected at least 1 sequence of 1 … 512 tokens"),
+        (["info", "base", "--max-length", "513"], "expected at least 1 sequence of 1 … 512 tokens"),
+    ],
+)
+def test_mistakes_with_a_model(run, failing, command, message):
+    assert message in failing(*(part.format(run) for part in command))
+
+
+def test_a_damaged_checkpoint(run, tmp_path, failing):
+    source = run / "run" / "checkpoint-000006"
+    for name in ("config.json", "model.safetensors", "vocab.txt"):
+        (tmp_path / name).write_bytes((source / name).read_bytes())
+    (tmp_path / "model.safetensors").write_bytes((source / "model.safetensors").read_bytes()[:1000])
+    assert "model.safetensors is damaged" in failing("fill-mask", tmp_path, "[MASK]")
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
+    assert "config.json: model_type is 'gpt2'" in failing("info", tmp_path)
+
+
+def test_a_checkpoint_without_vocabulary(run, tmp_path, failing):
+    source = run / "run" / "checkpoint-000006"
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((source / name).read_bytes())
+    assert f"{tmp_path} has no vocab.txt, which this command needs" in failing(
+        "fill-mask", tmp_path, "[MASK]"
+    )
+
+
+def test_notes_on_a_checkpoint_are_shown(run, tmp_path, capsys):
+    from minigrad.bert.checkpoint import save_pretrained
+    from minigrad.bert.model import BertModel
+
+    loaded = from_pretrained(run / "run" / "checkpoint-000006", BertModel)
+    save_pretrained(loaded.model, tmp_path, loaded.tokenizer)
+    assert main(["fill-mask", str(tmp_path), "[MASK]"]) == 0
+    assert capsys.readouterr().err.startswith("note: not in the checkpoint, left as initialised: cls.")
+
+
+# --- As a process ----------------------------------------------------------------------------------------
+
+MODULE = "import runpy, sys; sys.argv[0] = 'minigrad'; runpy.run_module('minigrad.bert', run_name='__main__')"
+
+
+def test_as_a_process(run):
+    done = tiny.run_python(MODULE, "next-sentence", run / "run", "Bal.", "Bam.")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert done.stdout.startswith("IsNext ")
+
+
+def test_as_a_process_that_fails(tmp_path):
+    done = tiny.run_python(MODULE, "fill-mask", tmp_path / "nowhere", "[MASK]")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert re.fullmatch(r"error: .*nowhere has no checkpoint in it; train one with: .*\n", done.stderr)
