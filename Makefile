@@ -8,7 +8,7 @@ ORACLES := $(VENV)/.oracles
 TEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help train test oracles lint book gpu-check bench curve clean
+.PHONY: help train test oracles lint book gpu-check bench compare curve clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,9 @@ gpu-check:  ## the tests on real CuPy, with the Python that calls it; skips wher
 
 bench: $(ORACLES)  ## time a pre-training step beside PyTorch
 	$(BIN)/python tests/benchmarks/pretraining_step.py --record tests/benchmarks/pretraining_step.json
+
+compare: $(ORACLES)  ## train the same model in PyTorch on the same batches, and compare what both learn
+	$(BIN)/python tests/benchmarks/pretraining_run.py --record tests/benchmarks/pretraining_run.json
 
 curve: $(READY)  ## draw the picture of the run in runs/reduced that the README shows
 	$(BIN)/python -m minigrad.course.figures runs/reduced book/runs/reduced

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from minigrad import backend
 from minigrad.bert.checkpoint import CheckpointError, Pretrained, from_pretrained, read_config
 from minigrad.bert.config import PRESETS, BertConfig, ConfigError
-from minigrad.bert.corpus import CorpusError, read_corpus, unigram_entropy
+from minigrad.bert.corpus import CorpusError, read_corpus
 from minigrad.bert.data import Batch, PretrainingData, TokenDocument, encode_documents
 from minigrad.bert.info import describe_model
 from minigrad.bert.predict import fill_mask, next_sentence
@@ -50,7 +50,7 @@ then train on two tasks at once. Masked language modelling: 15 % of the tokens a
 follow A, or is it from another document?
 
 The loss is in nats. Knowing nothing is log(vocabulary size); knowing how frequent each piece is, the unigram
-entropy, which is printed; what lies below that has been learned from context. The run's folder gets
+entropy, which is printed first; what lies below that has been learned from context. The run's folder gets
 metrics.csv, evaluation.csv and checkpoints that Hugging Face's transformers opens. Ctrl-C saves and stops;
 the same command with --resume goes on bit for bit, also after a kill.
 """
@@ -69,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ConfigError,
         DivergenceError,
         backend.BackendError,
+        MemoryError,
         OSError,
         ValueError,
     ) as error:
@@ -106,9 +107,8 @@ def pretrain_command(options: argparse.Namespace) -> None:
     tokenizer = WordPieceTokenizer(vocabulary, lower_case=not options.cased)
     documents = encode_documents(train.documents, tokenizer)
     token_count = sum(len(sentence) for document in documents for sentence in document)
-    entropy = unigram_entropy(token for document in documents for sentence in document for token in sentence)
     print(
-        f"WordPiece: {len(vocabulary):,} pieces, {token_count:,} training tokens; unigram entropy {entropy:.3f} nats "
+        f"WordPiece: {len(vocabulary):,} pieces, {token_count:,} training tokens "
         f"({time.perf_counter() - started:.0f} s so far)"
     )
     run = Pretraining(
@@ -124,7 +124,8 @@ def pretrain_command(options: argparse.Namespace) -> None:
     parameters = sum(parameter.size for parameter in run.model.parameters())
     print(
         f"{parameters:,} parameters; {settings.steps - run.step:,} steps of {settings.batch_size} x "
-        f"{settings.max_length} tokens to {options.output}",
+        f"{settings.max_length} tokens to {options.output}\n"
+        f"unigram entropy {run.unigram_entropy:.3f} nats: the MLM loss of knowing how frequent each piece is",
         flush=True,
     )
     started = time.perf_counter()
@@ -133,7 +134,7 @@ def pretrain_command(options: argparse.Namespace) -> None:
         return
     print(f"\n{settings.steps:,} steps; the last {time.perf_counter() - started:.0f} s of training are done")
     print(f"held out: {describe(figures)}")
-    print(f"beside:   unigram entropy {entropy:.3f} nats; NSP by chance 50 %")
+    print(f"beside:   unigram entropy {run.unigram_entropy:.3f} nats; NSP by chance 50 %")
     print(f"saved in {latest_checkpoint(options.output)}\n")
     for text in EXAMPLES:
         if len(tokenizer.encode(text)) <= config.max_position_embeddings:

@@ -36,6 +36,7 @@ from minigrad.bert.checkpoint import (
     read_safetensors,
 )
 from minigrad.bert.config import BertConfig
+from minigrad.bert.corpus import unigram_entropy
 from minigrad.bert.data import Batch, PretrainingData
 from minigrad.bert.files import SaveError, write_atomic, write_folder_atomic
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
@@ -249,6 +250,7 @@ class Pretraining:
         self.data = PretrainingData(
             documents, tokenizer, arguments.batch_size, arguments.max_length, arguments.seed
         )
+        self.unigram_entropy = unigram_entropy(t for document in documents for s in document for t in s)
         self.step = 0
         self.evaluation: dict[str, float] = {}
         if checkpoint is not None:
@@ -337,8 +339,11 @@ class Pretraining:
             return
         with progress.away():
             self.evaluation = evaluate(self.model, self.held_out)
-        self._write_row("evaluation.csv", {"step": self.step, **self.evaluation}, progress)
-        progress.say(f"step {self.step}: held out {describe(self.evaluation)}")
+        row = {"step": self.step, **self.evaluation, "unigram_entropy": self.unigram_entropy}
+        self._write_row("evaluation.csv", row, progress)
+        progress.say(
+            f"step {self.step}: held out {describe(self.evaluation)} (unigram entropy {self.unigram_entropy:.3f})"
+        )
 
     # --- Saving and resuming -----------------------------------------------------------------------------
 

@@ -117,7 +117,9 @@ def products_step(config: BertConfig, batch: Batch) -> Callable[[], None]:
     def arrays(*shape: int) -> np.ndarray:
         return rng.standard_normal(shape, dtype=np.float32)
 
-    pairs = [(arrays(tokens, n), arrays(n, m)) for n, m in [(size, size)] * 4 + [(size, inner), (inner, size)]]
+    pairs = [
+        (arrays(tokens, n), arrays(n, m)) for n, m in [(size, size)] * 4 + [(size, inner), (inner, size)]
+    ]
     pairs += [(arrays(rows, heads, length, d_k), arrays(rows, heads, d_k, length))]
     pairs += [(arrays(rows, heads, length, length), arrays(rows, heads, length, d_k))]
     head = [(arrays(rows, size), arrays(size, size)), (arrays(chosen, size), arrays(size, size))]
@@ -200,7 +202,11 @@ def main() -> None:
     record: dict = {
         "date": date.today().isoformat(),
         "machine": f"{_processor()}, {torch.get_num_threads()} threads",
-        "versions": {"python": platform.python_version(), "numpy": np.__version__, "torch": torch.__version__},
+        "versions": {
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "torch": torch.__version__,
+        },
         "cases": {},
     }
     print(f"{record['machine']}; {record['versions']}")

@@ -72,7 +72,11 @@ class TorchBert(nn.Module):
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor, labels: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Scores over the vocabulary at the chosen positions (n_chosen, V), and over IsNext, NotNext (B, 2)."""
-        x = self.words(input_ids) + self.segments(token_type_ids) + self.positions.weight[: input_ids.shape[1]]
+        x = (
+            self.words(input_ids)
+            + self.segments(token_type_ids)
+            + self.positions.weight[: input_ids.shape[1]]
+        )
         x = self.dropout(self.norm(x))
         bias = None
         if not attention_mask.all():
@@ -81,11 +85,15 @@ class TorchBert(nn.Module):
         for layer in self.layers:
             x = layer(x, bias)
         chosen = x.flatten(0, 1)[labels.flatten() != -100]
-        scores = self.transform_norm(F.gelu(self.transform(chosen))) @ self.words.weight.T + self.vocabulary_bias
+        scores = (
+            self.transform_norm(F.gelu(self.transform(chosen))) @ self.words.weight.T + self.vocabulary_bias
+        )
         return scores, self.next_sentence(torch.tanh(self.pooler(x[:, 0])))
 
     def loss(self, labels: Tensor, next_sentence_label: Tensor, **inputs: Tensor) -> Tensor:
         """The sum of both losses."""
         scores, relation = self(labels=labels, **inputs)
         targets = labels.flatten()
-        return F.cross_entropy(scores, targets[targets != -100]) + F.cross_entropy(relation, next_sentence_label)
+        return F.cross_entropy(scores, targets[targets != -100]) + F.cross_entropy(
+            relation, next_sentence_label
+        )

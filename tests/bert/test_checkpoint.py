@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny
+from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 import minigrad
@@ -116,6 +117,13 @@ def test_a_linear_layer_is_stored_the_other_way_round(tmp_path):
     assert stored["bert.encoder.layer.1.intermediate.dense.weight"].shape == (20, 12)
     assert stored["cls.seq_relationship.weight"].shape == (2, 12)
     assert stored["bert.embeddings.word_embeddings.weight"].shape == (41, 12)
+
+
+def test_the_weights_say_that_they_are_pytorch_s(tmp_path):
+    """Versions of transformers before 5 refuse a file that does not."""
+    save_pretrained(make_model(), tmp_path)
+    with safe_open(tmp_path / "model.safetensors", "np") as file:
+        assert file.metadata() == {"format": "pt"}
 
 
 def test_saving_again_replaces_each_file(tmp_path):

@@ -175,13 +175,13 @@ def test_the_same_command_with_resume_goes_on(corpus, tmp_path, monkeypatch, cap
     def step(self, tally):
         if self.step == 4:
             if stopped_by == "crash":
-                raise MemoryError
+                raise RuntimeError("a crash")
             os.kill(os.getpid(), signal.SIGINT)
         return true(self, tally)
 
     monkeypatch.setattr(Pretraining, "_train_step", step)
     if stopped_by == "crash":
-        with pytest.raises(MemoryError):
+        with pytest.raises(RuntimeError, match="a crash"):
             main(pretrain(corpus, tmp_path / "run"))
     else:
         assert main(pretrain(corpus, tmp_path / "run")) == 0
@@ -219,6 +219,13 @@ def test_evaluate_gives_the_figures_of_the_run(run, capsys, which):
     state = json.loads((run / "run" / "checkpoint-000006" / "training.json").read_text())
     assert re.match(r"4 documents, \d+ pairs: ", out)
     assert out.strip().endswith(cli.describe(state["evaluation"]))
+
+
+def test_evaluate_takes_a_part_of_a_long_text(run, capsys, monkeypatch):
+    monkeypatch.setattr(cli, "HELD_OUT_BATCHES", 3)
+    command = ["evaluate", run / "run", "--corpus", run / "text.txt", "--held-out", "1", "--batch-size", "5"]
+    assert main([str(part) for part in [*command, "--max-length", 24]]) == 0
+    assert capsys.readouterr().out.startswith("20 documents, 15 pairs: ")
 
 
 def test_evaluate_on_all_of_a_text(run, tmp_path, capsys):
@@ -441,6 +448,14 @@ def test_a_disk_that_is_full(corpus, tmp_path, failing, monkeypatch):
         f"could not save {tmp_path / 'run' / 'checkpoint-000006'}: No space left on device ("
     )
     assert not list((tmp_path / "run").glob("checkpoint-*"))
+
+
+def test_a_model_that_does_not_fit_into_memory(corpus, tmp_path, failing, monkeypatch):
+    def refuse(*_):
+        raise MemoryError("Unable to allocate 37.3 GiB for an array with shape (100000, 100000)")
+
+    monkeypatch.setattr(Pretraining, "__init__", refuse)
+    assert failing(*pretrain(corpus, tmp_path / "run")).startswith("Unable to allocate 37.3 GiB")
 
 
 def test_a_loss_that_is_not_finite(corpus, tmp_path, failing, monkeypatch):

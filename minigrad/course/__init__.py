@@ -1,0 +1,1 @@
+"""What the notebooks import: figures (and, with the chapters, the checks of the exercises)."""
