@@ -50,7 +50,7 @@ class Cost:
     forward_flops, step_flops: floating-point operations in matrix products (2 per multiply-add), without the
     elementwise work; a backward has twice those of the forward. weight_bytes: parameters in float32.
     training_bytes: parameters, gradients and AdamW's two moments. activation_bytes: what the forward leaves
-    for the backward.
+    for the backward, dropout on.
     """
 
     forward_flops: int
@@ -78,19 +78,18 @@ def step_cost(config: BertConfig, batch_size: int, length: int, chosen: int | No
     heads = 2 * chosen * size * (size + config.vocab_size) + 2 * batch_size * size * (size + 2)
     forward = layers * (projections + attention) + heads
 
-    # float32 numbers, then bytes of dropout masks. A layer: x, Q, K, V, Z and Z's heads put together, A and A
-    # after dropout, two normalised x̂ and the sums that go into them, GELU's input's slope and its output
-    layer_numbers = tokens * (12 * size + 3 * inner) + 2 * scores
-    layer_masks = 2 * tokens * size + scores
-    embedding_numbers, head_numbers = 6 * tokens * size, chosen * (6 * size + 2 * config.vocab_size)
-    numbers = layers * layer_numbers + embedding_numbers + head_numbers
+    # What closures save, in float32 numbers. A layer: its input, Q, K, V, the heads put together, two
+    # normalised x̂ and the feed-forward's input; GELU's slope and output; the weights before and after dropout.
+    layer_numbers = tokens * (8 * size + 2 * inner) + 2 * scores
+    outside_numbers = 2 * tokens * size + chosen * (4 * size + 2 * config.vocab_size)
+    mask_bytes = layers * (2 * tokens * size + scores) + tokens * size  # dropout's, a byte an entry
     weights = 4 * sum(math.prod(shape) for shape in parameter_shapes(config).values())
     return Cost(
         forward_flops=forward,
         step_flops=3 * forward,
         weight_bytes=weights,
         training_bytes=4 * weights,
-        activation_bytes=4 * numbers + layers * layer_masks + tokens * size,
+        activation_bytes=4 * (layers * layer_numbers + outside_numbers) + mask_bytes,
     )
 
 
@@ -130,6 +129,6 @@ def describe_model(config: BertConfig, batch_size: int, length: int) -> str:
         f"{cost.step_flops / 1e9:,.2f} with backward",
         f"  parameters        {cost.weight_bytes / 1e6:12,.1f} MB; {cost.training_bytes / 1e6:,.1f} MB with gradients "
         "and AdamW's moments",
-        f"  kept for backward {cost.activation_bytes / 1e6:12,.1f} MB, about",
+        f"  kept for backward {cost.activation_bytes / 1e6:12,.1f} MB",
     ]
     return "\n".join(lines)

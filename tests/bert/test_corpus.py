@@ -303,8 +303,11 @@ A second paragraph of prose ends with this line.
 def function(x):
     """Return something that hangs on the argument alone. It is a function.
 
+    This sentence stands right above an example and goes with it.
     >>> function(3)
-    This answer must not be in the text of a corpus.
+    This answer must not be in the text of a corpus, even though it reads like prose.
+
+    .. note:: A directive does not begin with a letter and is left out.
 
     Parameters
     ----------

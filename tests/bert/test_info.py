@@ -119,6 +119,12 @@ def test_what_is_kept_for_the_backward_grows_with_the_batch_and_the_layers():
     assert deeper[2] - deeper[1] == deeper[1] - deeper[0] > 0
 
 
+def test_the_numbers_of_attention_s_scores_are_kept_twice():
+    """Two more heads of 16 x 16 scores: before and after dropout in float32, and a byte each of the mask."""
+    more = step_cost(SMALL.replace(num_attention_heads=6), 4, 16).activation_bytes
+    assert more - step_cost(SMALL, 4, 16).activation_bytes == 2 * 3 * 4 * 16 * 16 * (2 * 4 + 1)
+
+
 @pytest.mark.parametrize(("batch", "length"), [(0, 16), (-1, 16), (4, 0), (4, 17)])
 def test_steps_that_make_no_sense(batch, length):
     with pytest.raises(ValueError, match=f"1 … 16 tokens, the model's positions; got {batch} of {length}"):
