@@ -1,1 +1,20 @@
-"""BERT, one file per chapter of the model."""
+"""BERT, one file per part; what most users need is here."""
+
+from minigrad.bert.checkpoint import from_pretrained, save_pretrained
+from minigrad.bert.config import PRESETS, BertConfig
+from minigrad.bert.model import BertForPreTraining, BertModel
+from minigrad.bert.predict import fill_mask, next_sentence
+from minigrad.bert.tokenizer import WordPieceTokenizer, train_wordpiece
+
+__all__ = [
+    "PRESETS",
+    "BertConfig",
+    "BertForPreTraining",
+    "BertModel",
+    "WordPieceTokenizer",
+    "fill_mask",
+    "from_pretrained",
+    "next_sentence",
+    "save_pretrained",
+    "train_wordpiece",
+]

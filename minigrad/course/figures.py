@@ -44,7 +44,7 @@ def draw(plot: Callable[[Figure, dict[str, str]], None], stem: str | Path, size:
     """
     for scheme, colours in SCHEMES.items():
         ink, grid = colours["ink"], colours["grid"]
-        style = {
+        style: Any = {
             "font.size": 11,
             "text.color": ink,
             "axes.labelcolor": ink,

@@ -139,6 +139,18 @@ def test_settings_that_do_not_fit_together(tmp_path, arguments, changes, message
         tiny.pretraining(tmp_path, arguments, **changes)
 
 
+def test_adamw_has_the_released_settings(tmp_path):
+    """`optimization.py` of the released code: ε is 1e-6, where PyTorch's default is 1e-8."""
+    run = tiny.pretraining(tmp_path, changed(learning_rate=3e-3, weight_decay=0.07, warmup_steps=0))
+    for group, decay in zip(run.optimizer.groups, (0.07, 0.0), strict=True):
+        assert {name: group[name] for name in ("lr", "betas", "eps", "weight_decay")} == {
+            "lr": 3e-3,
+            "betas": (0.9, 0.999),
+            "eps": 1e-6,
+            "weight_decay": decay,
+        }
+
+
 def test_biases_and_layer_norms_are_not_decayed():
     model = BertForPreTraining(tiny.CONFIG)
     names = {id(parameter): name for name, parameter in model.named_parameters()}

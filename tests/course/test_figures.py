@@ -1,0 +1,68 @@
+"""The course's figures: drawn for both schemes, from the tables of a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from matplotlib import image
+
+from minigrad.course import figures
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run's folder with three rows of training and two evaluations."""
+    (tmp_path / "metrics.csv").write_text(
+        "step,mlm_loss,mlm_accuracy,nsp_accuracy\n20,8.1,0.01,0.5\n40,6.5,0.1,0.6\n60,5.5,0.2,0.7\n"
+    )
+    (tmp_path / "evaluation.csv").write_text(
+        "step,mlm_loss,mlm_accuracy,nsp_accuracy,unigram_entropy\n30,7,0.05,0.55,6.2\n60,5.6,0.18,0.66,6.2\n"
+    )
+    return tmp_path
+
+
+def test_read_table_gives_columns(run):
+    table = figures.read_table(run / "metrics.csv")
+    assert table["step"] == [20.0, 40.0, 60.0]
+    assert table["mlm_loss"] == [8.1, 6.5, 5.5]
+
+
+def test_the_training_curve_is_drawn_for_both_schemes(run):
+    figures.main([str(run), str(run / "pictures" / "curve")])
+    pictures = {scheme: image.imread(run / "pictures" / f"curve-{scheme}.png") for scheme in figures.SCHEMES}
+    light, dark = pictures["light"], pictures["dark"]
+    assert light.shape == dark.shape
+    assert not np.array_equal(light, dark)
+    for picture in pictures.values():
+        assert picture[0, 0, 3] == 0  # a transparent ground
+        assert (picture[..., 3] == 1).any()
+
+
+def test_drawing_leaves_matplotlibs_settings_alone(run):
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    figures.training_curve(run, run / "curve")
+    assert dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.parametrize("scheme", figures.SCHEMES)
+def test_ink_can_be_read_on_its_page(scheme):
+    """At least 4.5 : 1 (WCAG 2.2, 1.4.3) on white or on the dark theme's ground."""
+    ground = {"light": "#ffffff", "dark": "#14181e"}[scheme]
+
+    def luminance(colour: str) -> float:
+        channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    def contrast(a: str, b: str) -> float:
+        light, dark = sorted((luminance(a), luminance(b)), reverse=True)
+        return (light + 0.05) / (dark + 0.05)
+
+    assert contrast(figures.SCHEMES[scheme]["ink"], ground) > 4.5
+    for name in ("first", "second", "third"):
+        assert contrast(figures.SCHEMES[scheme][name], ground) > 3  # graphical objects: 1.4.11
