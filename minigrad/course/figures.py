@@ -98,6 +98,7 @@ def training_curve(run: str | Path, stem: str | Path) -> None:
             accuracy.plot(training["step"], share, color=colours[colour], label=name)
             held = [100 * value for value in held_out[f"{key}_accuracy"]]
             accuracy.plot(held_out["step"], held, "o", color=colours[colour], markersize=5)
+        accuracy.plot([], [], "o", color=colours["third"], markersize=5, label="held out")
         accuracy.set(xlabel="step", ylabel="accuracy (%)", ylim=(0, 100))
         accuracy.legend(frameon=False, labelcolor=colours["ink"])
 

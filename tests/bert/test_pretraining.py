@@ -334,7 +334,7 @@ def test_the_seed_fixes_the_run(tmp_path):
     assert weights[0] == weights[1] != weights[2]
 
 
-def test_the_last_batches_of_all_weights_changed(tmp_path):
+def test_training_changes_every_weight(tmp_path):
     run = tiny.pretraining(tmp_path, changed(steps=3, warmup_steps=0))
     before = {name: backend.to_numpy(array).copy() for name, array in run.model.state_dict().items()}
     quietly(run)
