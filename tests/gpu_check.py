@@ -44,7 +44,9 @@ def main() -> int:
     import cupy
 
     properties = cupy.cuda.runtime.getDeviceProperties(0)
-    print(f"gpu-check: {properties['name'].decode()}, CuPy {cupy.__version__}, Python {sys.version.split()[0]}")
+    print(
+        f"gpu-check: {properties['name'].decode()}, CuPy {cupy.__version__}, Python {sys.version.split()[0]}"
+    )
     for name in missing(OPTIONAL):
         print(f"gpu-check: {name} is missing, the tests that need it are skipped")
     command = [sys.executable, "-m", "pytest", "-q", "--backend", "cupy", "tests"]

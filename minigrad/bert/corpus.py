@@ -142,8 +142,8 @@ _ABBREVIATIONS = frozenset(
         "ed.",
     ]
 )
-_END = re.compile(r"""[.!?]+["'”’)\]]*(?=\s+["'“‘(\[]*[A-Z0-9])""")
-_INITIAL = re.compile(r"(?:^|[\s.(])[A-Z]\.$")
+_END = re.compile(r"""[.!?]+["'”’)\]]*(?=\s+["'“‘(\[]*(\w))""")
+_INITIAL = re.compile(r"(?:^|[\s.(])(\w)\.$")
 
 
 def split_sentences(text: str) -> list[str]:
@@ -152,13 +152,20 @@ def split_sentences(text: str) -> list[str]:
     sentences, start = [], 0
     for end in _END.finditer(text):
         so_far = text[start : end.end()]
-        last_word = so_far.rsplit(" ", 1)[-1].lstrip("([\"'“‘").lower()
-        if last_word in _ABBREVIATIONS or _INITIAL.search(so_far):
-            continue
-        sentences.append(so_far.strip())
-        start = end.end()
+        if _ends_here(so_far, end[1]):
+            sentences.append(so_far.strip())
+            start = end.end()
     sentences.append(text[start:].strip())
     return [sentence for sentence in sentences if sentence]
+
+
+def _ends_here(so_far: str, next_character: str) -> bool:
+    """Whether a full stop (or the like) ends the sentence `so_far`, by what stands on both sides of it."""
+    last_word = so_far.rsplit(" ", 1)[-1].lstrip("([\"'“‘").lower()
+    initial = _INITIAL.search(so_far)
+    if last_word in _ABBREVIATIONS or (initial and initial[1].isupper()):
+        return False
+    return next_character.isupper() or next_character.isdigit()
 
 
 # --- The reader's own text -------------------------------------------------------------------------------

@@ -14,19 +14,14 @@ import json
 import math
 import re
 import shutil
-import signal
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import save
-from tqdm.auto import tqdm
 
 from minigrad import backend, optim, random
 from minigrad.bert.checkpoint import (
@@ -40,6 +35,7 @@ from minigrad.bert.corpus import unigram_entropy
 from minigrad.bert.data import Batch, PretrainingData
 from minigrad.bert.files import SaveError, write_atomic, write_folder_atomic
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
+from minigrad.bert.progress import Progress, interruptible
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.tensor import no_grad
 
@@ -283,10 +279,10 @@ class Pretraining:
         total = self.arguments.steps
         self._open_tables()
         self.model.train()
-        with Progress(self.step, total, report) as progress, _interruptible() as interrupted:
+        with Progress(self.step, total, report) as progress, interruptible() as interrupted:
             tally, started = Tally(), time.perf_counter()
             while self.step < total and not interrupted.is_set():
-                norm, rate = self._train_step(tally)
+                norm, rate = self.train_step(tally)
                 at_end = self.step == total
                 if self.step % self.arguments.log_every == 0 or at_end:
                     speed = tally.tokens / (time.perf_counter() - started - progress.seconds_away)
@@ -305,7 +301,7 @@ class Pretraining:
                 progress.say(f"stopped at step {self.step} of {total} and saved; go on with --resume")
         return self.evaluation
 
-    def _train_step(self, tally: Tally) -> tuple[float, float]:
+    def train_step(self, tally: Tally) -> tuple[float, float]:
         """One optimiser step. Returns the gradients' norm and the learning rate."""
         micro_batches = self.arguments.gradient_accumulation_steps
         self.optimizer.zero_grad()
@@ -474,88 +470,3 @@ def describe(figures: dict[str, float]) -> str:
         f"MLM loss {figures['mlm_loss']:.3f}, accuracy {figures['mlm_accuracy']:.1%}; "
         f"NSP loss {figures['nsp_loss']:.3f}, accuracy {figures['nsp_accuracy']:.1%}"
     )
-
-
-# --- What the reader sees, and Ctrl-C --------------------------------------------------------------------
-
-
-class Progress:
-    """A bar in a terminal and in Jupyter; in a log file, a line now and then."""
-
-    def __init__(
-        self, step: int, total: int, report: Callable[[str], None] | None, file: TextIO | None = None
-    ) -> None:
-        self.file = file or sys.stderr
-        self.total, self.step = total, step
-        self.report = report
-        self.seconds_away = 0.0
-        self.started, self.first = time.perf_counter(), step
-        self.last_line = self.started
-        in_notebook = "ipykernel" in sys.modules
-        self.bar = None
-        if in_notebook or self.file.isatty():
-            self.bar = tqdm(total=total, initial=step, file=self.file, unit="step", dynamic_ncols=True)
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        if self.bar is not None:
-            self.bar.close()
-
-    def advance(self) -> None:
-        """One more step is done."""
-        self.step += 1
-        if self.bar is not None:
-            self.bar.update(1)
-
-    def show(self, figures: dict[str, float], tokens_per_second: float) -> None:
-        """The latest losses, both accuracies and the speed."""
-        text = (
-            f"loss {figures['loss']:.3f}  MLM {figures['mlm_accuracy']:.1%}  NSP {figures['nsp_accuracy']:.1%}  "
-            f"{tokens_per_second / 1000:.1f}k tokens/s"
-        )
-        if self.bar is not None:
-            self.bar.set_postfix_str(text, refresh=False)
-        elif time.perf_counter() - self.last_line > 10 or self.step + 1 >= self.total:
-            self.last_line = time.perf_counter()
-            done = self.step + 1 - self.first
-            left = (self.last_line - self.started) / done * (self.total - self.step - 1)
-            self.say(f"step {self.step + 1}/{self.total}  {text}  {left / 60:.1f} min left")
-
-    def say(self, line: str) -> None:
-        """A line of its own."""
-        if self.report is not None:
-            self.report(line)
-        elif self.bar is not None:
-            self.bar.write(line, file=self.file)
-        else:
-            print(line, file=self.file, flush=True)
-
-    @contextmanager
-    def away(self) -> Iterator[None]:
-        """Time that is not training: the speed shown leaves it out."""
-        before = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds_away += time.perf_counter() - before
-
-
-@contextmanager
-def _interruptible() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets, so that no step is cut in two; the second one stops at once."""
-    interrupted = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupted  # signals reach the main thread only
-        return
-
-    def on_interrupt(*_: Any) -> None:
-        interrupted.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -102,7 +102,7 @@ def train_minigrad(run: Pretraining) -> list[dict[str, float]]:
     run.model.train()
     for _ in tqdm(range(run.arguments.steps), desc="minigrad"):
         tally = Tally()
-        run._train_step(tally)
+        run.train_step(tally)
         rows.append(tally.means())
     return rows
 

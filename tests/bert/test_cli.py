@@ -171,7 +171,7 @@ def test_the_documentation_on_this_disk_is_the_default(tmp_path, monkeypatch, ca
 @pytest.mark.parametrize("stopped_by", ["ctrl-c", "crash"])
 def test_the_same_command_with_resume_goes_on(corpus, tmp_path, monkeypatch, capsys, stopped_by):
     assert main(pretrain(corpus, tmp_path / "whole")) == 0
-    true = Pretraining._train_step
+    true = Pretraining.train_step
 
     def step(self, tally):
         if self.step == 4:
@@ -180,7 +180,7 @@ def test_the_same_command_with_resume_goes_on(corpus, tmp_path, monkeypatch, cap
             os.kill(os.getpid(), signal.SIGINT)
         return true(self, tally)
 
-    monkeypatch.setattr(Pretraining, "_train_step", step)
+    monkeypatch.setattr(Pretraining, "train_step", step)
     if stopped_by == "crash":
         with pytest.raises(RuntimeError, match="a crash"):
             main(pretrain(corpus, tmp_path / "run"))
@@ -203,7 +203,7 @@ def test_a_second_ctrl_c(corpus, tmp_path, monkeypatch, capsys):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(Pretraining, "_train_step", step)
+    monkeypatch.setattr(Pretraining, "train_step", step)
     assert main(pretrain(corpus, tmp_path / "run")) == 130
     assert capsys.readouterr().err == "interrupted\n"
 
@@ -472,14 +472,14 @@ def test_a_model_that_does_not_fit_into_memory(corpus, tmp_path, failing, monkey
 
 
 def test_a_loss_that_is_not_finite(corpus, tmp_path, failing, monkeypatch):
-    true = Pretraining._train_step
+    true = Pretraining.train_step
 
     def step(self, tally):
         if self.step == 4:
             self.model.cls.seq_relationship.bias.data[0] = float("nan")
         return true(self, tally)
 
-    monkeypatch.setattr(Pretraining, "_train_step", step)
+    monkeypatch.setattr(Pretraining, "train_step", step)
     message = failing(*pretrain(corpus, tmp_path / "run"))
     assert message.startswith("the loss is nan in step 5; the checkpoint of step 4 is kept. Try a lower")
 

@@ -49,6 +49,8 @@ from minigrad.bert.corpus import (
         ["Smith et al. 2019 say so.", "It is true."],
         ["Apples vs. Oranges.", "The end."],
         ["(E.g. This one.)", "Then go."],
+        ["Это первое предложение.", "Это второе."],
+        ["Élan is one.", "Ärger is two."],
     ],
     ids=" | ".join,
 )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import tracemalloc
 
+import numpy as np
 import pytest
 
+from minigrad import backend
 from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.info import describe_model, parameter_shapes, step_cost
 from minigrad.bert.model import BertForPreTraining
@@ -123,6 +126,33 @@ def test_the_numbers_of_attention_s_scores_are_kept_twice():
     """Two more heads of 16 x 16 scores: before and after dropout in float32, and a byte each of the mask."""
     more = step_cost(SMALL.replace(num_attention_heads=6), 4, 16).activation_bytes
     assert more - step_cost(SMALL, 4, 16).activation_bytes == 2 * 3 * 4 * 16 * 16 * (2 * 4 + 1)
+
+
+@pytest.mark.parametrize(("layers", "batch", "length"), [(1, 8, 32), (3, 4, 64)])
+def test_what_is_kept_for_the_backward_is_what_the_forward_keeps(layers, batch, length):
+    """Measured: what a forward with dropout leaves behind; small objects make the difference."""
+    if backend.default().name != "numpy":
+        pytest.skip("tracemalloc sees NumPy's arrays only")
+    config = BertConfig(
+        vocab_size=1000,
+        hidden_size=64,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        intermediate_size=256,
+        max_position_embeddings=64,
+    )
+    rng = np.random.default_rng(0)
+    ids = rng.integers(5, 1000, (batch, length))
+    labels = np.where(rng.random(ids.shape) < 0.15, ids, -100)
+    model = BertForPreTraining(config).train()
+    model(ids, labels=labels, next_sentence_label=np.zeros(batch, int))
+    tracemalloc.start()
+    output = model(ids, labels=labels, next_sentence_label=np.zeros(batch, int))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert output.loss.requires_grad
+    predicted = step_cost(config, batch, length, int((labels != -100).sum())).activation_bytes
+    assert predicted == pytest.approx(kept, rel=0.05)
 
 
 @pytest.mark.parametrize(("batch", "length"), [(0, 16), (-1, 16), (4, 0), (4, 17)])

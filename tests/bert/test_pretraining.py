@@ -29,12 +29,12 @@ from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import (
     DivergenceError,
     PretrainingArguments,
-    Progress,
     Tally,
     evaluate,
     latest_checkpoint,
     parameter_groups,
 )
+from minigrad.bert.progress import Progress
 
 METRICS = [
     "step",
@@ -69,14 +69,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def before_step(run, number: int, action) -> None:
     """Let a run do something else before it makes this step."""
-    train_step = run._train_step
+    train_step = run.train_step
 
     def step(tally):
         if run.step == number - 1:
             action()
         return train_step(tally)
 
-    run._train_step = step
+    run.train_step = step
 
 
 def quietly(run) -> list[str]:
@@ -306,7 +306,7 @@ def test_gradient_accumulation_is_one_larger_batch(tmp_path):
         queue = [part(whole_batch(8, step), i, i + size) for step in range(3) for i in range(0, 8, size)]
         run.data.next_batch = lambda queue=queue: queue.pop(0)
         tally = Tally()
-        norms.append([run._train_step(tally)[0] for _ in range(3)])
+        norms.append([run.train_step(tally)[0] for _ in range(3)])
         weights.append({name: backend.to_numpy(array) for name, array in run.model.state_dict().items()})
         assert not queue
         assert tally.pairs == 24
@@ -319,7 +319,7 @@ def test_gradient_accumulation_is_one_larger_batch(tmp_path):
 
 def test_gradients_are_clipped_together(tmp_path):
     run = tiny.pretraining(tmp_path, changed(max_grad_norm=1e-3))
-    norm, _ = run._train_step(Tally())
+    norm, _ = run.train_step(Tally())
     after = math.sqrt(sum(float((backend.to_numpy(p.grad) ** 2).sum()) for p in run.model.parameters()))
     assert norm > 1e-2
     assert after == pytest.approx(1e-3, rel=1e-2)
@@ -851,12 +851,12 @@ import resource, signal, sys
 import tiny
 from minigrad.bert.files import SaveError
 run = tiny.pretraining(sys.argv[1])
-train_step = run._train_step
+train_step = run.train_step
 def step(tally):
     if run.step == 5:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
     return train_step(tally)
-run._train_step = step
+run.train_step = step
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 try:
     run.run(print)
@@ -973,7 +973,7 @@ def test_the_speed_leaves_out_what_is_not_training(tmp_path, monkeypatch):
 
         return function
 
-    run._train_step = wait("_train_step", 1)
+    run.train_step = wait("train_step", 1)
     run.save = wait("save", 3600)
     figures = evaluate(run.model, run.held_out)
 
