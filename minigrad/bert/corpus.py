@@ -294,17 +294,25 @@ def _docstrings(path: Path) -> Iterator[str]:
                 yield text
 
 
+_RULE = re.compile(r"\s*(?:[-=~^*#+|]\s*){3,}$")  # an underline, or the border of a table
+
+
 def _prose(text: str, seen: set[str]) -> Iterator[str]:
-    """The sentences of a docstring: no examples, tables, underlined headings, field lists or code."""
+    """The sentences of a docstring: no examples, tables or underlined headings, and no paragraph twice."""
     for paragraph in re.split(r"\n\s*\n", text):
-        if ">>>" in paragraph or re.search(r"^\s*[-=~^*#+|]{3,}", paragraph, re.MULTILINE):
+        lines: list[str] = []
+        rules = 0
+        for line in paragraph.splitlines():
+            if _RULE.match(line):
+                rules += 1
+                lines = lines[:-1]  # the heading that it underlines
+            else:
+                lines.append(line)
+        if ">>>" in paragraph or rules > 1:  # an example; two borders make a table
             continue
-        words = paragraph.split()
-        joined = " ".join(words)
-        if len(words) < 5 or joined in seen or not joined[0].isalpha():
-            continue
+        joined = " ".join(" ".join(lines).split())
         letters = sum(c.isalpha() or c == " " for c in joined)
-        if letters < 0.85 * len(joined) or not _ends_like_a_sentence(joined):
+        if joined in seen or joined.count(" ") < 2 or letters < 0.6 * len(joined):
             continue
         seen.add(joined)
         yield from split_sentences(joined)

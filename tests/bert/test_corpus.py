@@ -297,7 +297,7 @@ def test_unigram_entropy_is_the_loss_of_the_frequencies():
 MODULE = '''
 """What this module is for stands here. It is the first of the documents.
 
-    indented = code_that(is_no, prose)
+    indented = code_that(is_few, words)
 
 A second paragraph of prose ends with this line.
 """
@@ -309,16 +309,14 @@ def function(x):
     >>> function(3)
     This answer must not be in the text of a corpus, even though it reads like prose.
 
-    .. note:: A directive does not begin with a letter and is left out.
-
     Parameters
     ----------
     x : int
         A parameter is described in this line.
 
-    Too short here.
+    Too short.
 
-    This paragraph has no end and is left out
+    * - / + # | ~ ^ & 1 2 3 4 5 6 7 8 9
     """
 
 class Thing:
@@ -336,6 +334,8 @@ PROSE = [
     "What this module is for stands here.",
     "It is the first of the documents.",
     "A second paragraph of prose ends with this line.",
+    "indented = code_that(is_few, words)",
+    "x : int A parameter is described in this line.",
     "Return something that hangs on the argument alone.",
     "It is a function.",
     "What a thing is good for stands here.",
