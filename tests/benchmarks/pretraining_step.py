@@ -30,7 +30,11 @@ from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import parameter_groups
 
 CASES: dict[str, tuple[BertConfig, int, int]] = {  # config, batch size B, length T
-    "reduced, 32 x 64": (PRESETS["reduced"], 32, 64),
+    "reduced, 32 x 64": (
+        PRESETS["reduced"].replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1),
+        32,
+        64,
+    ),
     "4 layers, hidden 256, 16 x 128": (
         BertConfig(
             vocab_size=8192,
