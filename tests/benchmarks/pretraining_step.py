@@ -10,6 +10,8 @@ figures are medians over rounds. Peak memory is that of a process of its own for
 
 from __future__ import annotations
 
+import minigrad  # isort: skip  (before NumPy, as on the command line: it tells OpenBLAS how long to wait)
+
 import argparse
 import json
 import platform
@@ -23,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from minigrad import backend, manual_seed, optim
+from minigrad import backend, optim
 from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.data import Batch
 from minigrad.bert.model import BertForPreTraining
@@ -71,7 +73,7 @@ def make_batch(config: BertConfig, batch: int, length: int) -> Batch:
 
 def minigrad_step(config: BertConfig, batch: Batch) -> Callable[[], None]:
     """The step of `Pretraining`, on the default backend."""
-    manual_seed(0)
+    minigrad.manual_seed(0)
     model = BertForPreTraining(config)
     kernels = backend.of(next(model.parameters()).data)
     kernels.keep_freed_memory()
