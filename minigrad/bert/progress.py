@@ -27,9 +27,8 @@ class Progress:
         self.seconds_away = 0.0
         self.started, self.first = time.perf_counter(), step
         self.last_line = self.started
-        in_notebook = "ipykernel" in sys.modules
         self.bar = None
-        if in_notebook or self.file.isatty():
+        if _in_notebook() or self.file.isatty():
             self.bar = tqdm(total=total, initial=step, file=self.file, unit="step", dynamic_ncols=True)
 
     def __enter__(self) -> Progress:
@@ -95,3 +94,10 @@ def interruptible() -> Iterator[threading.Event]:
         yield interrupted
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _in_notebook() -> bool:
+    """Whether this code runs in a cell, which is more than that Jupyter's packages are loaded."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and "IPKernelApp" in shell.config
