@@ -58,6 +58,7 @@ compare: $(ORACLES)  ## train the same model in PyTorch on the same batches, and
 
 curve: $(READY)  ## draw the picture of the run in runs/reduced that the README shows
 	$(BIN)/python -m minigrad.course.figures runs/reduced book/runs/reduced
+	cp runs/reduced/evaluation.csv book/runs/reduced-evaluation.csv
 
 clean:  ## remove the environment and everything built
 	rm -rf $(VENV) _build .pytest_cache .mypy_cache .ruff_cache

@@ -8,7 +8,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["PRESETS", "BertConfig", "ConfigError"]
+__all__ = ["IGNORED", "PRESETS", "BertConfig", "ConfigError"]
+
+
+IGNORED = -100  # the label of a position that does not count, as in PyTorch
 
 
 class ConfigError(ValueError):

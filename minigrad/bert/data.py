@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minigrad.bert.config import IGNORED
 from minigrad.bert.corpus import CorpusError
 from minigrad.bert.tokenizer import WordPieceTokenizer
 
@@ -29,7 +30,6 @@ Batch = dict[str, np.ndarray]
 TokenDocument = list[list[int]]  # a document as the ids of its sentences
 
 IS_NEXT, NOT_NEXT = 0, 1  # as in the released code
-IGNORED = -100
 
 
 @dataclass(frozen=True)

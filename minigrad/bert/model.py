@@ -9,15 +9,13 @@ import numpy as np
 
 from minigrad import backend, nn, ops
 from minigrad.bert.attention import attention_bias
-from minigrad.bert.config import BertConfig
+from minigrad.bert.config import IGNORED, BertConfig
 from minigrad.bert.embeddings import BertEmbeddings
 from minigrad.bert.encoder import BertEncoder
 from minigrad.bert.heads import BertPooler, BertPreTrainingHeads
 from minigrad.tensor import Array, Tensor
 
 __all__ = ["BertForPreTraining", "BertModel", "BertModelOutput", "BertPreTrainingOutput"]
-
-IGNORED = -100  # the label of a position that does not count, as in PyTorch
 
 
 @dataclass

@@ -30,7 +30,7 @@ from minigrad.bert.checkpoint import (
     pretrained_files,
     read_safetensors,
 )
-from minigrad.bert.config import BertConfig
+from minigrad.bert.config import IGNORED, BertConfig
 from minigrad.bert.corpus import unigram_entropy
 from minigrad.bert.data import Batch, PretrainingData
 from minigrad.bert.files import SaveError, write_atomic, write_folder_atomic
@@ -127,7 +127,7 @@ class Tally:
         """Count one batch and what the model said of it."""
         assert output.mlm_loss is not None
         assert output.nsp_loss is not None
-        labels = batch["labels"][batch["labels"] != -100]
+        labels = batch["labels"][batch["labels"] != IGNORED]
         next_labels = batch["next_sentence_label"]
         self.mlm_loss += output.mlm_loss.item() * len(labels)
         self.nsp_loss += output.nsp_loss.item() * len(next_labels)

@@ -12,6 +12,7 @@ import pytest
 import tiny
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from tiny import SMALL
 
 import minigrad
 from minigrad import backend
@@ -27,14 +28,6 @@ from minigrad.bert.model import BertForPreTraining, BertModel
 from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer
 from minigrad.tensor import no_grad
 
-SMALL = BertConfig(
-    vocab_size=41,
-    hidden_size=12,
-    num_hidden_layers=2,
-    num_attention_heads=3,
-    intermediate_size=20,
-    max_position_embeddings=16,
-)
 CONFIGS = {
     "small": SMALL,
     "odd sizes": SMALL.replace(vocab_size=53, hidden_size=15, num_attention_heads=5, intermediate_size=7),

@@ -8,20 +8,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from tiny import SMALL
 
 from minigrad import backend
 from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.info import describe_model, parameter_shapes, step_cost
 from minigrad.bert.model import BertForPreTraining
-
-SMALL = BertConfig(
-    vocab_size=41,
-    hidden_size=12,
-    num_hidden_layers=2,
-    num_attention_heads=3,
-    intermediate_size=20,
-    max_position_embeddings=16,
-)
 
 
 def parameters(config: BertConfig, prefix: str = "") -> int:

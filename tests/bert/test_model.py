@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tiny
 
 import minigrad
 from minigrad import backend
@@ -11,16 +12,7 @@ from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertForPreTraining, BertModel
 from minigrad.tensor import no_grad
 
-SMALL = BertConfig(
-    vocab_size=41,
-    hidden_size=12,
-    num_hidden_layers=2,
-    num_attention_heads=3,
-    intermediate_size=20,
-    max_position_embeddings=16,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
-)
+SMALL = tiny.SMALL.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 ODD_CONFIGS = {
     "odd sizes": SMALL.replace(vocab_size=53, hidden_size=15, num_attention_heads=5, intermediate_size=7),

@@ -18,6 +18,14 @@ from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer
 ROOT = Path(__file__).parents[2]
 TOPICS, WORDS = 8, 8  # words of a topic occur in no other
 
+SMALL = BertConfig(
+    vocab_size=41,
+    hidden_size=12,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=20,
+    max_position_embeddings=16,
+)
 CONFIG = BertConfig(
     vocab_size=80,  # more than the vocabulary has, as in published models
     hidden_size=16,
