@@ -120,8 +120,8 @@ class BertConfig:
 
 
 PRESETS = {
-    # For minutes on a CPU, where a run ends long before it overfits: dropout would only slow it down, and the
-    # narrower layers want larger initial weights.
+    # For minutes on a CPU, where a run ends long before it overfits: dropout would only slow it down. The initial
+    # weights grow as 1/√H: BERT-Base's 0.02 at H = 768 is 0.05 at H = 128.
     "reduced": BertConfig(
         vocab_size=4096,
         hidden_size=128,

@@ -71,7 +71,7 @@ class PretrainingArguments:
     steps: int = 4000
     batch_size: int = 32
     max_length: int = 64
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3  # for hidden 128: attention forms within the run; at 1e-3 it barely does
     warmup_steps: int = 300
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0

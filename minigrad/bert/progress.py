@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 __all__ = ["Progress", "interruptible"]
 
 
 class Progress:
-    """A bar in a terminal and in Jupyter; in a log file, a line now and then."""
+    """A bar in a terminal and, as text, in Jupyter; in a log file, a line now and then."""
 
     def __init__(
         self, step: int, total: int, report: Callable[[str], None] | None, file: TextIO | None = None

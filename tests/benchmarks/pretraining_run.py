@@ -1,10 +1,14 @@
 """Does a whole pre-training run learn what the same model learns in PyTorch?
 
-    python tests/benchmarks/pretraining_run.py [--steps 4000] [--record FILE.json]
+    python tests/benchmarks/pretraining_run.py [--steps 4000] [--seeds 0 1 2] [--record FILE.json]
 
 The same text, vocabulary, batches, masks, initial weights, schedule and clipping; only dropout draws differ.
 Prints the mean MLM loss, and both accuracies, over the last 500 steps (an eighth of a shorter run) of each,
 and their differences. The aim is at most 0.05 nats and 1 point of next-sentence prediction.
+
+Training amplifies rounding: two runs that add the same numbers in another order part sooner or later, within
+PyTorch too. So PyTorch runs a second time from weights changed by one part in ten million, about one rounding,
+and a table shows step by step how far each pair of runs has parted.
 """
 
 from __future__ import annotations
@@ -15,7 +19,9 @@ import tempfile
 import time
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,10 +31,16 @@ from tqdm import tqdm
 
 from minigrad import backend
 from minigrad.bert.config import PRESETS
-from minigrad.bert.corpus import python_docs, unigram_entropy
+from minigrad.bert.corpus import python_docs
 from minigrad.bert.data import encode_documents
 from minigrad.bert.pretraining import Pretraining, PretrainingArguments, Tally
 from minigrad.bert.tokenizer import WordPieceTokenizer, train_wordpiece
+
+ONE_ROUNDING = 1e-7  # float32 keeps 24 bits
+COMPARED = ("loss", "mlm_loss", "mlm_accuracy", "nsp_accuracy")
+OTHERS = ("minigrad", "PyTorch again")
+
+Rows = list[dict[str, float]]  # the figures of each step
 
 
 def pytorch_twin(run: Pretraining) -> TorchBert:
@@ -65,16 +77,22 @@ def pytorch_twin(run: Pretraining) -> TorchBert:
     return twin.train()
 
 
-def train_pytorch(run: Pretraining) -> list[dict[str, float]]:
-    """The losses and accuracies of each step of the twin, on the batches of `run`."""
+def train_pytorch(run: Pretraining, noise: float = 0.0) -> Rows:
+    """The losses and accuracies of each step of the twin, on the batches of `run`.
+
+    noise: by how much of themselves, as a standard deviation, the initial weights are changed.
+    """
     arguments, twin = run.arguments, pytorch_twin(run)
     torch.manual_seed(arguments.seed)
+    with torch.no_grad():
+        for parameter in twin.parameters():
+            parameter *= 1 + noise * torch.randn_like(parameter)
     optimizer = torch.optim.AdamW(
         twin.parameter_groups(arguments.weight_decay), lr=arguments.learning_rate, eps=1e-6, fused=True
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, run.schedule.factor)
     rows = []
-    for _ in tqdm(range(arguments.steps), desc="PyTorch"):
+    for _ in tqdm(range(arguments.steps), desc=f"PyTorch{' again' if noise else ''}"):
         batch = run.data.next_batch()
         tensors = {name: torch.tensor(values) for name, values in batch.items()}
         labels, relations = tensors.pop("labels"), tensors.pop("next_sentence_label")
@@ -88,6 +106,7 @@ def train_pytorch(run: Pretraining) -> list[dict[str, float]]:
         schedule.step()
         rows.append(
             {
+                "loss": mlm_loss.item() + nsp_loss.item(),
                 "mlm_loss": mlm_loss.item(),
                 "mlm_accuracy": (scores.argmax(1) == targets).float().mean().item(),
                 "nsp_accuracy": (relation.argmax(1) == relations).float().mean().item(),
@@ -96,7 +115,7 @@ def train_pytorch(run: Pretraining) -> list[dict[str, float]]:
     return rows
 
 
-def train_minigrad(run: Pretraining) -> list[dict[str, float]]:
+def train_minigrad(run: Pretraining) -> Rows:
     """The same of `run` itself."""
     rows = []
     run.model.train()
@@ -107,50 +126,95 @@ def train_minigrad(run: Pretraining) -> list[dict[str, float]]:
     return rows
 
 
-def main() -> None:
-    """Train both, print the comparison, write the record."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=4000)
-    parser.add_argument("--record", type=Path, help="write the figures to this JSON file")
-    options = parser.parse_args()
-    settings = PretrainingArguments()
-    settings = replace(
-        settings, steps=options.steps, warmup_steps=min(settings.warmup_steps, options.steps // 4)
-    )
+def means(rows: Rows, last: int) -> dict[str, float]:
+    """The means over the last steps."""
+    return {key: float(np.mean([row[key] for row in rows[-last:]])) for key in COMPARED}
+
+
+def parting(one: Rows, other: Rows) -> dict[int, float]:
+    """By step (1, 10, 30, 100, …, and the last): the median over a tenth of the steps so far of |Δ loss|."""
+    distance = np.abs(np.array([row["loss"] for row in one]) - [row["loss"] for row in other])
+    steps = sorted({s for s in (1, 10, 30, 100, 300, 1000, 2000, 3000) if s < len(one)} | {len(one)})
+    return {step: float(np.median(distance[step - (step + 9) // 10 : step])) for step in steps}
+
+
+def compare(settings: PretrainingArguments) -> dict[str, Any]:
+    """Train all three with these settings; returns the figures of one seed."""
     config = PRESETS["reduced"]
     train, _ = python_docs().split(0.05, settings.seed)
     tokenizer = WordPieceTokenizer(train_wordpiece(train.sentences, config.vocab_size))
     documents = encode_documents(train.documents, tokenizer)
-    entropy = unigram_entropy(token for document in documents for sentence in document for token in sentence)
-    backend.default().keep_freed_memory()
-
-    last = max(1, min(500, options.steps // 8))
-    figures: dict[str, dict[str, float]] = {}
+    runs: dict[str, Rows] = {}
+    seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, train_steps in (("minigrad", train_minigrad), ("PyTorch", train_pytorch)):
+        for name, train_steps in (
+            ("minigrad", train_minigrad),
+            ("PyTorch", train_pytorch),
+            ("PyTorch again", partial(train_pytorch, noise=ONE_ROUNDING)),
+        ):
             run = Pretraining(config, documents, tokenizer, [], folder, settings)
             started = time.perf_counter()
-            rows = train_steps(run)[-last:]
-            figures[name] = {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
-            figures[name]["seconds"] = time.perf_counter() - started
-    keys = ("mlm_loss", "mlm_accuracy", "nsp_accuracy", "seconds")
-    print(f"means over the last {last} of {options.steps} steps; unigram entropy {entropy:.3f} nats")
-    print(f"{'':12}" + "".join(f"{key:>14}" for key in keys))
-    for name, row in figures.items():
-        print(f"{name:12}" + "".join(f"{row[key]:14.4f}" for key in keys))
-    print(
-        f"{'difference':12}"
-        + "".join(f"{figures['minigrad'][k] - figures['PyTorch'][k]:14.4f}" for k in keys)
+            runs[name] = train_steps(run)
+            seconds[name] = time.perf_counter() - started
+    last = max(1, min(500, settings.steps // 8))
+    return {
+        "seed": settings.seed,
+        "unigram_entropy": run.unigram_entropy,
+        "means": {name: means(rows, last) for name, rows in runs.items()},
+        "parted_from_pytorch": {name: parting(runs[name], runs["PyTorch"]) for name in OTHERS},
+        "seconds": seconds,
+    }
+
+
+def differences(seeds: list[dict[str, Any]], name: str, key: str) -> np.ndarray:
+    """A run's figure minus PyTorch's, for each seed."""
+    return np.array([seed["means"][name][key] - seed["means"]["PyTorch"][key] for seed in seeds])
+
+
+def print_seed(figures: dict[str, Any]) -> None:
+    """The figures of one seed as two tables."""
+    print(f"\nseed {figures['seed']}; unigram entropy {figures['unigram_entropy']:.3f} nats")
+    print(f"{'':16}" + "".join(f"{key:>14}" for key in (*COMPARED, "seconds")))
+    for name, row in figures["means"].items():
+        cells = "".join(f"{row[key]:14.4f}" for key in COMPARED)
+        print(f"{name:16}{cells}{figures['seconds'][name]:14.0f}")
+    apart = figures["parted_from_pytorch"]
+    print("how far the losses have parted from PyTorch's, by step")
+    print(f"{'':16}" + "".join(f"{step:>9}" for step in apart["minigrad"]))
+    for name, distances in apart.items():
+        print(f"{name:16}" + "".join(f"{distance:9.1e}" for distance in distances.values()))
+
+
+def main() -> None:
+    """Compare for each seed, print the mean differences, write the record."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[0], help="of weights, masks, dropout and the held-out split"
     )
-    if options.record:
-        record = {
-            "date": date.today().isoformat(),
-            "steps": options.steps,
-            "last": last,
-            "unigram_entropy": entropy,
-            **figures,
-        }
-        options.record.write_text(json.dumps(record, indent=2) + "\n")
+    parser.add_argument("--record", type=Path, help="write the figures to this JSON file, after each seed")
+    options = parser.parse_args()
+    backend.default().keep_freed_memory()
+    settings = PretrainingArguments()
+    warmup_steps = min(settings.warmup_steps, options.steps // 4)
+    seeds = []
+    for seed in options.seeds:
+        seeds.append(compare(replace(settings, steps=options.steps, seed=seed, warmup_steps=warmup_steps)))
+        print_seed(seeds[-1])
+        if options.record:
+            record = {
+                "date": date.today().isoformat(),
+                "torch": torch.__version__,
+                "threads": torch.get_num_threads(),
+                "steps": options.steps,
+                "seeds": seeds,
+            }
+            options.record.write_text(json.dumps(record, indent=2) + "\n")
+    print(f"\nminus PyTorch, mean over {len(seeds)} seeds (and the largest, either way)")
+    print(f"{'':16}" + "".join(f"{key:>20}" for key in COMPARED))
+    for name in OTHERS:
+        cells = [differences(seeds, name, key) for key in COMPARED]
+        print(f"{name:16}" + "".join(f"{d.mean():+11.4f} ({np.abs(d).max():.4f})" for d in cells))
 
 
 if __name__ == "__main__":

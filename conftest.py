@@ -1,0 +1,85 @@
+"""How `pytest --nbval` compares a notebook's outputs with the stored ones: floats within a tolerance, all else exactly.
+
+nbval compares text, so the seventh digit of a float, which differs between processors' BLAS kernels, would be
+as wrong as a wrong word. Here an output is its text with the floats taken out, which must be equal, and the
+floats, which must be close: |a - b| ≤ rtol · max(|a|, |b|) + atol. A number counts as a float when it is written with a
+point or an exponent; integers, shapes and words are text. A cell sets its own rtol by a tag `rtol=1e-3`.
+
+Pictures are left out, as nbval does: a cell that draws also prints the numbers it draws.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from typing import Any
+
+RTOL, ATOL = 1e-5, 1e-9
+
+# 1.5, .5, 2., 1e-7, -3.2e+5; not the 3.11 of version 3.11.7, nor the 1 of x1.5
+_FLOAT = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eE][-+]?\d))(?:[eE][-+]?\d+)?(?!\w|\.\d)")
+_PICTURE = re.compile(r"data:image/(?:png|jpeg);base64,[A-Za-z0-9+/=\s]+")
+
+
+class Output(str):
+    """A stored or fresh output; `==` knows which differences are rounding."""
+
+    rtol: float
+
+    def __new__(cls, text: str, rtol: float = RTOL) -> Output:
+        output = super().__new__(cls, text)
+        output.rtol = rtol
+        return output
+
+    def parts(self) -> tuple[str, list[float]]:
+        """The text with `#` for each float and single blanks, and the floats."""
+        floats = [float(number) for number in _FLOAT.findall(self)]
+        text = _FLOAT.sub("#", self)
+        text = re.sub(r"[ \t]+", " ", text)  # NumPy pads numbers to one width
+        return re.sub(r"([\[(]) ", r"\1", text), floats
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Output):
+            return NotImplemented
+        text, floats = self.parts()
+        other_text, other_floats = other.parts()
+        return text == other_text and all(
+            math.isclose(a, b, rel_tol=self.rtol, abs_tol=ATOL)
+            for a, b in zip(floats, other_floats, strict=True)
+        )
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
+def cell_rtol(metadata: dict[str, Any]) -> float:
+    """The tolerance that a cell's tags ask for. Raises ValueError for a tag that is no number."""
+    for tag in metadata.get("tags", []):
+        if tag.startswith("rtol="):
+            return float(tag.removeprefix("rtol="))
+    return RTOL
+
+
+def compare_numerically() -> None:
+    """Teach nbval's cells to compare `Output`s."""
+    from nbval.plugin import IPyNbCell
+
+    sanitize = IPyNbCell.sanitize
+
+    def sanitize_and_wrap(cell: Any, output: Any) -> Any:
+        text = sanitize(cell, output)
+        if not isinstance(text, str):
+            return text
+        return Output(_PICTURE.sub("(a picture)", text), cell_rtol(cell.cell.metadata))
+
+    IPyNbCell.sanitize = sanitize_and_wrap
+
+
+def pytest_configure(config: Any) -> None:
+    """Under --nbval only: the comparison, and no record of exercises in the reader's folder."""
+    if config.getoption("nbval", default=False):
+        compare_numerically()
+        os.environ["MINIGRAD_PROGRESS"] = "off"  # kernels inherit it
