@@ -27,8 +27,9 @@ LAYERS = [
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 
 TOP_LEVEL = {
-    ".ci", ".gitignore", "Makefile", "README.md", "_config.yml",
-    "_toc.yml", "book", "exercises", "minigrad", "pyproject.toml", "requirements.txt", "solutions", "tests",
+    ".ci", ".github", ".gitignore", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md",
+    "_config.yml", "_toc.yml", "book", "conftest.py", "exercises", "minigrad", "pyproject.toml", "requirements.txt",
+    "solutions", "tests",
 }  # fmt: skip
 
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,0 +1,207 @@
+"""Tools for those who write the course: run a notebook in place, make the exercises, list what is stale or missing.
+
+    python -m minigrad.course.notebooks run book/06_one_head.ipynb …
+    python -m minigrad.course.notebooks exercises           exercises/ from solutions/
+    python -m minigrad.course.notebooks exercises --check   fail if they are out of step
+    python -m minigrad.course.notebooks stale               quoted sources that the library no longer has
+    python -m minigrad.course.notebooks rows                rows of the source documents that no chapter covers
+
+Each works in the repository's root. Needs nbformat and nbclient, which Jupyter brings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+
+from minigrad.bert.files import write_atomic
+from minigrad.course.rows import ROWS
+from minigrad.course.show import Source
+
+__all__ = ["main", "make_exercise", "run", "stale", "uncovered_rows"]
+
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # nbgrader's marks
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def read(path: Path) -> Any:
+    """A notebook as nbformat reads it, version 4.5."""
+    return nbformat.read(path, as_version=4)
+
+
+def write(path: Path, notebook: Any) -> None:
+    """Write a notebook whole or not at all, checked against nbformat's schema."""
+    nbformat.validate(notebook)
+    write_atomic(path, nbformat.writes(notebook).encode())
+
+
+def run(notebook: Any, folder: Path) -> None:
+    """Run all cells of a notebook with `folder` as the working directory, and store what they put out.
+
+    What differs from run to run is left out: times, the kernel's version. Raises nbclient's CellExecutionError
+    where a cell fails that has no tag `raises-exception`.
+    """
+    os.environ["MINIGRAD_PROGRESS"] = "off"
+    client = NotebookClient(notebook, timeout=900, kernel_name="python3", record_timing=False)
+    client.execute(cwd=str(folder))
+    notebook.metadata["kernelspec"] = KERNEL
+    notebook.metadata["language_info"] = {"name": "python"}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = _joined_streams(cell.outputs)
+
+
+def _joined_streams(outputs: list[Any]) -> list[Any]:
+    """Neighbouring pieces of one stream as one: how a run cuts them is chance."""
+    joined: list[Any] = []
+    for output in outputs:
+        last = joined[-1] if joined else None
+        if last and output.output_type == last.output_type == "stream" and output.name == last.name:
+            last.text += output.text
+        else:
+            joined.append(output)
+    return joined
+
+
+# --- Exercises -------------------------------------------------------------------------------------------
+
+
+def make_exercise(solution: Any) -> Any:
+    """The exercise from its solution: what stands between the solution marks becomes `...`.
+
+    Cells tagged `solution` are left out. Raises ValueError for marks that do not pair.
+    """
+    exercise = nbformat.from_dict(solution)  # a deep copy
+    exercise.cells = [cell for cell in exercise.cells if "solution" not in cell.metadata.get("tags", [])]
+    for cell in exercise.cells:
+        if cell.cell_type == "code":
+            cell.source = _without_solutions(cell.source)
+            cell.outputs, cell.execution_count = [], None
+    return exercise
+
+
+def _without_solutions(source: str) -> str:
+    lines, inside = [], False
+    for line in source.splitlines():
+        mark = line.strip()
+        if mark == BEGIN:
+            if inside:
+                raise ValueError(f"{BEGIN} inside a solution")
+            inside = True
+            lines.append(line.replace(BEGIN, "..."))
+        elif mark == END:
+            if not inside:
+                raise ValueError(f"{END} without a {BEGIN}")
+            inside = False
+        elif not inside:
+            lines.append(line)
+    if inside:
+        raise ValueError(f"{BEGIN} without an {END}")
+    return "\n".join(lines)
+
+
+def _exercises(root: Path, check: bool) -> list[str]:
+    """Write exercises/ (or, with `check`, compare the cells) and return what was out of step."""
+    changed = []
+    solutions = sorted((root / "solutions").glob("*.ipynb"))
+    for path in solutions:
+        target = root / "exercises" / path.name
+        made = make_exercise(read(path))
+        if target.exists() and _sources(read(target)) == _sources(made):
+            continue
+        changed.append(path.name)
+        if not check:
+            target.parent.mkdir(exist_ok=True)
+            run(made, target.parent)
+            write(target, made)
+    for path in sorted((root / "exercises").glob("*.ipynb")):
+        if path.name not in {solution.name for solution in solutions}:
+            changed.append(f"{path.name} (has no solution)")
+    return changed
+
+
+def _sources(notebook: Any) -> list[tuple[str, str]]:
+    return [(cell.cell_type, cell.source) for cell in notebook.cells]
+
+
+# --- What is stale or missing ----------------------------------------------------------------------------
+
+
+def stale(notebook: Any) -> Iterator[str]:
+    """The quoted sources (`show`) in a notebook's outputs that the library no longer has like this."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            quoted = output.get("metadata", {}).get("text/markdown", {}).get("source")
+            if not quoted:
+                continue
+            name = f"{quoted['module']}.{quoted['name']}".rstrip(".")
+            try:
+                module = importlib.import_module(quoted["module"])
+                now = Source(reduce(getattr, filter(None, quoted["name"].split(".")), module)).text
+            except (ImportError, AttributeError):
+                yield f"{name} (is no more)"
+                continue
+            if now != output["data"]["text/plain"]:
+                yield name
+
+
+def uncovered_rows(notebooks: list[Any]) -> list[str]:
+    """The rows of the source documents that none of these notebooks names in its metadata.
+
+    Raises ValueError for a name that is no row.
+    """
+    covered: set[str] = set()
+    for notebook in notebooks:
+        covered.update(notebook.metadata.get("course", {}).get("rows", []))
+    if unknown := sorted(covered - set(ROWS)):
+        raise ValueError(f"no such rows: {', '.join(unknown)}")
+    return [row for row in ROWS if row not in covered]
+
+
+def main(arguments: Any = None) -> int:
+    """Run one command; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("run").add_argument("notebooks", type=Path, nargs="+")
+    commands.add_parser("exercises").add_argument("--check", action="store_true")
+    commands.add_parser("stale")
+    commands.add_parser("rows")
+    options = parser.parse_args(arguments)
+    root = Path.cwd()
+    chapters = sorted((root / "book").glob("*.ipynb"))
+    if options.command == "run":
+        for path in options.notebooks:
+            print(path, flush=True)
+            notebook = read(path)
+            run(notebook, path.parent)
+            write(path, notebook)
+        return 0
+    if options.command == "exercises":
+        found = _exercises(root, options.check)
+        print("\n".join(f"exercises/{name}: {'out of step' if options.check else 'made'}" for name in found))
+        return 1 if options.check and found else 0
+    if options.command == "stale":
+        every = chapters + sorted((root / "solutions").glob("*.ipynb"))
+        found = [f"{path.relative_to(root)}: {name}" for path in every for name in stale(read(path))]
+        print("\n".join(found) or "every quoted source is that of the library")
+        return 1 if found else 0
+    rows = uncovered_rows([read(path) for path in chapters])
+    print(f"{len(ROWS) - len(rows)} of {len(ROWS)} rows are covered by a chapter; not yet:")
+    for row in rows:
+        print(f"  {row:4} {ROWS[row]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
