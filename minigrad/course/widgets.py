@@ -1,0 +1,254 @@
+"""Figures that answer to the reader: HTML, SVG and a few lines of JavaScript in a cell's output.
+
+No server, no download: they work in JupyterLab and in the built book without a network. Colours are those of
+the page (`currentColor`) and two that show on light and dark. Until its script runs (a notebook that is not
+trusted yet) a widget shows a still picture. Every number is rounded before it is written, so that stored
+outputs can be compared.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+__all__ = ["BLUE", "RED", "AttentionMap", "Frame", "Player", "attention_map", "bars", "player"]
+
+BLUE, RED = "#2f86c4", "#d55e00"  # both at least 3 : 1 on white and on the dark page
+
+_PLAYER = """<div class="course-player">
+<style>
+.course-player {max-width: 36rem; margin: 0.5rem auto}
+.course-player svg, .course-player img {width: 100%; height: auto; display: block}
+.course-player .controls {display: flex; gap: 0.6rem; align-items: center; margin: 0.3rem 0}
+.course-player input {flex: 1; min-width: 0; accent-color: #2f86c4}
+.course-player button {font: inherit; color: inherit; background: none; border: 1px solid currentColor; border-radius: 4px; padding: 0.1rem 0.7rem; cursor: pointer}
+.course-player .text {min-height: 3em}
+@media print {.course-player .controls {display: none}}
+</style>
+<div class="stage"><img alt="ALT" src="STILL"></div>
+<div class="controls" hidden>
+<button type="button" aria-label="back">‹</button>
+<input type="range" min="0" max="LAST" value="FIRST" aria-label="LABEL">
+<button type="button" aria-label="on">›</button>
+</div>
+<div class="text" aria-live="polite">TEXT</div>
+<script>
+(function () {
+  var root = document.currentScript.parentElement, frames = FRAMES;
+  var stage = root.querySelector(".stage"), slider = root.querySelector("input");
+  var text = root.querySelector(".text"), buttons = root.querySelectorAll("button");
+  root.querySelector(".controls").hidden = false;
+  function show(i) {
+    i = Math.max(0, Math.min(frames.length - 1, i));
+    slider.value = i;
+    slider.setAttribute("aria-valuetext", frames[i].title);
+    stage.innerHTML = frames[i].svg;
+    text.textContent = frames[i].title + ". " + frames[i].text;
+  }
+  slider.addEventListener("input", function () { show(+slider.value); });
+  buttons[0].addEventListener("click", function () { show(+slider.value - 1); });
+  buttons[1].addEventListener("click", function () { show(+slider.value + 1); });
+  show(FIRST);
+})();
+</script>
+</div>"""
+
+
+@dataclass
+class Frame:
+    """One state of a `Player`: its title, an SVG picture, and a sentence or two on it."""
+
+    title: str
+    svg: str
+    text: str
+
+
+class Player:
+    """Frames that the reader steps through, with a slider, two buttons or the arrow keys."""
+
+    def __init__(self, frames: Sequence[Frame], label: str, alt: str, first: int = 0) -> None:
+        if not 0 <= first < len(frames):
+            raise ValueError(f"first must be within 0 … {len(frames) - 1}, got {first}")
+        self.frames, self.label, self.alt, self.first = list(frames), label, alt, first
+
+    def _repr_html_(self) -> str:
+        frame = self.frames[self.first]
+        parts = {
+            "ALT": html.escape(self.alt),
+            "LABEL": html.escape(self.label),
+            "LAST": str(len(self.frames) - 1),
+            "FIRST": str(self.first),
+            "TEXT": html.escape(f"{frame.title}. {frame.text}"),
+            "STILL": _data_url(frame.svg),
+            "FRAMES": _json([asdict(frame) for frame in self.frames]),
+        }
+        page = _PLAYER
+        for name, value in parts.items():
+            page = page.replace(name, value)
+        return page
+
+    def __repr__(self) -> str:
+        lines = [f"{frame.title}: {frame.text}" for frame in self.frames]
+        return "\n".join([f"{self.alt} ({self.label})", *lines])
+
+
+def player(frames: Sequence[Frame], label: str, alt: str, first: int = 0) -> Player:
+    """Frames to step through, to be the last line of a cell.
+
+    label: what the slider moves. alt: what there is to see. first: which frame shows first. Raises ValueError
+    if there is no such frame.
+    """
+    return Player(frames, label, alt, first)
+
+
+_MAP = """<div class="course-map">
+<style>
+.course-map {max-width: 36rem; margin: 0.5rem auto; overflow-x: auto}
+.course-map table {border-collapse: collapse; margin: 0; font-size: 0.85rem}
+.course-map caption {caption-side: bottom; text-align: left; min-height: 3em; padding-top: 0.4rem}
+.course-map th {font-weight: normal; padding: 0 0.4rem; text-align: right}
+.course-map thead th {writing-mode: vertical-rl; transform: rotate(180deg); text-align: left; padding: 0.3rem 0; line-height: 1}
+.course-map td {width: 1.9em; height: 1.9em; min-width: 1.3em; border: 1px solid rgba(128, 128, 128, 0.35); padding: 0}
+.course-map td:focus {outline: 2px solid #d55e00; outline-offset: -2px}
+.course-map .here {font-weight: bold}
+</style>
+<table role="grid" aria-label="ALT">
+<caption aria-live="polite">HELP</caption>
+HEAD
+<tbody>ROWS</tbody>
+</table>
+<script>
+(function () {
+  var table = document.currentScript.parentElement.querySelector("table");
+  var caption = table.querySelector("caption"), rows = table.tBodies[0].rows, head = table.tHead.rows[0].cells;
+  function look(cell) {
+    table.querySelectorAll(".here").forEach(function (th) { th.classList.remove("here"); });
+    var row = cell.parentElement.cells[0], column = head[cell.cellIndex];
+    row.classList.add("here"); column.classList.add("here");
+    caption.textContent = "\u201c" + row.textContent + "\u201d gives " + cell.dataset.weight +
+      " of its attention to \u201c" + column.textContent + "\u201d; most (" + row.dataset.most + ") goes to \u201c" + row.dataset.to + "\u201d.";
+  }
+  table.addEventListener("mouseover", function (e) { if (e.target.tagName === "TD") look(e.target); });
+  table.addEventListener("focusin", function (e) { if (e.target.tagName === "TD") look(e.target); });
+  table.addEventListener("keydown", function (e) {
+    var step = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0]}[e.key];
+    if (!step || e.target.tagName !== "TD") return;
+    var row = rows[e.target.parentElement.sectionRowIndex + step[0]];
+    var cell = row && row.cells[e.target.cellIndex + step[1]];
+    e.preventDefault();
+    if (!cell || cell.tagName !== "TD") return;
+    e.target.tabIndex = -1; cell.tabIndex = 0; cell.focus();
+  });
+})();
+</script>
+</div>"""
+
+
+class AttentionMap:
+    """Attention weights, tokens by tokens; a cell under the pointer or the focus says what it is in words."""
+
+    def __init__(self, tokens: Sequence[str], weights: np.ndarray, alt: str) -> None:
+        weights = np.asarray(weights)
+        n = len(tokens)
+        if weights.shape != (n, n):
+            raise ValueError(f"{n} tokens need weights of shape ({n}, {n}), got {weights.shape}")
+        self.tokens, self.weights, self.alt = list(tokens), weights, alt
+
+    def _repr_html_(self) -> str:
+        names = [html.escape(token) for token in self.tokens]
+        head = "".join(f'<th scope="col">{name}</th>' for name in names)
+        rows = []
+        for i, row in enumerate(self.weights):
+            to = int(row.argmax())
+            cells = "".join(
+                f'<td role="gridcell" tabindex="{0 if i == j == 0 else -1}" data-weight="{weight:.2f}" '
+                f'aria-label="{names[i]} to {names[j]}: {weight:.2f}" '
+                f'style="background: rgba(47, 134, 196, {weight:.2f})"></td>'
+                for j, weight in enumerate(row)
+            )
+            rows.append(
+                f'<tr><th scope="row" data-most="{row[to]:.2f}" data-to="{names[to]}">{names[i]}</th>{cells}</tr>'
+            )
+        parts = {
+            "ALT": html.escape(self.alt),
+            "HELP": "Rows ask, columns answer. Point at a cell, or press Tab and the arrow keys.",
+            "HEAD": f"<thead><tr><td></td>{head}</tr></thead>",
+            "ROWS": "\n".join(rows),
+        }
+        page = _MAP
+        for name, value in parts.items():
+            page = page.replace(name, value, 1)
+        return page
+
+    def __repr__(self) -> str:
+        return f"{self.alt}\n{np.array2string(self.weights, precision=2, floatmode='fixed')}"
+
+
+def attention_map(tokens: Sequence[str], weights: np.ndarray, alt: str) -> AttentionMap:
+    """Attention weights to explore with the pointer or the keyboard, to be the last line of a cell.
+
+    tokens: n words. weights (n, n): a row for each asking token. alt: what there is to see. Raises ValueError
+    if the shapes do not fit.
+    """
+    return AttentionMap(tokens, weights, alt)
+
+
+# --- Pictures for frames ---------------------------------------------------------------------------------
+
+
+def bars(series: dict[str, Sequence[float]], top: float, labels: tuple[str, str]) -> str:
+    """A bar chart as SVG, a panel for each of `series`, one above the other, all with the same axis from 0 to `top`.
+
+    labels: of the horizontal and the vertical axis.
+    """
+    width, height, left, gap = 480, 130, 44, 30
+    colours = (BLUE, RED)
+    parts = []
+    for number, (name, values) in enumerate(series.items()):
+        y0 = (height + gap) * number + 22
+        step = (width - left) / len(values)
+        parts.append(
+            f'<text x="{left}" y="{y0 - 6}" fill="currentColor" font-size="14">{html.escape(name)}</text>'
+        )
+        for share in (0, 0.5, 1):
+            y = y0 + height * (1 - share)
+            parts.append(
+                f'<line x1="{left}" x2="{width}" y1="{y:.0f}" y2="{y:.0f}" stroke="currentColor" stroke-opacity="0.25"/>'
+                f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end" fill="currentColor" font-size="12">{share * top:g}</text>'
+            )
+        for i, value in enumerate(values):
+            tall = height * min(1.0, value / top)
+            parts.append(
+                f'<rect x="{left + i * step + 1:.1f}" y="{y0 + height - tall:.1f}" width="{step - 2:.1f}" '
+                f'height="{tall:.1f}" fill="{colours[number % 2]}"/>'
+            )
+    total = (height + gap) * len(series) + 26
+    parts.append(
+        f'<text x="{(left + width) / 2:.0f}" y="{total - 6}" text-anchor="middle" fill="currentColor" font-size="13">'
+        f"{html.escape(labels[0])}; height: {html.escape(labels[1])}</text>"
+    )
+    return _svg(width, total, parts)
+
+
+def _svg(width: int, height: int, parts: Sequence[str]) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
+        f'font-family="sans-serif">{"".join(parts)}</svg>'
+    )
+
+
+def _data_url(svg: str) -> str:
+    """A still picture; outside of the page there is no current colour, so a grey that shows on both grounds."""
+    return (
+        "data:image/svg+xml;base64,"
+        + base64.b64encode(svg.replace("currentColor", "#767676").encode()).decode()
+    )
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("</", "<\\/")
