@@ -2,8 +2,9 @@
 
 nbval compares text, so the seventh digit of a float, which differs between processors' BLAS kernels, would be
 as wrong as a wrong word. Here an output is its text with the floats taken out, which must be equal, and the
-floats, which must be close: |a - b| ≤ rtol · max(|a|, |b|) + atol. A number counts as a float when it is written with a
-point or an exponent; integers, shapes and words are text. A cell sets its own rtol by a tag `rtol=1e-3`.
+floats, which must be close: |a - b| ≤ max(rtol · max(|a|, |b|), atol). A number counts as a float when it is
+written with a point or an exponent; integers, shapes and words are text. A cell sets its own tolerance by a tag,
+`rtol=1e-3` or `atol=0.01`.
 
 Pictures are left out, as nbval does: a cell that draws also prints the numbers it draws.
 """
@@ -26,10 +27,11 @@ class Output(str):
     """A stored or fresh output; `==` knows which differences are rounding."""
 
     rtol: float
+    atol: float
 
-    def __new__(cls, text: str, rtol: float = RTOL) -> Output:
+    def __new__(cls, text: str, rtol: float = RTOL, atol: float = ATOL) -> Output:
         output = super().__new__(cls, text)
-        output.rtol = rtol
+        output.rtol, output.atol = rtol, atol
         return output
 
     def parts(self) -> tuple[str, list[float]]:
@@ -45,7 +47,7 @@ class Output(str):
         text, floats = self.parts()
         other_text, other_floats = other.parts()
         return text == other_text and all(
-            math.isclose(a, b, rel_tol=self.rtol, abs_tol=ATOL)
+            math.isclose(a, b, rel_tol=self.rtol, abs_tol=self.atol)
             for a, b in zip(floats, other_floats, strict=True)
         )
 
@@ -55,12 +57,14 @@ class Output(str):
     __hash__ = str.__hash__
 
 
-def cell_rtol(metadata: dict[str, Any]) -> float:
-    """The tolerance that a cell's tags ask for. Raises ValueError for a tag that is no number."""
+def tolerances(metadata: dict[str, Any]) -> dict[str, float]:
+    """The tolerances that a cell's tags ask for. Raises ValueError for a tag that is no number."""
+    asked = {}
     for tag in metadata.get("tags", []):
-        if tag.startswith("rtol="):
-            return float(tag.removeprefix("rtol="))
-    return RTOL
+        name, equals, value = tag.partition("=")
+        if equals and name in ("rtol", "atol"):
+            asked[name] = float(value)
+    return asked
 
 
 def compare_numerically() -> None:
@@ -73,7 +77,7 @@ def compare_numerically() -> None:
         text = sanitize(cell, output)
         if not isinstance(text, str):
             return text
-        return Output(_PICTURE.sub("(a picture)", text), cell_rtol(cell.cell.metadata))
+        return Output(_PICTURE.sub("(a picture)", text), **tolerances(cell.cell.metadata))
 
     IPyNbCell.sanitize = sanitize_and_wrap
 

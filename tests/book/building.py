@@ -1,0 +1,59 @@
+"""What the tests in this folder share: the pages that there should be, the build, what a machine lacks."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+JUPYTER_BOOK = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
+
+
+def skip(reason: str) -> NoReturn:
+    """Skip the test; where MINIGRAD_REQUIRE_BROWSER=1 promises that nothing is missing, fail it."""
+    if os.environ.get("MINIGRAD_REQUIRE_BROWSER") == "1":
+        pytest.fail(f"MINIGRAD_REQUIRE_BROWSER=1, but {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+def pages() -> list[str]:
+    """The pages that the table of contents promises, without ".html"; none where PyYAML is missing."""
+    if importlib.util.find_spec("yaml") is None:
+        return []
+    import yaml
+
+    def files(node: Any) -> Iterator[str]:
+        if isinstance(node, dict):
+            yield from (node[key] for key in ("root", "file") if key in node)
+            for child in node.values():
+                yield from files(child)
+        elif isinstance(node, list):
+            for child in node:
+                yield from files(child)
+
+    return list(files(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))))
+
+
+def build(source: Path, output: Path) -> subprocess.CompletedProcess[str]:
+    """Build the book in `source` as `make book` does, into `output`/_build/html."""
+    command = [*JUPYTER_BOOK, "build", "-W", "-n", "--keep-going", "-q"]
+    return subprocess.run(
+        [*command, "--path-output", str(output), str(source)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONWARNINGS": "default"},
+    )
+
+
+def chromium() -> str | None:
+    """The path of a Chromium or Chrome on this machine, if there is one."""
+    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    return next(filter(None, found), None)

@@ -1,0 +1,93 @@
+"""The built book and a browser without a network, for the tests in this folder."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import ROOT, build, chromium, pages, skip
+
+LOCAL = ("file:", "data:", "blob:")
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the built book."""
+    if importlib.util.find_spec("jupyter_book") is None:
+        skip("jupyter-book is not installed")
+    output = tmp_path_factory.mktemp("site")
+    done = build(ROOT, output)
+    assert done.returncode == 0, f"the book does not build:\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
+    return output / "_build" / "html"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless Chromium."""
+    if importlib.util.find_spec("playwright") is None:
+        skip("playwright is not installed")
+    if not chromium():
+        skip("there is no Chromium on this machine (on Debian: apt-get install chromium)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visit:
+    """A page open in the browser: what it asked of the network, and what it complained about."""
+
+    name: str
+    page: Any
+    requests: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+TYPESET = """async () => {
+  if (!document.querySelector(".math")) return;
+  while (!(window.MathJax && MathJax.startup && MathJax.startup.promise)) await new Promise(r => setTimeout(r, 20));
+  await MathJax.startup.promise;
+}"""
+
+
+@pytest.fixture(scope="session")
+def visit(site: Path, browser: Any) -> Iterator[Any]:
+    """`visit("book/index")` opens a page of the book, cut off from the network, with its formulas typeset."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    context.set_default_timeout(60_000)
+
+    def open_page(name: str, query: str = "") -> Visit:
+        page = context.new_page()
+        seen = Visit(name, page)
+
+        def answer(route: Any) -> None:
+            if route.request.url.startswith(LOCAL):
+                route.continue_()
+            else:
+                seen.requests.append(route.request.url)
+                route.abort()
+
+        page.route("**/*", answer)
+        page.on("pageerror", lambda error: seen.errors.append(f"script error: {error}"))
+        page.on("console", lambda m: seen.errors.append(f"console: {m.text}") if m.type == "error" else None)
+        page.goto((site / f"{name}.html").as_uri() + query, wait_until="load")
+        page.evaluate(TYPESET)
+        return seen
+
+    yield open_page
+    context.close()
+
+
+@pytest.fixture(scope="module", params=pages())
+def visited(request: pytest.FixtureRequest, visit: Any) -> Iterator[Visit]:
+    """Each page of the book in turn, opened once for all the tests of a module."""
+    opened = visit(request.param)
+    yield opened
+    opened.page.close()

@@ -1,0 +1,143 @@
+"""Each page of the built book, in a browser that has no network."""
+
+from __future__ import annotations
+
+import html.parser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import ROOT, pages
+
+pytestmark = pytest.mark.numpy_only("the book's pages are the same on each backend")
+
+# sphinx-thebe comes with jupyter-book, is off, and looks for its own settings all the same.
+HARMLESS = {"script error: Cannot read properties of null (reading 'thebe')"}
+
+PHONE = {"width": 390, "height": 844}
+DESK = {"width": 1280, "height": 900}
+
+
+def test_the_pages_are_those_of_the_table_of_contents(site: Path):
+    built = {
+        path.relative_to(site).as_posix() for path in site.rglob("*.html") if "_static" not in path.parts
+    }
+    assert built == {f"{name}.html" for name in pages()} | {"index.html", "genindex.html", "search.html"}
+
+
+class Images(html.parser.HTMLParser):
+    """Collects the alternative text of each image inside <main>."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = 0
+        self.found: list[tuple[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Count <main>s, note <img>s."""
+        self.inside += tag == "main"
+        if tag == "img" and self.inside:
+            values = dict(attrs)
+            self.found.append((values.get("src") or "", values.get("alt")))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave <main>."""
+        self.inside -= tag == "main"
+
+
+@pytest.mark.parametrize("name", pages())
+def test_each_image_says_what_is_to_be_seen(site: Path, name: str):
+    parser = Images()
+    parser.feed((site / f"{name}.html").read_text(encoding="utf-8"))
+    assert [source[:80] for source, alt in parser.found if not (alt or "").strip()] == []
+
+
+def test_nothing_is_asked_of_the_network(visited: Any):
+    assert visited.requests == []
+
+
+def test_no_script_fails(visited: Any):
+    assert [error for error in visited.errors if error not in HARMLESS] == []
+
+
+def test_formulas_are_typeset(visited: Any):
+    page = visited.page
+    bare = "e => e.filter(m => !m.querySelector('mjx-container')).map(m => m.textContent)"
+    assert page.eval_on_selector_all(".math", bare) == []
+    assert page.eval_on_selector_all("[data-mml-node=merror]", "e => e.map(m => m.textContent)") == []
+    prose = """main => {
+        const copy = main.cloneNode(true);
+        copy.querySelectorAll("pre, code, script, style, mjx-container").forEach(e => e.remove());
+        return copy.textContent;
+    }"""
+    text = page.eval_on_selector("main", prose)
+    assert [mark for mark in ("\\(", "\\[", "$$", "\\begin{") if mark in text] == []
+
+
+def test_images_are_loaded(visited: Any):
+    broken = "e => e.filter(i => !i.naturalWidth).map(i => i.src.slice(0, 120))"
+    assert visited.page.eval_on_selector_all("img", broken) == []
+
+
+def test_a_phone_scrolls_down_alone(visited: Any):
+    page = visited.page
+    page.set_viewport_size(PHONE)
+    try:
+        page.eval_on_selector_all("details", "e => e.forEach(d => { d.open = true; })")
+        width = page.evaluate("document.scrollingElement.scrollWidth")
+        wide = """() => [...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > 391)
+            .slice(0, 5).map(e => e.tagName + "." + e.className)"""
+        assert width <= PHONE["width"], f"{width} pixels wide; perhaps {page.evaluate(wide)}"
+    finally:
+        page.set_viewport_size(DESK)
+
+
+def test_players_answer(visited: Any):
+    for player in visited.page.query_selector_all(".course-player"):
+        assert player.query_selector(".controls").is_visible()
+        slider = player.query_selector("input[type=range]")
+
+        def state(player: Any = player) -> tuple[str, str]:
+            return player.query_selector(".stage").inner_html(), player.query_selector(".text").inner_text()
+
+        slider.focus()
+        slider.press("Home")
+        first = state()
+        slider.press("ArrowRight")
+        second = state()
+        assert first[0] != second[0], "the slider does not change the picture"
+        assert first[1] != second[1], "the slider does not change the text"
+        player.query_selector("button[aria-label=back]").click()
+        assert state() == first
+
+
+def test_maps_answer(visited: Any):
+    page = visited.page
+    where = "() => [document.activeElement.parentElement.sectionRowIndex, document.activeElement.cellIndex]"
+    for widget in page.query_selector_all(".course-map"):
+        caption = widget.query_selector("caption")
+        help_text = caption.inner_text()
+        widget.query_selector("td[tabindex='0']").focus()
+        said = [help_text, caption.inner_text()]
+        row, column = page.evaluate(where)
+        page.keyboard.press("ArrowRight")
+        said.append(caption.inner_text())
+        page.keyboard.press("ArrowDown")
+        said.append(caption.inner_text())
+        assert page.evaluate(where) == [row + 1, column + 1]
+        assert len(set(said)) == 4, f"the arrow keys do not change the text: {said}"
+
+
+def test_notebooks_can_be_downloaded(site: Path):
+    for name in pages():
+        if (ROOT / f"{name}.ipynb").exists():
+            page = (site / f"{name}.html").read_text(encoding="utf-8")
+            assert f'href="../_sources/{name}.ipynb"' in page, f"{name} has no download button"
+            assert (site / "_sources" / f"{name}.ipynb").exists()
+
+
+def test_search_finds(visit: Any):
+    found = visit("search", "?q=gradients")
+    found.page.wait_for_selector("#search-results li a")
+    assert found.requests == []
+    found.page.close()
