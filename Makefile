@@ -6,9 +6,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ORACLES := $(VENV)/.oracles
 TEST := $(BIN)/python -m pytest
+COURSE := $(BIN)/python -m minigrad.course.notebooks
+NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 
 .DEFAULT_GOAL := help
-.PHONY: help train test oracles lint book gpu-check bench compare curve clean
+.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises rows stored gpu-check bench \
+	compare curve clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,12 +32,19 @@ $(ORACLES): $(READY)
 train: $(READY)  ## pre-train the reduced BERT on the Python documentation on this disk; resumes if stopped
 	$(BIN)/python -m minigrad.bert pretrain --output runs/reduced --resume
 
-test: $(READY)  ## every test that needs no PyTorch, on NumPy and on the stand-in for CuPy; lint and types
+test: $(READY)  ## every test that needs no PyTorch, on NumPy and on the stand-in for CuPy; notebooks, lint, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(TEST) -q
 	$(TEST) -q --standin
+	@$(MAKE) --no-print-directory nbval
+
+nbval: $(READY)  ## run every notebook and hold its outputs against the stored ones
+	$(TEST) -q -p no:cacheprovider --nbval --nbval-current-env --nbval-cell-timeout=600 $(NOTEBOOKS)
+
+test-matrix: $(READY)  ## the same with other Pythons, BLAS kernels and threads; ends with a table (half an hour)
+	$(BIN)/python tests/book/matrix.py
 
 oracles: $(ORACLES)  ## install PyTorch, transformers and tokenizers, and hold everything against them
 	$(TEST) -q -m oracle
@@ -44,8 +54,29 @@ lint: $(READY)  ## mend what ruff can mend
 	$(BIN)/ruff format .
 
 book: $(READY)  ## build the course; ends with the path of the site
+	@$(COURSE) stale || true  # a test fails for these, not the build
 	$(BIN)/jupyter-book build -W -n --keep-going -q .
 	@echo "the course: file://$(CURDIR)/_build/html/index.html"
+
+live: $(READY)  ## build the course again whenever a page changes, until Ctrl-C
+	@mkdir -p _build; while true; do touch _build/.seen; $(MAKE) --no-print-directory book; \
+		until find book _config.yml _toc.yml -type f -newer _build/.seen | grep -q .; do sleep 1; done; done
+
+lab: $(READY)  ## open the exercises in JupyterLab
+	$(BIN)/jupyter-lab exercises
+
+notebook: $(READY)  ## run a notebook in place and store its outputs: make notebook NB=book/06_one_head.ipynb
+	$(COURSE) run $(or $(NB),$(error which one? make notebook NB=book/06_one_head.ipynb))
+
+exercises: $(READY)  ## make exercises/ from solutions/
+	$(COURSE) exercises
+
+rows: $(READY)  ## what the source documents say that no chapter covers yet
+	$(COURSE) rows
+
+stored: $(READY)  ## train again the model that the pages show, and store it in book/runs (a quarter of an hour)
+	$(BIN)/python -m minigrad.bert pretrain --steps 12000 --eval-every 1000 --save-every 1000 --output runs/start --resume
+	$(BIN)/python -m minigrad.course.stored runs/start book/runs/start
 
 gpu-check:  ## the tests on real CuPy, with the Python that calls it; skips where there is no GPU
 	@$(PYTHON) tests/gpu_check.py

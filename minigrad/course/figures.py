@@ -18,8 +18,9 @@ from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
-__all__ = ["SCHEMES", "Picture", "draw", "figure", "training_curve"]
+__all__ = ["SCHEMES", "Picture", "course_map", "draw", "figure", "read_table", "training_curve"]
 
 Plot = Callable[[Figure, dict[str, str]], None]
 
@@ -156,6 +157,48 @@ def training_curve(run: str | Path, stem: str | Path) -> None:
         accuracy.legend(labelcolor=colours["ink"])
 
     draw(plot, stem, (9.0, 3.4))
+
+
+MAP_ALT = (
+    "BERT as a tower of boxes, each with the chapter that builds it. From below: the engine (1 to 3), text cut into "
+    "pieces (4), embeddings (5); then the encoder layer, repeated (11): attention heads (6, 7) with masks (8), Add and "
+    "Norm (10), feed-forward (9), Add and Norm (10); on top its two tasks, hidden words (12) and sentence pairs (13)."
+)
+
+
+def course_map(canvas: Figure, colours: dict[str, str]) -> None:
+    """BERT's parts from the text up, each with the chapter that builds it: a `plot` for `figure` and `draw`."""
+    axes = canvas.subplots()
+    axes.set(xlim=(0, 10), ylim=(0, 12.4))
+    axes.axis("off")
+
+    def box(left: float, bottom: float, width: float, text: str, chapter: str, colour: str) -> None:
+        axes.add_patch(Rectangle((left, bottom), width, 0.9, fill=False, edgecolor=colour, linewidth=1.8))
+        axes.text(left + 0.25, bottom + 0.45, text, va="center", color=colours["ink"])
+        axes.text(left + width - 0.2, bottom + 0.45, chapter, va="center", ha="right", color=colour)
+
+    def arrow(x: float, bottom: float, top: float) -> None:
+        style = {"arrowstyle": "->", "color": colours["third"]}
+        axes.annotate("", (x, top), (x, bottom), arrowprops=style)
+
+    first, second, third = colours["first"], colours["second"], colours["third"]
+    box(0.5, 0.1, 9, "the engine: arrays, gradients, optimisers", "1-3", third)
+    box(0.5, 1.5, 9, "text cut into pieces", "4", first)
+    box(0.5, 2.9, 9, "embeddings: token + segment + position", "5", first)
+    axes.add_patch(
+        Rectangle((0.2, 4.25), 9.6, 5.75, fill=False, edgecolor=third, linewidth=1, linestyle="--")
+    )
+    axes.text(9.6, 9.6, "the encoder: N such layers    11", ha="right", va="center", color=third)
+    box(0.5, 4.5, 9, "attention: heads and masks", "6, 7, 8", second)
+    box(0.5, 5.7, 9, "Add & Norm", "10", second)
+    box(0.5, 6.9, 9, "feed-forward", "9", second)
+    box(0.5, 8.1, 9, "Add & Norm", "10", second)
+    box(0.5, 10.9, 4.3, "hidden words", "12", first)
+    box(5.2, 10.9, 4.3, "sentence pairs", "13", first)
+    for bottom, top in ((1.0, 1.5), (2.4, 2.9), (3.8, 4.5), (5.4, 5.7), (6.6, 6.9), (7.8, 8.1)):
+        arrow(5, bottom, top)
+    arrow(2.6, 10.0, 10.9)
+    arrow(7.3, 10.0, 10.9)
 
 
 def main(arguments: Any = None) -> None:

@@ -50,9 +50,8 @@ def run(notebook: Any, folder: Path) -> None:
     What differs from run to run is left out: times, the kernel's version. Raises nbclient's CellExecutionError
     where a cell fails that has no tag `raises-exception`.
     """
-    os.environ["MINIGRAD_PROGRESS"] = "off"
     client = NotebookClient(notebook, timeout=900, kernel_name="python3", record_timing=False)
-    client.execute(cwd=str(folder))
+    client.execute(cwd=str(folder), env={**os.environ, "MINIGRAD_PROGRESS": "off"})
     notebook.metadata["kernelspec"] = KERNEL
     notebook.metadata["language_info"] = {"name": "python"}
     for cell in notebook.cells:

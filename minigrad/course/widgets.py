@@ -11,12 +11,24 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
-__all__ = ["BLUE", "RED", "AttentionMap", "Frame", "Player", "attention_map", "bars", "player"]
+__all__ = [
+    "BLUE",
+    "RED",
+    "AttentionMap",
+    "Frame",
+    "Player",
+    "attention_map",
+    "bars",
+    "memory_walk",
+    "player",
+    "svg",
+]
 
 BLUE, RED = "#2f86c4", "#d55e00"  # both at least 3 : 1 on white and on the dark page
 
@@ -30,7 +42,7 @@ _PLAYER = """<div class="course-player">
 .course-player .text {min-height: 3em}
 @media print {.course-player .controls {display: none}}
 </style>
-<div class="stage"><img alt="ALT" src="STILL"></div>
+<div class="stage" role="img" aria-label="ALT"><img alt="ALT" src="STILL"></div>
 <div class="controls" hidden>
 <button type="button" aria-label="back">‹</button>
 <input type="range" min="0" max="LAST" value="FIRST" aria-label="LABEL">
@@ -72,6 +84,8 @@ class Player:
     """Frames that the reader steps through, with a slider, two buttons or the arrow keys."""
 
     def __init__(self, frames: Sequence[Frame], label: str, alt: str, first: int = 0) -> None:
+        if not frames:
+            raise ValueError("a player needs at least one frame")
         if not 0 <= first < len(frames):
             raise ValueError(f"first must be within 0 … {len(frames) - 1}, got {first}")
         self.frames, self.label, self.alt, self.first = list(frames), label, alt, first
@@ -87,10 +101,7 @@ class Player:
             "STILL": _data_url(frame.svg),
             "FRAMES": _json([asdict(frame) for frame in self.frames]),
         }
-        page = _PLAYER
-        for name, value in parts.items():
-            page = page.replace(name, value)
-        return page
+        return _filled(_PLAYER, parts)
 
     def __repr__(self) -> str:
         lines = [f"{frame.title}: {frame.text}" for frame in self.frames]
@@ -180,13 +191,15 @@ class AttentionMap:
             "HEAD": f"<thead><tr><td></td>{head}</tr></thead>",
             "ROWS": "\n".join(rows),
         }
-        page = _MAP
-        for name, value in parts.items():
-            page = page.replace(name, value, 1)
-        return page
+        return _filled(_MAP, parts)
 
     def __repr__(self) -> str:
-        return f"{self.alt}\n{np.array2string(self.weights, precision=2, floatmode='fixed')}"
+        width = max(map(len, self.tokens), default=0)
+        rows = [
+            f"{token:>{width}}: {' '.join(f'{weight:.2f}' for weight in row)}"
+            for token, row in zip(self.tokens, self.weights, strict=True)
+        ]
+        return "\n".join([self.alt, *rows])
 
 
 def attention_map(tokens: Sequence[str], weights: np.ndarray, alt: str) -> AttentionMap:
@@ -204,8 +217,10 @@ def attention_map(tokens: Sequence[str], weights: np.ndarray, alt: str) -> Atten
 def bars(series: dict[str, Sequence[float]], top: float, labels: tuple[str, str]) -> str:
     """A bar chart as SVG, a panel for each of `series`, one above the other, all with the same axis from 0 to `top`.
 
-    labels: of the horizontal and the vertical axis.
+    labels: of the horizontal and the vertical axis. Raises ValueError if there is nothing to draw, or a bar below 0.
     """
+    if not series or top <= 0 or not all(len(values) and min(values) >= 0 for values in series.values()):
+        raise ValueError("bars need at least one series, values of 0 and more in each, and a top above 0")
     width, height, left, gap = 480, 130, 44, 30
     colours = (BLUE, RED)
     parts = []
@@ -232,14 +247,20 @@ def bars(series: dict[str, Sequence[float]], top: float, labels: tuple[str, str]
         f'<text x="{(left + width) / 2:.0f}" y="{total - 6}" text-anchor="middle" fill="currentColor" font-size="13">'
         f"{html.escape(labels[0])}; height: {html.escape(labels[1])}</text>"
     )
-    return _svg(width, total, parts)
+    return svg(width, total, parts)
 
 
-def _svg(width: int, height: int, parts: Sequence[str]) -> str:
+def svg(width: int, height: int, parts: Sequence[str]) -> str:
+    """A picture from its parts, `width` by `height`, that scales with the page."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
         f'font-family="sans-serif">{"".join(parts)}</svg>'
     )
+
+
+def _filled(template: str, parts: dict[str, str]) -> str:
+    """The template with each word that names a part replaced, once over: a part may contain such a word itself."""
+    return re.sub("|".join(rf"\b{name}\b" for name in parts), lambda match: parts[match.group()], template)
 
 
 def _data_url(svg: str) -> str:
@@ -251,4 +272,44 @@ def _data_url(svg: str) -> str:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False).replace("</", "<\\/")
+    """As a JavaScript literal; `<` is written so that no text can end the script or hide its end."""
+    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def memory_walk(places: np.ndarray, size: int, owners: Sequence[str] = ()) -> str:
+    """The walk of a view over memory as SVG: memory from left to right, the view's reading order from top to bottom.
+
+    places: for each entry of the view, the number of its memory cell. size: how many cells there are. owners: names
+    of equal parts of memory. The colour changes with each row of the view.
+    """
+    width, left, top, tall = 480, 78, 44 if owners else 24, 17
+    step = (width - left) / size
+    height = top + tall * places.size + 4
+    parts = []
+    for i, owner in enumerate(owners):
+        x, wide = left + i * (width - left) / len(owners), (width - left) / len(owners)
+        parts.append(
+            f'<rect x="{x:.1f}" y="0" width="{wide:.1f}" height="{height}" fill="currentColor" '
+            f'fill-opacity="{0.1 if i % 2 == 0 else 0.03:g}"/>'
+            f'<text x="{x + wide / 2:.1f}" y="16" text-anchor="middle" fill="currentColor" font-size="14">'
+            f"{html.escape(owner)}</text>"
+        )
+    parts += [
+        f'<text x="{left + (i + 0.5) * step:.1f}" y="{top - 8}" text-anchor="middle" fill="currentColor" '
+        f'font-size="13">{i}</text>'
+        for i in range(size)
+    ]
+    row = places.shape[-1]
+    for time, place in enumerate(places.ravel().tolist()):
+        y = top + tall * time
+        if time % row == 0:
+            index = ", ".join(map(str, np.unravel_index(time // row, places.shape[:-1])))
+            parts.append(
+                f'<text x="{left - 8}" y="{y + 13}" text-anchor="end" fill="currentColor" font-size="13">'
+                f"[{index}, :]</text>"
+            )
+        parts.append(
+            f'<rect x="{left + place * step + 2:.1f}" y="{y + 1}" width="{step - 4:.1f}" height="{tall - 2}" '
+            f'fill="{(BLUE, RED)[time // row % 2]}"/>'
+        )
+    return svg(width, height, parts)

@@ -7,9 +7,15 @@ What is wrong in no known way is described: which input, what came, what was exp
 
 from __future__ import annotations
 
+import ast
+import copy
+import inspect
 import json
 import os
+import reprlib
 import textwrap
+import traceback
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,13 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.bert.files import SaveError, write_atomic
+from minigrad.bert.files import write_atomic
 from minigrad.course.show import Source
 from minigrad.tensor import Tensor
 
 __all__ = ["EXERCISES", "Case", "Exercise", "Misconception", "progress"]
 
 PROGRESS_FILE = ".progress.json"  # in the folder of the notebook
+WIDTH = 100  # of what is printed, in characters
 NOT_ATTEMPTED = "not attempted yet: replace the `...` above, run that cell, then this one"
 
 EXERCISES: dict[str, Exercise] = {}  # by name, in the order of the course
@@ -84,13 +91,19 @@ class Exercise:
 
     # --- For the learner ---------------------------------------------------------------------------------
 
+    @np.errstate(all="ignore")  # NaN and infinity are judged below
     def __call__(self, answer: Callable[..., Any]) -> bool:
         """Try `answer` on all cases and say what came of it; returns whether it is right."""
         if not callable(answer):
-            print(f"{self.name}: expected the function, got {answer!r}. Pass it without calling it.")
+            print(f"{self.name}: pass the function itself, check.{self.name}({self.name}).")
+            print(f"This is {_described(answer)}.")
             return False
-        cases = list(self.cases(np.random.default_rng(int(os.environ.get("MINIGRAD_CHECK_SEED", "0")))))
-        outcomes: list[Any] = []
+        seed = os.environ.get("MINIGRAD_CHECK_SEED", "0")
+        if not seed.isdecimal():
+            print(f"{self.name}: MINIGRAD_CHECK_SEED should be a whole number, and is {seed!r}.")
+            return False
+        cases = list(self.cases(np.random.default_rng(int(seed))))
+        outcomes: list[_Outcome] = []
         for case in cases:
             outcomes.append(_Outcome(answer, case))
             if outcomes[-1].not_attempted:
@@ -98,21 +111,20 @@ class Exercise:
                 return False
         self._attempted = True
         expected = [self.answer(*case.copies()) for case in cases]
-        wrong = [
-            i for i, outcome in enumerate(outcomes) if outcome.complaint(expected[i], self.rtol, self.atol)
+        complaints = [
+            f"On {case.name}: {complaint}"
+            for case, outcome, right in zip(cases, outcomes, expected, strict=True)
+            if (complaint := outcome.complaint(right, self.rtol, self.atol))
         ]
-        if not wrong:
-            shapes = ", ".join(dict.fromkeys(case.name for case in cases))
-            print(f"{self.name}: right. {len(cases)} cases: {shapes}.")
+        if not complaints:
+            names = "; ".join(dict.fromkeys(case.name for case in cases))
+            print(textwrap.fill(f"{self.name}: right. {len(cases)} cases: {names}.", WIDTH))
             _record(self.name, solved=True)
             return True
-        first = wrong[0]
-        complaint = outcomes[first].complaint(expected[first], self.rtol, self.atol)
-        print(f"{self.name}: not yet. {len(cases) - len(wrong)} of {len(cases)} cases are right.")
-        print(textwrap.fill(f"On {cases[first].name}: {complaint}", 100))
-        message = self._recognise(cases, expected, outcomes)
-        if message:
-            print(textwrap.fill(message, 100))
+        print(f"{self.name}: not yet. {len(cases) - len(complaints)} of {len(cases)} cases are right.")
+        print(textwrap.fill(complaints[0], WIDTH))
+        if message := self._recognise(cases, outcomes):
+            print(textwrap.fill(message, WIDTH))
         print(f"For a hint: check.{self.name}.hint()")
         _record(self.name, solved=False)
         return False
@@ -122,12 +134,9 @@ class Exercise:
         if self._hints_given == len(self.hints):
             print(f"No more hints. After an attempt, check.{self.name}.solution() shows one way.")
             return
+        text = self.hints[self._hints_given]
         self._hints_given += 1
-        print(
-            textwrap.fill(
-                f"Hint {self._hints_given} of {len(self.hints)}: {self.hints[self._hints_given - 1]}", 100
-            )
-        )
+        print(textwrap.fill(f"Hint {self._hints_given} of {len(self.hints)}: {text}", WIDTH))
 
     def solution(self) -> Source | None:
         """One right answer, after an attempt."""
@@ -138,13 +147,12 @@ class Exercise:
 
     # --- Finding the mistake -----------------------------------------------------------------------------
 
-    def _recognise(self, cases: list[Case], expected: list[Any], outcomes: list[Any]) -> str | None:
+    def _recognise(self, cases: list[Case], outcomes: list[_Outcome]) -> str | None:
         """The message of the first misconception that answers every case as the learner's function did."""
         for misconception in self.misconceptions:
-            theirs = [_Outcome(misconception.wrong, case) for case in cases]
             if all(
-                mine.same_as(other, self.rtol, self.atol)
-                for mine, other in zip(outcomes, theirs, strict=True)
+                outcome.same_as(_Outcome(misconception.wrong, case), self.rtol, self.atol)
+                for outcome, case in zip(outcomes, cases, strict=True)
             ):
                 return misconception.message
         return None
@@ -155,10 +163,11 @@ class _Outcome:
 
     def __init__(self, function: Callable[..., Any], case: Case) -> None:
         given = case.copies()
+        self.function = function
         self.value: Any = None
         self.error: Exception | None = None
         try:
-            with np.errstate(all="ignore"):  # NaN and infinity are judged below
+            with warnings.catch_warnings(action="ignore"):
                 self.value = function(*given)
         except Exception as error:
             self.error = error
@@ -170,89 +179,152 @@ class _Outcome:
 
     @property
     def not_attempted(self) -> bool:
-        return isinstance(self.error, NotImplementedError) or (
-            self.error is None and (self.value is None or self.value is Ellipsis)
-        )
+        """Whether the place for the answer is still empty, which can show as a missing name further down."""
+        if isinstance(self.error, NotImplementedError) or self.value is Ellipsis:
+            return True
+        missing = isinstance(self.error, NameError) or "ellipsis" in str(self.error)
+        return (missing or (self.value is None and self.error is None)) and _has_gap(self.function)
 
     def complaint(self, expected: Any, rtol: float, atol: float) -> str | None:
         """What is wrong with it, or None."""
         if self.error is not None:
-            return f"it raised {type(self.error).__name__}: {self.error}"
+            return f"it raised {_told(self.error, self.function)}"
         if self.changed:
-            return f"it changes its argument number {self.changed[0] + 1}; whoever called it still needs that"
+            return (
+                f"it changes its argument number {self.changed[0] + 1}, which the caller still needs. "
+                "Put the result into a new array: x = x - 1 makes one, x -= 1 does not."
+            )
+        if self.value is None:
+            return "it returned None. Is there a `return` before the result?"
         return _difference(self.value, expected, rtol, atol)
 
     def same_as(self, other: _Outcome, rtol: float, atol: float) -> bool:
-        """Whether both did the same: the same kind of error, or the same value."""
+        """Whether both did the same: the same kind of error, or the same value, whatever its dtype."""
         if self.error is not None or other.error is not None:
             return type(self.error) is type(other.error)
-        return self.changed == other.changed and _difference(self.value, other.value, rtol, atol) is None
+        if self.changed != other.changed:
+            return False
+        return _difference(self.value, other.value, rtol, atol, any_dtype=True) is None
 
 
-def _difference(value: Any, expected: Any, rtol: float, atol: float) -> str | None:
+def _has_gap(function: Callable[..., Any]) -> bool:
+    """Whether its source has a `...` in the place of a statement or a value, or does nothing at all."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):  # no source, or a piece of a line
+        return False
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    values = [getattr(statement, "value", None) for statement in statements]
+    if any(isinstance(value, ast.Constant) and value.value is Ellipsis for value in values):
+        return True
+    return all(
+        isinstance(statement, ast.FunctionDef | ast.Pass) or isinstance(value, ast.Constant)  # a docstring
+        for statement, value in zip(statements, values, strict=True)
+    )
+
+
+def _told(error: Exception, function: Callable[..., Any]) -> str:
+    """The error on one line, with the line of the learner's own code that led to it."""
+    text = textwrap.shorten(f"{type(error).__name__}: {error}".rstrip(": "), 300, placeholder=" …")
+    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f"{text}. The line is: {own[-1].line}" if own and own[-1].line else text
+
+
+def _difference(value: Any, expected: Any, rtol: float, atol: float, any_dtype: bool = False) -> str | None:
     """How `value` differs from `expected`, in words; None if it does not."""
-    if isinstance(expected, tuple):
+    differs = f"it should return {_described(expected)}, and returned {_described(value)}"
+    if isinstance(expected, tuple | list):
         if not isinstance(value, tuple | list) or len(value) != len(expected):
             return f"it should return {len(expected)} values, and returned {_described(value)}"
         for number, (one, other) in enumerate(zip(value, expected, strict=True), 1):
-            if difference := _difference(one, other, rtol, atol):
+            if difference := _difference(one, other, rtol, atol, any_dtype):
                 return f"value {number} of {len(expected)}: {difference}"
         return None
+    if isinstance(expected, dict):
+        if not isinstance(value, dict):
+            return differs
+        if set(value) != set(expected):
+            return f"it should have the keys {_keys(expected)}, and has {_keys(value)}"
+        for key, other in expected.items():
+            if difference := _difference(value[key], other, rtol, atol, any_dtype):
+                return f"for {key}, {difference}"
+        return None
     if isinstance(expected, str | bool):
-        return None if value == expected else f"it should return {expected!r}, and returned {value!r}"
-    if isinstance(expected, Tensor) != isinstance(value, Tensor):
-        return f"it should return {_described(expected)}, and returned {_described(value)}"
+        return None if isinstance(value, str | bool | np.bool_) and value == expected else differs
+    is_array = isinstance(expected, Tensor | np.ndarray)
+    if isinstance(value, Tensor) != isinstance(expected, Tensor):
+        return differs
+    if is_array and not isinstance(value, Tensor | np.ndarray):
+        return differs
     try:
         got, want = _array(value), _array(expected)
-    except (TypeError, ValueError):
-        return f"it should return {_described(expected)}, and returned {_described(value)}"
+    except Exception:  # whatever a foreign type raises
+        return differs
+    if got.dtype.kind not in "fiub" or (got.ndim and not is_array):
+        return differs
     if got.shape != want.shape:
         return f"it should return shape {want.shape}, and returned shape {got.shape}"
-    if isinstance(expected, Tensor | np.ndarray) and got.dtype != want.dtype:
-        return f"it should return {want.dtype}, as its input is, and returned {got.dtype}"
-    if got.dtype.kind not in "fiub":
-        return f"it should return numbers, and returned {_described(value)}"
-    slack = 1e5 if want.dtype == np.float32 else 1
-    if np.allclose(got, want, rtol=rtol * slack, atol=atol * slack):
+    if is_array and got.dtype != want.dtype and not any_dtype:
+        return f"it should return {want.dtype}, and returned {got.dtype}"
+    slack = 1e5 if np.float32 in (got.dtype, want.dtype) else 1
+    wrong = ~np.isclose(got, want, rtol=rtol * slack, atol=atol * slack, equal_nan=True)
+    if not wrong.any():
         return None
-    if not np.isfinite(got).all():
-        return f"there are {int((~np.isfinite(got)).sum())} NaN or infinite entries among {got.size}"
-    return _where_it_differs(got, want)
-
-
-def _where_it_differs(got: np.ndarray, want: np.ndarray) -> str:
+    if unbounded := int((wrong & ~np.isfinite(got)).sum()):
+        return f"{unbounded} of {got.size} entries are NaN or infinite"
     if not want.ndim:
-        return f"it should return {want:.6g}, and returned {got:.6g}"
-    distance = np.abs(got.astype(float) - want.astype(float))
-    place = tuple(int(i) for i in np.unravel_index(distance.argmax(), distance.shape))
-    index = ", ".join(map(str, place))
-    return f"the entry [{index}] should be {want[place]:.6g}, and is {got[place]:.6g}"
+        return "it should return {}, and returned {}".format(*_apart(want[()], got[()]))
+    place = tuple(int(i) for i in np.argwhere(wrong)[0])
+    wanted, came = _apart(want[place], got[place])
+    count = f"{int(wrong.sum())} of {got.size} entries are off"
+    return f"{count}. The entry [{', '.join(map(str, place))}] should be {wanted}, and is {came}"
+
+
+def _apart(want: Any, got: Any) -> tuple[str, str]:
+    """Two numbers that differ, with as many digits as it takes to see it."""
+    for digits in (6, 10):
+        if f"{want:.{digits}g}" != f"{got:.{digits}g}":
+            return f"{want:.{digits}g}", f"{got:.{digits}g}"
+    return f"{want:.17g}", f"{got:.17g}"
 
 
 def _array(value: Any) -> np.ndarray:
     return value.numpy() if isinstance(value, Tensor) else np.asarray(value)
 
 
+def _keys(values: dict[Any, Any]) -> str:
+    return ", ".join(sorted(map(str, values)))
+
+
 def _described(value: Any) -> str:
     if isinstance(value, Tensor):
         return f"a Tensor of shape {value.shape}"
     if isinstance(value, np.ndarray):
-        return f"an array of shape {value.shape}"
-    if isinstance(value, tuple | list):
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    if isinstance(value, tuple | list | dict):
         return f"a {type(value).__name__} of {len(value)}"
-    return f"a {type(value).__name__}"
+    return reprlib.repr(value)
 
 
 def _copy(argument: Any) -> Any:
     if isinstance(argument, Tensor):
         return Tensor(argument.numpy().copy(), requires_grad=argument.requires_grad)
-    return argument.copy() if isinstance(argument, np.ndarray | list | dict) else argument
+    return copy.deepcopy(argument)
 
 
 def _equal(before: Any, after: Any) -> bool:
+    """Whether an argument is what it was; of what it cannot look into, it supposes so."""
+    if type(before) is not type(after):
+        return False
     if isinstance(before, Tensor | np.ndarray):
-        return np.array_equal(_array(before), _array(after), equal_nan=True)
-    return callable(before) or bool(before == after)
+        one, other = _array(before), _array(after)
+        return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    if isinstance(before, list | tuple):
+        return len(before) == len(after) and all(map(_equal, before, after))
+    if isinstance(before, dict):
+        return _equal(list(before), list(after)) and _equal(list(before.values()), list(after.values()))
+    return not isinstance(before, str | int | float | set) or before is after or before == after
 
 
 # --- Progress --------------------------------------------------------------------------------------------
@@ -267,15 +339,20 @@ def _record(name: str, solved: bool) -> None:
     entry["attempts"] += 1
     entry["solved"] = entry["solved"] or solved
     try:
-        write_atomic(Path(PROGRESS_FILE), (json.dumps(known, indent=2) + "\n").encode())
-    except SaveError as error:
-        print(f"(your progress could not be kept: {error})")
+        write_atomic(Path.cwd() / PROGRESS_FILE, (json.dumps(known, indent=2) + "\n").encode())
+    except OSError as error:
+        reason = error.__cause__ or error
+        print(f"(Your progress could not be kept in {PROGRESS_FILE}: {getattr(reason, 'strerror', reason)}.)")
 
 
 def _known() -> dict[str, dict[str, Any]]:
+    """The record so far; none if the file is missing or damaged."""
     try:
-        return dict(json.loads(Path(PROGRESS_FILE).read_text()))
-    except (OSError, ValueError):
+        return {
+            name: {"attempts": int(entry["attempts"]), "solved": bool(entry["solved"])}
+            for name, entry in json.loads(Path(PROGRESS_FILE).read_text()).items()
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 

@@ -38,14 +38,16 @@ def _without_shift(x):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-def _over_columns(x):
-    e = np.exp(x - x.max(axis=-2, keepdims=True))
-    return e / e.sum(axis=-2, keepdims=True)
+def _without_shift_through_the_logarithm(x):
+    return np.exp(x - np.log(np.exp(x).sum(axis=-1, keepdims=True)))
 
 
-def _over_first_axis(x):
-    e = np.exp(x - x.max(axis=0, keepdims=True))
-    return e / e.sum(axis=0, keepdims=True)
+def _over_axis(axis):
+    def wrong(x):
+        e = np.exp(x - x.max(axis=axis, keepdims=True))
+        return e / e.sum(axis=axis, keepdims=True)
+
+    return wrong
 
 
 def _over_everything(x):
@@ -53,9 +55,12 @@ def _over_everything(x):
     return e / e.sum()
 
 
-def _columns_after_row_shift(x):
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=0, keepdims=True)
+def _sum_over_axis(axis):
+    def wrong(x):
+        e = np.exp(x - x.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=axis, keepdims=True)
+
+    return wrong
 
 
 def _shift_by_global_max(x):
@@ -63,9 +68,12 @@ def _shift_by_global_max(x):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-def _shift_by_mean(x):
-    e = np.exp(x - x.mean(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
+def _shift_by(statistic):
+    def wrong(x):
+        e = np.exp(x - statistic(x, axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True)
+
+    return wrong
 
 
 def _not_normalised(x):
@@ -74,6 +82,10 @@ def _not_normalised(x):
 
 def _without_exponential(x):
     return x / x.sum(axis=-1, keepdims=True)
+
+
+def _without_exponential_after_shift(x):
+    return _without_exponential(x - x.max(axis=-1, keepdims=True))
 
 
 def _without_keepdims(x):
@@ -91,14 +103,31 @@ def _log_softmax(x):
     return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
 
 
-def _with_epsilon(x):
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / (e.sum(axis=-1, keepdims=True) + 1e-6)
+def _with_epsilon(epsilon):
+    def wrong(x):
+        e = np.exp(x - x.max(axis=-1, keepdims=True))
+        return e / (e.sum(axis=-1, keepdims=True) + epsilon)
+
+    return wrong
 
 
+_OVERFLOW = (
+    "Large scores overflow: e to the 1000 is not a float. Softmax does not change when a row's largest entry "
+    "is subtracted from the row first."
+)
 _COLUMNS = (
     "Each column sums to 1, not each row: over which axis did you normalise? "
     "A row holds the scores of one query, and its weights share out 1."
+)
+_AXIS_ONE = "axis=1 is the last axis of a matrix only. With more axes in front, the last one is axis=-1."
+_EVERYTHING = "All entries together sum to 1, not each row: sum over the last axis only."
+_SCORES = (
+    "You divide the scores themselves by their sum: the largest need not get the largest share. "
+    "Take e to the power of the scores first."
+)
+_EPSILON = (
+    "A small number added to the denominator makes every row sum to less than 1. After the shift the sum is at "
+    "least 1 already: nothing to protect."
 )
 
 softmax = Exercise(
@@ -109,18 +138,16 @@ softmax = Exercise(
     answer=_softmax,
     cases=_softmax_cases,
     misconceptions=[
-        Misconception(
-            "Large scores overflow: e to the 1000 is not a float. Softmax does not change when a row's largest entry "
-            "is subtracted from the row first.",
-            _without_shift,
-        ),
-        Misconception(_COLUMNS, _over_columns),
-        Misconception(_COLUMNS, _over_first_axis),
-        Misconception(_COLUMNS, _columns_after_row_shift),
-        Misconception(
-            "All entries together sum to 1, not each row: sum over the last axis only.",
-            _over_everything,
-        ),
+        Misconception(_OVERFLOW, _without_shift),
+        Misconception(_OVERFLOW, _without_shift_through_the_logarithm),
+        Misconception(_COLUMNS, _over_axis(-2)),
+        Misconception(_COLUMNS, _over_axis(0)),
+        Misconception(_COLUMNS, _sum_over_axis(-2)),
+        Misconception(_COLUMNS, _sum_over_axis(0)),
+        Misconception(_AXIS_ONE, _over_axis(1)),
+        Misconception(_AXIS_ONE, _sum_over_axis(1)),
+        Misconception(_EVERYTHING, _over_everything),
+        Misconception(_EVERYTHING, _sum_over_axis(None)),
         Misconception(
             "You subtract the largest entry of the whole array. A row far below it underflows to 0 / 0: every row needs "
             "its own largest entry.",
@@ -128,13 +155,18 @@ softmax = Exercise(
         ),
         Misconception(
             "You subtract each row's mean. Its largest entry can still be far above that and overflow: subtract the maximum.",
-            _shift_by_mean,
+            _shift_by(np.mean),
+        ),
+        Misconception(
+            "You subtract each row's smallest entry: the others lie above 0 then, and can still overflow. Subtract the largest.",
+            _shift_by(np.min),
         ),
         Misconception("The rows do not sum to 1: divide by each row's sum.", _not_normalised),
+        Misconception(_SCORES, _without_exponential),
+        Misconception(_SCORES, _without_exponential_after_shift),
         Misconception(
-            "You divide the scores themselves by their sum; negative scores then give negative weights. Take e to the "
-            "power of the scores first.",
-            _without_exponential,
+            "That is the sigmoid of each score by itself: the entries of a row have to share out 1.",
+            lambda x: 1 / (1 + np.exp(-x)),
         ),
         Misconception(
             "The row sums have lost their axis: without keepdims=True, NumPy lines them up with the columns.",
@@ -147,11 +179,7 @@ softmax = Exercise(
         Misconception(
             "That is the logarithm of softmax: the weights themselves are asked for.", _log_softmax
         ),
-        Misconception(
-            "A small number added to the denominator makes every row sum to less than 1. After the shift the sum is at "
-            "least 1 already: nothing to protect.",
-            _with_epsilon,
-        ),
+        *(Misconception(_EPSILON, _with_epsilon(epsilon)) for epsilon in (1e-5, 1e-6, 1e-7, 1e-8)),
     ],
     hints=[
         "Three steps: shift, exponential, divide. The first and the last need one number for each row.",
@@ -208,12 +236,24 @@ softmax_backward = Exercise(
             lambda dy, y: y * (dy - dy.mean(axis=-1, keepdims=True)),
         ),
         Misconception(
+            "You take the mean of dy times y. The shares y sum to 1 already: their weighted mean is the sum.",
+            lambda dy, y: y * (dy - (dy * y).mean(axis=-1, keepdims=True)),
+        ),
+        Misconception(
             "That is the backward of log-softmax, dy - y times the sum of dy.",
             lambda dy, y: dy - y * dy.sum(axis=-1, keepdims=True),
         ),
         Misconception(
             "You sum over the columns: each row has a softmax of its own.",
             lambda dy, y: y * (dy - (dy * y).sum(axis=-2, keepdims=True)),
+        ),
+        Misconception(
+            "You sum over the columns: each row has a softmax of its own.",
+            lambda dy, y: y * (dy - (dy * y).sum(axis=0)),
+        ),
+        Misconception(
+            _AXIS_ONE,
+            lambda dy, y: y * (dy - (dy * y).sum(axis=1, keepdims=True)),
         ),
         Misconception(
             "You sum over the whole array: each row has a softmax of its own.",
@@ -224,12 +264,24 @@ softmax_backward = Exercise(
             lambda dy, y: dy - (dy * y).sum(axis=-1, keepdims=True),
         ),
         Misconception(
+            "The factor y stands inside of the bracket too: outside is enough.",
+            lambda dy, y: y * (dy - y * (dy * y).sum(axis=-1, keepdims=True)),
+        ),
+        Misconception(
+            "dy and y have changed places: y is the factor in front, and the weighted mean is subtracted from dy.",
+            lambda dy, y: dy * (y - (dy * y).sum(axis=-1, keepdims=True)),
+        ),
+        Misconception(
             "The row sums have lost their axis: without keepdims=True, NumPy lines them up with the columns.",
             lambda dy, y: y * (dy - (dy * y).sum(axis=-1)),
         ),
         Misconception(
             "The sign is turned round: dy minus the weighted mean.",
             lambda dy, y: y * ((dy * y).sum(axis=-1, keepdims=True) - dy),
+        ),
+        Misconception(
+            "You add the weighted mean: subtract it. A dy of ones must give 0.",
+            lambda dy, y: y * (dy + (dy * y).sum(axis=-1, keepdims=True)),
         ),
         Misconception(
             "You took the softmax of y. y is the output of the forward already; the backward needs nothing else.",
@@ -260,12 +312,20 @@ def _attend_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("one token", (draw(1, 7), draw(1, 7), draw(1, 2)))
     single = (draw(6, 8, dtype=np.float32), draw(6, 8, dtype=np.float32), draw(6, 3, dtype=np.float32))
     yield Case("float32, d_k = 8", single)
-    yield Case("large scores", (40 * draw(3, 16), 40 * draw(4, 16), draw(4, 5)))
+    sides = np.array([[1], [-1], [1]])  # the second query's scores lie far below those of the others
+    yield Case("large scores", (40 * sides * np.abs(draw(3, 16)), 40 * np.abs(draw(4, 16)), draw(4, 5)))
 
 
 def _scaled_by(scale):
     def wrong(q, k, v):
         return _softmax(q @ k.swapaxes(-1, -2) * scale(q, k, v)) @ v
+
+    return wrong
+
+
+def _weighted_by(weights):
+    def wrong(q, k, v):
+        return weights(q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])) @ v
 
     return wrong
 
@@ -308,15 +368,27 @@ attend = Exercise(
         ),
         Misconception(
             "You return the scores times V: the softmax between them is missing.",
-            lambda q, k, v: q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1]) @ v,
+            _weighted_by(lambda scores: scores),
         ),
         Misconception(
             "Softmax went down the columns: each query (a row) shares out 1 over the keys.",
-            lambda q, k, v: _over_columns(q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])) @ v,
+            _weighted_by(_over_axis(0)),
+        ),
+        Misconception(
+            "All weights together sum to 1: each query (a row) shares out 1 of its own.",
+            _weighted_by(_over_everything),
+        ),
+        Misconception(
+            "The weights of a query do not sum to 1: divide the exponentials by their sum over the keys.",
+            _weighted_by(_not_normalised),
+        ),
+        Misconception(
+            "You take the softmax twice: the second one makes the weights nearly equal.",
+            _weighted_by(lambda scores: _softmax(_softmax(scores))),
         ),
         Misconception(
             "You transpose the weights before they meet V. Row i of the weights is what query i takes from each value.",
-            lambda q, k, v: _softmax(q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])).swapaxes(-1, -2) @ v,
+            _weighted_by(lambda scores: _softmax(scores).swapaxes(-1, -2)),
         ),
         Misconception(
             "You compare keys with queries, K Qᵀ: the rows then belong to the keys. Queries ask, so they are the rows.",
@@ -327,12 +399,30 @@ attend = Exercise(
             lambda q, k, v: _softmax(q @ k / math.sqrt(q.shape[-1])) @ v,
         ),
         Misconception(
+            "You transpose Q: Qᵀ K compares features with features. q_i · k_j is row i times row j, Q Kᵀ.",
+            lambda q, k, v: _softmax(q.swapaxes(-1, -2) @ k / math.sqrt(q.shape[-1])) @ v,
+        ),
+        Misconception(
+            "You mix the keys: what the weights share out is V.",
+            lambda q, k, v: _softmax(q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])) @ k,
+        ),
+        Misconception(
             "You return the weights: they still have to take their share of each value.",
             lambda q, k, v: _softmax(q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])),
         ),
         Misconception(
             "Large scores overflow: your softmax lacks the shift by each row's largest entry.",
-            lambda q, k, v: _without_shift(q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])) @ v,
+            _weighted_by(_without_shift),
+        ),
+        Misconception(
+            "Your softmax subtracts the largest score of all. A row far below it underflows to 0 / 0: every row needs its "
+            "own largest entry.",
+            _weighted_by(_shift_by_global_max),
+        ),
+        Misconception(
+            "The numbers are right, and are float64: np.sqrt of a whole number is a float64 NumPy number, which makes a "
+            "float32 array float64. math.sqrt gives a Python number, which does not.",
+            lambda q, k, v: _softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])) @ v,
         ),
     ],
     hints=[
@@ -352,8 +442,8 @@ def _scale_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("d_k = 64 and entries of standard deviation 1", (64, 1.0, 1.0))
     yield Case("d_k = 1", (1, 1.0, 1.0))
     for d_k in (16, 50):
-        std_q, std_k = rng.uniform(0.2, 3, 2)
-        yield Case("other sizes and deviations", (d_k, float(std_q), float(std_k)))
+        std_q, std_k = rng.uniform(0.2, 3, 2).round(2).tolist()
+        yield Case(f"d_k = {d_k} and deviations {std_q} and {std_k}", (d_k, std_q, std_k))
 
 
 score_scale = Exercise(
@@ -377,8 +467,40 @@ score_scale = Exercise(
             lambda d_k, std_q, std_k: 1 / (d_k * std_q * std_k),
         ),
         Misconception(
+            "The variance grows with d_k and a standard deviation with its root: √d_k.",
+            lambda d_k, std_q, std_k: 1 / d_k,
+        ),
+        Misconception(
             "That is the standard deviation of the score itself: what brings it to 1 is one over it.",
             lambda d_k, std_q, std_k: math.sqrt(d_k) * std_q * std_k,
+        ),
+        Misconception(
+            "That is the variance of the score: what brings its deviation to 1 is one over the root of that.",
+            lambda d_k, std_q, std_k: d_k * std_q**2 * std_k**2,
+        ),
+        Misconception(
+            "The root of d_k goes below the line: longer vectors make larger scores.",
+            lambda d_k, std_q, std_k: math.sqrt(d_k) / (std_q * std_k),
+        ),
+        Misconception(
+            "d_k is missing: a score is a sum of d_k products.",
+            lambda d_k, std_q, std_k: 1 / (std_q * std_k),
+        ),
+        Misconception(
+            "The deviation of the keys is missing: both multiply into the score.",
+            lambda d_k, std_q, std_k: 1 / (math.sqrt(d_k) * std_q),
+        ),
+        Misconception(
+            "The deviation of the queries is missing: both multiply into the score.",
+            lambda d_k, std_q, std_k: 1 / (math.sqrt(d_k) * std_k),
+        ),
+        Misconception(
+            "You add the variances of q and k: the variance of a product of independent numbers is the product of theirs.",
+            lambda d_k, std_q, std_k: 1 / math.sqrt(d_k * (std_q**2 + std_k**2)),
+        ),
+        Misconception(
+            "The deviations stand under the root without their squares: √(d_k σ_q² σ_k²) is √d_k σ_q σ_k.",
+            lambda d_k, std_q, std_k: 1 / math.sqrt(d_k * std_q * std_k),
         ),
         Misconception(
             "You add the deviations: a product of independent numbers multiplies them.",

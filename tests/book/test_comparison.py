@@ -1,0 +1,183 @@
+"""What `pytest --nbval` takes for the same output, and what it does not: the comparison in the root's conftest.py."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from building import ROOT
+
+nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
+notebooks = pytest.importorskip("minigrad.course.notebooks", reason="nbclient is not installed (as nbformat)")
+pytest.importorskip("nbval", reason="nbval is not installed")
+
+pytestmark = pytest.mark.numpy_only("the comparison is of text")
+
+spec = importlib.util.spec_from_file_location("root_conftest", ROOT / "conftest.py")
+root_conftest: Any = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(root_conftest)
+Output, tolerances = root_conftest.Output, root_conftest.tolerances
+
+
+# --- The comparison itself ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("loss 1.2345678", "loss 1.2345679"),
+        ("1e-7", "1.000001e-07"),
+        ("-0.5 and 2.", "-0.5000001 and 2.0000001"),
+        ("[[ 1.  10.5]]", "[[1. 10.5]]"),
+        ("0.0", "-0.0"),
+        ("0.0", "1e-12"),
+        ("nan", "nan"),
+    ],
+)
+def test_rounding_is_no_difference(one: str, other: str):
+    assert Output(one) == Output(other)
+    assert not Output(one).__ne__(Output(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("loss 1.2345", "loss 1.2357"),
+        ("loss 1.5", "loss -1.5"),
+        ("0.001", "0.001001"),
+        ("3 rows", "4 rows"),
+        ("(3, 4)", "(4, 3)"),
+        ("1.0 nats", "1.0 bits"),
+        ("1.0", "1"),
+        ("1.0 2.0", "1.0"),
+        ("1.0 2.0", "2.0 1.0"),
+        ("version 3.11.7", "version 3.11.8"),
+        ("nan", "1.0"),
+        ("inf", "-inf"),
+        ("1e5", "1e6"),
+        ("true", "True"),
+        ("", "1.0"),
+    ],
+)
+def test_all_else_is(one: str, other: str):
+    assert Output(one) != Output(other)
+    assert not Output(one).__eq__(Output(other))
+
+
+def test_a_cell_says_how_close():
+    assert Output("1.000", **tolerances({"tags": ["rtol=1e-2"]})) == Output("1.001")
+    assert Output("1.000", **tolerances({"tags": ["atol=0.01"]})) == Output("1.001")
+    assert Output("1.000", **tolerances({"tags": ["hide-input"]})) != Output("1.001")
+    with pytest.raises(ValueError, match="much"):
+        tolerances({"tags": ["rtol=much"]})
+
+
+# --- End to end --------------------------------------------------------------------------------------------
+
+CELL = """import numpy as np
+print("accuracy of", 12345, "masks in words")
+print(np.zeros((3, 4)).shape, -2.5, 0.12345678)
+1.5"""
+
+Spoil = Callable[[Any], None]
+
+
+def edited(old: str, new: str) -> Spoil:
+    """Store `new` for `old` in what the cell printed."""
+
+    def spoil(cell: Any) -> None:
+        assert old in cell.outputs[0].text
+        cell.outputs[0].text = cell.outputs[0].text.replace(old, new)
+
+    return spoil
+
+
+def tagged(spoil: Spoil, tag: str) -> Spoil:
+    """The same, in a cell with a tag."""
+
+    def both(cell: Any) -> None:
+        spoil(cell)
+        cell.metadata["tags"] = [tag]
+
+    return both
+
+
+def changed_result(cell: Any) -> None:
+    """Another number as the cell's value."""
+    cell.outputs[1].data["text/plain"] = "1.6"
+
+
+def one_more(cell: Any) -> None:
+    """An output that the cell does not have."""
+    cell.outputs.append(nbformat.v4.new_output("display_data", data={"text/plain": "one more"}))
+
+
+GREEN: dict[str, Spoil] = {
+    "unchanged": lambda cell: None,
+    "float-7th-digit": edited("0.12345678", "0.12345679"),
+    "float-3rd-digit-with-tag": tagged(edited("0.12345678", "0.12358"), "rtol=1e-2"),
+}
+RED: dict[str, Spoil] = {
+    "integer": edited("12345", "12346"),
+    "float-3rd-digit": edited("0.12345678", "0.12358"),
+    "float-beyond-tag": tagged(edited("0.12345678", "0.13"), "rtol=1e-2"),
+    "shape": edited("(3, 4)", "(4, 3)"),
+    "word": edited("masks", "tasks"),
+    "sign": edited("-2.5", "2.5"),
+    "result": changed_result,
+    "output-missing": lambda cell: cell.outputs.pop(),
+    "output-extra": one_more,
+    "all-missing": lambda cell: cell.outputs.clear(),
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What nbval says, "PASSED" or "FAILED", of a notebook with one cell for each change to its stored outputs."""
+    folder = tmp_path_factory.mktemp("nbval")
+    shutil.copy(ROOT / "conftest.py", folder)
+    changes = GREEN | RED
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL) for _ in changes])
+    notebooks.run(notebook, folder)
+    for cell, spoil in zip(notebook.cells, changes.values(), strict=True):
+        spoil(cell)
+    notebooks.write(folder / "changed.ipynb", notebook)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-v",
+        "-p",
+        "no:cacheprovider",
+        "--nbval",
+        "--nbval-current-env",
+    ]
+    done = subprocess.run(
+        [*command, "--color=no", "--tb=no", str(folder)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    found = re.findall(r"^changed\.ipynb::Cell (\d+) (PASSED|FAILED)", done.stdout, re.MULTILINE)
+    return {list(changes)[int(number)]: outcome for number, outcome in found}
+
+
+def test_every_cell_was_run(outcomes: dict[str, str]):
+    assert set(outcomes) == set(GREEN) | set(RED)
+
+
+@pytest.mark.parametrize("name", GREEN)
+def test_green(outcomes: dict[str, str], name: str):
+    assert outcomes[name] == "PASSED"
+
+
+@pytest.mark.parametrize("name", RED)
+def test_red(outcomes: dict[str, str], name: str):
+    assert outcomes[name] == "FAILED"

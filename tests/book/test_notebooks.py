@@ -1,0 +1,311 @@
+"""What each stored notebook must be, read without running it: chapters, solutions and exercises."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import ROOT, pages
+
+from minigrad.course import check
+from minigrad.course.rows import ROWS
+
+nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
+notebooks = pytest.importorskip("minigrad.course.notebooks", reason="nbclient is not installed (as nbformat)")
+
+pytestmark = pytest.mark.numpy_only("stored notebooks are the same on each backend")
+
+FOLDERS = ("book", "solutions", "exercises")
+PATHS = [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.ipynb"))]
+
+
+def read(path: Path) -> Any:
+    """A notebook, unchanged, as nbformat 4."""
+    return nbformat.read(path, as_version=4)
+
+
+# --- The rules: each yields what it finds wrong in a notebook ---------------------------------------------
+
+
+def is_valid(notebook: Any) -> Iterator[str]:
+    """It follows nbformat's schema."""
+    try:
+        nbformat.validate(notebook)
+    except nbformat.ValidationError as error:
+        yield str(error)
+
+
+def was_run_in_order(notebook: Any) -> Iterator[str]:
+    """Its code cells were run from the first to the last, in a fresh kernel."""
+    counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
+    if counts != list(range(1, len(counts) + 1)):
+        yield f"the cells' numbers are {counts}: run it again, whole"
+
+
+def has_a_plain_kernel(notebook: Any) -> Iterator[str]:
+    """It opens with the kernel that each Jupyter has."""
+    name = notebook.metadata.get("kernelspec", {}).get("name")
+    if name != "python3":
+        yield f"its kernel is {name!r}, not 'python3'"
+
+
+def says_how_to_install(notebook: Any) -> Iterator[str]:
+    """A reader who has the file alone can run it."""
+    first = next((cell.source for cell in notebook.cells if cell.cell_type == "markdown"), "")
+    if "pip install" not in first:
+        yield "its first text cell does not say what to pip install"
+
+
+def texts(output: Any) -> Iterator[str]:
+    """What an output says: text, HTML, Markdown, a traceback without its colours; no pictures."""
+    if output.output_type == "error":
+        yield re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(output.traceback))
+    for text in [output.get("text", ""), *output.get("data", {}).values()]:
+        if isinstance(text, str):
+            yield re.sub(r"data:image/[\w+]+;base64,[A-Za-z0-9+/=\s]+", "", text)
+
+
+PATH = re.compile(r"(?<![\w./])/(?:home|root|tmp|usr|opt|var|mnt|srv|private|Users)/\S*|\b[A-Z]:\\\w\S*")
+ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
+TIME = re.compile(
+    r"\b\d[\d.,]*\s?(?:ms|µs|us|ns|it/s|s/it|steps/s)\b|\b\d+\.\d+\s?(?:s|sec|seconds)\b|\b\d+:\d\d:\d\d\b|Wall time"
+)
+
+
+def has_quiet_outputs(notebook: Any) -> Iterator[str]:
+    """Its outputs are the same for everybody: no warnings, failures, paths, addresses or times."""
+    for number, cell in enumerate(cell for cell in notebook.cells if cell.cell_type == "code"):
+        tags = cell.metadata.get("tags", [])
+        for output in cell.outputs:
+            where = f"code cell {number + 1}"
+            if output.get("name") == "stderr":
+                yield f"{where} writes to stderr: {output.text[:200]}"
+            if output.output_type == "error" and "raises-exception" not in tags:
+                yield f"{where} fails: {output.ename}: {output.evalue}"
+            for text in texts(output):
+                for what, pattern in (("a path", PATH), ("an address", ADDRESS), ("a time", TIME)):
+                    if (found := pattern.search(text)) and "nbval-ignore-output" not in tags:
+                        yield f"{where} shows {what}: {found.group()}"
+                if str(ROOT) in text:
+                    yield f"{where} shows the folder it was run in"
+
+
+def pictures_have_words(notebook: Any) -> Iterator[str]:
+    """Each picture in an output has alternative text, which a bare PNG cannot have."""
+    for number, cell in enumerate(cell for cell in notebook.cells if cell.cell_type == "code"):
+        for output in cell.outputs:
+            data = output.get("data", {})
+            if any(kind.startswith("image/") for kind in data):
+                yield f"code cell {number + 1} puts out a bare picture: use minigrad.course.figures"
+            for image in re.findall(r"<img\b[^>]*>", data.get("text/html", "")):
+                if not re.search(r'\balt="[^"]+"', image):
+                    yield f"code cell {number + 1} has a picture without alternative text"
+
+
+NOT_PROSE = re.compile(
+    r"```.*?```|~~~.*?~~~|`[^`]*`"  # code
+    r"|\$\$.*?\$\$|\$[^$]*\$|\\begin\{(\w+\*?)\}.*?\\end\{\1\}"  # formulas
+    r"|\]\([^)]*\)|<[^>]*>|https?://\S+|arXiv:\S+",  # links, HTML, addresses
+    re.DOTALL,
+)
+NUMBER = re.compile(r"(?<![\w.,])\d+(?:,\d{3})*(?:\.\d+)*")
+
+
+def typed_numbers(text: str) -> list[str]:
+    """The numbers of three or more digits in a text: not years, sections, versions, nor what is code or formula."""
+    found = NUMBER.findall(NOT_PROSE.sub(" ", text))
+    long = [number for number in found if sum(map(str.isdigit, number)) >= 3]
+    return [number for number in long if number.count(".") < 2 and not re.fullmatch(r"(?:19|20)\d\d", number)]
+
+
+def numbers_come_from_cells(notebook: Any) -> Iterator[str]:
+    """No number of three or more digits is typed into the text, unless the metadata says why."""
+    allowed = notebook.metadata.get("course", {}).get("typed_numbers", {})
+    found = [n for cell in notebook.cells if cell.cell_type == "markdown" for n in typed_numbers(cell.source)]
+    for number in dict.fromkeys(found):
+        if not allowed.get(number):
+            yield f"{number} is typed: let a cell print it, or give the reason in course.typed_numbers"
+    for number in allowed:
+        if number not in found:
+            yield f"course.typed_numbers lists {number}, which the text does not have"
+
+
+def names_its_rows(notebook: Any) -> Iterator[str]:
+    """Its metadata say which rows of the source documents it covers; `[]` if it covers none."""
+    course = notebook.metadata.get("course", {})
+    if "rows" not in course:
+        yield "course.rows is missing in its metadata"
+    for row in course.get("rows", []):
+        if row not in ROWS:
+            yield f"there is no row {row}"
+
+
+def calls_checks_that_exist(notebook: Any) -> Iterator[str]:
+    """Each `check.NAME` in its code is there."""
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        for node in ast.walk(ast.parse(cell.source)):
+            called = isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "check"
+            if called and not hasattr(check, node.attr):
+                yield f"there is no check.{node.attr}"
+
+
+def quotes_the_library_as_it_is(notebook: Any) -> Iterator[str]:
+    """Each listing of `show` is still the library's source."""
+    yield from notebooks.stale(notebook)
+
+
+Rule = Callable[[Any], Iterator[str]]
+EVERYWHERE: list[Rule] = [
+    is_valid,
+    was_run_in_order,
+    has_a_plain_kernel,
+    says_how_to_install,
+    has_quiet_outputs,
+    pictures_have_words,
+    calls_checks_that_exist,
+    quotes_the_library_as_it_is,
+]
+IN_CHAPTERS: list[Rule] = [numbers_come_from_cells, names_its_rows]
+NAMED = {rule.__name__: rule for rule in EVERYWHERE + IN_CHAPTERS}
+
+
+# --- The notebooks -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        pytest.param(path, rule, id=f"{path.parent.name}/{path.stem}-{rule.__name__}")
+        for path in PATHS
+        for rule in (EVERYWHERE + IN_CHAPTERS if path.parent.name == "book" else EVERYWHERE)
+    ],
+)
+def test_notebook(path: Path, rule: Rule):
+    complaints = list(rule(read(path)))
+    assert not complaints, "\n".join(complaints)
+
+
+def test_exercises_are_in_step_with_solutions(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert notebooks.main(["exercises", "--check"]) == 0, capsys.readouterr().out + "run `make exercises`"
+
+
+def test_each_chapter_is_in_the_table_of_contents():
+    assert {f"book/{path.stem}" for path in (ROOT / "book").glob("*.ipynb")} <= set(pages())
+
+
+# --- The rules find what they forbid -----------------------------------------------------------------------
+
+
+def sound() -> Any:
+    """A notebook with which every rule is content."""
+    v4 = nbformat.v4
+    output = v4.new_output("stream", name="stdout", text="3 rows, 0.5 nats, (1024, 768)\n")
+    notebook = v4.new_notebook(
+        cells=[
+            v4.new_markdown_cell("# Title\n\n*`pip install` this.* In 2017, section 3.2.1, $512$ and `512`."),
+            v4.new_code_cell("print()", execution_count=1, outputs=[output]),
+        ]
+    )
+    notebook.metadata.update(kernelspec=notebooks.KERNEL, course={"rows": ["A13"]})
+    return notebook
+
+
+def with_output(**output: Any) -> Callable[[Any], None]:
+    """Give the code cell this output."""
+
+    def change(notebook: Any) -> None:
+        notebook.cells[1].outputs = [nbformat.v4.new_output(**output)]
+
+    return change
+
+
+def printed(text: str) -> Callable[[Any], None]:
+    """Let the code cell print this text."""
+    return with_output(output_type="stream", name="stdout", text=text)
+
+
+def displayed(kind: str, value: str, **metadata: Any) -> Callable[[Any], None]:
+    """Let the code cell display this."""
+    return with_output(output_type="display_data", data={kind: value, "text/plain": "x"}, metadata=metadata)
+
+
+def written(text: str) -> Callable[[Any], None]:
+    """Add this sentence to the text."""
+
+    def change(notebook: Any) -> None:
+        notebook.cells[0].source += f" {text}"
+
+    return change
+
+
+def source(text: str) -> Callable[[Any], None]:
+    """Let this be the code."""
+
+    def change(notebook: Any) -> None:
+        notebook.cells[1].source = text
+
+    return change
+
+
+BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
+    (is_valid, lambda n: n.cells[0].update(colour="red")),
+    (was_run_in_order, lambda n: n.cells[1].update(execution_count=2)),
+    (was_run_in_order, lambda n: n.cells[1].update(execution_count=None)),
+    (has_a_plain_kernel, lambda n: n.metadata.update(kernelspec={"name": "my-env", "display_name": "mine"})),
+    (says_how_to_install, lambda n: n.cells[0].update(source="# Title")),
+    (has_quiet_outputs, with_output(output_type="stream", name="stderr", text="warning")),
+    (has_quiet_outputs, with_output(output_type="error", ename="ValueError", evalue="no", traceback=[])),
+    (has_quiet_outputs, printed("saved to /home/someone/run")),
+    (has_quiet_outputs, printed(f"in {ROOT}/book")),
+    (has_quiet_outputs, printed("<Thing object at 0x7f3a1c2b9d10>")),
+    (has_quiet_outputs, printed("step 10, 12.5 ms")),
+    (has_quiet_outputs, printed("took 3.1 s")),
+    (pictures_have_words, displayed("image/png", "aGk=")),
+    (pictures_have_words, displayed("text/html", '<img src="data:image/png;base64,aGk=">')),
+    (pictures_have_words, displayed("text/html", '<img alt="" src="data:image/png;base64,aGk=">')),
+    (calls_checks_that_exist, source("check.sofmtax(softmax)")),
+    (
+        quotes_the_library_as_it_is,
+        displayed(
+            "text/markdown", "x", **{"text/markdown": {"source": {"module": "minigrad.ops", "name": "gone"}}}
+        ),
+    ),
+    (numbers_come_from_cells, written("It has 768 entries.")),
+    (numbers_come_from_cells, written("It has 109,482,240 parameters.")),
+    (numbers_come_from_cells, written("The loss is 4.81.")),
+    (numbers_come_from_cells, written("BERT has 110M parameters.")),
+    (numbers_come_from_cells, lambda n: n.metadata.course.update(typed_numbers={"999": "not there"})),
+    (names_its_rows, lambda n: n.metadata.course.pop("rows")),
+    (names_its_rows, lambda n: n.metadata.course.update(rows=["Z1"])),
+]
+
+
+def test_the_rules_are_content_with_a_sound_notebook():
+    assert [complaint for rule in NAMED.values() for complaint in rule(sound())] == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "spoil"), BROKEN, ids=[f"{rule.__name__}-{i}" for i, (rule, _) in enumerate(BROKEN)]
+)
+def test_a_rule_finds(rule: Rule, spoil: Callable[[Any], None]):
+    notebook = sound()
+    spoil(notebook)
+    assert list(rule(notebook))
+
+
+def test_each_rule_is_shown_to_find():
+    assert {rule.__name__ for rule, _ in BROKEN} == set(NAMED)
+
+
+def test_typed_numbers_may_have_a_reason():
+    notebook = sound()
+    written("BERT-Base is 768 wide.")(notebook)
+    notebook.metadata.course.typed_numbers = {"768": "the size that the reader knows BERT-Base by"}
+    assert list(numbers_come_from_cells(notebook)) == []
