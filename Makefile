@@ -38,6 +38,7 @@ test: $(READY)  ## every test that needs no PyTorch, on NumPy and on the stand-i
 	$(BIN)/mypy
 	$(TEST) -q
 	$(TEST) -q --standin
+	$(TEST) -q -m slow
 	@$(MAKE) --no-print-directory nbval
 
 nbval: $(READY)  ## run every notebook and hold its outputs against the stored ones

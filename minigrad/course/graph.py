@@ -48,7 +48,7 @@ def play(
 def _drawing(
     steps: Sequence[Step], values: Mapping[str, float], gradients: Mapping[str, float], active: str
 ) -> str:
-    wide, tall, box_width, box_height = 104, 84, 84, 58
+    wide, tall, box_width, box_height = 116, 88, 104, 62  # narrow: it must be read on a phone
     places = {step.name: (step.place[0] * wide + 6, step.place[1] * tall + 6) for step in steps}
     parts = []
     for step in steps:
@@ -57,7 +57,7 @@ def _drawing(
             from_x, from_y = places[name]
             used = step.name == active
             parts.append(
-                f'<line x1="{from_x + box_width:g}" y1="{from_y + box_height / 2:g}" x2="{x:g}" y2="{y + box_height / 2:g}" '
+                f'<line x1="{from_x + box_width / 2:g}" y1="{from_y + box_height:g}" x2="{x + box_width / 2:g}" y2="{y:g}" '
                 f'stroke="{(RED if gradients else BLUE) if used else "currentColor"}" stroke-opacity="{1 if used else 0.4}" '
                 f'stroke-width="{2.5 if used else 1.2}"/>'
             )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import sys
 from collections.abc import Iterator
 from functools import reduce
@@ -77,7 +78,7 @@ def _joined_streams(outputs: list[Any]) -> list[Any]:
 def make_exercise(solution: Any) -> Any:
     """The exercise from its solution: what stands between the solution marks becomes `...`.
 
-    Cells tagged `solution` are left out. Raises ValueError for marks that do not pair.
+    Cells tagged `solution` are left out. Raises ValueError for marks that do not pair or share their line.
     """
     exercise = nbformat.from_dict(solution)  # a deep copy
     exercise.cells = [cell for cell in exercise.cells if "solution" not in cell.metadata.get("tags", [])]
@@ -90,8 +91,10 @@ def make_exercise(solution: Any) -> Any:
 
 def _without_solutions(source: str) -> str:
     lines, inside = [], False
-    for line in source.splitlines():
+    for line in source.split("\n"):
         mark = line.strip()
+        if mark not in (BEGIN, END) and re.search(r"#.*\b(begin|end) solution", line, re.IGNORECASE):
+            raise ValueError(f"a mark stands alone on its line, as {BEGIN} or {END}; this is {mark!r}")
         if mark == BEGIN:
             if inside:
                 raise ValueError(f"{BEGIN} inside a solution")
@@ -109,27 +112,28 @@ def _without_solutions(source: str) -> str:
 
 
 def _exercises(root: Path, check: bool) -> list[str]:
-    """Write exercises/ (or, with `check`, compare the cells) and return what was out of step."""
-    changed = []
+    """Write exercises/ (or, with `check`, compare the cells), and return what there is to say of each."""
+    found = []
     solutions = sorted((root / "solutions").glob("*.ipynb"))
     for path in solutions:
         target = root / "exercises" / path.name
         made = make_exercise(read(path))
-        if target.exists() and _sources(read(target)) == _sources(made):
+        if target.exists() and _cells(read(target)) == _cells(made):
             continue
-        changed.append(path.name)
+        found.append(f"exercises/{path.name}: {'out of step' if check else 'made'}")
         if not check:
             target.parent.mkdir(exist_ok=True)
             run(made, target.parent)
             write(target, made)
     for path in sorted((root / "exercises").glob("*.ipynb")):
         if path.name not in {solution.name for solution in solutions}:
-            changed.append(f"{path.name} (has no solution)")
-    return changed
+            found.append(f"exercises/{path.name}: has no solution")
+    return found
 
 
-def _sources(notebook: Any) -> list[tuple[str, str]]:
-    return [(cell.cell_type, cell.source) for cell in notebook.cells]
+def _cells(notebook: Any) -> list[tuple[Any, ...]]:
+    """What an exercise takes over from its solution."""
+    return [(cell.id, cell.cell_type, cell.source, cell.metadata.get("tags")) for cell in notebook.cells]
 
 
 # --- What is stale or missing ----------------------------------------------------------------------------
@@ -146,7 +150,7 @@ def stale(notebook: Any) -> Iterator[str]:
             try:
                 module = importlib.import_module(quoted["module"])
                 now = Source(reduce(getattr, filter(None, quoted["name"].split(".")), module)).text
-            except (ImportError, AttributeError):
+            except (ImportError, AttributeError, TypeError, OSError):  # the last two: it has no source now
                 yield f"{name} (is no more)"
                 continue
             if now != output["data"]["text/plain"]:
@@ -188,7 +192,7 @@ def main(arguments: Any = None) -> int:
         return 0
     if options.command == "exercises":
         found = _exercises(root, options.check)
-        print("\n".join(f"exercises/{name}: {'out of step' if options.check else 'made'}" for name in found))
+        print("\n".join(found) or "every exercise is in step with its solution")
         return 1 if options.check and found else 0
     if options.command == "stale":
         every = chapters + sorted((root / "solutions").glob("*.ipynb"))

@@ -43,13 +43,15 @@ def pages() -> list[str]:
 
 
 def build(source: Path, output: Path) -> subprocess.CompletedProcess[str]:
-    """Build the book in `source` as `make book` does, into `output`/_build/html."""
+    """Build the book in `source` as `make book` does, into `output`/_build/html. Skips where jupyter-book is missing."""
+    if importlib.util.find_spec("jupyter_book") is None:
+        skip("jupyter-book is not installed")
     command = [*JUPYTER_BOOK, "build", "-W", "-n", "--keep-going", "-q"]
     return subprocess.run(
         [*command, "--path-output", str(output), str(source)],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONWARNINGS": "default"},
+        env={**os.environ, "PYTHONWARNINGS": "ignore", "NO_COLOR": "1"},
     )
 
 

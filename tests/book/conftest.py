@@ -14,15 +14,34 @@ from building import ROOT, build, chromium, pages, skip
 LOCAL = ("file:", "data:", "blob:")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "slow: a minute or more; `make test` runs these, `pytest` alone does not"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "slow" not in config.option.markexpr:
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="slow: pytest -m slow"))
+
+
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the built book."""
-    if importlib.util.find_spec("jupyter_book") is None:
-        skip("jupyter-book is not installed")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """The folder of the built book, and how its build ended (test_build.py judges that)."""
     output = tmp_path_factory.mktemp("site")
     done = build(ROOT, output)
-    assert done.returncode == 0, f"the book does not build:\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
-    return output / "_build" / "html"
+    return output / "_build" / "html", done
+
+
+@pytest.fixture(scope="session")
+def site(built: tuple[Path, Any]) -> Path:
+    """The folder with the built book, perhaps built with warnings."""
+    folder, _ = built
+    if not (folder / "index.html").exists():
+        pytest.fail("there is no book to look at: see test_build.py", pytrace=False)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -165,7 +165,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         capture_output=True,
         text=True,
     )
-    found = re.findall(r"^changed\.ipynb::Cell (\d+) (PASSED|FAILED)", done.stdout, re.MULTILINE)
+    found = re.findall(r"^changed\S*ipynb::Cell (\d+) (PASSED|FAILED)", done.stdout, re.MULTILINE)
     return {list(changes)[int(number)]: outcome for number, outcome in found}
 
 

@@ -271,10 +271,10 @@ def _difference(value: Any, expected: Any, rtol: float, atol: float, any_dtype: 
     wrong = ~np.isclose(got, want, rtol=rtol * slack, atol=atol * slack, equal_nan=True)
     if not wrong.any():
         return None
-    if unbounded := int((wrong & ~np.isfinite(got)).sum()):
-        return f"{unbounded} of {got.size} entries are NaN or infinite"
     if not want.ndim:
         return "it should return {}, and returned {}".format(*_apart(want[()], got[()]))
+    if unbounded := int((wrong & ~np.isfinite(got)).sum()):
+        return f"{unbounded} of {got.size} entries are NaN or infinite"
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
     wanted, came = _apart(want[place], got[place])
     count = f"{int(wrong.sum())} of {got.size} entries are off"

@@ -118,6 +118,10 @@ def _reached_only(graph, output):
     return grad
 
 
+def _never_started(graph, output):
+    return dict.fromkeys(graph, 0.0)
+
+
 def _output_left_out(graph, output):
     return {**_gradients(graph, output), output: 0.0}
 
@@ -155,6 +159,7 @@ gradients = Exercise(
             "Values that the output does not depend on belong in the answer too, with 0.", _reached_only
         ),
         Misconception("The output's own gradient is 1, and belongs in the answer.", _output_left_out),
+        Misconception("The output's own gradient is 1, and nothing flows until it is there.", _never_started),
     ],
     hints=[
         "Start with 0 for every value and 1 for the output. Which value may pass its gradient on first?",

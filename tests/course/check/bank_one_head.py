@@ -1,4 +1,4 @@
-"""Answers to the exercises of chapter 6 as learners write them: wrong ones with what they must be told, and right ones."""
+"""Answers to the exercises of chapter 6 as learners write them: wrong ones, with what to tell each, and right ones."""
 
 from __future__ import annotations
 
@@ -222,7 +222,10 @@ SOFTMAX_WRONG = [
     (largest_only, "entries are off. The entry [0, 0] should be"),
     (shifted_in_place, "it changes its argument number 1"),
     (in_double_precision, "it should return float32, and returned float64"),
-    (collected_in_a_list, "it should return an array of shape (3, 5) and dtype float64, and returned a list of 3"),
+    (
+        collected_in_a_list,
+        "it should return an array of shape (3, 5) and dtype float64, and returned a list of 3",
+    ),
     (as_nested_lists, "and returned a list of 3"),
     (as_a_tensor, "and returned a Tensor of shape (3, 5)"),
     (with_torchs_names, "AttributeError: 'numpy.ndarray' object has no attribute 'softmax'"),

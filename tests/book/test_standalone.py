@@ -1,0 +1,53 @@
+"""A chapter or a solution alone in an empty folder, beside an installed minigrad: as a reader who downloads it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from building import ROOT
+
+nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
+notebooks = pytest.importorskip("minigrad.course.notebooks", reason="nbclient is not installed (as nbformat)")
+
+pytestmark = [pytest.mark.slow, pytest.mark.numpy_only("a notebook chooses its backend itself")]
+
+PATHS = [path for folder in ("book", "solutions") for path in sorted((ROOT / folder).glob("*.ipynb"))]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with minigrad as its wheel installs it, made from a copy of the source."""
+    if importlib.util.find_spec("setuptools") is None:
+        pytest.skip("setuptools is not installed")
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("installed")
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, source)
+    for name in ("minigrad", "book/runs"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
+    subprocess.run(
+        [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(source), str(source)], check=True
+    )
+    (wheel,) = source.glob("*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--target", str(target), str(wheel)], check=True)
+    return target
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_runs_alone(path: Path, installed: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(installed))
+    monkeypatch.setenv("MINIGRAD_PROGRESS", "off")
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(path, tmp_path)
+    notebook = nbformat.read(tmp_path / path.name, as_version=4)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell("import minigrad; print(minigrad.__file__)"))
+    notebooks.run(notebook, tmp_path)
+    used = Path(notebook.cells[0].outputs[0].text.strip())
+    assert used.is_relative_to(installed), f"it ran with {used}"
+    assert os.listdir(tmp_path) == [path.name], "it left files behind"
