@@ -43,7 +43,7 @@ def pages() -> list[str]:
 
 
 def build(source: Path, output: Path) -> subprocess.CompletedProcess[str]:
-    """Build the book in `source` as `make book` does, into `output`/_build/html. Skips where jupyter-book is missing."""
+    """Build the book in `source` as `make book` does, into `output`/_build/html; skips without jupyter-book."""
     if importlib.util.find_spec("jupyter_book") is None:
         skip("jupyter-book is not installed")
     command = [*JUPYTER_BOOK, "build", "-W", "-n", "--keep-going", "-q"]
