@@ -18,7 +18,7 @@ def no_dead_buttons(app: Any, config: Any) -> None:
 LOUD = re.compile(
     r'\s*<link rel="preload" as="font"[^>]*>'
     r"|\s*<script>(?:const|let|var) THEBE_JS_URL.*?</script>"
-    r'|\s*<script[^>]*sphinx-thebe\.js[^>]*></script>'
+    r"|\s*<script[^>]*sphinx-thebe\.js[^>]*></script>"
     r'|\s*<script type="text/x-thebe-config">.*?</script>'
     r"|\s*<script>kernelName = .*?</script>",
     re.DOTALL,

@@ -71,8 +71,10 @@ class Visit:
 
 TYPESET = """async () => {
   if (!document.querySelector(".math")) return;
-  while (!(window.MathJax && MathJax.startup && MathJax.startup.promise)) await new Promise(r => setTimeout(r, 20));
-  await MathJax.startup.promise;
+  const end = Date.now() + 20000;
+  const loaded = () => window.MathJax && MathJax.startup && MathJax.startup.promise;
+  while (!loaded() && Date.now() < end) await new Promise(r => setTimeout(r, 20));
+  await loaded();
 }"""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ ADDRESS = "https://github.com/someone/course"
 def test_the_book_builds_without_a_warning(built: tuple[Path, Any]):
     _, done = built
     if done.returncode:
-        warnings = [line for line in done.stderr.splitlines() if "WARNING" in line or "ERROR" in line]
-        pytest.fail("\n".join(warnings) or done.stderr[-3000:], pytrace=False)
+        said = re.sub(r"\x1b\[[0-9;]*m", "", done.stderr)
+        warnings = [line for line in said.splitlines() if "WARNING" in line or "ERROR" in line]
+        pytest.fail("\n".join(warnings) or said[-3000:], pytrace=False)
 
 
 def test_no_button_is_dead(site: Path):

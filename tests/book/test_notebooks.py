@@ -116,9 +116,12 @@ NUMBER = re.compile(r"(?<![\w.,])\d+(?:,\d{3})*(?:\.\d+)*")
 
 
 def typed_numbers(text: str) -> list[str]:
-    """The numbers of three or more digits in a text: not years, sections, versions, nor what is code or formula."""
+    """The numbers of three or more digits in a text: not years, sections, versions, nor what is code or formula.
+
+    Zeros in front do not count: 0.02 has one digit.
+    """
     found = NUMBER.findall(NOT_PROSE.sub(" ", text))
-    long = [number for number in found if sum(map(str.isdigit, number)) >= 3]
+    long = [number for number in found if len(re.sub(r"\D", "", number).lstrip("0")) >= 3]
     return [number for number in long if number.count(".") < 2 and not re.fullmatch(r"(?:19|20)\d\d", number)]
 
 
@@ -209,7 +212,9 @@ def sound() -> Any:
     output = v4.new_output("stream", name="stdout", text="3 rows, 0.5 nats, (1024, 768)\n")
     notebook = v4.new_notebook(
         cells=[
-            v4.new_markdown_cell("# Title\n\n*`pip install` this.* In 2017, section 3.2.1, $512$ and `512`."),
+            v4.new_markdown_cell(
+                "# Title\n\n*`pip install` this.* In 2017, section 3.2.1, about 0.02, $512$ and `512`."
+            ),
             v4.new_code_cell("print()", execution_count=1, outputs=[output]),
         ]
     )

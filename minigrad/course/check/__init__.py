@@ -3,22 +3,39 @@
 # ruff: noqa: I001 - the order of the chapters is the order of `progress()`
 
 from minigrad.course.check.exercise import progress
+from minigrad.course.check.arrays import (
+    merge_heads,
+    right_by_luck,
+    split_heads,
+    stops_growing,
+    unbroadcast,
+)
 from minigrad.course.check.reverse_mode import (
     gradients,
     matmul_backward,
     numerical_gradient,
     variance_backward,
 )
+from minigrad.course.check.training import adam_step, clip_gradients, dropout, learning_rate
 from minigrad.course.check.one_head import attend, score_scale, softmax, softmax_backward
 
 __all__ = [
+    "adam_step",
     "attend",
+    "clip_gradients",
+    "dropout",
     "gradients",
+    "learning_rate",
     "matmul_backward",
+    "merge_heads",
     "numerical_gradient",
     "progress",
+    "right_by_luck",
     "score_scale",
     "softmax",
     "softmax_backward",
+    "split_heads",
+    "stops_growing",
+    "unbroadcast",
     "variance_backward",
 ]

@@ -339,7 +339,7 @@ def _record(name: str, solved: bool) -> None:
     entry["attempts"] += 1
     entry["solved"] = entry["solved"] or solved
     try:
-        write_atomic(Path.cwd() / PROGRESS_FILE, (json.dumps(known, indent=2) + "\n").encode())
+        write_atomic(Path(PROGRESS_FILE), (json.dumps(known, indent=2) + "\n").encode())
     except OSError as error:
         reason = error.__cause__ or error
         print(f"(Your progress could not be kept in {PROGRESS_FILE}: {getattr(reason, 'strerror', reason)}.)")

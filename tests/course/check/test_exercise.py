@@ -267,6 +267,16 @@ def test_the_place_is_in_the_learners_code_not_in_numpys(told):
     assert "The line is: return np.linalg.inv(x)" in text
 
 
+def test_the_place_is_the_innermost_of_the_learners_functions(told):
+    def helper(x):
+        return x.nothing
+
+    def answer(x):
+        return helper(x)
+
+    assert "The line is: return x.nothing" in " ".join(told(make(), answer))
+
+
 def test_an_error_without_words_is_told(told):
     def answer(x):
         raise ValueError
@@ -375,6 +385,14 @@ def test_what_was_not_changed_is_not_named(argument, told):
     assert told(returning(1.0, argument), lambda x: 1.0)[0].startswith("double: right.")
 
 
+def test_a_tensor_comes_with_or_without_gradient_as_in_the_case(told):
+    given = (Tensor(np.ones(2), requires_grad=True), Tensor(np.ones(2)))
+    exercise = make(answer=lambda a, b: 1.0, cases=lambda rng: [Case("two tensors", given)])
+    assert told(exercise, lambda a, b: float(a.requires_grad and not b.requires_grad)) == [
+        "double: right. 1 cases: two tensors."
+    ]
+
+
 def test_each_call_gets_its_own_random_generator(told):
     """Else the learner's answer would draw what the right one draws next."""
     cases = [Case("draws", (np.random.default_rng(3), 4))]
@@ -415,6 +433,7 @@ ARRAY = np.array([[1.0, 2.0], [3.0, 4.0]])
         (np.array([-np.inf, 1]), np.array([-np.inf, 2]), "1 of 2 entries are off. The entry [1] should be 1, and is 2"),
         (np.array([-np.inf, 1.0]), np.array([0.0, 1.0]), "The entry [0] should be -inf, and is 0"),
         (0.125, 1, "it should return 0.125, and returned 1"),
+        (1 / 3, 2 / 3, "it should return 0.333333, and returned 0.666667"),
         (0.125, [0.125], "it should return 0.125, and returned a list of 1"),
         (0.125, np.array([0.125]), "and returned an array of shape (1,) and dtype float64"),
         (0.125, "0.125", "it should return 0.125, and returned '0.125'"),
