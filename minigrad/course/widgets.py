@@ -121,7 +121,7 @@ _MAP = """<div class="course-map">
 <style>
 .course-map {max-width: 36rem; margin: 0.5rem auto; overflow-x: auto}
 .course-map table {border-collapse: collapse; margin: 0; font-size: 0.85rem}
-.course-map caption {caption-side: bottom; text-align: left; min-height: 3em; padding-top: 0.4rem}
+.course-map .text {min-height: 3em; padding-top: 0.4rem}
 .course-map th {font-weight: normal; padding: 0 0.4rem; text-align: right}
 .course-map thead th {writing-mode: vertical-rl; transform: rotate(180deg); text-align: left; padding: 0.3rem 0; line-height: 1}
 .course-map td {width: 1.9em; height: 1.9em; min-width: 1.3em; border: 1px solid rgba(128, 128, 128, 0.35); padding: 0}
@@ -129,19 +129,19 @@ _MAP = """<div class="course-map">
 .course-map .here {font-weight: bold}
 </style>
 <table role="grid" aria-label="ALT">
-<caption aria-live="polite">HELP</caption>
 HEAD
 <tbody>ROWS</tbody>
 </table>
+<div class="text" aria-live="polite">HELP</div>
 <script>
 (function () {
-  var table = document.currentScript.parentElement.querySelector("table");
-  var caption = table.querySelector("caption"), rows = table.tBodies[0].rows, head = table.tHead.rows[0].cells;
+  var root = document.currentScript.parentElement, table = root.querySelector("table");
+  var text = root.querySelector(".text"), rows = table.tBodies[0].rows, head = table.tHead.rows[0].cells;
   function look(cell) {
     table.querySelectorAll(".here").forEach(function (th) { th.classList.remove("here"); });
     var row = cell.parentElement.cells[0], column = head[cell.cellIndex];
     row.classList.add("here"); column.classList.add("here");
-    caption.textContent = "\u201c" + row.textContent + "\u201d gives " + cell.dataset.weight +
+    text.textContent = "\u201c" + row.textContent + "\u201d gives " + cell.dataset.weight +
       " of its attention to \u201c" + column.textContent + "\u201d; most (" + row.dataset.most + ") goes to \u201c" + row.dataset.to + "\u201d.";
   }
   table.addEventListener("mouseover", function (e) { if (e.target.tagName === "TD") look(e.target); });
@@ -253,7 +253,7 @@ def bars(series: dict[str, Sequence[float]], top: float, labels: tuple[str, str]
 def svg(width: int, height: int, parts: Sequence[str]) -> str:
     """A picture from its parts, `width` by `height`, that scales with the page."""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'font-family="sans-serif">{"".join(parts)}</svg>'
     )
 

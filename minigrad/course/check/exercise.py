@@ -91,9 +91,13 @@ class Exercise:
 
     # --- For the learner ---------------------------------------------------------------------------------
 
+    def __call__(self, answer: Callable[..., Any]) -> None:
+        """Try `answer` on all cases and say what came of it."""
+        self.judge(answer)
+
     @np.errstate(all="ignore")  # NaN and infinity are judged below
-    def __call__(self, answer: Callable[..., Any]) -> bool:
-        """Try `answer` on all cases and say what came of it; returns whether it is right."""
+    def judge(self, answer: Callable[..., Any]) -> bool:
+        """The same, and return whether it is right."""
         if not callable(answer):
             print(f"{self.name}: pass the function itself, check.{self.name}({self.name}).")
             print(f"This is {_described(answer)}.")
@@ -356,14 +360,17 @@ def _known() -> dict[str, dict[str, Any]]:
         return {}
 
 
-def progress() -> None:
-    """Print which exercises are solved and which were tried."""
+def progress(chapter: int | None = None) -> None:
+    """Print which exercises of a chapter, or of all, are solved and which were tried."""
     known = {} if os.environ.get("MINIGRAD_PROGRESS") == "off" else _known()
+    exercises = [one for one in EXERCISES.values() if chapter in (None, one.chapter)]
     print(f"{'chapter':>7}  {'exercise':24}{'difficulty':>10}{'minutes':>9}  state")
-    for name, exercise in EXERCISES.items():
-        entry = known.get(name, {"attempts": 0, "solved": False})
+    for exercise in exercises:
+        entry = known.get(exercise.name, {"attempts": 0, "solved": False})
         tries = f"{entry['attempts']} attempt{'s' if entry['attempts'] != 1 else ''}"
         state = f"solved, {tries}" if entry["solved"] else tries if entry["attempts"] else "-"
-        print(f"{exercise.chapter:7}  {name:24}{exercise.difficulty:10}{exercise.minutes:9}  {state}")
-    solved = sum(bool(known.get(name, {}).get("solved")) for name in EXERCISES)
-    print(f"{solved} of {len(EXERCISES)} solved")
+        print(
+            f"{exercise.chapter:7}  {exercise.name:24}{exercise.difficulty:10}{exercise.minutes:9}  {state}"
+        )
+    solved = sum(bool(known.get(exercise.name, {}).get("solved")) for exercise in exercises)
+    print(f"{solved} of {len(exercises)} solved")

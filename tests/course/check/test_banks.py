@@ -36,7 +36,7 @@ def told(monkeypatch, capsys) -> Callable[..., tuple[bool, str]]:
     def tell(exercise: Exercise, answer: Callable[..., Any], seed: int) -> tuple[bool, str]:
         monkeypatch.setenv("MINIGRAD_CHECK_SEED", str(seed))
         capsys.readouterr()
-        accepted = exercise(answer)
+        accepted = exercise.judge(answer)
         return accepted, " ".join(capsys.readouterr().out.split())
 
     return tell

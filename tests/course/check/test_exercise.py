@@ -65,7 +65,7 @@ def told(capsys):
 
     def tell(exercise, answer):
         capsys.readouterr()
-        right = exercise(answer)
+        right = exercise.judge(answer)
         captured = capsys.readouterr()
         assert captured.err == ""
         assert right is captured.out.startswith(f"{exercise.name}: right.")
@@ -347,8 +347,10 @@ def test_a_changed_argument_is_named_by_its_number(told):
         (np.ones((2, 2)), lambda x: setattr(x, "shape", (4,))),
         ([1, 2], lambda x: x.append(3)),
         ([[1], [2]], lambda x: x[0].append(3)),
+        ([[1], [2]], lambda x: x.__setitem__(0, 1)),
         ({"a": [1]}, lambda x: x["a"].append(2)),
         ({"a": 1}, lambda x: x.update(b=2)),
+        ({"a": 1}, lambda x: x.update(b=x.pop("a"))),
         ({"a": 1, "b": 2}, lambda x: x.update(a=x.pop("a"))),  # the order counts
         ([np.ones(2)], lambda x: x[0].fill(0)),
         ([np.ones(2)], lambda x: x.__setitem__(0, 1.0)),
@@ -452,6 +454,7 @@ ARRAY = np.array([[1.0, 2.0], [3.0, 4.0]])
         (True, ARRAY, "it should return True, and returned an array"),
         ({"a": 1.0}, {"b": 1.0}, "it should have the keys a, and has b"),
         ({"a": 1.0}, {}, "it should have the keys a, and has "),
+        ({"a": 1.0}, {"b": 2.0, "a": 1.0}, "it should have the keys a, and has a, b"),
         ({"a": 1.0, "b": 2.0}, {"b": 3.0, "a": 1.0}, "for b, it should return 2, and returned 3"),
         ({"a": 1.0}, 1.0, "it should return a dict of 1, and returned 1.0"),
     ],
