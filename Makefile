@@ -10,7 +10,7 @@ COURSE := $(BIN)/python -m minigrad.course.notebooks
 NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 
 .DEFAULT_GOAL := help
-.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises rows stored gpu-check bench \
+.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises rows stored trajectories gpu-check bench \
 	compare curve clean
 
 help:  ## list the targets

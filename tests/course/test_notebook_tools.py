@@ -315,10 +315,18 @@ def test_fresh_quotations_pass():
         ("minigrad.gone", "anything", "minigrad.gone.anything (is no more)"),
         ("minigrad.course.notebooks", "BEGIN", "minigrad.course.notebooks.BEGIN (is no more)"),
         ("builtins", "len", "builtins.len (is no more)"),
+        ("minigrad.course.widgets", "Frame.__init__", "minigrad.course.widgets.Frame.__init__ (is no more)"),
     ],
 )
 def test_changed_and_removed_quotations_are_found(module, name, found):
     assert list(notebooks.stale(quoting(module, name, "def other(): ..."))) == [found]
+
+
+def test_each_stale_quotation_of_a_notebook_is_found():
+    found = ("gone", "stale", "run")
+    cells = [cell for name in found for cell in quoting("minigrad.course.notebooks", name, "text").cells]
+    names = [name.rpartition(".")[2] for name in notebooks.stale(notebook(*cells))]
+    assert names == ["gone (is no more)", "stale", "run"]
 
 
 def test_outputs_that_quote_nothing_pass():

@@ -122,13 +122,13 @@ class Exercise:
         ]
         if not complaints:
             names = "; ".join(dict.fromkeys(case.name for case in cases))
-            print(textwrap.fill(f"{self.name}: right. {len(cases)} cases: {names}.", WIDTH, break_on_hyphens=False))
+            _say(f"{self.name}: right. {len(cases)} cases: {names}.")
             _record(self.name, solved=True)
             return True
         print(f"{self.name}: not yet. {len(cases) - len(complaints)} of {len(cases)} cases are right.")
-        print(textwrap.fill(complaints[0], WIDTH, break_on_hyphens=False))
+        _say(complaints[0])
         if message := self._recognise(cases, outcomes):
-            print(textwrap.fill(message, WIDTH, break_on_hyphens=False))
+            _say(message)
         print(f"For a hint: check.{self.name}.hint()")
         _record(self.name, solved=False)
         return False
@@ -140,7 +140,7 @@ class Exercise:
             return
         text = self.hints[self._hints_given]
         self._hints_given += 1
-        print(textwrap.fill(f"Hint {self._hints_given} of {len(self.hints)}: {text}", WIDTH, break_on_hyphens=False))
+        _say(f"Hint {self._hints_given} of {len(self.hints)}: {text}")
 
     def solution(self) -> Source | None:
         """One right answer, after an attempt."""
@@ -160,6 +160,11 @@ class Exercise:
             ):
                 return misconception.message
         return None
+
+
+def _say(text: str) -> None:
+    """Print a paragraph in lines that fit a page."""
+    print(textwrap.fill(text, WIDTH, break_on_hyphens=False))
 
 
 class _Outcome:

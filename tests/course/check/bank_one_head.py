@@ -146,6 +146,15 @@ def guarded(epsilon):
     return softmax
 
 
+def largest_score_and_logarithm_in_one_sum(x):
+    m = x.max(axis=-1, keepdims=True)
+    return np.exp(x - (m + np.log(np.exp(x - m).sum(axis=-1, keepdims=True))))
+
+
+def squeezed(x):
+    return np.squeeze(right_softmax(x))
+
+
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
@@ -221,7 +230,15 @@ SOFTMAX_WRONG = [
     (sigmoid, "That is the sigmoid of each score"),
     (largest_only, "entries are off. The entry [0, 0] should be"),
     (shifted_in_place, "it changes its argument number 1"),
-    (in_double_precision, "it should return float32, and returned float64"),
+    (in_double_precision, "On a (3, 5) array of float32: it should return float32, and returned float64"),
+    (
+        largest_score_and_logarithm_in_one_sum,
+        "On a row with everything masked (2, 5): 5 of 10 entries are off",
+    ),
+    (
+        squeezed,
+        "On a single entry in each row (6, 1): it should return shape (6, 1), and returned shape (6,)",
+    ),
     (
         collected_in_a_list,
         "it should return an array of shape (3, 5) and dtype float64, and returned a list of 3",
@@ -544,6 +561,10 @@ def with_tensors(q, k, v):
     return ops.scaled_dot_product_attention(Tensor(q), Tensor(k), Tensor(v))
 
 
+def output_squeezed(q, k, v):
+    return (right_softmax(q @ k.T / math.sqrt(q.shape[1])) @ v).squeeze()
+
+
 def nothing_returned(q, k, v):
     np.matmul(right_softmax(q @ k.T / math.sqrt(q.shape[1])), v)
 
@@ -578,6 +599,7 @@ ATTEND_WRONG = [
     (values_forgotten, "You mix the keys"),
     (queries_scaled_in_place, "it changes its argument number 1"),
     (with_tensors, "and returned a Tensor of shape (3, 6)"),
+    (output_squeezed, "On one token: it should return shape (1, 2), and returned shape (2,)"),
     (nothing_returned, "it returned None. Is there a `return` before the result?"),
 ]
 
