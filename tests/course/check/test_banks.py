@@ -16,6 +16,8 @@ import pytest
 from minigrad.course import check  # noqa: F401 - makes the exercises
 from minigrad.course.check.exercise import EXERCISES, Exercise
 
+pytestmark = pytest.mark.numpy_only("answers are written in NumPy")
+
 BANKS = [importlib.import_module(path.stem) for path in sorted(Path(__file__).parent.glob("bank_*.py"))]
 SEEDS = (0, 1, 2026)
 

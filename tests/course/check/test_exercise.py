@@ -88,6 +88,12 @@ def test_a_right_answer_is_told_the_cases(told):
     ]
 
 
+def test_a_call_prints_what_it_found_and_returns_nothing(capsys):
+    """At the end of a cell a value would be shown beside the text."""
+    assert make()(doubled) is None
+    assert capsys.readouterr().out.startswith("double: right. 2 cases")
+
+
 def test_cases_of_one_name_are_told_once(told):
     exercise = make(cases=lambda rng: [Case("a number", (1.5,)), Case("a number", (2.5,))])
     assert told(exercise, doubled) == ["double: right. 2 cases: a number."]
