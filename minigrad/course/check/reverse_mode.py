@@ -234,7 +234,10 @@ def _variance_backward(dv, x):
 
 def _variance_cases(rng: np.random.Generator) -> Iterator[Case]:
     for rows, n in ((3, 5), (4, 4), (1, 8), (6, 1)):
-        yield Case(f"{rows} rows of {n}", (rng.standard_normal(rows), rng.standard_normal((rows, n)) + 2))
+        yield Case(
+            f"{rows} row{'s' if rows > 1 else ''} of {n}",
+            (rng.standard_normal(rows), rng.standard_normal((rows, n)) + 2),
+        )
     single = (rng.standard_normal(2).astype(np.float32), rng.standard_normal((2, 9)).astype(np.float32))
     yield Case("float32, 2 rows of 9", single)
 
