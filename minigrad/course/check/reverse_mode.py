@@ -38,44 +38,23 @@ def _graph_cases(rng: np.random.Generator) -> Iterator[Case]:
     )
 
 
-def _depth_first(graph, output):
-    grad = dict.fromkeys(graph, 0.0)
-    grad[output] = 1.0
-    waiting = [output]
-    while waiting:
-        name = waiting.pop()
-        for source, slope in graph[name]:
-            grad[source] += grad[name] * slope
-            waiting.append(source)
-    return grad
+def _as_reached(next_one, again):
+    """Wrong: values in the order in which they are reached, `again` each time or only the first time."""
 
+    def wrong(graph, output):
+        grad = dict.fromkeys(graph, 0.0)
+        grad[output] = 1.0
+        waiting, seen = [output], {output}
+        while waiting:
+            name = waiting.pop(next_one)
+            for source, slope in graph[name]:
+                grad[source] += grad[name] * slope
+                if again or source not in seen:
+                    seen.add(source)
+                    waiting.append(source)
+        return grad
 
-def _once_depth_first(graph, output):
-    grad = dict.fromkeys(graph, 0.0)
-    grad[output] = 1.0
-    waiting, seen = [output], {output}
-    while waiting:
-        name = waiting.pop()
-        for source, slope in graph[name]:
-            grad[source] += grad[name] * slope
-            if source not in seen:
-                seen.add(source)
-                waiting.append(source)
-    return grad
-
-
-def _once_breadth_first(graph, output):
-    grad = dict.fromkeys(graph, 0.0)
-    grad[output] = 1.0
-    waiting, seen = [output], {output}
-    while waiting:
-        name = waiting.pop(0)
-        for source, slope in graph[name]:
-            grad[source] += grad[name] * slope
-            if source not in seen:
-                seen.add(source)
-                waiting.append(source)
-    return grad
+    return wrong
 
 
 def _overwriting(graph, output):
@@ -147,9 +126,9 @@ gradients = Exercise(
             "You visit the oldest value first. The gradient flows from the output back, so the newest comes first.",
             _oldest_first,
         ),
-        Misconception(_TOO_EARLY, _depth_first),
-        Misconception(_TOO_EARLY, _once_depth_first),
-        Misconception(_TOO_EARLY, _once_breadth_first),
+        Misconception(_TOO_EARLY, _as_reached(-1, again=True)),
+        Misconception(_TOO_EARLY, _as_reached(-1, again=False)),
+        Misconception(_TOO_EARLY, _as_reached(0, again=False)),
         Misconception("Along a path slopes multiply; only different paths are added.", _slopes_added),
         Misconception(
             "You start from the last value of the graph; the output asked for may be another.",
