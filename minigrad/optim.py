@@ -57,15 +57,20 @@ class Optimizer:
         self.steps += 1
         moments = iter(self.state)
         for group in self.groups:
-            for parameter in group["params"]:
-                own = next(moments)
-                if parameter.grad is not None:
-                    self.update(parameter, parameter.grad, own, group)
+            each = [(p.data, p.grad, next(moments)) for p in group["params"]]
+            having = [one for one in each if one[1] is not None]
+            if having:
+                parameters, gradients, states = zip(*having, strict=True)
+                self.update(parameters, gradients, states, group)
 
     def update(
-        self, parameter: Parameter, gradient: Array, state: list[Array], group: dict[str, Any]
+        self,
+        parameters: Sequence[Array],
+        gradients: Sequence[Array],
+        states: Sequence[list[Array]],
+        group: dict[str, Any],
     ) -> None:
-        """Change one parameter in place."""
+        """Change the parameters of a group in place: for each, its gradient and its moments."""
         raise NotImplementedError
 
     def state_dict(self) -> dict[str, Any]:
@@ -101,15 +106,19 @@ class SGD(Optimizer):
         super().__init__(parameters, lr=lr, momentum=momentum, weight_decay=weight_decay)
 
     def update(
-        self, parameter: Parameter, gradient: Array, state: list[Array], group: dict[str, Any]
+        self,
+        parameters: Sequence[Array],
+        gradients: Sequence[Array],
+        states: Sequence[list[Array]],
+        group: dict[str, Any],
     ) -> None:
-        """Change one parameter in place."""
-        if group["weight_decay"]:
-            gradient = gradient + group["weight_decay"] * parameter.data
-        (velocity,) = state
-        velocity *= group["momentum"]
-        velocity += gradient
-        parameter.data -= group["lr"] * velocity
+        """Change the parameters of a group in place."""
+        for parameter, gradient, (velocity,) in zip(parameters, gradients, states, strict=True):
+            if group["weight_decay"]:
+                gradient = gradient + group["weight_decay"] * parameter
+            velocity *= group["momentum"]
+            velocity += gradient
+            parameter -= group["lr"] * velocity
 
 
 class AdamW(Optimizer):
@@ -132,19 +141,30 @@ class AdamW(Optimizer):
         super().__init__(parameters, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
 
     def update(
-        self, parameter: Parameter, gradient: Array, state: list[Array], group: dict[str, Any]
+        self,
+        parameters: Sequence[Array],
+        gradients: Sequence[Array],
+        states: Sequence[list[Array]],
+        group: dict[str, Any],
     ) -> None:
-        """Change one parameter in place."""
-        self._adam(parameter, gradient, state, group, decay=group["lr"] * group["weight_decay"])
+        """Change the parameters of a group in place, on a GPU all of them at once."""
+        self._adam(parameters, gradients, states, group, decay=group["lr"] * group["weight_decay"])
 
     def _adam(
-        self, parameter: Parameter, gradient: Array, state: list[Array], group: dict[str, Any], decay: float
+        self,
+        parameters: Sequence[Array],
+        gradients: Sequence[Array],
+        states: Sequence[list[Array]],
+        group: dict[str, Any],
+        decay: float,
     ) -> None:
         beta1, beta2 = group["betas"]
-        backend.of(parameter.data).adamw_step(
-            parameter.data,
-            gradient,
-            *state,
+        firsts, seconds = zip(*states, strict=True)
+        backend.of(parameters[0]).adamw_step(
+            parameters,
+            gradients,
+            firsts,
+            seconds,
             step_size=group["lr"] / (1 - beta1**self.steps),
             decay=decay,
             beta1=beta1,
@@ -168,12 +188,16 @@ class Adam(AdamW):
         super().__init__(parameters, lr, betas, eps, weight_decay)
 
     def update(
-        self, parameter: Parameter, gradient: Array, state: list[Array], group: dict[str, Any]
+        self,
+        parameters: Sequence[Array],
+        gradients: Sequence[Array],
+        states: Sequence[list[Array]],
+        group: dict[str, Any],
     ) -> None:
-        """Change one parameter in place."""
+        """Change the parameters of a group in place."""
         if group["weight_decay"]:
-            gradient = gradient + group["weight_decay"] * parameter.data
-        self._adam(parameter, gradient, state, group, decay=0.0)
+            gradients = [g + group["weight_decay"] * p for p, g in zip(parameters, gradients, strict=True)]
+        self._adam(parameters, gradients, states, group, decay=0.0)
 
 
 class LinearWarmupDecay:
@@ -206,19 +230,20 @@ class LinearWarmupDecay:
             group["lr"] = peak * self.factor(self.optimizer.steps)
 
 
-def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
+def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> Array:
     """Scale all gradients down together so that their joint norm is at most `max_norm`.
 
-    Returns the norm before clipping (NaN or infinite gradients are left as they are, and the norm tells).
-    Raises ValueError if max_norm is not positive. On a GPU this waits for the device.
+    Returns the norm before clipping (NaN or infinite gradients are left as they are, and the norm tells), an
+    array without axes, on the GPU if the gradients are there: nothing waits until it is read with `float`.
+    Raises ValueError if max_norm is not positive.
     """
     if not max_norm > 0:
         raise ValueError(f"clip_grad_norm: max_norm must be positive, got {max_norm}")
-    having = [p for p in parameters if p.grad is not None]
-    squares = [backend.of(p.grad).xp.vdot(p.grad, p.grad) for p in having]
-    norm = math.sqrt(sum(float(square) for square in squares))
-    if norm > max_norm and np.isfinite(norm):
-        scale = max_norm / (norm + 1e-6)
-        for parameter in having:
-            parameter.grad *= scale  # type: ignore[operator]
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    if not gradients:
+        return np.zeros(())
+    kernels = backend.of(gradients[0])
+    norm = kernels.global_norm(gradients)
+    scale = max_norm / (norm + 1e-6)
+    kernels.scale_in_place(gradients, kernels.xp.where(kernels.xp.isfinite(norm), scale.clip(max=1), 1))
     return norm

@@ -2,8 +2,8 @@
 
 Every draw is a function of (seed, count) alone, so two integers are the whole state: a checkpoint stores
 them, and a resumed run draws what an uninterrupted one would have. Initial weights are drawn with NumPy on
-every backend, so that they start equal; dropout's bits are drawn by the backend on which they are needed, so
-they are reproducible on a backend but differ between backends.
+every backend, so that they start equal; dropout's bits are drawn by the backend on which they are needed, by
+one formula, so they are equal too.
 """
 
 from __future__ import annotations

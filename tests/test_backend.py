@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 import os
@@ -271,6 +272,116 @@ def test_scatter_add(kernels, shape, index, rng):
     )
 
 
+@pytest.mark.parametrize(
+    ("n", "k", "m"),
+    [(3, 4, 5), (1, 1, 1), (0, 3, 2), (2, 0, 3), (700, 30, 50), (50, 30, 700), (129, 65, 129)],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_matmul(kernels, n, k, m, dtype, rng):
+    a, b = (rng.standard_normal(shape).astype(dtype) for shape in ((n, k), (k, m)))
+    for transposed in (False, True):
+        first, second = kernels.asarray(a), kernels.asarray(b)
+        if transposed:  # the same matrices, columns after each other in memory
+            first, second = kernels.asarray(a.T.copy()).T, kernels.asarray(b.T.copy()).T
+        y = kernels.matmul(first, second)
+        assert y.dtype == dtype
+        np.testing.assert_allclose(host(y), a @ b, rtol=0, atol=3e-5 if dtype == "float32" else 1e-13)
+
+
+@pytest.mark.numpy_only("CuPy orders as it likes")
+def test_attention_leaves_heads_as_they_lie(kernels, rng):
+    """Views (B, A, T, d) of one (B, T, A d) go in; out comes another, which needs no copy to be put together."""
+    q, k, v = (rng.standard_normal((3, 7, 2, 4)).swapaxes(1, 2) for _ in range(3))
+    z, weights = kernels.attention(q, k, v, None, 0.5, None, 1.0)
+    gradients = kernels.attention_backward(z, q, k, v, weights, 0.5, None, 1.0)
+    for result in (z, *gradients):
+        assert result.swapaxes(1, 2).flags.c_contiguous
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_softmax_of_rows_that_lie_far_apart(kernels, dtype, rng):
+    """Beside each other: ordinary rows, rows hundreds below them, all masked, one infinite, one not a number."""
+    x = rng.standard_normal((7, 5)).astype(dtype)
+    x[1] -= 60
+    x[2] -= 300
+    x[3] = np.finfo(dtype).min
+    x[4, 1:] = np.finfo(dtype).min
+    with np.errstate(over="ignore"):
+        wide = x.astype(np.float64) - x.max(axis=-1, keepdims=True)
+    expected = np.exp(wide) / np.exp(wide).sum(axis=-1, keepdims=True)
+    y, log_sum = (host(array) for array in kernels.softmax(kernels.asarray(x)))
+    tolerance = {"float16": 2e-3, "float32": 1e-6, "float64": 1e-13}[dtype]
+    np.testing.assert_allclose(y, expected, rtol=0, atol=tolerance)
+    assert (y[3] == y[3, 0]).all()
+    for row in (0, 1, 2):  # to the last digits relative to the row, wherever it lies
+        np.testing.assert_allclose(y[row], expected[row], rtol=10 * tolerance)
+    logs = np.log(np.exp(wide).sum(axis=-1)) + x.max(axis=-1)
+    np.testing.assert_allclose(log_sum[:3, 0], logs[:3], rtol=10 * tolerance)
+    x[5, 2], x[6, 0] = np.inf, np.nan
+    with np.errstate(invalid="ignore"):
+        spoilt = host(kernels.softmax(kernels.asarray(x))[0])
+    np.testing.assert_array_equal(np.isnan(spoilt).any(axis=-1), [False] * 5 + [True] * 2)
+    np.testing.assert_allclose(spoilt[:5], y[:5], rtol=10 * tolerance, atol=tolerance)
+
+
+@pytest.mark.numpy_only("CuPy has no BLAS threads")
+@pytest.mark.parametrize("fails", [False, True])
+def test_matmul_gives_the_blas_its_threads_back(fails, monkeypatch, rng):
+    numpy = backend.get("numpy")
+    inside = []
+
+    def share(run, items):
+        inside.append([library.num_threads for library in numpy._blas])
+        if fails:
+            raise ZeroDivisionError
+        run(items)
+
+    monkeypatch.setattr(numpy, "_share", share)
+    before = [library.num_threads for library in numpy._blas]
+    with pytest.raises(ZeroDivisionError) if fails else contextlib.nullcontext():
+        numpy.matmul(rng.standard_normal((128, 64)), rng.standard_normal((64, 64)))
+    assert inside == [[1] * len(before)]
+    assert [library.num_threads for library in numpy._blas] == before
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (5, 7), (3000, 129)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bias_and_its_gradient(kernels, shape, dtype, rng):
+    x, bias = rng.standard_normal(shape).astype(dtype), rng.standard_normal(shape[1]).astype(dtype)
+    y = kernels.asarray(x.copy())
+    kernels.add_bias(y, kernels.asarray(bias))
+    np.testing.assert_array_equal(host(y), x + bias)
+    total = kernels.sum_rows(kernels.asarray(x))
+    assert total.dtype == dtype
+    assert total.shape == bias.shape
+    np.testing.assert_allclose(
+        host(total), x.astype(float).sum(axis=0), rtol=0, atol=1e-3 if dtype == "float32" else 1e-11
+    )
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (5, 7), (300, 1000)])
+def test_multiply_in_place(kernels, shape, rng):
+    a, b = rng.standard_normal((2, *shape)).astype(np.float32)
+    product = kernels.asarray(np.array(a))
+    kernels.multiply_in_place(product, kernels.asarray(np.array(b)))
+    np.testing.assert_array_equal(host(product), a * b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_norm_and_scale_of_many_arrays(kernels, dtype, rng):
+    arrays = [rng.standard_normal(shape).astype(dtype) for shape in ((), (3,), (4, 5), (0, 2), (2000, 77))]
+    on_device = [kernels.asarray(array.copy()) for array in arrays]
+    norm = kernels.global_norm(on_device)
+    assert norm.shape == ()
+    expected = math.sqrt(sum((array.astype(float) ** 2).sum() for array in arrays))
+    assert float(norm) == pytest.approx(expected, rel=1e-5)
+    kernels.scale_in_place(on_device, 0.5)
+    kernels.scale_in_place(on_device, kernels.xp.asarray(0.25))
+    for scaled, array in zip(on_device, arrays, strict=True):
+        assert scaled.dtype == dtype
+        np.testing.assert_allclose(host(scaled), array * 0.125, rtol=1e-6)
+
+
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.9])
 def test_keep_mask_keeps_its_share(kernels, p):
     n = 400_000
@@ -278,6 +389,27 @@ def test_keep_mask_keeps_its_share(kernels, p):
     assert keep.dtype == bool
     margin = 5 * math.sqrt(p * (1 - p) / n) + 1 / 65536
     assert abs(keep.mean() - (1 - p)) <= margin
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (33, 5), (2**17 + 1, 3)])
+def test_keep_mask_is_the_same_on_every_backend(kernels, shape):
+    expected = backend.get("numpy").keep_mask(shape, 0.3, seed=4, draw=7)
+    np.testing.assert_array_equal(host(kernels.keep_mask(shape, 0.3, seed=4, draw=7)), expected)
+
+
+def test_keep_mask_is_the_hash_of_the_number():
+    """The first words, by the formula in Python's integers."""
+    numpy = backend.get("numpy")
+    first, second = numpy.mask_keys(3, 5)
+    expected = []
+    for number in range(5):
+        x = (number + first) % 2**32
+        x = (x ^ (x >> 16)) * 0x7FEB352D % 2**32
+        x ^= second
+        x = (x ^ (x >> 15)) * 0x846CA68B % 2**32
+        x ^= x >> 16
+        expected += [x % 2**16 >= 0.3 * 2**16, x >> 16 >= 0.3 * 2**16]
+    assert numpy.keep_mask((9,), 0.3, 3, 5).tolist() == expected[:9]
 
 
 def test_keep_mask_corners(kernels):
@@ -326,8 +458,16 @@ def test_results_do_not_depend_on_the_number_of_threads(threads, monkeypatch, rn
         state = [np.zeros_like(x), np.zeros_like(x)]
         p = x.copy()
         settings = {"step_size": 0.1, "decay": 0.01, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8}
-        numpy.adamw_step(p, leaves[0].grad, *state, **settings, second_correction=0.5)
-        return [y.numpy(), p, *state, *(leaf.grad for leaf in leaves)]
+        numpy.adamw_step(
+            [p], [leaves[0].grad], *([moment] for moment in state), **settings, second_correction=0.5
+        )
+        total = numpy.sum_rows(x)
+        heads = [Tensor(x[:4000].reshape(8, 5, 100, 97)) for _ in range(3)]
+        z = ops.scaled_dot_product_attention(
+            *heads, keep=keep[:4000, :50].reshape(8, 5, 100, 50).repeat(2, -1), p=0.1
+        )
+        mask = numpy.keep_mask((4001, 97), 0.3, 1, 2)
+        return [y.numpy(), p, *state, total, z.numpy(), mask, *(leaf.grad for leaf in leaves)]
 
     expected = results()
     with ThreadPoolExecutor(max(1, threads - 1)) as pool:
@@ -340,14 +480,14 @@ def test_results_do_not_depend_on_the_number_of_threads(threads, monkeypatch, rn
 @pytest.mark.numpy_only("CuPy has no blocks")
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize(
-    ("rows", "row_size"), [(0, 5), (1, 1), (5, 0), (10, 2**16), (7, 2**17), (200_000, 3)]
+    ("rows", "row_size"), [(0, 5), (1, 1), (5, 0), (10, 2**17), (7, 2**18), (200_000, 3)]
 )
 def test_blocks_cover_every_row_once(rows, row_size, threads, monkeypatch):
     numpy = backend.get("numpy")
     seen = np.zeros(rows, int)
 
     def kernel(block):
-        assert block.stop - block.start <= max(1, 2**16 // max(1, row_size))
+        assert block.stop - block.start <= max(1, numpy._BLOCK // max(1, row_size))
         seen[block] += 1
 
     with ThreadPoolExecutor(max(1, threads - 1)) as pool:
@@ -370,17 +510,6 @@ def test_an_error_in_a_thread_is_raised(monkeypatch):
         monkeypatch.setattr(numpy, "_pool", pool)
         with pytest.raises(ZeroDivisionError):
             numpy._in_blocks(kernel, 10, 2**16)
-
-
-def test_softmax_overwrites_only_when_asked(kernels, rng):
-    x = rng.standard_normal((3, 5))
-    for overwrite in (False, True):
-        given = kernels.asarray(x.copy())
-        y, log_sum = kernels.softmax(given, overwrite=overwrite)
-        np.testing.assert_allclose(host(log_sum)[:, 0], np.log(np.exp(x).sum(axis=-1)), rtol=1e-12)
-        np.testing.assert_allclose(host(y), np.exp(x - host(log_sum)), rtol=1e-12)
-        if not overwrite:
-            np.testing.assert_array_equal(host(given), x)
 
 
 def test_row_ids(kernels):

@@ -4,7 +4,7 @@ A NumPy expression such as `0.5 * x * (1 + t)` walks over main memory once per o
 their operators block by block instead (`_in_blocks`), so that what one operator writes is still in the cache
 when the next one reads it; NumPy lets go of the interpreter lock inside an operator, so blocks are also
 shared over the processor's cores. Block borders do not depend on the number of threads, so neither do
-results.
+results. Matrix products are shared over the same threads, with the BLAS on one thread in each.
 """
 
 from __future__ import annotations
@@ -12,28 +12,39 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as xp
+from threadpoolctl import ThreadpoolController
 
 __all__ = [
     "adamw_step",
+    "add_bias",
     "asarray",
+    "attention",
+    "attention_backward",
     "dropout",
     "erf",
     "gelu",
+    "global_norm",
     "keep_freed_memory",
     "keep_mask",
     "layer_norm",
     "layer_norm_backward",
+    "mask_keys",
+    "matmul",
+    "multiply_in_place",
     "name",
     "row_ids",
+    "scale_in_place",
     "scatter_add",
     "scatter_add_rows",
     "softmax",
     "softmax_backward",
+    "sum_rows",
     "synchronize",
     "to_numpy",
     "unavailable",
@@ -100,9 +111,15 @@ def row_ids(ids: Any, rows: int) -> Array:
 
 # --- Blocks and threads ----------------------------------------------------------------------------------
 
-_BLOCK = 2**16  # numbers in a block: 256 KiB of float32, a good part of a core's second-level cache
+# Numbers in a block: 512 KiB of float32. Smaller ones stay closer to the core, but a thread asks for the
+# interpreter lock after every operator on a block, and below this size threads mostly wait for each other.
+_BLOCK = 2**17
 _THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 _pool = ThreadPoolExecutor(max(1, _THREADS - 1), thread_name_prefix="minigrad") if _THREADS > 1 else None
+
+
+def _rows_in_block(row_size: int) -> int:
+    return max(1, _BLOCK // max(1, row_size))
 
 
 def _in_blocks(kernel: Callable[..., None], rows: int, row_size: int) -> None:
@@ -110,19 +127,24 @@ def _in_blocks(kernel: Callable[..., None], rows: int, row_size: int) -> None:
 
     `row_size` is how many numbers a row has, so that a block fits the cache.
     """
-    step = max(1, _BLOCK // max(1, row_size))
+    step = _rows_in_block(row_size)
     starts = range(0, rows, step)
 
     def run(some: range) -> None:
         for start in some:
             kernel(slice(start, min(start + step, rows)))
 
-    if _pool is None or len(starts) < 4:
-        run(starts)
+    _share(run, starts)
+
+
+def _share(run: Callable[[range], None], items: range) -> None:
+    """Call `run` on parts of `items`, one for each thread; the calling thread works too."""
+    if _pool is None or len(items) < 2:
+        run(items)
         return
-    share = -(-len(starts) // _THREADS)
-    futures = [_pool.submit(run, starts[i : i + share]) for i in range(share, len(starts), share)]
-    run(starts[:share])
+    part = -(-len(items) // _THREADS)
+    futures = [_pool.submit(run, items[i : i + part]) for i in range(part, len(items), part)]
+    run(items[:part])
     for future in futures:
         future.result()
 
@@ -137,22 +159,115 @@ def _rows(x: Array) -> Array:
     return xp.ascontiguousarray(x).reshape(-1, x.shape[-1] if x.ndim else 1)
 
 
+# --- Products --------------------------------------------------------------------------------------------
+
+_blas = ThreadpoolController().select(user_api="blas").lib_controllers
+_SMALL_PRODUCT = 2**18  # multiplications that take less time than waking a thread
+
+
+def matmul(a: Array, b: Array) -> Array:
+    """The product of two matrices: (n, k) @ (k, m) -> (n, m)."""
+    (n, k), m = a.shape, b.shape[1]
+    if n * k * m < _SMALL_PRODUCT:
+        return xp.matmul(a, b)
+    y = xp.empty((n, m), a.dtype)
+
+    def run(some: range) -> None:
+        part = slice(some.start, some.stop)
+        if n >= m:
+            xp.matmul(a[part], b, out=y[part])
+        else:
+            xp.matmul(a, b[:, part], out=y[:, part])
+
+    with _one_blas_thread():
+        _share(run, range(max(n, m)))
+    return y
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """The BLAS would put all its threads to each product in turn: they would wait for each other in each
+    small one, and for the cores of our threads in each large one."""
+    before = [library.num_threads for library in _blas]
+    for library in _blas:
+        library.set_num_threads(1)
+    try:
+        yield
+    finally:
+        for library, threads in zip(_blas, before, strict=True):
+            library.set_num_threads(threads)
+
+
+def add_bias(y: Array, bias: Array) -> None:
+    """y (n, d) += bias (d,), in place; y is contiguous."""
+    n, d = y.shape
+    together = math.gcd(n, 32)  # rows seen as one longer row: a short one costs more to start than to add
+    long_rows, long_bias = y.reshape(n // together, together * d), xp.tile(bias, together)
+
+    def block(b: slice) -> None:
+        long_rows[b] += long_bias
+
+    _in_blocks(block, *long_rows.shape)
+
+
+def sum_rows(x: Array) -> Array:
+    """The sum of the rows: (n, d) -> (d,)."""
+    n, d = x.shape
+    step = _rows_in_block(d)
+    ones = xp.ones(min(n, step), x.dtype)
+    partial = xp.zeros((-(-n // step), d), x.dtype)  # one sum a block, added up in order
+
+    def block(b: slice) -> None:
+        xp.matmul(ones[: b.stop - b.start], x[b], out=partial[b.start // step])
+
+    with _one_blas_thread():
+        _in_blocks(block, n, d)
+    return partial.sum(axis=0)
+
+
 # --- Random bits -----------------------------------------------------------------------------------------
 
 
 def keep_mask(shape: tuple[int, ...], p: float, seed: int, draw: int) -> Array:
     """A boolean array in which each entry is False with probability `p`: what dropout keeps.
 
-    A function of (seed, draw) alone, so that a resumed run draws what an uninterrupted one would have. `p`
-    is rounded to 1/65,536: two random bytes an entry are three times faster than a random float.
+    A function of (seed, draw) alone, the same on every backend, so that a resumed run draws what an
+    uninterrupted one would have: two entries take the halves of one 32-bit word, which is the hash of its
+    number ("lowbias32", C. Wellons 2018, with two keys mixed in). `p` is rounded to 1/65,536.
     """
     size = math.prod(shape)
-    words = xp.random.SFC64([seed, draw]).random_raw(-(-size // 4))
-    bits = words.view(xp.uint16)[:size]
     threshold = round(p * 65536)
     if threshold == 65536:
         return xp.zeros(shape, dtype=bool)
-    return (bits >= threshold).reshape(shape)
+    first, second = mask_keys(seed, draw)
+    words = -(-size // 2)
+    keep = xp.empty(2 * words, dtype=bool)
+    numbers = xp.arange(min(words, _BLOCK), dtype=xp.uint32)
+
+    def block(b: slice) -> None:
+        x = numbers[: b.stop - b.start] + xp.uint32((b.start + first) % 2**32)
+        shifted = xp.right_shift(x, xp.uint32(16))
+        x ^= shifted
+        x *= xp.uint32(0x7FEB352D)
+        x ^= xp.uint32(second)
+        xp.right_shift(x, xp.uint32(15), out=shifted)
+        x ^= shifted
+        x *= xp.uint32(0x846CA68B)
+        xp.right_shift(x, xp.uint32(16), out=shifted)
+        x ^= shifted
+        xp.greater_equal(x.view(xp.uint16), threshold, out=keep[2 * b.start : 2 * b.stop])
+
+    _in_blocks(block, words, 1)
+    return keep[:size].reshape(shape)
+
+
+def mask_keys(seed: int, draw: int) -> tuple[int, int]:
+    """Two 32-bit keys for the draw number `draw` of `seed` (SplitMix64; Steele, Lea & Flood 2014)."""
+    z = seed * 0xD1342543DE82EF95 + draw * 0x9E3779B97F4A7C15
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
+    z ^= z >> 31
+    return z >> 32, z % 2**32
 
 
 def dropout(x: Array, keep: Array, scale: float) -> Array:
@@ -160,49 +275,48 @@ def dropout(x: Array, keep: Array, scale: float) -> Array:
     y = xp.empty(x.shape, x.dtype)
     flat_x, flat_keep, flat_y = _flat(x), _flat(keep), y.reshape(-1)
 
-    def block(b: slice) -> None:
-        xp.multiply(flat_x[b], flat_keep[b], out=flat_y[b])
-        flat_y[b] *= scale
-
-    _in_blocks(block, x.size, 1)
+    _in_blocks(lambda b: _dropout(flat_x[b], flat_keep[b], scale, flat_y[b]), x.size, 1)
     return y
+
+
+def _dropout(x: Array, keep: Array, scale: float, out: Array) -> None:
+    xp.multiply(x, keep, out=out)
+    out *= scale
 
 
 # --- Elementwise -----------------------------------------------------------------------------------------
 
-# erfc(z) = t (c1 + t (c2 + …)) e^{-z²}, t = 1 / (1 + p z), z ≥ 0, with an error below 1.5e-7:
-# Abramowitz & Stegun, Handbook of Mathematical Functions, 7.1.26.
-_ERFC_P = 0.3275911
-_ERFC_C = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
+# erf(x / √2) = tanh(x p(x²)), p a polynomial fitted to artanh(erf(x / √2)) / x for |x| ≤ 6, where float32 has
+# reached ±1: lowest power first, error below 2e-7. Its first two coefficients are near those of GELU's tanh
+# form, √(2/π) and √(2/π) · 0.044715. tests/benchmarks/erf_fit.py makes them.
+_ARTANH_ERF = (
+    0.79788494,
+    0.036333084,
+    -3.2594736e-5,
+    -5.5306321e-5,
+    3.964774e-6,
+    -1.3226635e-7,
+    1.7562797e-9,
+)
 
 _exact_erf = xp.frompyfunc(math.erf, 1, 1)
 
 
 def erf(x: Array) -> Array:
-    """The error function: to the last digits in float64 (slow), within 7e-7 in float32 (fast)."""
+    """The error function: to the last digits in float64 (slow), within 2e-7 in float32 (fast)."""
     if x.dtype == xp.float64:
         return xp.asarray(_exact_erf(x), dtype=xp.float64)
-    z = xp.abs(xp.atleast_1d(x))
-    tail = _erfc(z, xp.exp(-z * z))
-    return xp.copysign(1 - tail, x).reshape(x.shape)
+    x = x * math.sqrt(2)
+    return xp.tanh(x * _polynomial(x * x, _ARTANH_ERF))
 
 
-def _erfc(z: Array, exp_minus_z2: Array) -> Array:
-    """erfc(z) for z ≥ 0, given e^{-z²}."""
-    tail = _erfc_polynomial(z, _ERFC_P, _ERFC_C)
-    tail *= exp_minus_z2
-    return tail
-
-
-def _erfc_polynomial(z: Array, p: float, coefficients: tuple[float, ...]) -> Array:
-    """t (c1 + t (c2 + …)) with t = 1 / (1 + p z)."""
-    t = z * p
-    t += 1
-    xp.reciprocal(t, out=t)
-    value = t * coefficients[-1]
-    for c in coefficients[-2::-1]:
+def _polynomial(x: Array, coefficients: tuple[float, ...]) -> Array:
+    """c0 + x (c1 + x (c2 + …))."""
+    value = x * coefficients[-1]
+    for c in coefficients[-2:0:-1]:
         value += c
-        value *= t
+        value *= x
+    value += coefficients[0]
     return value
 
 
@@ -221,6 +335,16 @@ def gelu(x: Array, approximate: str) -> tuple[Array, Array]:
     return y, slope
 
 
+def multiply_in_place(a: Array, b: Array) -> None:
+    """a *= b, for arrays of one shape."""
+    flat_a, flat_b = a.reshape(-1), _flat(b)
+
+    def block(part: slice) -> None:
+        flat_a[part] *= flat_b[part]
+
+    _in_blocks(block, a.size, 1)
+
+
 def _gelu_erf(x: Array, y: Array, slope: Array) -> None:
     cdf = 0.5 * (1 + erf(x * math.sqrt(0.5)))  # Φ(x)
     density = xp.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))  # φ(x)
@@ -228,36 +352,21 @@ def _gelu_erf(x: Array, y: Array, slope: Array) -> None:
     slope[:] = cdf + x * density
 
 
-# Φ(-a) = erfc(a / √2) / 2 = φ(a) R(a): the same polynomial with the constants taken in.
-_MILLS_P = _ERFC_P * math.sqrt(0.5)
-_MILLS_C = tuple(c * math.sqrt(math.pi / 2) for c in _ERFC_C)
-
-
 def _gelu_float32(x: Array, y: Array, slope: Array) -> None:
-    """The same from one exponential, with half the walks over the block.
-
-    With a = |x|: x Φ(x) = max(x, 0) - a Φ(-a), and the slope s(x) = Φ(x) + x φ(x) has s(x) + s(-x) = 1, where
-    s(-a) = φ(a) (R(a) - a).
-    """
-    a = xp.abs(x)
-    density = xp.square(x)
-    density *= -0.5
-    xp.exp(density, out=density)
-    density *= 1 / math.sqrt(2 * math.pi)  # φ(a)
-    ratio = _erfc_polynomial(a, _MILLS_P, _MILLS_C)  # R(a)
-
-    xp.subtract(ratio, a, out=y)
-    y *= density
-    xp.subtract(0.5, y, out=y)  # 1/2 - s(-a) ≥ 0
-    # its copysign with x: moving the sign's bit is four times faster
-    sign = xp.bitwise_and(x.view(xp.uint32), xp.uint32(1 << 31))
-    xp.bitwise_xor(y.view(xp.uint32), sign, out=slope.view(xp.uint32))
-    slope += 0.5
-
-    ratio *= density  # Φ(-a)
-    ratio *= a
-    xp.maximum(x, 0, out=y)
-    y -= ratio
+    """The same with fewer walks over the block, and nothing but +, ·, tanh and 2^x in them."""
+    with xp.errstate(over="ignore"):  # far out the polynomial is infinite, and its tanh 1
+        square = xp.square(x)
+        cdf = _polynomial(square, _ARTANH_ERF)
+        cdf *= x
+    xp.tanh(cdf, out=cdf)
+    cdf *= 0.5
+    cdf += 0.5  # Φ(x)
+    xp.multiply(x, cdf, out=y)
+    square *= -0.5 * math.log2(math.e)
+    density = xp.exp2(square, out=square)
+    density *= 1 / math.sqrt(2 * math.pi)  # φ(x)
+    density *= x
+    xp.add(cdf, density, out=slope)
 
 
 def _gelu_tanh(x: Array, y: Array, slope: Array) -> None:
@@ -282,50 +391,60 @@ def _row_sum(x: Array) -> Array:
     return _row_dot(x, xp.ones(x.shape[1], x.dtype))
 
 
-def _row_max(x: Array) -> Array:
-    """The largest entry of each row: (n, d) -> (n, 1); halves are compared until rows are short."""
-    while 8 < x.shape[1] <= 1024:
-        half = x.shape[1] // 2
-        rest = x[:, 2 * half :]  # the last column, where d is odd
-        x = xp.maximum(x[:, :half], x[:, half : 2 * half])
-        if rest.size:
-            xp.maximum(x[:, :1], rest, out=x[:, :1])
-    return x.max(axis=-1, keepdims=True)
-
-
-def softmax(x: Array, overwrite: bool = False) -> tuple[Array, Array]:
+def softmax(x: Array) -> tuple[Array, Array]:
     """Softmax over the last axis, and the log of its denominator.
 
     x (..., d) -> weights (..., d) and logsumexp (..., 1). A row of equal entries gives equal weights, however
-    large and negative they are. With `overwrite`, a contiguous `x` is the output.
+    large and negative they are.
     """
     rows = _rows(x)
-    y = rows if overwrite else xp.empty_like(rows)
+    y = xp.empty_like(rows)
     log_sum = xp.empty((len(rows), 1), rows.dtype)
 
     def block(b: slice) -> None:
-        largest = _row_max(rows[b])
-        xp.subtract(rows[b], largest, out=y[b])
-        xp.exp(y[b], out=y[b])
-        total = _row_sum(y[b])
+        largest, total = _softmax(rows[b], y[b])
         xp.add(xp.log(total), largest, out=log_sum[b])
-        y[b] *= 1 / total
 
     _in_blocks(block, *rows.shape)
     return y.reshape(x.shape), log_sum.reshape(*x.shape[:-1], 1)
+
+
+def _softmax(x: Array, out: Array) -> tuple[Array, Array]:
+    """Softmax of each row of x into `out`, another array: what was taken from the exponents, and the sums of
+    the exponentials (n, 1).
+
+    The largest entry of all rows does as well as each row's own and is found ten times faster, unless some row
+    lies so far below it that its exponentials come near the smallest float.
+    """
+    limits = xp.finfo(x.dtype)
+    with xp.errstate(invalid="ignore"):  # inf - inf: its rows are NaN, and are done again
+        largest = x.max(initial=-xp.inf)
+        total = _exp(x, largest, out)
+    if not (total > limits.tiny / limits.eps**2).all():
+        largest = x.max(axis=-1, keepdims=True)
+        total = _exp(x, largest, out)
+    out *= 1 / total
+    return largest, total
+
+
+def _exp(x: Array, shift: Array, out: Array) -> Array:
+    """e^(x - shift) into `out`, and the sum of each row (n, 1)."""
+    xp.subtract(x, shift, out=out)
+    xp.exp(out, out=out)
+    return _row_sum(out)
 
 
 def softmax_backward(dy: Array, y: Array) -> Array:
     """y (dy - Σ dy y): the gradient of softmax over the last axis, from its output."""
     rows_dy, rows_y = _rows(dy), _rows(y)
     dx = xp.empty_like(rows_y)
-
-    def block(b: slice) -> None:
-        xp.subtract(rows_dy[b], _row_dot(rows_dy[b], rows_y[b]), out=dx[b])
-        dx[b] *= rows_y[b]
-
-    _in_blocks(block, *rows_y.shape)
+    _in_blocks(lambda b: _softmax_backward(rows_dy[b], rows_y[b], dx[b]), *rows_y.shape)
     return dx.reshape(y.shape)
+
+
+def _softmax_backward(dy: Array, y: Array, out: Array) -> None:
+    xp.subtract(dy, _row_dot(dy, y), out=out)
+    out *= y
 
 
 def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Array, Array]:
@@ -354,8 +473,8 @@ def layer_norm_backward(
     rows = _rows(dy)
     n, d = rows.shape
     dx = xp.empty_like(rows)
-    step = max(1, _BLOCK // d)  # as in _in_blocks: one partial sum a block, added up in order
-    partial = xp.zeros((2, -(-n // step), d), rows.dtype)
+    step = _rows_in_block(d)
+    partial = xp.zeros((2, -(-n // step), d), rows.dtype)  # one sum a block, added up in order
 
     def block(b: slice) -> None:
         partial[0, b.start // step] = xp.einsum("ij,ij->j", rows[b], normalised[b])
@@ -368,6 +487,75 @@ def layer_norm_backward(
 
     _in_blocks(block, n, d)
     return dx.reshape(dy.shape), partial[0].sum(axis=0), partial[1].sum(axis=0)
+
+
+# --- Attention -------------------------------------------------------------------------------------------
+# The scores are by far the largest arrays, so a block goes from Q, K and V to the output before the next one
+# starts: its scores do not leave the cache (the idea of FlashAttention; Dao et al. 2022, here without tiles).
+
+
+def attention(
+    q: Array, k: Array, v: Array, mask: Array | None, scale: float, keep: Array | None, keep_scale: float
+) -> tuple[Array, Array]:
+    """softmax(scale Q Kᵀ + mask) V, and the weights, with dropout on the weights.
+
+    q (N, …, n, d_k), k (N, …, m, d_k), v (N, …, m, d_v), mask and keep (N, …, n, m) or None ->
+    (N, …, n, d_v) and the weights before dropout (N, …, n, m).
+    """
+    weights = xp.empty((*q.shape[:-1], k.shape[-2]), q.dtype)
+    z = xp.empty_like(q) if v.shape[-1] == q.shape[-1] else xp.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
+    k_t = k.swapaxes(-1, -2)  # (N, …, d_k, m)
+
+    def block(b: slice) -> None:
+        scores = xp.matmul(q[b], k_t[b])
+        scores *= scale
+        if mask is not None:
+            scores += mask[b]
+        _softmax(_rows(scores), _rows(weights[b]))
+        xp.matmul(_dropped(weights[b], keep, keep_scale, b), v[b], out=z[b])
+
+    with _one_blas_thread():
+        _in_blocks(block, len(q), weights.size // max(1, len(q)))
+    return z, weights
+
+
+def attention_backward(
+    dy: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    weights: Array,
+    scale: float,
+    keep: Array | None,
+    keep_scale: float,
+) -> tuple[Array, Array, Array]:
+    """The gradients of `attention` for q, k and v, in their shapes and order in memory."""
+    dq, dk, dv = xp.empty_like(q), xp.empty_like(k), xp.empty_like(v)
+    v_t = v.swapaxes(-1, -2)
+
+    def block(b: slice) -> None:
+        dropped = _dropped(weights[b], keep, keep_scale, b)
+        xp.matmul(dropped.swapaxes(-1, -2), dy[b], out=dv[b])
+        d_scores = xp.matmul(dy[b], v_t[b])  # of the weights after dropout, at first
+        if keep is not None:
+            _dropout(d_scores, keep[b], keep_scale, d_scores)
+        rows = _rows(d_scores)
+        _softmax_backward(rows, _rows(weights[b]), rows)
+        d_scores *= scale
+        xp.matmul(d_scores, k[b], out=dq[b])
+        xp.matmul(d_scores.swapaxes(-1, -2), q[b], out=dk[b])
+
+    with _one_blas_thread():
+        _in_blocks(block, len(q), weights.size // max(1, len(q)))
+    return dq, dk, dv
+
+
+def _dropped(weights: Array, keep: Array | None, keep_scale: float, b: slice) -> Array:
+    if keep is None:
+        return weights
+    dropped = xp.empty_like(weights)
+    _dropout(weights, keep[b], keep_scale, dropped)
+    return dropped
 
 
 # --- Scatter ---------------------------------------------------------------------------------------------
@@ -385,14 +573,20 @@ def scatter_add(shape: tuple[int, ...], index: tuple[Any, ...], values: Array) -
 def scatter_add_rows(num_rows: int, ids: Array, values: Array) -> Array:
     """Zeros (num_rows, d) with row i of `values` (n, d) added to row ids[i]; ids (n,) are not negative.
 
-    Sorted and summed run by run, which is several times faster than `numpy.add.at`.
+    Sorted, so that rows with the same id are neighbours: first rows are copied all at once, and only ids that
+    come more than once need a sum. Several times faster than `numpy.add.at`.
     """
     out = xp.zeros((num_rows, values.shape[1]), values.dtype)
-    if len(ids):
-        order = xp.argsort(ids, kind="stable")
-        sorted_ids = ids[order]
-        starts = xp.concatenate(([0], xp.flatnonzero(xp.diff(sorted_ids)) + 1))
-        out[sorted_ids[starts]] = xp.add.reduceat(values[order], starts, axis=0)
+    if not len(ids):
+        return out
+    order = xp.argsort(ids, kind="stable")
+    sorted_ids, values = ids[order], values[order]
+    starts = xp.concatenate(([0], xp.flatnonzero(xp.diff(sorted_ids)) + 1))
+    ends = xp.append(starts[1:], len(ids))
+    out[sorted_ids[starts]] = values[starts]
+    again = ends - starts > 1
+    for start, end in zip(starts[again].tolist(), ends[again].tolist(), strict=True):
+        xp.add.reduce(values[start:end], axis=0, out=out[sorted_ids[start]])
     return out
 
 
@@ -400,10 +594,10 @@ def scatter_add_rows(num_rows: int, ids: Array, values: Array) -> Array:
 
 
 def adamw_step(
-    parameter: Array,
-    gradient: Array,
-    first: Array,
-    second: Array,
+    parameters: Sequence[Array],
+    gradients: Sequence[Array],
+    firsts: Sequence[Array],
+    seconds: Sequence[Array],
     *,
     step_size: float,
     decay: float,
@@ -412,29 +606,42 @@ def adamw_step(
     eps: float,
     second_correction: float,
 ) -> None:
-    """One AdamW update in place: parameter, first and second moment, all of one shape.
+    """One AdamW update in place: parameters, their gradients, first and second moments.
 
     `decay` is lr λ, `step_size` is lr / (1 - β₁ᵗ), `second_correction` is √(1 - β₂ᵗ).
     """
-    p, g, m, v = (a.reshape(-1) for a in (parameter, gradient, first, second))
+    for arrays in zip(parameters, gradients, firsts, seconds, strict=True):
+        p, g, m, v = (a.reshape(-1) for a in arrays)
 
-    def block(b: slice) -> None:
-        if decay:
-            p[b] *= 1 - decay
-        scratch = g[b] * (1 - beta1)
-        m[b] *= beta1
-        m[b] += scratch
-        xp.square(g[b], out=scratch)
-        scratch *= 1 - beta2
-        v[b] *= beta2
-        v[b] += scratch
-        xp.sqrt(v[b], out=scratch)  # √v / c + ε, with the constant c left to the step size
-        scratch += eps * second_correction
-        xp.divide(m[b], scratch, out=scratch)
-        scratch *= step_size * second_correction
-        p[b] -= scratch
+        def block(b: slice, p: Array = p, g: Array = g, m: Array = m, v: Array = v) -> None:
+            if decay:
+                p[b] *= 1 - decay
+            scratch = g[b] * (1 - beta1)
+            m[b] *= beta1
+            m[b] += scratch
+            xp.square(g[b], out=scratch)
+            scratch *= 1 - beta2
+            v[b] *= beta2
+            v[b] += scratch
+            xp.sqrt(v[b], out=scratch)  # √v / c + ε, with the constant c left to the step size
+            scratch += eps * second_correction
+            with xp.errstate(invalid="ignore"):  # inf / inf: the gradients' norm tells of it
+                xp.divide(m[b], scratch, out=scratch)
+            scratch *= step_size * second_correction
+            p[b] -= scratch
 
-    _in_blocks(block, p.size, 1)
-    for array, flat in ((parameter, p), (first, m), (second, v)):
-        if not array.flags.c_contiguous:  # then reshape made a copy
-            array[...] = flat.reshape(array.shape)
+        _in_blocks(block, p.size, 1)
+        for array, flat in zip(arrays, (p, g, m, v), strict=True):
+            if array is not arrays[1] and not array.flags.c_contiguous:  # then reshape made a copy
+                array[...] = flat.reshape(array.shape)
+
+
+def global_norm(arrays: Sequence[Array]) -> Array:
+    """The square root of the sum of all entries' squares, as an array without axes."""
+    return xp.sqrt(xp.asarray(sum(float(xp.vdot(a, a)) for a in arrays)))
+
+
+def scale_in_place(arrays: Sequence[Array], factor: Any) -> None:
+    """Each array times `factor`, a number or an array without axes."""
+    for array in arrays:
+        array *= xp.asarray(factor, array.dtype)

@@ -67,6 +67,10 @@ class BertAttention(nn.Module):
         self.self = BertSelfAttention(config)  # Hugging Face's name for it
         self.output = BertSelfOutput(config)
 
-    def forward(self, x: Tensor, bias: Array | None) -> Tensor:
-        """x (B, T, H), bias (B, 1, 1, T) -> (B, T, H)."""
-        return self.output(self.self(x, bias), x)
+    def forward(self, x: Tensor, bias: Array | None, rows: Array | None = None) -> Tensor:
+        """x (B, T, H), bias (B, 1, 1, T) -> (B, T, H); with rows (n,), which of the B T tokens are wanted,
+        (n, H). Each token may be looked at by all others, so the heads are computed for all."""
+        z = self.self(x, bias)  # (B, T, H)
+        if rows is not None:
+            z, x = (states.reshape(-1, states.shape[-1])[rows] for states in (z, x))  # (n, H)
+        return self.output(z, x)

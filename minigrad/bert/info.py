@@ -76,20 +76,25 @@ def step_cost(config: BertConfig, batch_size: int, length: int, chosen: int | No
     projections = 2 * tokens * size * (4 * size + 2 * inner)  # Q, K, V, output; feed-forward
     attention = 2 * (2 * batch_size * length * length * size)  # Q Kᵀ and A V over all heads
     heads = 2 * chosen * size * (size + config.vocab_size) + 2 * batch_size * size * (size + 2)
-    forward = layers * (projections + attention) + heads
+    # After its heads, the last layer goes on with what the losses read: the chosen tokens and [CLS].
+    unread = tokens - chosen - batch_size if layers else 0
+    left_out = 2 * unread * size * (size + 2 * inner)
+    forward = layers * (projections + attention) - left_out + heads
 
     # What closures save, in float32 numbers. A layer: its input, Q, K, V, the heads put together, two
-    # normalised x̂ and the feed-forward's input; GELU's slope and output; the weights before and after dropout.
-    layer_numbers = tokens * (8 * size + 2 * inner) + 2 * scores
+    # normalised x̂ and the feed-forward's input; GELU's slope and output; the attention weights.
+    layer_numbers = tokens * (8 * size + 2 * inner) + scores
     outside_numbers = 2 * tokens * size + chosen * (4 * size + 2 * config.vocab_size)
-    mask_bytes = layers * (2 * tokens * size + scores) + tokens * size  # dropout's, a byte an entry
+    layers_numbers = layers * layer_numbers - unread * (4 * size + 2 * inner)
+    mask_bytes = layers * (2 * tokens * size + scores) - 2 * unread * size  # dropout's, a byte an entry
+    mask_bytes += tokens * size
     weights = 4 * sum(math.prod(shape) for shape in parameter_shapes(config).values())
     return Cost(
         forward_flops=forward,
         step_flops=3 * forward,
         weight_bytes=weights,
         training_bytes=4 * weights,
-        activation_bytes=4 * (layers * layer_numbers + outside_numbers) + mask_bytes,
+        activation_bytes=4 * (layers_numbers + outside_numbers) + mask_bytes,
     )
 
 

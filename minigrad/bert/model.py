@@ -20,7 +20,8 @@ __all__ = ["BertForPreTraining", "BertModel", "BertModelOutput", "BertPreTrainin
 
 @dataclass
 class BertModelOutput:
-    """last_hidden_state (B, T, H); pooler_output (B, H); hidden_states, L + 1 tensors (B, T, H)."""
+    """last_hidden_state (B, T, H), or (n, H) if only n tokens are read; pooler_output (B, H); hidden_states,
+    the L + 1 tensors (B, T, H) that went into and came out of each layer (the last as the layer left it)."""
 
     last_hidden_state: Tensor
     pooler_output: Tensor
@@ -73,10 +74,17 @@ class BertModel(nn.Module):
         self.pooler = BertPooler(config)
 
     def forward(
-        self, input_ids: Array, attention_mask: Array | None = None, token_type_ids: Array | None = None
+        self,
+        input_ids: Array,
+        attention_mask: Array | None = None,
+        token_type_ids: Array | None = None,
+        read: Array | None = None,
     ) -> BertModelOutput:
         """input_ids (B, T); attention_mask (B, T), 1 for tokens and 0 for padding, all ones by default;
         token_type_ids (B, T), zeros by default.
+
+        read (n,): which of the B T tokens the caller will read, counted row by row. last_hidden_state is then
+        (n, H), and the last layer leaves out the work for all others but [CLS].
 
         Raises ValueError for other shapes or more than max_position_embeddings tokens, TypeError for ids that
         are not integers, IndexError for an id outside its table.
@@ -102,12 +110,22 @@ class BertModel(nn.Module):
             if not mask.all():
                 bias = attention_bias(mask, self.embeddings.word_embeddings.weight.dtype)
         x = self.embeddings(input_ids, token_type_ids)
-        states = self.encoder(x, bias)
-        return BertModelOutput(states[-1], self.pooler(states[-1]), states)
+        if read is None:
+            states = self.encoder(x, bias)
+            return BertModelOutput(states[-1], self.pooler(states[-1]), states)
+        batch, length = shape
+        first = np.arange(batch) * length  # [CLS] of each sequence
+        states = self.encoder(x, bias, np.concatenate([first, read]))
+        last = states[-1]  # (B + n, H)
+        return BertModelOutput(last[batch:], self.pooler(last[:batch].unsqueeze(1)), states)
 
 
 class BertForPreTraining(nn.Module):
     """BERT with both heads of pre-training (Devlin et al. 2019, section 3.1)."""
+
+    # With labels, whether the last layer leaves out what no loss reads: the same loss and gradients for less
+    # work. False is for measuring how much.
+    skip_unread = True
 
     def __init__(self, config: BertConfig) -> None:
         self.config = config
@@ -144,9 +162,10 @@ class BertForPreTraining(nn.Module):
             next_sentence_label = _integers("next_sentence_label", next_sentence_label, input_ids.shape[:1])
             _within("next_sentence_label", next_sentence_label, 2)
 
-        output = self.bert(input_ids, attention_mask, token_type_ids)
-        x = output.last_hidden_state  # (B, T, H)
-        if targets is not None:
+        read = chosen if targets is not None and self.skip_unread else None
+        output = self.bert(input_ids, attention_mask, token_type_ids, read)
+        x = output.last_hidden_state  # (B, T, H), or (n_chosen, H) of those read
+        if targets is not None and read is None:
             x = x.reshape(-1, self.config.hidden_size)[chosen]  # (n_chosen, H)
         word_embeddings = self.bert.embeddings.word_embeddings.weight
         prediction_logits, seq_relationship_logits = self.cls(x, output.pooler_output, word_embeddings)

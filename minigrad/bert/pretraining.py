@@ -37,7 +37,7 @@ from minigrad.bert.files import SaveError, write_atomic, write_folder_atomic
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.bert.progress import Progress, interruptible
 from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.tensor import no_grad
+from minigrad.tensor import Array, no_grad
 
 __all__ = [
     "DivergenceError",
@@ -117,11 +117,14 @@ def parameter_groups(model: BertForPreTraining, weight_decay: float) -> list[dic
 
 
 class Tally:
-    """Losses and hits added up over batches."""
+    """Losses and hits added up over batches, where the model is: nothing waits for a GPU before `means`."""
 
     def __init__(self) -> None:
-        self.mlm_loss = self.nsp_loss = 0.0
-        self.mlm_hits = self.nsp_hits = self.masked = self.pairs = self.tokens = self.batches = 0
+        self.mlm_loss: Any = 0.0
+        self.nsp_loss: Any = 0.0
+        self.mlm_hits: Any = 0
+        self.nsp_hits: Any = 0
+        self.masked = self.pairs = self.tokens = self.batches = 0
 
     def add(self, output: BertPreTrainingOutput, batch: Batch) -> None:
         """Count one batch and what the model said of it."""
@@ -129,10 +132,10 @@ class Tally:
         assert output.nsp_loss is not None
         labels = batch["labels"][batch["labels"] != IGNORED]
         next_labels = batch["next_sentence_label"]
-        self.mlm_loss += output.mlm_loss.item() * len(labels)
-        self.nsp_loss += output.nsp_loss.item() * len(next_labels)
-        self.mlm_hits += _hits(output.prediction_logits.data, labels)
-        self.nsp_hits += _hits(output.seq_relationship_logits.data, next_labels)
+        self.mlm_loss = self.mlm_loss + output.mlm_loss.data.astype("float64") * len(labels)
+        self.nsp_loss = self.nsp_loss + output.nsp_loss.data.astype("float64") * len(next_labels)
+        self.mlm_hits = self.mlm_hits + _hits(output.prediction_logits.data, labels)
+        self.nsp_hits = self.nsp_hits + _hits(output.seq_relationship_logits.data, next_labels)
         self.masked += len(labels)
         self.pairs += len(next_labels)
         self.tokens += int(batch["attention_mask"].sum())
@@ -140,18 +143,18 @@ class Tally:
 
     def means(self) -> dict[str, float]:
         """mlm_loss and nsp_loss in nats, mlm_accuracy and nsp_accuracy as shares, and loss, their sum."""
-        mlm_loss, nsp_loss = self.mlm_loss / self.masked, self.nsp_loss / self.pairs
+        mlm_loss, nsp_loss = float(self.mlm_loss) / self.masked, float(self.nsp_loss) / self.pairs
         return {
             "loss": mlm_loss + nsp_loss,
             "mlm_loss": mlm_loss,
-            "mlm_accuracy": self.mlm_hits / self.masked,
+            "mlm_accuracy": int(self.mlm_hits) / self.masked,
             "nsp_loss": nsp_loss,
-            "nsp_accuracy": self.nsp_hits / self.pairs,
+            "nsp_accuracy": int(self.nsp_hits) / self.pairs,
         }
 
 
-def _hits(logits: Any, labels: np.ndarray) -> int:
-    return int((backend.to_numpy(logits.argmax(axis=-1)) == labels).sum())
+def _hits(logits: Any, labels: np.ndarray) -> Any:
+    return (logits.argmax(axis=-1) == backend.of(logits).asarray(labels)).sum()
 
 
 def evaluate(model: BertForPreTraining, batches: list[Batch]) -> dict[str, float]:
@@ -249,6 +252,8 @@ class Pretraining:
         self.unigram_entropy = unigram_entropy(t for document in documents for s in document for t in s)
         self.step = 0
         self.evaluation: dict[str, float] = {}
+        # of the steps not looked at yet: the step, what it is, and its value, which may still be on a GPU
+        self._unseen: list[tuple[int, str, Any]] = []
         if checkpoint is not None:
             self._load(checkpoint)
 
@@ -271,7 +276,8 @@ class Pretraining:
 
         report: takes each line for the reader; by default it is printed above the progress bar. Returns the
         last held-out figures. Raises DivergenceError naming the step at which the loss or the gradients
-        stopped being finite, after which the last checkpoint is the one before; SaveError if the last
+        stopped being finite, which is looked at every `log_every` steps and before each save, so that the last
+        checkpoint is from before; SaveError if the last
         checkpoint cannot be written (one that fails on the way is reported, and the run goes on).
         """
         kernels = backend.of(next(self.model.parameters()).data)
@@ -285,8 +291,9 @@ class Pretraining:
                 norm, rate = self.train_step(tally)
                 at_end = self.step == total
                 if self.step % self.arguments.log_every == 0 or at_end:
+                    self._stop_if_not_finite()
                     speed = tally.tokens / (time.perf_counter() - started - progress.seconds_away)
-                    row = {"step": self.step, **tally.means(), "learning_rate": rate, "grad_norm": norm}
+                    row = {"step": self.step, **tally.means(), "learning_rate": rate, "grad_norm": float(norm)}
                     self._write_row("metrics.csv", {**row, "tokens_per_second": speed}, progress)
                     progress.show(tally.means(), speed)
                     tally, started, progress.seconds_away = Tally(), time.perf_counter(), 0.0
@@ -301,38 +308,45 @@ class Pretraining:
                 progress.say(f"stopped at step {self.step} of {total} and saved; go on with --resume")
         return self.evaluation
 
-    def train_step(self, tally: Tally) -> tuple[float, float]:
-        """One optimiser step. Returns the gradients' norm and the learning rate."""
+    def train_step(self, tally: Tally) -> tuple[Array, float]:
+        """One optimiser step. Returns the gradients' norm, an array without axes, and the learning rate.
+
+        Nothing here waits for a GPU: the next step is prepared while it works on this one.
+        """
         micro_batches = self.arguments.gradient_accumulation_steps
         self.optimizer.zero_grad()
         for _ in range(micro_batches):
             batch = self.data.next_batch()
             output = self.model(**batch)
             assert output.loss is not None
-            self._stop_if_not_finite("the loss", output.loss.item())
+            self._unseen.append((self.step + 1, "the loss", output.loss.data))
             tally.add(output, batch)
             loss = output.loss if micro_batches == 1 else output.loss * (1 / micro_batches)
             loss.backward()
         norm = optim.clip_grad_norm(self.model.parameters(), self.arguments.max_grad_norm)
-        self._stop_if_not_finite("the norm of the gradients", norm)
+        self._unseen.append((self.step + 1, "the norm of the gradients", norm))
         rate = self.optimizer.groups[0]["lr"]
         self.optimizer.step()
         self.schedule.step()
         self.step += 1
         return norm, rate
 
-    def _stop_if_not_finite(self, what: str, value: float) -> None:
-        if math.isfinite(value):
-            return
-        saved = self._newest_saved()
-        kept = f"the checkpoint of step {saved} is kept" if saved else "no checkpoint was saved before it"
-        raise DivergenceError(
-            f"{what} is {value} in step {self.step + 1}; {kept}. Try a lower learning rate or a longer warm-up"
-        )
+    def _stop_if_not_finite(self) -> None:
+        """Look at the losses and norms of the steps since the last look."""
+        unseen, self._unseen = self._unseen, []
+        for step, what, value in unseen:
+            if math.isfinite(value):
+                continue
+            saved = self._newest_saved()
+            kept = f"the checkpoint of step {saved} is kept" if saved else "no checkpoint was saved before it"
+            raise DivergenceError(
+                f"{what} is {float(value)} in step {step}; {kept}. Try a lower learning rate or a longer warm-up"
+            )
 
     def _evaluate(self, progress: Progress) -> None:
         if not self.held_out:
             return
+        self._stop_if_not_finite()
         with progress.away():
             self.evaluation = evaluate(self.model, self.held_out)
         row = {"step": self.step, **self.evaluation, "unigram_entropy": self.unigram_entropy}
@@ -346,8 +360,10 @@ class Pretraining:
     def save(self) -> Path:
         """Write the checkpoint of this step, whole or not at all, and drop all but the newest two.
 
-        Raises SaveError if it cannot be written; the checkpoints before it are untouched.
+        Raises SaveError if it cannot be written, DivergenceError if the run has stopped being finite; the
+        checkpoints before it are untouched.
         """
+        self._stop_if_not_finite()
         names = [name for name, _ in self._optimised()]
         moments = {
             f"{name}.{i}": backend.to_numpy(array)

@@ -10,6 +10,7 @@ import math
 
 from minigrad import backend
 from minigrad.ops import checks
+from minigrad.ops.basic import broadcast_shape
 from minigrad.tensor import Array, Tensor, unbroadcast
 
 __all__ = [
@@ -62,10 +63,12 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     out of the same exponential, and the backward is then one product.
     """
     checks.gelu(approximate)
-    y, slope = backend.of(x.data).gelu(x.data, approximate)
+    kernels = backend.of(x.data)
+    y, slope = kernels.gelu(x.data, approximate)
 
     def backward(dy: Array) -> tuple[Array]:
-        return (dy * slope,)
+        kernels.multiply_in_place(slope, dy)  # nobody reads the slope after this
+        return (slope,)
 
     return Tensor.from_op(y, (x,), backward)
 
@@ -111,21 +114,23 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     dW = xᵀ dy is then the sum over them.
     """
     checks.linear(x, weight, bias)
+    kernels = backend.of(x.data)
     x_shape, w = x.shape, weight.data
     n = math.prod(x_shape[:-1])
     rows = x.data.reshape(n, x_shape[-1])  # (n, d_in)
-    y = rows @ w  # (n, d_out)
+    y = kernels.matmul(rows, w)  # (n, d_out)
     if bias is not None:
-        y += bias.data
+        kernels.add_bias(y, bias.data)
     need_x, need_w, has_bias = x.requires_grad, weight.requires_grad, bias is not None
 
     def backward(dy: Array) -> list[Array | None]:
         dy = dy.reshape(n, dy.shape[-1])  # (n, d_out)
-        dx = (dy @ w.T).reshape(x_shape) if need_x else None
+        dx = kernels.matmul(dy, w.T).reshape(x_shape) if need_x else None
         dw = None  # (d_in, d_out), in memory as W is: a tied table's two gradients are then added quickly
         if need_w:
-            dw = rows.T @ dy if w.flags.c_contiguous else (dy.T @ rows).T
-        return [dx, dw, dy.sum(axis=0)] if has_bias else [dx, dw]
+            in_order = w.flags.c_contiguous
+            dw = kernels.matmul(rows.T, dy) if in_order else kernels.matmul(dy.T, rows).T
+        return [dx, dw, kernels.sum_rows(dy)] if has_bias else [dx, dw]
 
     parents = (x, weight) if bias is None else (x, weight, bias)
     return Tensor.from_op(y.reshape(*x.shape[:-1], weight.shape[1]), parents, backward)
@@ -176,27 +181,25 @@ def scaled_dot_product_attention(
 
     q (…, n, d_k), k (…, m, d_k), v (…, m, d_v) -> (…, n, d_v). mask: added to the scores, broadcasts to
     (…, n, m). keep (…, n, m) of booleans and p: dropout on the weights. Raises ValueError if the shapes do
-    not fit. Saves q, k, v, the weights A and the weights after dropout.
+    not fit. Saves q, k, v and the weights A. With dA = dropout(dz Vᵀ) and dS = A (dA - Σ dA A):
+    dQ = dS K / √d_k, dK = dSᵀ Q / √d_k, dV = dropout(A)ᵀ dz.
     """
     mask, keep = checks.attention(q, k, v, mask, keep, p)
     kernels = backend.of(q.data)
-    scale = 1 / math.sqrt(q.shape[-1])
-    q_data, k_data, v_data = q.data, k.data, v.data
-    scores = (q_data * scale) @ k_data.swapaxes(-1, -2)  # (…, n, m)
-    if mask is not None:
-        scores += mask
-    weights, _ = kernels.softmax(scores, overwrite=True)  # A (…, n, m)
-    dropped = weights if keep is None else kernels.dropout(weights, keep, 1 / (1 - p))
+    broadcast_to = kernels.xp.broadcast_to
+    batch = broadcast_shape(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    lead = batch or (1,)
+    shapes = [x.shape for x in (q, k, v)]
+    # (N, …, n, d_k), (N, …, m, d_k), (N, …, m, d_v): views, where something is broadcast
+    heads = [broadcast_to(x.data, (*lead, *x.shape[-2:])) for x in (q, k, v)]
+    full = (*lead, q.shape[-2], k.shape[-2])  # (N, …, n, m)
+    mask, keep = (None if x is None else broadcast_to(x, full) for x in (mask, keep))
+    scale, keep_scale = 1 / math.sqrt(q.shape[-1]), 1 / (1 - p)
+    z, weights = kernels.attention(*heads, mask, scale, keep, keep_scale)
 
-    def backward(dy: Array) -> tuple[Array, Array, Array]:
-        dv = unbroadcast(dropped.swapaxes(-1, -2) @ dy, v_data.shape)
-        d_weights = unbroadcast(dy @ v_data.swapaxes(-1, -2), weights.shape)  # (…, n, m)
-        if keep is not None:
-            d_weights = kernels.dropout(d_weights, keep, 1 / (1 - p))
-        d_scores = kernels.softmax_backward(d_weights, weights)
-        d_scores *= scale
-        dq = unbroadcast(d_scores @ k_data, q_data.shape)
-        dk = unbroadcast(d_scores.swapaxes(-1, -2) @ q_data, k_data.shape)
-        return dq, dk, dv
+    def backward(dy: Array) -> list[Array]:
+        dy = dy if batch else dy[None]
+        gradients = kernels.attention_backward(dy, *heads, weights, scale, keep, keep_scale)
+        return [unbroadcast(gradient, shape) for gradient, shape in zip(gradients, shapes, strict=True)]
 
-    return Tensor.from_op(dropped @ v_data, (q, k, v), backward)
+    return Tensor.from_op(z if batch else z[0], (q, k, v), backward)

@@ -137,6 +137,42 @@ def test_with_labels_only_the_chosen_positions_are_projected():
     np.testing.assert_allclose(chosen, everything[labels != -100], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("layers", [0, 1, 3])
+def test_what_no_loss_reads_is_left_out_and_changes_nothing(layers):
+    """The last layer at the chosen tokens and [CLS] only, beside all of it: losses, logits, every gradient."""
+    config = SMALL.replace(num_hidden_layers=layers)
+    model = make_model(config, "float64")
+    batch = random_batch(config, seed=4)
+    batch["labels"][0, 0] = 7  # [CLS] itself is chosen: read twice
+    batch["labels"][1] = -100  # a sequence of which only [CLS] is read
+    results = []
+    for model.skip_unread in (True, False):
+        model.zero_grad()
+        output = model(**batch)
+        output.loss.backward()
+        gradients = {name: backend.to_numpy(p.grad) for name, p in model.named_parameters()}
+        figures = output.prediction_logits.numpy(), output.seq_relationship_logits.numpy()
+        results.append({"loss": output.loss.item(), "mlm": figures[0], "nsp": figures[1]} | gradients)
+    skipped, plain = results
+    for name, expected in plain.items():
+        np.testing.assert_allclose(skipped[name], expected, rtol=0, atol=1e-12, err_msg=name)
+
+
+def test_the_last_layer_computes_only_what_is_read():
+    model = make_model(SMALL)
+    batch = random_batch(SMALL)
+    inputs = {k: batch[k] for k in ("input_ids", "attention_mask", "token_type_ids")}
+    size, length = inputs["input_ids"].shape
+    read = np.array([length - 1, 2 * length, 3])
+    with no_grad():
+        whole = model.bert(**inputs)
+        part = model.bert(**inputs, read=read)
+    assert [state.shape for state in part.hidden_states] == [(size, length, 12)] * 2 + [(size + 3, 12)]
+    expected = whole.last_hidden_state.numpy().reshape(-1, 12)[read]
+    np.testing.assert_allclose(part.last_hidden_state.numpy(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(part.pooler_output.numpy(), whole.pooler_output.numpy(), rtol=1e-5, atol=1e-6)
+
+
 def test_loss_is_the_sum_of_the_losses_that_have_labels():
     model = make_model(SMALL)
     batch = random_batch(SMALL)
