@@ -13,7 +13,7 @@ import os
 # they leave the cores to the threads of minigrad.backend.numpy.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
-from minigrad import nn, ops, optim, random
+from minigrad import nn, ops, optim, profiler, random
 from minigrad.backend import use
 from minigrad.random import manual_seed
 from minigrad.tensor import Tensor, is_grad_enabled, no_grad
@@ -28,6 +28,7 @@ __all__ = [
     "no_grad",
     "ops",
     "optim",
+    "profiler",
     "random",
     "use",
 ]

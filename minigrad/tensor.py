@@ -268,12 +268,11 @@ class Tensor:
             for parent, contribution in zip(parents, contributions, strict=True):
                 if parent is None or contribution is None:
                     continue
+                own = _alone(contribution, dy, contributions)
                 if parent in gradients:
-                    gradients[parent].add(contribution)
+                    gradients[parent].add(contribution, own)
                     continue
-                fresh = contribution is not dy and contribution.base is None
-                shared = sum(contribution is other for other in contributions) > 1
-                gradients[parent] = _Gradient(contribution, own=fresh and not shared)
+                gradients[parent] = _Gradient(contribution, own)
                 if isinstance(parent, Node):
                     heapq.heappush(newest_first, (-parent.number, parent))
         for leaf, gradient in gradients.items():  # all nodes have been taken out
@@ -349,22 +348,35 @@ class Tensor:
 
 
 class _Gradient:
-    """A gradient being added up, and whether the engine owns the array and may add in place."""
+    """A gradient being added up, and whether the engine owns the array: then nobody else holds it."""
 
-    __slots__ = ("_may_add", "array", "own")
+    __slots__ = ("array", "own")
 
     def __init__(self, array: Array, own: bool = False) -> None:
-        self.array = array
-        self.own = own  # nobody else holds this array
-        self._may_add = False
+        self.array, self.own = array, own
 
-    def add(self, contribution: Array) -> None:
-        """The first contribution was borrowed, the second allocates, later ones add in place."""
-        if self._may_add:
-            self.array += contribution
+    def add(self, contribution: Array, own: bool = False) -> None:
+        """Add in place into whichever of the two arrays is owned; a new one if both are borrowed."""
+        if not self.own and own:
+            self.array, contribution = contribution, self.array
+        if self.own or own:
+            backend.of(self.array).add_in_place(self.array, contribution)
         else:
             self.array = _array(self.array + contribution)
-            self.own = self._may_add = True
+        self.own = True
+
+
+def _alone(contribution: Array, dy: Array, contributions: Sequence[Array | None]) -> bool:
+    """Whether the engine holds this array alone: it is no view, and no other contribution is it or shows it."""
+    if contribution is dy or contribution.base is not None:
+        return False
+    return (
+        sum(
+            other is contribution or (other is not None and other.base is contribution)
+            for other in contributions
+        )
+        == 1
+    )
 
 
 def float_dtype(wanted: Any, given: np.dtype) -> np.dtype:

@@ -360,11 +360,16 @@ def test_bias_and_its_gradient(kernels, shape, dtype, rng):
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (5, 7), (300, 1000)])
-def test_multiply_in_place(kernels, shape, rng):
+def test_in_place(kernels, shape, rng):
     a, b = rng.standard_normal((2, *shape)).astype(np.float32)
-    product = kernels.asarray(np.array(a))
-    kernels.multiply_in_place(product, kernels.asarray(np.array(b)))
-    np.testing.assert_array_equal(host(product), a * b)
+    for operator, expected in ((kernels.multiply_in_place, a * b), (kernels.add_in_place, a + b)):
+        result, other = kernels.asarray(np.array(a)), kernels.asarray(np.array(b))
+        operator(result, other)
+        np.testing.assert_array_equal(host(result), expected)
+        np.testing.assert_array_equal(host(other), b)
+        turned = kernels.asarray(np.array(a.T)).T  # the same entries in another order in memory
+        operator(turned, other)
+        np.testing.assert_array_equal(host(turned), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

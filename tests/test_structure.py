@@ -21,6 +21,7 @@ LAYERS = [
     {"ops"},
     {"random", "testing"},
     {"nn", "optim"},
+    {"profiler"},
     {"bert"},
     {"course"},
 ]

@@ -468,7 +468,7 @@ def test_one_array_for_two_parents(leaf):
 
 
 def test_many_contributions_are_added_in_place(leaf):
-    """The second allocates, later ones do not: what a deep shared table would otherwise cost."""
+    """Two borrowed ones need a new array, later ones do not: what a deep shared table would otherwise cost."""
     x = leaf(3)
     arrays_seen = []
 
@@ -483,8 +483,33 @@ def test_many_contributions_are_added_in_place(leaf):
         kept.add(arrays([1, 1, 1]))
         arrays_seen.append(kept.array)
     assert arrays_seen[0] is arrays_seen[1] is arrays_seen[2]
+    for first_owned in (True, False):  # the sum goes into the one that the engine owns
+        first, second = arrays([1, 1, 1]), arrays([2, 2, 2])
+        kept = minigrad.tensor._Gradient(first, own=first_owned)
+        kept.add(second, own=not first_owned)
+        assert kept.array is (first if first_owned else second)
+        np.testing.assert_array_equal(host(first), np.full(3, 3.0 if first_owned else 1.0))
+        np.testing.assert_array_equal(host(second), np.full(3, 2.0 if first_owned else 3.0))
     (use(x) + use(x) + use(x)).sum().backward()
     np.testing.assert_array_equal(host(x.grad), np.full(3, 3.0))
+
+
+@pytest.mark.numpy_only("the stand-in wraps an array's base anew")
+def test_an_array_and_a_view_of_it_are_no_contributions_to_add_into(leaf):
+    """An operation may return both; adding into the one would change the other."""
+    a, b = leaf(2, 2), leaf(2, 2)
+
+    def twins(a, b):
+        def backward(dy):
+            gradient = dy * 1.0
+            return gradient, gradient.T
+
+        return Tensor.from_op(a.data + b.data.T, (a, b), backward)
+
+    dy = np.array([[1.0, 2.0], [3.0, 4.0]])
+    (b * 100.0 + a * 10.0 + twins(a, b)).backward(dy)  # a hears from its own product before b does
+    np.testing.assert_array_equal(host(a.grad), dy * 11)
+    np.testing.assert_array_equal(host(b.grad), dy.T + dy * 100)
 
 
 # --- Dtypes ----------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from threadpoolctl import ThreadpoolController
 __all__ = [
     "adamw_step",
     "add_bias",
+    "add_in_place",
     "asarray",
     "attention",
     "attention_backward",
@@ -337,12 +338,20 @@ def gelu(x: Array, approximate: str) -> tuple[Array, Array]:
 
 def multiply_in_place(a: Array, b: Array) -> None:
     """a *= b, for arrays of one shape."""
-    flat_a, flat_b = a.reshape(-1), _flat(b)
+    _in_place(xp.multiply, a, b)
 
-    def block(part: slice) -> None:
-        flat_a[part] *= flat_b[part]
 
-    _in_blocks(block, a.size, 1)
+def add_in_place(a: Array, b: Array) -> None:
+    """a += b, for arrays of one shape."""
+    _in_place(xp.add, a, b)
+
+
+def _in_place(operator: xp.ufunc, a: Array, b: Array) -> None:
+    if not (a.flags.c_contiguous and b.flags.c_contiguous):
+        operator(a, b, out=a)
+        return
+    flat_a, flat_b = a.reshape(-1), b.reshape(-1)
+    _in_blocks(lambda part: operator(flat_a[part], flat_b[part], out=flat_a[part]), a.size, 1)
 
 
 def _gelu_erf(x: Array, y: Array, slope: Array) -> None:
@@ -643,5 +652,7 @@ def global_norm(arrays: Sequence[Array]) -> Array:
 
 def scale_in_place(arrays: Sequence[Array], factor: Any) -> None:
     """Each array times `factor`, a number or an array without axes."""
+    if factor == 1:
+        return
     for array in arrays:
         array *= xp.asarray(factor, array.dtype)
