@@ -85,8 +85,10 @@ trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that 
 gpu-check:  ## the tests on real CuPy, with the Python that calls it; skips where there is no GPU
 	@$(PYTHON) tests/gpu_check.py
 
-bench: $(ORACLES)  ## time a pre-training step beside PyTorch
+bench: $(ORACLES)  ## time a pre-training step beside PyTorch and JAX, and write the record (half an hour, an idle machine)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[benchmarks]'
 	$(BIN)/python tests/benchmarks/pretraining_step.py --record tests/benchmarks/pretraining_step.json
+	$(BIN)/python tests/benchmarks/pretraining_step.py --kernels Haswell --record tests/benchmarks/pretraining_step.json
 
 compare: $(ORACLES)  ## train the same model in PyTorch on the same batches, three seeds, and compare what both learn (an hour)
 	$(BIN)/python tests/benchmarks/pretraining_run.py --seeds 0 1 2 --record tests/benchmarks/pretraining_run.json

@@ -1,7 +1,12 @@
-"""The test suite on real CuPy, with the Python that runs this: `make gpu-check`.
+"""Everything that needs a GPU, on real CuPy, with the Python that runs this: `make gpu-check`.
 
-Installs nothing and needs no network. Without CuPy or a device it says so and exits with 0. Packages that
-tests can do without are named when they are missing, and the tests that need them are skipped.
+The test suite; the notebooks, held against their stored outputs; and the benchmark, which writes its record.
+Installs nothing and needs no network. Without CuPy or a device it says so and exits with 0. Packages that a
+step can do without are named when they are missing, and what needs them is skipped. Ends with a table; the
+exit status is 1 if a step failed.
+
+Tests and notebooks run with products in full float32 (CUPY_TF32=0), because what they compare with was
+computed so; the benchmark runs as a user would.
 """
 
 from __future__ import annotations
@@ -10,12 +15,15 @@ import importlib.util
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NEEDED = ("numpy", "pytest")
 NEEDED_BY_BERT = ("safetensors", "tqdm")
+NEEDED_BY_NOTEBOOKS = ("nbval", "ipykernel", "matplotlib", *NEEDED_BY_BERT)
 OPTIONAL = ("hypothesis", "torch", "transformers", "tokenizers")
+RECORD = "tests/benchmarks/pretraining_step_gpu.json"
 
 
 def missing(packages: tuple[str, ...]) -> list[str]:
@@ -24,7 +32,7 @@ def missing(packages: tuple[str, ...]) -> list[str]:
 
 
 def why_not() -> str:
-    """Why the tests cannot run here; empty if they can."""
+    """Why nothing can run here; empty if it can."""
     if missing(("cupy",)):
         return "CuPy is not installed"
     import cupy
@@ -35,8 +43,39 @@ def why_not() -> str:
     return f"these packages are missing: {', '.join(lacking)}" if lacking else ""
 
 
+def suite() -> list[str]:
+    """The command of the test suite."""
+    command = ["-m", "pytest", "-q", "--backend", "cupy", "tests"]
+    for name in missing(NEEDED_BY_BERT):
+        print(f"gpu-check: {name} is missing, tests/bert is left out", flush=True)
+        command.append("--ignore=tests/bert")
+    return command
+
+
+def notebooks() -> list[str]:
+    """The command of the Makefile's `nbval`."""
+    found = [str(path.relative_to(ROOT)) for name in ("book", "solutions", "exercises")
+             for path in sorted((ROOT / name).glob("*.ipynb"))]  # fmt: skip
+    options = ["-p", "no:cacheprovider", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=600"]
+    return ["-m", "pytest", "-q", *options, *found]
+
+
+def benchmark() -> list[str]:
+    """The command of the benchmark; PyTorch takes part if it is there."""
+    return ["tests/benchmarks/pretraining_step.py", "--device", "cuda", "--record", RECORD]
+
+
+def run(command: list[str], **settings: str) -> tuple[str, float]:
+    """Run Python with `command`: "passed" or what it ended with, and the seconds it took."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **settings}
+    start = time.monotonic()
+    status = subprocess.run([sys.executable, *command], cwd=ROOT, env=environment).returncode
+    return f"FAILED with status {status}" if status else "passed", time.monotonic() - start
+
+
 def main() -> int:
-    """Run the suite on the GPU; the exit status is pytest's, or 0 where there is no GPU."""
+    """Run every step on the GPU; 0 if none failed, or where there is no GPU."""
     reason = why_not()
     if reason:
         print(f"gpu-check: skipped, {reason}")
@@ -44,16 +83,22 @@ def main() -> int:
     import cupy
 
     properties = cupy.cuda.runtime.getDeviceProperties(0)
-    print(
-        f"gpu-check: {properties['name'].decode()}, CuPy {cupy.__version__}, Python {sys.version.split()[0]}"
-    )
+    device = f"{properties['name'].decode()}, CuPy {cupy.__version__}, Python {sys.version.split()[0]}"
+    print(f"gpu-check: {device}", flush=True)
     for name in missing(OPTIONAL):
-        print(f"gpu-check: {name} is missing, the tests that need it are skipped")
-    command = [sys.executable, "-m", "pytest", "-q", "--backend", "cupy", "tests"]
-    for name in missing(NEEDED_BY_BERT):
-        print(f"gpu-check: {name} is missing, tests/bert is left out")
-        command.append("--ignore=tests/bert")
-    return subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}).returncode
+        print(f"gpu-check: {name} is missing, the tests that need it are skipped", flush=True)
+    outcomes = {"tests": run(suite(), CUPY_TF32="0")}
+    lacking = missing(NEEDED_BY_NOTEBOOKS)
+    if lacking:
+        outcomes["notebooks"] = f"skipped: no {', '.join(lacking)}", 0.0
+    else:
+        outcomes["notebooks"] = run(notebooks(), CUPY_TF32="0", MINIGRAD_BACKEND="cupy")
+    outcomes["benchmark"] = run(benchmark())
+
+    print(f"\ngpu-check: {device}")
+    for step, (outcome, seconds) in outcomes.items():
+        print(f"  {step:12}{seconds:7.0f} s   {outcome}")
+    return int(any(outcome.startswith("FAILED") for outcome, _ in outcomes.values()))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,28 @@
-"""The GPU backend: CuPy. The same names as in `numpy.py`, each in its plain array form."""
+"""The GPU backend: CuPy. The same names as in `numpy.py`; most are one launch of a kernel in `cupy_kernels.py`.
+
+Nothing here waits for the device, except what brings values to the host (`to_numpy`, `synchronize`). Arrays
+of float16 go through float32 or CuPy's own operators.
+
+Products of float32 matrices run as TF32 on devices that have it (compute capability 8.0, Ampere, or newer):
+operands are rounded to 10 bits after the point, sums are float32, and a product is several times faster.
+CUPY_TF32=0 in the environment switches it off, for a comparison to the last digits; float64 has no part in it.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
+import os
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import cupy as xp
 import cupyx
+import numpy as np
 from cupyx.scipy import special
 
 from minigrad.backend import numpy
+from minigrad.backend.cupy_kernels import NAMES, SOURCE, TYPES
 
 name = "cupy"
 
@@ -54,31 +67,141 @@ def row_ids(ids: Any, rows: int) -> Array:
     return ids
 
 
+# --- Launches --------------------------------------------------------------------------------------------
+
+_module = xp.RawModule(code=SOURCE, options=("--std=c++17",), name_expressions=NAMES)
+_kernel = functools.cache(_module.get_function)  # the first call compiles them all; CuPy keeps them on disk
+
+
+def _launch(kernel: str, dtype: Any, grid: tuple[int, ...], block: tuple[int, ...], *arguments: Any) -> None:
+    """Run the kernel's form for `dtype`, unless there is nothing to do. Arrays have to be contiguous."""
+    if 0 not in grid:
+        _kernel(f"{kernel}<{TYPES[dtype.name]}>" if dtype else kernel)(grid, block, arguments)
+
+
+def _on_entries(kernel: str, dtype: Any, n: int, *arguments: Any) -> None:
+    _launch(kernel, dtype, (-(-n // 256),), (256,), *arguments)
+
+
+def _on_rows(kernel: str, x: Array, *arguments: Any) -> None:
+    n, d = x.shape
+    if d > 1024:
+        _launch(kernel, x.dtype, (n,), (1024, 1), x, *arguments)
+    elif d:
+        _launch(kernel, x.dtype, (-(-n // 8),), (32, 8), x, *arguments)
+
+
+def _on_columns(kernel: str, dtype: Any, pieces: int, d: int, *arguments: Any) -> None:
+    _launch(kernel, dtype, (pieces, -(-d // 32)), (32, 8), *arguments)
+
+
+def _rows(x: Array, dtype: Any = None) -> Array:
+    """`x` seen as a matrix of rows along its last axis: (..., d) -> (n, d); contiguous."""
+    return xp.ascontiguousarray(x, dtype).reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+# --- Products --------------------------------------------------------------------------------------------
+
+# CuPy reads the variable at its first product. On older devices it would only warn.
+_TF32 = (
+    xp.is_available()
+    and int(xp.cuda.Device().compute_capability) >= 80
+    and os.environ.setdefault("CUPY_TF32", "1") != "0"
+)
+
+
+def matmul(a: Array, b: Array) -> Array:
+    """The product of two matrices: (n, k) @ (k, m) -> (n, m)."""
+    return xp.matmul(a, b)
+
+
+def _matmul_of_stacks(a: Array, b: Array) -> Array:
+    """The products of two stacks of matrices: (…, n, k) @ (…, k, m) -> (…, n, m).
+
+    Straight to cuBLAS, because CuPy's own `matmul` first copies an operand that is transposed, and multiplies
+    stacks without TF32.
+    """
+    if not a.size or not b.size:
+        return xp.matmul(a, b)
+    (n, k), m = a.shape[-2:], b.shape[-1]
+    y = xp.empty((*a.shape[:-1], m), a.dtype)
+    (a, a_turned), (b, b_turned) = _stack(a), _stack(b)
+    cublas, runtime = xp.cuda.cublas, xp.cuda.runtime
+    if a.dtype == xp.float64:
+        kind, arithmetic = runtime.CUDA_R_64F, cublas.CUBLAS_COMPUTE_64F
+    else:
+        kind = runtime.CUDA_R_32F
+        arithmetic = cublas.CUBLAS_COMPUTE_32F_FAST_TF32 if _TF32 else cublas.CUBLAS_COMPUTE_32F
+    one, zero = np.ones((), a.dtype), np.zeros((), a.dtype)
+    # cuBLAS goes through memory column by column, and sees each matrix transposed: so it is asked for
+    # yᵀ = bᵀ aᵀ. For each operand: where it is, from which column to the next, from which matrix to the next.
+    cublas.gemmStridedBatchedEx(
+        xp.cuda.get_cublas_handle(), int(b_turned), int(a_turned), m, n, k,
+        one.ctypes.data, b.data.ptr, kind, k if b_turned else m, k * m,
+        a.data.ptr, kind, n if a_turned else k, n * k,
+        zero.ctypes.data, y.data.ptr, kind, m, n * m,
+        y.size // (n * m), arithmetic, cublas.CUBLAS_GEMM_DEFAULT,
+    )  # fmt: skip
+    return y
+
+
+def _stack(x: Array) -> tuple[Array, bool]:
+    """A stack of matrices, contiguous or with each of them transposed in memory, and which of the two."""
+    turned = x.strides[-2] < x.strides[-1]
+    return xp.ascontiguousarray(x.swapaxes(-1, -2) if turned else x), turned
+
+
+def add_bias(y: Array, bias: Array) -> None:
+    """y (n, d) += bias (d,), in place."""
+    y += bias
+
+
+_PIECE_ROWS = 128  # so many rows has a block: enough blocks for the device, few sums left to add up
+
+
+def sum_rows(x: Array) -> Array:
+    """The sum of the rows: (n, d) -> (d,)."""
+    if x.dtype.name not in TYPES:
+        return x.sum(axis=0)
+    x = xp.ascontiguousarray(x)
+    n, d = x.shape
+    if n > _PIECE_ROWS:
+        pieces = -(-n // _PIECE_ROWS)
+        partial = xp.empty((pieces, d), x.dtype)
+        _on_columns("sum_rows", x.dtype, pieces, d, x, partial, n, d, _PIECE_ROWS)
+        n, x = pieces, partial
+    out = xp.empty(d, x.dtype)
+    _on_columns("sum_rows", x.dtype, 1, d, x, out, n, d, n)
+    return out
+
+
 # --- Random bits -----------------------------------------------------------------------------------------
 
 
 def keep_mask(shape: tuple[int, ...], p: float, seed: int, draw: int) -> Array:
     """A boolean array in which each entry is False with probability `p`: what dropout keeps.
 
-    A function of (seed, draw) alone, so that a resumed run draws what an uninterrupted one would have: each
-    entry's position is put through an integer hash keyed by them ("lowbias32", C. Wellons 2018). `p` is
-    rounded to 1/65,536, as on the CPU.
+    A function of (seed, draw) alone, the same on every backend, so that a resumed run draws what an
+    uninterrupted one would have; see `numpy.keep_mask`. `p` is rounded to 1/65,536.
     """
-    size = math.prod(shape)
-    bits = xp.arange(size, dtype=xp.uint32)
-    for key in (seed, draw):
-        bits ^= xp.uint32((key * 0x9E3779B9 + 0x7F4A7C15) % 2**32)
-        bits ^= bits >> xp.uint32(16)
-        bits *= xp.uint32(0x7FEB352D)
-        bits ^= bits >> xp.uint32(15)
-        bits *= xp.uint32(0x846CA68B)
-        bits ^= bits >> xp.uint32(16)
-    return ((bits >> xp.uint32(16)) >= xp.uint32(round(p * 65536))).reshape(shape)
+    keep = xp.empty(shape, bool)
+    _on_entries("keep_mask", None, keep.size, keep, keep.size, *mask_keys(seed, draw), round(p * 65536))
+    return keep
+
+
+def mask_keys(seed: int, draw: int) -> tuple[int, int]:
+    """Two 32-bit keys for the draw number `draw` of `seed`: `numpy.mask_keys`."""
+    return numpy.mask_keys(seed, draw)
 
 
 def dropout(x: Array, keep: Array, scale: float) -> Array:
     """`x * keep * scale` for a boolean `keep` of the same shape."""
-    return x * keep * scale
+    if x.dtype.name not in TYPES:
+        return x * keep * scale
+    y = xp.empty(x.shape, x.dtype)
+    x, keep = xp.ascontiguousarray(x), xp.ascontiguousarray(keep, bool)
+    _on_entries("dropout", x.dtype, x.size, x, keep, y, x.size, float(scale))
+    return y
 
 
 # --- Elementwise -----------------------------------------------------------------------------------------
@@ -94,81 +217,206 @@ def gelu(x: Array, approximate: str) -> tuple[Array, Array]:
 
     `approximate` is "none" for x Φ(x), "tanh" for the tanh form (Hendrycks & Gimpel 2016, section 2).
     """
-    if approximate == "tanh":
-        c = math.sqrt(2 / math.pi)
-        t = xp.tanh(c * (x + 0.044715 * x * x * x))
-        inner = c * (1 + 3 * 0.044715 * x * x)
-        return 0.5 * x * (1 + t), 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner
-    cdf = 0.5 * (1 + erf(x * math.sqrt(0.5)))  # Φ(x)
-    density = xp.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))  # φ(x)
-    return x * cdf, cdf + x * density
+    if x.dtype.name not in TYPES:
+        y, slope = gelu(x.astype(xp.float32), approximate)
+        return y.astype(x.dtype), slope.astype(x.dtype)
+    x = xp.ascontiguousarray(x)
+    y, slope = xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)
+    kernel = "gelu_tanh" if approximate == "tanh" else "gelu_erf"
+    _on_entries(kernel, x.dtype, x.size, x, y, slope, x.size)
+    return y, slope
+
+
+def multiply_in_place(a: Array, b: Array) -> None:
+    """a *= b, for arrays of one shape."""
+    a *= b
+
+
+def add_in_place(a: Array, b: Array) -> None:
+    """a += b, for arrays of one shape."""
+    a += b
 
 
 # --- Rows ------------------------------------------------------------------------------------------------
 
 
-def softmax(x: Array, overwrite: bool = False) -> tuple[Array, Array]:
+def softmax(x: Array) -> tuple[Array, Array]:
     """Softmax over the last axis, and the log of its denominator.
 
     x (..., d) -> weights (..., d) and logsumexp (..., 1). A row of equal entries gives equal weights, however
-    large and negative they are. With `overwrite`, a contiguous `x` may be the output.
+    large and negative they are.
     """
-    largest = x.max(axis=-1, keepdims=True)
-    y = xp.exp(x - largest)
-    total = y.sum(axis=-1, keepdims=True)
-    y /= total
-    return y, xp.log(total) + largest
+    if x.dtype.name not in TYPES:
+        return _through_float32(softmax, x)
+    rows = _rows(x)
+    y = xp.empty_like(rows)
+    log_sum = xp.empty((*x.shape[:-1], 1), x.dtype)
+    _on_rows("softmax", rows, y, log_sum, *rows.shape)
+    return y.reshape(x.shape), log_sum
 
 
 def softmax_backward(dy: Array, y: Array) -> Array:
     """y (dy - Σ dy y): the gradient of softmax over the last axis, from its output."""
-    return y * (dy - (dy * y).sum(axis=-1, keepdims=True))
+    if y.dtype.name not in TYPES:
+        return _through_float32(softmax_backward, dy, y)
+    rows_dy, rows_y = _rows(dy, y.dtype), _rows(y)
+    dx = xp.empty_like(rows_y)
+    _on_rows("softmax_backward", rows_dy, rows_y, dx, *rows_y.shape)
+    return dx.reshape(y.shape)
 
 
 def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Array, Array]:
     """Layer normalisation over the last axis: y (..., d), the normalised x (n, d), and 1/σ (n, 1)."""
-    rows = x.reshape(-1, x.shape[-1])  # (n, d)
-    centred = rows - rows.mean(axis=-1, keepdims=True)
-    inverse_std = 1 / xp.sqrt((centred * centred).mean(axis=-1, keepdims=True) + eps)
-    normalised = centred * inverse_std
-    return (normalised * weight + bias).reshape(x.shape), normalised, inverse_std
+    if x.dtype.name not in TYPES:
+        return _through_float32(layer_norm, x, weight, bias, eps)
+    rows = _rows(x)
+    y, normalised = xp.empty_like(rows), xp.empty_like(rows)
+    inverse_std = xp.empty((len(rows), 1), x.dtype)
+    weight, bias = (xp.ascontiguousarray(w, x.dtype) for w in (weight, bias))
+    _on_rows("layer_norm", rows, weight, bias, y, normalised, inverse_std, *rows.shape, float(eps))
+    return y.reshape(x.shape), normalised, inverse_std
 
 
 def layer_norm_backward(
     dy: Array, normalised: Array, inverse_std: Array, weight: Array
 ) -> tuple[Array, Array, Array]:
     """The gradients of `layer_norm` for x (in the shape of dy), weight (d,) and bias (d,)."""
-    rows = dy.reshape(normalised.shape)  # (n, d)
-    product = rows * normalised
-    g = rows * weight  # the gradient of the normalised x
-    inner = (g * normalised).mean(axis=-1, keepdims=True)
-    dx = inverse_std * (g - g.mean(axis=-1, keepdims=True) - normalised * inner)
-    return dx.reshape(dy.shape), product.sum(axis=0), rows.sum(axis=0)
+    dtype = normalised.dtype
+    if dtype.name not in TYPES:
+        return _through_float32(layer_norm_backward, dy, normalised, inverse_std, weight)
+    rows, weight = _rows(dy, dtype), xp.ascontiguousarray(weight, dtype)
+    n, d = rows.shape
+    dx = xp.empty_like(rows)
+    _on_rows("layer_norm_backward", rows, normalised, inverse_std, weight, dx, n, d)
+    pieces = max(1, -(-n // _PIECE_ROWS))
+    partial = xp.empty((pieces, 2 * d), dtype)
+    _on_columns("layer_norm_columns", dtype, pieces, d, rows, normalised, partial, n, d, _PIECE_ROWS)
+    sums = sum_rows(partial)
+    return dx.reshape(dy.shape), sums[:d], sums[d:]
+
+
+def _through_float32(function: Any, *arguments: Any) -> Any:
+    """What `function` gives for its float16 arrays in float32, as float16."""
+    dtype = arguments[0].dtype
+    out = function(*(a.astype(xp.float32) if getattr(a, "dtype", None) == dtype else a for a in arguments))
+    return tuple(a.astype(dtype) for a in out) if isinstance(out, tuple) else out.astype(dtype)
+
+
+# --- Attention -------------------------------------------------------------------------------------------
+
+
+def attention(
+    q: Array, k: Array, v: Array, mask: Array | None, scale: float, keep: Array | None, keep_scale: float
+) -> tuple[Array, Array]:
+    """softmax(scale Q Kᵀ + mask) V, and the weights, with dropout on the weights.
+
+    q (N, …, n, d_k), k (N, …, m, d_k), v (N, …, m, d_v), mask and keep (N, …, n, m) or None ->
+    (N, …, n, d_v) and the weights before dropout (N, …, n, m).
+    """
+    if q.dtype.name not in TYPES:
+        return _through_float32(attention, q, k, v, mask, scale, keep, keep_scale)
+    weights = _matmul_of_stacks(q, k.swapaxes(-1, -2))  # the scores, at first
+    rows = _rows(weights)
+    rows_of_mask = 0
+    if mask is None:
+        mask = rows  # something to point at
+    else:
+        if not any(mask.strides[1:-1]):  # one row for all heads and queries: it is broadcast to the others
+            mask = mask[(slice(None), *[0] * (mask.ndim - 2))]
+        mask = _rows(mask, q.dtype)
+        rows_of_mask = len(rows) // max(1, len(mask))
+    dropped = weights if keep is None else xp.empty_like(weights)
+    keep = xp.empty(0, bool) if keep is None else xp.ascontiguousarray(keep)
+    _on_rows(
+        "attention_weights", rows, mask, keep, dropped,
+        *rows.shape, rows_of_mask, keep.size > 0, float(scale), float(keep_scale),
+    )  # fmt: skip
+    return _matmul_of_stacks(dropped, v), weights
+
+
+def attention_backward(
+    dy: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    weights: Array,
+    scale: float,
+    keep: Array | None,
+    keep_scale: float,
+) -> tuple[Array, Array, Array]:
+    """The gradients of `attention` for q, k and v, in their shapes."""
+    if q.dtype.name not in TYPES:
+        return _through_float32(attention_backward, dy, q, k, v, weights, scale, keep, keep_scale)
+    d_scores = _matmul_of_stacks(dy, v.swapaxes(-1, -2))  # the gradient of the weights, at first
+    dropped = weights if keep is None else xp.empty_like(weights)
+    keep = xp.empty(0, bool) if keep is None else xp.ascontiguousarray(keep)
+    rows = _rows(d_scores)
+    _on_rows(
+        "attention_weights_backward", rows, weights, keep, dropped,
+        *rows.shape, keep.size > 0, float(scale), float(keep_scale),
+    )  # fmt: skip
+    dv = _matmul_of_stacks(dropped.swapaxes(-1, -2), dy)
+    return _matmul_of_stacks(d_scores, k), _matmul_of_stacks(d_scores.swapaxes(-1, -2), q), dv
 
 
 # --- Scatter ---------------------------------------------------------------------------------------------
 
 
 def scatter_add(shape: tuple[int, ...], index: tuple[Any, ...], values: Array) -> Array:
-    """Zeros of `shape` with `values` added at `index` (a CuPy index; an entry named twice gets both)."""
+    """Zeros of `shape` with `values` added at `index` (a CuPy index; an entry named twice gets both).
+
+    Rows of a matrix are added up in one order, others in any: their last bits may differ from run to run.
+    """
+    if len(index) == 1 and index[0].ndim == 1 and len(shape) == 2:
+        return scatter_add_rows(shape[0], index[0] % shape[0], values)
     out = xp.zeros(shape, values.dtype)
     cupyx.scatter_add(out, index, values)
     return out
 
 
 def scatter_add_rows(num_rows: int, ids: Array, values: Array) -> Array:
-    """Zeros (num_rows, d) with row i of `values` (n, d) added to row ids[i]; ids (n,) are not negative."""
-    return scatter_add((num_rows, values.shape[1]), ids, values)
+    """Zeros (num_rows, d) with row i of `values` (n, d) added to row ids[i]; ids (n,) are not negative.
+
+    Sorted first, so that rows with the same id are neighbours and one block adds them up in their order.
+    """
+    n, d = values.shape
+    out = xp.zeros((num_rows, d), values.dtype)
+    if values.dtype.name not in TYPES:
+        cupyx.scatter_add(out, ids, values)
+        return out
+    order = xp.argsort(ids)
+    sorted_ids = xp.ascontiguousarray(ids[order], xp.int64)
+    values = xp.ascontiguousarray(values)
+    _on_columns("scatter_add_rows", values.dtype, n, d, sorted_ids, order, values, out, n, d, num_rows)
+    return out
 
 
 # --- Optimiser -------------------------------------------------------------------------------------------
 
+_PIECE = 2**14  # entries: some blocks for each processor of the device, even with a small model
+
+
+def _pieces(group: Sequence[tuple[Array, ...]]) -> Array:
+    """The table of the kernels that take many arrays: for each piece its addresses and its length.
+
+    group: for each parameter its k arrays, contiguous and of one size -> (pieces, k + 1) of int64. Made anew
+    each time, because gradients are new arrays each time; the copy to the device does not wait for it.
+    """
+    sizes = np.array([arrays[0].size for arrays in group])
+    addresses = np.array([[array.data.ptr for array in arrays] for arrays in group])
+    counts = -(-sizes // _PIECE)
+    which = np.repeat(np.arange(len(group)), counts)  # the parameter of each piece
+    start = _PIECE * (np.arange(len(which)) - np.repeat(counts.cumsum() - counts, counts))
+    lengths = np.minimum(sizes[which] - start, _PIECE)
+    itemsize = group[0][0].itemsize
+    return xp.asarray(np.column_stack([addresses[which] + start[:, None] * itemsize, lengths]))
+
 
 def adamw_step(
-    parameter: Array,
-    gradient: Array,
-    first: Array,
-    second: Array,
+    parameters: Sequence[Array],
+    gradients: Sequence[Array],
+    firsts: Sequence[Array],
+    seconds: Sequence[Array],
     *,
     step_size: float,
     decay: float,
@@ -177,13 +425,56 @@ def adamw_step(
     eps: float,
     second_correction: float,
 ) -> None:
-    """One AdamW update in place: parameter, first and second moment, all of one shape.
+    """One AdamW update in place: parameters, their gradients, first and second moments; one launch for all.
 
     `decay` is lr λ, `step_size` is lr / (1 - β₁ᵗ), `second_correction` is √(1 - β₂ᵗ).
     """
-    parameter *= 1 - decay
-    first *= beta1
-    first += (1 - beta1) * gradient
-    second *= beta2
-    second += (1 - beta2) * gradient * gradient
-    parameter -= step_size * first / (xp.sqrt(second) / second_correction + eps)
+    every = list(zip(parameters, gradients, firsts, seconds, strict=True))
+    kinds = [p.dtype if p.dtype.name in TYPES else np.dtype("float32") for p in parameters]
+    contiguous = [  # themselves, or copies
+        tuple(xp.ascontiguousarray(a, kind) for a in arrays)
+        for kind, arrays in zip(kinds, every, strict=True)
+    ]
+    settings = [float(s) for s in (step_size, decay, beta1, beta2, eps, second_correction)]
+    for dtype, group in _by_dtype(contiguous):
+        table = _pieces(group)
+        _launch("adamw", dtype, (len(table),), (256,), table, *settings)
+    for arrays, new in zip(every, contiguous, strict=True):
+        for i in (0, 2, 3):
+            if new[i] is not arrays[i]:
+                arrays[i][...] = new[i]
+
+
+def global_norm(arrays: Sequence[Array]) -> Array:
+    """The square root of the sum of all entries' squares, as an array without axes."""
+    total = xp.zeros((), xp.float64)
+    for dtype, group in _by_dtype([(xp.ascontiguousarray(a),) for a in arrays]):
+        if dtype.name in TYPES:
+            table = _pieces(group)
+            squares = xp.empty(len(table), dtype)
+            _launch("sum_squares", dtype, (len(table),), (256,), table, squares)
+            total += squares.sum(dtype=xp.float64)
+        else:
+            total += sum(xp.square(a, dtype=xp.float32).sum() for (a,) in group)
+    return xp.sqrt(total)
+
+
+def scale_in_place(arrays: Sequence[Array], factor: Any) -> None:
+    """Each array times `factor`, a number or an array without axes."""
+    in_one_launch = []
+    for array in arrays:
+        if array.dtype.name in TYPES and (array.flags.c_contiguous or array.flags.f_contiguous):
+            in_one_launch.append((array,))
+        else:
+            array *= xp.asarray(factor, array.dtype)
+    for dtype, group in _by_dtype(in_one_launch):
+        table = _pieces(group)
+        _launch("scale", dtype, (len(table),), (256,), table, xp.asarray(factor, dtype))
+
+
+def _by_dtype(group: Sequence[tuple[Array, ...]]) -> Iterable[tuple[Any, list[tuple[Array, ...]]]]:
+    """The members of `group` that have one dtype, for each dtype."""
+    found: dict[Any, list[tuple[Array, ...]]] = {}
+    for arrays in group:
+        found.setdefault(arrays[0].dtype, []).append(arrays)
+    return found.items()

@@ -293,7 +293,12 @@ class Pretraining:
                 if self.step % self.arguments.log_every == 0 or at_end:
                     self._stop_if_not_finite()
                     speed = tally.tokens / (time.perf_counter() - started - progress.seconds_away)
-                    row = {"step": self.step, **tally.means(), "learning_rate": rate, "grad_norm": float(norm)}
+                    row = {
+                        "step": self.step,
+                        **tally.means(),
+                        "learning_rate": rate,
+                        "grad_norm": float(norm),
+                    }
                     self._write_row("metrics.csv", {**row, "tokens_per_second": speed}, progress)
                     progress.show(tally.means(), speed)
                     tally, started, progress.seconds_away = Tally(), time.perf_counter(), 0.0

@@ -1,243 +1,325 @@
-"""How long one pre-training step takes beside PyTorch: forward, backward, clipping, AdamW, dropout on.
+"""How long one pre-training step takes beside PyTorch and JAX: forward, backward, clipping, AdamW, dropout on.
 
-    python tests/benchmarks/pretraining_step.py [--rounds 15] [--steps 3] [--record FILE.json]
+    python tests/benchmarks/pretraining_step.py [--cases reduced small base] [--device cpu|cuda]
+        [--rounds N] [--steps K] [--kernels Haswell] [--record FILE.json]
 
-Both train the same model on the same batch in float32, with the chosen positions alone on the vocabulary:
-PyTorch with `scaled_dot_product_attention` and the fused AdamW. The step's matrix products alone (NumPy, into
-kept arrays) are the floor. The three take turns within a round, so that a noisy machine slows all alike; the
-figures are medians over rounds. Peak memory is that of a process of its own for each.
+All train the same model on the same batch in float32, from the same weights, with the chosen positions alone on
+the vocabulary; before anything is timed, all must give the same losses with dropout off. Each contestant is a
+process of its own, and they take turns, so that a noisy machine slows all alike. The step's matrix products
+alone are the floor. The figures are medians over rounds; the spread is the middle half of the rounds.
 """
 
 from __future__ import annotations
 
-import minigrad  # isort: skip  (before NumPy, as on the command line: it tells OpenBLAS how long to wait)
-
 import argparse
 import json
+import os
 import platform
 import statistics
-import subprocess
 import sys
-import time
-from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+import machine
+from contestants import COMPETITORS, FLOORS, ON, OURS, PACKAGES
+from settings import CASES
+from worker import WorkerError, worker
 
-from minigrad import backend, optim
-from minigrad.bert.config import PRESETS, BertConfig
-from minigrad.bert.data import Batch
-from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.pretraining import parameter_groups
-
-CASES: dict[str, tuple[BertConfig, int, int]] = {  # config, batch size B, length T
-    "reduced, 32 x 64": (
-        PRESETS["reduced"].replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1),
-        32,
-        64,
-    ),
-    "4 layers, hidden 256, 16 x 128": (
-        BertConfig(
-            vocab_size=8192,
-            hidden_size=256,
-            num_hidden_layers=4,
-            num_attention_heads=4,
-            intermediate_size=1024,
-        ),
-        16,
-        128,
-    ),
-}
-CONTESTANTS = ("minigrad", "pytorch", "products")
+# How far losses may lie apart, with dropout off: of the first step, and after three updates. A GPU's products
+# are in TF32, with 10 bits after the point.
+TOLERANCES = {"cpu": (1e-4, 1e-3), "cuda": (5e-3, 2e-2)}
+SCALING_BATCHES = (8, 16, 32, 64)
+GROWTH_STEPS = (20, 200)
 
 
-def make_batch(config: BertConfig, batch: int, length: int) -> Batch:
-    """A batch as pre-training sees it: 15 % chosen, a few rows with some padding."""
-    rng = np.random.default_rng(0)
-    input_ids = rng.integers(5, config.vocab_size, (batch, length))
-    attention_mask = np.ones((batch, length), np.int64)
-    attention_mask[::4, -length // 8 :] = 0
-    chosen = (rng.random((batch, length)) < 0.15) & (attention_mask == 1)
-    return {
-        "input_ids": input_ids,
-        "attention_mask": attention_mask,
-        "token_type_ids": np.tile((np.arange(length) > length // 2).astype(np.int64), (batch, 1)),
-        "labels": np.where(chosen, input_ids, -100),
-        "next_sentence_label": rng.integers(0, 2, batch),
-    }
+class DifferentWorkError(AssertionError):
+    """A contestant computes another thing than minigrad: its time says nothing."""
 
 
-# --- The contestants: each a function that does one step -------------------------------------------------
+class Benchmark:
+    """What all measurements share: the device, the workers' environment, and who takes part.
+
+    rounds, steps: instead of each case's own.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        environment: dict[str, str],
+        installed: set[str],
+        rounds: int | None = None,
+        steps: int | None = None,
+    ) -> None:
+        self.device, self.environment, self.rounds, self.steps = device, environment, rounds, steps
+        self.contestants = [name for name in ON[device] if PACKAGES.get(name, "numpy") in installed]
+
+    def start(self, stack: ExitStack, contestant: str, case: str, **options: Any) -> Any:
+        """A worker that ends with the stack."""
+        environment = dict(self.environment)
+        if self.device == "cuda":
+            environment["CUPY_TF32"] = "1"  # as PyTorch
+            if contestant not in PACKAGES:
+                environment["MINIGRAD_BACKEND"] = "cupy"
+        return stack.enter_context(worker(contestant, case, environment, self.device, **options))
+
+    # --- One case ----------------------------------------------------------------------------------------
+
+    def measure(self, case: str) -> dict[str, Any]:
+        """The record of one case."""
+        others = machine.Others()
+        losses = self.check_losses(case)
+        setting = CASES[case]
+        rounds, steps = self.rounds or setting.rounds, self.steps or setting.steps
+        with ExitStack() as stack:
+            workers = {name: self.start(stack, name, case) for name in self.contestants}
+            for one in workers.values():
+                one.turn(2)  # compiles, and fills the caches
+                one.memory()
+            times = take_turns(workers, rounds, steps)
+            memory = {name: one.memory() for name, one in workers.items() if name not in FLOORS}
+            where = workers[OURS].where(steps * 2)
+        median = {name: statistics.median(values) for name, values in times.items()}
+        return {
+            "setting": setting.describe(),
+            "rounds": rounds,
+            "steps": steps,
+            "others_share_of_cores": others.share(),
+            "losses_without_dropout": losses,
+            "ms": median,
+            "middle_half_ms": {name: middle_half(values) for name, values in times.items()},
+            "all_ms": times,
+            "to_fastest_competitor": ratios(median, [name for name in COMPETITORS if name in median]),
+            "to_products": ratios(median, [name for name in FLOORS if name in median]),
+            "memory": memory,
+            "where": where,
+        }
+
+    def check_losses(self, case: str) -> dict[str, list[float]]:
+        """The first four losses of each contestant, dropout off.
+
+        Raises DifferentWorkError if one's first loss, or that after three updates, is not minigrad's.
+        """
+        losses: dict[str, list[float]] = {}
+        for name in self.contestants:
+            if name in FLOORS:
+                continue
+            with ExitStack() as stack:
+                losses[name] = self.start(stack, name, case, dropout=False).losses(4)
+        for name, others in losses.items():
+            for step, tolerance in zip((0, 3), TOLERANCES[self.device], strict=True):
+                apart = abs(others[step] - losses[OURS][step])
+                if not apart <= tolerance:
+                    raise DifferentWorkError(
+                        f"{case}: {name} does not compute what {OURS} does: with dropout off, the loss of step "
+                        f"{step + 1} is {others[step]:.6f}, minigrad's {losses[OURS][step]:.6f}"
+                    )
+        return losses
+
+    # --- minigrad alone ----------------------------------------------------------------------------------
+
+    def scaling(self) -> list[dict[str, float]]:
+        """Milliseconds a step of `reduced` by batch size; `to_line`: over a straight line from 0 through the
+        smallest batch (at most 1 where time grows no faster than the batch)."""
+        with ExitStack() as stack:
+            workers = {
+                str(batch): self.start(stack, OURS, "reduced", batch=batch) for batch in SCALING_BATCHES
+            }
+            times = take_turns(workers, self.rounds or 9, self.steps or 3)
+        ms = {batch: statistics.median(times[str(batch)]) for batch in SCALING_BATCHES}
+        smallest = SCALING_BATCHES[0]
+        return [
+            {"batch": batch, "ms": ms[batch], "to_line": ms[batch] / (ms[smallest] * batch / smallest)}
+            for batch in SCALING_BATCHES
+        ]
+
+    def growth(self) -> dict[str, float]:
+        """MB of resident memory of a process that trains `reduced`, by the number of its steps."""
+        grown, done = {}, 0
+        with ExitStack() as stack:
+            one = self.start(stack, OURS, "reduced")
+            for steps in GROWTH_STEPS:
+                one.losses(steps - done)
+                done = steps
+                grown[str(steps)] = one.memory()["resident_mb"]
+        return grown
 
 
-def minigrad_step(config: BertConfig, batch: Batch) -> Callable[[], None]:
-    """The step of `Pretraining`, on the default backend."""
-    minigrad.manual_seed(0)
-    model = BertForPreTraining(config)
-    kernels = backend.of(next(model.parameters()).data)
-    kernels.keep_freed_memory()
-    optimizer = optim.AdamW(parameter_groups(model, 0.01), lr=1e-4)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        output = model(**batch)
-        assert output.loss is not None
-        output.loss.backward()
-        output.loss.item()
-        optim.clip_grad_norm(model.parameters(), 1.0)
-        optimizer.step()
-
-    return step
+def take_turns(workers: dict[str, Any], rounds: int, steps: int) -> dict[str, list[float]]:
+    """The milliseconds a step of each worker's turns; who begins changes from round to round."""
+    names = list(workers)
+    times: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            times[name].append(workers[name].turn(steps))
+    return times
 
 
-def pytorch_step(config: BertConfig, batch: Batch) -> Callable[[], None]:
-    """The same model from PyTorch's own layers."""
-    import torch
-    from pytorch_bert import TorchBert
-
-    torch.manual_seed(0)
-    model = TorchBert(config).train()
-    tensors = {name: torch.tensor(values) for name, values in batch.items()}
-    optimizer = torch.optim.AdamW(model.parameter_groups(0.01), lr=1e-4, fused=True)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        loss = model.loss(**tensors)
-        loss.backward()
-        loss.item()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-
-    return step
+def middle_half(values: list[float]) -> list[float]:
+    """The first and the third quartile."""
+    if len(values) == 1:
+        return values * 2
+    first, _, third = statistics.quantiles(values, n=4, method="inclusive")
+    return [first, third]
 
 
-def products_step(config: BertConfig, batch: Batch) -> Callable[[], None]:
-    """Only the matrix products of the step, forward and both backward ones, into kept arrays."""
-    rng = np.random.default_rng(0)
-    size, inner, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
-    rows, length = batch["input_ids"].shape
-    tokens, chosen = rows * length, int((batch["labels"] != -100).sum())
-    heads, d_k = config.num_attention_heads, config.head_size
-
-    def arrays(*shape: int) -> np.ndarray:
-        return rng.standard_normal(shape, dtype=np.float32)
-
-    pairs = [
-        (arrays(tokens, n), arrays(n, m)) for n, m in [(size, size)] * 4 + [(size, inner), (inner, size)]
-    ]
-    pairs += [(arrays(rows, heads, length, d_k), arrays(rows, heads, d_k, length))]
-    pairs += [(arrays(rows, heads, length, length), arrays(rows, heads, length, d_k))]
-    head = [(arrays(rows, size), arrays(size, size)), (arrays(chosen, size), arrays(size, size))]
-    head += [(arrays(chosen, size), arrays(size, config.vocab_size))]
-    outputs = [(np.matmul(a, b), np.empty_like(a), np.empty_like(b)) for a, b in pairs + head]
-
-    def products(some: list[tuple[np.ndarray, np.ndarray]], into: list[tuple[np.ndarray, ...]]) -> None:
-        for (a, b), (y, da, db) in zip(some, into, strict=True):
-            np.matmul(a, b, out=y)
-            np.matmul(y, b.swapaxes(-1, -2), out=da)
-            np.matmul(a.swapaxes(-1, -2), y, out=db)
-
-    def step() -> None:
-        for _ in range(layers):
-            products(pairs, outputs[: len(pairs)])
-        products(head, outputs[len(pairs) :])
-
-    return step
+def ratios(median: dict[str, float], references: list[str]) -> dict[str, float]:
+    """Each contestant's time over that of the fastest of `references`; empty if there are none."""
+    if not references:
+        return {}
+    best = min(median[name] for name in references)
+    return {name: ms / best for name, ms in median.items()}
 
 
-MAKERS = {"minigrad": minigrad_step, "pytorch": pytorch_step, "products": products_step}
+# --- Printing --------------------------------------------------------------------------------------------
 
 
-# --- Measuring -------------------------------------------------------------------------------------------
+def print_case(name: str, figures: dict[str, Any]) -> None:
+    """One table, and where minigrad's time goes."""
+    print(f"\n{name}: {figures['setting']}; {figures['rounds']} rounds of {figures['steps']} steps")
+    if (others := figures["others_share_of_cores"] or 0.0) > 0.05:
+        print(f"NOISY: other processes used {others:.0%} of the cores meanwhile")
+    print(f"{'':30}{'ms a step':>11}{'middle half':>19}{'/ competitor':>14}{'/ products':>12}{'peak MB':>10}")
+    for contestant, ms in figures["ms"].items():
+        low, high = figures["middle_half_ms"][contestant]
+        cells = [
+            f"{figures[key][contestant]:{width}.2f}" if figures[key] else f"{'':{width}}"
+            for key, width in (("to_fastest_competitor", 14), ("to_products", 12))
+        ]
+        memory = figures["memory"].get(contestant, {})
+        peak = memory.get("device_mb", memory.get("peak_mb"))
+        cells.append("" if peak is None else f"{peak:10.0f}")
+        print(f"{contestant:30}{ms:11.1f}{f'{low:.1f} – {high:.1f}':>19}{''.join(cells)}")
+    print(
+        f"  where {OURS} spends it{'':8}{'calls':>7}{'forward ms':>13}{'backward ms':>13}{'ms':>9}{'share':>8}"
+    )
+    for row in figures["where"]:
+        print(
+            f"  {row['op']:30}{row['calls']:7.0f}{row['forward_ms']:13.2f}{row['backward_ms']:13.2f}"
+            f"{row['ms']:9.2f}{row['share']:8.1%}"
+        )
 
 
-def median_times(case: str, rounds: int, steps: int) -> dict[str, float]:
-    """The median over rounds of each contestant's milliseconds a step; they take turns within a round."""
-    config, rows, length = CASES[case]
-    batch = make_batch(config, rows, length)
-    contestants = {name: MAKERS[name](config, batch) for name in CONTESTANTS}
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    for step in contestants.values():
-        step()
-        step()
-    for _ in range(rounds):
-        for name, step in contestants.items():
-            step()  # the other's data out of the caches, its threads to rest
-            start = time.perf_counter()
-            for _ in range(steps):
-                step()
-            times[name].append((time.perf_counter() - start) / steps * 1000)
-    return {name: statistics.median(values) for name, values in times.items()}
+def print_machine(entry: dict[str, Any]) -> None:
+    """What the measurement runs on."""
+    print(f"{entry['processor']}, {entry['cores']} cores, load {entry['load_before']:.2f}, {entry['date']}")
+    if "gpu" in entry:
+        print(f"GPU: {entry['gpu']}; products in TF32")
+    for name, facts in entry["libraries"].items():
+        kernels = f", {facts['kernels']} kernels" if "kernels" in facts else ""
+        print(
+            f"{name} {facts['version']}{kernels}: {facts['gflops']:.0f} GFLOP/s at 2048 x 256 x 1024, "
+            f"{facts['best_gflops']:.0f} at best"
+        )
 
 
-def peak_memory(case: str, name: str) -> float:
-    """MB of resident memory that a process needs for ten steps, beyond what it needs to start."""
-    command = [sys.executable, __file__, "--peak", case, name]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+# --- The command -----------------------------------------------------------------------------------------
 
 
-def _print_peak(case: str, name: str) -> None:
-    config, rows, length = CASES[case]
-    step = MAKERS[name](config, make_batch(config, rows, length))
-    before = _peak_so_far()
-    for _ in range(10):
-        step()
-    print(_peak_so_far() - before)
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    if not (text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)
 
 
-def _peak_so_far() -> float:
-    """MB; from Linux's own account, since getrusage's starts from the parent process's."""
-    status = Path("/proc/self/status").read_text()
-    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1000
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """The options, checked."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=positive, help="turns of each contestant (default: the case's own)")
+    parser.add_argument("--steps", type=positive, help="steps a turn (default: the case's own)")
+    parser.add_argument("--cases", nargs="+", choices=CASES, metavar="CASE", help=f"of {', '.join(CASES)}")
+    parser.add_argument("--device", choices=tuple(ON), default="cpu")
+    parser.add_argument(
+        "--kernels",
+        metavar="NAME",
+        help="let OpenBLAS use another processor's kernels: Haswell for AVX2, as PyTorch's MKL on AMD",
+    )
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="write the figures to this JSON file, as one entry of it"
+    )
+    options = parser.parse_args(arguments)
+    here = [name for name, case in CASES.items() if options.device in case.devices]
+    options.cases = options.cases or here
+    if elsewhere := [name for name in options.cases if name not in here]:
+        parser.error(f"not on {options.device}: {', '.join(elsewhere)}; there are {', '.join(here)}")
+    if options.kernels and options.device == "cuda":
+        parser.error("--kernels is about the CPU")
+    if options.record and not options.record.resolve().parent.is_dir():
+        parser.error(f"--record: there is no folder {options.record.parent}")
+    return options
+
+
+def write_entry(file: Path, key: str, entry: dict[str, Any]) -> None:
+    """Put `entry` into the file under `key`; entries of other devices and kernels stay."""
+    record = json.loads(file.read_text()) if file.exists() else {}
+    record = {name: value for name, value in record.items() if isinstance(value, dict) and "cases" in value}
+    record[key] = entry
+    file.write_text(json.dumps(rounded(record), indent=2, ensure_ascii=False) + "\n")
+
+
+def rounded(value: Any) -> Any:
+    """All floats in nested dicts and lists to six digits."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    return [rounded(item) for item in value] if isinstance(value, list) else value
 
 
 def main() -> None:
-    """Print the table; write the record."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--steps", type=int, default=3, help="steps a contestant makes in its turn")
-    parser.add_argument("--record", type=Path, help="write the figures to this JSON file")
-    parser.add_argument("--peak", nargs=2, metavar=("CASE", "NAME"), help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.peak:
-        _print_peak(*options.peak)
-        return
-    import torch
-
-    record: dict = {
+    """Measure, print the tables, write the record."""
+    options = parse()
+    load = os.getloadavg()[0]
+    environment, left_out = machine.clean_environment(options.kernels)
+    if left_out:
+        print(f"left out of the environment, so that each library picks its kernels: {', '.join(left_out)}")
+    entry: dict[str, Any] = {
         "date": date.today().isoformat(),
-        "machine": f"{_processor()}, {torch.get_num_threads()} threads",
-        "versions": {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "torch": torch.__version__,
-        },
-        "cases": {},
+        "processor": machine.processor(),
+        "cores": machine.cores(),
+        "load_before": load,
+        "python": platform.python_version(),
+        "kernels_asked_for": options.kernels,
+        "left_out_of_environment": left_out,
+        "threads_asked_for": {n: v for n, v in environment.items() if n.endswith("_NUM_THREADS")},
     }
-    print(f"{record['machine']}; {record['versions']}")
-    print(f"{'':32}{'ms a step':>34}{'ratio':>20}{'peak MB':>18}")
-    print(f"{'':32}{'minigrad  PyTorch  products':>34}{'PyTorch  products':>20}{'minigrad PyTorch':>18}")
-    for case in CASES:
-        times = median_times(case, options.rounds, options.steps)
-        peaks = {name: peak_memory(case, name) for name in ("minigrad", "pytorch")}
-        record["cases"][case] = {"ms": times, "peak_mb": peaks}
-        ours, theirs, floor = (times[name] for name in CONTESTANTS)
-        print(
-            f"{case:32}{ours:16.1f}{theirs:9.1f}{floor:9.1f}{ours / theirs:11.2f}{ours / floor:9.2f}"
-            f"{peaks['minigrad']:9.0f}{peaks['pytorch']:9.0f}"
-        )
+    if options.device == "cuda":
+        entry["gpu"] = machine.cuda_device(environment)
+        if not entry["gpu"]:
+            print("skipped: there is no CUDA device that both PyTorch and CuPy find")
+            return
+    entry["libraries"] = libraries = machine.libraries(environment)
+    print_machine(entry)
+    chosen = libraries["numpy"]["kernels"]
+    if options.kernels and chosen.lower() != options.kernels.lower():
+        sys.exit(f"OpenBLAS runs its {chosen} kernels, not {options.kernels!r}: is the name right?")
+    benchmark = Benchmark(options.device, environment, set(libraries), options.rounds, options.steps)
+    for name in ON[options.device]:
+        if name not in benchmark.contestants:
+            print(f"{name}: left out, {PACKAGES[name]} is not installed")
+
+    entry["import_ms"] = {name: machine.import_ms(name, environment) for name in ("minigrad", "numpy")}
+    print("import: " + ", ".join(f"{name} {ms:.0f} ms" for name, ms in entry["import_ms"].items()))
+    entry["cases"] = {}
+    for case in options.cases:
+        entry["cases"][case] = benchmark.measure(case)
+        print_case(case, entry["cases"][case])
+    if "reduced" in options.cases:
+        entry["scaling"], entry["growth_mb"] = benchmark.scaling(), benchmark.growth()
+        cells = [f"{row['batch']}: {row['ms']:.1f} ms ({row['to_line']:.2f})" for row in entry["scaling"]]
+        print(f"\nreduced by batch size (over a straight line from 0): {', '.join(cells)}")
+        cells = [f"after {steps} steps {mb:.0f} MB" for steps, mb in entry["growth_mb"].items()]
+        print(f"resident memory: {', '.join(cells)}")
     if options.record:
-        options.record.write_text(json.dumps(record, indent=2) + "\n")
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+        kernels = f", {options.kernels} kernels" if options.kernels else ""
+        write_entry(options.record, f"{options.device}{kernels}", entry)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (WorkerError, DifferentWorkError) as error:
+        sys.exit(f"pretraining_step.py: {error}")

@@ -18,9 +18,16 @@ from minigrad.course.check.reverse_mode import (
 )
 from minigrad.course.check.training import adam_step, clip_gradients, dropout, learning_rate
 from minigrad.course.check.one_head import attend, score_scale, softmax, softmax_backward
+from minigrad.course.check.fast import (
+    add_up,
+    product_bound,
+    scores_without_copies,
+    softmax_gradient_into,
+)
 
 __all__ = [
     "adam_step",
+    "add_up",
     "attend",
     "clip_gradients",
     "dropout",
@@ -29,11 +36,14 @@ __all__ = [
     "matmul_backward",
     "merge_heads",
     "numerical_gradient",
+    "product_bound",
     "progress",
     "right_by_luck",
     "score_scale",
+    "scores_without_copies",
     "softmax",
     "softmax_backward",
+    "softmax_gradient_into",
     "split_heads",
     "stops_growing",
     "unbroadcast",

@@ -1,0 +1,386 @@
+"""The CUDA kernels of the CuPy backend: what `cupy.py` compiles and launches.
+
+What makes them fast is what they leave out. A GPU waits for its memory nearly all the time here, and an array
+expression such as `y * (dy - (dy * y).sum(-1))` reads or writes main memory some nine times; as one kernel it
+reads two arrays and writes one. Three shapes of work come up:
+
+- each thread an entry: blocks of 256 threads in a row;
+- each row of a matrix is summed or maximised: 32 threads (a warp) share a row and 8 rows a block, or 1,024
+  threads share a long one. Neighbouring threads read neighbouring entries, which the memory delivers
+  together; a row that is read again comes out of the cache;
+- each column is summed: a block has 32 columns and 8 threads for each.
+
+Every sum is added up in one order, whatever runs first, so results are the same bits each time: no atomics.
+Sizes are `long long` and factors `double`, because that is how CuPy hands over Python's numbers.
+"""
+
+from __future__ import annotations
+
+__all__ = ["NAMES", "SOURCE", "TYPES"]
+
+TYPES = {"float32": "float", "float64": "double"}
+TEMPLATES = (
+    "adamw", "attention_weights", "attention_weights_backward", "dropout", "gelu_erf", "gelu_tanh", "layer_norm",
+    "layer_norm_backward", "layer_norm_columns", "scale", "scatter_add_rows", "softmax", "softmax_backward",
+    "sum_rows", "sum_squares",
+)  # fmt: skip
+NAMES = ("keep_mask", *(f"{name}<{kind}>" for name in TEMPLATES for kind in TYPES.values()))
+
+SOURCE = r"""
+// --- What threads do together -----------------------------------------------------------------------------
+
+__device__ long long entry() { return (long long)blockIdx.x * blockDim.x + threadIdx.x; }
+
+// The row of this thread: a block has blockDim.y rows.
+__device__ long long row() { return (long long)blockIdx.x * blockDim.y + threadIdx.y; }
+
+// All values of a warp combined, for each of its threads: at every step a thread combines its own with that
+// of a partner, 16, 8, 4, 2 and 1 places away. Registers alone, no memory.
+template <typename T, typename Combine>
+__device__ T combine_warp(T value, Combine combine)
+{
+    for (int distance = 16; distance > 0; distance /= 2)
+        value = combine(value, __shfl_xor_sync(0xffffffff, value, distance));
+    return value;
+}
+
+// All values of a row combined, for each of its threads. The row has one warp, or several: then each leaves its
+// result in shared memory, and every thread combines the results in their order.
+template <typename T, typename Combine>
+__device__ T combine_row(T value, Combine combine)
+{
+    value = combine_warp(value, combine);
+    if (blockDim.x == 32)
+        return value;
+    __shared__ T of_warp[32];
+    __syncthreads();  // what the call before left here has been read by all
+    if (threadIdx.x % 32 == 0)
+        of_warp[threadIdx.x / 32] = value;
+    __syncthreads();  // all are there
+    value = of_warp[0];
+    for (int warp = 1; warp < blockDim.x / 32; warp++)
+        value = combine(value, of_warp[warp]);
+    return value;
+}
+
+template <typename T>
+__device__ T row_sum(T value) { return combine_row(value, [](T a, T b) { return a + b; }); }
+
+template <typename T>
+__device__ T row_max(T value) { return combine_row(value, [](T a, T b) { return a > b ? a : b; }); }
+
+// The sum over the 8 threads that a column has in its block, for each of them.
+template <typename T>
+__device__ T column_sum(T value)
+{
+    __shared__ T of_thread[8][32];
+    __syncthreads();  // what the call before left here has been read by all
+    of_thread[threadIdx.y][threadIdx.x] = value;
+    __syncthreads();
+    T sum = 0;
+    for (int y = 0; y < 8; y++)
+        sum += of_thread[y][threadIdx.x];
+    return sum;
+}
+
+// --- Each thread an entry ---------------------------------------------------------------------------------
+
+// GELU and its slope from one read of x: x Φ(x) and Φ(x) + x φ(x).
+template <typename T>
+__global__ void gelu_erf(const T* x, T* y, T* slope, long long n)
+{
+    const long long i = entry();
+    if (i >= n) return;
+    const T cdf = T(0.5) * erfc(x[i] * T(-0.70710678118654752));  // Φ(x) = erfc(-x / √2) / 2
+    const T density = exp(T(-0.5) * x[i] * x[i]) * T(0.39894228040143268);  // φ(x) = e^(-x²/2) / √(2π)
+    y[i] = x[i] * cdf;
+    slope[i] = cdf + x[i] * density;
+}
+
+template <typename T>
+__global__ void gelu_tanh(const T* x, T* y, T* slope, long long n)
+{
+    const long long i = entry();
+    if (i >= n) return;
+    const T c = T(0.79788456080286536);  // √(2/π)
+    const T square = T(0.044715) * x[i] * x[i];
+    const T t = tanh(c * x[i] * (1 + square));
+    y[i] = T(0.5) * x[i] * (1 + t);
+    slope[i] = T(0.5) * (1 + t) + T(0.5) * x[i] * (1 - t * t) * c * (1 + 3 * square);
+}
+
+template <typename T>
+__global__ void dropout(const T* x, const bool* keep, T* y, long long n, double scale)
+{
+    const long long i = entry();
+    if (i < n)
+        y[i] = x[i] * T(keep[i]) * T(scale);
+}
+
+// Two entries share the hash of their number, 32 bits; each takes a half of it. (Lowbias32, C. Wellons 2018.)
+__global__ void keep_mask(bool* keep, long long n, long long first_key, long long second_key, long long threshold)
+{
+    const long long i = entry();
+    if (i >= n) return;
+    unsigned int bits = (unsigned int)(i / 2 + first_key);
+    bits ^= bits >> 16;
+    bits *= 0x7feb352du;
+    bits ^= (unsigned int)second_key;
+    bits ^= bits >> 15;
+    bits *= 0x846ca68bu;
+    bits ^= bits >> 16;
+    keep[i] = (i % 2 ? bits >> 16 : bits & 0xffff) >= threshold;
+}
+
+// --- Rows -------------------------------------------------------------------------------------------------
+
+// Each thread has the entries threadIdx.x, + blockDim.x, + 2 blockDim.x … of its row.
+template <typename T>
+__global__ void softmax(const T* x, T* y, T* log_sum, long long rows, long long d)
+{
+    if (row() >= rows) return;
+    x += row() * d;
+    y += row() * d;
+    T largest = x[0];
+    for (long long i = threadIdx.x; i < d; i += blockDim.x)
+        largest = x[i] > largest ? x[i] : largest;
+    largest = row_max(largest);
+    T total = 0;
+    for (long long i = threadIdx.x; i < d; i += blockDim.x)
+        total += exp(x[i] - largest);
+    total = row_sum(total);
+    for (long long i = threadIdx.x; i < d; i += blockDim.x)
+        y[i] = exp(x[i] - largest) / total;  // e^x twice costs less than a walk to memory and back
+    if (threadIdx.x == 0)
+        log_sum[row()] = log(total) + largest;
+}
+
+// dx = y (dy - Σ dy y).
+template <typename T>
+__global__ void softmax_backward(const T* dy, const T* y, T* dx, long long rows, long long d)
+{
+    if (row() >= rows) return;
+    dy += row() * d;
+    y += row() * d;
+    dx += row() * d;
+    T along = 0;
+    for (long long i = threadIdx.x; i < d; i += blockDim.x)
+        along += dy[i] * y[i];
+    along = row_sum(along);
+    for (long long i = threadIdx.x; i < d; i += blockDim.x)
+        dx[i] = y[i] * (dy[i] - along);
+}
+
+// Everything between the two products of attention, in one pass over the scores instead of four: scale, mask,
+// softmax, dropout. Scores become weights in place. Row r of the scores has row r / rows_of_mask of the mask,
+// because a padding mask is the same for all heads and queries; rows_of_mask = 0: no mask.
+template <typename T>
+__global__ void attention_weights(T* scores, const T* mask, const bool* keep, T* dropped, long long rows, long long d,
+                                  long long rows_of_mask, bool dropping, double scale, double keep_scale)
+{
+    if (row() >= rows) return;
+    scores += row() * d;
+    keep += row() * d;
+    dropped += row() * d;
+    const bool masked = rows_of_mask > 0;
+    if (masked)
+        mask += row() / rows_of_mask * d;
+    T largest = scores[0] * T(scale) + (masked ? mask[0] : T(0));
+    for (long long i = threadIdx.x; i < d; i += blockDim.x) {
+        const T score = scores[i] * T(scale) + (masked ? mask[i] : T(0));
+        largest = score > largest ? score : largest;
+    }
+    largest = row_max(largest);
+    T total = 0;
+    for (long long i = threadIdx.x; i < d; i += blockDim.x) {
+        scores[i] = exp(scores[i] * T(scale) + (masked ? mask[i] : T(0)) - largest);
+        total += scores[i];
+    }
+    total = row_sum(total);
+    for (long long i = threadIdx.x; i < d; i += blockDim.x) {
+        scores[i] /= total;
+        if (dropping)
+            dropped[i] = scores[i] * T(keep[i]) * T(keep_scale);
+    }
+}
+
+// The way back, over the gradient of the weights in place, and once more the weights after dropout, which the
+// forward did not keep: d_scores = scale · A (dA - Σ dA A) with dA = dropout(d).
+template <typename T>
+__global__ void attention_weights_backward(T* d_weights, const T* weights, const bool* keep, T* dropped, long long rows,
+                                           long long d, bool dropping, double scale, double keep_scale)
+{
+    if (row() >= rows) return;
+    d_weights += row() * d;
+    weights += row() * d;
+    keep += row() * d;
+    dropped += row() * d;
+    T along = 0;
+    for (long long i = threadIdx.x; i < d; i += blockDim.x) {
+        const T kept = dropping ? T(keep[i]) * T(keep_scale) : T(1);
+        d_weights[i] *= kept;
+        along += d_weights[i] * weights[i];
+        if (dropping)
+            dropped[i] = weights[i] * kept;
+    }
+    along = row_sum(along);
+    for (long long i = threadIdx.x; i < d; i += blockDim.x)
+        d_weights[i] = T(scale) * weights[i] * (d_weights[i] - along);
+}
+
+template <typename T>
+__global__ void layer_norm(const T* x, const T* weight, const T* bias, T* y, T* normalised, T* inverse_std,
+                           long long rows, long long d, double eps)
+{
+    if (row() >= rows) return;
+    x += row() * d;
+    y += row() * d;
+    normalised += row() * d;
+    T sum = 0;
+    for (long long i = threadIdx.x; i < d; i += blockDim.x)
+        sum += x[i];
+    const T mean = row_sum(sum) / d;
+    T squares = 0;  // of the centred row: Σ x² - d μ² would lose digits
+    for (long long i = threadIdx.x; i < d; i += blockDim.x)
+        squares += (x[i] - mean) * (x[i] - mean);
+    const T inverse = 1 / sqrt(row_sum(squares) / d + T(eps));
+    for (long long i = threadIdx.x; i < d; i += blockDim.x) {
+        normalised[i] = (x[i] - mean) * inverse;
+        y[i] = normalised[i] * weight[i] + bias[i];
+    }
+    if (threadIdx.x == 0)
+        inverse_std[row()] = inverse;
+}
+
+// With g = dy · weight: dx = (g - mean(g) - x̂ mean(g x̂)) / σ.
+template <typename T>
+__global__ void layer_norm_backward(const T* dy, const T* normalised, const T* inverse_std, const T* weight,
+                                    T* dx, long long rows, long long d)
+{
+    if (row() >= rows) return;
+    dy += row() * d;
+    normalised += row() * d;
+    dx += row() * d;
+    T sum = 0, along = 0;
+    for (long long i = threadIdx.x; i < d; i += blockDim.x) {
+        sum += dy[i] * weight[i];
+        along += dy[i] * weight[i] * normalised[i];
+    }
+    const T mean = row_sum(sum) / d, mean_along = row_sum(along) / d;
+    for (long long i = threadIdx.x; i < d; i += blockDim.x)
+        dx[i] = (dy[i] * weight[i] - mean - normalised[i] * mean_along) * inverse_std[row()];
+}
+
+// --- Columns ----------------------------------------------------------------------------------------------
+
+// Block (a, b) sums the a-th piece of the rows, in the columns 32 b … 32 b + 31: out (pieces, d). Its 8 threads
+// for a column take every eighth row each. Summed once more, the pieces give the whole.
+template <typename T>
+__global__ void sum_rows(const T* x, T* out, long long rows, long long d, long long piece)
+{
+    const long long column = (long long)blockIdx.y * 32 + threadIdx.x;
+    const long long start = blockIdx.x * piece, end = start + piece < rows ? start + piece : rows;
+    T sum = 0;
+    if (column < d)
+        for (long long i = start + threadIdx.y; i < end; i += 8)
+            sum += x[i * d + column];
+    sum = column_sum(sum);
+    if (threadIdx.y == 0 && column < d)
+        out[blockIdx.x * d + column] = sum;
+}
+
+// The same for both gradients at once, so that dy is read once: Σ dy x̂ to the left half of out
+// (pieces, 2 d), Σ dy to the right.
+template <typename T>
+__global__ void layer_norm_columns(const T* dy, const T* normalised, T* out, long long rows, long long d,
+                                   long long piece)
+{
+    const long long column = (long long)blockIdx.y * 32 + threadIdx.x;
+    const long long start = blockIdx.x * piece, end = start + piece < rows ? start + piece : rows;
+    T of_weight = 0, of_bias = 0;
+    if (column < d)
+        for (long long i = start + threadIdx.y; i < end; i += 8) {
+            of_weight += dy[i * d + column] * normalised[i * d + column];
+            of_bias += dy[i * d + column];
+        }
+    of_weight = column_sum(of_weight);
+    of_bias = column_sum(of_bias);
+    if (threadIdx.y == 0 && column < d) {
+        out[blockIdx.x * 2 * d + column] = of_weight;
+        out[(blockIdx.x * 2 + 1) * d + column] = of_bias;
+    }
+}
+
+// The ids are sorted, and order says which row of `values` each belongs to. Block (a, b) is for place a and
+// the columns 32 b … 32 b + 31; where a run of equal ids starts, it sums the run, elsewhere it has nothing
+// to do.
+template <typename T>
+__global__ void scatter_add_rows(const long long* ids, const long long* order, const T* values, T* out,
+                                 long long n, long long d, long long num_rows)
+{
+    const long long start = blockIdx.x, column = (long long)blockIdx.y * 32 + threadIdx.x;
+    const long long id = ids[start];
+    if (start > 0 && ids[start - 1] == id) return;
+    if (id < 0 || id >= num_rows) return;  // never write outside
+    T sum = 0;
+    if (column < d)
+        for (long long i = start + threadIdx.y; i < n && ids[i] == id; i += 8)
+            sum += values[order[i] * d + column];
+    sum = column_sum(sum);
+    if (threadIdx.y == 0 && column < d)
+        out[id * d + column] = sum;
+}
+
+// --- Many arrays in one launch ----------------------------------------------------------------------------
+// A model has hundreds of parameters, most of them small: a launch for each would take longer than the work.
+// So they are cut into pieces, and a row of the table `pieces` says for each block where its piece starts in
+// every array, as addresses, and last how long it is.
+
+template <typename T>
+__global__ void adamw(const long long* pieces, double step_size, double decay, double beta1, double beta2,
+                      double eps, double second_correction)
+{
+    const long long* piece = pieces + blockIdx.x * 5;
+    T* p = (T*)piece[0];
+    const T* g = (const T*)piece[1];
+    T* m = (T*)piece[2];
+    T* v = (T*)piece[3];
+    const long long n = piece[4];
+    for (long long i = threadIdx.x; i < n; i += blockDim.x) {
+        // Four reads and three writes, 28 bytes for an entry of float32: between them all stays in registers.
+        const T gradient = g[i];
+        const T first = T(beta1) * m[i] + T(1 - beta1) * gradient;
+        const T second = T(beta2) * v[i] + T(1 - beta2) * gradient * gradient;
+        const T step = first / (sqrt(second) / T(second_correction) + T(eps));
+        p[i] = T(1 - decay) * p[i] - T(step_size) * step;
+        m[i] = first;
+        v[i] = second;
+    }
+}
+
+// The sum of squares of each piece: out (pieces,).
+template <typename T>
+__global__ void sum_squares(const long long* pieces, T* out)
+{
+    const T* x = (const T*)pieces[blockIdx.x * 2];
+    const long long n = pieces[blockIdx.x * 2 + 1];
+    T sum = 0;
+    for (long long i = threadIdx.x; i < n; i += blockDim.x)
+        sum += x[i] * x[i];
+    sum = row_sum(sum);
+    if (threadIdx.x == 0)
+        out[blockIdx.x] = sum;
+}
+
+// The factor lies on the device, so that nobody waits for it; a factor of 1, as when no gradient needs
+// clipping, costs no walk over memory.
+template <typename T>
+__global__ void scale(const long long* pieces, const T* factor)
+{
+    if (*factor == 1) return;
+    T* x = (T*)pieces[blockIdx.x * 2];
+    const long long n = pieces[blockIdx.x * 2 + 1];
+    for (long long i = threadIdx.x; i < n; i += blockDim.x)
+        x[i] *= *factor;
+}
+"""

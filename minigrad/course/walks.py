@@ -1,0 +1,112 @@
+"""How often an operation walks over memory: counted, not timed, and so the same on each machine.
+
+`count_walks` runs an operation forward and backward on arrays that note what each NumPy operator reads and
+writes. Inside a kernel of the backend, which works block by block in the cache, an array counts once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minigrad import backend
+from minigrad.tensor import Tensor
+
+__all__ = ["count_walks"]
+
+
+class Counted(np.ndarray):
+    """An array whose operators add the entries that they read and write to `entries`."""
+
+    entries: ClassVar[int] = 0
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+        """Do what NumPy does, and count inputs and output."""
+        out = settings.pop("out", None)
+        if out is not None:
+            settings["out"] = tuple(map(_plain, out))
+        result = getattr(ufunc, method)(*map(_plain, inputs), **settings)
+        _count(*inputs, result)
+        return out[0] if out is not None else _counted(result)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Let functions that make views (reshape, broadcast_to, …) give counted arrays."""
+        return _counted(super().__array_function__(function, types, args, kwargs))
+
+
+def count_walks(op: Callable[..., Tensor], *arrays: np.ndarray) -> tuple[float, float]:
+    """How often `op` walks over an array of the size of the first one: forward, and backward.
+
+    arrays: what `op` takes as tensors; all of them get a gradient. What NumPy copies without an operator (an index,
+    zeros) is not counted. The backward gets a dy of the output's shape.
+    """
+    tensors = [Tensor._around(_counted(array.copy())) for array in arrays]
+    for tensor in tensors:
+        tensor.requires_grad = True
+    Counted.entries = 0
+    y = op(*tensors)
+    forward = Counted.entries
+    y._push_back(_counted(np.ones(y.shape, y.dtype)))
+    size = arrays[0].size
+    return forward / size, (Counted.entries - forward) / size
+
+
+def _plain(value: Any) -> Any:
+    return value.view(np.ndarray) if isinstance(value, Counted) else value
+
+
+def _counted(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = np.asarray(value)
+    if isinstance(value, tuple):
+        return tuple(map(_counted, value))
+    return value.view(Counted) if isinstance(value, np.ndarray) else value
+
+
+def _count(*values: Any) -> None:
+    for value in values:
+        if isinstance(value, np.ndarray):  # stretched by broadcasting, its entries are the same ones again
+            Counted.entries += math.prod(
+                n for n, step in zip(value.shape, value.strides, strict=True) if step
+            )
+
+
+def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that counts the arrays that go in and come out."""
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        result = function(*map(_plain, args), **kwargs)
+        _count(*args, *(result if isinstance(result, tuple) else (result,)))
+        return _counted(result)
+
+    return kernel
+
+
+class _Module:
+    """NumPy, giving counted arrays."""
+
+    def __getattr__(self, name: str) -> Any:
+        thing = getattr(np, name)
+        if isinstance(thing, type | np.ufunc) or not callable(thing):
+            return thing
+        return lambda *args, **kwargs: _counted(thing(*args, **kwargs))
+
+
+def _counting_backend() -> SimpleNamespace:
+    """NumPy's backend, with kernels that count."""
+    numpy = backend.get("numpy")
+    names = {**vars(numpy)}
+    for name in numpy.__all__:
+        if inspect.isfunction(names[name]):
+            names[name] = _kernel(names[name])
+    names["xp"] = _Module()
+    names["asarray"] = lambda values, dtype=None: _counted(np.asarray(values, dtype=dtype))
+    return SimpleNamespace(**names)
+
+
+backend._of_type[Counted] = _counting_backend()  # type: ignore[assignment]

@@ -1,0 +1,377 @@
+"""What chapter 22 says about one machine: its two roofs, and every optimisation before and after.
+
+    python tests/benchmarks/before_after.py [--rounds 15] [--record book/runs/machine.json]
+
+Contestants take turns within a round, so that a noisy machine slows all alike; the figures are medians over rounds.
+What changes a whole process (memory that is kept, the BLAS's kernels, the number of threads) is measured in processes
+that take turns. A few minutes, on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import minigrad  # isort: skip  (before NumPy, as on the command line: it tells OpenBLAS how long to wait)
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minigrad import Tensor, backend, ops, optim, profiler
+from minigrad.bert.config import PRESETS
+from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.pretraining import parameter_groups
+from minigrad.course.before_after import PAIRS, THREADS, blas_kernel, in_blocks, one_exponential
+
+ROWS, LENGTH = 32, 64  # of a batch: B sequences of T tokens
+CONFIG = PRESETS["reduced"].replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+
+Contestants = dict[str, Callable[[], Any]]
+
+
+def medians(contestants: Contestants, rounds: int) -> dict[str, float]:
+    """The median over rounds of each one's milliseconds; they take turns, each with a call to warm up."""
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, run in contestants.items():
+            run()
+            start = time.perf_counter()
+            run()
+            times[name].append((time.perf_counter() - start) * 1000)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def draws(*shape: int) -> np.ndarray:
+    """Normal float32 numbers."""
+    return np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+
+
+# --- The two roofs ---------------------------------------------------------------------------------------
+
+PRODUCTS = {  # (n, k) (k, m)
+    "feed-forward layer, reduced": (2048, 128, 512),
+    "feed-forward layer, BERT-Base": (4096, 768, 3072),
+    "square": (2048, 2048, 2048),
+}
+
+
+def product_rates(rounds: int) -> dict[str, float]:
+    """GFLOP/s of products into a kept array, by shape."""
+    contestants: Contestants = {}
+    for name, (n, k, m) in PRODUCTS.items():
+        a, b, y = draws(n, k), draws(k, m), np.empty((n, m), np.float32)
+        contestants[name] = lambda a=a, b=b, y=y: np.matmul(a, b, out=y)
+    times = medians(contestants, rounds)
+    return {name: 2e-6 * math.prod(shape) / times[name] for name, shape in PRODUCTS.items()}
+
+
+def memory_rates(rounds: int) -> list[list[float]]:
+    """GB/s read and written by y = x + 1 on all threads, by the size of x and y together: [bytes, GB/s]."""
+    contestants: Contestants = {}
+    sizes = [2**k for k in range(15, 28)]
+    repeats = {size: max(1, 2**23 // size) for size in sizes}
+    for size in sizes:
+        x, y = draws(size), np.empty(size, np.float32)
+
+        def run(x: np.ndarray = x, y: np.ndarray = y, size: int = size) -> None:
+            def several(b: slice) -> None:
+                for _ in range(repeats[size]):
+                    np.add(x[b], np.float32(1), out=y[b])
+
+            in_blocks(several, size, -(-size // THREADS), THREADS)
+
+        contestants[str(size)] = run
+    times = medians(contestants, rounds)
+    return [[8 * size, 8e-6 * size * repeats[size] / times[str(size)]] for size in sizes]
+
+
+# --- A step, in processes of their own -------------------------------------------------------------------
+
+
+def pretraining_step() -> Callable[[], None]:
+    """Forward, backward, clipping and AdamW of the reduced model, 15 % of the positions chosen."""
+    minigrad.manual_seed(0)
+    model = BertForPreTraining(CONFIG)
+    optimizer = optim.AdamW(parameter_groups(model, 0.01), lr=1e-4)
+    rng = np.random.default_rng(0)
+    ids = rng.integers(5, CONFIG.vocab_size, (ROWS, LENGTH))
+    batch = {
+        "input_ids": ids,
+        "attention_mask": np.ones_like(ids),
+        "token_type_ids": np.zeros_like(ids),
+        "labels": np.where(rng.random(ids.shape) < 0.15, ids, -100),
+        "next_sentence_label": rng.integers(0, 2, ROWS),
+    }
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss = model(**batch).loss
+        assert loss is not None
+        loss.backward()
+        optim.clip_grad_norm(model.parameters(), 1.0)
+        optimizer.step()
+
+    return step
+
+
+# What a process changes before it runs: fused operations or composed ones, memory that is kept, one thread, the
+# last layer also where no loss reads it.
+STEPS: dict[str, tuple[str, ...]] = {
+    "composed": (),
+    "composed, memory kept": ("kept",),
+    "fused": ("fused",),
+    "fused, memory kept": ("fused", "kept"),
+    "fused, memory kept, one thread": ("fused", "kept", "one thread"),
+    "fused, memory kept, all of the last layer": ("fused", "kept", "all of the last layer"),
+}
+
+
+def step_child(settings: list[str]) -> dict[str, float]:
+    """In a process of its own: milliseconds of a step, and of what else memory that is kept changes."""
+    if "kept" in settings:
+        backend.get("numpy").keep_freed_memory()
+    if "fused" not in settings:
+        for name in ops.composed.__all__:
+            setattr(ops, name, getattr(ops.composed, name))
+    BertForPreTraining.skip_unread = "all of the last layer" not in settings
+    step = pretraining_step()
+    for _ in range(3):
+        step()
+    times = []
+    for _ in range(20):
+        start = time.perf_counter()
+        step()
+        times.append((time.perf_counter() - start) * 1000)
+    # as a step does: several arrays of 8 MB that live together, and are then freed together
+    x, w, y = draws(2048, 256), draws(256, 1024), draws(2048, 1024)
+    new = medians(
+        {
+            "a product into a new array": lambda: [x @ w for _ in range(8)],
+            "a sum into a new array": lambda: [y + y for _ in range(8)],
+        },
+        9,
+    )
+    new = {name: ms / 8 for name, ms in new.items()}
+    return {"step": statistics.median(times), **new}
+
+
+def steps(rounds: int) -> dict[str, dict[str, float]]:
+    """The medians over rounds of what `step_child` gives, by name in STEPS."""
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in STEPS}
+    for _ in range(max(3, rounds // 3)):
+        for name, settings in STEPS.items():
+            found[name].append(child("step", *settings, one_thread="one thread" in settings))
+    return {
+        name: {key: statistics.median(one[key] for one in results) for key in results[0]}
+        for name, results in found.items()
+    }
+
+
+def child(*arguments: str, one_thread: bool = False, **environment: str) -> Any:
+    """What this file prints in another process, which may have one core only."""
+    settings = {**os.environ, **environment, **({"OPENBLAS_NUM_THREADS": "1"} if one_thread else {})}
+
+    def keep_to_one_core() -> None:
+        if one_thread and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+    command = [sys.executable, __file__, "--child", *arguments]
+    done = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, env=settings, preexec_fn=keep_to_one_core
+    )
+    return json.loads(done.stdout)
+
+
+def time_by_operation(count: int = 10) -> list[dict[str, Any]]:
+    """In a process of its own: the rows of `minigrad.profiler`, in milliseconds a step, the longest first."""
+    backend.get("numpy").keep_freed_memory()
+    step = pretraining_step()
+    for _ in range(3):
+        step()
+    with profiler.profile() as report:
+        for _ in range(count):
+            step()
+    return [
+        {
+            "op": row.op,
+            "calls": row.calls // count,
+            "forward_ms": row.forward_ms / count,
+            "backward_ms": row.backward_ms / count,
+            "ms": row.ms / count,
+            "share": row.share,
+        }
+        for row in report.rows
+    ]
+
+
+# --- Before and after ------------------------------------------------------------------------------------
+
+
+def pairs(rounds: int) -> dict[str, dict[str, float]]:
+    """Each pair of `minigrad.course.before_after`."""
+    found = {}
+    for name, (before, after, make) in PAIRS.items():
+        first, second = make(), make()  # AdamW changes its inputs
+        contestants: Contestants = {
+            "before": lambda f=before, x=first: f(*x),
+            "after": lambda f=after, x=second: f(*x),
+        }
+        found[name] = medians(contestants, 3 * rounds)
+    return found
+
+
+def composed_and_fused(rounds: int) -> dict[str, dict[str, float]]:
+    """Forward and backward of the operations that have a fused twin, at the reduced model's sizes."""
+    n, d, classes = ROWS * LENGTH, CONFIG.hidden_size, CONFIG.vocab_size
+    labels = np.random.default_rng(0).integers(0, classes, 300)
+    cases: dict[str, tuple[np.ndarray, ...]] = {
+        "softmax": (draws(64, LENGTH, LENGTH),),
+        "layer_norm": (draws(n, d), np.ones(d, np.float32), np.zeros(d, np.float32)),
+        "gelu": (draws(n, CONFIG.intermediate_size),),
+        "cross_entropy": (draws(300, classes),),
+    }
+
+    def run(op: Callable[..., Tensor], name: str) -> None:
+        tensors = [Tensor(array, requires_grad=True) for array in cases[name]]
+        if name == "cross_entropy":
+            op(*tensors, labels).backward()
+        else:
+            op(*tensors).backward(cases[name][0])
+
+    return {
+        name: medians(
+            {
+                "composed": lambda name=name: run(getattr(ops.composed, name), name),
+                "fused": lambda name=name: run(getattr(ops.fused, name), name),
+            },
+            2 * rounds,
+        )
+        for name in cases
+    }
+
+
+def block_sizes(rounds: int) -> dict[str, list[list[float]]]:
+    """GELU over 2048 x 512 numbers in blocks, by the number of threads: [numbers in a block, ms]."""
+    x = draws(2048 * 512)
+    y, slope = np.empty_like(x), np.empty_like(x)
+    sizes, counts = [2**k for k in range(10, 21)], sorted({1, THREADS})
+    contestants: Contestants = {}
+    for threads in counts:
+        for size in sizes:
+
+            def run(size: int = size, threads: int = threads) -> None:
+                in_blocks(lambda b: one_exponential(x[b], y[b], slope[b]), x.size, size, threads)
+
+            contestants[f"{threads} {size}"] = run
+    times = medians(contestants, rounds)
+    return {str(threads): [[size, times[f"{threads} {size}"]] for size in sizes] for threads in counts}
+
+
+def scipy_erf(rounds: int) -> dict[str, float] | None:
+    """erf of 2^20 float32 numbers: SciPy's, if it is installed, and the backend's."""
+    try:
+        from scipy.special import erf
+    except ImportError:
+        return None
+    x = draws(2**20)
+    ours = backend.get("numpy").erf
+    return medians({"scipy": lambda: erf(x), "minigrad": lambda: ours(x)}, rounds)
+
+
+# --- The BLAS's kernels ----------------------------------------------------------------------------------
+
+
+def kernels(rounds: int) -> dict[str, Any]:
+    """The BLAS's own choice, and AVX2's kernels on the same processor; each in processes of its own."""
+    found: dict[str, list[dict[str, Any]]] = {"chosen": [], "Haswell": []}
+    for _ in range(3):
+        found["chosen"].append(child("kernels", str(rounds)))
+        found["Haswell"].append(child("kernels", str(rounds), OPENBLAS_CORETYPE="Haswell"))
+    return {
+        name: {
+            "kernel": results[0]["kernel"],
+            "gflops": {
+                shape: statistics.median(one["gflops"][shape] for one in results) for shape in PRODUCTS
+            },
+        }
+        for name, results in found.items()
+    }
+
+
+# --- All of it -------------------------------------------------------------------------------------------
+
+
+def processor() -> str:
+    """Its name, as Linux has it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def measure(rounds: int) -> dict[str, Any]:
+    """The whole record."""
+    parts: dict[str, Callable[[], Any]] = {
+        "steps": lambda: steps(rounds),
+        "operations": lambda: child("operations"),
+        "products": lambda: product_rates(rounds),
+        "memory": lambda: memory_rates(rounds),
+        "pairs": lambda: pairs(rounds),
+        "composed_and_fused": lambda: composed_and_fused(rounds),
+        "block_sizes": lambda: block_sizes(rounds),
+        "kernels": lambda: kernels(rounds),
+        "erf": lambda: scipy_erf(rounds),
+    }
+    record: dict[str, Any] = {
+        "made_by": "tests/benchmarks/before_after.py",
+        "date": date.today().isoformat(),
+        "processor": processor(),
+        "threads": THREADS,
+        "versions": {"python": platform.python_version(), "numpy": np.__version__},
+    }
+    backend.get("numpy").keep_freed_memory()  # for all but the steps, whose processes decide themselves
+    for name, part in parts.items():
+        start = time.perf_counter()
+        record[name] = part()
+        print(f"{name:20} measured in {time.perf_counter() - start:.0f} s", flush=True)
+    return record
+
+
+def main() -> None:
+    """Measure, print, and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--record", type=Path, help="write the figures to this JSON file")
+    parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        kind, *arguments = options.child
+        done: Any
+        if kind == "step":
+            done = step_child(arguments)
+        elif kind == "kernels":
+            done = {"kernel": blas_kernel(), "gflops": product_rates(int(arguments[0]))}
+        else:
+            done = time_by_operation()
+        print(json.dumps(done))
+        return
+    text = json.dumps(measure(options.rounds), indent=1) + "\n"
+    if options.record:
+        options.record.write_text(text)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

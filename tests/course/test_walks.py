@@ -1,0 +1,53 @@
+"""Walks over memory are counted as one counts them by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from minigrad import ops
+from minigrad.course.walks import count_walks
+
+pytestmark = pytest.mark.numpy_only("NumPy's operators are counted")
+
+x = np.random.default_rng(0).standard_normal((64, 128))
+
+
+def test_each_operator_counts_what_it_reads_and_writes():
+    assert count_walks(lambda a: a.exp(), x) == (2, 3)  # x -> y; dy, y -> dx
+    assert count_walks(lambda a, b: a + b, x, x) == (3, 0)  # a, b -> y; dy is handed on
+
+
+def test_a_stretched_row_counts_as_the_row():
+    _, backward = count_walks(lambda a: a * a.sum(axis=0, keepdims=True), x)
+    # dy * sum, dy * a and its sum, and their addition, of which one is a row stretched over all
+    assert backward == pytest.approx(2 + 3 + 1 + 2, abs=0.1)
+
+
+def test_a_reduction_reads_and_hardly_writes():
+    forward, backward = count_walks(lambda a: a.sum(), x)
+    assert forward == pytest.approx(1, abs=0.01)
+    assert backward < 0.01
+
+
+def test_a_kernel_counts_each_array_once():
+    forward, backward = count_walks(ops.fused.softmax, x)
+    assert forward == pytest.approx(2, abs=0.05)
+    assert backward == pytest.approx(3, abs=0.05)
+
+
+@pytest.mark.parametrize("name", ["softmax", "gelu", "layer_norm"])
+def test_fused_operations_walk_less(name):
+    arrays = (x, np.ones(128), np.zeros(128)) if name == "layer_norm" else (x,)
+    composed = sum(count_walks(getattr(ops.composed, name), *arrays))
+    assert sum(count_walks(getattr(ops.fused, name), *arrays)) < composed / 3
+
+
+def test_the_inputs_stay_as_they_are():
+    def careless(a):
+        a.data *= 2
+        return a.exp()
+
+    before = x.copy()
+    count_walks(careless, x)
+    np.testing.assert_array_equal(x, before)
