@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-NEEDED = ("numpy", "pytest")
+NEEDED = ("numpy", "pytest", "threadpoolctl")
 NEEDED_BY_BERT = ("safetensors", "tqdm")
 NEEDED_BY_NOTEBOOKS = ("nbval", "ipykernel", "matplotlib", *NEEDED_BY_BERT)
 OPTIONAL = ("hypothesis", "torch", "transformers", "tokenizers")

@@ -465,12 +465,14 @@ def compile_for(architecture: str) -> tuple[str, dict[str, str]]:
         compiler.nvrtcDestroyProgram(ctypes.byref(program))
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("capability", [70, 80, 90])
 def test_compiles_for_a_device(capability):
     _, names = compile_for(f"sm_{capability}")
     assert len(names) == len(cupy_kernels.NAMES)
 
 
+@pytest.mark.oracle
 def test_float32_is_not_computed_in_float64():
     """A number written without T() makes a kernel compute in double, at a 64th of the speed on many GPUs."""
     ptx, names = compile_for("compute_80")

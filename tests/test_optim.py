@@ -127,7 +127,7 @@ def test_groups_schedule_and_clipping_together_are_pytorchs(torch):
         for optimiser, tensors, wrap in ((ours, ps, Tensor), (right, qs, torch.tensor)):
             optimiser.zero_grad()
             loss(wrap(x), *tensors).backward()
-        norms.append(optim.clip_grad_norm(ps, 0.1))
+        norms.append(float(optim.clip_grad_norm(ps, 0.1)))
         right_norms.append(float(torch.nn.utils.clip_grad_norm_(qs, 0.1)))
         ours.step()
         right.step()
@@ -333,14 +333,14 @@ def with_gradients(*gradients):
 def test_clipping_scales_all_to_the_joint_norm():
     ps = with_gradients([3.0, 0.0], [[4.0]])
     ps.append(nn.Parameter([1.0]))  # without a gradient
-    assert optim.clip_grad_norm(ps, 1.0) == pytest.approx(5.0)
+    assert float(optim.clip_grad_norm(ps, 1.0)) == pytest.approx(5.0)
     np.testing.assert_allclose(host(ps[0].grad), [0.6, 0], rtol=1e-6)
     np.testing.assert_allclose(host(ps[1].grad), [[0.8]], rtol=1e-6)
 
 
 def test_small_gradients_are_not_scaled():
     ps = with_gradients([0.3, 0.4])
-    assert optim.clip_grad_norm(iter(ps), 1.0) == pytest.approx(0.5)
+    assert float(optim.clip_grad_norm(iter(ps), 1.0)) == pytest.approx(0.5)
     np.testing.assert_array_equal(host(ps[0].grad), [0.3, 0.4])
     assert optim.clip_grad_norm([], 1.0) == 0
 
@@ -348,7 +348,7 @@ def test_small_gradients_are_not_scaled():
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_broken_gradients_are_told(bad):
     ps = with_gradients([bad, 1.0], [2.0])
-    norm = optim.clip_grad_norm(ps, 1.0)
+    norm = float(optim.clip_grad_norm(ps, 1.0))
     assert not math.isfinite(norm)
     np.testing.assert_array_equal(host(ps[1].grad), [2.0])
 

@@ -108,7 +108,10 @@ class BertModel(nn.Module):
         if attention_mask is not None:
             mask = _integers("attention_mask", attention_mask, shape)
             if not mask.all():
-                bias = attention_bias(mask, self.embeddings.word_embeddings.weight.dtype)
+                weight = self.embeddings.word_embeddings.weight.data
+                bias = backend.of(weight).asarray(
+                    attention_bias(mask, weight.dtype)
+                )  # moved once, not in each layer
         x = self.embeddings(input_ids, token_type_ids)
         if read is None:
             states = self.encoder(x, bias)

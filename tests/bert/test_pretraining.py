@@ -308,7 +308,7 @@ def test_gradient_accumulation_is_one_larger_batch(tmp_path):
         queue = [part(whole_batch(8, step), i, i + size) for step in range(3) for i in range(0, 8, size)]
         run.data.next_batch = lambda queue=queue: queue.pop(0)
         tally = Tally()
-        norms.append([run.train_step(tally)[0] for _ in range(3)])
+        norms.append([float(run.train_step(tally)[0]) for _ in range(3)])
         weights.append({name: backend.to_numpy(array) for name, array in run.model.state_dict().items()})
         assert not queue
         assert tally.pairs == 24
