@@ -288,6 +288,32 @@ def test_matmul(kernels, n, k, m, dtype, rng):
         np.testing.assert_allclose(host(y), a @ b, rtol=0, atol=3e-5 if dtype == "float32" else 1e-13)
 
 
+@pytest.mark.numpy_only("CuPy has no blocks")
+@pytest.mark.parametrize(("n", "m"), [(300, 70), (70, 301), (128, 128)])
+def test_matmul_in_parts(n, m, monkeypatch, rng):
+    numpy = backend.get("numpy")
+    a, b = rng.standard_normal((n, 65)), rng.standard_normal((65, m))
+    with ThreadPoolExecutor(2) as pool:
+        monkeypatch.setattr(numpy, "_THREADS", 3)
+        monkeypatch.setattr(numpy, "_pool", pool)
+        np.testing.assert_allclose(numpy.matmul(a, b), a @ b, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(numpy.matmul(b.T, a.T), (a @ b).T, rtol=0, atol=1e-12)
+
+
+@pytest.mark.numpy_only("CuPy has an error function of its own")
+def test_erf_and_gelu_are_as_near_as_they_say():
+    numpy = backend.get("numpy")
+    x = np.linspace(-9, 9, 100_001, dtype=np.float32)
+    exact = np.array([math.erf(value) for value in x])
+    assert np.abs(numpy.erf(x) - exact).max() < 2e-7
+    y, slope = numpy.gelu(x, "none")
+    wide = x.astype(float)
+    cdf = np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in wide])
+    density = np.exp(-0.5 * wide**2) / math.sqrt(2 * math.pi)
+    assert np.abs((y - wide * cdf) / np.maximum(1, np.abs(wide))).max() < 2e-7
+    assert np.abs(slope - (cdf + wide * density)).max() < 3e-7
+
+
 @pytest.mark.numpy_only("CuPy orders as it likes")
 def test_attention_leaves_heads_as_they_lie(kernels, rng):
     """Views (B, A, T, d) of one (B, T, A d) go in; out comes another, which needs no copy to be put together."""

@@ -758,6 +758,25 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, at, kept):
     assert math.isfinite(resumed.evaluation["loss"])
 
 
+@pytest.mark.parametrize(
+    ("every", "stops_at"), [({"log_every": 2}, 4), ({"save_every": 5}, 5), ({"eval_every": 6}, 6)]
+)
+def test_whether_a_run_is_finite_is_looked_at_before_it_matters(tmp_path, every, stops_at):
+    """Before a row is written, a checkpoint saved, or the model evaluated, whichever comes first."""
+    rarely = {"log_every": 100, "save_every": 100, "eval_every": 100}
+    run = tiny.pretraining(tmp_path, changed(**{**rarely, **every}))
+
+    def poison():
+        run.model.cls.seq_relationship.bias.data[0] = math.nan
+
+    before_step(run, 3, poison)
+    with pytest.raises(DivergenceError, match="the loss is nan in step 3; no checkpoint was saved before it"):
+        quietly(run)
+    assert run.step == stops_at
+    assert checkpoints(tmp_path) == []
+    assert not (tmp_path / "evaluation.csv").exists()
+
+
 def test_a_step_keeps_nothing_that_grows(tmp_path):
     if backend.default().name != "numpy":
         pytest.skip("tracemalloc sees NumPy's arrays only")
