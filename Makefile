@@ -11,7 +11,7 @@ NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 
 .DEFAULT_GOAL := help
 .PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises rows stored trajectories gpu-check bench \
-	compare curve clean
+	machine compare curve clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -89,6 +89,9 @@ bench: $(ORACLES)  ## time a pre-training step beside PyTorch and JAX, and write
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[benchmarks]'
 	$(BIN)/python tests/benchmarks/pretraining_step.py --record tests/benchmarks/pretraining_step.json
 	$(BIN)/python tests/benchmarks/pretraining_step.py --kernels Haswell --record tests/benchmarks/pretraining_step.json
+
+machine: $(READY)  ## measure again what chapter 22 quotes of a machine (three minutes, an idle machine)
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python tests/benchmarks/before_after.py --record book/runs/machine.json
 
 compare: $(ORACLES)  ## train the same model in PyTorch on the same batches, three seeds, and compare what both learn (an hour)
 	$(BIN)/python tests/benchmarks/pretraining_run.py --seeds 0 1 2 --record tests/benchmarks/pretraining_run.json

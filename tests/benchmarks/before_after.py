@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from machine import processor
 
 from minigrad import Tensor, backend, ops, optim, profiler
 from minigrad.bert.config import PRESETS
@@ -309,15 +310,6 @@ def kernels(rounds: int) -> dict[str, Any]:
 
 
 # --- All of it -------------------------------------------------------------------------------------------
-
-
-def processor() -> str:
-    """Its name, as Linux has it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def measure(rounds: int) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from pytorch_bert import TorchBert
+from pytorch_bert import TorchBert, copy_weights
 from tqdm import tqdm
 
 from minigrad import backend
@@ -46,34 +46,7 @@ Rows = list[dict[str, float]]  # the figures of each step
 def pytorch_twin(run: Pretraining) -> TorchBert:
     """The model of `run`, with its weights, in PyTorch."""
     twin = TorchBert(run.model.config)
-    names = {
-        "words.weight": "bert.embeddings.word_embeddings.weight",
-        "positions.weight": "bert.embeddings.position_embeddings.weight",
-        "segments.weight": "bert.embeddings.token_type_embeddings.weight",
-        "norm": "bert.embeddings.LayerNorm",
-        "pooler": "bert.pooler.dense",
-        "transform": "cls.predictions.transform.dense",
-        "transform_norm": "cls.predictions.transform.LayerNorm",
-        "vocabulary_bias": "cls.predictions.bias",
-        "next_sentence": "cls.seq_relationship",
-    }
-    for i in range(run.model.config.num_hidden_layers):
-        layer = f"bert.encoder.layer.{i}"
-        for part in ("query", "key", "value"):
-            names[f"layers.{i}.{part}"] = f"{layer}.attention.self.{part}"
-        names[f"layers.{i}.attention_output"] = f"{layer}.attention.output.dense"
-        names[f"layers.{i}.attention_norm"] = f"{layer}.attention.output.LayerNorm"
-        names[f"layers.{i}.inner"] = f"{layer}.intermediate.dense"
-        names[f"layers.{i}.outer"] = f"{layer}.output.dense"
-        names[f"layers.{i}.output_norm"] = f"{layer}.output.LayerNorm"
-    weights = {name: backend.to_numpy(array) for name, array in run.model.state_dict().items()}
-    state = {}
-    for name in twin.state_dict():
-        stem, _, kind = name.rpartition(".")
-        array = weights[names[name] if name in names else f"{names[stem]}.{kind}"]
-        is_table = stem in ("words", "positions", "segments")
-        state[name] = torch.tensor(array.T.copy() if array.ndim == 2 and not is_table else array.copy())
-    twin.load_state_dict(state)
+    copy_weights(twin, {name: backend.to_numpy(array) for name, array in run.model.state_dict().items()})
     return twin.train()
 
 
