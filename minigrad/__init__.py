@@ -14,7 +14,7 @@ import os
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
 from minigrad import nn, ops, optim, profiler, random
-from minigrad.backend import use
+from minigrad.backend import default_matmul_precision, use
 from minigrad.random import manual_seed
 from minigrad.tensor import Tensor, is_grad_enabled, no_grad
 from minigrad.testing import check_grad
@@ -22,6 +22,7 @@ from minigrad.testing import check_grad
 __all__ = [
     "Tensor",
     "check_grad",
+    "default_matmul_precision",
     "is_grad_enabled",
     "manual_seed",
     "nn",

@@ -10,9 +10,9 @@ import numpy as np
 
 from minigrad import backend
 from minigrad.nn import Parameter
-from minigrad.tensor import Array
+from minigrad.tensor import Array, Tensor
 
-__all__ = ["SGD", "Adam", "AdamW", "LinearWarmupDecay", "Optimizer", "clip_grad_norm"]
+__all__ = ["SGD", "Adam", "AdamW", "GradScaler", "LinearWarmupDecay", "Optimizer", "clip_grad_norm"]
 
 ParameterGroups = Iterable[Parameter] | Sequence[dict[str, Any]]
 
@@ -247,3 +247,94 @@ def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> Array:
     scale = max_norm / (norm + 1e-6)
     kernels.scale_in_place(gradients, kernels.xp.where(kernels.xp.isfinite(norm), scale.clip(max=1), 1))
     return norm
+
+
+class GradScaler:
+    """Loss scaling, for products in float16 (Micikevicius et al. 2018, section 3.2).
+
+    A gradient below 6e-8 is 0 in float16. So the loss is multiplied by a large scale, and with it every gradient on
+    the way back; they are divided by it before they are used. When the scale was too large and something
+    became infinite, that step is left out and the next ones have half the scale; after `growth_interval`
+    steps without that, they have twice the scale again. The scale is a power of two, so it rounds nothing.
+
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        clip_grad_norm(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+
+    Names and defaults are those of torch.amp.GradScaler. enabled=False: everything passes through as it is.
+    Raises ValueError if a factor or the scale makes no sense.
+    """
+
+    def __init__(
+        self,
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        if not init_scale > 0 or not growth_factor > 1 or not 0 < backoff_factor < 1 or growth_interval < 1:
+            raise ValueError(
+                "GradScaler: expected init_scale > 0, growth_factor > 1, backoff_factor in (0, 1) and "
+                f"growth_interval >= 1, got {init_scale}, {growth_factor}, {backoff_factor}, {growth_interval}"
+            )
+        self.growth_factor, self.backoff_factor = growth_factor, backoff_factor
+        self.growth_interval, self.enabled = growth_interval, enabled
+        self._scale = float(init_scale)
+        self._steps_since = 0  # since the scale last changed
+        self._found_inf: bool | None = None  # None: nothing unscaled since the last update
+
+    def get_scale(self) -> float:
+        """What the next loss is multiplied by; 1 if not enabled."""
+        return self._scale if self.enabled else 1.0
+
+    def scale(self, loss: Tensor) -> Tensor:
+        """The loss times the scale: call `backward` on it."""
+        return loss * self._scale if self.enabled else loss
+
+    def unscale_(self, optimizer: Optimizer) -> None:
+        """Divide the gradients by the scale, in place, and see whether all are finite; waits for a GPU.
+
+        Raises RuntimeError if that was done since the last `update`.
+        """
+        if not self.enabled:
+            return
+        if self._found_inf is not None:
+            raise RuntimeError("GradScaler: unscale_() was called twice since the last update()")
+        gradients = [p.grad for group in optimizer.groups for p in group["params"] if p.grad is not None]
+        self._found_inf = False
+        if gradients:
+            kernels = backend.of(gradients[0])
+            kernels.scale_in_place(gradients, 1 / self._scale)
+            self._found_inf = not math.isfinite(kernels.global_norm(gradients))
+
+    def step(self, optimizer: Optimizer) -> bool:
+        """Step the optimiser unless a gradient is not finite; returns whether it did. Unscales if need be."""
+        if self.enabled and self._found_inf is None:
+            self.unscale_(optimizer)
+        if self._found_inf:
+            return False
+        optimizer.step()
+        return True
+
+    def update(self) -> None:
+        """Set the scale for the next step, after what `unscale_` found."""
+        if self._found_inf is None:
+            return
+        self._steps_since = 0 if self._found_inf else self._steps_since + 1
+        if self._found_inf:
+            self._scale *= self.backoff_factor
+        elif self._steps_since == self.growth_interval:
+            self._scale *= self.growth_factor
+            self._steps_since = 0
+        self._found_inf = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """The scale and the steps since it last changed."""
+        return {"scale": self._scale, "steps_since": self._steps_since}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        self._scale, self._steps_since = float(state["scale"]), int(state["steps_since"])

@@ -221,6 +221,8 @@ std::string letters()
         return "?";
     else if constexpr (std::is_floating_point_v<T>)
         return sizeof(T) == 4 ? "f" : "d";
+    else if constexpr (std::is_same_v<T, unsigned short>)
+        return "H";
     else
         return sizeof(T) == 4 ? "i" : sizeof(T) == 8 ? "q" : "unknown";
 }
@@ -270,6 +272,13 @@ extern "C" const char* fake_launch(const char* name, unsigned grid_x, unsigned g
 }  // namespace fake
 
 // --- What kernels call ------------------------------------------------------------------------------------
+
+inline unsigned __float_as_uint(float x)
+{
+    unsigned bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
 
 inline void __syncthreads() { fake::wait(fake::AT_BLOCK_BARRIER); }
 

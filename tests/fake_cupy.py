@@ -263,7 +263,15 @@ def erf(x: ndarray) -> ndarray:
 # --- Kernels ---------------------------------------------------------------------------------------------
 
 FAKE_CUDA = Path(__file__).with_name("fake_cuda.hpp")
-LETTERS = {"f": "f", "d": "d", "i": "i", "l": "q", "q": "q", "?": "?"}  # NumPy's, and those of fake_cuda.hpp
+LETTERS = {
+    "f": "f",
+    "d": "d",
+    "i": "i",
+    "l": "q",
+    "q": "q",
+    "H": "H",
+    "?": "?",
+}  # NumPy's, and those of fake_cuda.hpp
 
 PYTHON_LETTERS = {int: "q", float: "d", bool: "?"}
 REFUSED: dict[str, str] = {}  # sources that do not compile, so that not every test tries again
@@ -362,21 +370,34 @@ def _gemm_strided_batched_ex(
         np.frombuffer((ctypes.c_byte * dtype().itemsize).from_address(p), dtype) for p in (alpha, beta)
     ]
     assert scalars == [1, 0]
-    assert a_type == b_type == c_type
+    assert a_type == b_type
+    assert c_type == (1 if a_type == 1 else 0)  # 16-bit operands have float32 products
     assert compute == {0: CUBLAS.CUBLAS_COMPUTE_32F, 1: CUBLAS.CUBLAS_COMPUTE_64F}[c_type]
+    stored = {0: np.float32, 1: np.float64, 2: np.float16, 14: np.uint16}
 
-    def matrices(address: int, rows: int, columns: int, leading: int, stride: int) -> np.ndarray:
+    def matrices(
+        address: int, kind: int, rows: int, columns: int, leading: int, stride: int, turned: bool = False
+    ) -> np.ndarray:
+        rows, columns = (columns, rows) if turned else (rows, columns)
         assert leading >= rows
         size = (batch - 1) * stride + (columns - 1) * leading + rows
-        memory = (ctypes.c_byte * (size * dtype().itemsize)).from_address(address)
-        strides = np.array([stride, 1, leading]) * dtype().itemsize
-        flat = np.frombuffer(memory, dtype)
-        return np.lib.stride_tricks.as_strided(flat, (batch, rows, columns), strides.tolist())
+        itemsize = np.dtype(stored[kind]).itemsize
+        memory = (ctypes.c_byte * (size * itemsize)).from_address(address)
+        strides = np.array([stride, 1, leading]) * itemsize
+        flat = np.frombuffer(memory, stored[kind])
+        found = np.lib.stride_tricks.as_strided(flat, (batch, rows, columns), strides.tolist())
+        return found.swapaxes(1, 2) if turned else found
 
-    left = matrices(a, k, m, lda, stride_a).swapaxes(1, 2) if transa else matrices(a, m, k, lda, stride_a)
-    right = matrices(b, n, k, ldb, stride_b).swapaxes(1, 2) if transb else matrices(b, k, n, ldb, stride_b)
+    def values(found: np.ndarray) -> np.ndarray:
+        """Numbers whose products are exact: bfloat16s are the upper halves of float32s."""
+        if found.dtype == np.uint16:
+            return (found.astype(np.uint32) << 16).view(np.float32)
+        return found.astype(dtype)
+
+    left = values(matrices(a, a_type, m, k, lda, stride_a, bool(transa)))
+    right = values(matrices(b, b_type, k, n, ldb, stride_b, bool(transb)))
     with np.errstate(all="ignore"):
-        matrices(c, m, n, ldc, stride_c)[...] = left @ right
+        matrices(c, c_type, m, n, ldc, stride_c)[...] = left @ right
 
 
 CUBLAS = SimpleNamespace(
@@ -386,7 +407,7 @@ CUBLAS = SimpleNamespace(
     CUBLAS_COMPUTE_64F=70,
     CUBLAS_GEMM_DEFAULT=-1,
 )
-RUNTIME = SimpleNamespace(CUDA_R_32F=0, CUDA_R_64F=1)
+RUNTIME = SimpleNamespace(CUDA_R_32F=0, CUDA_R_64F=1, CUDA_R_16F=2)
 
 
 class _Device:

@@ -549,3 +549,18 @@ def test_row_ids(kernels):
         assert backend.of(out) is kernels
         np.testing.assert_array_equal(host(out), [0, 2])
     assert kernels.row_ids(np.zeros((0, 2), int), 3).shape == (0, 2)
+
+
+@pytest.mark.numpy_only("CuPy has no blocks")
+@pytest.mark.parametrize("where", [0, 3 * 2**17])  # in the caller's block, in another thread's
+def test_what_numpy_does_with_an_overflow_is_the_callers_choice(where, monkeypatch):
+    numpy = backend.get("numpy")
+    a = np.ones(4 * 2**17, np.float32)
+    a[where] = 3e38
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(numpy, "_THREADS", 2)
+        monkeypatch.setattr(numpy, "_pool", pool)
+        with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+            numpy.add_in_place(a.copy(), a)
+        with np.errstate(over="ignore"):
+            numpy.add_in_place(a.copy(), a)

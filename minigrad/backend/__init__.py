@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 NAMES = ("numpy", "cupy")
+PRECISIONS = ("float32", "bfloat16", "float16")
 
 _default: ModuleType | None = None
 _of_type: dict[type, ModuleType] = {}  # what `of` has found
+_matmul_precision = "float32"
 
 
 class BackendError(RuntimeError):
@@ -86,3 +90,29 @@ def to_numpy(array: Any) -> Any:
     if is_array(array):
         return of(array).to_numpy(array)
     return get("numpy").asarray(array)
+
+
+@contextmanager
+def default_matmul_precision(precision: str) -> Iterator[None]:
+    """Round what the products of `linear` and attention multiply, forward and backward, inside this context.
+
+    "float32" leaves it alone. "bfloat16" (8 bits of precision, the range of float32) and "float16" (11 bits, the
+    largest number 65,504, the smallest 6e-8) are what a GPU multiplies several times faster. Sums, and all that is
+    not a product, stay in float32, and so do weights (Micikevicius et al. 2018, sections 3.1 and 3.3); float64 is
+    never rounded. With float16 small gradients become 0: see `optim.GradScaler`. On the CPU the rounding is
+    the same, and nothing is faster. Raises ValueError for another precision.
+    """
+    global _matmul_precision
+    if precision not in PRECISIONS:
+        raise ValueError(f"there is no precision {precision!r}: expected one of {', '.join(PRECISIONS)}")
+    before = _matmul_precision
+    _matmul_precision = precision
+    try:
+        yield
+    finally:
+        _matmul_precision = before
+
+
+def matmul_precision() -> str:
+    """The precision that `default_matmul_precision` has set; "float32" outside."""
+    return _matmul_precision

@@ -110,45 +110,78 @@ _TF32 = (
 )
 
 
+# Operands rounded to 16 bits are kept as bits, in integers that nobody takes for numbers by mistake.
+_FLOAT16, _BFLOAT16 = np.dtype("int16"), np.dtype("uint16")
+
+
+def rounded(x: Array, precision: str) -> Array:
+    """`x` as products multiply it: itself, or the bits of a float32 array's entries rounded to 16.
+
+    precision: "float32", "bfloat16" or "float16". What float16 cannot hold becomes infinite.
+    """
+    if precision == "float32" or x.dtype != xp.float32:
+        return x
+    if _is_turned(x):
+        return rounded(x.swapaxes(-1, -2), precision).swapaxes(-1, -2)
+    if precision == "float16":
+        return x.astype(xp.float16, order="C").view(_FLOAT16)
+    x, bits = xp.ascontiguousarray(x), xp.empty(x.shape, _BFLOAT16)
+    _on_entries("to_bfloat16", None, x.size, x, bits, x.size)
+    return bits
+
+
+def _is_turned(x: Array) -> bool:
+    """Whether the matrices of a stack are transposed in memory."""
+    return x.strides[-2] < x.strides[-1]
+
+
 def matmul(a: Array, b: Array) -> Array:
-    """The product of two matrices: (n, k) @ (k, m) -> (n, m)."""
+    """The product of two matrices, both `rounded` or neither: (n, k) @ (k, m) -> (n, m)."""
+    if a.dtype in (_FLOAT16, _BFLOAT16):
+        return _product(a, b)
     return xp.matmul(a, b)
 
 
-def _matmul_of_stacks(a: Array, b: Array) -> Array:
+def _product(a: Array, b: Array, precision: str = "float32") -> Array:
     """The products of two stacks of matrices: (…, n, k) @ (…, k, m) -> (…, n, m).
 
-    Straight to cuBLAS, because CuPy's own `matmul` first copies an operand that is transposed, and multiplies
-    stacks without TF32.
+    Straight to cuBLAS, because CuPy's own `matmul` first copies an operand that is transposed, multiplies
+    stacks without TF32, and has no 16-bit operands with sums in float32.
     """
-    if not a.size or not b.size:
-        return xp.matmul(a, b)
+    a, b = rounded(a, precision), rounded(b, precision)
     (n, k), m = a.shape[-2:], b.shape[-1]
-    y = xp.empty((*a.shape[:-1], m), a.dtype)
-    (a, a_turned), (b, b_turned) = _stack(a), _stack(b)
-    cublas, runtime = xp.cuda.cublas, xp.cuda.runtime
-    if a.dtype == xp.float64:
-        kind, arithmetic = runtime.CUDA_R_64F, cublas.CUBLAS_COMPUTE_64F
-    else:
-        kind = runtime.CUDA_R_32F
-        arithmetic = cublas.CUBLAS_COMPUTE_32F_FAST_TF32 if _TF32 else cublas.CUBLAS_COMPUTE_32F
-    one, zero = np.ones((), a.dtype), np.zeros((), a.dtype)
+    dtype = xp.float64 if a.dtype == xp.float64 else xp.float32  # of the product
+    if not a.size or not b.size:
+        return xp.zeros((*a.shape[:-1], m), dtype)
+    y = xp.empty((*a.shape[:-1], m), dtype)
+    a_turned, b_turned = _is_turned(a), _is_turned(b)
+    a, b = (xp.ascontiguousarray(x.swapaxes(-1, -2) if _is_turned(x) else x) for x in (a, b))
+    one, zero = np.ones((), dtype), np.zeros((), dtype)
     # cuBLAS goes through memory column by column, and sees each matrix transposed: so it is asked for
     # yᵀ = bᵀ aᵀ. For each operand: where it is, from which column to the next, from which matrix to the next.
-    cublas.gemmStridedBatchedEx(
+    kind, kind_of_y, arithmetic = _cublas_types(a.dtype)
+    xp.cuda.cublas.gemmStridedBatchedEx(
         xp.cuda.get_cublas_handle(), int(b_turned), int(a_turned), m, n, k,
         one.ctypes.data, b.data.ptr, kind, k if b_turned else m, k * m,
         a.data.ptr, kind, n if a_turned else k, n * k,
-        zero.ctypes.data, y.data.ptr, kind, m, n * m,
-        y.size // (n * m), arithmetic, cublas.CUBLAS_GEMM_DEFAULT,
+        zero.ctypes.data, y.data.ptr, kind_of_y, m, n * m,
+        y.size // (n * m), arithmetic, xp.cuda.cublas.CUBLAS_GEMM_DEFAULT,
     )  # fmt: skip
     return y
 
 
-def _stack(x: Array) -> tuple[Array, bool]:
-    """A stack of matrices, contiguous or with each of them transposed in memory, and which of the two."""
-    turned = x.strides[-2] < x.strides[-1]
-    return xp.ascontiguousarray(x.swapaxes(-1, -2) if turned else x), turned
+def _cublas_types(dtype: Any) -> tuple[int, int, int]:
+    """cuBLAS' numbers for operands of this dtype, for their product, and for the sums."""
+    cublas, runtime = xp.cuda.cublas, xp.cuda.runtime
+    if dtype == xp.float64:
+        return runtime.CUDA_R_64F, runtime.CUDA_R_64F, cublas.CUBLAS_COMPUTE_64F
+    if dtype == _FLOAT16:
+        return runtime.CUDA_R_16F, runtime.CUDA_R_32F, cublas.CUBLAS_COMPUTE_32F
+    if dtype == _BFLOAT16:
+        bfloat16 = 14  # CUDA_R_16BF, for which CuPy 13 has no name
+        return bfloat16, runtime.CUDA_R_32F, cublas.CUBLAS_COMPUTE_32F
+    sums = cublas.CUBLAS_COMPUTE_32F_FAST_TF32 if _TF32 else cublas.CUBLAS_COMPUTE_32F
+    return runtime.CUDA_R_32F, runtime.CUDA_R_32F, sums
 
 
 def add_bias(y: Array, bias: Array) -> None:
@@ -306,16 +339,23 @@ def _through_float32(function: Any, *arguments: Any) -> Any:
 
 
 def attention(
-    q: Array, k: Array, v: Array, mask: Array | None, scale: float, keep: Array | None, keep_scale: float
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Array | None,
+    scale: float,
+    keep: Array | None,
+    keep_scale: float,
+    precision: str = "float32",
 ) -> tuple[Array, Array]:
     """softmax(scale Q Kᵀ + mask) V, and the weights, with dropout on the weights.
 
     q (N, …, n, d_k), k (N, …, m, d_k), v (N, …, m, d_v), mask and keep (N, …, n, m) or None ->
-    (N, …, n, d_v) and the weights before dropout (N, …, n, m).
+    (N, …, n, d_v) and the weights before dropout (N, …, n, m). precision: what products round to (`rounded`).
     """
     if q.dtype.name not in TYPES:
         return _through_float32(attention, q, k, v, mask, scale, keep, keep_scale)
-    weights = _matmul_of_stacks(q, k.swapaxes(-1, -2))  # the scores, at first
+    weights = _product(q, k.swapaxes(-1, -2), precision)  # the scores, at first
     rows = _rows(weights)
     rows_of_mask = 0
     if mask is None:
@@ -331,7 +371,7 @@ def attention(
         "attention_weights", rows, mask, keep, dropped,
         *rows.shape, rows_of_mask, keep.size > 0, float(scale), float(keep_scale),
     )  # fmt: skip
-    return _matmul_of_stacks(dropped, v), weights
+    return _product(dropped, v, precision), weights
 
 
 def attention_backward(
@@ -343,11 +383,12 @@ def attention_backward(
     scale: float,
     keep: Array | None,
     keep_scale: float,
+    precision: str = "float32",
 ) -> tuple[Array, Array, Array]:
     """The gradients of `attention` for q, k and v, in their shapes."""
     if q.dtype.name not in TYPES:
         return _through_float32(attention_backward, dy, q, k, v, weights, scale, keep, keep_scale)
-    d_scores = _matmul_of_stacks(dy, v.swapaxes(-1, -2))  # the gradient of the weights, at first
+    d_scores = _product(dy, v.swapaxes(-1, -2), precision)  # the gradient of the weights, at first
     dropped = weights if keep is None else xp.empty_like(weights)
     keep = xp.empty(0, bool) if keep is None else xp.ascontiguousarray(keep)
     rows = _rows(d_scores)
@@ -355,8 +396,9 @@ def attention_backward(
         "attention_weights_backward", rows, weights, keep, dropped,
         *rows.shape, keep.size > 0, float(scale), float(keep_scale),
     )  # fmt: skip
-    dv = _matmul_of_stacks(dropped.swapaxes(-1, -2), dy)
-    return _matmul_of_stacks(d_scores, k), _matmul_of_stacks(d_scores.swapaxes(-1, -2), q), dv
+    dv = _product(dropped.swapaxes(-1, -2), dy, precision)
+    dk = _product(d_scores.swapaxes(-1, -2), q, precision)
+    return _product(d_scores, k, precision), dk, dv
 
 
 # --- Scatter ---------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ TEMPLATES = (
     "layer_norm_backward", "layer_norm_columns", "scale", "scatter_add_rows", "softmax", "softmax_backward",
     "sum_rows", "sum_squares",
 )  # fmt: skip
-NAMES = ("keep_mask", *(f"{name}<{kind}>" for name in TEMPLATES for kind in TYPES.values()))
+NAMES = ("keep_mask", "to_bfloat16", *(f"{name}<{kind}>" for name in TEMPLATES for kind in TYPES.values()))
 
 SOURCE = r"""
 // --- What threads do together -----------------------------------------------------------------------------
@@ -130,6 +130,15 @@ __global__ void keep_mask(bool* keep, long long n, long long first_key, long lon
     bits *= 0x846ca68bu;
     bits ^= bits >> 16;
     keep[i] = (i % 2 ? bits >> 16 : bits & 0xffff) >= threshold;
+}
+
+// The upper 16 bits of each float, rounded to the nearest, ties to even; a NaN stays one.
+__global__ void to_bfloat16(const float* x, unsigned short* y, long long n)
+{
+    const long long i = entry();
+    if (i >= n) return;
+    const unsigned int bits = __float_as_uint(x[i]);
+    y[i] = x[i] != x[i] ? 0x7fc0 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 
 // --- Rows -------------------------------------------------------------------------------------------------

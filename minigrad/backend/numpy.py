@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Any
 
 import numpy as xp
@@ -39,6 +40,7 @@ __all__ = [
     "matmul",
     "multiply_in_place",
     "name",
+    "rounded",
     "row_ids",
     "scale_in_place",
     "scatter_add",
@@ -144,7 +146,9 @@ def _share(run: Callable[[range], None], items: range) -> None:
         run(items)
         return
     part = -(-len(items) // _THREADS)
-    futures = [_pool.submit(run, items[i : i + part]) for i in range(part, len(items), part)]
+    futures = [  # each in a copy of the caller's context, where `numpy.errstate` keeps its settings
+        _pool.submit(copy_context().run, run, items[i : i + part]) for i in range(part, len(items), part)
+    ]
     run(items[:part])
     for future in futures:
         future.result()
@@ -183,6 +187,23 @@ def matmul(a: Array, b: Array) -> Array:
     with _one_blas_thread():
         _share(run, range(max(n, m)))
     return y
+
+
+def rounded(x: Array, precision: str) -> Array:
+    """`x` as products multiply it: itself, or a float32 array rounded to "bfloat16" or "float16", as float32.
+
+    What float16 cannot hold becomes infinite.
+    """
+    if precision == "float32" or x.dtype != xp.float32:
+        return x
+    if precision == "float16":
+        with xp.errstate(over="ignore"):
+            return x.astype(xp.float16).astype(xp.float32)
+    # A bfloat16 is the upper half of a float32. Adding just under half of its last place carries what is nearer to
+    # the next one upwards; from the middle, the last bit decides: to the even one.
+    bits = x.view(xp.uint32)
+    bits = (bits + 0x7FFF + (bits >> 16 & 1)) & xp.uint32(0xFFFF0000)
+    return xp.where(xp.isnan(x), x, bits.view(xp.float32))
 
 
 @contextmanager
@@ -504,24 +525,31 @@ def layer_norm_backward(
 
 
 def attention(
-    q: Array, k: Array, v: Array, mask: Array | None, scale: float, keep: Array | None, keep_scale: float
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Array | None,
+    scale: float,
+    keep: Array | None,
+    keep_scale: float,
+    precision: str = "float32",
 ) -> tuple[Array, Array]:
     """softmax(scale Q Kᵀ + mask) V, and the weights, with dropout on the weights.
 
     q (N, …, n, d_k), k (N, …, m, d_k), v (N, …, m, d_v), mask and keep (N, …, n, m) or None ->
-    (N, …, n, d_v) and the weights before dropout (N, …, n, m).
+    (N, …, n, d_v) and the weights before dropout (N, …, n, m). precision: what products round to (`rounded`).
     """
     weights = xp.empty((*q.shape[:-1], k.shape[-2]), q.dtype)
     z = xp.empty_like(q) if v.shape[-1] == q.shape[-1] else xp.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
     k_t = k.swapaxes(-1, -2)  # (N, …, d_k, m)
 
     def block(b: slice) -> None:
-        scores = xp.matmul(q[b], k_t[b])
+        scores = _product(q[b], k_t[b], precision)
         scores *= scale
         if mask is not None:
             scores += mask[b]
         _softmax(_rows(scores), _rows(weights[b]))
-        xp.matmul(_dropped(weights[b], keep, keep_scale, b), v[b], out=z[b])
+        _product(_dropped(weights[b], keep, keep_scale, b), v[b], precision, out=z[b])
 
     with _one_blas_thread():
         _in_blocks(block, len(q), weights.size // max(1, len(q)))
@@ -537,6 +565,7 @@ def attention_backward(
     scale: float,
     keep: Array | None,
     keep_scale: float,
+    precision: str = "float32",
 ) -> tuple[Array, Array, Array]:
     """The gradients of `attention` for q, k and v, in their shapes and order in memory."""
     dq, dk, dv = xp.empty_like(q), xp.empty_like(k), xp.empty_like(v)
@@ -544,19 +573,23 @@ def attention_backward(
 
     def block(b: slice) -> None:
         dropped = _dropped(weights[b], keep, keep_scale, b)
-        xp.matmul(dropped.swapaxes(-1, -2), dy[b], out=dv[b])
-        d_scores = xp.matmul(dy[b], v_t[b])  # of the weights after dropout, at first
+        _product(dropped.swapaxes(-1, -2), dy[b], precision, out=dv[b])
+        d_scores = _product(dy[b], v_t[b], precision)  # of the weights after dropout, at first
         if keep is not None:
             _dropout(d_scores, keep[b], keep_scale, d_scores)
         rows = _rows(d_scores)
         _softmax_backward(rows, _rows(weights[b]), rows)
         d_scores *= scale
-        xp.matmul(d_scores, k[b], out=dq[b])
-        xp.matmul(d_scores.swapaxes(-1, -2), q[b], out=dk[b])
+        _product(d_scores, k[b], precision, out=dq[b])
+        _product(d_scores.swapaxes(-1, -2), q[b], precision, out=dk[b])
 
     with _one_blas_thread():
         _in_blocks(block, len(q), weights.size // max(1, len(q)))
     return dq, dk, dv
+
+
+def _product(a: Array, b: Array, precision: str, out: Array | None = None) -> Array:
+    return xp.matmul(rounded(a, precision), rounded(b, precision), out=out)
 
 
 def _dropped(weights: Array, keep: Array | None, keep_scale: float, b: slice) -> Array:

@@ -308,6 +308,12 @@ def _parser() -> argparse.ArgumentParser:
         pretrain.add_argument(
             "--" + name.replace("_", "-"), type=type(value), default=value, metavar="N", help=help
         )
+    pretrain.add_argument(
+        "--precision",
+        choices=backend.PRECISIONS,
+        default=settings.precision,
+        help="what matrix products multiply: 16 bits are faster on a GPU (float16 with loss scaling)",
+    )
 
     command = add("evaluate", evaluate_command, "held-out losses and accuracies of a checkpoint")
     command.add_argument("model", help="a run's folder or a checkpoint")

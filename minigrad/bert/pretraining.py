@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from safetensors.numpy import save
@@ -63,7 +63,8 @@ class PretrainingArguments:
     steps: optimiser steps. batch_size: sentence pairs a micro-batch. gradient_accumulation_steps: micro-batches
     a step. max_length: tokens a pair. learning_rate: the peak. warmup_steps: of linear rise; the fall to 0 is
     linear too. weight_decay: not on biases and LayerNorms. max_grad_norm: where the joint norm is clipped.
-    seed: of weights, data, masks and dropout. log_every, eval_every, save_every: in steps.
+    seed: of weights, data, masks and dropout. log_every, eval_every, save_every: in steps. precision: what the
+    products of training round to (`backend.default_matmul_precision`), with loss scaling if it is float16.
 
     Raises ValueError for values that make no sense.
     """
@@ -80,6 +81,7 @@ class PretrainingArguments:
     log_every: int = 20
     eval_every: int = 500
     save_every: int = 500
+    precision: str = "float32"
 
     def __post_init__(self) -> None:
         whole = (
@@ -93,6 +95,10 @@ class PretrainingArguments:
         for name in whole:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.precision not in backend.PRECISIONS:
+            raise ValueError(
+                f"precision must be one of {', '.join(backend.PRECISIONS)}, got {self.precision!r}"
+            )
         for name in ("learning_rate", "max_grad_norm"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
@@ -245,6 +251,7 @@ class Pretraining:
         self.optimizer = optim.AdamW(
             parameter_groups(self.model, arguments.weight_decay), lr=arguments.learning_rate, eps=1e-6
         )
+        self.scaler = optim.GradScaler(enabled=arguments.precision == "float16")
         self.schedule = optim.LinearWarmupDecay(self.optimizer, arguments.warmup_steps, arguments.steps)
         self.data = PretrainingData(
             documents, tokenizer, arguments.batch_size, arguments.max_length, arguments.seed
@@ -316,22 +323,29 @@ class Pretraining:
     def train_step(self, tally: Tally) -> tuple[Array, float]:
         """One optimiser step. Returns the gradients' norm, an array without axes, and the learning rate.
 
-        Nothing here waits for a GPU: the next step is prepared while it works on this one.
+        Nothing here waits for a GPU (except loss scaling): the next step is prepared while it works on this one.
         """
         micro_batches = self.arguments.gradient_accumulation_steps
         self.optimizer.zero_grad()
-        for _ in range(micro_batches):
-            batch = self.data.next_batch()
-            output = self.model(**batch)
-            assert output.loss is not None
-            self._unseen.append((self.step + 1, "the loss", output.loss.data))
-            tally.add(output, batch)
-            loss = output.loss if micro_batches == 1 else output.loss * (1 / micro_batches)
-            loss.backward()
+        # With loss scaling an infinite gradient is no news: NumPy need not warn of it, the scaler sees it.
+        overflow: Literal["ignore"] | None = "ignore" if self.scaler.enabled else None
+        errors = np.errstate(over=overflow, invalid=overflow)
+        with backend.default_matmul_precision(self.arguments.precision), errors:
+            for _ in range(micro_batches):
+                batch = self.data.next_batch()
+                output = self.model(**batch)
+                assert output.loss is not None
+                self._unseen.append((self.step + 1, "the loss", output.loss.data))
+                tally.add(output, batch)
+                loss = output.loss if micro_batches == 1 else output.loss * (1 / micro_batches)
+                self.scaler.scale(loss).backward()
+            self.scaler.unscale_(self.optimizer)
         norm = optim.clip_grad_norm(self.model.parameters(), self.arguments.max_grad_norm)
-        self._unseen.append((self.step + 1, "the norm of the gradients", norm))
         rate = self.optimizer.groups[0]["lr"]
-        self.optimizer.step()
+        stepped = self.scaler.step(self.optimizer)
+        if stepped or self.scaler.get_scale() <= 1:  # otherwise a smaller scale will do
+            self._unseen.append((self.step + 1, "the norm of the gradients", norm))
+        self.scaler.update()
         self.schedule.step()
         self.step += 1
         return norm, rate
@@ -377,6 +391,8 @@ class Pretraining:
         }
         state = {
             "step": self.step,
+            "optimizer_steps": self.optimizer.steps,  # fewer, where loss scaling left some out
+            "scaler": self.scaler.state_dict(),
             "random": random.get_state(),
             "data": self.data.state_dict(),
             "arguments": dataclasses.asdict(self.arguments),
@@ -413,8 +429,12 @@ class Pretraining:
         saved = from_pretrained(folder)
         try:
             state = json.loads((folder / STATE).read_bytes())
-            names = ("arguments", "corpus", "step", "data", "random", "evaluation")
-            arguments, corpus, step, data, draws, evaluation = (state[name] for name in names)
+            names = (
+                "arguments", "corpus", "step", "optimizer_steps", "scaler", "data", "random", "evaluation",
+            )  # fmt: skip
+            arguments, corpus, step, optimizer_steps, scaler, data, draws, evaluation = (
+                state[name] for name in names
+            )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CheckpointError(f"{folder / STATE} is missing or damaged: {error}") from None
         differing = _differences(saved.model.config.to_dict(), self.model.config.to_dict())
@@ -436,9 +456,10 @@ class Pretraining:
         except KeyError as error:
             raise CheckpointError(f"{folder / MOMENTS} has no moments for {error}") from None
         try:
-            self.optimizer.load_state_dict({"steps": step, "state": arrays})
+            self.optimizer.load_state_dict({"steps": optimizer_steps, "state": arrays})
         except ValueError:
             raise CheckpointError(f"{folder / MOMENTS} has moments of other shapes") from None
+        self.scaler.load_state_dict(scaler)
         self.schedule.step()
         self.data.load_state_dict(data)
         random.set_state(draws)

@@ -110,14 +110,16 @@ def dropout(x: Tensor, keep: Array, p: float) -> Tensor:
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x W + b: x (…, d_in), weight (d_in, d_out), bias (d_out,) -> (…, d_out).
 
-    Raises ValueError if the shapes do not fit. Saves x and W. All leading axes are one for the products:
-    dW = xᵀ dy is then the sum over them.
+    Raises ValueError if the shapes do not fit. Saves x and W, as the products take them: rounded, where
+    `backend.default_matmul_precision` asks for it. All leading axes are one for the products: dW = xᵀ dy is
+    then the sum over them.
     """
     checks.linear(x, weight, bias)
-    kernels = backend.of(x.data)
-    x_shape, w = x.shape, weight.data
+    kernels, precision = backend.of(x.data), backend.matmul_precision()
+    x_shape, in_order = x.shape, weight.data.flags.c_contiguous
     n = math.prod(x_shape[:-1])
-    rows = x.data.reshape(n, x_shape[-1])  # (n, d_in)
+    rows = kernels.rounded(x.data.reshape(n, x_shape[-1]), precision)  # (n, d_in)
+    w = kernels.rounded(weight.data, precision)  # (d_in, d_out)
     y = kernels.matmul(rows, w)  # (n, d_out)
     if bias is not None:
         kernels.add_bias(y, bias.data)
@@ -125,12 +127,13 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     def backward(dy: Array) -> list[Array | None]:
         dy = dy.reshape(n, dy.shape[-1])  # (n, d_out)
+        db = [kernels.sum_rows(dy)] if has_bias else []
+        dy = kernels.rounded(dy, precision)
         dx = kernels.matmul(dy, w.T).reshape(x_shape) if need_x else None
         dw = None  # (d_in, d_out), in memory as W is: a tied table's two gradients are then added quickly
         if need_w:
-            in_order = w.flags.c_contiguous
             dw = kernels.matmul(rows.T, dy) if in_order else kernels.matmul(dy.T, rows).T
-        return [dx, dw, kernels.sum_rows(dy)] if has_bias else [dx, dw]
+        return [dx, dw, *db]
 
     parents = (x, weight) if bias is None else (x, weight, bias)
     return Tensor.from_op(y.reshape(*x.shape[:-1], weight.shape[1]), parents, backward)
@@ -185,7 +188,7 @@ def scaled_dot_product_attention(
     dQ = dS K / √d_k, dK = dSᵀ Q / √d_k, dV = dropout(A)ᵀ dz.
     """
     mask, keep = checks.attention(q, k, v, mask, keep, p)
-    kernels = backend.of(q.data)
+    kernels, precision = backend.of(q.data), backend.matmul_precision()
     broadcast_to = kernels.xp.broadcast_to
     batch = broadcast_shape(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     lead = batch or (1,)
@@ -195,11 +198,11 @@ def scaled_dot_product_attention(
     full = (*lead, q.shape[-2], k.shape[-2])  # (N, …, n, m)
     mask, keep = (None if x is None else broadcast_to(x, full) for x in (mask, keep))
     scale, keep_scale = 1 / math.sqrt(q.shape[-1]), 1 / (1 - p)
-    z, weights = kernels.attention(*heads, mask, scale, keep, keep_scale)
+    z, weights = kernels.attention(*heads, mask, scale, keep, keep_scale, precision)
 
     def backward(dy: Array) -> list[Array]:
         dy = dy if batch else dy[None]
-        gradients = kernels.attention_backward(dy, *heads, weights, scale, keep, keep_scale)
+        gradients = kernels.attention_backward(dy, *heads, weights, scale, keep, keep_scale, precision)
         return [unbroadcast(gradient, shape) for gradient, shape in zip(gradients, shapes, strict=True)]
 
     return Tensor.from_op(z if batch else z[0], (q, k, v), backward)

@@ -112,6 +112,7 @@ def changed(**changes) -> PretrainingArguments:
         ({"weight_decay": math.nan}, "seed and weight_decay must be at least 0"),
         ({"steps": 5, "warmup_steps": 6}, "warmup_steps must be within 0 … steps = 5, got 6"),
         ({"warmup_steps": -1}, "warmup_steps must be within 0"),
+        ({"precision": "half"}, "precision must be one of float32, bfloat16, float16, got 'half'"),
     ],
 )
 def test_arguments_that_make_no_sense(changes, message):
@@ -1018,3 +1019,81 @@ def test_the_speed_leaves_out_what_is_not_training(tmp_path, monkeypatch):
     quietly(run)
     for row in table(tmp_path / "metrics.csv"):
         assert 20 < float(row["tokens_per_second"]) <= 4 * 16
+
+
+# --- Precision -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_a_run_with_16_bit_products_learns_about_as_much(tmp_path, precision):
+    losses = {}
+    for each in ("float32", precision):
+        run = tiny.pretraining(tmp_path / each, changed(steps=40, precision=each))
+        quietly(run)
+        losses[each] = run.evaluation["mlm_loss"]
+        assert all(p.data.dtype == np.float32 for p in run.model.parameters())
+        assert backend.matmul_precision() == "float32"
+    assert losses[precision] != losses["float32"]
+    assert losses[precision] == pytest.approx(losses["float32"], rel=0.02)
+    first = float(table(tmp_path / precision / "evaluation.csv")[0]["mlm_loss"])
+    assert losses[precision] < 0.97 * first
+
+
+def test_the_evaluation_of_a_run_with_16_bit_products_is_in_float32(tmp_path):
+    run = tiny.pretraining(tmp_path, changed(precision="bfloat16"))
+    quietly(run)
+    assert run.evaluation == module.evaluate(run.model, run.held_out)
+
+
+def overflowing(run, steps: set[int]) -> None:
+    """Let the scaled loss of these steps be too large for a float."""
+    true = run.scaler.scale
+
+    def scale(loss):
+        return true(loss) * (1e38 if run.step + 1 in steps else 1)
+
+    run.scaler.scale = scale
+
+
+def test_steps_left_out_by_loss_scaling_are_resumed_bit_for_bit(tmp_path):
+    arguments = changed(precision="float16", gradient_accumulation_steps=2)
+    whole = tiny.pretraining(tmp_path / "whole", arguments)
+    overflowing(whole, {1, 3})
+    quietly(whole)
+    assert whole.optimizer.steps == 8
+    assert whole.scaler.get_scale() == 2.0**14
+
+    part = tiny.pretraining(tmp_path / "part", arguments)
+    overflowing(part, {1, 3})
+    before_step(part, 6, lambda: (_ for _ in ()).throw(ZeroDivisionError))  # after the checkpoint of step 4
+    with pytest.raises(ZeroDivisionError):
+        quietly(part)
+    resumed = tiny.pretraining(tmp_path / "part", arguments, resume=True)
+    assert (resumed.step, resumed.optimizer.steps) == (4, 2)
+    quietly(resumed)
+    last = "checkpoint-000010"
+    assert contents(tmp_path / "part" / last) == contents(tmp_path / "whole" / last)
+    rows = [table(tmp_path / name / "metrics.csv") for name in ("part", "whole")]
+    assert [row["learning_rate"] for row in rows[0]] == [row["learning_rate"] for row in rows[1]]
+
+
+def test_a_step_left_out_changes_nothing(tmp_path):
+    run = tiny.pretraining(tmp_path, changed(precision="float16", warmup_steps=0))
+    overflowing(run, {1})
+    before = run.model.state_dict()
+    before = {name: backend.to_numpy(array).copy() for name, array in before.items()}
+    norm, _ = run.train_step(Tally())
+    assert not math.isfinite(norm)
+    for name, array in run.model.state_dict().items():
+        np.testing.assert_array_equal(backend.to_numpy(array), before[name])
+    norm, _ = run.train_step(Tally())
+    assert math.isfinite(norm)
+
+
+def test_gradients_that_no_scale_saves_stop_the_run(tmp_path):
+    run = tiny.pretraining(tmp_path, changed(steps=40, precision="float16"))
+    overflowing(run, set(range(6, 41)))
+    with pytest.raises(
+        DivergenceError, match=r"the norm of the gradients is (inf|nan) in step 22; the checkpoint"
+    ):
+        quietly(run)
