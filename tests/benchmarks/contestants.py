@@ -43,10 +43,13 @@ class Contestant:
 # --- minigrad --------------------------------------------------------------------------------------------
 
 
-def minigrad_step(config: BertConfig, batch: Batch, device: str, plain: bool = False) -> Contestant:
+def minigrad_step(
+    config: BertConfig, batch: Batch, device: str, plain: bool = False, precision: str = "float32"
+) -> Contestant:
     """The step of `Pretraining`, on the default backend.
 
     plain: the last layer computed for all tokens, as the others do, not only for those that the loss reads.
+    precision: what products round to; float16 with loss scaling, as `Pretraining` does.
     """
     minigrad.manual_seed(0)
     model = BertForPreTraining(config)
@@ -59,14 +62,18 @@ def minigrad_step(config: BertConfig, batch: Batch, device: str, plain: bool = F
         betas=SETTINGS.betas,
         eps=SETTINGS.eps,
     )
+    scaler = optim.GradScaler(enabled=precision == "float16")
 
     def step() -> minigrad.Tensor:
         optimizer.zero_grad()
-        output = model(**batch)
+        with backend.default_matmul_precision(precision):
+            output = model(**batch)
         assert output.loss is not None
-        output.loss.backward()
+        scaler.scale(output.loss).backward()
+        scaler.unscale_(optimizer)
         optim.clip_grad_norm(model.parameters(), SETTINGS.max_grad_norm)
-        optimizer.step()
+        scaler.step(optimizer)
+        scaler.update()
         return output.loss.detach()
 
     return Contestant(step, kernels.synchronize, _cupy_pool_mb if device == "cuda" else None)
@@ -86,10 +93,13 @@ def initial_weights(config: BertConfig) -> dict[str, np.ndarray]:
 # --- PyTorch and JAX -------------------------------------------------------------------------------------
 
 
-def pytorch_step(config: BertConfig, batch: Batch, device: str, compiled: bool = False) -> Contestant:
+def pytorch_step(
+    config: BertConfig, batch: Batch, device: str, compiled: bool = False, bfloat16: bool = False
+) -> Contestant:
     """The same model from PyTorch's own layers, with `scaled_dot_product_attention` and the fused AdamW.
 
-    compiled: the model and the loss through `torch.compile`, as one graph of fixed shapes.
+    compiled: the model and the loss through `torch.compile`, as one graph of fixed shapes. bfloat16: under
+    `torch.autocast`, which also keeps what goes from product to product in 16 bits.
     """
     import torch
     from pytorch_bert import TorchBert, copy_weights
@@ -112,7 +122,8 @@ def pytorch_step(config: BertConfig, batch: Batch, device: str, compiled: bool =
 
     def step() -> torch.Tensor:
         optimizer.zero_grad()
-        loss = model.loss(**tensors)
+        with torch.autocast(device, torch.bfloat16, enabled=bfloat16):
+            loss = model.loss(**tensors)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), SETTINGS.max_grad_norm)
         optimizer.step()
@@ -211,14 +222,23 @@ FLOORS: dict[str, Maker] = {
     "products": products_step,
     "products, attention shared": partial(products_step, shared=True),
 }
+ROUNDED: dict[str, Maker] = {  # the products in 16 bits: compared with each other
+    "minigrad, bfloat16": partial(minigrad_step, precision="bfloat16"),
+    "minigrad, float16": partial(minigrad_step, precision="float16"),
+    "PyTorch, bfloat16": partial(pytorch_step, bfloat16=True),
+}
 MAKERS: dict[str, Maker] = {
     OURS: minigrad_step,
     OURS_PLAIN: partial(minigrad_step, plain=True),
     **COMPETITORS,
     **FLOORS,
+    **ROUNDED,
 }
-PACKAGES = {"PyTorch": "torch", "PyTorch, compiled": "torch", "JAX": "jax"}  # what each needs beside ours
+PACKAGES = {  # what each needs beside ours
+    **{name: "torch" for name in MAKERS if name.startswith("PyTorch")},
+    "JAX": "jax",
+}
 ON = {  # who takes part on which device
-    "cpu": tuple(MAKERS),
-    "cuda": (OURS, OURS_PLAIN, "PyTorch", "products"),
+    "cpu": (OURS, OURS_PLAIN, *COMPETITORS, *FLOORS),
+    "cuda": (OURS, OURS_PLAIN, "PyTorch", "products", *ROUNDED),
 }
