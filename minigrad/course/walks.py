@@ -76,12 +76,19 @@ def _count(*values: Any) -> None:
             )
 
 
+IN_PLACE = {"add_bias", "add_in_place", "multiply_in_place"}  # kernels that write over their first argument
+
+
 def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel that counts the arrays that go in and come out."""
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         result = function(*map(_plain, args), **kwargs)
-        _count(*args, *(result if isinstance(result, tuple) else (result,)))
+        _count(
+            *args,
+            *args[: function.__name__ in IN_PLACE],
+            *(result if isinstance(result, tuple) else (result,)),
+        )
         return _counted(result)
 
     return kernel

@@ -155,9 +155,10 @@ def sub(a: Operand, b: Operand) -> Tensor:
     """a - b, with broadcasting."""
     a, b = _pair("sub", a, b)
     a_shape, b_shape = a.shape, b.shape
+    need_b = b.requires_grad
 
-    def backward(dy: Array) -> tuple[Array, Array]:
-        return unbroadcast(dy, a_shape), unbroadcast(-dy, b_shape)
+    def backward(dy: Array) -> tuple[Array, Array | None]:
+        return unbroadcast(dy, a_shape), unbroadcast(-dy, b_shape) if need_b else None
 
     return Tensor.from_op(a.data - b.data, (a, b), backward)
 

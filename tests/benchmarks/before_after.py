@@ -32,10 +32,11 @@ from minigrad import Tensor, backend, ops, optim, profiler
 from minigrad.bert.config import PRESETS
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import parameter_groups
-from minigrad.course.before_after import PAIRS, THREADS, blas_kernel, in_blocks, one_exponential
+from minigrad.course.before_after import PAIRS, THREADS, add_at, blas_kernel, in_blocks, one_exponential
 
 ROWS, LENGTH = 32, 64  # of a batch: B sequences of T tokens
 CONFIG = PRESETS["reduced"].replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+numpy = backend.get("numpy")
 
 Contestants = dict[str, Callable[[], Any]]
 
@@ -77,40 +78,85 @@ def product_rates(rounds: int) -> dict[str, float]:
 
 
 def memory_rates(rounds: int) -> list[list[float]]:
-    """GB/s read and written by y = x + 1 on all threads, by the size of x and y together: [bytes, GB/s]."""
+    """GB/s read and written by y = x + 1 on all threads, by the size of x and y together: [bytes, GB/s].
+
+    Small arrays are walked over many times within one call of `np.add` (x seen as a matrix whose rows all lie in
+    the same place), because a call of its own for each would measure Python.
+    """
     contestants: Contestants = {}
-    sizes = [2**k for k in range(15, 28)]
+    sizes = [2**k for k in range(12, 28)]
     repeats = {size: max(1, 2**23 // size) for size in sizes}
     for size in sizes:
-        x, y = draws(size), np.empty(size, np.float32)
+        x, y = (
+            np.lib.stride_tricks.as_strided(array, (repeats[size], size), (0, 4))
+            for array in (draws(size), np.empty(size, np.float32))
+        )
 
         def run(x: np.ndarray = x, y: np.ndarray = y, size: int = size) -> None:
-            def several(b: slice) -> None:
-                for _ in range(repeats[size]):
-                    np.add(x[b], np.float32(1), out=y[b])
-
-            in_blocks(several, size, -(-size // THREADS), THREADS)
+            part = -(-size // THREADS)
+            in_blocks(lambda b: np.add(x[:, b], np.float32(1), out=y[:, b]), size, part, THREADS)
 
         contestants[str(size)] = run
     times = medians(contestants, rounds)
     return [[8 * size, 8e-6 * size * repeats[size] / times[str(size)]] for size in sizes]
 
 
+def caches() -> list[dict[str, Any]]:
+    """The first core's caches for data: level, bytes, and how many cores share it (Linux; else none)."""
+    found = []
+    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        kind, level, size, cores = (
+            (folder / name).read_text().strip() for name in ("type", "level", "size", "shared_cpu_map")
+        )
+        if kind != "Instruction":
+            sharing = bin(int(cores.replace(",", ""), 16)).count("1")
+            found.append({"level": int(level), "bytes": 1024 * int(size.rstrip("K")), "cores": sharing})
+    return found
+
+
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": lambda x, y: np.add(x, x, out=y),
+    "multiply": lambda x, y: np.multiply(x, x, out=y),
+    "divide": lambda x, y: np.divide(1, x, out=y),
+    "sqrt": lambda x, y: np.sqrt(x, out=y),
+    "exp": lambda x, y: np.exp(x, out=y),
+    "exp2": lambda x, y: np.exp2(x, out=y),
+    "tanh": lambda x, y: np.tanh(x, out=y),
+}
+
+
+def operator_rates(rounds: int) -> dict[str, float]:
+    """Entries a nanosecond of each operator, on one thread and arrays that stay in the cache."""
+    x = np.abs(draws(2**16)) + np.float32(0.1)
+    y = np.empty_like(x)
+    repeats = 16
+    contestants: Contestants = {
+        name: lambda run=run: [run(x, y) for _ in range(repeats)] for name, run in OPERATORS.items()
+    }
+    return {name: repeats * x.size * 1e-6 / ms for name, ms in medians(contestants, rounds).items()}
+
+
 # --- A step, in processes of their own -------------------------------------------------------------------
 
 
-def pretraining_step() -> Callable[[], None]:
-    """Forward, backward, clipping and AdamW of the reduced model, 15 % of the positions chosen."""
+def pretraining_step(padding: float = 0.0, packed: bool = False) -> Callable[[], None]:
+    """Forward, backward, clipping and AdamW of the reduced model, 15 % of the positions chosen.
+
+    padding: the share of the places that hold no token; packed: whether these are left out.
+    """
     minigrad.manual_seed(0)
     model = BertForPreTraining(CONFIG)
+    model.bert.skip_padding = packed
     optimizer = optim.AdamW(parameter_groups(model, 0.01), lr=1e-4)
     rng = np.random.default_rng(0)
     ids = rng.integers(5, CONFIG.vocab_size, (ROWS, LENGTH))
+    lengths = LENGTH - np.rint(np.linspace(0, 2 * padding, ROWS) * LENGTH)
+    mask = np.arange(LENGTH) < lengths[:, None]
     batch = {
         "input_ids": ids,
-        "attention_mask": np.ones_like(ids),
+        "attention_mask": mask.astype(int),
         "token_type_ids": np.zeros_like(ids),
-        "labels": np.where(rng.random(ids.shape) < 0.15, ids, -100),
+        "labels": np.where((rng.random(ids.shape) < 0.15) & mask, ids, -100),
         "next_sentence_label": rng.integers(0, 2, ROWS),
     }
 
@@ -125,34 +171,81 @@ def pretraining_step() -> Callable[[], None]:
     return step
 
 
-# What a process changes before it runs: fused operations or composed ones, memory that is kept, one thread, the
-# last layer also where no loss reads it.
+def _compose() -> None:
+    for name in ops.composed.__all__:
+        setattr(ops, name, getattr(ops.composed, name))
+
+
+def _compute_the_last_layer() -> None:
+    BertForPreTraining.skip_unread = False
+
+
+def _replace(**functions: Any) -> Callable[[], None]:
+    """What puts other functions into the NumPy backend."""
+
+    def replace() -> None:
+        for name, function in functions.items():
+            assert hasattr(numpy, name), name
+            setattr(numpy, name, function)
+
+    return replace
+
+
+def _adamw_plain(
+    parameters: Any,
+    gradients: Any,
+    firsts: Any,
+    seconds: Any,
+    *,
+    beta1: float,
+    beta2: float,
+    **settings: float,
+) -> None:
+    for p, g, m, v in zip(parameters, gradients, firsts, seconds, strict=True):
+        m[:] = beta1 * m + (1 - beta1) * g
+        v[:] = beta2 * v + (1 - beta2) * g**2
+        root = np.sqrt(v) / settings["second_correction"] + settings["eps"]
+        p[:] = p - settings["decay"] * p - settings["step_size"] * m / root
+
+
+# The engine without one of its optimisations: by name, what a process changes before it runs.
+UNDO: dict[str, Callable[[], None]] = {
+    "operations composed": _compose,
+    "the last layer everywhere": _compute_the_last_layer,
+    "no blocks": _replace(_BLOCK=2**60),
+    "products in turn, each on all threads": _replace(matmul=np.matmul),
+    "a random float for each mask entry": _replace(
+        keep_mask=lambda shape, p, seed, draw: (
+            np.random.default_rng((seed, draw)).random(shape, np.float32) >= p
+        )
+    ),
+    "rows added one at a time": _replace(scatter_add_rows=add_at),
+    "AdamW as in its formulas": _replace(adamw_step=_adamw_plain),
+}
+MEMORY_GIVEN_BACK, ONE_THREAD, AVX2 = "memory given back", "one thread", "AVX2 kernels"
+# Each step that is measured, and what it goes without.
 STEPS: dict[str, tuple[str, ...]] = {
-    "composed": (),
-    "composed, memory kept": ("kept",),
-    "fused": ("fused",),
-    "fused, memory kept": ("fused", "kept"),
-    "fused, memory kept, one thread": ("fused", "kept", "one thread"),
-    "fused, memory kept, all of the last layer": ("fused", "kept", "all of the last layer"),
+    "everything": (),
+    **{name: (name,) for name in (*UNDO, MEMORY_GIVEN_BACK, ONE_THREAD, AVX2)},
+    "composed, memory given back": ("operations composed", MEMORY_GIVEN_BACK),
 }
 
 
-def step_child(settings: list[str]) -> dict[str, float]:
-    """In a process of its own: milliseconds of a step, and of what else memory that is kept changes."""
-    if "kept" in settings:
-        backend.get("numpy").keep_freed_memory()
-    if "fused" not in settings:
-        for name in ops.composed.__all__:
-            setattr(ops, name, getattr(ops.composed, name))
-    BertForPreTraining.skip_unread = "all of the last layer" not in settings
+def step_child(without: list[str]) -> dict[str, float]:
+    """In a process of its own: milliseconds and page faults of a step, and of what else kept memory changes."""
+    if MEMORY_GIVEN_BACK not in without:
+        numpy.keep_freed_memory()
+    for name in set(without) & set(UNDO):
+        UNDO[name]()
     step = pretraining_step()
     for _ in range(3):
         step()
-    times = []
+    times, faults = [], _page_faults()
     for _ in range(20):
         start = time.perf_counter()
         step()
         times.append((time.perf_counter() - start) * 1000)
+    faults = (_page_faults() - faults) / len(times)
     # as a step does: several arrays of 8 MB that live together, and are then freed together
     x, w, y = draws(2048, 256), draws(256, 1024), draws(2048, 1024)
     new = medians(
@@ -163,19 +256,40 @@ def step_child(settings: list[str]) -> dict[str, float]:
         9,
     )
     new = {name: ms / 8 for name, ms in new.items()}
-    return {"step": statistics.median(times), **new}
+    return {"step": statistics.median(times), "page faults": faults, **new}
+
+
+def _page_faults() -> float:
+    """Of this process so far; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
 def steps(rounds: int) -> dict[str, dict[str, float]]:
-    """The medians over rounds of what `step_child` gives, by name in STEPS."""
+    """The medians over rounds of what `step_child` gives, by name in STEPS; and the lowest and highest step."""
     found: dict[str, list[dict[str, float]]] = {name: [] for name in STEPS}
     for _ in range(max(3, rounds // 3)):
-        for name, settings in STEPS.items():
-            found[name].append(child("step", *settings, one_thread="one thread" in settings))
+        for name, without in STEPS.items():
+            environment = {"OPENBLAS_CORETYPE": "Haswell"} if AVX2 in without else {}
+            found[name].append(child("step", *without, one_thread=ONE_THREAD in without, **environment))
     return {
         name: {key: statistics.median(one[key] for one in results) for key in results[0]}
+        | {"lowest": min(one["step"] for one in results), "highest": max(one["step"] for one in results)}
         for name, results in found.items()
     }
+
+
+def padding(rounds: int) -> list[list[float]]:
+    """Milliseconds of a step with padding computed and with it left out: [share of padding, ms, ms]."""
+    shares = (0.0, 0.05, 0.1, 0.25, 0.5)
+    contestants = {
+        f"{share} {packed}": pretraining_step(share, packed) for share in shares for packed in (False, True)
+    }
+    times = medians(contestants, 2 * rounds)
+    return [[share, times[f"{share} False"], times[f"{share} True"]] for share in shares]
 
 
 def child(*arguments: str, one_thread: bool = False, **environment: str) -> Any:
@@ -193,9 +307,11 @@ def child(*arguments: str, one_thread: bool = False, **environment: str) -> Any:
     return json.loads(done.stdout)
 
 
-def time_by_operation(count: int = 10) -> list[dict[str, Any]]:
+def time_by_operation(without: list[str], count: int = 10) -> list[dict[str, Any]]:
     """In a process of its own: the rows of `minigrad.profiler`, in milliseconds a step, the longest first."""
-    backend.get("numpy").keep_freed_memory()
+    numpy.keep_freed_memory()
+    for name in without:
+        UNDO[name]()
     step = pretraining_step()
     for _ in range(3):
         step()
@@ -285,7 +401,7 @@ def scipy_erf(rounds: int) -> dict[str, float] | None:
     except ImportError:
         return None
     x = draws(2**20)
-    ours = backend.get("numpy").erf
+    ours = numpy.erf
     return medians({"scipy": lambda: erf(x), "minigrad": lambda: ours(x)}, rounds)
 
 
@@ -317,8 +433,11 @@ def measure(rounds: int) -> dict[str, Any]:
     parts: dict[str, Callable[[], Any]] = {
         "steps": lambda: steps(rounds),
         "operations": lambda: child("operations"),
+        "operations_composed": lambda: child("operations", "operations composed"),
         "products": lambda: product_rates(rounds),
         "memory": lambda: memory_rates(rounds),
+        "operators": lambda: operator_rates(rounds),
+        "padding": lambda: padding(rounds),
         "pairs": lambda: pairs(rounds),
         "composed_and_fused": lambda: composed_and_fused(rounds),
         "block_sizes": lambda: block_sizes(rounds),
@@ -329,10 +448,11 @@ def measure(rounds: int) -> dict[str, Any]:
         "made_by": "tests/benchmarks/before_after.py",
         "date": date.today().isoformat(),
         "processor": processor(),
+        "caches": caches(),
         "threads": THREADS,
         "versions": {"python": platform.python_version(), "numpy": np.__version__},
     }
-    backend.get("numpy").keep_freed_memory()  # for all but the steps, whose processes decide themselves
+    numpy.keep_freed_memory()  # for all but the steps, whose processes decide themselves
     for name, part in parts.items():
         start = time.perf_counter()
         record[name] = part()
@@ -355,7 +475,7 @@ def main() -> None:
         elif kind == "kernels":
             done = {"kernel": blas_kernel(), "gflops": product_rates(int(arguments[0]))}
         else:
-            done = time_by_operation()
+            done = time_by_operation(arguments)
         print(json.dumps(done))
         return
     text = json.dumps(measure(options.rounds), indent=1) + "\n"

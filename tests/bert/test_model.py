@@ -200,10 +200,12 @@ def test_padding_is_not_computed():
         model.bert.skip_padding = True
         packed = model.bert(**inputs, read=read)
         every = model.bert(**inputs)  # nobody said what is read
+        del inputs["attention_mask"]
+        full = model.bert(**inputs, read=read)  # nothing is padding
     size, length = inputs["input_ids"].shape
     tokens = length + 4 * (size - 1)
     assert [state.shape for state in packed.hidden_states] == [(tokens, 12)] * 2 + [(size + 2, 12)]
-    assert every.last_hidden_state.shape == (size, length, 12)
+    assert every.last_hidden_state.shape == full.hidden_states[0].shape == (size, length, 12)
     for name in ("last_hidden_state", "pooler_output"):
         expected = getattr(whole, name).numpy()
         np.testing.assert_allclose(getattr(packed, name).numpy(), expected, rtol=1e-5, atol=1e-6)

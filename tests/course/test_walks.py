@@ -36,6 +36,11 @@ def test_a_kernel_counts_each_array_once():
     assert backward == pytest.approx(3, abs=0.05)
 
 
+def test_what_a_kernel_writes_over_counts_twice():
+    _, backward = count_walks(ops.fused.gelu, x)
+    assert backward == pytest.approx(3, abs=0.05)  # slope, dy -> slope
+
+
 @pytest.mark.parametrize("name", ["softmax", "gelu", "layer_norm"])
 def test_fused_operations_walk_less(name):
     arrays = (x, np.ones(128), np.zeros(128)) if name == "layer_norm" else (x,)
