@@ -20,6 +20,7 @@ from minigrad.course.check.training import adam_step, clip_gradients, dropout, l
 from minigrad.course.check.one_head import attend, score_scale, softmax, softmax_backward
 from minigrad.course.check.fast import (
     add_up,
+    from_which_length,
     product_bound,
     scores_without_copies,
     softmax_gradient_into,
@@ -31,6 +32,7 @@ __all__ = [
     "attend",
     "clip_gradients",
     "dropout",
+    "from_which_length",
     "gradients",
     "learning_rate",
     "matmul_backward",
