@@ -87,8 +87,8 @@ gpu-check:  ## the tests on real CuPy, with the Python that calls it; skips wher
 
 bench: $(ORACLES)  ## time a pre-training step beside PyTorch and JAX, and write the record (half an hour, an idle machine)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[benchmarks]'
-	$(BIN)/python tests/benchmarks/pretraining_step.py --record tests/benchmarks/pretraining_step.json
-	$(BIN)/python tests/benchmarks/pretraining_step.py --kernels Haswell --record tests/benchmarks/pretraining_step.json
+	$(BIN)/python tests/benchmarks/pretraining_step.py --record book/runs/pretraining_step.json
+	$(BIN)/python tests/benchmarks/pretraining_step.py --kernels Haswell --record book/runs/pretraining_step.json
 
 machine: $(READY)  ## measure again what chapter 22 quotes of a machine (three minutes, an idle machine)
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python tests/benchmarks/before_after.py --record book/runs/machine.json

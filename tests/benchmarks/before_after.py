@@ -394,17 +394,6 @@ def block_sizes(rounds: int) -> dict[str, list[list[float]]]:
     return {str(threads): [[size, times[f"{threads} {size}"]] for size in sizes] for threads in counts}
 
 
-def scipy_erf(rounds: int) -> dict[str, float] | None:
-    """erf of 2^20 float32 numbers: SciPy's, if it is installed, and the backend's."""
-    try:
-        from scipy.special import erf
-    except ImportError:
-        return None
-    x = draws(2**20)
-    ours = numpy.erf
-    return medians({"scipy": lambda: erf(x), "minigrad": lambda: ours(x)}, rounds)
-
-
 # --- The BLAS's kernels ----------------------------------------------------------------------------------
 
 
@@ -442,7 +431,6 @@ def measure(rounds: int) -> dict[str, Any]:
         "composed_and_fused": lambda: composed_and_fused(rounds),
         "block_sizes": lambda: block_sizes(rounds),
         "kernels": lambda: kernels(rounds),
-        "erf": lambda: scipy_erf(rounds),
     }
     record: dict[str, Any] = {
         "made_by": "tests/benchmarks/before_after.py",
