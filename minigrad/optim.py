@@ -17,6 +17,14 @@ __all__ = ["SGD", "Adam", "AdamW", "GradScaler", "LinearWarmupDecay", "Optimizer
 ParameterGroups = Iterable[Parameter] | Sequence[dict[str, Any]]
 
 
+def _gradient(parameter: Parameter) -> Array | None:
+    """Its gradient; one that was set by hand may be on the host, and is moved to where the parameter is."""
+    data, gradient = parameter.data, parameter.grad
+    if gradient is None or type(gradient) is type(data):
+        return gradient
+    return backend.of(data).asarray(gradient)
+
+
 class Optimizer:
     """What all optimisers share: groups of parameters, each with its settings, and a step count.
 
@@ -57,7 +65,7 @@ class Optimizer:
         self.steps += 1
         moments = iter(self.state)
         for group in self.groups:
-            each = [(p.data, p.grad, next(moments)) for p in group["params"]]
+            each = [(p.data, _gradient(p), next(moments)) for p in group["params"]]
             having = [one for one in each if one[1] is not None]
             if having:
                 parameters, gradients, states = zip(*having, strict=True)

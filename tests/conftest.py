@@ -32,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("same")
     config.addinivalue_line("markers", "numpy_only(reason): makes sense on the NumPy backend alone")
     os.environ.pop("MINIGRAD_BACKEND", None)
+    os.environ.setdefault("CUPY_TF32", "0")  # what results are compared with was computed in full float32
     if config.getoption("--standin"):
         fake_cupy.install()
     try:

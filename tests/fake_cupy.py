@@ -222,8 +222,10 @@ def asarray(values: Any, dtype: Any = None) -> ndarray:
 
 
 def ascontiguousarray(values: Any, dtype: Any = None) -> ndarray:
-    """As `asarray`, and in C order."""
+    """As `asarray`, and in C order; an array without axes gets one, as CuPy does it."""
     values = asarray(values, dtype)
+    if not values.ndim:
+        return ndarray(values._host.reshape(1))
     return values if values.flags.c_contiguous else ndarray(np.ascontiguousarray(values._host))
 
 
@@ -244,10 +246,10 @@ def asnumpy(values: Any) -> np.ndarray:
     return values.get() if isinstance(values, ndarray) else np.asarray(values)
 
 
-def scatter_add(a: ndarray, slices: Any, value: Any) -> None:
+def add_at(a: ndarray, slices: Any, value: Any) -> None:
     """`a[slices] += value`, entries named twice counted twice: for the types that CUDA can add atomically."""
-    if a.dtype.name not in ("int32", "float16", "float32", "float64", "uint32", "uint64"):
-        raise TypeError(f"scatter_add does not support {a.dtype}")
+    if a.dtype.name not in ("int32", "int64", "float16", "float32", "float64", "uint32", "uint64"):
+        raise TypeError(f"add.at does not support {a.dtype}")
     np.add.at(a._host, _unwrap(slices), _unwrap(value))
 
 
@@ -434,13 +436,13 @@ def install() -> None:
         setattr(cupy, name, getattr(np, name))
     for function in (array, asarray, ascontiguousarray, asnumpy, empty, empty_like, ndarray, RawModule):
         setattr(cupy, function.__name__, function)
+    cupy.add.at = add_at  # type: ignore[attr-defined]
     cupy.is_available = lambda: True  # type: ignore[attr-defined]
     cupy.cuda = cuda  # type: ignore[attr-defined]
     cuda.get_current_stream = _Stream  # type: ignore[attr-defined]
     cuda.Device = _Device  # type: ignore[attr-defined]
     cuda.get_cublas_handle = lambda: 0  # type: ignore[attr-defined]
     cuda.cublas, cuda.runtime = CUBLAS, RUNTIME  # type: ignore[attr-defined]
-    modules["cupyx"].scatter_add = scatter_add  # type: ignore[attr-defined]
     modules["cupyx"].scipy = modules["cupyx.scipy"]  # type: ignore[attr-defined]
     modules["cupyx.scipy"].special = modules["cupyx.scipy.special"]  # type: ignore[attr-defined]
     modules["cupyx.scipy.special"].erf = erf  # type: ignore[attr-defined]

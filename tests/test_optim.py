@@ -401,6 +401,17 @@ def test_update_is_for_subclasses():
         optimiser.step()
 
 
+def test_a_gradient_set_by_hand_may_be_on_the_host():
+    (p, *_), (q, *_) = parameters("float32"), parameters("float32")
+    gradient = np.ones((5, 3), np.float32)
+    for kind in (optim.SGD, optim.Adam, optim.AdamW):
+        one, other = kind([p], lr=0.1), kind([q], lr=0.1)
+        p.grad, q.grad = gradient, backend.of(q.data).asarray(gradient)
+        one.step()
+        other.step()
+        np.testing.assert_array_equal(p.numpy(), q.numpy())
+
+
 # --- Loss scaling ----------------------------------------------------------------------------------------
 
 

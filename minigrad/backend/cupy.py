@@ -17,7 +17,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import cupy as xp
-import cupyx
 import numpy as np
 from cupyx.scipy import special
 
@@ -69,14 +68,22 @@ def row_ids(ids: Any, rows: int) -> Array:
 
 # --- Launches --------------------------------------------------------------------------------------------
 
-_module = xp.RawModule(code=SOURCE, options=("--std=c++17",), name_expressions=NAMES)
-_kernel = functools.cache(_module.get_function)  # the first call compiles them all; CuPy keeps them on disk
+_module = xp.RawModule(  # compiled when the first kernel is asked for
+    code=SOURCE.encode("ascii", "replace").decode(),  # CuPy may write it to a file in the locale's encoding
+    options=("--std=c++17", "--maxrregcount=64"),  # so many registers are there for each of 1,024 threads
+    name_expressions=NAMES,
+)
+
+
+@functools.cache
+def _kernel(kernel: str, dtype: Any) -> Any:
+    return _module.get_function(f"{kernel}<{TYPES[dtype]}>" if dtype else kernel)
 
 
 def _launch(kernel: str, dtype: Any, grid: tuple[int, ...], block: tuple[int, ...], *arguments: Any) -> None:
     """Run the kernel's form for `dtype`, unless there is nothing to do. Arrays have to be contiguous."""
     if 0 not in grid:
-        _kernel(f"{kernel}<{TYPES[dtype.name]}>" if dtype else kernel)(grid, block, arguments)
+        _kernel(kernel, dtype)(grid, block, arguments)
 
 
 def _on_entries(kernel: str, dtype: Any, n: int, *arguments: Any) -> None:
@@ -156,18 +163,25 @@ def _product(a: Array, b: Array, precision: str = "float32") -> Array:
     y = xp.empty((*a.shape[:-1], m), dtype)
     a_turned, b_turned = _is_turned(a), _is_turned(b)
     a, b = (xp.ascontiguousarray(x.swapaxes(-1, -2) if _is_turned(x) else x) for x in (a, b))
-    one, zero = np.ones((), dtype), np.zeros((), dtype)
+    one, zero, _ = _one_and_zero(dtype)
     # cuBLAS goes through memory column by column, and sees each matrix transposed: so it is asked for
     # yᵀ = bᵀ aᵀ. For each operand: where it is, from which column to the next, from which matrix to the next.
     kind, kind_of_y, arithmetic = _cublas_types(a.dtype)
     xp.cuda.cublas.gemmStridedBatchedEx(
         xp.cuda.get_cublas_handle(), int(b_turned), int(a_turned), m, n, k,
-        one.ctypes.data, b.data.ptr, kind, k if b_turned else m, k * m,
+        one, b.data.ptr, kind, k if b_turned else m, k * m,
         a.data.ptr, kind, n if a_turned else k, n * k,
-        zero.ctypes.data, y.data.ptr, kind_of_y, m, n * m,
+        zero, y.data.ptr, kind_of_y, m, n * m,
         y.size // (n * m), arithmetic, xp.cuda.cublas.CUBLAS_GEMM_DEFAULT,
     )  # fmt: skip
     return y
+
+
+@functools.cache
+def _one_and_zero(dtype: Any) -> tuple[int, int, Any]:
+    """Where cuBLAS finds a 1 and a 0 of this dtype, and the array in which they are."""
+    numbers = np.array([1, 0], dtype)
+    return numbers.ctypes.data, numbers.ctypes.data + numbers.itemsize, numbers
 
 
 def _cublas_types(dtype: Any) -> tuple[int, int, int]:
@@ -194,7 +208,7 @@ _PIECE_ROWS = 128  # so many rows has a block: enough blocks for the device, few
 
 def sum_rows(x: Array) -> Array:
     """The sum of the rows: (n, d) -> (d,)."""
-    if x.dtype.name not in TYPES:
+    if x.dtype not in TYPES:
         return x.sum(axis=0)
     x = xp.ascontiguousarray(x)
     n, d = x.shape
@@ -229,7 +243,7 @@ def mask_keys(seed: int, draw: int) -> tuple[int, int]:
 
 def dropout(x: Array, keep: Array, scale: float) -> Array:
     """`x * keep * scale` for a boolean `keep` of the same shape."""
-    if x.dtype.name not in TYPES:
+    if x.dtype not in TYPES:
         return x * keep * scale
     y = xp.empty(x.shape, x.dtype)
     x, keep = xp.ascontiguousarray(x), xp.ascontiguousarray(keep, bool)
@@ -250,11 +264,11 @@ def gelu(x: Array, approximate: str) -> tuple[Array, Array]:
 
     `approximate` is "none" for x Φ(x), "tanh" for the tanh form (Hendrycks & Gimpel 2016, section 2).
     """
-    if x.dtype.name not in TYPES:
+    if x.dtype not in TYPES:
         y, slope = gelu(x.astype(xp.float32), approximate)
         return y.astype(x.dtype), slope.astype(x.dtype)
-    x = xp.ascontiguousarray(x)
     y, slope = xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)
+    x = xp.ascontiguousarray(x)  # which gives an array without axes one
     kernel = "gelu_tanh" if approximate == "tanh" else "gelu_erf"
     _on_entries(kernel, x.dtype, x.size, x, y, slope, x.size)
     return y, slope
@@ -279,7 +293,7 @@ def softmax(x: Array) -> tuple[Array, Array]:
     x (..., d) -> weights (..., d) and logsumexp (..., 1). A row of equal entries gives equal weights, however
     large and negative they are.
     """
-    if x.dtype.name not in TYPES:
+    if x.dtype not in TYPES:
         return _through_float32(softmax, x)
     rows = _rows(x)
     y = xp.empty_like(rows)
@@ -290,7 +304,7 @@ def softmax(x: Array) -> tuple[Array, Array]:
 
 def softmax_backward(dy: Array, y: Array) -> Array:
     """y (dy - Σ dy y): the gradient of softmax over the last axis, from its output."""
-    if y.dtype.name not in TYPES:
+    if y.dtype not in TYPES:
         return _through_float32(softmax_backward, dy, y)
     rows_dy, rows_y = _rows(dy, y.dtype), _rows(y)
     dx = xp.empty_like(rows_y)
@@ -300,7 +314,7 @@ def softmax_backward(dy: Array, y: Array) -> Array:
 
 def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Array, Array]:
     """Layer normalisation over the last axis: y (..., d), the normalised x (n, d), and 1/σ (n, 1)."""
-    if x.dtype.name not in TYPES:
+    if x.dtype not in TYPES:
         return _through_float32(layer_norm, x, weight, bias, eps)
     rows = _rows(x)
     y, normalised = xp.empty_like(rows), xp.empty_like(rows)
@@ -315,7 +329,7 @@ def layer_norm_backward(
 ) -> tuple[Array, Array, Array]:
     """The gradients of `layer_norm` for x (in the shape of dy), weight (d,) and bias (d,)."""
     dtype = normalised.dtype
-    if dtype.name not in TYPES:
+    if dtype not in TYPES:
         return _through_float32(layer_norm_backward, dy, normalised, inverse_std, weight)
     rows, weight = _rows(dy, dtype), xp.ascontiguousarray(weight, dtype)
     n, d = rows.shape
@@ -353,7 +367,7 @@ def attention(
     q (N, …, n, d_k), k (N, …, m, d_k), v (N, …, m, d_v), mask and keep (N, …, n, m) or None ->
     (N, …, n, d_v) and the weights before dropout (N, …, n, m). precision: what products round to (`rounded`).
     """
-    if q.dtype.name not in TYPES:
+    if q.dtype not in TYPES:
         return _through_float32(attention, q, k, v, mask, scale, keep, keep_scale)
     weights = _product(q, k.swapaxes(-1, -2), precision)  # the scores, at first
     rows = _rows(weights)
@@ -361,7 +375,8 @@ def attention(
     if mask is None:
         mask = rows  # something to point at
     else:
-        if not any(mask.strides[1:-1]):  # one row for all heads and queries: it is broadcast to the others
+        # one row for all heads and queries, which is broadcast to the others
+        if not any(n > 1 and step for n, step in zip(mask.shape[1:-1], mask.strides[1:-1], strict=True)):
             mask = mask[(slice(None), *[0] * (mask.ndim - 2))]
         mask = _rows(mask, q.dtype)
         rows_of_mask = len(rows) // max(1, len(mask))
@@ -386,7 +401,7 @@ def attention_backward(
     precision: str = "float32",
 ) -> tuple[Array, Array, Array]:
     """The gradients of `attention` for q, k and v, in their shapes."""
-    if q.dtype.name not in TYPES:
+    if q.dtype not in TYPES:
         return _through_float32(attention_backward, dy, q, k, v, weights, scale, keep, keep_scale)
     d_scores = _product(dy, v.swapaxes(-1, -2), precision)  # the gradient of the weights, at first
     dropped = weights if keep is None else xp.empty_like(weights)
@@ -409,10 +424,10 @@ def scatter_add(shape: tuple[int, ...], index: tuple[Any, ...], values: Array) -
 
     Rows of a matrix are added up in one order, others in any: their last bits may differ from run to run.
     """
-    if len(index) == 1 and index[0].ndim == 1 and len(shape) == 2:
-        return scatter_add_rows(shape[0], index[0] % shape[0], values)
+    if len(index) == 1 and len(shape) == 2:  # rows of a matrix
+        return scatter_add_rows(shape[0], index[0].reshape(-1) % shape[0], values.reshape(-1, shape[1]))
     out = xp.zeros(shape, values.dtype)
-    cupyx.scatter_add(out, index, values)
+    xp.add.at(out, index, values)
     return out
 
 
@@ -423,8 +438,8 @@ def scatter_add_rows(num_rows: int, ids: Array, values: Array) -> Array:
     """
     n, d = values.shape
     out = xp.zeros((num_rows, d), values.dtype)
-    if values.dtype.name not in TYPES:
-        cupyx.scatter_add(out, ids, values)
+    if values.dtype not in TYPES:
+        xp.add.at(out, ids, values)
         return out
     order = xp.argsort(ids)
     sorted_ids = xp.ascontiguousarray(ids[order], xp.int64)
@@ -472,7 +487,7 @@ def adamw_step(
     `decay` is lr λ, `step_size` is lr / (1 - β₁ᵗ), `second_correction` is √(1 - β₂ᵗ).
     """
     every = list(zip(parameters, gradients, firsts, seconds, strict=True))
-    kinds = [p.dtype if p.dtype.name in TYPES else np.dtype("float32") for p in parameters]
+    kinds = [p.dtype if p.dtype in TYPES else np.dtype("float32") for p in parameters]
     contiguous = [  # themselves, or copies
         tuple(xp.ascontiguousarray(a, kind) for a in arrays)
         for kind, arrays in zip(kinds, every, strict=True)
@@ -491,7 +506,7 @@ def global_norm(arrays: Sequence[Array]) -> Array:
     """The square root of the sum of all entries' squares, as an array without axes."""
     total = xp.zeros((), xp.float64)
     for dtype, group in _by_dtype([(xp.ascontiguousarray(a),) for a in arrays]):
-        if dtype.name in TYPES:
+        if dtype in TYPES:
             table = _pieces(group)
             squares = xp.empty(len(table), dtype)
             _launch("sum_squares", dtype, (len(table),), (256,), table, squares)
@@ -505,7 +520,7 @@ def scale_in_place(arrays: Sequence[Array], factor: Any) -> None:
     """Each array times `factor`, a number or an array without axes."""
     in_one_launch = []
     for array in arrays:
-        if array.dtype.name in TYPES and (array.flags.c_contiguous or array.flags.f_contiguous):
+        if array.dtype in TYPES and (array.flags.c_contiguous or array.flags.f_contiguous):
             in_one_launch.append((array,))
         else:
             array *= xp.asarray(factor, array.dtype)

@@ -16,9 +16,11 @@ Sizes are `long long` and factors `double`, because that is how CuPy hands over 
 
 from __future__ import annotations
 
+import numpy as np
+
 __all__ = ["NAMES", "SOURCE", "TYPES"]
 
-TYPES = {"float32": "float", "float64": "double"}
+TYPES = {np.dtype("float32"): "float", np.dtype("float64"): "double"}
 TEMPLATES = (
     "adamw", "attention_weights", "attention_weights_backward", "dropout", "gelu_erf", "gelu_tanh", "layer_norm",
     "layer_norm_backward", "layer_norm_columns", "scale", "scatter_add_rows", "softmax", "softmax_backward",
@@ -104,9 +106,9 @@ __global__ void gelu_tanh(const T* x, T* y, T* slope, long long n)
     if (i >= n) return;
     const T c = T(0.79788456080286536);  // √(2/π)
     const T square = T(0.044715) * x[i] * x[i];
-    const T t = tanh(c * x[i] * (1 + square));
-    y[i] = T(0.5) * x[i] * (1 + t);
-    slope[i] = T(0.5) * (1 + t) + T(0.5) * x[i] * (1 - t * t) * c * (1 + 3 * square);
+    const T share = 1 / (1 + exp(-2 * c * x[i] * (1 + square)));  // (1 + tanh) / 2, exact also where tanh is near -1
+    y[i] = x[i] * share;
+    slope[i] = share + 2 * x[i] * share * (1 - share) * c * (1 + 3 * square);
 }
 
 template <typename T>

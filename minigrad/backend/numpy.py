@@ -605,8 +605,8 @@ def _dropped(weights: Array, keep: Array | None, keep_scale: float, b: slice) ->
 
 def scatter_add(shape: tuple[int, ...], index: tuple[Any, ...], values: Array) -> Array:
     """Zeros of `shape` with `values` added at `index` (a NumPy index; an entry named twice gets both)."""
-    if len(index) == 1 and index[0].ndim == 1 and len(shape) == 2:
-        return scatter_add_rows(shape[0], index[0] % shape[0], values)
+    if len(index) == 1 and len(shape) == 2:  # rows of a matrix
+        return scatter_add_rows(shape[0], index[0].reshape(-1) % shape[0], values.reshape(-1, shape[1]))
     out = xp.zeros(shape, values.dtype)
     xp.add.at(out, index, values)
     return out

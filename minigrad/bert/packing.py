@@ -21,10 +21,11 @@ class Packing:
     """
 
     def __init__(self, kept: np.ndarray, kernels: ModuleType) -> None:
+        self._shape = kept.shape
         self.places = np.flatnonzero(kept)  # (n,), among the B T
         self._row = np.zeros(kept.size, np.int64)  # of each place; row 0 for those that have none
         self._row[self.places] = np.arange(len(self.places))
-        self._to_padded = kernels.asarray(self._row.reshape(kept.shape))  # moved once, not in each layer
+        self._to_padded = kernels.asarray(self._row)  # moved once, not in each layer
         self._to_packed = kernels.asarray(self.places)
 
     def rows(self, places: np.ndarray) -> np.ndarray:
@@ -34,7 +35,7 @@ class Packing:
     def spread(self, x: Tensor) -> Tensor:
         """(n, H) -> (B, T, H). Padding gets the first token's vector: any will do, for nobody may look at it,
         and no gradient comes back from there."""
-        return x[self._to_padded]
+        return x[self._to_padded].reshape(*self._shape, x.shape[-1])
 
     def gather(self, x: Tensor) -> Tensor:
         """(B, T, H) -> (n, H)."""

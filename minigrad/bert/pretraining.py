@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import gc
 import io
 import json
 import math
@@ -16,6 +17,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -206,6 +208,17 @@ def _step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.removeprefix("checkpoint-"))
 
 
+@contextmanager
+def _nothing_to_collect() -> Iterator[None]:
+    """A step makes no cycles: let the garbage collector not look at the model and the text again and again."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 # --- The run ---------------------------------------------------------------------------------------------
 
 
@@ -292,7 +305,11 @@ class Pretraining:
         total = self.arguments.steps
         self._open_tables()
         self.model.train()
-        with Progress(self.step, total, report) as progress, interruptible() as interrupted:
+        with (
+            Progress(self.step, total, report) as progress,
+            interruptible() as interrupted,
+            _nothing_to_collect(),
+        ):
             tally, started = Tally(), time.perf_counter()
             while self.step < total and not interrupted.is_set():
                 norm, rate = self.train_step(tally)

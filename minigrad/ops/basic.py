@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import itertools
 import math
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -671,12 +672,14 @@ def flip(x: Tensor, axis: Axis = None) -> Tensor:
 def getitem(x: Tensor, index: Any) -> Tensor:
     """x[index]: integers, slices, None, …, integer arrays and boolean arrays, as in NumPy.
 
-    An entry that is picked twice gets both gradients. Raises IndexError as NumPy does, naming the shape.
+    An entry that is picked twice gets both gradients. Raises IndexError as NumPy does, naming the shape; only index
+    arrays are not checked on a GPU, where they wrap around, because that would wait for it.
     """
     kernels = backend.of(x.data)
     parts = index if isinstance(index, tuple) else (index,)
     if any(isinstance(part, Tensor) for part in parts):
         raise TypeError("getitem: an index is an array of integers or booleans, not a Tensor")
+    parts = tuple(int(part) if _is_integer(part) else part for part in parts)
     parts = tuple(part if _is_plain(part) else kernels.asarray(part) for part in parts)
     try:
         y = x.data[parts]
@@ -693,6 +696,10 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         return (dx,)
 
     return Tensor.from_op(y, (x,), backward)
+
+
+def _is_integer(part: Any) -> bool:
+    return isinstance(part, numbers.Integral) and not isinstance(part, bool)
 
 
 def _is_plain(part: Any) -> bool:

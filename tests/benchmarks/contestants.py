@@ -175,11 +175,19 @@ def products_step(config: BertConfig, batch: Batch, device: str, shared: bool = 
     head = [pair(rows, size, columns=size), pair(chosen, size, columns=size)]
     head += [pair(chosen, size, columns=config.vocab_size)]
 
+    def multiply(a: Array, b: Array, out: Array) -> None:
+        if device == "cuda" and a.ndim > 2:
+            kernels._product(
+                a, b
+            )  # CuPy's matmul copies what is transposed, and multiplies stacks without TF32
+        else:
+            xp.matmul(a, b, out=out)
+
     def products(some: list[tuple[Array, ...]]) -> None:
         for a, b, y, da, db in some:
-            xp.matmul(a, b, out=y)
-            xp.matmul(y, b.swapaxes(-1, -2), out=da)
-            xp.matmul(a.swapaxes(-1, -2), y, out=db)
+            multiply(a, b, out=y)
+            multiply(y, b.swapaxes(-1, -2), out=da)
+            multiply(a.swapaxes(-1, -2), y, out=db)
 
     half = rows // 2
     first, second = ([tuple(x[s] for x in p) for p in attention] for s in (slice(half), slice(half, None)))

@@ -84,10 +84,14 @@ class Others:
 
 
 def cuda_device(environment: dict[str, str]) -> str:
-    """The name of the GPU that both PyTorch and CuPy find; empty if there is none."""
+    """The name of the GPU that CuPy finds, and PyTorch too if it is installed; empty if there is none."""
     code = (
-        "import cupy, torch; print(torch.cuda.get_device_name() "
-        "if torch.cuda.is_available() and cupy.is_available() else '')"
+        "import cupy, importlib.util\n"
+        "found = cupy.is_available()\n"
+        "if importlib.util.find_spec('torch'):\n"
+        "    import torch\n"
+        "    found = found and torch.cuda.is_available()\n"
+        "print(cupy.cuda.runtime.getDeviceProperties(0)['name'].decode() if found else '')"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     return result.stdout.strip() if result.returncode == 0 else ""
