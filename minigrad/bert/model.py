@@ -70,7 +70,7 @@ class BertModel(nn.Module):
     """Embeddings, encoder and pooler (Devlin et al. 2019, section 3)."""
 
     # Where the caller says what it reads, whether everything but attention leaves out padding: the same numbers
-    # (but for dropout's draws), faster once about a tenth of a batch is padding. Pre-training's batches have less.
+    # (but for dropout's draws), faster from about a fifth of padding on. Pre-training's batches have less.
     skip_padding = False
 
     def __init__(self, config: BertConfig) -> None:

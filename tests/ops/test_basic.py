@@ -214,6 +214,17 @@ def test_float64_erf_is_exact():
 # --- Indexing --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("index", [[[0, 2, 2], [1, 0, 2]], [[-1, 2], [0, -3]]], ids=str)
+def test_getitem_of_rows_by_a_matrix_of_numbers(leaf, index):
+    """As an embedding picks them, negative numbers counted from the end."""
+    x = leaf(3, 4)
+    dy = np.random.default_rng(0).standard_normal((*np.shape(index), 4))
+    x[np.array(index)].backward(dy)
+    expected = np.zeros((3, 4))
+    np.add.at(expected, np.array(index), dy)
+    np.testing.assert_allclose(host(x.grad), expected, rtol=1e-12)
+
+
 def test_getitem_picked_twice_gets_both_gradients():
     x = Tensor(np.zeros((4, 3)), requires_grad=True)
     x[[1, 1, -3, 0]].backward(np.ones((4, 3)))
@@ -224,6 +235,8 @@ def test_numpy_integers_are_indices(leaf):
     x = leaf(3, 5)
     np.testing.assert_array_equal(x[np.int64(1)].numpy(), x.numpy()[1])
     np.testing.assert_array_equal(x[:, np.int32(-1)].numpy(), x.numpy()[:, -1])
+    with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0 with size 3"):
+        x[np.int64(3)]
 
 
 def test_getitem_of_a_view_does_not_write_to_the_tensor(leaf):
