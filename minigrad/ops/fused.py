@@ -59,8 +59,8 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     """x Φ(x), Φ the normal distribution function; or its tanh form (Hendrycks & Gimpel 2016, section 2).
 
-    approximate: "none" or "tanh"; raises ValueError for anything else. Saves the slope and not x: both come
-    out of the same exponential, and the backward is then one product.
+    approximate: "none" or "tanh"; raises ValueError for anything else. Saves the slope and not x: both are
+    made of the same Φ, and the backward is then one multiplication an entry.
     """
     checks.gelu(approximate)
     kernels = backend.of(x.data)
