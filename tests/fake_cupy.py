@@ -359,6 +359,9 @@ def _letter(number: Any) -> str:
     return PYTHON_LETTERS.get(type(number)) or LETTERS[np.array(number).dtype.char]
 
 
+COMPUTED_WITH: list[int] = []  # the arithmetic that each product asked for
+
+
 def _gemm_strided_batched_ex(
     handle: int, transa: int, transb: int, m: int, n: int, k: int,
     alpha: int, a: int, a_type: int, lda: int, stride_a: int,
@@ -374,7 +377,12 @@ def _gemm_strided_batched_ex(
     assert scalars == [1, 0]
     assert a_type == b_type
     assert c_type == (1 if a_type == 1 else 0)  # 16-bit operands have float32 products
-    assert compute == {0: CUBLAS.CUBLAS_COMPUTE_32F, 1: CUBLAS.CUBLAS_COMPUTE_64F}[c_type]
+    allowed = {
+        0: (CUBLAS.CUBLAS_COMPUTE_32F, CUBLAS.CUBLAS_COMPUTE_32F_FAST_TF32),
+        1: (CUBLAS.CUBLAS_COMPUTE_64F,),
+    }
+    assert compute in allowed.get(a_type, (CUBLAS.CUBLAS_COMPUTE_32F,))
+    COMPUTED_WITH.append(compute)
     stored = {0: np.float32, 1: np.float64, 2: np.float16, 14: np.uint16}
 
     def matrices(

@@ -326,6 +326,25 @@ def test_attention_and_its_backward(kernels, lead, n, m, d_k, d_v, masked, dropp
         close(ours, reference, dtype, 20)
 
 
+@on_standin
+@pytest.mark.parametrize("tf32", [False, True])
+def test_the_arithmetic_of_products_in_stacks(tf32, kernels, monkeypatch, rng):
+    """TF32 for float32 where the device has it, never for float64, nor for operands of 16 bits."""
+    monkeypatch.setattr(kernels, "_TF32", tf32)
+    names = ("CUBLAS_COMPUTE_32F_FAST_TF32" if tf32 else "CUBLAS_COMPUTE_32F", "CUBLAS_COMPUTE_64F")
+    a = rng.standard_normal((2, 3, 4))
+    for dtype, precision, name in (
+        ("float32", "float32", names[0]),
+        ("float64", "float32", names[1]),
+        ("float32", "float16", "CUBLAS_COMPUTE_32F"),
+        ("float32", "bfloat16", "CUBLAS_COMPUTE_32F"),
+    ):
+        x = kernels.asarray(a.astype(dtype))
+        y = kernels._product(x, x.swapaxes(-1, -2), precision)
+        assert fake_cupy.COMPUTED_WITH[-1] == getattr(fake_cupy.CUBLAS, name)
+        np.testing.assert_allclose(host(y), a @ a.swapaxes(-1, -2), atol=0.05)
+
+
 def test_what_works_in_place(kernels, rng):
     y, b = rng.standard_normal((5, 3)), rng.standard_normal(3)
     ours = kernels.asarray(y.copy())
