@@ -137,6 +137,16 @@ def test_with_labels_only_the_chosen_positions_are_projected():
     np.testing.assert_allclose(chosen, everything[labels != -100], rtol=1e-5, atol=1e-5)
 
 
+def figures_and_gradients(model, batch):
+    """What a step computes: the loss, both tasks' logits and each parameter's gradient, by name."""
+    model.zero_grad()
+    output = model(**batch)
+    output.loss.backward()
+    logits = {"mlm": output.prediction_logits.numpy(), "nsp": output.seq_relationship_logits.numpy()}
+    gradients = {name: backend.to_numpy(p.grad) for name, p in model.named_parameters()}
+    return {"loss": output.loss.item(), **logits, **gradients}
+
+
 @pytest.mark.parametrize("layers", [0, 1, 3])
 def test_what_no_loss_reads_is_left_out_and_changes_nothing(layers):
     """The last layer at the chosen tokens and [CLS] only, beside all of it: losses, logits, every gradient."""
@@ -147,12 +157,7 @@ def test_what_no_loss_reads_is_left_out_and_changes_nothing(layers):
     batch["labels"][1] = -100  # a sequence of which only [CLS] is read
     results = []
     for model.skip_unread in (True, False):
-        model.zero_grad()
-        output = model(**batch)
-        output.loss.backward()
-        gradients = {name: backend.to_numpy(p.grad) for name, p in model.named_parameters()}
-        figures = output.prediction_logits.numpy(), output.seq_relationship_logits.numpy()
-        results.append({"loss": output.loss.item(), "mlm": figures[0], "nsp": figures[1]} | gradients)
+        results.append(figures_and_gradients(model, batch))
     skipped, plain = results
     for name, expected in plain.items():
         np.testing.assert_allclose(skipped[name], expected, rtol=0, atol=1e-12, err_msg=name)
@@ -178,12 +183,7 @@ def test_leaving_out_padding_changes_nothing(padding, layers):
         batch["labels"][1, -1] = 5
     results = []
     for model.bert.skip_padding in (True, False):
-        model.zero_grad()
-        output = model(**batch)
-        output.loss.backward()
-        gradients = {name: backend.to_numpy(p.grad) for name, p in model.named_parameters()}
-        figures = output.prediction_logits.numpy(), output.seq_relationship_logits.numpy()
-        results.append({"loss": output.loss.item(), "mlm": figures[0], "nsp": figures[1]} | gradients)
+        results.append(figures_and_gradients(model, batch))
     for name, expected in results[1].items():
         np.testing.assert_allclose(results[0][name], expected, rtol=0, atol=1e-12, err_msg=name)
 
