@@ -458,9 +458,9 @@ def nvrtc() -> ctypes.CDLL:
 def compile_for(architecture: str) -> tuple[str, dict[str, str]]:
     """The kernels' PTX (empty for an sm_ architecture, whose code is binary), and their names in it."""
     compiler, program, size = nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
-    count = ctypes.c_int()
-    assert compiler.nvrtcGetNumSupportedArchs(ctypes.byref(count)) == 0
-    supported = (ctypes.c_int * count.value)()
+    architectures = ctypes.c_int()
+    assert compiler.nvrtcGetNumSupportedArchs(ctypes.byref(architectures)) == 0
+    supported = (ctypes.c_int * architectures.value)()
     assert compiler.nvrtcGetSupportedArchs(supported) == 0
     if int(architecture.partition("_")[2]) not in supported:
         pytest.skip(f"this NVRTC does not compile for {architecture}")
@@ -469,8 +469,11 @@ def compile_for(architecture: str) -> tuple[str, dict[str, str]]:
     try:
         for name in cupy_kernels.NAMES:
             assert compiler.nvrtcAddNameExpression(program, name.encode()) == 0
-        options = [f"-arch={architecture}".encode(), b"--std=c++17", b"--device-as-default-execution-space"]
-        status = compiler.nvrtcCompileProgram(program, 3, (ctypes.c_char_p * 3)(*options))
+        options = [f"-arch={architecture}", "--device-as-default-execution-space", *cupy_kernels.OPTIONS]
+        count = len(options)
+        status = compiler.nvrtcCompileProgram(
+            program, count, (ctypes.c_char_p * count)(*[option.encode() for option in options])
+        )
         texts = []
         for what in ("ProgramLog", "PTX", "CUBIN"):
             assert getattr(compiler, f"nvrtcGet{what}Size")(program, ctypes.byref(size)) == 0

@@ -21,7 +21,7 @@ import numpy as np
 from cupyx.scipy import special
 
 from minigrad.backend import numpy
-from minigrad.backend.cupy_kernels import NAMES, SOURCE, TYPES
+from minigrad.backend.cupy_kernels import NAMES, OPTIONS, SOURCE, TYPES
 
 name = "cupy"
 
@@ -70,7 +70,7 @@ def row_ids(ids: Any, rows: int) -> Array:
 
 _module = xp.RawModule(  # compiled when the first kernel is asked for
     code=SOURCE.encode("ascii", "replace").decode(),  # CuPy may write it to a file in the locale's encoding
-    options=("--std=c++17", "--maxrregcount=64"),  # so many registers are there for each of 1,024 threads
+    options=OPTIONS,
     name_expressions=NAMES,
 )
 
