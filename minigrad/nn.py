@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -64,10 +65,19 @@ class Module:
                 yield name, value
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module (under the name "") and all modules inside, each before its children."""
-        yield prefix, self
+        """This module (under the name "") and all modules inside, each once and before its children.
+
+        One that is there twice, or that points back to a module around it, counts under its first name.
+        """
+        yield from self._walk(prefix, set())
+
+    def _walk(self, path: str, seen: set[int]) -> Iterator[tuple[str, Module]]:
+        if id(self) in seen:
+            return
+        seen.add(id(self))
+        yield path, self
         for name, child in self.children():
-            yield from child.named_modules(f"{prefix}.{name}" if prefix else name)
+            yield from child._walk(f"{path}.{name}" if path else name, seen)
 
     def modules(self) -> Iterator[Module]:
         """This module and all modules inside, each before its children."""
@@ -77,17 +87,11 @@ class Module:
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
         """Each parameter once, with its dotted name; a shared one under its first name."""
         seen: set[int] = set()
-        for name, parameter in self._named_parameters(prefix):
-            if id(parameter) not in seen:
-                seen.add(id(parameter))
-                yield name, parameter
-
-    def _named_parameters(self, prefix: str) -> Iterator[tuple[str, Parameter]]:
-        for name, value in vars(self).items():
-            if isinstance(value, Parameter):
-                yield prefix + name, value
-        for name, child in self.children():
-            yield from child._named_parameters(f"{prefix}{name}.")
+        for path, module in self.named_modules():
+            for name, value in vars(module).items():
+                if isinstance(value, Parameter) and id(value) not in seen:
+                    seen.add(id(value))
+                    yield prefix + (f"{path}.{name}" if path else name), value
 
     def parameters(self) -> Iterator[Parameter]:
         """Each parameter once."""
@@ -156,6 +160,7 @@ class Module:
                 parameter.data = kernels.xp.array(kernels.asarray(host), parameter.dtype, order="C")
         return missing, unexpected
 
+    @reprlib.recursive_repr("…")  # for a module that points back to one around it
     def __repr__(self) -> str:
         inside = [f"  ({name}): " + repr(child).replace("\n", "\n  ") for name, child in self.children()]
         own = ", ".join(

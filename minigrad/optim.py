@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -26,10 +28,13 @@ def _gradient(parameter: Parameter) -> Array | None:
 
 
 class Optimizer:
-    """What all optimisers share: groups of parameters, each with its settings, and a step count.
+    """What all optimisers share: groups of parameters, each with its settings, and counts of steps.
 
     parameters: parameters, or groups as dicts {"params": […], "weight_decay": 0.0, …} whose settings win over
         the defaults. Raises ValueError for no parameters, one named twice, or an unknown setting.
+
+    `steps` counts the calls of `step`, which a schedule goes by. `parameter_steps` counts for each parameter those in
+    which it had a gradient: Adam's corrections go by these, as in PyTorch.
     """
 
     moments = 0  # how many arrays an optimiser keeps beside each parameter
@@ -50,6 +55,7 @@ class Optimizer:
         if len({id(p) for p in everything}) < len(everything):
             raise ValueError(f"{type(self).__name__}: a parameter is named twice")
         self.steps = 0
+        self.parameter_steps = [0] * len(everything)
         self.state: list[list[Array]] = [
             [backend.of(p.data).xp.zeros_like(p.data) for _ in range(self.moments)] for p in everything
         ]
@@ -63,13 +69,17 @@ class Optimizer:
     def step(self) -> None:
         """Change every parameter that has a gradient."""
         self.steps += 1
-        moments = iter(self.state)
+        numbers = itertools.count()
         for group in self.groups:
-            each = [(p.data, _gradient(p), next(moments)) for p in group["params"]]
-            having = [one for one in each if one[1] is not None]
-            if having:
-                parameters, gradients, states = zip(*having, strict=True)
-                self.update(parameters, gradients, states, group)
+            alike = defaultdict(list)  # by their counts of steps: nearly always all
+            for parameter in group["params"]:
+                number, gradient = next(numbers), _gradient(parameter)
+                if gradient is not None:
+                    self.parameter_steps[number] += 1
+                    alike[self.parameter_steps[number]].append((parameter.data, gradient, self.state[number]))
+            for step, members in alike.items():
+                parameters, gradients, states = zip(*members, strict=True)
+                self.update(parameters, gradients, states, group, step)
 
     def update(
         self,
@@ -77,16 +87,21 @@ class Optimizer:
         gradients: Sequence[Array],
         states: Sequence[list[Array]],
         group: dict[str, Any],
+        step: int,
     ) -> None:
-        """Change the parameters of a group in place: for each, its gradient and its moments."""
+        """Change parameters of a group in place: for each, its gradient and its moments; for all, the how manieth
+        step of theirs this is, from 1."""
         raise NotImplementedError
 
     def state_dict(self) -> dict[str, Any]:
-        """The step count and the moments, in the order of the parameters: arrays, not copies."""
-        return {"steps": self.steps, "state": self.state}
+        """The counts of steps and the moments, in the order of the parameters: arrays, not copies."""
+        return {"steps": self.steps, "parameter_steps": list(self.parameter_steps), "state": self.state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state_dict` gave. Raises ValueError and changes nothing if it does not fit."""
+        """Go on from what `state_dict` gave; without "parameter_steps", each parameter has made all the steps.
+
+        Raises ValueError and changes nothing if it does not fit.
+        """
         new = state["state"]
         have = [[tuple(a.shape) for a in arrays] for arrays in new]
         expected = [[tuple(a.shape) for a in arrays] for arrays in self.state]
@@ -94,10 +109,17 @@ class Optimizer:
             raise ValueError(
                 f"{type(self).__name__}: the state is for other parameters: {have}, not {expected}"
             )
+        steps = int(state["steps"])
+        counts = [int(count) for count in state.get("parameter_steps", [steps] * len(self.state))]
+        if len(counts) != len(self.state) or any(not 0 <= count <= steps for count in counts):
+            raise ValueError(
+                f"{type(self).__name__}: parameter_steps must be {len(self.state)} counts within 0 … {steps}, "
+                f"got {counts}"
+            )
         for arrays, others in zip(self.state, new, strict=True):
             for mine, other in zip(arrays, others, strict=True):
                 mine[...] = backend.of(mine).asarray(backend.to_numpy(other), dtype=mine.dtype)
-        self.steps = int(state["steps"])
+        self.steps, self.parameter_steps = steps, counts
 
 
 class SGD(Optimizer):
@@ -119,8 +141,9 @@ class SGD(Optimizer):
         gradients: Sequence[Array],
         states: Sequence[list[Array]],
         group: dict[str, Any],
+        step: int,
     ) -> None:
-        """Change the parameters of a group in place."""
+        """Change parameters of a group in place."""
         for parameter, gradient, (velocity,) in zip(parameters, gradients, states, strict=True):
             if group["weight_decay"]:
                 gradient = gradient + group["weight_decay"] * parameter
@@ -133,7 +156,8 @@ class AdamW(Optimizer):
     """Adam with the weight decay outside the gradient (Loshchilov & Hutter 2019, algorithm 2).
 
     m ← β₁ m + (1-β₁) g, v ← β₂ v + (1-β₂) g², p ← p - lr λ p - lr m̂ / (√v̂ + ε), with m̂ = m / (1-β₁ᵗ) and
-    v̂ = v / (1-β₂ᵗ). A parameter without a gradient stays as it is.
+    v̂ = v / (1-β₂ᵗ), t counting the steps of each parameter. One without a gradient stays as it is, and so do its
+    moments and its t.
     """
 
     moments = 2
@@ -154,9 +178,10 @@ class AdamW(Optimizer):
         gradients: Sequence[Array],
         states: Sequence[list[Array]],
         group: dict[str, Any],
+        step: int,
     ) -> None:
-        """Change the parameters of a group in place, on a GPU all of them at once."""
-        self._adam(parameters, gradients, states, group, decay=group["lr"] * group["weight_decay"])
+        """Change parameters of a group in place, on a GPU all of them at once."""
+        self._adam(parameters, gradients, states, group, step, decay=group["lr"] * group["weight_decay"])
 
     def _adam(
         self,
@@ -164,6 +189,7 @@ class AdamW(Optimizer):
         gradients: Sequence[Array],
         states: Sequence[list[Array]],
         group: dict[str, Any],
+        step: int,
         decay: float,
     ) -> None:
         beta1, beta2 = group["betas"]
@@ -173,12 +199,12 @@ class AdamW(Optimizer):
             gradients,
             firsts,
             seconds,
-            step_size=group["lr"] / (1 - beta1**self.steps),
+            step_size=group["lr"] / (1 - beta1**step),
             decay=decay,
             beta1=beta1,
             beta2=beta2,
             eps=group["eps"],
-            second_correction=math.sqrt(1 - beta2**self.steps),
+            second_correction=math.sqrt(1 - beta2**step),
         )
 
 
@@ -201,11 +227,12 @@ class Adam(AdamW):
         gradients: Sequence[Array],
         states: Sequence[list[Array]],
         group: dict[str, Any],
+        step: int,
     ) -> None:
-        """Change the parameters of a group in place."""
+        """Change parameters of a group in place."""
         if group["weight_decay"]:
             gradients = [g + group["weight_decay"] * p for p, g in zip(parameters, gradients, strict=True)]
-        self._adam(parameters, gradients, states, group, decay=0.0)
+        self._adam(parameters, gradients, states, group, step, decay=0.0)
 
 
 class LinearWarmupDecay:

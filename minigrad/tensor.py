@@ -8,10 +8,13 @@ newest to the oldest. Not handled: second derivatives, and operations that chang
 
 from __future__ import annotations
 
+import copy
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import numbers
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ContextDecorator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,25 +27,28 @@ Op = Callable[..., "Tensor"]
 
 FLOATS = ("float16", "float32", "float64")
 
-_grad_enabled = True
+_no_grad_depth = ContextVar(
+    "no_grad_depth", default=0
+)  # contexts of no_grad around us; each thread has its own
 _node_counter = itertools.count()
 
 
-@contextmanager
-def no_grad() -> Iterator[None]:
-    """Record no graph inside this context: for evaluation, where nothing is differentiated."""
-    global _grad_enabled
-    before = _grad_enabled
-    _grad_enabled = False
-    try:
-        yield
-    finally:
-        _grad_enabled = before
+class no_grad(ContextDecorator):
+    """Record no graph inside this context, or in a function decorated with it: where nothing is differentiated.
+
+    Other threads go on recording. One object may be entered again, also while it is entered.
+    """
+
+    def __enter__(self) -> None:
+        _no_grad_depth.set(_no_grad_depth.get() + 1)
+
+    def __exit__(self, *_: object) -> None:
+        _no_grad_depth.set(_no_grad_depth.get() - 1)
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations record a graph at this moment."""
-    return _grad_enabled
+    """Whether operations record a graph at this moment, in this thread."""
+    return not _no_grad_depth.get()
 
 
 class Node:
@@ -75,7 +81,7 @@ class Tensor:
 
     data: anything that `numpy.asarray` takes; it goes to the default backend (`minigrad.use`), unless it is
         on a GPU already. Arrays of float16, float32 and float64 keep their dtype, all else becomes float32.
-        An array is not copied if it need not be.
+        An array is not copied if it need not be; one in the other byte order, as files may have it, is.
     requires_grad: whether gradients flow to this tensor.
     dtype: another dtype than that of `data`.
 
@@ -84,7 +90,7 @@ class Tensor:
     them as plain arrays. Raises TypeError for data that are no numbers, or a dtype other than the three.
     """
 
-    __slots__ = ("data", "grad", "node", "requires_grad")
+    __slots__ = ("__weakref__", "data", "grad", "node", "requires_grad")
     __array_ufunc__ = None  # so that `numpy_array + tensor` asks the Tensor, not NumPy
 
     def __init__(self, data: Any, requires_grad: bool = False, dtype: Any = None) -> None:
@@ -121,11 +127,12 @@ class Tensor:
         parents: the input tensors, in the order in which `backward` returns their gradients.
         backward: takes dy, an array of the shape of `y`; returns one array per parent, of that parent's
             shape and dtype, or None where no gradient flows. It must hold on to arrays, never to the output
-            Tensor, and never return an array that it saved: only `dy`, a view, or an array it has made.
+            Tensor, and return `dy`, a view, or an array that it has made; one that it saved only if nobody
+            reads it again, for a backward runs once.
         """
         parents = tuple(parents)
         output = Tensor._around(_array(y))
-        if _grad_enabled and any(parent.requires_grad for parent in parents):
+        if is_grad_enabled() and any(parent.requires_grad for parent in parents):
             output.requires_grad = True
             output.node = Node(_op_name(backward), output, parents, backward)
         return output
@@ -179,6 +186,45 @@ class Tensor:
         if self.size != 1:
             raise ValueError(f"a tensor of shape {self.shape} is neither true nor false")
         return bool(self.item())
+
+    def __eq__(self, other: object) -> bool:
+        """Whether this is the same tensor: `==` between tensors is `is`, so that they can be keys and in lists.
+
+        Raises TypeError for numbers and arrays: there the entries would be meant, and False would be no answer.
+        """
+        if isinstance(other, Tensor):
+            return self is other
+        if isinstance(other, numbers.Number | np.generic | list) or backend.is_array(other):
+            raise TypeError(
+                f"== between a Tensor and {_with_article(other)} is not defined: compare the entries of x.data"
+            )
+        return NotImplemented
+
+    __hash__ = object.__hash__
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """What `numpy.asarray(tensor)` gives. Raises TypeError if that would lose a gradient."""
+        if self.requires_grad:
+            raise TypeError(
+                "a Tensor that requires a gradient does not become an array by itself, because the gradient "
+                "would end there: say tensor.numpy()"
+            )
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        """A leaf with a copy of the data and of the gradient. Raises RuntimeError for the output of an operation,
+        as its graph, and the arrays that the graph saved, cannot be there twice."""
+        if self.node is not None:
+            raise RuntimeError(
+                f"deepcopy of the output of {self.node.op}: only leaves can be copied; use tensor.detach() first"
+            )
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        twin._set(copy.deepcopy(self.data, memo), self.requires_grad)
+        twin.grad = copy.deepcopy(self.grad, memo)
+        if hasattr(self, "__dict__"):  # of a subclass
+            twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return twin
 
     # --- Leaving the graph -------------------------------------------------------------------------------
 
@@ -384,10 +430,20 @@ def float_dtype(wanted: Any, given: np.dtype) -> np.dtype:
     if given.kind not in "fiub":
         raise TypeError(f"a Tensor holds numbers; got data of dtype {given}")
     if wanted is None:
-        return given if given.name in FLOATS else np.dtype("float32")
+        return np.dtype(
+            given.name if given.name in FLOATS else "float32"
+        )  # by name: in this machine's byte order
     if np.dtype(wanted).name not in FLOATS:
         raise TypeError(f"a Tensor holds {', '.join(FLOATS)}; got dtype {np.dtype(wanted).name}")
-    return np.dtype(wanted)
+    return np.dtype(np.dtype(wanted).name)
+
+
+def _with_article(value: Any) -> str:
+    """What a value is, in an error message: "an array of shape (2, 3)", "a float"."""
+    if backend.is_array(value):
+        return f"an array of shape {value.shape}"
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
 def _op_name(backward: Backward) -> str:
@@ -450,4 +506,11 @@ def unbroadcast(gradient: Array, shape: tuple[int, ...]) -> Array:
         return gradient
     added = gradient.ndim - len(shape)
     stretched = tuple(i + added for i, n in enumerate(shape) if n == 1 and gradient.shape[i + added] != 1)
-    return gradient.sum(axis=(*range(added), *stretched)).reshape(shape)
+    return sum_entries(gradient, axis=(*range(added), *stretched)).reshape(shape)
+
+
+def sum_entries(x: Array, axis: tuple[int, ...], keepdims: bool = False) -> Array:
+    """The sum of an array over some axes, in its dtype; float16 is added up in float32, as PyTorch does."""
+    if x.dtype != np.float16:
+        return x.sum(axis=axis, keepdims=keepdims)
+    return x.sum(axis=axis, keepdims=keepdims, dtype=np.float32).astype(x.dtype)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from minigrad import Tensor, backend, is_grad_enabled, random, tensor
+from minigrad.backend import threads
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,9 +68,41 @@ def no_trace() -> Iterator[None]:
         backend._default = default
     if not is_grad_enabled():
         left.append("gradients switched off")
-        tensor._grad_enabled = True
+        tensor._no_grad_depth.set(0)
+    if backend.matmul_precision() != "float32":
+        left.append(f"products in {backend.matmul_precision()}")
+        backend._matmul_precision.set("float32")
     if left:
         pytest.fail(f"this test left {' and '.join(left)} behind")
+
+
+@pytest.fixture(scope="session")
+def seven_workers() -> Any:
+    """Threads for `cores`, of which those of no test are left behind."""
+    return threads._Workers(7)
+
+
+@pytest.fixture
+def cores(monkeypatch: pytest.MonkeyPatch, seven_workers: Any) -> Callable[[int], None]:
+    """`cores(3)`: from here on the CPU's work is shared over 3 threads (at most 8), however many cores there are."""
+
+    def share_over(count: int) -> None:
+        monkeypatch.setattr(threads, "THREADS", count)
+        monkeypatch.setattr(threads, "_workers", seven_workers)
+
+    return share_over
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch, cores: Callable[[int], None]) -> None:
+    """Blocks and pieces so small that small arrays have several, whatever constants the kernels use: 3 cores, blocks
+    of 64 numbers, products shared from 64 multiplications on; on CuPy pieces of 4 rows and of 64 entries."""
+    cores(3)
+    monkeypatch.setattr(threads, "BLOCK", 64)
+    monkeypatch.setattr(backend.get("numpy"), "SMALL_PRODUCT", 64)
+    if backend.default().name == "cupy":
+        monkeypatch.setattr(backend.default(), "PIECE_ROWS", 4)
+        monkeypatch.setattr(backend.default(), "PIECE", 64)
 
 
 @pytest.fixture

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import math
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import fake_cupy
 import numpy as np
@@ -289,14 +287,12 @@ def test_matmul(kernels, n, k, m, dtype, rng):
 
 @pytest.mark.numpy_only("CuPy has no blocks")
 @pytest.mark.parametrize(("n", "m"), [(300, 70), (70, 301), (128, 128)])
-def test_matmul_in_parts(n, m, monkeypatch, rng):
+def test_matmul_in_parts(n, m, cores, rng):
     numpy = backend.get("numpy")
     a, b = rng.standard_normal((n, 65)), rng.standard_normal((65, m))
-    with ThreadPoolExecutor(2) as pool:
-        monkeypatch.setattr(numpy, "_THREADS", 3)
-        monkeypatch.setattr(numpy, "_pool", pool)
-        np.testing.assert_allclose(numpy.matmul(a, b), a @ b, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(numpy.matmul(b.T, a.T), (a @ b).T, rtol=0, atol=1e-12)
+    cores(3)
+    np.testing.assert_allclose(numpy.matmul(a, b), a @ b, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(numpy.matmul(b.T, a.T), (a @ b).T, rtol=0, atol=1e-12)
 
 
 @pytest.mark.numpy_only("CuPy has an error function of its own")
@@ -347,26 +343,6 @@ def test_softmax_of_rows_that_lie_far_apart(kernels, dtype, rng):
         spoilt = host(kernels.softmax(kernels.asarray(x))[0])
     np.testing.assert_array_equal(np.isnan(spoilt).any(axis=-1), [False] * 5 + [True] * 2)
     np.testing.assert_allclose(spoilt[:5], y[:5], rtol=10 * tolerance, atol=tolerance)
-
-
-@pytest.mark.numpy_only("CuPy has no BLAS threads")
-@pytest.mark.parametrize("fails", [False, True])
-def test_matmul_gives_the_blas_its_threads_back(fails, monkeypatch, rng):
-    numpy = backend.get("numpy")
-    inside = []
-
-    def share(run, items):
-        inside.append([library.num_threads for library in numpy._blas])
-        if fails:
-            raise ZeroDivisionError
-        run(items)
-
-    monkeypatch.setattr(numpy, "_share", share)
-    before = [library.num_threads for library in numpy._blas]
-    with pytest.raises(ZeroDivisionError) if fails else contextlib.nullcontext():
-        numpy.matmul(rng.standard_normal((128, 64)), rng.standard_normal((64, 64)))
-    assert inside == [[1] * len(before)]
-    assert [library.num_threads for library in numpy._blas] == before
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (5, 7), (3000, 129)])
@@ -473,7 +449,7 @@ def test_keep_mask_entries_are_independent(kernels):
 
 @pytest.mark.numpy_only("CuPy has no blocks")
 @pytest.mark.parametrize("threads", [1, 3, 8])
-def test_results_do_not_depend_on_the_number_of_threads(threads, monkeypatch, rng):
+def test_results_do_not_depend_on_the_number_of_threads(threads, cores, rng):
     """Bit for bit: block borders are the same, and partial sums are added in one order."""
     numpy = backend.get("numpy")
     x = rng.standard_normal((4001, 97)).astype(np.float32)
@@ -500,46 +476,9 @@ def test_results_do_not_depend_on_the_number_of_threads(threads, monkeypatch, rn
         return [y.numpy(), p, *state, total, z.numpy(), mask, *(leaf.grad for leaf in leaves)]
 
     expected = results()
-    with ThreadPoolExecutor(max(1, threads - 1)) as pool:
-        monkeypatch.setattr(numpy, "_THREADS", threads)
-        monkeypatch.setattr(numpy, "_pool", pool if threads > 1 else None)
-        for ours, reference in zip(results(), expected, strict=True):
-            np.testing.assert_array_equal(ours, reference)
-
-
-@pytest.mark.numpy_only("CuPy has no blocks")
-@pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize(
-    ("rows", "row_size"), [(0, 5), (1, 1), (5, 0), (10, 2**17), (7, 2**18), (200_000, 3)]
-)
-def test_blocks_cover_every_row_once(rows, row_size, threads, monkeypatch):
-    numpy = backend.get("numpy")
-    seen = np.zeros(rows, int)
-
-    def kernel(block):
-        assert block.stop - block.start <= max(1, numpy._BLOCK // max(1, row_size))
-        seen[block] += 1
-
-    with ThreadPoolExecutor(max(1, threads - 1)) as pool:
-        monkeypatch.setattr(numpy, "_THREADS", threads)
-        monkeypatch.setattr(numpy, "_pool", pool if threads > 1 else None)
-        numpy._in_blocks(kernel, rows, row_size)
-    assert (seen == 1).all()
-
-
-@pytest.mark.numpy_only("CuPy has no blocks")
-def test_an_error_in_a_thread_is_raised(monkeypatch):
-    numpy = backend.get("numpy")
-
-    def kernel(block):
-        if block.start:
-            raise ZeroDivisionError
-
-    with ThreadPoolExecutor(2) as pool:
-        monkeypatch.setattr(numpy, "_THREADS", 3)
-        monkeypatch.setattr(numpy, "_pool", pool)
-        with pytest.raises(ZeroDivisionError):
-            numpy._in_blocks(kernel, 10, 2**16)
+    cores(threads)
+    for ours, reference in zip(results(), expected, strict=True):
+        np.testing.assert_array_equal(ours, reference)
 
 
 def test_row_ids(kernels):
@@ -548,18 +487,3 @@ def test_row_ids(kernels):
         assert backend.of(out) is kernels
         np.testing.assert_array_equal(host(out), [0, 2])
     assert kernels.row_ids(np.zeros((0, 2), int), 3).shape == (0, 2)
-
-
-@pytest.mark.numpy_only("CuPy has no blocks")
-@pytest.mark.parametrize("where", [0, 3 * 2**17])  # in the caller's block, in another thread's
-def test_what_numpy_does_with_an_overflow_is_the_callers_choice(where, monkeypatch):
-    numpy = backend.get("numpy")
-    a = np.ones(4 * 2**17, np.float32)
-    a[where] = 3e38
-    with ThreadPoolExecutor(1) as pool:
-        monkeypatch.setattr(numpy, "_THREADS", 2)
-        monkeypatch.setattr(numpy, "_pool", pool)
-        with np.errstate(over="raise"), pytest.raises(FloatingPointError):
-            numpy.add_in_place(a.copy(), a)
-        with np.errstate(over="ignore"):
-            numpy.add_in_place(a.copy(), a)

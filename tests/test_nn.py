@@ -61,7 +61,30 @@ def test_parameters_have_dotted_names_and_come_once():
 def test_modules_come_before_their_children():
     kinds = [type(module).__name__ for module in Block().modules()]
     assert kinds[:5] == ["Block", "Embedding", "ModuleList", "Linear", "Linear"]
-    assert kinds[5:] == ["Sequential", "LayerNorm", "Dropout", "Embedding"]
+    assert kinds[5:] == ["Sequential", "LayerNorm", "Dropout"]  # the embedding, which is there twice, once
+
+
+def test_a_module_may_point_to_its_parent():
+    class Child(nn.Module):
+        def __init__(self, parent):
+            self.parent = parent
+            self.weight = nn.Parameter([1.0])
+
+    class Parent(nn.Module):
+        def __init__(self):
+            self.child = Child(self)
+            self.bias = nn.Parameter([2.0])
+
+    parent = Parent()
+    assert [name for name, _ in parent.named_parameters()] == ["bias", "child.weight"]
+    assert [name for name, _ in parent.named_modules()] == ["", "child"]
+    assert [name for name, _ in parent.child.named_parameters()] == ["weight", "parent.bias"]
+    assert list(parent.state_dict()) == ["bias", "child.weight"]
+    assert not parent.eval().child.training
+    assert repr(parent) == "Parent(bias=(1,)\n  (child): Child(weight=(1,)\n    (parent): …\n  )\n)"
+    twin = copy.deepcopy(parent)
+    assert twin.child.parent is twin
+    assert twin.child.weight is not parent.child.weight
 
 
 def test_module_list_and_sequential():

@@ -90,18 +90,26 @@ def test_100_steps_are_pytorchs(name, theirs, settings, dtype, rtol, torch):
     start = [p.numpy().copy() for p in ps]
     ours, right = getattr(optim, name)(ps, **settings), getattr(torch.optim, theirs)(qs, **settings)
     xs = batches(100, dtype)
-    if name != "SGD":  # a step count of its own for each parameter, in PyTorch: keep all gradients
-        for x in xs:
-            for optimiser, tensors, wrap in ((ours, ps, Tensor), (right, qs, torch.tensor)):
-                optimiser.zero_grad()
-                loss(wrap(x), *tensors).backward()
-                optimiser.step()
-    else:
-        train(ours, ps, xs)
-        train_torch(torch, right, qs, xs)
+    train(ours, ps, xs)
+    train_torch(torch, right, qs, xs)
     assert_same(ps, qs, rtol)
     assert all(np.abs(p.numpy() - before).max() > 0.05 for p, before in zip(ps, start, strict=True))
     assert {p.dtype.name for p in ps} == {dtype}
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW"])
+@pytest.mark.parametrize("first", [1, 10, 1000])
+def test_the_first_step_of_a_parameter_is_a_whole_one_whenever_it_comes(name, first):
+    """Adam's first step is lr long, because m and v are corrected: of a layer thawed late as well."""
+    early, late = nn.Parameter(np.zeros(3)), nn.Parameter(np.zeros(3))
+    optimiser = getattr(optim, name)([early, late], lr=0.5, eps=0.0, weight_decay=0.0)
+    for step in range(1, first + 1):
+        early.grad = backend.default().asarray(np.array([1.0, -2.0, 3.0]))
+        late.grad = early.grad if step == first else None
+        optimiser.step()
+    np.testing.assert_allclose(late.numpy(), [-0.5, 0.5, -0.5], rtol=1e-6)
+    assert optimiser.parameter_steps == [first, 1]
+    assert optimiser.steps == first
 
 
 @pytest.mark.oracle
@@ -279,10 +287,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(name, theirs, settings):
     first = getattr(optim, name)(ps, **settings)
     train(first, ps, xs[:10])
     state = first.state_dict()
-    copied = {
-        "steps": state["steps"],
-        "state": [[host(a).copy() for a in arrays] for arrays in state["state"]],
-    }
+    copied = {**state, "state": [[host(a).copy() for a in arrays] for arrays in state["state"]]}
     again = [nn.Parameter(p.numpy().copy()) for p in ps]
     second = getattr(optim, name)(again, **settings)
     second.load_state_dict(copied)
@@ -290,6 +295,18 @@ def test_a_resumed_run_is_the_uninterrupted_one(name, theirs, settings):
     for a, b in zip(whole, again, strict=True):
         np.testing.assert_array_equal(a.numpy(), b.numpy())
     assert second.steps == 20
+    assert second.parameter_steps == [20, 18, 20]  # the second had no gradient twice
+
+
+def test_a_state_without_counts_is_one_in_which_each_parameter_made_all_the_steps():
+    optimiser = optim.AdamW(parameters())
+    state = {"steps": 7, "state": optimiser.state_dict()["state"]}
+    optimiser.load_state_dict(state)
+    assert optimiser.parameter_steps == [7, 7, 7]
+    for wrong in ([7], [7, 8, 7], [7, 7, -1]):
+        with pytest.raises(ValueError, match=r"parameter_steps must be 3 counts within 0 … 7, got \[7"):
+            optimiser.load_state_dict({**state, "parameter_steps": wrong})
+    assert optimiser.parameter_steps == [7, 7, 7]
 
 
 def test_schedule_resumes_from_the_step_count():

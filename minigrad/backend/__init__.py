@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
@@ -21,7 +22,7 @@ PRECISIONS = ("float32", "bfloat16", "float16")
 
 _default: ModuleType | None = None
 _of_type: dict[type, ModuleType] = {}  # what `of` has found
-_matmul_precision = "float32"
+_matmul_precision = ContextVar("matmul_precision", default="float32")  # each thread has its own
 
 
 class BackendError(RuntimeError):
@@ -60,7 +61,7 @@ def use(name: str) -> None:
 def default() -> ModuleType:
     """The backend on which new tensors are made: `use`'s, else MINIGRAD_BACKEND's, else NumPy's."""
     if _default is None:
-        use(os.environ.get("MINIGRAD_BACKEND", "numpy"))
+        use(os.environ.get("MINIGRAD_BACKEND") or "numpy")
         assert _default is not None
     return _default
 
@@ -92,6 +93,13 @@ def to_numpy(array: Any) -> Any:
     return get("numpy").asarray(array)
 
 
+def through_float32(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What `function` gives for its arrays of float16 in float32, as float16, whose range ends at 65,504."""
+    dtype = arguments[0].dtype
+    out = function(*(a.astype("float32") if getattr(a, "dtype", None) == dtype else a for a in arguments))
+    return tuple(a.astype(dtype) for a in out) if isinstance(out, tuple) else out.astype(dtype)
+
+
 @contextmanager
 def default_matmul_precision(precision: str) -> Iterator[None]:
     """Round what the products of `linear` and attention multiply, forward and backward, inside this context.
@@ -100,19 +108,18 @@ def default_matmul_precision(precision: str) -> Iterator[None]:
     largest number 65,504, the smallest 6e-8) are what a GPU multiplies several times faster. Sums, and all that is
     not a product, stay in float32, and so do weights (Micikevicius et al. 2018, sections 3.1 and 3.3); float64 is
     never rounded. With float16 small gradients become 0: see `optim.GradScaler`. On the CPU the rounding is
-    the same, and nothing is faster. Raises ValueError for another precision.
+    the same, and nothing is faster. Other threads are not touched. Raises ValueError for another precision.
     """
-    global _matmul_precision
     if precision not in PRECISIONS:
         raise ValueError(f"there is no precision {precision!r}: expected one of {', '.join(PRECISIONS)}")
-    before = _matmul_precision
-    _matmul_precision = precision
+    before = _matmul_precision.get()
+    _matmul_precision.set(precision)
     try:
         yield
     finally:
-        _matmul_precision = before
+        _matmul_precision.set(before)
 
 
 def matmul_precision() -> str:
     """The precision that `default_matmul_precision` has set; "float32" outside."""
-    return _matmul_precision
+    return _matmul_precision.get()

@@ -20,7 +20,7 @@ import cupy as xp
 import numpy as np
 from cupyx.scipy import special
 
-from minigrad.backend import numpy
+from minigrad.backend import numpy, through_float32
 from minigrad.backend.cupy_kernels import NAMES, OPTIONS, SOURCE, TYPES
 
 name = "cupy"
@@ -203,19 +203,19 @@ def add_bias(y: Array, bias: Array) -> None:
     y += bias
 
 
-_PIECE_ROWS = 128  # so many rows has a block: enough blocks for the device, few sums left to add up
+PIECE_ROWS = 128  # so many rows has a block: enough blocks for the device, few sums left to add up
 
 
 def sum_rows(x: Array) -> Array:
     """The sum of the rows: (n, d) -> (d,)."""
     if x.dtype not in TYPES:
-        return x.sum(axis=0)
+        return x.sum(axis=0, dtype=xp.float32).astype(x.dtype)
     x = xp.ascontiguousarray(x)
     n, d = x.shape
-    if n > _PIECE_ROWS:
-        pieces = -(-n // _PIECE_ROWS)
+    if n > PIECE_ROWS:
+        pieces = -(-n // PIECE_ROWS)
         partial = xp.empty((pieces, d), x.dtype)
-        _on_columns("sum_rows", x.dtype, pieces, d, x, partial, n, d, _PIECE_ROWS)
+        _on_columns("sum_rows", x.dtype, pieces, d, x, partial, n, d, PIECE_ROWS)
         n, x = pieces, partial
     out = xp.empty(d, x.dtype)
     _on_columns("sum_rows", x.dtype, 1, d, x, out, n, d, n)
@@ -294,7 +294,7 @@ def softmax(x: Array) -> tuple[Array, Array]:
     large and negative they are.
     """
     if x.dtype not in TYPES:
-        return _through_float32(softmax, x)
+        return through_float32(softmax, x)
     rows = _rows(x)
     y = xp.empty_like(rows)
     log_sum = xp.empty((*x.shape[:-1], 1), x.dtype)
@@ -305,7 +305,7 @@ def softmax(x: Array) -> tuple[Array, Array]:
 def softmax_backward(dy: Array, y: Array) -> Array:
     """y (dy - Σ dy y): the gradient of softmax over the last axis, from its output."""
     if y.dtype not in TYPES:
-        return _through_float32(softmax_backward, dy, y)
+        return through_float32(softmax_backward, dy, y)
     rows_dy, rows_y = _rows(dy, y.dtype), _rows(y)
     dx = xp.empty_like(rows_y)
     _on_rows("softmax_backward", rows_dy, rows_y, dx, *rows_y.shape)
@@ -313,9 +313,13 @@ def softmax_backward(dy: Array, y: Array) -> Array:
 
 
 def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Array, Array]:
-    """Layer normalisation over the last axis: y (..., d), the normalised x (n, d), and 1/σ (n, 1)."""
+    """Layer normalisation over the last axis: y (..., d), the normalised x (n, d), and 1/σ (n, 1).
+
+    For float16 the last two are float32: where a row hardly varies, 1/σ is above 65,504.
+    """
     if x.dtype not in TYPES:
-        return _through_float32(layer_norm, x, weight, bias, eps)
+        y, normalised, inverse_std = layer_norm(*(a.astype(xp.float32) for a in (x, weight, bias)), eps)
+        return y.astype(x.dtype), normalised, inverse_std
     rows = _rows(x)
     y, normalised = xp.empty_like(rows), xp.empty_like(rows)
     inverse_std = xp.empty((len(rows), 1), x.dtype)
@@ -329,24 +333,17 @@ def layer_norm_backward(
 ) -> tuple[Array, Array, Array]:
     """The gradients of `layer_norm` for x (in the shape of dy), weight (d,) and bias (d,)."""
     dtype = normalised.dtype
-    if dtype not in TYPES:
-        return _through_float32(layer_norm_backward, dy, normalised, inverse_std, weight)
+    if dy.dtype not in TYPES:
+        return through_float32(layer_norm_backward, dy, normalised, inverse_std, weight)
     rows, weight = _rows(dy, dtype), xp.ascontiguousarray(weight, dtype)
     n, d = rows.shape
     dx = xp.empty_like(rows)
     _on_rows("layer_norm_backward", rows, normalised, inverse_std, weight, dx, n, d)
-    pieces = max(1, -(-n // _PIECE_ROWS))
+    pieces = max(1, -(-n // PIECE_ROWS))
     partial = xp.empty((pieces, 2 * d), dtype)
-    _on_columns("layer_norm_columns", dtype, pieces, d, rows, normalised, partial, n, d, _PIECE_ROWS)
+    _on_columns("layer_norm_columns", dtype, pieces, d, rows, normalised, partial, n, d, PIECE_ROWS)
     sums = sum_rows(partial)
     return dx.reshape(dy.shape), sums[:d], sums[d:]
-
-
-def _through_float32(function: Any, *arguments: Any) -> Any:
-    """What `function` gives for its float16 arrays in float32, as float16."""
-    dtype = arguments[0].dtype
-    out = function(*(a.astype(xp.float32) if getattr(a, "dtype", None) == dtype else a for a in arguments))
-    return tuple(a.astype(dtype) for a in out) if isinstance(out, tuple) else out.astype(dtype)
 
 
 # --- Attention -------------------------------------------------------------------------------------------
@@ -368,7 +365,7 @@ def attention(
     (N, …, n, d_v) and the weights before dropout (N, …, n, m). precision: what products round to (`rounded`).
     """
     if q.dtype not in TYPES:
-        return _through_float32(attention, q, k, v, mask, scale, keep, keep_scale)
+        return through_float32(attention, q, k, v, mask, scale, keep, keep_scale)
     weights = _product(q, k.swapaxes(-1, -2), precision)  # the scores, at first
     rows = _rows(weights)
     rows_of_mask = 0
@@ -402,7 +399,7 @@ def attention_backward(
 ) -> tuple[Array, Array, Array]:
     """The gradients of `attention` for q, k and v, in their shapes."""
     if q.dtype not in TYPES:
-        return _through_float32(attention_backward, dy, q, k, v, weights, scale, keep, keep_scale)
+        return through_float32(attention_backward, dy, q, k, v, weights, scale, keep, keep_scale)
     d_scores = _product(dy, v.swapaxes(-1, -2), precision)  # the gradient of the weights, at first
     dropped = weights if keep is None else xp.empty_like(weights)
     keep = xp.empty(0, bool) if keep is None else xp.ascontiguousarray(keep)
@@ -425,7 +422,10 @@ def scatter_add(shape: tuple[int, ...], index: tuple[Any, ...], values: Array) -
     Rows of a matrix are added up in one order, others in any: their last bits may differ from run to run.
     """
     if len(index) == 1 and len(shape) == 2:  # rows of a matrix
-        return scatter_add_rows(shape[0], index[0].reshape(-1) % shape[0], values.reshape(-1, shape[1]))
+        ids = (
+            index[0].astype(xp.int64, copy=False).reshape(-1) % shape[0]
+        )  # shape[0] may not fit a small dtype
+        return scatter_add_rows(shape[0], ids, values.reshape(-1, shape[1]))
     out = xp.zeros(shape, values.dtype)
     xp.add.at(out, index, values)
     return out
@@ -450,7 +450,7 @@ def scatter_add_rows(num_rows: int, ids: Array, values: Array) -> Array:
 
 # --- Optimiser -------------------------------------------------------------------------------------------
 
-_PIECE = 2**14  # entries: some blocks for each processor of the device, even with a small model
+PIECE = 2**14  # entries: some blocks for each processor of the device, even with a small model
 
 
 def _pieces(group: Sequence[tuple[Array, ...]]) -> Array:
@@ -461,10 +461,10 @@ def _pieces(group: Sequence[tuple[Array, ...]]) -> Array:
     """
     sizes = np.array([arrays[0].size for arrays in group])
     addresses = np.array([[array.data.ptr for array in arrays] for arrays in group])
-    counts = -(-sizes // _PIECE)
+    counts = -(-sizes // PIECE)
     which = np.repeat(np.arange(len(group)), counts)  # the parameter of each piece
-    start = _PIECE * (np.arange(len(which)) - np.repeat(counts.cumsum() - counts, counts))
-    lengths = np.minimum(sizes[which] - start, _PIECE)
+    start = PIECE * (np.arange(len(which)) - np.repeat(counts.cumsum() - counts, counts))
+    lengths = np.minimum(sizes[which] - start, PIECE)
     itemsize = group[0][0].itemsize
     return xp.asarray(np.column_stack([addresses[which] + start[:, None] * itemsize, lengths]))
 

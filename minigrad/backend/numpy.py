@@ -1,25 +1,20 @@
 """The CPU backend: NumPy, and the inner loops that are worth writing with care there.
 
-A NumPy expression such as `0.5 * x * (1 + t)` walks over main memory once per operator. The loops below run
-their operators block by block instead (`_in_blocks`), so that what one operator writes is still in the cache
-when the next one reads it; NumPy lets go of the interpreter lock inside an operator, so blocks are also
-shared over the processor's cores. Block borders do not depend on the number of threads, so neither do
-results. Matrix products are shared over the same threads, with the BLAS on one thread in each.
+The loops run block by block, shared over the processor's cores (`threads.py`). Matrix products are shared over the
+same threads, with the BLAS on one thread in each. Arrays of float16 go through float32, as on a GPU.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import copy_context
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as xp
-from threadpoolctl import ThreadpoolController
+
+from minigrad.backend import through_float32
+from minigrad.backend.threads import in_blocks, on_one_blas_thread, rows_in_block, share
 
 __all__ = [
     "adamw_step",
@@ -112,46 +107,7 @@ def row_ids(ids: Any, rows: int) -> Array:
     return ids
 
 
-# --- Blocks and threads ----------------------------------------------------------------------------------
-
-# Numbers in a block: 512 KiB of float32. Smaller ones stay closer to the core, but a thread asks for the
-# interpreter lock after every operator on a block, and below this size threads mostly wait for each other.
-_BLOCK = 2**17
-_THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-_pool = ThreadPoolExecutor(max(1, _THREADS - 1), thread_name_prefix="minigrad") if _THREADS > 1 else None
-
-
-def _rows_in_block(row_size: int) -> int:
-    return max(1, _BLOCK // max(1, row_size))
-
-
-def _in_blocks(kernel: Callable[..., None], rows: int, row_size: int) -> None:
-    """Call `kernel(slice)` for slices that together cover `range(rows)`, shared over threads.
-
-    `row_size` is how many numbers a row has, so that a block fits the cache.
-    """
-    step = _rows_in_block(row_size)
-    starts = range(0, rows, step)
-
-    def run(some: range) -> None:
-        for start in some:
-            kernel(slice(start, min(start + step, rows)))
-
-    _share(run, starts)
-
-
-def _share(run: Callable[[range], None], items: range) -> None:
-    """Call `run` on parts of `items`, one for each thread; the calling thread works too."""
-    if _pool is None or len(items) < 2:
-        run(items)
-        return
-    part = -(-len(items) // _THREADS)
-    futures = [  # each in a copy of the caller's context, where `numpy.errstate` keeps its settings
-        _pool.submit(copy_context().run, run, items[i : i + part]) for i in range(part, len(items), part)
-    ]
-    run(items[:part])
-    for future in futures:
-        future.result()
+# --- Arrays as rows ---------------------------------------------------------------------------------------
 
 
 def _flat(x: Array) -> Array:
@@ -160,20 +116,23 @@ def _flat(x: Array) -> Array:
 
 
 def _rows(x: Array) -> Array:
-    """`x` seen as a matrix of rows along its last axis: (..., d) -> (n, d); contiguous."""
+    """`x` as a matrix of rows along its last axis: (..., d) -> (n, d); contiguous.
+
+    It shows the memory of x where that is contiguous, and is a copy elsewhere: write only into rows of arrays that
+    were made with `xp.empty(shape)`, never of what an operator has returned, which may be ordered as its operands.
+    """
     return xp.ascontiguousarray(x).reshape(-1, x.shape[-1] if x.ndim else 1)
 
 
 # --- Products --------------------------------------------------------------------------------------------
 
-_blas = ThreadpoolController().select(user_api="blas").lib_controllers
-_SMALL_PRODUCT = 2**18  # multiplications that take less time than waking a thread
+SMALL_PRODUCT = 2**18  # multiplications that take less time than waking a thread
 
 
 def matmul(a: Array, b: Array) -> Array:
     """The product of two matrices: (n, k) @ (k, m) -> (n, m)."""
     (n, k), m = a.shape, b.shape[1]
-    if n * k * m < _SMALL_PRODUCT:
+    if n * k * m < SMALL_PRODUCT:
         return xp.matmul(a, b)
     y = xp.empty((n, m), a.dtype)
 
@@ -184,8 +143,7 @@ def matmul(a: Array, b: Array) -> Array:
         else:
             xp.matmul(a, b[:, part], out=y[:, part])
 
-    with _one_blas_thread():
-        _share(run, range(max(n, m)))
+    on_one_blas_thread(lambda: share(run, range(max(n, m))))
     return y
 
 
@@ -206,20 +164,6 @@ def rounded(x: Array, precision: str) -> Array:
     return xp.where(xp.isnan(x), x, bits.view(xp.float32))
 
 
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """The BLAS would put all its threads to each product in turn: they would wait for each other in each
-    small one, and for the cores of our threads in each large one."""
-    before = [library.num_threads for library in _blas]
-    for library in _blas:
-        library.set_num_threads(1)
-    try:
-        yield
-    finally:
-        for library, threads in zip(_blas, before, strict=True):
-            library.set_num_threads(threads)
-
-
 def add_bias(y: Array, bias: Array) -> None:
     """y (n, d) += bias (d,), in place; y is contiguous."""
     n, d = y.shape
@@ -229,21 +173,22 @@ def add_bias(y: Array, bias: Array) -> None:
     def block(b: slice) -> None:
         long_rows[b] += long_bias
 
-    _in_blocks(block, *long_rows.shape)
+    in_blocks(block, *long_rows.shape)
 
 
 def sum_rows(x: Array) -> Array:
     """The sum of the rows: (n, d) -> (d,)."""
+    if x.dtype == xp.float16:
+        return through_float32(sum_rows, x)
     n, d = x.shape
-    step = _rows_in_block(d)
+    step = rows_in_block(d)
     ones = xp.ones(min(n, step), x.dtype)
     partial = xp.zeros((-(-n // step), d), x.dtype)  # one sum a block, added up in order
 
     def block(b: slice) -> None:
         xp.matmul(ones[: b.stop - b.start], x[b], out=partial[b.start // step])
 
-    with _one_blas_thread():
-        _in_blocks(block, n, d)
+    on_one_blas_thread(lambda: in_blocks(block, n, d))
     return partial.sum(axis=0)
 
 
@@ -264,7 +209,7 @@ def keep_mask(shape: tuple[int, ...], p: float, seed: int, draw: int) -> Array:
     first, second = mask_keys(seed, draw)
     words = -(-size // 2)
     keep = xp.empty(2 * words, dtype=bool)
-    numbers = xp.arange(min(words, _BLOCK), dtype=xp.uint32)
+    numbers = xp.arange(min(words, rows_in_block(1)), dtype=xp.uint32)
 
     def block(b: slice) -> None:
         x = numbers[: b.stop - b.start] + xp.uint32((b.start + first) % 2**32)
@@ -279,7 +224,7 @@ def keep_mask(shape: tuple[int, ...], p: float, seed: int, draw: int) -> Array:
         x ^= shifted
         xp.greater_equal(x.view(xp.uint16), threshold, out=keep[2 * b.start : 2 * b.stop])
 
-    _in_blocks(block, words, 1)
+    in_blocks(block, words, 1)
     return keep[:size].reshape(shape)
 
 
@@ -297,7 +242,7 @@ def dropout(x: Array, keep: Array, scale: float) -> Array:
     y = xp.empty(x.shape, x.dtype)
     flat_x, flat_keep, flat_y = _flat(x), _flat(keep), y.reshape(-1)
 
-    _in_blocks(lambda b: _dropout(flat_x[b], flat_keep[b], scale, flat_y[b]), x.size, 1)
+    in_blocks(lambda b: _dropout(flat_x[b], flat_keep[b], scale, flat_y[b]), x.size, 1)
     return y
 
 
@@ -328,8 +273,11 @@ def erf(x: Array) -> Array:
     """The error function: to the last digits in float64 (slow), within 2e-7 in float32 (fast)."""
     if x.dtype == xp.float64:
         return xp.asarray(_exact_erf(x), dtype=xp.float64)
-    x = x * math.sqrt(2)
-    return xp.tanh(x * _polynomial(x * x, _ARTANH_ERF))
+    if x.dtype == xp.float16:
+        return through_float32(erf, x)
+    with xp.errstate(over="ignore"):  # far out the polynomial is infinite, and its tanh 1
+        x = x * math.sqrt(2)
+        return xp.tanh(x * _polynomial(x * x, _ARTANH_ERF))
 
 
 def _polynomial(x: Array, coefficients: tuple[float, ...]) -> Array:
@@ -347,13 +295,15 @@ def gelu(x: Array, approximate: str) -> tuple[Array, Array]:
 
     `approximate` is "none" for x Φ(x), "tanh" for the tanh form (Hendrycks & Gimpel 2016, section 2).
     """
+    if x.dtype == xp.float16:
+        return through_float32(gelu, x, approximate)
     y, slope = xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)
     flat_x, flat_y, flat_slope = _flat(x), y.reshape(-1), slope.reshape(-1)
     if approximate == "tanh":
         form = _gelu_tanh
     else:
         form = _gelu_float32 if x.dtype == xp.float32 else _gelu_erf
-    _in_blocks(lambda b: form(flat_x[b], flat_y[b], flat_slope[b]), x.size, 1)
+    in_blocks(lambda b: form(flat_x[b], flat_y[b], flat_slope[b]), x.size, 1)
     return y, slope
 
 
@@ -372,7 +322,7 @@ def _in_place(operator: xp.ufunc, a: Array, b: Array) -> None:
         operator(a, b, out=a)
         return
     flat_a, flat_b = a.reshape(-1), b.reshape(-1)
-    _in_blocks(lambda part: operator(flat_a[part], flat_b[part], out=flat_a[part]), a.size, 1)
+    in_blocks(lambda part: operator(flat_a[part], flat_b[part], out=flat_a[part]), a.size, 1)
 
 
 def _gelu_erf(x: Array, y: Array, slope: Array) -> None:
@@ -427,6 +377,8 @@ def softmax(x: Array) -> tuple[Array, Array]:
     x (..., d) -> weights (..., d) and logsumexp (..., 1). A row of equal entries gives equal weights, however
     large and negative they are.
     """
+    if x.dtype == xp.float16:
+        return through_float32(softmax, x)
     rows = _rows(x)
     y = xp.empty_like(rows)
     log_sum = xp.empty((len(rows), 1), rows.dtype)
@@ -435,40 +387,29 @@ def softmax(x: Array) -> tuple[Array, Array]:
         largest, total = _softmax(rows[b], y[b])
         xp.add(xp.log(total), largest, out=log_sum[b])
 
-    _in_blocks(block, *rows.shape)
+    in_blocks(block, *rows.shape)
     return y.reshape(x.shape), log_sum.reshape(*x.shape[:-1], 1)
 
 
 def _softmax(x: Array, out: Array) -> tuple[Array, Array]:
-    """Softmax of each row of x into `out`, another array: what was taken from the exponents, and the sums of
-    the exponentials (n, 1).
-
-    The largest entry of all rows does as well as each row's own and is found ten times faster, unless some row
-    lies so far below it that its exponentials come near the smallest float.
-    """
-    limits = xp.finfo(x.dtype)
-    with xp.errstate(invalid="ignore"):  # inf - inf: its rows are NaN, and are done again
-        largest = x.max(initial=-xp.inf)
-        total = _exp(x, largest, out)
-    if not (total > limits.tiny / limits.eps**2).all():
-        largest = x.max(axis=-1, keepdims=True)
-        total = _exp(x, largest, out)
+    """Softmax of each row of x into `out`, another array: the largest entries, and the sums of the exponentials
+    of what lies below them, both (n, 1)."""
+    largest = x.max(axis=-1, keepdims=True)
+    with xp.errstate(invalid="ignore"):  # inf - inf: the row is NaN
+        xp.subtract(x, largest, out=out)
+    xp.exp(out, out=out)
+    total = _row_sum(out)
     out *= 1 / total
     return largest, total
 
 
-def _exp(x: Array, shift: Array, out: Array) -> Array:
-    """e^(x - shift) into `out`, and the sum of each row (n, 1)."""
-    xp.subtract(x, shift, out=out)
-    xp.exp(out, out=out)
-    return _row_sum(out)
-
-
 def softmax_backward(dy: Array, y: Array) -> Array:
     """y (dy - Σ dy y): the gradient of softmax over the last axis, from its output."""
+    if y.dtype == xp.float16:
+        return through_float32(softmax_backward, dy, y)
     rows_dy, rows_y = _rows(dy), _rows(y)
     dx = xp.empty_like(rows_y)
-    _in_blocks(lambda b: _softmax_backward(rows_dy[b], rows_y[b], dx[b]), *rows_y.shape)
+    in_blocks(lambda b: _softmax_backward(rows_dy[b], rows_y[b], dx[b]), *rows_y.shape)
     return dx.reshape(y.shape)
 
 
@@ -478,7 +419,13 @@ def _softmax_backward(dy: Array, y: Array, out: Array) -> None:
 
 
 def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Array, Array]:
-    """Layer normalisation over the last axis: y (..., d), the normalised x (n, d), and 1/σ (n, 1)."""
+    """Layer normalisation over the last axis: y (..., d), the normalised x (n, d), and 1/σ (n, 1).
+
+    For float16 the last two are float32: where a row hardly varies, 1/σ is above 65,504.
+    """
+    if x.dtype == xp.float16:
+        y, normalised, inverse_std = layer_norm(*(a.astype(xp.float32) for a in (x, weight, bias)), eps)
+        return y.astype(xp.float16), normalised, inverse_std
     rows = _rows(x)
     d = rows.shape[1]
     y, normalised = xp.empty_like(rows), xp.empty_like(rows)
@@ -492,7 +439,7 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array,
         xp.multiply(centred, weight, out=y[b])
         y[b] += bias
 
-    _in_blocks(block, *rows.shape)
+    in_blocks(block, *rows.shape)
     return y.reshape(x.shape), normalised, inverse_std
 
 
@@ -500,10 +447,12 @@ def layer_norm_backward(
     dy: Array, normalised: Array, inverse_std: Array, weight: Array
 ) -> tuple[Array, Array, Array]:
     """The gradients of `layer_norm` for x (in the shape of dy), weight (d,) and bias (d,)."""
+    if dy.dtype == xp.float16:
+        return through_float32(layer_norm_backward, dy, normalised, inverse_std, weight)
     rows = _rows(dy)
     n, d = rows.shape
     dx = xp.empty_like(rows)
-    step = _rows_in_block(d)
+    step = rows_in_block(d)
     partial = xp.zeros((2, -(-n // step), d), rows.dtype)  # one sum a block, added up in order
 
     def block(b: slice) -> None:
@@ -515,7 +464,7 @@ def layer_norm_backward(
         g -= along
         g *= inverse_std[b]
 
-    _in_blocks(block, n, d)
+    in_blocks(block, n, d)
     return dx.reshape(dy.shape), partial[0].sum(axis=0), partial[1].sum(axis=0)
 
 
@@ -539,6 +488,8 @@ def attention(
     q (N, …, n, d_k), k (N, …, m, d_k), v (N, …, m, d_v), mask and keep (N, …, n, m) or None ->
     (N, …, n, d_v) and the weights before dropout (N, …, n, m). precision: what products round to (`rounded`).
     """
+    if q.dtype == xp.float16:
+        return through_float32(attention, q, k, v, mask, scale, keep, keep_scale)
     weights = xp.empty((*q.shape[:-1], k.shape[-2]), q.dtype)
     z = xp.empty_like(q) if v.shape[-1] == q.shape[-1] else xp.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
     k_t = k.swapaxes(-1, -2)  # (N, …, d_k, m)
@@ -551,8 +502,7 @@ def attention(
         _softmax(_rows(scores), _rows(weights[b]))
         _product(_dropped(weights[b], keep, keep_scale, b), v[b], precision, out=z[b])
 
-    with _one_blas_thread():
-        _in_blocks(block, len(q), weights.size // max(1, len(q)))
+    on_one_blas_thread(lambda: in_blocks(block, len(q), weights.size // max(1, len(q))))
     return z, weights
 
 
@@ -568,13 +518,16 @@ def attention_backward(
     precision: str = "float32",
 ) -> tuple[Array, Array, Array]:
     """The gradients of `attention` for q, k and v, in their shapes and order in memory."""
+    if q.dtype == xp.float16:
+        return through_float32(attention_backward, dy, q, k, v, weights, scale, keep, keep_scale)
     dq, dk, dv = xp.empty_like(q), xp.empty_like(k), xp.empty_like(v)
     v_t = v.swapaxes(-1, -2)
 
     def block(b: slice) -> None:
         dropped = _dropped(weights[b], keep, keep_scale, b)
         _product(dropped.swapaxes(-1, -2), dy[b], precision, out=dv[b])
-        d_scores = _product(dy[b], v_t[b], precision)  # of the weights after dropout, at first
+        d_scores = xp.empty_like(weights[b])  # contiguous: the rows below are then no copy
+        _product(dy[b], v_t[b], precision, out=d_scores)  # of the weights after dropout, at first
         if keep is not None:
             _dropout(d_scores, keep[b], keep_scale, d_scores)
         rows = _rows(d_scores)
@@ -583,8 +536,7 @@ def attention_backward(
         _product(d_scores, k[b], precision, out=dq[b])
         _product(d_scores.swapaxes(-1, -2), q[b], precision, out=dk[b])
 
-    with _one_blas_thread():
-        _in_blocks(block, len(q), weights.size // max(1, len(q)))
+    on_one_blas_thread(lambda: in_blocks(block, len(q), weights.size // max(1, len(q))))
     return dq, dk, dv
 
 
@@ -606,7 +558,10 @@ def _dropped(weights: Array, keep: Array | None, keep_scale: float, b: slice) ->
 def scatter_add(shape: tuple[int, ...], index: tuple[Any, ...], values: Array) -> Array:
     """Zeros of `shape` with `values` added at `index` (a NumPy index; an entry named twice gets both)."""
     if len(index) == 1 and len(shape) == 2:  # rows of a matrix
-        return scatter_add_rows(shape[0], index[0].reshape(-1) % shape[0], values.reshape(-1, shape[1]))
+        ids = (
+            index[0].astype(xp.int64, copy=False).reshape(-1) % shape[0]
+        )  # shape[0] may not fit a small dtype
+        return scatter_add_rows(shape[0], ids, values.reshape(-1, shape[1]))
     out = xp.zeros(shape, values.dtype)
     xp.add.at(out, index, values)
     return out
@@ -618,6 +573,8 @@ def scatter_add_rows(num_rows: int, ids: Array, values: Array) -> Array:
     Sorted, so that rows with the same id are neighbours: first rows are copied all at once, and only ids that
     come more than once need a sum. Several times faster than `numpy.add.at`.
     """
+    if values.dtype == xp.float16:
+        return scatter_add_rows(num_rows, ids, values.astype(xp.float32)).astype(xp.float16)
     out = xp.zeros((num_rows, values.shape[1]), values.dtype)
     if not len(ids):
         return out
@@ -672,7 +629,7 @@ def adamw_step(
             scratch *= step_size * second_correction
             p[b] -= scratch
 
-        _in_blocks(block, p.size, 1)
+        in_blocks(block, p.size, 1)
         for array, flat in zip(arrays, (p, g, m, v), strict=True):
             if array is not arrays[1] and not array.flags.c_contiguous:  # then reshape made a copy
                 array[...] = flat.reshape(array.shape)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -45,15 +46,26 @@ def count_walks(op: Callable[..., Tensor], *arrays: np.ndarray) -> tuple[float, 
     arrays: what `op` takes as tensors; all of them get a gradient. What NumPy copies without an operator (an index,
     zeros) is not counted. The backward gets a dy of the output's shape.
     """
-    tensors = [Tensor._around(_counted(array.copy())) for array in arrays]
-    for tensor in tensors:
-        tensor.requires_grad = True
-    Counted.entries = 0
-    y = op(*tensors)
-    forward = Counted.entries
-    y._push_back(_counted(np.ones(y.shape, y.dtype)))
+    with _counting():
+        tensors = [Tensor._around(_counted(array.copy())) for array in arrays]
+        for tensor in tensors:
+            tensor.requires_grad = True
+        Counted.entries = 0
+        y = op(*tensors)
+        forward = Counted.entries
+        y._push_back(_counted(np.ones(y.shape, y.dtype)))
     size = arrays[0].size
     return forward / size, (Counted.entries - forward) / size
+
+
+@contextmanager
+def _counting() -> Iterator[None]:
+    """Inside, counted arrays have a backend: NumPy's, whose kernels count."""
+    backend._of_type[Counted] = _counting_backend()  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del backend._of_type[Counted]
 
 
 def _plain(value: Any) -> Any:
@@ -114,6 +126,3 @@ def _counting_backend() -> SimpleNamespace:
     names["xp"] = _Module()
     names["asarray"] = lambda values, dtype=None: _counted(np.asarray(values, dtype=dtype))
     return SimpleNamespace(**names)
-
-
-backend._of_type[Counted] = _counting_backend()  # type: ignore[assignment]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minigrad import backend
-from minigrad.tensor import Array, Tensor, float_dtype, unbroadcast
+from minigrad.tensor import Array, Tensor, float_dtype, sum_entries, unbroadcast
 
 Axis = int | tuple[int, ...] | None
 Operand = Tensor | float  # a tensor, or a Python number, which never changes the dtype
@@ -181,21 +181,24 @@ def mul(a: Operand, b: Operand) -> Tensor:
 def div(a: Operand, b: Operand) -> Tensor:
     """a / b entry by entry, with broadcasting."""
     a, b = _pair("div", a, b)
-    x, y = a.data, b.data
+    a_shape, divisor = a.shape, b.data
+    quotient = a.data / divisor
     need_a, need_b = a.requires_grad, b.requires_grad
 
     def backward(dy: Array) -> tuple[Array | None, Array | None]:
-        da = unbroadcast(dy / y, x.shape) if need_a else None
-        db = unbroadcast(-dy * x / (y * y), y.shape) if need_b else None
+        da = unbroadcast(dy / divisor, a_shape) if need_a else None
+        # not -dy a / b²: the square leaves the range of float32 from 1e19 and 1e-23 on
+        db = unbroadcast(-dy * (quotient / divisor), divisor.shape) if need_b else None
         return da, db
 
-    return Tensor.from_op(x / y, (a, b), backward)
+    return Tensor.from_op(quotient, (a, b), backward)
 
 
 def pow(a: Operand, b: Operand) -> Tensor:
     """a to the power of b entry by entry, with broadcasting.
 
-    The gradient of b needs log a, so it is NaN where a < 0; where a = 0 it is 0, as in PyTorch.
+    The gradient of b is y log a: NaN where a < 0; where a = 0 it is 0 for b ≥ 0 and -∞ below. Where b = 0 that of a
+    is 0, whatever a is. All as in PyTorch.
     """
     a, b = _pair("pow", a, b)
     xp = backend.of(a.data).xp
@@ -205,34 +208,46 @@ def pow(a: Operand, b: Operand) -> Tensor:
 
     def backward(dy: Array) -> tuple[Array | None, Array | None]:
         da = db = None
-        if need_a:  # where the exponent is 0 the slope is 0, also at a base of 0
-            lower = xp.where(exponent == 0, 1, exponent - 1).astype(dy.dtype)
-            da = unbroadcast(dy * exponent * base**lower, base.shape)
+        zero, one = dy.dtype.type(0), dy.dtype.type(1)
+        if need_a:
+            constant = exponent == 0
+            slope = exponent * base ** xp.where(constant, one, exponent - 1)
+            da = unbroadcast(xp.where(constant, zero, dy * slope), base.shape)
         if need_b:
-            log_base = xp.log(xp.where(base == 0, 1, base).astype(dy.dtype))
-            db = unbroadcast(dy * y * log_base, exponent.shape)
+            constant = (base == 0) & (exponent >= 0)
+            slope = xp.where(constant, zero, y * xp.log(xp.where(constant, one, base)))
+            db = unbroadcast(dy * slope, exponent.shape)
         return da, db
 
     return Tensor.from_op(y, (a, b), backward)
 
 
 def maximum(a: Operand, b: Operand) -> Tensor:
-    """The larger of a and b entry by entry; where they tie, each gets half the gradient, as in PyTorch."""
+    """The larger of a and b entry by entry, NaN if one is.
+
+    The gradient goes to the larger one; where they tie, each gets half, where one is NaN, each gets all, as in PyTorch.
+    """
     a, b = _pair("maximum", a, b)
     xp = backend.of(a.data).xp
     x, y = a.data, b.data
 
     def backward(dy: Array) -> tuple[Array, Array]:
-        share = ((x > y) + 0.5 * (x == y)).astype(dy.dtype)
-        return unbroadcast(dy * share, x.shape), unbroadcast(dy * (1 - share), y.shape)
+        zero = dy.dtype.type(0)
+        halved = xp.where(x == y, dy / 2, dy)
+        da, db = xp.where(x < y, zero, halved), xp.where(x > y, zero, halved)
+        return unbroadcast(da, x.shape), unbroadcast(db, y.shape)
 
     return Tensor.from_op(xp.maximum(x, y), (a, b), backward)
 
 
 def where(condition: Array, a: Operand, b: Operand) -> Tensor:
-    """a where `condition` (a boolean array) is true, else b, with broadcasting of all three."""
+    """a where `condition` (a boolean array) is true, else b, with broadcasting of all three.
+
+    The branch that is not taken gets the gradient 0, whatever dy is: also an infinite or NaN one, as in PyTorch.
+    """
     a, b = _pair("where", a, b)
     kernels = backend.of(a.data)
+    xp = kernels.xp
     condition = kernels.asarray(condition, dtype=bool)
     try:
         broadcast_shape(condition.shape, a.shape, b.shape)
@@ -243,9 +258,11 @@ def where(condition: Array, a: Operand, b: Operand) -> Tensor:
     a_shape, b_shape = a.shape, b.shape
 
     def backward(dy: Array) -> tuple[Array, Array]:
-        return unbroadcast(dy * condition, a_shape), unbroadcast(dy * ~condition, b_shape)
+        zero = dy.dtype.type(0)  # a product with the condition would make NaN of inf · 0
+        da, db = xp.where(condition, dy, zero), xp.where(condition, zero, dy)
+        return unbroadcast(da, a_shape), unbroadcast(db, b_shape)
 
-    return Tensor.from_op(kernels.xp.where(condition, a.data, b.data), (a, b), backward)
+    return Tensor.from_op(xp.where(condition, a.data, b.data), (a, b), backward)
 
 
 def masked_fill(x: Tensor, mask: Array, value: float) -> Tensor:
@@ -275,12 +292,12 @@ def neg(x: Tensor) -> Tensor:
 
 
 def abs(x: Tensor) -> Tensor:
-    """|x|; its slope at 0 is 0."""
+    """|x|; its slope at 0, and at NaN, is 0, as in PyTorch."""
     xp = backend.of(x.data).xp
     values = x.data
 
     def backward(dy: Array) -> tuple[Array]:
-        return (dy * xp.sign(values),)
+        return (dy * ((values > 0).astype(dy.dtype) - (values < 0).astype(dy.dtype)),)
 
     return Tensor.from_op(xp.abs(values), (x,), backward)
 
@@ -331,14 +348,16 @@ def erf(x: Tensor) -> Tensor:
     values = x.data
 
     def backward(dy: Array) -> tuple[Array]:
-        return (dy * (2 / math.sqrt(math.pi)) * kernels.xp.exp(-values * values),)
+        return (dy * (2 / math.sqrt(math.pi) * kernels.xp.exp(-values * values)),)
 
     return Tensor.from_op(kernels.erf(values), (x,), backward)
 
 
 def sigmoid(x: Tensor) -> Tensor:
-    """1 / (1 + e^{-x}), as ½ + ½ tanh(x/2), which cannot overflow."""
-    y = 0.5 + 0.5 * backend.of(x.data).xp.tanh(0.5 * x.data)
+    """1 / (1 + e^{-x}), where x < 0 as e^x / (1 + e^x): no exponential overflows, and no digit is lost."""
+    xp = backend.of(x.data).xp
+    e = xp.exp(-xp.abs(x.data))
+    y = xp.where(x.data < 0, e, e.dtype.type(1)) / (1 + e)
 
     def backward(dy: Array) -> tuple[Array]:
         return (dy * y * (1 - y),)
@@ -347,13 +366,14 @@ def sigmoid(x: Tensor) -> Tensor:
 
 
 def relu(x: Tensor) -> Tensor:
-    """max(x, 0); its slope at 0 is 0."""
+    """max(x, 0); its slope at 0 is 0, at NaN 1, as in PyTorch."""
+    xp = backend.of(x.data).xp
     values = x.data
 
     def backward(dy: Array) -> tuple[Array]:
-        return (dy * (values > 0),)
+        return (xp.where(values <= 0, dy.dtype.type(0), dy),)
 
-    return Tensor.from_op(backend.of(values).xp.maximum(values, 0), (x,), backward)
+    return Tensor.from_op(xp.maximum(values, 0), (x,), backward)
 
 
 def astype(x: Tensor, dtype: Any) -> Tensor:
@@ -379,7 +399,7 @@ def sum(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     def backward(dy: Array) -> tuple[Array]:
         return (xp.broadcast_to(_widen(dy, shape, axes), shape),)
 
-    return Tensor.from_op(x.data.sum(axis=axes, keepdims=keepdims), (x,), backward)
+    return Tensor.from_op(sum_entries(x.data, axes, keepdims), (x,), backward)
 
 
 def mean(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -431,12 +451,20 @@ def var(x: Tensor, axis: Axis = None, correction: int = 1, keepdims: bool = Fals
     freedom = _count("var", x, axes) - correction
     if freedom <= 0:
         raise ValueError(f"var: {freedom + correction} values along axes {axes} and correction={correction}")
-    centred = x.data - x.data.mean(axis=axes, keepdims=True)
+    values, dtype = _for_sums(x.data), x.dtype
+    centred = values - values.mean(axis=axes, keepdims=True)
 
     def backward(dy: Array) -> tuple[Array]:
-        return (_widen(dy, centred.shape, axes) * centred * (2 / freedom),)
+        dx = _widen(dy, centred.shape, axes) * centred * (2 / freedom)
+        return (dx.astype(dtype, copy=False),)
 
-    return Tensor.from_op((centred * centred).sum(axis=axes, keepdims=keepdims) / freedom, (x,), backward)
+    y = (centred * centred).sum(axis=axes, keepdims=keepdims) / freedom
+    return Tensor.from_op(y.astype(dtype, copy=False), (x,), backward)
+
+
+def _for_sums(x: Array) -> Array:
+    """x, float16 as float32: a sum of squares, or of exponentials, easily leaves the range of float16."""
+    return x.astype("float32") if x.dtype == "float16" else x
 
 
 def logsumexp(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -444,14 +472,16 @@ def logsumexp(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     axes = _axes("logsumexp", x, axis)
     _count("logsumexp", x, axes)
     xp = backend.of(x.data).xp
-    largest = x.data.max(axis=axes, keepdims=True)
-    largest = xp.where(xp.isfinite(largest), largest, 0).astype(x.dtype)  # -inf - -inf would be NaN
-    weights = xp.exp(x.data - largest)
+    values, dtype = _for_sums(x.data), x.dtype
+    largest = values.max(axis=axes, keepdims=True)
+    largest = xp.where(xp.isfinite(largest), largest, 0).astype(values.dtype)  # -inf - -inf would be NaN
+    weights = xp.exp(values - largest)
     total = weights.sum(axis=axes, keepdims=True)
-    y = xp.log(total) + largest
+    y = (xp.log(total) + largest).astype(dtype, copy=False)
 
     def backward(dy: Array) -> tuple[Array]:
-        return (_widen(dy, weights.shape, axes) * (weights / total),)
+        dx = _widen(dy, weights.shape, axes) * (weights / total)
+        return (dx.astype(dtype, copy=False),)
 
     shape = y.shape if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axes)
     return Tensor.from_op(y.reshape(shape), (x,), backward)
@@ -626,12 +656,13 @@ def split(x: Tensor, sections: int | Sequence[int], axis: int = 0) -> list[Tenso
     lengths, as `torch.split` does."""
     (place,) = _axes("split", x, axis)
     length = x.shape[place]
-    if isinstance(sections, int):
+    if _is_integer(sections):
+        sections = int(sections)  # type: ignore[arg-type]
         if sections < 1:
             raise ValueError(f"split: a part must have length 1 or more, got {sections}")
         parts = [min(sections, length - start) for start in range(0, length, sections)]
     else:
-        parts = list(sections)
+        parts = [int(part) for part in sections]  # type: ignore[union-attr]
         if builtins.sum(parts) != length or min(parts, default=0) < 0:
             raise ValueError(f"split: parts of {parts} do not add up to the {length} of axis {axis}")
     pieces, start = [], 0
@@ -680,7 +711,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     if any(isinstance(part, Tensor) for part in parts):
         raise TypeError("getitem: an index is an array of integers or booleans, not a Tensor")
     parts = tuple(int(part) if _is_integer(part) else part for part in parts)
-    parts = tuple(part if _is_plain(part) else kernels.asarray(part) for part in parts)
+    parts = tuple(part if _is_plain(part) else _index_array(kernels, part) for part in parts)
     try:
         y = x.data[parts]
     except IndexError as error:
@@ -700,6 +731,12 @@ def getitem(x: Tensor, index: Any) -> Tensor:
 
 def _is_integer(part: Any) -> bool:
     return isinstance(part, numbers.Integral) and not isinstance(part, bool)
+
+
+def _index_array(kernels: Any, part: Any) -> Array:
+    """An array or a list in an index as an array; an empty list, in which NumPy sees floats, is one of integers."""
+    array = kernels.asarray(part)
+    return array.astype("int64") if isinstance(part, list) and not array.size else array
 
 
 def _is_plain(part: Any) -> bool:

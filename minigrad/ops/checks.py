@@ -115,7 +115,14 @@ def attention(
         ) from None
     shape = (*leading, q.shape[-2], k.shape[-2])
     if mask is not None:
-        mask = kernels.asarray(mask, dtype=q.dtype)
+        given = kernels.asarray(mask)
+        if given.dtype.kind != "f":
+            raise TypeError(
+                f"attention: the mask is added to the scores, so it must be of floats, 0 where a token may look and "
+                f"a large negative number where not; got {given.dtype}. Of booleans, say "
+                f"np.where(may_look, 0, np.finfo(np.float32).min)"
+            )
+        mask = given.astype(q.dtype, copy=False)
         try:
             fits = broadcast_shape(mask.shape, shape) == shape
         except ValueError:

@@ -55,6 +55,9 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-12) -> T
     x (…, d), weight (d,), bias (d,) -> (…, d). Raises ValueError if the lengths differ.
     """
     checks.layer_norm(x, weight, bias)
+    if x.dtype == "float16":  # in which squares from 256² on are infinite
+        wide = (tensor.astype("float32") for tensor in (x, weight, bias))
+        return layer_norm(*wide, eps).astype("float16")
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = (centred * centred).mean(axis=-1, keepdims=True)
     return centred / (variance + eps).sqrt() * weight + bias
@@ -87,7 +90,7 @@ def cross_entropy(
 
     logits (…, C), labels (…) of integers -> (). weight (C,): a factor for each class; the mean is then
     weighted. Raises ValueError or TypeError if shapes or dtypes do not fit, IndexError for a label outside
-    0 … C-1, and on the CPU ValueError if no label counts.
+    0 … C-1, ValueError if no label counts.
     """
     rows, classes, share = checks.cross_entropy(logits, labels, weight, ignore_index)
     picked = log_softmax(logits.reshape(-1, logits.shape[-1]))[rows, classes]  # (n,)
@@ -104,9 +107,9 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """softmax(Q Kᵀ / √d_k + mask) V (Vaswani et al. 2017, section 3.2.1).
 
-    q (…, n, d_k), k (…, m, d_k), v (…, m, d_v) -> (…, n, d_v). mask: added to the scores, broadcasts to
+    q (…, n, d_k), k (…, m, d_k), v (…, m, d_v) -> (…, n, d_v). mask: floats added to the scores, broadcasts to
     (…, n, m). keep (…, n, m) of booleans and p: dropout on the weights. Raises ValueError if the shapes do
-    not fit.
+    not fit, TypeError for a mask that is not of floats.
     """
     mask, keep = checks.attention(q, k, v, mask, keep, p)
     scores = q @ k.transpose() * (1 / math.sqrt(q.shape[-1]))  # (…, n, m)

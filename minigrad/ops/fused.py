@@ -182,10 +182,10 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """softmax(Q Kᵀ / √d_k + mask) V (Vaswani et al. 2017, section 3.2.1).
 
-    q (…, n, d_k), k (…, m, d_k), v (…, m, d_v) -> (…, n, d_v). mask: added to the scores, broadcasts to
+    q (…, n, d_k), k (…, m, d_k), v (…, m, d_v) -> (…, n, d_v). mask: floats added to the scores, broadcasts to
     (…, n, m). keep (…, n, m) of booleans and p: dropout on the weights. Raises ValueError if the shapes do
-    not fit. Saves q, k, v and the weights A. With dA = dropout(dz Vᵀ) and dS = A (dA - Σ dA A):
-    dQ = dS K / √d_k, dK = dSᵀ Q / √d_k, dV = dropout(A)ᵀ dz.
+    not fit, TypeError for a mask that is not of floats. Saves q, k, v and the weights A. With
+    dA = dropout(dz Vᵀ) and dS = A (dA - Σ dA A): dQ = dS K / √d_k, dK = dSᵀ Q / √d_k, dV = dropout(A)ᵀ dz.
     """
     mask, keep = checks.attention(q, k, v, mask, keep, p)
     kernels, precision = backend.of(q.data), backend.matmul_precision()

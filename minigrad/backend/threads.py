@@ -1,0 +1,179 @@
+"""How the CPU's work is shared: in blocks that stay in the cache, a part of them for each core.
+
+A NumPy expression such as `0.5 * x * (1 + t)` walks over main memory once per operator. `in_blocks` calls a
+kernel with a few rows at a time instead, so that what one operator writes is still in the cache when the next
+one reads it. NumPy lets go of the interpreter lock inside an operator, so blocks are also shared over the
+processor's cores. Block borders do not depend on the number of threads, so neither do results.
+
+A signal's exception (Ctrl-C in a notebook) may come between any two instructions of the main thread. So nothing
+here holds a lock across Python code: work goes through queues written in C, and what was changed for a while is put
+back twice, as one exception can only cut short one of the two.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from queue import SimpleQueue
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["in_blocks", "on_one_blas_thread", "rows_in_block", "share"]
+
+# Numbers in a block: 512 KiB of float32. Smaller ones stay closer to the core, but a thread asks for the
+# interpreter lock after every operator on a block, and below this size threads mostly wait for each other.
+BLOCK = 2**17
+THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+# --- Blocks ----------------------------------------------------------------------------------------------
+
+
+def rows_in_block(row_size: int) -> int:
+    """How many rows of `row_size` numbers a block has; at least one."""
+    return max(1, BLOCK // max(1, row_size))
+
+
+def in_blocks(kernel: Callable[[slice], None], rows: int, row_size: int) -> None:
+    """Call `kernel(slice)` for slices that together cover `range(rows)`, shared over threads.
+
+    `row_size` is how many numbers a row has, so that a block fits the cache.
+    """
+    step = rows_in_block(row_size)
+    starts = range(0, rows, step)
+
+    def run(some: range) -> None:
+        for start in some:
+            kernel(slice(start, min(start + step, rows)))
+
+    share(run, starts)
+
+
+# --- Threads ---------------------------------------------------------------------------------------------
+
+
+class _Workers:
+    """Threads that wait for work. They are daemons: the interpreter's end does not wait for them."""
+
+    def __init__(self, count: int) -> None:
+        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        for number in range(count):
+            threading.Thread(target=self._serve, name=f"minigrad-{number}", daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            self._work.get()()
+
+    def start(self, run: Callable[[range], None], items: range, done: SimpleQueue) -> None:
+        """Let a thread call `run(items)`; `done` gets the exception that it raised, or None."""
+        context = copy_context()  # of the caller: there `numpy.errstate` keeps its settings
+
+        def work() -> None:
+            try:
+                context.run(run, items)
+            except BaseException as error:
+                done.put(error)
+            else:
+                done.put(None)
+
+        self._work.put(work)
+
+
+_workers: _Workers | None = None  # made at the first use, and again in a forked process
+
+
+def share(run: Callable[[range], None], items: range) -> None:
+    """Call `run` on parts of `items`, one for each thread; the calling thread works too.
+
+    Returns, or raises what a part has raised, when all parts are done. `run` must not call `share`.
+    """
+    workers = _workers_here() if len(items) > 1 else None
+    if workers is None:
+        run(items)
+        return
+    part = -(-len(items) // THREADS)
+    done: SimpleQueue[BaseException | None] = SimpleQueue()
+    started = 0
+    errors: list[BaseException | None] = []
+    try:
+        for first in range(part, len(items), part):
+            workers.start(run, items[first : first + part], done)
+            started += 1
+        run(items[:part])
+    finally:  # also after an exception: nobody shall go on writing into arrays when this returns
+        while len(errors) < started:
+            errors.append(done.get())
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _workers_here() -> _Workers | None:
+    """The threads beside the caller's, or None where there is one core, or threads cannot start (WebAssembly)."""
+    global _workers, THREADS
+    if _workers is None and THREADS > 1:
+        try:
+            _workers = _Workers(THREADS - 1)
+        except RuntimeError:
+            THREADS = 1
+    return _workers if THREADS > 1 else None
+
+
+def _after_fork() -> None:
+    """A forked process has none of its parent's threads, and maybe a lock that one of them held."""
+    global _workers, _blas_lock
+    _workers, _blas_lock = None, threading.Lock()
+    if _blas_users:
+        _blas_users.clear()
+        _set_blas_threads(_blas_before)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+# --- The BLAS' own threads -------------------------------------------------------------------------------
+
+_blas = ThreadpoolController().select(user_api="blas").lib_controllers
+_blas_lock = threading.Lock()
+_blas_users: set[object] = set()  # calls of `on_one_blas_thread` that have not ended
+_blas_before: list[int] = []  # the threads of each library while there are none
+
+
+def on_one_blas_thread(work: Callable[[], None]) -> None:
+    """Call `work` with the BLAS on one thread, and give it its threads back.
+
+    The BLAS would put all its threads to each product in turn: they would wait for each other in each small
+    one, and for the cores of our threads in each large one.
+    """
+    me = object()
+    try:
+        try:
+            _take_blas_threads(me)
+            work()
+        finally:
+            _give_blas_threads_back(me)
+    finally:
+        _give_blas_threads_back(me)
+
+
+def _take_blas_threads(user: object) -> None:
+    with _blas_lock:
+        if not _blas_users:
+            _blas_before[:] = [library.num_threads for library in _blas]
+        _blas_users.add(user)
+        _set_blas_threads([1] * len(_blas))
+
+
+def _give_blas_threads_back(user: object) -> None:
+    with _blas_lock:
+        if _blas_users == {user}:
+            _set_blas_threads(_blas_before)
+        _blas_users.discard(user)
+
+
+def _set_blas_threads(counts: list[int]) -> None:
+    for library, count in zip(_blas, counts, strict=True):
+        library.set_num_threads(count)

@@ -1,0 +1,387 @@
+"""How the CPU's work is shared: blocks, errors, the BLAS' threads, forks, signals, several threads at once."""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import os
+import subprocess
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import Tensor, backend, is_grad_enabled, no_grad, ops
+from minigrad.backend import threads
+
+pytestmark = pytest.mark.numpy_only("about the threads of the CPU")
+
+kernels = backend.get("numpy")
+
+
+def blas_threads():
+    return [library.num_threads for library in threads._blas]
+
+
+def large_step(seed=0):
+    """Gradients of a model that is large enough for every kernel to be shared."""
+    rng = np.random.default_rng(seed)
+    x, w = (Tensor(rng.standard_normal((512, 512)).astype("f4"), requires_grad=True) for _ in range(2))
+    ops.gelu(ops.linear(x, w)).sum().backward()
+    return x.grad, w.grad
+
+
+# --- Blocks ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize(
+    ("rows", "row_size"), [(0, 5), (1, 1), (5, 0), (10, 2**17), (7, 2**18), (200_000, 3)]
+)
+def test_blocks_cover_every_row_once(rows, row_size, count, cores):
+    seen = np.zeros(rows, int)
+
+    def kernel(block):
+        assert block.stop - block.start <= max(1, threads.BLOCK // max(1, row_size))
+        seen[block] += 1
+
+    cores(count)
+    threads.in_blocks(kernel, rows, row_size)
+    assert (seen == 1).all()
+
+
+@pytest.mark.parametrize("part", [0, 1, 2], ids=["the caller's", "another's", "the last"])
+def test_an_error_in_a_part_is_raised_when_all_parts_are_done(part, cores):
+    done = []
+
+    def run(items):
+        if items.start == part:
+            raise ZeroDivisionError
+        done.append(items.start)
+
+    cores(3)
+    with pytest.raises(ZeroDivisionError):
+        threads.share(run, range(3))
+    assert sorted(done) == sorted({0, 1, 2} - {part})
+
+
+@pytest.mark.parametrize("where", [0, 3 * 2**17])  # in the caller's block, in another thread's
+def test_what_numpy_does_with_an_overflow_is_the_callers_choice(where, cores):
+    a = np.ones(4 * 2**17, np.float32)
+    a[where] = 3e38
+    cores(2)
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        kernels.add_in_place(a.copy(), a)
+    with np.errstate(over="ignore"):
+        kernels.add_in_place(a.copy(), a)
+
+
+def test_where_no_thread_can_start_the_caller_does_the_work(monkeypatch):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads, "_workers", None)
+    monkeypatch.setattr(threads, "THREADS", 4)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    seen = []
+    threads.share(seen.extend, range(10))
+    assert seen == list(range(10))
+
+
+# --- The BLAS' threads -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_matmul_gives_the_blas_its_threads_back(fails, monkeypatch, rng):
+    inside = []
+
+    def share(run, items):
+        inside.append(blas_threads())
+        if fails:
+            raise ZeroDivisionError
+        run(items)
+
+    monkeypatch.setattr(kernels, "share", share)
+    before = blas_threads()
+    with pytest.raises(ZeroDivisionError) if fails else contextlib.nullcontext():
+        kernels.matmul(rng.standard_normal((128, 64)), rng.standard_normal((64, 64)))
+    assert inside == [[1] * len(before)]
+    assert blas_threads() == before
+
+
+class Libraries:
+    """Stands for the BLAS, and records how many threads it was given."""
+
+    def __init__(self, count):
+        self.num_threads = count
+
+    def set_num_threads(self, count):
+        self.num_threads = count
+
+
+def test_the_last_of_two_threads_gives_the_blas_its_threads_back(monkeypatch):
+    """Thread 1 begins, thread 2 begins, 1 ends, 2 ends: the BLAS has one thread until the end."""
+    blas = Libraries(6)
+    monkeypatch.setattr(threads, "_blas", [blas])
+    second_began, first_ended = threading.Event(), threading.Event()
+    seen = []
+
+    def second():
+        second_began.set()
+        assert first_ended.wait(10)
+        seen.append(blas.num_threads)
+
+    other = threading.Thread(target=threads.on_one_blas_thread, args=(second,))
+
+    def first():
+        other.start()
+        assert second_began.wait(10)
+
+    threads.on_one_blas_thread(first)
+    first_ended.set()
+    other.join(10)
+    assert seen == [1]
+    assert blas.num_threads == 6
+
+
+# --- Signals ---------------------------------------------------------------------------------------------
+
+
+class Interrupted(Exception):
+    """What stands for KeyboardInterrupt, raised between two instructions."""
+
+
+def interrupted(function, moment):
+    """Run `function`, and raise Interrupted at moment number `moment` at which Python looks for signals: after a call,
+    at a function's start, and where a loop goes back. Returns whether there are so many moments."""
+    last: dict[object, str] = {}  # of each frame, the instruction before
+    names: dict[object, dict[int, str]] = {}
+    left = moment
+
+    def trace(frame, event, arg):
+        nonlocal left
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            code = frame.f_code
+            if code not in names:
+                names[code] = {i.offset: i.opname for i in dis.get_instructions(code)}
+            before, last[frame] = last.get(frame, ""), names[code].get(frame.f_lasti, "")
+            if before.startswith(("CALL", "RESUME", "JUMP_BACKWARD")):
+                left -= 1
+                if left < 0:
+                    sys.settrace(None)
+                    raise Interrupted
+        return trace
+
+    sys.settrace(trace)
+    try:
+        function()
+    except Interrupted:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+def test_an_exception_at_any_moment_leaves_nothing_behind(monkeypatch, cores):
+    """Work shared over threads with the BLAS on one: interrupted at each moment in turn, it neither hangs nor leaves
+    the BLAS at one thread, and the next call does its work."""
+    blas = Libraries(6)
+    monkeypatch.setattr(threads, "_blas", [blas])
+    cores(3)
+
+    def work():
+        threads.on_one_blas_thread(lambda: threads.share(seen.extend, range(7)))
+
+    moment = 0
+    seen: list[int] = []
+    while interrupted(work, moment):
+        assert blas.num_threads == 6, f"interrupted at moment {moment}"
+        seen = []
+        work()
+        assert sorted(seen) == list(range(7)), f"after an interrupt at moment {moment}"
+        seen = []
+        moment += 1
+    assert moment > 30
+    assert sorted(seen) == list(range(7))
+
+
+SIGNALS = """
+import signal, sys, time
+import numpy as np
+from minigrad import Tensor, ops
+from minigrad.backend import threads
+
+threads.THREADS = 3
+x = Tensor(np.ones((512, 512), "f4"), requires_grad=True)
+before = [library.num_threads for library in threads._blas]
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+interrupts = 0
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, float(np.random.uniform(1e-3, 2e-2)))
+        while True:
+            ops.gelu(ops.linear(x, x)).sum().backward()
+    except KeyboardInterrupt:
+        interrupts += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+ops.gelu(ops.linear(x, x)).sum().backward()
+assert [library.num_threads for library in threads._blas] == before
+print(interrupts)
+"""
+
+
+def run_python(code, timeout=60):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=os.path.dirname(os.path.dirname(minigrad.__file__)),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="signals as on Unix")
+def test_signals_at_any_moment_hang_nothing():
+    result = run_python(SIGNALS)
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) > 20
+
+
+# --- Forks -----------------------------------------------------------------------------------------------
+
+FORK = """
+import os, sys
+import numpy as np
+from minigrad import Tensor, ops
+from minigrad.backend import threads
+
+threads.THREADS = 2
+def step():
+    x = Tensor(np.ones((512, 512), "f4"), requires_grad=True)
+    ops.gelu(ops.linear(x, x)).sum().backward()
+    return x.grad
+expected = step()
+child = os.fork()
+if child == 0:
+    os._exit(0 if (step() == expected).all() else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_threads_of_its_own():
+    result = run_python(FORK)
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_pool_of_processes_works_after_a_large_operation():
+    code = """
+import multiprocessing
+import numpy as np
+from minigrad import Tensor, ops
+from minigrad.backend import threads
+
+threads.THREADS = 2
+def total(size):
+    return float(ops.gelu(Tensor(np.ones((size, 512), "f4"))).sum())
+if __name__ == "__main__":
+    total(2000)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        print(pool.map(total, [1000, 2000]) == [total(1000), total(2000)])
+"""
+    result = run_python(code)
+    assert result.stdout == "True\n", result.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_in_the_middle_gives_the_child_its_blas_threads(monkeypatch):
+    """Another thread holds the BLAS at one thread while this one forks."""
+    blas = Libraries(6)
+    monkeypatch.setattr(threads, "_blas", [blas])
+    children = []
+
+    def fork():
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # Python 3.12: a process with threads is forked
+            child = os.fork()
+        if child == 0:
+            os._exit(0 if blas.num_threads == 6 and not threads._blas_users else 1)
+        children.append(child)
+
+    threads.on_one_blas_thread(fork)
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
+
+
+# --- Several threads of the user's -----------------------------------------------------------------------
+
+
+def in_another_thread(function):
+    """What `function` returns in a new thread."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function()))
+    thread.start()
+    thread.join(60)
+    return results[0]
+
+
+def test_no_grad_is_of_one_thread():
+    def requires_grad():
+        return is_grad_enabled() and (Tensor([1.0], requires_grad=True) * 2).requires_grad
+
+    with no_grad():
+        assert not requires_grad()
+        assert in_another_thread(requires_grad)
+    assert requires_grad()
+
+
+def test_overlapping_no_grad_in_two_threads_leaves_the_graph_on():
+    """Thread 1 enters, 2 enters, 1 leaves, 2 leaves: what was seen to switch the graph off for good."""
+    entered, left = threading.Event(), threading.Event()
+
+    def other():
+        with no_grad():
+            entered.set()
+            assert left.wait(10)
+        return is_grad_enabled()
+
+    results = []
+    thread = threading.Thread(target=lambda: results.append(other()))
+    with no_grad():
+        thread.start()
+        assert entered.wait(10)
+    left.set()
+    thread.join(10)
+    assert results == [True]
+    assert is_grad_enabled()
+
+
+def test_the_precision_of_products_is_of_one_thread():
+    with backend.default_matmul_precision("bfloat16"):
+        assert backend.matmul_precision() == "bfloat16"
+        assert in_another_thread(backend.matmul_precision) == "float32"
+    assert backend.matmul_precision() == "float32"
+
+
+def test_threads_that_train_at_once_get_the_gradients_of_one_that_trains_alone():
+    expected = [large_step(seed) for seed in range(4)]
+    results: dict[int, tuple] = {}
+
+    def train(seed):
+        for _ in range(5):
+            results[seed] = large_step(seed)
+
+    workers = [threading.Thread(target=train, args=(seed,)) for seed in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    for seed, gradients in enumerate(expected):
+        for ours, alone in zip(results[seed], gradients, strict=True):
+            np.testing.assert_allclose(ours, alone, rtol=0, atol=1e-4)
