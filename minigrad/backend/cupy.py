@@ -318,8 +318,9 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array,
     For float16 the last two are float32: where a row hardly varies, 1/σ is above 65,504.
     """
     if x.dtype not in TYPES:
-        y, normalised, inverse_std = layer_norm(*(a.astype(xp.float32) for a in (x, weight, bias)), eps)
-        return y.astype(x.dtype), normalised, inverse_std
+        x, weight, bias = (a.astype(xp.float32) for a in (x, weight, bias))
+        y, normalised, inverse_std = layer_norm(x, weight, bias, eps)
+        return y.astype(xp.float16), normalised, inverse_std
     rows = _rows(x)
     y, normalised = xp.empty_like(rows), xp.empty_like(rows)
     inverse_std = xp.empty((len(rows), 1), x.dtype)
@@ -436,11 +437,10 @@ def scatter_add_rows(num_rows: int, ids: Array, values: Array) -> Array:
 
     Sorted first, so that rows with the same id are neighbours and one block adds them up in their order.
     """
+    if values.dtype not in TYPES:
+        return scatter_add_rows(num_rows, ids, values.astype(xp.float32)).astype(values.dtype)
     n, d = values.shape
     out = xp.zeros((num_rows, d), values.dtype)
-    if values.dtype not in TYPES:
-        xp.add.at(out, ids, values)
-        return out
     order = xp.argsort(ids)
     sorted_ids = xp.ascontiguousarray(ids[order], xp.int64)
     values = xp.ascontiguousarray(values)

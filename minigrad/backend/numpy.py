@@ -424,7 +424,8 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array,
     For float16 the last two are float32: where a row hardly varies, 1/σ is above 65,504.
     """
     if x.dtype == xp.float16:
-        y, normalised, inverse_std = layer_norm(*(a.astype(xp.float32) for a in (x, weight, bias)), eps)
+        x, weight, bias = (a.astype(xp.float32) for a in (x, weight, bias))
+        y, normalised, inverse_std = layer_norm(x, weight, bias, eps)
         return y.astype(xp.float16), normalised, inverse_std
     rows = _rows(x)
     d = rows.shape[1]

@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable
 from contextvars import copy_context
 from queue import SimpleQueue
-from typing import Any
 
 from threadpoolctl import ThreadpoolController
 

@@ -56,8 +56,8 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-12) -> T
     """
     checks.layer_norm(x, weight, bias)
     if x.dtype == "float16":  # in which squares from 256² on are infinite
-        wide = (tensor.astype("float32") for tensor in (x, weight, bias))
-        return layer_norm(*wide, eps).astype("float16")
+        x, weight, bias = (tensor.astype("float32") for tensor in (x, weight, bias))
+        return layer_norm(x, weight, bias, eps).astype("float16")
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = (centred * centred).mean(axis=-1, keepdims=True)
     return centred / (variance + eps).sqrt() * weight + bias
