@@ -116,6 +116,7 @@ def test_environment_variable():
     code = "import minigrad; print(minigrad.Tensor([1.0]).backend)"
     assert run_python(code).stdout.strip() == "numpy"
     assert run_python(code, MINIGRAD_BACKEND="numpy").stdout.strip() == "numpy"
+    assert run_python(code, MINIGRAD_BACKEND="").stdout.strip() == "numpy"  # as if it were not set
     wrong = run_python(code, MINIGRAD_BACKEND="abacus")
     assert "BackendError: there is no backend 'abacus': expected one of numpy, cupy" in wrong.stderr
 

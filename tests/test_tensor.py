@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import inspect
 import re
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad import Tensor, backend, is_grad_enabled, no_grad, ops
+from minigrad import Tensor, backend, is_grad_enabled, nn, no_grad, ops
 from minigrad.tensor import unbroadcast
 
 
@@ -740,3 +741,121 @@ def test_unbroadcast(wide, shape, axes, rng):
     g = rng.standard_normal(wide)
     expected = g.sum(axis=axes).reshape(shape)
     np.testing.assert_allclose(host(unbroadcast(arrays(g, "float64"), shape)), expected)
+
+
+# --- What learners of PyTorch expect, or have to be told ------------------------------------------------
+
+
+@pytest.mark.parametrize("other", [0.0, 1, True, np.float32(0), np.zeros(2), [0.0, 0.0]], ids=repr)
+def test_comparing_with_numbers_and_arrays_is_refused(other):
+    """`x == 0.0` would be False, silently, and a mask made of it empty."""
+    x = Tensor([0.0, 1.0])
+    for compare in (lambda: x == other, lambda: other == x, lambda: x != other):
+        with pytest.raises(
+            TypeError, match=r"== between a Tensor and an? .* is not defined: compare .* of x.data"
+        ):
+            compare()
+
+
+def test_between_tensors_equality_is_identity():
+    x, y = Tensor([0.0]), Tensor([0.0])
+    assert x == x
+    assert x != y
+    assert x in [y, x]
+    assert {x: 1, y: 2}[y] == 2
+    assert (x == None) is False  # noqa: E711
+    assert x != "x"
+    assert len({x, y, x}) == 2
+
+
+def test_an_array_of_a_tensor():
+    x = Tensor(np.arange(3.0))
+    assert np.asarray(x) is x.data or x.backend != "numpy"
+    assert np.asarray(x).dtype == np.float64
+    assert np.asarray(x, dtype=np.float32).dtype == np.float32
+    assert np.array(x) is not x.data
+    x.requires_grad = True
+    with pytest.raises(TypeError, match=r"the gradient would end there: say tensor.numpy\(\)"):
+        np.asarray(x)
+    with pytest.raises(TypeError, match=r"say tensor.numpy\(\)"):
+        Tensor([x, x])
+
+
+def test_weak_references():
+    x = Tensor([1.0])
+    reference = weakref.ref(x)
+    assert reference() is x
+    del x
+    assert reference() is None
+
+
+def test_deepcopy_of_a_leaf():
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    (x * 3).sum().backward()
+    twin, again = copy.deepcopy([x, x])
+    assert twin is again
+    assert twin is not x
+    assert twin.requires_grad
+    for ours, theirs in ((x.data, twin.data), (x.grad, twin.grad)):
+        np.testing.assert_array_equal(host(ours), host(theirs))
+        assert not backend.default().xp.may_share_memory(ours, theirs)
+    assert type(copy.deepcopy(nn.Parameter([1.0]))) is nn.Parameter
+
+
+def test_deepcopy_of_an_output_is_refused():
+    """Its graph would be there twice, but the arrays that the graph saved only once."""
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"deepcopy of the output of mul: .* use tensor.detach\(\) first"):
+        copy.deepcopy(x * 2)
+    np.testing.assert_array_equal(copy.deepcopy((x * 2).detach()).numpy(), [2.0, 4.0])
+
+
+@pytest.mark.numpy_only("a GPU has one byte order")
+@pytest.mark.parametrize("dtype", [">f2", ">f4", ">f8", ">i4"])
+def test_arrays_in_the_other_byte_order(dtype):
+    x = Tensor(np.arange(3).astype(dtype), requires_grad=True)
+    assert x.dtype.isnative
+    (x * 2.0).sum().backward(np.array(3.0, ">f4"))
+    assert x.grad.tolist() == [6.0, 6.0, 6.0]
+    assert x.grad.dtype == x.dtype == (np.float32 if dtype == ">i4" else np.dtype(dtype).newbyteorder("="))
+    assert Tensor([1.0], dtype=">f8").dtype.isnative
+
+
+def test_no_grad_may_be_entered_again():
+    x = Tensor([1.0], requires_grad=True)
+    context = no_grad()
+    for _ in range(2):
+        with context:
+            with context:
+                assert not (x * 2).requires_grad
+            assert not (x * 2).requires_grad
+        assert (x * 2).requires_grad
+
+
+def test_no_grad_as_a_decorator():
+    x = Tensor([1.0], requires_grad=True)
+
+    @no_grad()
+    def double(depth):
+        return double(depth - 1) if depth else x * 2
+
+    assert not double(3).requires_grad
+    assert (x * 2).requires_grad
+
+
+def test_no_grad_of_an_asynchronous_task_is_its_own():
+    import asyncio
+
+    async def without():
+        with no_grad():
+            await asyncio.sleep(0.01)
+            return is_grad_enabled()
+
+    async def with_gradients():
+        await asyncio.sleep(0.005)
+        return is_grad_enabled()
+
+    async def both():
+        return await asyncio.gather(without(), with_gradients())
+
+    assert asyncio.run(both()) == [False, True]

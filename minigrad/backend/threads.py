@@ -145,7 +145,8 @@ def on_one_blas_thread(work: Callable[[], None]) -> None:
     """Call `work` with the BLAS on one thread, and give it its threads back.
 
     The BLAS would put all its threads to each product in turn: they would wait for each other in each small
-    one, and for the cores of our threads in each large one.
+    one, and for the cores of our threads in each large one. (OpenBLAS lets only the main thread change this: in
+    another one of the user's, products keep all of its threads, and are the slower for it.)
     """
     me = object()
     try:

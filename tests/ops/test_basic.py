@@ -458,3 +458,38 @@ def test_shape_operations_are_numpys(rng):
         (ops.embedding([2, 0, 2], a[0]), x[0][[2, 0, 2]]),
     ):
         np.testing.assert_array_equal(ours.numpy(), right)
+
+
+# --- Indices of any integer type ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("rows", [100, 300, 70_000])
+def test_index_arrays_of_small_integers(dtype, rows):
+    """A table may have more rows than its index's type can count."""
+    x = Tensor(np.zeros((rows, 2)), requires_grad=True)
+    x[np.array([1, 3, 1], dtype)].sum().backward()
+    expected = np.zeros((rows, 2))
+    expected[[1, 3]] = [[2], [1]]
+    np.testing.assert_array_equal(backend.to_numpy(x.grad), expected)
+    if dtype.startswith("i"):
+        x = Tensor(np.zeros((rows, 2)), requires_grad=True)
+        x[np.array([-1], dtype)].sum().backward()
+        assert backend.to_numpy(x.grad)[-1].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("index", [[], [[]], np.array([], np.int64), ([], 0)], ids=repr)
+def test_an_empty_list_picks_nothing(index):
+    x = Tensor(np.ones((3, 2)), requires_grad=True)
+    y = x[index]
+    assert y.size == 0
+    y.sum().backward()
+    np.testing.assert_array_equal(backend.to_numpy(x.grad), np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize(
+    "sections", [np.int64(2), np.uint8(2), np.array([2, 2, 1]), [np.int32(2), 2, 1]], ids=repr
+)
+def test_split_takes_numpys_integers(sections):
+    x = Tensor(np.arange(5.0))
+    assert [part.numpy().tolist() for part in ops.split(x, sections)] == [[0, 1], [2, 3], [4]]

@@ -459,3 +459,19 @@ ERRORS = [
 def test_what_errors_say(call, error, message, module):
     with pytest.raises(error, match=re.escape(message)):
         call(module)
+
+
+# --- Masks -----------------------------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize(
+    "mask", [np.tril(np.ones((3, 3), bool)), np.ones((3, 3), np.int64), [[1, 0, 1]]], ids=repr
+)
+def test_a_mask_of_booleans_or_integers_is_refused(module, mask, leaf):
+    """Added to the scores as 0 and 1 it would hide nothing."""
+    q = leaf(3, 4)
+    with pytest.raises(
+        TypeError, match=r"the mask is added to the scores, so it must be of floats, .*; got (bool|int)"
+    ):
+        module.scaled_dot_product_attention(q, q, q, mask)
