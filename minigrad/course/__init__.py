@@ -1,1 +1,1 @@
-"""What the notebooks import: figures (and, with the chapters, the checks of the exercises)."""
+"""What the notebooks import: figures, widgets, source listings, stored runs, the checks of the exercises."""

@@ -31,6 +31,7 @@ import numpy as np
 from machine import processor
 
 from minigrad import Tensor, backend, ops, optim, profiler
+from minigrad.backend import threads
 from minigrad.bert.config import PRESETS
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import parameter_groups
@@ -192,6 +193,10 @@ def _replace(**functions: Any) -> Callable[[], None]:
     return replace
 
 
+def _without_blocks() -> None:
+    threads.BLOCK = 2**60
+
+
 def _adamw_plain(
     parameters: Any,
     gradients: Any,
@@ -213,7 +218,7 @@ def _adamw_plain(
 UNDO: dict[str, Callable[[], None]] = {
     "operations composed": _compose,
     "the last layer everywhere": _compute_the_last_layer,
-    "no blocks": _replace(_BLOCK=2**60),
+    "no blocks": _without_blocks,
     "products in turn, each on all threads": _replace(matmul=np.matmul),
     "a random float for each mask entry": _replace(
         keep_mask=lambda shape, p, seed, draw: (
@@ -263,13 +268,13 @@ def step_child(without: list[str]) -> dict[str, float]:
 
 def _threads_woken(step: Callable[[], None]) -> int:
     """How often a step gives work to another thread."""
-    pool, count = numpy._pool, itertools.count()
-    if pool is None:
+    workers, count = threads._workers, itertools.count()
+    if workers is None:
         return 0
-    submit = pool.submit
-    pool.submit = lambda *work: (next(count), submit(*work))[1]
+    start = workers.start
+    workers.start = lambda *work: (next(count), start(*work))[1]  # type: ignore[method-assign]
     step()
-    del pool.submit
+    del workers.start
     return next(count)
 
 
@@ -424,15 +429,15 @@ def block_sizes(rounds: int) -> dict[str, list[list[float]]]:
     y, slope = np.empty_like(x), np.empty_like(x)
     sizes, counts = [2**k for k in range(10, 21)], sorted({1, THREADS})
     contestants: Contestants = {}
-    for threads in counts:
+    for count in counts:
         for size in sizes:
 
-            def run(size: int = size, threads: int = threads) -> None:
-                in_blocks(lambda b: one_exponential(x[b], y[b], slope[b]), x.size, size, threads)
+            def run(size: int = size, count: int = count) -> None:
+                in_blocks(lambda b: one_exponential(x[b], y[b], slope[b]), x.size, size, count)
 
-            contestants[f"{threads} {size}"] = run
+            contestants[f"{count} {size}"] = run
     times = medians(contestants, rounds)
-    return {str(threads): [[size, times[f"{threads} {size}"]] for size in sizes] for threads in counts}
+    return {str(count): [[size, times[f"{count} {size}"]] for size in sizes] for count in counts}
 
 
 # --- The BLAS's kernels ----------------------------------------------------------------------------------
