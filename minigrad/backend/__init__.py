@@ -9,16 +9,22 @@ environment variable MINIGRAD_BACKEND.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 NAMES = ("numpy", "cupy")
 PRECISIONS = ("float32", "bfloat16", "float16")
+_FLOAT16 = np.dtype("float16")
 
 _default: ModuleType | None = None
 _of_type: dict[type, ModuleType] = {}  # what `of` has found
@@ -93,11 +99,21 @@ def to_numpy(array: Any) -> Any:
     return get("numpy").asarray(array)
 
 
-def through_float32(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What `function` gives for its arrays of float16 in float32, as float16, whose range ends at 65,504."""
-    dtype = arguments[0].dtype
-    out = function(*(a.astype("float32") if getattr(a, "dtype", None) == dtype else a for a in arguments))
-    return tuple(a.astype(dtype) for a in out) if isinstance(out, tuple) else out.astype(dtype)
+def float16_as_float32(kernel: Kernel) -> Kernel:
+    """A kernel that computes arrays of float16 in float32, and gives float16: sums and squares need the range."""
+
+    @functools.wraps(kernel)
+    def wide(*arguments: Any) -> Any:
+        if not any(map(_is_float16, arguments)):
+            return kernel(*arguments)
+        out = kernel(*(a.astype("float32") if _is_float16(a) else a for a in arguments))
+        return tuple(a.astype("float16") for a in out) if isinstance(out, tuple) else out.astype("float16")
+
+    return cast(Kernel, wide)
+
+
+def _is_float16(value: Any) -> bool:
+    return getattr(value, "dtype", None) == _FLOAT16
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import cupy as xp
 import numpy as np
 from cupyx.scipy import special
 
-from minigrad.backend import numpy, through_float32
+from minigrad.backend import float16_as_float32, numpy
 from minigrad.backend.cupy_kernels import NAMES, OPTIONS, SOURCE, TYPES
 
 name = "cupy"
@@ -206,10 +206,9 @@ def add_bias(y: Array, bias: Array) -> None:
 PIECE_ROWS = 128  # so many rows has a block: enough blocks for the device, few sums left to add up
 
 
+@float16_as_float32
 def sum_rows(x: Array) -> Array:
     """The sum of the rows: (n, d) -> (d,)."""
-    if x.dtype not in TYPES:
-        return x.sum(axis=0, dtype=xp.float32).astype(x.dtype)
     x = xp.ascontiguousarray(x)
     n, d = x.shape
     if n > PIECE_ROWS:
@@ -241,10 +240,9 @@ def mask_keys(seed: int, draw: int) -> tuple[int, int]:
     return numpy.mask_keys(seed, draw)
 
 
+@float16_as_float32
 def dropout(x: Array, keep: Array, scale: float) -> Array:
     """`x * keep * scale` for a boolean `keep` of the same shape."""
-    if x.dtype not in TYPES:
-        return x * keep * scale
     y = xp.empty(x.shape, x.dtype)
     x, keep = xp.ascontiguousarray(x), xp.ascontiguousarray(keep, bool)
     _on_entries("dropout", x.dtype, x.size, x, keep, y, x.size, float(scale))
@@ -259,14 +257,12 @@ def erf(x: Array) -> Array:
     return special.erf(x).astype(x.dtype, copy=False)
 
 
+@float16_as_float32
 def gelu(x: Array, approximate: str) -> tuple[Array, Array]:
     """GELU and its slope at `x`: two arrays of the shape of `x`.
 
     `approximate` is "none" for x Φ(x), "tanh" for the tanh form (Hendrycks & Gimpel 2016, section 2).
     """
-    if x.dtype not in TYPES:
-        y, slope = gelu(x.astype(xp.float32), approximate)
-        return y.astype(x.dtype), slope.astype(x.dtype)
     y, slope = xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)
     x = xp.ascontiguousarray(x)  # which gives an array without axes one
     kernel = "gelu_tanh" if approximate == "tanh" else "gelu_erf"
@@ -287,14 +283,13 @@ def add_in_place(a: Array, b: Array) -> None:
 # --- Rows ------------------------------------------------------------------------------------------------
 
 
+@float16_as_float32
 def softmax(x: Array) -> tuple[Array, Array]:
     """Softmax over the last axis, and the log of its denominator.
 
     x (..., d) -> weights (..., d) and logsumexp (..., 1). A row of equal entries gives equal weights, however
     large and negative they are.
     """
-    if x.dtype not in TYPES:
-        return through_float32(softmax, x)
     rows = _rows(x)
     y = xp.empty_like(rows)
     log_sum = xp.empty((*x.shape[:-1], 1), x.dtype)
@@ -302,10 +297,9 @@ def softmax(x: Array) -> tuple[Array, Array]:
     return y.reshape(x.shape), log_sum
 
 
+@float16_as_float32
 def softmax_backward(dy: Array, y: Array) -> Array:
     """y (dy - Σ dy y): the gradient of softmax over the last axis, from its output."""
-    if y.dtype not in TYPES:
-        return through_float32(softmax_backward, dy, y)
     rows_dy, rows_y = _rows(dy, y.dtype), _rows(y)
     dx = xp.empty_like(rows_y)
     _on_rows("softmax_backward", rows_dy, rows_y, dx, *rows_y.shape)
@@ -329,13 +323,12 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array,
     return y.reshape(x.shape), normalised, inverse_std
 
 
+@float16_as_float32
 def layer_norm_backward(
     dy: Array, normalised: Array, inverse_std: Array, weight: Array
 ) -> tuple[Array, Array, Array]:
     """The gradients of `layer_norm` for x (in the shape of dy), weight (d,) and bias (d,)."""
     dtype = normalised.dtype
-    if dy.dtype not in TYPES:
-        return through_float32(layer_norm_backward, dy, normalised, inverse_std, weight)
     rows, weight = _rows(dy, dtype), xp.ascontiguousarray(weight, dtype)
     n, d = rows.shape
     dx = xp.empty_like(rows)
@@ -350,6 +343,7 @@ def layer_norm_backward(
 # --- Attention -------------------------------------------------------------------------------------------
 
 
+@float16_as_float32
 def attention(
     q: Array,
     k: Array,
@@ -365,8 +359,6 @@ def attention(
     q (N, …, n, d_k), k (N, …, m, d_k), v (N, …, m, d_v), mask and keep (N, …, n, m) or None ->
     (N, …, n, d_v) and the weights before dropout (N, …, n, m). precision: what products round to (`rounded`).
     """
-    if q.dtype not in TYPES:
-        return through_float32(attention, q, k, v, mask, scale, keep, keep_scale)
     weights = _product(q, k.swapaxes(-1, -2), precision)  # the scores, at first
     rows = _rows(weights)
     rows_of_mask = 0
@@ -387,6 +379,7 @@ def attention(
     return _product(dropped, v, precision), weights
 
 
+@float16_as_float32
 def attention_backward(
     dy: Array,
     q: Array,
@@ -399,8 +392,6 @@ def attention_backward(
     precision: str = "float32",
 ) -> tuple[Array, Array, Array]:
     """The gradients of `attention` for q, k and v, in their shapes."""
-    if q.dtype not in TYPES:
-        return through_float32(attention_backward, dy, q, k, v, weights, scale, keep, keep_scale)
     d_scores = _product(dy, v.swapaxes(-1, -2), precision)  # the gradient of the weights, at first
     dropped = weights if keep is None else xp.empty_like(weights)
     keep = xp.empty(0, bool) if keep is None else xp.ascontiguousarray(keep)
@@ -432,13 +423,12 @@ def scatter_add(shape: tuple[int, ...], index: tuple[Any, ...], values: Array) -
     return out
 
 
+@float16_as_float32
 def scatter_add_rows(num_rows: int, ids: Array, values: Array) -> Array:
     """Zeros (num_rows, d) with row i of `values` (n, d) added to row ids[i]; ids (n,) are not negative.
 
     Sorted first, so that rows with the same id are neighbours and one block adds them up in their order.
     """
-    if values.dtype not in TYPES:
-        return scatter_add_rows(num_rows, ids, values.astype(xp.float32)).astype(values.dtype)
     n, d = values.shape
     out = xp.zeros((num_rows, d), values.dtype)
     order = xp.argsort(ids)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as xp
 
-from minigrad.backend import through_float32
+from minigrad.backend import float16_as_float32
 from minigrad.backend.threads import in_blocks, on_one_blas_thread, rows_in_block, share
 
 __all__ = [
@@ -176,10 +176,9 @@ def add_bias(y: Array, bias: Array) -> None:
     in_blocks(block, *long_rows.shape)
 
 
+@float16_as_float32
 def sum_rows(x: Array) -> Array:
     """The sum of the rows: (n, d) -> (d,)."""
-    if x.dtype == xp.float16:
-        return through_float32(sum_rows, x)
     n, d = x.shape
     step = rows_in_block(d)
     ones = xp.ones(min(n, step), x.dtype)
@@ -269,12 +268,11 @@ _ARTANH_ERF = (
 _exact_erf = xp.frompyfunc(math.erf, 1, 1)
 
 
+@float16_as_float32
 def erf(x: Array) -> Array:
     """The error function: to the last digits in float64 (slow), within 2e-7 in float32 (fast)."""
     if x.dtype == xp.float64:
         return xp.asarray(_exact_erf(x), dtype=xp.float64)
-    if x.dtype == xp.float16:
-        return through_float32(erf, x)
     with xp.errstate(over="ignore"):  # far out the polynomial is infinite, and its tanh 1
         x = x * math.sqrt(2)
         return xp.tanh(x * _polynomial(x * x, _ARTANH_ERF))
@@ -290,13 +288,12 @@ def _polynomial(x: Array, coefficients: tuple[float, ...]) -> Array:
     return value
 
 
+@float16_as_float32
 def gelu(x: Array, approximate: str) -> tuple[Array, Array]:
     """GELU and its slope at `x`: two arrays of the shape of `x`.
 
     `approximate` is "none" for x Φ(x), "tanh" for the tanh form (Hendrycks & Gimpel 2016, section 2).
     """
-    if x.dtype == xp.float16:
-        return through_float32(gelu, x, approximate)
     y, slope = xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)
     flat_x, flat_y, flat_slope = _flat(x), y.reshape(-1), slope.reshape(-1)
     if approximate == "tanh":
@@ -371,14 +368,13 @@ def _row_sum(x: Array) -> Array:
     return _row_dot(x, xp.ones(x.shape[1], x.dtype))
 
 
+@float16_as_float32
 def softmax(x: Array) -> tuple[Array, Array]:
     """Softmax over the last axis, and the log of its denominator.
 
     x (..., d) -> weights (..., d) and logsumexp (..., 1). A row of equal entries gives equal weights, however
     large and negative they are.
     """
-    if x.dtype == xp.float16:
-        return through_float32(softmax, x)
     rows = _rows(x)
     y = xp.empty_like(rows)
     log_sum = xp.empty((len(rows), 1), rows.dtype)
@@ -403,10 +399,9 @@ def _softmax(x: Array, out: Array) -> tuple[Array, Array]:
     return largest, total
 
 
+@float16_as_float32
 def softmax_backward(dy: Array, y: Array) -> Array:
     """y (dy - Σ dy y): the gradient of softmax over the last axis, from its output."""
-    if y.dtype == xp.float16:
-        return through_float32(softmax_backward, dy, y)
     rows_dy, rows_y = _rows(dy), _rows(y)
     dx = xp.empty_like(rows_y)
     in_blocks(lambda b: _softmax_backward(rows_dy[b], rows_y[b], dx[b]), *rows_y.shape)
@@ -444,12 +439,11 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array,
     return y.reshape(x.shape), normalised, inverse_std
 
 
+@float16_as_float32
 def layer_norm_backward(
     dy: Array, normalised: Array, inverse_std: Array, weight: Array
 ) -> tuple[Array, Array, Array]:
     """The gradients of `layer_norm` for x (in the shape of dy), weight (d,) and bias (d,)."""
-    if dy.dtype == xp.float16:
-        return through_float32(layer_norm_backward, dy, normalised, inverse_std, weight)
     rows = _rows(dy)
     n, d = rows.shape
     dx = xp.empty_like(rows)
@@ -474,6 +468,7 @@ def layer_norm_backward(
 # starts: its scores do not leave the cache (the idea of FlashAttention; Dao et al. 2022, here without tiles).
 
 
+@float16_as_float32
 def attention(
     q: Array,
     k: Array,
@@ -489,8 +484,6 @@ def attention(
     q (N, …, n, d_k), k (N, …, m, d_k), v (N, …, m, d_v), mask and keep (N, …, n, m) or None ->
     (N, …, n, d_v) and the weights before dropout (N, …, n, m). precision: what products round to (`rounded`).
     """
-    if q.dtype == xp.float16:
-        return through_float32(attention, q, k, v, mask, scale, keep, keep_scale)
     weights = xp.empty((*q.shape[:-1], k.shape[-2]), q.dtype)
     z = xp.empty_like(q) if v.shape[-1] == q.shape[-1] else xp.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
     k_t = k.swapaxes(-1, -2)  # (N, …, d_k, m)
@@ -507,6 +500,7 @@ def attention(
     return z, weights
 
 
+@float16_as_float32
 def attention_backward(
     dy: Array,
     q: Array,
@@ -519,8 +513,6 @@ def attention_backward(
     precision: str = "float32",
 ) -> tuple[Array, Array, Array]:
     """The gradients of `attention` for q, k and v, in their shapes and order in memory."""
-    if q.dtype == xp.float16:
-        return through_float32(attention_backward, dy, q, k, v, weights, scale, keep, keep_scale)
     dq, dk, dv = xp.empty_like(q), xp.empty_like(k), xp.empty_like(v)
     v_t = v.swapaxes(-1, -2)
 
@@ -568,14 +560,13 @@ def scatter_add(shape: tuple[int, ...], index: tuple[Any, ...], values: Array) -
     return out
 
 
+@float16_as_float32
 def scatter_add_rows(num_rows: int, ids: Array, values: Array) -> Array:
     """Zeros (num_rows, d) with row i of `values` (n, d) added to row ids[i]; ids (n,) are not negative.
 
     Sorted, so that rows with the same id are neighbours: first rows are copied all at once, and only ids that
     come more than once need a sum. Several times faster than `numpy.add.at`.
     """
-    if values.dtype == xp.float16:
-        return scatter_add_rows(num_rows, ids, values.astype(xp.float32)).astype(xp.float16)
     out = xp.zeros((num_rows, values.shape[1]), values.dtype)
     if not len(ids):
         return out

@@ -188,7 +188,8 @@ def scaled_dot_product_attention(
     dA = dropout(dz Vᵀ) and dS = A (dA - Σ dA A): dQ = dS K / √d_k, dK = dSᵀ Q / √d_k, dV = dropout(A)ᵀ dz.
     """
     mask, keep = checks.attention(q, k, v, mask, keep, p)
-    kernels, precision = backend.of(q.data), backend.matmul_precision()
+    kernels = backend.of(q.data)
+    precision = backend.matmul_precision() if q.dtype == "float32" else "float32"
     broadcast_to = kernels.xp.broadcast_to
     batch = broadcast_shape(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     lead = batch or (1,)
