@@ -12,11 +12,14 @@ which training survives.
 from __future__ import annotations
 
 import ast
+import errno
 import hashlib
 import importlib.util
+import os
 import re
+import stat
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -26,9 +29,11 @@ import numpy as np
 __all__ = ["Corpus", "CorpusError", "python_docs", "read_corpus", "split_sentences"]
 
 Document = list[str]
+Progress = Callable[[int, int], object]  # called with how much is done, and of how much
 
 TEXT_SUFFIXES = (".txt", ".md", ".rst")
 CUT_EVERY = 20  # sentences, where running text is cut into documents
+REPORT_EVERY = 1000  # sentences
 
 
 class CorpusError(ValueError):
@@ -59,7 +64,9 @@ class Corpus:
         """A hash of the text: another text has another one."""
         digest = hashlib.sha256()
         for document in self.documents:
-            digest.update("\n".join([*document, "", ""]).encode("utf-8", "surrogatepass"))
+            for sentence in document:
+                digest.update(f"{sentence}\n".encode("utf-8", "surrogatepass"))
+            digest.update(b"\n")
         return digest.hexdigest()[:16]
 
     def split(self, held_out: float, seed: int) -> tuple[Corpus, Corpus]:
@@ -82,22 +89,30 @@ class Corpus:
         return Corpus(parts[0], self.source, self.notes), Corpus(parts[1], self.source)
 
 
-def read_corpus(source: str | Path) -> Corpus:
+def read_corpus(source: str | Path, progress: Progress | None = None) -> Corpus:
     """The corpus called `python-docs`, or the text in a folder or a file.
 
     A folder: each `.txt`, `.md` or `.rst` file in it, at any depth, is a document. A file: blank lines part
     documents and each line is a sentence, the format of the released BERT; running text, without such lines,
-    is cut into sentences and then into documents, and a note says so. Raises CorpusError for a path that is
-    not there, an empty or non-UTF-8 file (named, with the offset), a folder without text, or text for fewer
-    than two documents.
+    is cut into sentences and then into documents, and a note says so. What begins with a full stop in a folder
+    is passed over. `progress` is called with how much is read, and of how much: files of a folder or of
+    `python-docs`, characters of a running text.
+
+    Raises CorpusError for a path that is not there, a file or a folder that cannot be read, an empty or
+    non-UTF-8 file (named, with the offset), a folder without text, text for fewer than two documents, or more
+    text than fits in memory.
     """
     if str(source) == "python-docs":
-        return python_docs()
+        return python_docs(progress)
     path = Path(source)
-    if path.is_dir():
-        return _read_folder(path)
-    if path.is_file():
-        return _read_file(path)
+    mode = _mode(path) if source != "" else 0  # Path("") would be the working directory
+    try:
+        if stat.S_ISDIR(mode):
+            return _read_folder(path, progress)
+        if stat.S_ISREG(mode):
+            return _read_file(path, progress)
+    except MemoryError:
+        raise CorpusError(f"{source}: this text does not fit in the memory that is left") from None
     raise CorpusError(
         f"there is no corpus {str(source)!r}: expected python-docs, a folder, or a file of text"
     )
@@ -142,73 +157,142 @@ _ABBREVIATIONS = frozenset(
         "ed.",
     ]
 )
-_END = re.compile(r"""[.!?]+["'”’)\]]*(?=\s+["'“‘(\[]*(\w))""")
+# Each of these reads a text once: a row of stops is taken whole and from its first one on (no stop before it),
+# and what was taken is not given back (`++`, `*+`). Otherwise a long row would be tried from each of its places.
+_SPACES = re.compile(r"\s(?:(?<! )|\s)\s*")  # white space that is not one plain space
+_END = re.compile(r"""[.!?](?<![.!?].)[.!?]*+["'”’)\]]*+(?= ["'“‘(\[]*+(\w))""")
 _INITIAL = re.compile(r"(?:^|[\s.(])(\w)\.$")
 
 
 def split_sentences(text: str) -> list[str]:
     """The sentences of a running text, white space made single; the rules are at the head of this file."""
-    text = " ".join(text.split())
-    sentences, start = [], 0
+    return list(_cut(text))
+
+
+def _cut(text: str) -> Iterator[str]:
+    text = _SPACES.sub(" ", text).strip()
+    start = 0
     for end in _END.finditer(text):
-        so_far = text[start : end.end()]
-        if _ends_here(so_far, end[1]):
-            sentences.append(so_far.strip())
+        if _ends_here(text, start, end.end(), end[1]):
+            yield text[start : end.end()].strip()
             start = end.end()
-    sentences.append(text[start:].strip())
-    return [sentence for sentence in sentences if sentence]
+    if start < len(text):
+        yield text[start:].strip()
 
 
-def _ends_here(so_far: str, next_character: str) -> bool:
-    """Whether a full stop (or the like) ends the sentence `so_far`, by what stands on both sides of it."""
-    last_word = so_far.rsplit(" ", 1)[-1].lstrip("([\"'“‘").lower()
-    initial = _INITIAL.search(so_far)
-    if last_word in _ABBREVIATIONS or (initial and initial[1].isupper()):
+def _ends_here(text: str, start: int, end: int, next_character: str) -> bool:
+    """Whether the sentence that began at `start` ends at `end`, by what stands on both sides of that place.
+
+    Looks at the last word alone: all of the sentence, at every full stop that does not end it, would take a time
+    that grows with its square.
+    """
+    if not (next_character.isupper() or next_character.isdigit()):
         return False
-    return next_character.isupper() or next_character.isdigit()
+    initial = _INITIAL.search(text[max(start, end - 3) : end])
+    if initial and initial[1].isupper():
+        return False
+    last_word = text[max(start, text.rfind(" ", start, end) + 1) : end]
+    return last_word.lstrip("([\"'“‘").lower() not in _ABBREVIATIONS
 
 
 # --- The reader's own text -------------------------------------------------------------------------------
 
 
+def _mode(path: Path) -> int:
+    """What kind of thing a path is (see `stat`), 0 if it is not there, or a link to itself."""
+    try:
+        return path.stat().st_mode
+    except ValueError:  # a NUL in the name
+        return 0
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return 0
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: object, error: OSError) -> CorpusError:
+    return CorpusError(f"{path} cannot be read: {error.strerror or error}")
+
+
 def _read_text(path: Path) -> str:
     try:
         content = path.read_bytes()
-        return content.decode().removeprefix("\ufeff")  # a byte order mark
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    utf_16 = _looks_like_utf_16(content)
+    advice = "convert it, for example with iconv"
+    if utf_16:
+        advice = f"it looks like UTF-16: {advice} -f UTF-16 -t UTF-8"
+    try:
+        text = content.decode()
     except UnicodeDecodeError as error:
         raise CorpusError(
-            f"{path} is not UTF-8: byte 0x{content[error.start]:02x} at offset {error.start}; "
-            "convert it, for example with iconv"
+            f"{path} is not UTF-8: byte 0x{content[error.start]:02x} at offset {error.start}; {advice}"
         ) from None
-    except OSError as error:
-        raise CorpusError(f"{path} cannot be read: {error.strerror}") from None
+    if utf_16:
+        raise CorpusError(f"{path} has a NUL in every other place; {advice}")
+    return text.removeprefix("\ufeff")  # a byte order mark
 
 
-def _read_folder(folder: Path) -> Corpus:
-    paths = sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in TEXT_SUFFIXES
-        and path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    )
+def _looks_like_utf_16(content: bytes) -> bool:
+    """Whether there is its byte order mark, or NULs that stand at even offsets alone, or at odd ones alone.
+
+    Half of each space and of each ASCII letter is a NUL there. In other alphabets, spaces and punctuation are
+    still about one character in six. Such bytes may be UTF-8 as well, and a few NULs in UTF-8 do no harm.
+    """
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return True
+    even, odd = content[:100_000:2].count(0), content[1:100_000:2].count(0)
+    return max(even, odd) > 0.05 * min(len(content), 100_000) and max(even, odd) > 10 * min(even, odd)
+
+
+def _read_folder(folder: Path, progress: Progress | None) -> Corpus:
+    paths = _text_files(folder)
     documents = []
-    for path in paths:
+    for number, path in enumerate(paths, start=1):
         document = [sentence for block in _blocks(_read_text(path)) for sentence in _sentences(block)]
         if document:
             documents.append(document)
+        if progress is not None:
+            progress(number, len(paths))
     if not documents:
         raise CorpusError(f"{folder}: found no text in files ending in {', '.join(TEXT_SUFFIXES)}")
     return Corpus(documents, str(folder))
 
 
-def _read_file(path: Path) -> Corpus:
+def _text_files(folder: Path) -> list[Path]:
+    """The files of text at any depth, in order, without hidden ones; `Path.rglob` leaves out what it cannot open."""
+
+    def refuse(error: OSError) -> None:
+        raise _unreadable(error.filename, error) from None
+
+    paths = []
+    for parent, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths += [
+            Path(parent, name)
+            for name in names
+            if not name.startswith(".") and Path(name).suffix.lower() in TEXT_SUFFIXES
+        ]
+    return sorted(path for path in paths if stat.S_ISREG(_mode(path)))
+
+
+def _read_file(path: Path, progress: Progress | None) -> Corpus:
     blocks = _blocks(_read_text(path))
     if not blocks:
         raise CorpusError(f"{path} is empty")
     if len(blocks) > 1 and not _is_wrapped(blocks):
         return Corpus(blocks, str(path))
-    sentences = [sentence for block in blocks for sentence in _sentences(block)]
+    total = sum(len(line) + 1 for block in blocks for line in block)
+    sentences, done = [], 0
+    for block in blocks:
+        for sentence in _sentences(block):
+            sentences.append(sentence)
+            done += len(sentence) + 1
+            if progress is not None and len(sentences) % REPORT_EVERY == 0:
+                progress(min(done, total), total)
+    if progress is not None:
+        progress(total, total)
     documents = [sentences[i : i + CUT_EVERY] for i in range(0, len(sentences), CUT_EVERY)]
     note = (
         f"{path} is running text, without blank lines between documents of one sentence a line: "
@@ -229,7 +313,7 @@ def _blocks(text: str) -> list[list[str]]:
 
 
 def _ends_like_a_sentence(line: str) -> bool:
-    return re.search(r"""[.!?:;]["'”’)\]]*$""", line) is not None
+    return line.rstrip("\"'”’)]").endswith((".", "!", "?", ":", ";"))
 
 
 def _is_wrapped(blocks: list[list[str]]) -> bool:
@@ -239,28 +323,31 @@ def _is_wrapped(blocks: list[list[str]]) -> bool:
     return bool(inside) and 2 * sum(last) >= len(last) and 2 * sum(inside) < len(inside)
 
 
-def _sentences(block: list[str]) -> list[str]:
+def _sentences(block: list[str]) -> Iterable[str]:
     """The sentences of a group of lines: its lines, if each ends like one, else cut by rule."""
     if len(block) > 1 and all(map(_ends_like_a_sentence, block)):
         return block
-    return split_sentences(" ".join(block))
+    return _cut(" ".join(block))
 
 
 # --- The Python documentation on this disk ---------------------------------------------------------------
 
 
-def python_docs() -> Corpus:
+def python_docs(progress: Progress | None = None) -> Corpus:
     """The prose in the docstrings of the standard library, NumPy and Matplotlib, and in `help()`'s topics.
 
     One document for each module and each topic. What is on this disk differs between versions, so no stored
-    output may hang on it.
+    output may hang on it. `progress` is called with (modules read, modules).
     """
     documents = []
     seen: set[str] = set()
-    for path in _python_files():
+    paths = list(_python_files())
+    for number, path in enumerate(paths, start=1):
         document = [s for text in _docstrings(path) for s in _prose(text, seen)]
         if len(document) > 1:
             documents.append(document)
+        if progress is not None:
+            progress(number, len(paths))
     for _, text in sorted(topics.items()):
         document = list(_prose(text, seen))
         if len(document) > 1:

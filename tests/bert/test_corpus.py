@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 import re
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny
+from hypothesis import given
+from hypothesis import strategies as st
 
 from minigrad.bert import corpus as corpus_module
 from minigrad.bert.corpus import (
@@ -70,6 +76,63 @@ def test_no_text_has_no_sentences(text):
 def test_nothing_is_lost():
     text = "Mr. A. B. Who? 'Me!' (Yes.) No... 12. X e.g. Y. [Z.] end"
     assert " ".join(split_sentences(text)) == text
+
+
+def split_plainly(text: str) -> list[str]:
+    """`split_sentences` word by word."""
+    words = text.split()
+    sentences: list[list[str]] = [[]]
+    for word, following in zip(words, [*words, ""][1:], strict=True):
+        sentences[-1].append(word)
+        ends = word.rstrip("\"'”’)]").endswith((".", "!", "?"))
+        next_character = following.lstrip("\"'“‘([")[:1]
+        begins = next_character.isalnum() and (next_character.isupper() or next_character.isdigit())
+        abbreviation = word.lstrip("\"'“‘([").lower() in corpus_module._ABBREVIATIONS
+        initial = word[-1:] == "." and word[-2:-1].isupper() and word[-2:-1].isalnum()
+        initial = initial and (len(word) == 2 or word[-3] in ".(")
+        if ends and begins and not abbreviation and not initial:
+            sentences.append([])
+    return [" ".join(sentence) for sentence in sentences if sentence]
+
+
+PIECES = [*".!?\"'”’)]“‘([ \t\n\u3000aZé3中İⒶ_", " ", ".", *corpus_module._ABBREVIATIONS, "A.", " B.", "(C."]
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.sampled_from([" ", ". "]), max_size=40).map("".join))
+def test_a_text_is_cut_as_word_by_word(text):
+    assert split_sentences(text) == split_plainly(text)
+
+
+# A text of a million characters, as an expression, and how many sentences it has. A way to cut that looks again at
+# what it has read takes minutes for each of these.
+LONG_TEXTS = {
+    "no capitals": ("'the cat sat on the mat. it slept. ' * 30_000", 1),
+    "Korean": ("'나는 학교에 간다. 집에 온다. ' * 50_000", 1),
+    "Hindi": ("'यह घर है. वह नहीं. ' * 50_000", 1),
+    "initials": ("'A. ' * 300_000", 1),
+    "single letters": ("'a. a. a. ' * 100_000", 1),
+    "abbreviations": ("'E.g. ' * 200_000", 1),
+    "sentences": ("'One is here. Two! ' * 50_000", 100_000),
+    "rows of stops": ("'.' * 1_000_000", 1),
+    "rows of other stops": ("'!?' * 500_000 + 'x'", 1),
+    "a row of stops that ends a sentence": ("'A' + '.' * 1_000_000 + ' B'", 2),
+    "stops and spaces": ("'. ' * 500_000", 1),
+    "closing brackets": ("'.' + ')' * 1_000_000 + 'x'", 1),
+    "stops and closing brackets": ("'.)' * 500_000", 1),
+    "quotes of both kinds": ("'. \"' * 300_000", 1),
+    "opening brackets": ("'a. ' + '(' * 1_000_000", 1),
+    "brackets before a capital": ("('a. ' + '(' * 1000 + 'A') * 1_000", 1001),
+    "white space": ("'a.' + ' \\t\\n' * 300_000 + '('", 1),
+    "no white space": ("'a.B' * 300_000", 1),
+    "one long word before each stop": ("('x' * 100_000 + '. A ') * 10", 11),
+}
+
+
+@pytest.mark.parametrize(("text", "count"), LONG_TEXTS.values(), ids=LONG_TEXTS)
+def test_no_text_takes_long_to_cut(text, count):
+    program = f"from minigrad.bert.corpus import split_sentences; print(len(split_sentences({text})))"
+    result = tiny.run_python(program, timeout=60)
+    assert (result.stdout, result.stderr) == (f"{count}\n", "")
 
 
 # --- Folders and files -----------------------------------------------------------------------------------
@@ -143,6 +206,31 @@ def test_wrapped_prose_is_joined_before_it_is_cut(tmp_path):
     assert "running text" in corpus.notes[0]
 
 
+def test_a_line_without_its_stop_takes_no_long_time(tmp_path):
+    """The lines of a block are joined and cut by rule, if one of them does not end like a sentence."""
+    lines = ["this line ends like a sentence."] * 30_000
+    write(tmp_path / "text.txt", "\n".join([*lines, "This one does not", *lines, "\n\nB."]))
+    program = (
+        "import sys; from minigrad.bert.corpus import read_corpus;"
+        "print([len(d) for d in read_corpus(sys.argv[1]).documents])"
+    )
+    write(tmp_path / "other.txt", "One.")
+    result = tiny.run_python(program, tmp_path, timeout=60)
+    assert (result.stdout, result.stderr) == ("[1, 3]\n", "")
+
+
+def test_progress_of_a_folder_and_of_running_text(tmp_path, monkeypatch):
+    calls = []
+    text = "One is here. Two is here. Three is here. " * CUT_EVERY
+    paths = [write(tmp_path / name, text) for name in ("a.txt", "b.md", "c.rst")]
+    read_corpus(tmp_path, lambda done, total: calls.append((done, total)))
+    assert calls == [(1, 3), (2, 3), (3, 3)]
+    calls.clear()
+    monkeypatch.setattr(corpus_module, "REPORT_EVERY", 25)
+    read_corpus(paths[0], lambda done, total: calls.append((done, total)))
+    assert calls == [(341, 820), (682, 820), (820, 820)]
+
+
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_line_ends_and_a_byte_order_mark_do_not_count(tmp_path, newline):
     path = tmp_path / "text.txt"
@@ -160,6 +248,16 @@ def test_no_such_path(tmp_path):
         CorpusError, match=r"no corpus '.*nowhere': expected python-docs, a folder, or a file"
     ):
         read_corpus(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_a_name_that_is_none(tmp_path, monkeypatch, name):
+    write(tmp_path / "text.txt", "A.\n\nB.\n")
+    monkeypatch.chdir(tmp_path)
+    message = f"there is no corpus {name!r}: expected python-docs, a folder, or a file of text"
+    with pytest.raises(CorpusError, match=re.escape(message)):
+        read_corpus(name)
+    assert len(read_corpus("text.txt").documents) == 2
 
 
 @pytest.mark.parametrize("text", ["", "\n \n"])
@@ -188,6 +286,7 @@ def test_one_document_is_too_few(tmp_path, text):
     [
         (b"caf\xe9 au lait", "0xe9", 3),
         ("Äöü".encode("utf-16"), "0xff", 0),
+        ("é. A".encode("utf-16-le"), "0xe9", 0),
         (b"\xef\xbb\xbfcaf\xe9 au lait", "0xe9", 6),  # after a byte order mark
     ],
 )
@@ -200,15 +299,103 @@ def test_a_file_that_is_not_utf_8(tmp_path, content, byte, offset):
             read_corpus(source)
 
 
-def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
-    path = write(tmp_path / "text.txt", "A.\n\nB.\n")
+@pytest.mark.parametrize(
+    "content",
+    [
+        "Äöü".encode("utf-16"),
+        b"\xfe\xff" + "Äöü".encode("utf-16-be"),
+        "A sentence. Another one.".encode("utf-16-le"),  # without a byte order mark these are UTF-8 too
+        "A sentence. Another one.".encode("utf-16-be"),
+        ("Это первое предложение. Это второе. " * 9).encode("utf-16-le"),
+        "é. A".encode("utf-16-le"),
+    ],
+)
+def test_utf_16_is_named(tmp_path, content):
+    path = tmp_path / "text.txt"
+    path.write_bytes(content)
+    message = r"text\.txt .*; it looks like UTF-16: convert it, for example with iconv -f UTF-16 -t UTF-8"
+    for source in (path, tmp_path):
+        with pytest.raises(CorpusError, match=message):
+            read_corpus(source)
 
-    def refuse(*_):
-        raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(type(path), "read_bytes", refuse)
-    with pytest.raises(CorpusError, match=r"text\.txt cannot be read: Permission denied"):
-        read_corpus(path)
+def test_a_few_nuls_are_no_utf_16(tmp_path):
+    path = write(tmp_path / "text.txt", "The first one\0 is here.\n\nThe second\0 one is here.\n")
+    assert read_corpus(path).documents == [["The first one\0 is here."], ["The second\0 one is here."]]
+
+
+def refuse(*broken: Path):
+    """A function like one of `os`, or a method of a path, that has no permission for these paths."""
+
+    def instead_of(function):
+        def check(path, *arguments, **options):
+            if Path(path) in broken:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return function(path, *arguments, **options)
+
+        return check
+
+    return instead_of
+
+
+@pytest.fixture
+def some_files(tmp_path):
+    """A folder with a file, a folder with another, and what is hidden."""
+    write(tmp_path / "a.txt", "A. B. C.")
+    write(tmp_path / "deep" / "b.txt", "A. B. C.")
+    write(tmp_path / "deep" / "deeper" / "c.txt", "A. B. C.")
+    write(tmp_path / ".hidden" / "d.txt", "A. B. C.")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["a.txt", "deep/b.txt"])
+def test_a_file_that_cannot_be_read(some_files, monkeypatch, name):
+    broken = some_files / name
+    monkeypatch.setattr(Path, "read_bytes", refuse(broken)(Path.read_bytes))
+    for source in (broken, some_files):
+        with pytest.raises(CorpusError, match=re.escape(f"{broken} cannot be read: Permission denied")):
+            read_corpus(source)
+
+
+@pytest.mark.parametrize("name", [".", "deep", "deep/deeper"])
+def test_a_folder_that_cannot_be_listed(some_files, monkeypatch, name):
+    """Nothing is left out in silence."""
+    broken = some_files / name
+    monkeypatch.setattr(os, "scandir", refuse(broken)(os.scandir))
+    with pytest.raises(CorpusError, match=re.escape(f"{broken} cannot be read: Permission denied")):
+        read_corpus(some_files)
+
+
+@pytest.mark.parametrize("name", [".", "a.txt", "deep/b.txt"])
+def test_a_path_that_cannot_be_looked_at(some_files, monkeypatch, name):
+    broken = some_files / name
+    monkeypatch.setattr(Path, "stat", refuse(broken)(Path.stat))
+    with pytest.raises(CorpusError, match=re.escape(f"{broken} cannot be read: Permission denied")):
+        read_corpus(some_files)
+
+
+def test_hidden_folders_are_not_even_opened(some_files, monkeypatch):
+    monkeypatch.setattr(os, "scandir", refuse(some_files / ".hidden")(os.scandir))
+    assert len(read_corpus(some_files).documents) == 3
+
+
+def test_links(some_files):
+    """A link to a file is that file; one to a folder, to nothing or to itself is passed over."""
+    (some_files / "to_file.txt").symlink_to(some_files / "a.txt")
+    (some_files / "to_folder").symlink_to(some_files / "deep")
+    (some_files / "to_nothing.txt").symlink_to(some_files / "nothing.txt")
+    (some_files / "to_itself.txt").symlink_to(some_files / "to_itself.txt")
+    assert len(read_corpus(some_files).documents) == 4
+
+
+def test_more_text_than_memory(some_files, monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(Path, "read_bytes", full)
+    message = f"{some_files}: this text does not fit in the memory that is left"
+    with pytest.raises(CorpusError, match=re.escape(message)):
+        read_corpus(some_files)
 
 
 # --- Holding out -----------------------------------------------------------------------------------------
