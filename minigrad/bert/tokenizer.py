@@ -28,6 +28,7 @@ Pair = tuple[int, int]  # the ids of two neighbouring pieces
 
 CHUNKS_REMEMBERED = 100_000  # entries after which a cache starts again from empty
 LONGEST_REMEMBERED = 64  # characters: a longer chunk is unlikely to come again
+LONGEST_WORD = 100  # characters: a longer word is [UNK]
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -121,9 +122,13 @@ def train_wordpiece(
     special_tokens: Sequence[str] = SPECIAL_TOKENS,
     limit_alphabet: int = 1000,
     score: str = "frequency",
+    max_input_chars_per_word: int = LONGEST_WORD,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[str]:
     """Learn a WordPiece vocabulary: begin with single characters, merge the best pair of neighbours, repeat.
+
+    A word of more than ``max_input_chars_per_word`` characters, such as a line of base64, is left out, because
+    the tokenizer makes [UNK] of it unseen. ``tokenizers`` counts such words, and learns pieces of them.
 
     Ties go to the pair whose first piece is earlier in the vocabulary, then to the one whose second piece is.
     So the result hangs on the texts alone, whatever their order and whatever the hash seed.
@@ -138,6 +143,7 @@ def train_wordpiece(
             points); the others are dropped from their words.
         score: ``"frequency"`` is the count of the pair, as in ``tokenizers``; ``"likelihood"`` is that count
             divided by the counts of the two pieces.
+        max_input_chars_per_word: as of the tokenizer that will use the vocabulary.
         progress: called with (pieces so far, ``vocab_size``) after each merge.
 
     Returns:
@@ -157,7 +163,12 @@ def train_wordpiece(
         raise ValueError(f"limit_alphabet is {limit_alphabet}: give at least 1")
     if len(set(special_tokens)) < len(special_tokens):
         raise ValueError(f"special_tokens repeats a token: {list(special_tokens)}")
-    word_counts = count_words(texts, lower_case=lower_case, strip_accents=strip_accents)
+    word_counts = count_words(
+        texts,
+        lower_case=lower_case,
+        strip_accents=strip_accents,
+        max_input_chars_per_word=max_input_chars_per_word,
+    )
     characters = first_pieces(word_counts, limit_alphabet)
     vocab = list(dict.fromkeys([*special_tokens, *characters]))
     if vocab_size < len(vocab):
@@ -169,14 +180,23 @@ def train_wordpiece(
 
 
 def count_words(
-    texts: Iterable[str], *, lower_case: bool = True, strip_accents: bool | None = None
+    texts: Iterable[str],
+    *,
+    lower_case: bool = True,
+    strip_accents: bool | None = None,
+    max_input_chars_per_word: int = LONGEST_WORD,
 ) -> dict[str, int]:
-    """Count the words of a corpus; each distinct chunk between white space is normalised only once."""
+    """Count the words of a corpus, without those that are too long for the tokenizer.
+
+    Each distinct chunk between white space is normalised only once. The time to learn pieces of one word grows
+    with the square of its length.
+    """
     chunk_counts = Counter(chain.from_iterable(map(_chunks, texts)))
     word_counts: Counter[str] = Counter()
     for chunk, count in chunk_counts.items():
         for word in pre_tokenize(normalize(chunk, lower_case=lower_case, strip_accents=strip_accents)):
-            word_counts[word] += count
+            if len(word) <= max_input_chars_per_word:
+                word_counts[word] += count
     return dict(word_counts)
 
 
@@ -221,7 +241,11 @@ def learn_pieces(
             vocab.append(piece)
         changed = pairs.merge(first, second, ids[piece])
         if score == "likelihood":
-            changed |= pairs.of_piece[first] | pairs.of_piece[second] | pairs.of_piece[ids[piece]]
+            for one in (first, second, ids[piece]):
+                # A pair that has become too rare is forgotten here: `_add` brings it back should it come again.
+                often = {pair for pair in pairs.of_piece[one] if pairs.counts[pair] >= min_frequency}
+                pairs.of_piece[one] = often
+                changed |= often
         for pair in changed:
             if pairs.counts[pair] >= min_frequency:
                 heapq.heappush(heap, (-score_of(pair), pair))
@@ -243,10 +267,15 @@ class PairCounts:
         self.word_counts = list(word_counts.values())
         self.counts: Counter[Pair] = Counter()  # pair -> how often
         self.piece_counts: Counter[int] = Counter()  # piece -> how often
-        self.words_with: dict[Pair, set[int]] = defaultdict(set)  # pair -> words that have it, or had it once
-        self.of_piece: dict[int, set[Pair]] = defaultdict(set)  # piece -> pairs it is in, or was in once
-        for number in range(len(self.words)):
-            self._add(number, +1)
+        self.words_with: dict[Pair, list[int]] = defaultdict(
+            list
+        )  # pair -> words that have it, or had it once
+        self.of_piece: dict[int, set[Pair]] = defaultdict(set)  # piece -> pairs it is in, maybe others
+        for number, (word, count) in enumerate(zip(self.words, self.word_counts, strict=True)):
+            for piece in word:
+                self.piece_counts[piece] += count
+            for pair in pairwise(word):
+                self._add(pair, number, count)
 
     def frequency(self, pair: Pair) -> int:
         """Return the count of a pair."""
@@ -257,47 +286,50 @@ class PairCounts:
         return self.counts[pair] / (self.piece_counts[pair[0]] * self.piece_counts[pair[1]])
 
     def merge(self, first: int, second: int, merged: int) -> set[Pair]:
-        """Write ``merged`` for ``first second`` in every word; return the pairs whose counts may change."""
-        changed: set[Pair] = set()
+        """Write ``merged`` for ``first second`` in every word, from left to right; return the pairs counted anew.
+
+        Only the neighbours of a merged pair are counted anew, not the whole word: words may be long.
+        """
+        changed: set[Pair] = {(first, second)}
         for number in self.words_with.pop((first, second), ()):
-            word = self.words[number]
-            shorter = _replace(word, first, second, merged)
-            if len(shorter) == len(word):
-                continue
-            self._add(number, -1)
+            word, count = self.words[number], self.word_counts[number]
+            shorter: list[int] = []
+            for i, piece in enumerate(word):
+                if piece != second or not shorter or shorter[-1] != first:
+                    shorter.append(piece)
+                    continue
+                shorter[-1] = merged
+                self.counts[first, second] -= count
+                self.piece_counts[first] -= count
+                self.piece_counts[second] -= count
+                self.piece_counts[merged] += count
+                if len(shorter) > 1:
+                    left = shorter[-2]
+                    self.counts[left, first] -= count
+                    self._add((left, merged), number, count)
+                    changed.update([(left, first), (left, merged)])
+                if i + 1 < len(word):
+                    right = word[i + 1]
+                    self.counts[second, right] -= count
+                    self._add((merged, right), number, count)
+                    changed.update([(second, right), (merged, right)])
             self.words[number] = shorter
-            self._add(number, +1)
-            changed.update(pairwise(word), pairwise(shorter))
         return changed
 
-    def _add(self, number: int, sign: int) -> None:
-        """Count one word's pieces and pairs in (+1) or out (-1)."""
-        word, count = self.words[number], sign * self.word_counts[number]
-        for piece in word:
-            self.piece_counts[piece] += count
-        for pair in pairwise(word):
-            self.counts[pair] += count
-            if sign > 0:
-                self.words_with[pair].add(number)
-                self.of_piece[pair[0]].add(pair)
-                self.of_piece[pair[1]].add(pair)
+    def _add(self, pair: Pair, number: int, count: int) -> None:
+        """Count one pair of the word of this number: all of a word's in a row, so that it is noted once."""
+        self.counts[pair] += count
+        numbers = self.words_with[pair]
+        if not numbers or numbers[-1] != number:
+            numbers.append(number)
+        self.of_piece[pair[0]].add(pair)
+        self.of_piece[pair[1]].add(pair)
 
 
 def _spell(word: str, ids: Mapping[str, int]) -> list[int]:
     """Return a word as ids of single characters, without those outside the alphabet."""
     pieces = [word[0], *(CONTINUES + character for character in word[1:])]
     return [ids[piece] for piece in pieces if piece in ids]
-
-
-def _replace(word: list[int], first: int, second: int, merged: int) -> list[int]:
-    """Return the word with ``merged`` for each ``first second``, from left to right."""
-    shorter: list[int] = []
-    for piece in word:
-        if piece == second and shorter and shorter[-1] == first:
-            shorter[-1] = merged
-        else:
-            shorter.append(piece)
-    return shorter
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -350,7 +382,7 @@ class WordPieceTokenizer:
         vocab: Sequence[str] | Mapping[str, int],
         lower_case: bool = True,
         strip_accents: bool | None = None,
-        max_input_chars_per_word: int = 100,
+        max_input_chars_per_word: int = LONGEST_WORD,
     ):
         self.vocab = _in_order_of_ids(vocab) if isinstance(vocab, Mapping) else list(vocab)
         _check_vocab(self.vocab)

@@ -2,7 +2,8 @@
 
 Training is held against a plain trainer that counts everything anew for each merge, and against the oracle's.
 The oracle numbers the ``##`` characters in an order that changes from run to run, and its ties follow it. So
-it is compared up to the first tie; and to the end, with its own numbering given to our trainer.
+it is compared up to the first tie; and to the end, with its own numbering given to our trainer. The oracle
+also learns from words of more than 100 characters, which ours leaves out; none is in the texts compared.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ from itertools import pairwise
 from pydoc_data.topics import topics
 
 import pytest
+import tiny
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -711,6 +713,97 @@ def test_training_equals_counting_anew(words, merges, min_frequency, score):
     size = len(characters) + merges
     expected, _ = plain_training(words, characters, size, min_frequency, score)
     assert train_wordpiece(texts, size, min_frequency=min_frequency, score=score) == expected
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(
+    st.dictionaries(st.text("abc", min_size=1, max_size=12), st.integers(1, 9), min_size=1, max_size=25),
+    st.lists(st.integers(0, 10**6), max_size=30),
+)
+def test_counts_stay_right_whatever_is_merged(words, choices):
+    ids = {piece: i for i, piece in enumerate([*"abc", "##a", "##b", "##c"])}
+    pairs = wordpiece.PairCounts(words, ids)
+    for number, choice in enumerate(choices, start=len(ids)):
+        alive = sorted(+pairs.counts)
+        if not alive:
+            break
+        before = Counter(pairs.counts)
+        pair = alive[choice % len(alive)]
+        changed = pairs.merge(*pair, number)
+        assert {p for p in before | pairs.counts if before[p] != pairs.counts[p]} <= changed
+        expected, pieces = Counter(), Counter()
+        for word, count in zip(pairs.words, words.values(), strict=True):
+            pieces.update({piece: count * word.count(piece) for piece in word})
+            for neighbours in pairwise(word):
+                expected[neighbours] += count
+        assert +pairs.counts == expected
+        assert +pairs.piece_counts == pieces
+        assert pair not in expected
+
+
+def test_a_merge_counts_only_its_neighbours_anew():
+    """Also in a long word; counting all of it anew for each merge takes a time that grows with its square."""
+    letters = [chr(ord("a") + i) for i in range(99)]
+    ids = {piece: i for i, piece in enumerate([letters[0], *("##" + letter for letter in letters[1:])])}
+    pairs = wordpiece.PairCounts({"".join(letters): 3}, ids)
+    assert pairs.merge(50, 51, 99) == {(49, 50), (49, 99), (50, 51), (51, 52), (99, 52)}
+    assert pairs.merge(0, 1, 100) == {(0, 1), (1, 2), (100, 2)}
+    assert pairs.merge(97, 98, 101) == {(96, 97), (96, 101), (97, 98)}
+
+
+def test_words_too_long_for_the_tokenizer_are_left_out():
+    assert small_tokenizer().max_input_chars_per_word == 100
+    texts = ["ab " + "x" * 100, "ab " + "y" * 101 + " ab.", "e\u0301" * 100]  # measured after normalising
+    assert wordpiece.count_words(texts) == {"ab": 3, "x" * 100: 1, ".": 1, "e" * 100: 1}
+    assert wordpiece.count_words(texts, max_input_chars_per_word=2) == {"ab": 3, ".": 1}
+    assert train_wordpiece(["ab ab abc abc"], 99, max_input_chars_per_word=2)[5:] == ["a", "b", "##b", "ab"]
+    vocab = train_wordpiece(["ab ab " + "xyz" * 50], 99)
+    assert vocab[5:] == ["a", "b", "##b", "ab"]
+    assert WordPieceTokenizer(vocab).tokenize("ab " + "xyz" * 50) == ["ab", "[UNK]"]
+
+
+@pytest.mark.parametrize(
+    "alphabet", ["acgt", "0123456789abcdef", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP"]
+)
+@pytest.mark.parametrize("score", ["frequency", "likelihood"])
+def test_one_long_word_does_not_keep_learning_busy(alphabet, score):
+    program = (
+        "import random, sys; from minigrad.bert.tokenizer import train_wordpiece;"
+        "word = ''.join(random.Random(0).choices(sys.argv[1], k=1_000_000));"
+        "print(train_wordpiece(['ab ab', word, 'ab'], 2000, score=sys.argv[2])[5:])"
+    )
+    result = tiny.run_python(program, alphabet, score, timeout=60)
+    assert (result.stdout, result.stderr) == ("['a', 'b', '##b', 'ab']\n", "")
+
+
+# A text of half a million characters, as an expression. A normaliser or a splitter that looks again at what it has
+# read takes minutes for each of these.
+LONG_TEXTS = {
+    "one word": "'x' * 500_000",
+    "one word of Korean": "'한' * 500_000",
+    "Chinese": "'中' * 500_000",
+    "marks to sort": "'a' + '\\u302e\\u1baa' * 250_000",
+    "accents": "'e' + '\\u0301' * 500_000",
+    "controls": "'\\x0b' * 500_000",
+    "punctuation": "'.' * 500_000",
+    "half of special tokens": "'[MAS' * 125_000",
+    "special tokens": "'[SEP]' * 100_000",
+    "white space": "' \\u3000' * 250_000",
+    "words of 100": "('x' * 99 + 'y ') * 5_000",
+}
+
+
+@pytest.mark.parametrize("text", LONG_TEXTS.values(), ids=LONG_TEXTS)
+def test_no_text_takes_long_to_encode(text):
+    program = (
+        "from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer, train_wordpiece;"
+        f"text = {text};"
+        "vocab = train_wordpiece([text], 200);"
+        "WordPieceTokenizer(vocab).token_ids(text);"
+        "WordPieceTokenizer([*SPECIAL_TOKENS, 'x', '##x', 'z' * 100]).token_ids(text)"
+    )
+    result = tiny.run_python(program, timeout=60)
+    assert (result.stdout, result.stderr) == ("", "")
 
 
 @pytest.mark.oracle
