@@ -7,7 +7,7 @@ dealt from a deck that has as many of each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,7 @@ Batch = dict[str, np.ndarray]
 TokenDocument = list[list[int]]  # a document as the ids of its sentences
 
 IS_NEXT, NOT_NEXT = 0, 1  # as in the released code
+LONGEST_SENTENCE = 10_000  # tokens: pairing copies a sentence whole, before it takes off what is too much
 
 
 @dataclass(frozen=True)
@@ -42,17 +43,27 @@ class SentencePair:
 
 
 def encode_documents(
-    documents: Iterable[Iterable[str]], tokenizer: WordPieceTokenizer
+    documents: Iterable[Iterable[str]],
+    tokenizer: WordPieceTokenizer,
+    progress: Callable[[int, int], object] | None = None,
 ) -> list[TokenDocument]:
     """Documents of sentences as ids. Sentences and documents in which nothing is left are dropped.
 
-    Raises CorpusError if fewer than two documents are left.
+    A sentence of more than LONGEST_SENTENCE tokens is cut after as many: text in which no sentence was found to
+    end. `progress` is called with (documents done, documents). Raises CorpusError if fewer than two documents
+    are left.
     """
+    documents = list(documents)
     encoded = []
-    for document in documents:
-        sentences = [ids for sentence in document if (ids := tokenizer.token_ids(sentence))]
+    for number, document in enumerate(documents, start=1):
+        sentences = []
+        for sentence in document:
+            ids = tokenizer.token_ids(sentence)
+            sentences += [ids[i : i + LONGEST_SENTENCE] for i in range(0, len(ids), LONGEST_SENTENCE)]
         if sentences:
             encoded.append(sentences)
+        if progress is not None:
+            progress(number, len(documents))
     if len(encoded) < 2:
         raise CorpusError(f"at least two documents with text are needed, found {len(encoded)}")
     return encoded
@@ -117,8 +128,8 @@ def _random_run(
     other = int(rng.integers(len(documents) - 1))
     document = documents[other + (other >= number)]
     run: list[int] = []
-    for sentence in document[int(rng.integers(len(document))) :]:
-        run.extend(sentence)
+    for i in range(int(rng.integers(len(document))), len(document)):  # a slice would copy all the rest
+        run.extend(document[i])
         if len(run) >= wanted:
             break
     return run
@@ -126,13 +137,15 @@ def _random_run(
 
 def truncate(a: list[int], b: list[int], room: int, rng: np.random.Generator) -> tuple[list[int], list[int]]:
     """Take tokens off the longer of the two, at either end by the toss of a coin, until both fit in `room`."""
-    front = [0, 0]
-    lengths = [len(a), len(b)]
-    for from_front in rng.random(max(0, sum(lengths) - room)) < 0.5:
-        longer = 0 if lengths[0] > lengths[1] else 1
-        lengths[longer] -= 1
-        front[longer] += int(from_front)
-    return a[front[0] : front[0] + lengths[0]], b[front[1] : front[1] + lengths[1]]
+    tosses = rng.random(max(0, len(a) + len(b) - room)) < 0.5
+    alone = min(len(tosses), abs(len(a) - len(b)))  # so many until both are equally long; then B, A, B, …
+    of_b = np.zeros(len(tosses), bool)
+    of_b[:alone] = len(b) > len(a)
+    of_b[alone::2] = True
+    front_a, front_b = int((tosses & ~of_b).sum()), int((tosses & of_b).sum())
+    keep_b = len(b) - int(of_b.sum())
+    keep_a = len(a) - int((~of_b).sum())
+    return a[front_a : front_a + keep_a], b[front_b : front_b + keep_b]
 
 
 # --- Batches ---------------------------------------------------------------------------------------------
@@ -172,8 +185,7 @@ def mask_tokens(
     elsewhere. [CLS], [SEP] and [PAD] are never chosen, but [CLS] and [SEP] count in the 15 %, and the random
     token is any of the vocabulary: both as in the released code.
     """
-    fixed = [tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id]
-    free = ~np.isin(input_ids, fixed)
+    free = ~np.isin(input_ids, _never_chosen(tokenizer))
     lengths = (input_ids != tokenizer.pad_token_id).sum(axis=1)
     counts = np.minimum(np.maximum(1, np.rint(share * lengths)), free.sum(axis=1))
     order = np.where(free, rng.random(input_ids.shape), 2).argsort(axis=1).argsort(axis=1)
@@ -187,11 +199,18 @@ def mask_tokens(
     return masked, labels
 
 
+def _never_chosen(tokenizer: WordPieceTokenizer) -> list[int]:
+    return [tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id]
+
+
 class PretrainingData:
     """An endless row of batches: each epoch pairs, masks and shuffles the documents anew.
 
     Every epoch is a function of (seed, epoch) and every batch of (seed, epoch, index), so the position is two
     integers (`state_dict`), and a resumed run sees what an uninterrupted one would have.
+
+    A pair of which no token can be chosen is passed over: a text may have nothing but `[SEP]` in a place, and a
+    batch without labels has no loss. Raises CorpusError if no other pair comes out.
     """
 
     def __init__(
@@ -213,7 +232,14 @@ class PretrainingData:
 
     def _epoch_pairs(self) -> list[SentencePair]:
         rng = np.random.default_rng([self.seed, 2, self.epoch])
-        pairs = create_pairs(self.documents, self.max_length, rng)
+        fixed = set(_never_chosen(self.tokenizer))
+        pairs = [
+            pair
+            for pair in create_pairs(self.documents, self.max_length, rng)
+            if not (fixed.issuperset(pair.a) and fixed.issuperset(pair.b))
+        ]
+        if not pairs:
+            raise CorpusError("every sentence pair is of [CLS], [SEP] and [PAD] alone: nothing to mask")
         return [pairs[i] for i in rng.permutation(len(pairs))]
 
     @property

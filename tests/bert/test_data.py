@@ -16,6 +16,7 @@ import tiny
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minigrad.bert import data as data_module
 from minigrad.bert.corpus import CorpusError
 from minigrad.bert.data import (
     IGNORED,
@@ -69,6 +70,22 @@ def test_documents_as_ids_without_what_is_empty():
 def test_two_documents_with_text_are_needed(documents):
     with pytest.raises(CorpusError, match="at least two documents with text are needed, found"):
         encode_documents(documents, TOKENIZER)
+
+
+def test_a_sentence_without_an_end_is_cut(monkeypatch):
+    monkeypatch.setattr(data_module, "LONGEST_SENTENCE", 3)
+    words = [tiny.word(0, number) for number in range(7)]
+    ids = [TOKENIZER.token_to_id(word) for word in words]
+    encoded = encode_documents([[" ".join(words)], [words[0], " ".join(words[:3])]], TOKENIZER)
+    assert encoded == [[ids[:3], ids[3:6], ids[6:]], [ids[:1], ids[:3]]]
+
+
+def test_progress_of_encoding():
+    calls = []
+    encode_documents(
+        (d for d in [["bal"], [""], ["bil"]]), TOKENIZER, lambda done, total: calls.append((done, total))
+    )
+    assert calls == [(1, 3), (2, 3), (3, 3)]
 
 
 # --- Pairs -----------------------------------------------------------------------------------------------
@@ -200,6 +217,38 @@ def test_no_document_with_two_sentences(shape):
         create_pairs(numbered(shape), 64, np.random.default_rng(0))
 
 
+class Watched(list):
+    """A list that counts how many of its items are handed out."""
+
+    handed_out = 0
+
+    def __getitem__(self, place):
+        items = super().__getitem__(place)
+        self.handed_out += len(items) if isinstance(place, slice) else 1
+        return items
+
+
+def test_a_long_document_is_not_copied_for_each_pair():
+    documents = [Watched([[FIRST_WORD]] * 20_000) for _ in range(2)]
+    pairs = create_pairs(documents, 64, np.random.default_rng(0))
+    assert len(pairs) > 500
+    assert sum(document.handed_out for document in documents) < 10 * 40_000
+
+
+def test_a_huge_sentence_is_not_copied_for_each_pair():
+    """Such as a file in which no sentence ends; half of all pairs could begin there."""
+    program = (
+        "import tiny; from minigrad.bert.data import PretrainingData, encode_documents;"
+        "word = tiny.word(0, 0);"
+        "documents = [[' '.join([word] * 2_000_000)], [' '.join([word] * 5)] * 50_000];"
+        "tokenizer = tiny.tokenizer();"
+        "data = PretrainingData(encode_documents(documents, tokenizer), tokenizer, 32, 64, 0);"
+        "print(data.next_batch()['input_ids'].shape)"
+    )
+    result = tiny.run_python(program, timeout=60)
+    assert (result.stdout, result.stderr) == ("(32, 64)\n", "")
+
+
 # --- Truncation ------------------------------------------------------------------------------------------
 
 
@@ -220,6 +269,22 @@ def test_the_longer_one_is_cut(a, b, room, seed):
     assert (len(kept[0]), len(kept[1])) == lengths_of_the_released_code(a, b, room)
     for whole, part in zip((first, second), kept, strict=True):
         assert part == whole[part[0] - whole[0] :][: len(part)]
+
+
+def truncate_plainly(a, b, room, rng):
+    """`truncate`, one token after another."""
+    a, b = list(a), list(b)
+    for from_front in rng.random(max(0, len(a) + len(b) - room)) < 0.5:
+        (a if len(a) > len(b) else b).pop(0 if from_front else -1)
+    return a, b
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(2, 60), st.integers(0, 1000))
+def test_it_is_cut_as_token_by_token(a, b, room, seed):
+    first, second = list(range(a)), list(range(100, 100 + b))
+    rng, plain = np.random.default_rng(seed), np.random.default_rng(seed)
+    assert truncate(first, second, room, rng) == truncate_plainly(first, second, room, plain)
+    assert rng.random() == plain.random()  # and no other numbers were drawn
 
 
 def test_it_is_cut_at_either_end_by_the_toss_of_a_coin():
@@ -484,6 +549,32 @@ def test_fewer_pairs_than_a_batch_make_a_smaller_one():
         assert len(batch["input_ids"]) == 2
         assert sorted(batch["next_sentence_label"]) == [IS_NEXT, NOT_NEXT]
         assert whole.epoch == epoch
+
+
+@pytest.mark.parametrize("special", ["[SEP]", "[CLS] [SEP]", "[PAD] [PAD] [CLS]"])
+def test_no_batch_without_a_label(special):
+    """Where a text is of special tokens alone, nothing can be chosen: such pairs are passed over."""
+    texts = [[special] * 20, [special] * 20, [tiny.word(0, 0), tiny.word(0, 1), special, special]]
+    whole = PretrainingData(encode_documents(texts, TOKENIZER), TOKENIZER, 1, 8, seed=0)
+    for _ in range(100):
+        assert (whole.next_batch()["labels"] != IGNORED).any()
+    assert whole.epoch > 5
+
+
+def test_nothing_but_special_tokens():
+    documents = encode_documents([["[SEP]"] * 9, ["[CLS]", "[PAD] [SEP]"]], TOKENIZER)
+    with pytest.raises(CorpusError, match=r"every sentence pair is of \[CLS\], \[SEP\] and \[PAD\] alone"):
+        PretrainingData(documents, TOKENIZER, 4, 16, seed=0)
+
+
+def test_of_ordinary_text_every_pair_is_used():
+    documents = tiny.documents()
+    for epoch in range(3):
+        whole = PretrainingData(documents, TOKENIZER, 4, 16, seed=5)
+        whole.load_state_dict({"epoch": epoch, "index": 0})
+        rng = np.random.default_rng([5, 2, epoch])
+        pairs = create_pairs(documents, 16, rng)
+        assert whole._pairs == [pairs[i] for i in rng.permutation(len(pairs))]
 
 
 def numbered_words(shape):
