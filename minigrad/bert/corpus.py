@@ -242,8 +242,9 @@ def _looks_like_utf_16(content: bytes) -> bool:
     """
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return True
-    even, odd = content[:100_000:2].count(0), content[1:100_000:2].count(0)
-    return max(even, odd) > 0.05 * min(len(content), 100_000) and max(even, odd) > 10 * min(even, odd)
+    beginning = content[:100_000]
+    fewer, more = sorted([beginning[::2].count(0), beginning[1::2].count(0)])
+    return more > max(1, 0.05 * len(beginning)) and more > 10 * fewer
 
 
 def _read_folder(folder: Path, progress: Progress | None) -> Corpus:

@@ -322,6 +322,7 @@ def test_utf_16_is_named(tmp_path, content):
 def test_a_few_nuls_are_no_utf_16(tmp_path):
     path = write(tmp_path / "text.txt", "The first one\0 is here.\n\nThe second\0 one is here.\n")
     assert read_corpus(path).documents == [["The first one\0 is here."], ["The second\0 one is here."]]
+    assert read_corpus(write(path, "A.\n\n\0\n\nD.\n")).documents == [["A."], ["\0"], ["D."]]
 
 
 def refuse(*broken: Path):
