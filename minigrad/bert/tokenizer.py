@@ -293,27 +293,24 @@ class PairCounts:
         changed: set[Pair] = {(first, second)}
         for number in self.words_with.pop((first, second), ()):
             word, count = self.words[number], self.word_counts[number]
-            shorter: list[int] = []
-            for i, piece in enumerate(word):
-                if piece != second or not shorter or shorter[-1] != first:
-                    shorter.append(piece)
-                    continue
-                shorter[-1] = merged
+            place = _find(word, first, second, 0)
+            while place is not None:
+                word[place : place + 2] = [merged]
                 self.counts[first, second] -= count
                 self.piece_counts[first] -= count
                 self.piece_counts[second] -= count
                 self.piece_counts[merged] += count
-                if len(shorter) > 1:
-                    left = shorter[-2]
+                if place > 0:
+                    left = word[place - 1]
                     self.counts[left, first] -= count
                     self._add((left, merged), number, count)
                     changed.update([(left, first), (left, merged)])
-                if i + 1 < len(word):
-                    right = word[i + 1]
+                if place + 1 < len(word):
+                    right = word[place + 1]
                     self.counts[second, right] -= count
                     self._add((merged, right), number, count)
                     changed.update([(second, right), (merged, right)])
-            self.words[number] = shorter
+                place = _find(word, first, second, place + 1)
         return changed
 
     def _add(self, pair: Pair, number: int, count: int) -> None:
@@ -330,6 +327,17 @@ def _spell(word: str, ids: Mapping[str, int]) -> list[int]:
     """Return a word as ids of single characters, without those outside the alphabet."""
     pieces = [word[0], *(CONTINUES + character for character in word[1:])]
     return [ids[piece] for piece in pieces if piece in ids]
+
+
+def _find(word: list[int], first: int, second: int, start: int) -> int | None:
+    """Return the first place, from ``start`` on, where ``first second`` stands in a word."""
+    while True:
+        try:
+            start = word.index(first, start) + 1
+        except ValueError:
+            return None
+        if start < len(word) and word[start] == second:
+            return start - 1
 
 
 # ---------------------------------------------------------------------------------------------------------
