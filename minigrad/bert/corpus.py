@@ -295,6 +295,13 @@ def _read_file(path: Path, progress: Progress | None) -> Corpus:
     if progress is not None:
         progress(total, total)
     documents = [sentences[i : i + CUT_EVERY] for i in range(0, len(sentences), CUT_EVERY)]
+    if len(documents) < 2:
+        raise CorpusError(
+            f"{path}: next-sentence prediction needs at least two documents, found 1, of running text with "
+            f"{len(sentences)} sentence{'s' if len(sentences) > 1 else ''}. A sentence ends at . ! or ? before a "
+            f"capital letter or a digit, and after {CUT_EVERY} of them a document. For other text, give one sentence "
+            "a line and a blank line between documents, or a folder of files"
+        )
     note = (
         f"{path} is running text, without blank lines between documents of one sentence a line: "
         f"cut into {len(sentences)} sentences, and after every {CUT_EVERY} into {len(documents)} documents"

@@ -273,6 +273,16 @@ def test_a_folder_without_text(tmp_path):
         read_corpus(tmp_path)
 
 
+def test_running_text_in_which_no_sentence_ends(tmp_path):
+    """The message says where sentences end, and what to do where there are no capitals."""
+    path = write(tmp_path / "text.txt", "나는 학교에 간다. 집에 온다. " * 100)
+    message = (
+        r"two documents, found 1, of running text with 1 sentence\. A sentence ends at .* one sentence a line"
+    )
+    with pytest.raises(CorpusError, match=message):
+        read_corpus(path)
+
+
 @pytest.mark.parametrize("text", ["One. Two. Three.", "One.\nTwo.\n"])
 def test_one_document_is_too_few(tmp_path, text):
     with pytest.raises(CorpusError, match=r"text\.txt: .* at least two documents, found 1"):
