@@ -267,9 +267,7 @@ class PairCounts:
         self.word_counts = list(word_counts.values())
         self.counts: Counter[Pair] = Counter()  # pair -> how often
         self.piece_counts: Counter[int] = Counter()  # piece -> how often
-        self.words_with: dict[Pair, list[int]] = defaultdict(
-            list
-        )  # pair -> words that have it, or had it once
+        self.words_with: dict[Pair, list[int]] = defaultdict(list)  # pair -> words that have it, or had it
         self.of_piece: dict[int, set[Pair]] = defaultdict(set)  # piece -> pairs it is in, maybe others
         for number, (word, count) in enumerate(zip(self.words, self.word_counts, strict=True)):
             for piece in word:
