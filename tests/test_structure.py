@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -152,6 +154,35 @@ def test_every_module_and_public_name_says_what_it_is(path):
                 if isinstance(node, ast.ClassDef) and node.name.startswith("_"):
                     continue
                 assert ast.get_docstring(child), f"line {child.lineno}: {child.name} has no docstring"
+
+
+@pytest.mark.parametrize(
+    ("module", "package"), [("figures", "matplotlib"), ("notebooks", "nbformat"), ("notebooks", "nbclient")]
+)
+def test_what_needs_an_extra_says_which(module, package):
+    code = f"import sys; sys.modules[{package!r}] = None; import minigrad.course.{module}"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert result.stderr.strip().endswith("pip install 'minigrad[course]'"), result.stderr
+
+
+def test_actions_are_pinned_by_commit():
+    """A tag can be moved to other code; the comment says which version it is."""
+    used = [
+        line.strip()
+        for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "uses:" in line
+    ]
+    assert len(used) >= 8
+    for line in used:
+        assert re.fullmatch(r"(- )?uses: [\w-]+/[\w-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", line), line
+
+
+@pytest.mark.parametrize("name", ["jupyter-book", "sphinx-book-theme", "numpy", "nbval", "pytest", "ruff"])
+def test_what_broke_with_a_new_version_has_an_upper_bound(name):
+    """nbval: conftest.py replaces a method of its; ruff: each minor version formats a little differently."""
+    text = (ROOT / "requirements.txt").read_text() + (ROOT / "pyproject.toml").read_text()
+    assert re.search(rf'(^|"){name}[^\n",]*(,[^\n",]*)?<\d', text, re.MULTILINE), name
 
 
 def test_nothing_unexpected_at_the_top():

@@ -16,9 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+try:
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+except ImportError as error:
+    raise ModuleNotFoundError(
+        "the course's figures need matplotlib: pip install 'minigrad[course]'"
+    ) from error
 
 __all__ = ["SCHEMES", "Picture", "course_map", "draw", "figure", "read_table", "training_curve"]
 

@@ -21,8 +21,13 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import nbformat
-from nbclient import NotebookClient
+try:
+    import nbformat
+    from nbclient import NotebookClient
+except ImportError as error:
+    raise ModuleNotFoundError(
+        "working on notebooks needs nbformat and nbclient: pip install 'minigrad[course]'"
+    ) from error
 
 from minigrad.bert.files import write_atomic
 from minigrad.course.rows import ROWS
