@@ -7,35 +7,74 @@ only difference is that a Linear's weight is stored (out, in) there and (in, out
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from safetensors.numpy import save
 
-from minigrad import backend, nn
-from minigrad.bert.config import BertConfig, ConfigError
+from minigrad import backend
+from minigrad.bert.config import BertConfig, ConfigError, iterate_shapes
 from minigrad.bert.files import write_atomic
 from minigrad.bert.model import BertForPreTraining, BertModel
-from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.reading import (
+    SUMS,
+    CheckpointError,
+    StoredArray,
+    checksums,
+    is_there,
+    quoted,
+    read_array,
+    read_file,
+    read_header,
+    read_json,
+    read_safetensors,
+    shown,
+    verify_file,
+)
+from minigrad.bert.tokenizer import WordPieceTokenizer, pieces_of
 
-__all__ = ["CheckpointError", "Pretrained", "from_pretrained", "pretrained_files", "save_pretrained"]
+__all__ = [
+    "SUMS",
+    "CheckpointError",
+    "Pretrained",
+    "checksums",
+    "from_pretrained",
+    "pretrained_files",
+    "read_config",
+    "read_json",
+    "read_safetensors",
+    "read_tokenizer",
+    "save_pretrained",
+    "shown",
+    "verify_file",
+]
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
 INDEX = "model.safetensors.index.json"
 TOKENIZER, FAST_TOKENIZER = "tokenizer_config.json", "tokenizer.json"
+PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+
+# How tokenizer_config.json names a tokenizer whose vocabulary may be BERT's; the last two are transformers' names
+# for whatever is in tokenizer.json, before version 5 and since.
+TOKENIZER_CLASSES = (
+    None,
+    "BertTokenizer",
+    "BertTokenizerFast",
+    "PreTrainedTokenizerFast",
+    "TokenizersBackend",
+)
+
+# More numbers than this that a checkpoint lacks, and than it has, are those of a config.json that fills the memory.
+MOST_INITIALISED = 10_000_000
 
 _OPTIONAL = re.compile(r"(bert\.)?pooler\.|cls\.")  # parts that a checkpoint may lack
 _DUPLICATE = re.compile(r"cls\.predictions\.decoder\.(weight|bias)$")  # tied, so stored once
 _BUFFER = re.compile(r"\.(position_ids|token_type_ids)$")  # counts up, or zeros: no weights
-
-
-class CheckpointError(RuntimeError):
-    """A checkpoint that is missing, damaged, or of another model."""
 
 
 @dataclass
@@ -55,23 +94,24 @@ def save_pretrained(
 ) -> None:
     """Write the model, and its vocabulary if given, into `folder`; `transformers` opens it.
 
-    Each file is replaced atomically. Raises SaveError if the disk is full.
+    Each file is replaced atomically. SHA256SUMS comes last, so that files of two models, which a kill on the way
+    would leave, are not taken for one. Raises SaveError if the disk is full.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in pretrained_files(model, tokenizer).items():
+    files = pretrained_files(model, tokenizer)
+    for name, content in {**files, SUMS: checksums(files)}.items():
         write_atomic(folder / name, content)
 
 
 def pretrained_files(
     model: BertForPreTraining | BertModel, tokenizer: WordPieceTokenizer | None = None
 ) -> dict[str, bytes]:
-    """The files of a checkpoint by name."""
+    """The files of a checkpoint by name, without SHA256SUMS (`checksums` makes it of them)."""
     state = {}
-    transposed = _linear_weights(model)
     for name, array in model.state_dict().items():
         array = backend.to_numpy(array)
-        state[name] = np.ascontiguousarray(array.T if name in transposed else array)
+        state[name] = np.ascontiguousarray(array.T if _is_transposed(name, array.shape) else array)
     config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
     files = {CONFIG: _json(config), WEIGHTS: save(state, metadata={"format": "pt"})}
     if tokenizer is not None:
@@ -91,9 +131,9 @@ def _json(values: Any) -> bytes:
     return (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def _linear_weights(model: nn.Module) -> set[str]:
-    """The names of the weights that are stored the other way round in Hugging Face's format."""
-    return {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+def _is_transposed(name: str, shape: tuple[int, ...]) -> bool:
+    """Whether Hugging Face's format has this weight the other way round: each matrix but the tables of embeddings."""
+    return len(shape) == 2 and not name.endswith("embeddings.weight")
 
 
 # --- Loading ---------------------------------------------------------------------------------------------
@@ -104,33 +144,42 @@ def from_pretrained(folder: str | Path, kind: type = BertForPreTraining) -> Pret
 
     kind: BertForPreTraining or BertModel. Accepts names with or without the `bert.` prefix, a checkpoint
     without heads or pooler (they stay as initialised, and a note says so), the older LayerNorm names `gamma`
-    and `beta`, buffers, an absent tied decoder, and weights in several files. Raises CheckpointError naming
-    the file for one that is missing, damaged or does not fit, ConfigError for another kind of model.
+    and `beta`, buffers, an absent tied decoder, and weights in several files, of 16, 32 or 64 bits. Where there is
+    a SHA256SUMS, files that differ from it are refused. Raises CheckpointError naming the file for one that is
+    missing, damaged or does not fit, before memory is taken for a model; ConfigError for another kind of model.
     """
     folder = Path(folder)
     config = read_config(folder)
+    heads = not issubclass(kind, BertModel)
+    stored, notes = _renamed(_stored_weights(folder), heads)
+    _check_fit(folder, config, stored, heads)
+    names = {name for name, _ in _expected(config, heads)}
+    state = {name: read_array(where) for name, where in stored.items() if name in names}
     model = kind(config)
-    state, notes = _renamed(_read_weights(folder), list(model.state_dict()))
-    transposed = _linear_weights(model)
-    state = {name: array.T if name in transposed else array for name, array in state.items()}
-    try:
-        missing, unexpected = model.load_state_dict(state, strict=False)
-    except ValueError as error:
-        raise CheckpointError(f"{folder}: the weights do not fit {CONFIG}: {error}") from None
-    required = [name for name in missing if not _OPTIONAL.match(name)]
-    if required:
-        raise CheckpointError(f"{folder}: {len(required)} weights are missing: {_some(required)}")
+    missing, _ = model.load_state_dict(
+        {name: array.T if _is_transposed(name, array.shape) else array for name, array in state.items()},
+        strict=False,
+    )
+    unexpected = [name for name in stored if name not in names]
     if missing:
         notes.append(f"not in the checkpoint, left as initialised: {_some(missing)}")
     if unexpected:
         notes.append(f"in the checkpoint, not used: {_some(unexpected)}")
     model.eval()
-    return Pretrained(model, read_tokenizer(folder, config), notes)
+    tokenizer = read_tokenizer(folder, config)
+    if tokenizer is not None and tokenizer.vocab_size < config.vocab_size and not is_there(folder / SUMS):
+        notes.append(
+            f"the vocabulary has {tokenizer.vocab_size} pieces, the model {config.vocab_size}: its table was padded, "
+            "or the vocabulary's file was cut short"
+        )
+    return Pretrained(model, tokenizer, notes)
 
 
 def read_config(folder: Path) -> BertConfig:
     """The configuration in `folder`. Raises CheckpointError or ConfigError."""
-    values = _read_json(folder, CONFIG)
+    if not is_there(folder / CONFIG):
+        raise CheckpointError(f"{folder} is no checkpoint: there is no file {CONFIG} in it")
+    values = read_json(folder / CONFIG)
     try:
         return BertConfig.from_dict(values)
     except ConfigError as error:
@@ -142,88 +191,144 @@ def read_tokenizer(folder: Path, config: BertConfig) -> WordPieceTokenizer | Non
 
     The vocabulary is in `vocab.txt`, or in the `tokenizer.json` that newer versions of transformers write.
     """
-    options = _read_json(folder, TOKENIZER) if (folder / TOKENIZER).exists() else {}
-    lower_case, strip_accents = options.get("do_lower_case", True), options.get("strip_accents")
-    if (folder / VOCABULARY).exists():
-        path = folder / VOCABULARY
-        tokenizer = WordPieceTokenizer.from_file(path, lower_case, strip_accents)
-    elif (folder / FAST_TOKENIZER).exists():
-        path = folder / FAST_TOKENIZER
-        try:
-            vocabulary = _read_json(folder, FAST_TOKENIZER)["model"]["vocab"]
+    lower_case, strip_accents = _tokenizer_options(folder)
+    try:
+        if is_there(path := folder / VOCABULARY):
+            pieces = pieces_of(read_file(path))
+            tokenizer = WordPieceTokenizer(pieces, lower_case, strip_accents)
+        elif is_there(path := folder / FAST_TOKENIZER):
+            vocabulary = _fast_vocabulary(read_json(path))
             tokenizer = WordPieceTokenizer(vocabulary, lower_case, strip_accents)
-        except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{path} holds no vocabulary of WordPiece: {error}") from None
-    else:
-        return None
+            tokenizer.vocab_txt()  # raises UnicodeEncodeError for half of a surrogate pair, which JSON can have
+        else:
+            return None
+    except ValueError as error:
+        raise CheckpointError(f"{path} holds no vocabulary of WordPiece: {shown(str(error))}") from None
     if tokenizer.vocab_size > config.vocab_size:
         raise CheckpointError(f"{path} has {tokenizer.vocab_size} pieces, the model only {config.vocab_size}")
     return tokenizer
 
 
-def _read_json(folder: Path, name: str) -> dict[str, Any]:
-    path = folder / name
-    if not path.is_file():
-        raise CheckpointError(f"{folder} is no checkpoint: there is no file {name} in it")
-    try:
-        values = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise CheckpointError(f"{path} is damaged: {error}") from None
-    if not isinstance(values, dict):
-        raise CheckpointError(f"{path} is damaged: expected an object, got {type(values).__name__}")
-    return values
-
-
-def _read_weights(folder: Path) -> dict[str, np.ndarray]:
-    if (folder / INDEX).exists():
-        index = _read_json(folder, INDEX).get("weight_map")
-        if not isinstance(index, dict) or not all(isinstance(name, str) for name in index.values()):
-            raise CheckpointError(f"{folder / INDEX} is damaged: expected weight_map to map weights to files")
-        state: dict[str, np.ndarray] = {}
-        for name in sorted(set(index.values())):
-            state.update(read_safetensors(folder / name))
-        absent = sorted(set(index) - set(state))
-        if absent:
-            raise CheckpointError(f"{folder / INDEX} names weights that no file has: {_some(absent)}")
-        return state
-    if not (folder / WEIGHTS).exists() and (folder / "pytorch_model.bin").exists():
+def _tokenizer_options(folder: Path) -> tuple[bool, bool | None]:
+    """lower_case and strip_accents."""
+    path = folder / TOKENIZER
+    options = read_json(path) if is_there(path) else {}
+    name = options.get("tokenizer_class")
+    if name not in TOKENIZER_CLASSES:
+        raise CheckpointError(f"{path}: tokenizer_class is {quoted(name)}, expected BertTokenizer")
+    lower_case, strip_accents = options.get("do_lower_case", True), options.get("strip_accents")
+    if not isinstance(lower_case, bool):
+        raise CheckpointError(f"{path}: do_lower_case must be true or false, got {quoted(lower_case)}")
+    if strip_accents is not None and not isinstance(strip_accents, bool):
         raise CheckpointError(
-            f"{folder} has a pytorch_model.bin, which can run code; convert it to {WEIGHTS}"
+            f"{path}: strip_accents must be true, false or null, got {quoted(strip_accents)}"
         )
-    return read_safetensors(folder / WEIGHTS)
+    return lower_case, strip_accents
 
 
-def read_safetensors(path: Path) -> dict[str, np.ndarray]:
-    """The arrays in a safetensors file. Raises CheckpointError naming the file."""
-    try:
-        return load_file(path)
-    except FileNotFoundError:
-        raise CheckpointError(f"{path} is missing") from None
-    except (SafetensorError, TypeError, KeyError, AttributeError) as error:
-        raise CheckpointError(f"{path} is damaged or holds no arrays that NumPy knows: {error}") from None
+def _fast_vocabulary(values: dict[str, Any]) -> dict[str, int]:
+    """The pieces and their ids in a tokenizer.json. Raises ValueError."""
+    model = values.get("model")
+    if not isinstance(model, dict):
+        raise ValueError("it has no model")
+    kind = model.get("type", "BPE" if "merges" in model else "WordPiece")  # old ones do not say
+    if kind != "WordPiece":
+        raise ValueError(f"its model is {quoted(kind)}")
+    vocabulary = model.get("vocab")
+    if not isinstance(vocabulary, dict):
+        raise ValueError("its model has no vocab that maps pieces to ids")
+    return vocabulary
 
 
-def _renamed(
-    state: dict[str, np.ndarray], expected: Iterable[str]
-) -> tuple[dict[str, np.ndarray], list[str]]:
+def _stored_weights(folder: Path) -> dict[str, StoredArray]:
+    """Where each weight lies, by the name that it has there."""
+    if is_there(path := folder / INDEX):
+        return _weights_of_index(path)
+    if not is_there(folder / WEIGHTS):
+        for name in PICKLED:
+            if is_there(folder / name):
+                raise CheckpointError(f"{folder} has a {name}, which can run code; convert it to {WEIGHTS}")
+    return read_header(folder / WEIGHTS)
+
+
+def _weights_of_index(path: Path) -> dict[str, StoredArray]:
+    """Where each weight lies of those in several files, which lie beside their index."""
+    index = read_json(path).get("weight_map")
+    if not isinstance(index, dict) or not index:
+        raise CheckpointError(f"{path} is damaged: expected weight_map to map weights to files")
+    for name in index.values():
+        if (
+            not isinstance(name, str)
+            or not name.isprintable()
+            or not re.fullmatch(r"[^/\\:]+\.safetensors", name)
+        ):
+            raise CheckpointError(
+                f"{path} is damaged: expected weight_map to map weights to files in this folder such as "
+                f"model-00001-of-00002.safetensors, got {quoted(name)}"
+            )
+    stored: dict[str, StoredArray] = {}
+    for name in sorted(set(index.values())):
+        stored.update(read_header(path.with_name(name)))
+    absent = sorted(set(index) - set(stored))
+    if absent:
+        raise CheckpointError(f"{path} names weights that no file has: {_some(absent)}")
+    return stored
+
+
+def _renamed(stored: dict[str, StoredArray], heads: bool) -> tuple[dict[str, StoredArray], list[str]]:
     """The weights under the names that the model has, and notes on what was left out."""
-    prefixed = any(name.startswith("bert.") for name in expected)
     renamed, left_out = {}, []
-    for name, array in state.items():
+    for name, where in stored.items():
         new = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
         own = new.removeprefix("bert.")
-        if prefixed and re.match(r"(embeddings|encoder|pooler)\.", own):
+        if heads and re.match(r"(embeddings|encoder|pooler)\.", own):
             own = "bert." + own
         if _BUFFER.search(own) or _DUPLICATE.search(own):
             left_out.append(name)
         else:
-            renamed[own] = array
-    bias = state.get("cls.predictions.decoder.bias")
+            renamed[own] = where
+    bias = stored.get("cls.predictions.decoder.bias")
     if bias is not None:
         renamed.setdefault("cls.predictions.bias", bias)
     return renamed, [f"left out, held elsewhere or no weights: {_some(left_out)}"] if left_out else []
 
 
+def _expected(config: BertConfig, heads: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The names that a model's weights have, and the shapes that they have in Hugging Face's format."""
+    for name, shape in iterate_shapes(config):
+        stored_shape = shape[::-1] if _is_transposed(name, shape) else shape
+        if heads:
+            yield name, stored_shape
+        elif name.startswith("bert."):
+            yield name.removeprefix("bert."), stored_shape
+
+
+def _check_fit(folder: Path, config: BertConfig, stored: dict[str, StoredArray], heads: bool) -> None:
+    """Raise CheckpointError if the weights are not those of a model of these sizes, before one is made."""
+    required: list[str] = []
+    misfits: list[str] = []
+    present = to_initialise = 0
+    for name, shape in _expected(config, heads):
+        where = stored.get(name)
+        if where is None:
+            to_initialise += math.prod(shape)
+            if not _OPTIONAL.match(name):
+                required.append(name)
+        elif where.shape != shape:
+            misfits.append(f"{where.path}: {shown(where.name)} is {quoted(where.shape)}, expected {shape}")
+        else:
+            present += math.prod(shape)
+    if misfits:
+        more = f" (and {len(misfits) - 1} more)" if len(misfits) > 1 else ""
+        raise CheckpointError(f"the weights do not fit {CONFIG}: {misfits[0]}{more}")
+    if required:
+        raise CheckpointError(f"{folder}: {len(required)} weights are missing: {_some(required)}")
+    if to_initialise > max(present, MOST_INITIALISED):
+        raise CheckpointError(
+            f"{folder}: the checkpoint has {present} numbers and lacks {to_initialise} of pooler and heads"
+        )
+
+
 def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:5])
-    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+    listed = ", ".join(shown(name, 80) for name in names[:5])
+    return listed if len(names) <= 5 else f"{listed} and {len(names) - 5} more"

@@ -5,13 +5,21 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["IGNORED", "PRESETS", "BertConfig", "ConfigError"]
+from minigrad.bert.reading import quoted
+
+__all__ = ["IGNORED", "PRESETS", "BertConfig", "ConfigError", "iterate_shapes", "parameter_shapes"]
 
 
 IGNORED = -100  # the label of a position that does not count, as in PyTorch
+
+# What no BERT comes near. Without bounds a typing error, or a config.json made to do harm, fills the memory.
+LARGEST_SIZE = 2**31 - 1
+MOST_LAYERS = 10_000
+LARGEST_NUMBER = 1e6  # of the fields that are no sizes
 
 
 class ConfigError(ValueError):
@@ -31,8 +39,8 @@ class BertConfig:
     type_vocab_size: rows of the segment table. initializer_range: the standard deviation of initial weights.
     layer_norm_eps: ε of every LayerNorm. pad_token_id: the id of [PAD].
 
-    Raises ConfigError for sizes that do not fit. Source: Devlin et al. 2019, section 3 and appendix A.2;
-    defaults of the released `modeling.py`.
+    Raises ConfigError for sizes that do not fit, or are beyond all reason: above 2³¹ - 1, or 10,000 layers.
+    Source: Devlin et al. 2019, section 3 and appendix A.2; defaults of the released `modeling.py`.
     """
 
     vocab_size: int = 30522
@@ -54,11 +62,16 @@ class BertConfig:
             whole = field.type == "int"
             if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
                 kind = "an integer" if whole else "a number"
-                raise ConfigError(f"{field.name} must be {kind}, got {value!r}")
+                raise ConfigError(f"{field.name} must be {kind}, got {quoted(value)}")
             smallest = 0 if not whole or field.name in ("pad_token_id", "num_hidden_layers") else 1
+            largest = LARGEST_SIZE if whole else LARGEST_NUMBER
+            if field.name == "num_hidden_layers":
+                largest = MOST_LAYERS
             if not smallest <= value < math.inf:
                 finite = "" if whole else " and finite"
-                raise ConfigError(f"{field.name} must be at least {smallest}{finite}, got {value}")
+                raise ConfigError(f"{field.name} must be at least {smallest}{finite}, got {quoted(value)}")
+            if value > largest:
+                raise ConfigError(f"{field.name} must be at most {largest:,.0f}, got {quoted(value)}")
         if self.hidden_size % self.num_attention_heads:
             raise ConfigError(
                 f"hidden_size must be a multiple of num_attention_heads, "
@@ -103,7 +116,7 @@ class BertConfig:
         }
         for name, allowed in expected.items():
             if values.get(name, allowed[0]) not in allowed:
-                raise ConfigError(f"{name} is {values[name]!r}: this BERT has {allowed[0]!r} only")
+                raise ConfigError(f"{name} is {quoted(values[name])}: this BERT has {allowed[0]!r} only")
         known = {field.name for field in dataclasses.fields(cls)}
         return cls(**{name: value for name, value in values.items() if name in known})
 
@@ -114,7 +127,7 @@ class BertConfig:
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
                 raise ConfigError(
-                    f"there is no field {name!r}" + (f": did you mean {near[0]!r}?" if near else "")
+                    f"there is no field {quoted(name)}" + (f": did you mean {near[0]!r}?" if near else "")
                 )
         return dataclasses.replace(self, **changes)
 
@@ -137,3 +150,45 @@ PRESETS = {
         hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096
     ),
 }
+
+
+# --- Parameters ------------------------------------------------------------------------------------------
+
+Shape = tuple[int, ...]
+
+
+def parameter_shapes(config: BertConfig) -> dict[str, Shape]:
+    """The shape of every parameter of BertForPreTraining by its name, without making the model."""
+    return dict(iterate_shapes(config))
+
+
+def iterate_shapes(config: BertConfig) -> Iterator[tuple[str, Shape]]:
+    """The names and shapes of `parameter_shapes` one after the other, so that many layers need no memory."""
+    size, inner, vocabulary = config.hidden_size, config.intermediate_size, config.vocab_size
+
+    def linear(name: str, n: int, m: int) -> Iterator[tuple[str, Shape]]:
+        yield f"{name}.weight", (n, m)
+        yield f"{name}.bias", (m,)
+
+    def layer_norm(name: str) -> Iterator[tuple[str, Shape]]:
+        yield f"{name}.LayerNorm.weight", (size,)
+        yield f"{name}.LayerNorm.bias", (size,)
+
+    yield "bert.embeddings.word_embeddings.weight", (vocabulary, size)
+    yield "bert.embeddings.position_embeddings.weight", (config.max_position_embeddings, size)
+    yield "bert.embeddings.token_type_embeddings.weight", (config.type_vocab_size, size)
+    yield from layer_norm("bert.embeddings")
+    for number in range(config.num_hidden_layers):
+        layer = f"bert.encoder.layer.{number}"
+        for part in ("query", "key", "value"):
+            yield from linear(f"{layer}.attention.self.{part}", size, size)
+        yield from linear(f"{layer}.attention.output.dense", size, size)
+        yield from layer_norm(f"{layer}.attention.output")
+        yield from linear(f"{layer}.intermediate.dense", size, inner)
+        yield from linear(f"{layer}.output.dense", inner, size)
+        yield from layer_norm(f"{layer}.output")
+    yield from linear("bert.pooler.dense", size, size)
+    yield from linear("cls.predictions.transform.dense", size, size)
+    yield from layer_norm("cls.predictions.transform")
+    yield "cls.predictions.bias", (vocabulary,)
+    yield from linear("cls.seq_relationship", size, 2)

@@ -5,42 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from minigrad.bert.config import BertConfig
+from minigrad.bert.config import LARGEST_SIZE, BertConfig, parameter_shapes
+from minigrad.bert.reading import quoted
 
 __all__ = ["Cost", "describe_model", "parameter_shapes", "step_cost"]
-
-Shape = tuple[int, ...]
-
-
-def parameter_shapes(config: BertConfig) -> dict[str, Shape]:
-    """The shape of every parameter of BertForPreTraining by its name, without making the model."""
-    size, inner, vocabulary = config.hidden_size, config.intermediate_size, config.vocab_size
-
-    def linear(name: str, n: int, m: int) -> dict[str, Shape]:
-        return {f"{name}.weight": (n, m), f"{name}.bias": (m,)}
-
-    def layer_norm(name: str) -> dict[str, Shape]:
-        return {f"{name}.LayerNorm.weight": (size,), f"{name}.LayerNorm.bias": (size,)}
-
-    shapes: dict[str, Shape] = {
-        "bert.embeddings.word_embeddings.weight": (vocabulary, size),
-        "bert.embeddings.position_embeddings.weight": (config.max_position_embeddings, size),
-        "bert.embeddings.token_type_embeddings.weight": (config.type_vocab_size, size),
-        **layer_norm("bert.embeddings"),
-    }
-    for number in range(config.num_hidden_layers):
-        layer = f"bert.encoder.layer.{number}"
-        for part in ("query", "key", "value"):
-            shapes |= linear(f"{layer}.attention.self.{part}", size, size)
-        shapes |= linear(f"{layer}.attention.output.dense", size, size) | layer_norm(
-            f"{layer}.attention.output"
-        )
-        shapes |= linear(f"{layer}.intermediate.dense", size, inner)
-        shapes |= linear(f"{layer}.output.dense", inner, size) | layer_norm(f"{layer}.output")
-    shapes |= linear("bert.pooler.dense", size, size)
-    shapes |= linear("cls.predictions.transform.dense", size, size) | layer_norm("cls.predictions.transform")
-    shapes["cls.predictions.bias"] = (vocabulary,)
-    return shapes | linear("cls.seq_relationship", size, 2)
 
 
 @dataclass(frozen=True)
@@ -63,10 +31,12 @@ class Cost:
 def step_cost(config: BertConfig, batch_size: int, length: int, chosen: int | None = None) -> Cost:
     """The cost of a step on `batch_size` sequences of `length` tokens, `chosen` of which are predicted
     (by default 15 %). Raises ValueError for sizes that make no sense."""
+    if batch_size > LARGEST_SIZE:
+        raise ValueError(f"batch_size must be at most {LARGEST_SIZE:,}, got {quoted(batch_size)}")
     if batch_size < 1 or not 1 <= length <= config.max_position_embeddings:
         raise ValueError(
             f"expected at least 1 sequence of 1 … {config.max_position_embeddings} tokens, the model's positions; "
-            f"got {batch_size} of {length}"
+            f"got {quoted(batch_size)} of {quoted(length)}"
         )
     size, inner, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
     tokens = batch_size * length
@@ -88,7 +58,7 @@ def step_cost(config: BertConfig, batch_size: int, length: int, chosen: int | No
     layers_numbers = layers * layer_numbers - unread * (4 * size + 2 * inner)
     mask_bytes = layers * (2 * tokens * size + scores) - 2 * unread * size  # dropout's, a byte an entry
     mask_bytes += tokens * size
-    weights = 4 * sum(math.prod(shape) for shape in parameter_shapes(config).values())
+    weights = 4 * _count(config)
     return Cost(
         forward_flops=forward,
         step_flops=3 * forward,
@@ -98,24 +68,33 @@ def step_cost(config: BertConfig, batch_size: int, length: int, chosen: int | No
     )
 
 
+def _count(config: BertConfig, part: str = "") -> int:
+    """How many numbers the parameters have, or those of a part such as "bert."; at once, also for many layers."""
+    count = 0
+    for name, shape in parameter_shapes(_with_one_layer(config)).items():
+        if name.startswith(part):
+            times = config.num_hidden_layers if name.startswith("bert.encoder.") else 1
+            count += times * math.prod(shape)
+    return count
+
+
+def _with_one_layer(config: BertConfig) -> BertConfig:
+    """The configuration with the first layer only: the others have the same shapes."""
+    return config.replace(num_hidden_layers=min(1, config.num_hidden_layers))
+
+
 def describe_model(config: BertConfig, batch_size: int, length: int) -> str:
     """A table for the reader: parameters by component with shapes, then what a step costs."""
-    shapes = parameter_shapes(config)
-    rows: list[tuple[str, str, int]] = []
-    for name, shape in shapes.items():
-        if name.startswith("bert.encoder.layer.") and not name.startswith("bert.encoder.layer.0."):
-            continue
-        rows.append((name, " x ".join(map(str, shape)), math.prod(shape)))
-
-    def total(prefix: str) -> int:
-        return sum(math.prod(shape) for name, shape in shapes.items() if name.startswith(prefix))
-
+    rows = [
+        (name, " x ".join(map(str, shape)), math.prod(shape))
+        for name, shape in parameter_shapes(_with_one_layer(config)).items()
+    ]
     components = {
-        "embeddings": total("bert.embeddings."),
-        f"encoder, {config.num_hidden_layers} layers": total("bert.encoder."),
-        "pooler": total("bert.pooler."),
-        "MLM head (decoder tied)": total("cls.predictions."),
-        "NSP head": total("cls.seq_relationship."),
+        "embeddings": _count(config, "bert.embeddings."),
+        f"encoder, {config.num_hidden_layers} layers": _count(config, "bert.encoder."),
+        "pooler": _count(config, "bert.pooler."),
+        "MLM head (decoder tied)": _count(config, "cls.predictions."),
+        "NSP head": _count(config, "cls.seq_relationship."),
     }
     everything = sum(components.values())
     cost = step_cost(config, batch_size, length)
@@ -127,7 +106,7 @@ def describe_model(config: BertConfig, batch_size: int, length: int) -> str:
     lines += [f"{name:58}{number / everything:>14.1%}{number:>14,}" for name, number in components.items()]
     lines += [
         f"{'all':58}{'':>14}{everything:>14,}",
-        f"{'without the pre-training heads':58}{'':>14}{total('bert.'):>14,}",
+        f"{'without the pre-training heads':58}{'':>14}{_count(config, 'bert.'):>14,}",
         "",
         f"one training step of {batch_size} x {length} tokens, 15 % of them predicted, float32:",
         f"  matrix products   {cost.forward_flops / 1e9:12,.2f} GFLOP forward, "

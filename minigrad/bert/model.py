@@ -16,7 +16,11 @@ from minigrad.bert.heads import BertPooler, BertPreTrainingHeads
 from minigrad.bert.packing import Packing
 from minigrad.tensor import Array, Tensor
 
-__all__ = ["BertForPreTraining", "BertModel", "BertModelOutput", "BertPreTrainingOutput"]
+__all__ = ["BertForPreTraining", "BertModel", "BertModelOutput", "BertPreTrainingOutput", "OutsideError"]
+
+
+class OutsideError(IndexError, ValueError):
+    """An id that is outside its table."""
 
 
 @dataclass
@@ -57,13 +61,13 @@ def _integers(name: str, values: Any, shape: tuple[int, ...] | None = None) -> n
 
 
 def _within(name: str, values: np.ndarray, limit: int, allowed: int | None = None) -> None:
-    """Raise IndexError at the first value that is neither in 0 … limit - 1 nor `allowed`."""
+    """Raise OutsideError at the first value that is neither in 0 … limit - 1 nor `allowed`."""
     outside = (values < 0) | (values >= limit)
     if allowed is not None:
         outside &= values != allowed
     if outside.any():
         place = tuple(int(i) for i in np.argwhere(outside)[0])
-        raise IndexError(f"{name}: {values[place]} at {place} is outside 0 … {limit - 1}")
+        raise OutsideError(f"{name}: {values[place]} at {place} is outside 0 … {limit - 1}")
 
 
 class BertModel(nn.Module):
@@ -93,7 +97,7 @@ class BertModel(nn.Module):
         (n, H), and the last layer leaves out the work for all others but [CLS].
 
         Raises ValueError for other shapes or more than max_position_embeddings tokens, TypeError for ids that
-        are not integers, IndexError for an id outside its table.
+        are not integers, OutsideError (an IndexError and a ValueError) for an id outside its table.
         """
         config = self.config
         input_ids = _integers("input_ids", input_ids)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.reading import quoted
 from minigrad.bert.tokenizer import Encoding, WordPieceTokenizer
 from minigrad.tensor import no_grad
 
@@ -15,7 +16,11 @@ __all__ = ["Filling", "fill_mask", "next_sentence"]
 
 @dataclass(frozen=True)
 class Filling:
-    """A piece for a [MASK], and its probability."""
+    """A piece for a [MASK], and its probability.
+
+    token: as the vocabulary has it; what prints it uses `checkpoint.shown`, since a vocabulary may have control
+    characters in it.
+    """
 
     token: str
     probability: float
@@ -26,14 +31,15 @@ def fill_mask(
 ) -> list[list[Filling]]:
     """The `top` most likely pieces for each [MASK] in `text`, most likely first.
 
-    Raises ValueError if there is no [MASK], more tokens than the model has positions, or `top` is below 1.
+    Raises ValueError if there is no [MASK], more tokens than the model has positions, or `top` is below 1, and if
+    the weights are so large that the scores are not finite.
     """
     if top < 1:
         raise ValueError(f"top must be at least 1, got {top}")
     encoding = tokenizer.encode(text)
     places = [i for i, token in enumerate(encoding.input_ids) if token == tokenizer.mask_token_id]
     if not places:
-        raise ValueError(f"there is no [MASK] in {text!r}")
+        raise ValueError(f"there is no [MASK] in {quoted(text)}")
     scores, _ = _logits(model, encoding)  # (T, V)
     fillings = []
     for place in places:
@@ -47,11 +53,16 @@ def fill_mask(
 def next_sentence(model: BertForPreTraining, tokenizer: WordPieceTokenizer, a: str, b: str) -> float:
     """The probability that `b` follows `a`.
 
-    Raises ValueError if one of them has no tokens, or they are too long for the model's positions.
+    Raises ValueError if one of them has no tokens, they are too long for the model's positions, or the model knows
+    one kind of segment only, and if the weights are so large that the scores are not finite.
     """
+    if model.config.type_vocab_size < 2:
+        raise ValueError(
+            "this model knows one kind of segment only (its type_vocab_size is 1): it cannot tell two sentences apart"
+        )
     for name, text in (("first", a), ("second", b)):
         if not tokenizer.token_ids(text):
-            raise ValueError(f"the {name} sentence has no tokens: {text!r}")
+            raise ValueError(f"the {name} sentence has no tokens: {quoted(text)}")
     _, relation = _logits(model, tokenizer.encode(a, b))  # (2,), class 0 is IsNext
     return float(1 / (1 + np.exp(relation[1] - relation[0])))
 
@@ -61,9 +72,11 @@ def _logits(model: BertForPreTraining, encoding: Encoding) -> tuple[np.ndarray, 
     training = model.training
     model.eval()
     try:
-        with no_grad():
+        with no_grad(), np.errstate(over="ignore", invalid="ignore"):  # the scores are looked at
             output = model(np.array([encoding.input_ids]), token_type_ids=np.array([encoding.token_type_ids]))
     finally:
         model.train(training)
     scores, relation = output.prediction_logits.numpy()[0], output.seq_relationship_logits.numpy()[0]
+    if not (np.isfinite(scores).all() and np.isfinite(relation).all()):
+        raise ValueError("the model's scores are not finite (nan or inf): its weights are too large")
     return scores.astype(np.float64), relation.astype(np.float64)

@@ -9,6 +9,7 @@ under any version of Python: what is an accent, punctuation or a control charact
 the end of this file. Not handled: offsets into the text, overflowing windows, tokens added later.
 """
 
+import codecs
 import heapq
 import os
 import re
@@ -20,6 +21,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 
 from minigrad.bert.files import write_atomic
+from minigrad.bert.reading import quoted
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
@@ -599,21 +601,29 @@ class WordPieceTokenizer:
     ) -> "WordPieceTokenizer":
         """Read a vocabulary such as BERT's ``vocab.txt``: one piece a line, the line's number is the id.
 
-        Only a line feed ends a line: U+0085 or U+2028, where ``str.splitlines`` would split, stay in a piece.
-
         Raises:
-            ValueError: the file is not UTF-8, or not a vocabulary; the message names the file.
+            ValueError: the file is a folder, a pipe or a device, not UTF-8, or not a vocabulary; the message
+                names the file.
         """
+        if os.path.exists(path) and not os.path.isfile(path):  # a pipe might never end
+            raise ValueError(f"{path} is no file (but a folder, a pipe or a device)")
+        content = Path(path).read_bytes()
         try:
-            text = Path(path).read_bytes().decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from None
-        lines = text.removesuffix("\n").split("\n")
-        try:
-            vocab = [line.removesuffix("\r") for line in lines]
-            return cls(vocab, lower_case, strip_accents, max_input_chars_per_word)
+            return cls(pieces_of(content), lower_case, strip_accents, max_input_chars_per_word)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
+
+
+def pieces_of(content: bytes) -> list[str]:
+    """The pieces in the content of a ``vocab.txt``: one a line, without a byte order mark. ValueError if not UTF-8.
+
+    Only a line feed ends a line: U+0085 or U+2028, where ``str.splitlines`` would split, stay in a piece.
+    """
+    try:
+        text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 class _Remember(dict):
@@ -651,11 +661,14 @@ def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
 
 def _in_order_of_ids(vocab: Mapping[str, int]) -> list[str]:
     """Return the pieces of a mapping in the order of their ids, which must be 0, 1, 2, …"""
-    pieces = sorted(vocab, key=vocab.__getitem__)
+    try:
+        pieces = sorted(vocab, key=vocab.__getitem__)
+    except TypeError as error:
+        raise ValueError(f"ids must be integers: {error}") from None
     for expected, piece in enumerate(pieces):
         if vocab[piece] != expected:
             raise ValueError(
-                f"ids must be 0, 1, 2, … without gaps: {piece!r} has {vocab[piece]}, not {expected}"
+                f"ids must be 0, 1, 2, … without gaps: {quoted(piece)} has {quoted(vocab[piece])}, not {expected}"
             )
     return pieces
 
@@ -667,9 +680,9 @@ def _check_vocab(vocab: list[str]) -> None:
         if not piece:
             raise ValueError(f"piece {i} (line {i + 1}) is empty")
         if "\n" in piece or "\r" in piece:
-            raise ValueError(f"piece {i}, {piece!r}, has a line break in it")
+            raise ValueError(f"piece {i}, {quoted(piece)}, has a line break in it")
         if piece in seen:
-            raise ValueError(f"piece {piece!r} is there twice, with ids {seen[piece]} and {i}")
+            raise ValueError(f"piece {quoted(piece)} is there twice, with ids {seen[piece]} and {i}")
         seen[piece] = i
     missing = [token for token in SPECIAL_TOKENS if token not in seen]
     if missing:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import shutil
+import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +22,7 @@ import minigrad
 from minigrad import backend
 from minigrad.bert.checkpoint import (
     CheckpointError,
+    checksums,
     from_pretrained,
     pretrained_files,
     save_pretrained,
@@ -25,6 +30,7 @@ from minigrad.bert.checkpoint import (
 from minigrad.bert.config import BertConfig, ConfigError
 from minigrad.bert.files import SaveError
 from minigrad.bert.model import BertForPreTraining, BertModel
+from minigrad.bert.predict import fill_mask, next_sentence
 from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer
 from minigrad.tensor import no_grad
 
@@ -77,7 +83,8 @@ def assert_same_logits(mine, theirs, tolerance: float = 1e-5) -> None:
 
 def tokenizer(lower_case: bool = True, strip_accents: bool | None = None) -> WordPieceTokenizer:
     vocab = [*SPECIAL_TOKENS, "a", "b", "A", "é", "e", "##b", "É", "##é", "##e", "!", "中"]
-    return WordPieceTokenizer(vocab, lower_case, strip_accents)
+    others = [f"q{number}" for number in range(SMALL.vocab_size - len(vocab))]
+    return WordPieceTokenizer([*vocab, *others], lower_case, strip_accents)
 
 
 # --- There and back --------------------------------------------------------------------------------------
@@ -124,7 +131,8 @@ def test_saving_again_replaces_each_file(tmp_path):
     model = make_model(SMALL)
     save_pretrained(model, tmp_path, tokenizer(lower_case=False))
     assert from_pretrained(tmp_path).model.config == SMALL
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(pretrained_files(model, tokenizer()))
+    names = [*pretrained_files(model, tokenizer()), "SHA256SUMS"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(names)
 
 
 def test_equal_models_make_equal_files():
@@ -146,6 +154,7 @@ def test_the_tokenizer_comes_along(tmp_path, lower_case, strip_accents):
 def test_without_options_a_vocabulary_is_uncased(tmp_path):
     save_pretrained(make_model(), tmp_path, tokenizer(lower_case=False))
     (tmp_path / "tokenizer_config.json").unlink()
+    (tmp_path / "SHA256SUMS").unlink()
     loaded = from_pretrained(tmp_path).tokenizer
     assert loaded.lower_case
     assert loaded.strip_accents is None
@@ -164,6 +173,63 @@ def test_a_disk_that_is_full(tmp_path, monkeypatch):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_what_was_saved_is_checked(tmp_path):
+    save_pretrained(make_model(), tmp_path, tokenizer())
+    files = pretrained_files(make_model(), tokenizer())
+    assert (tmp_path / "SHA256SUMS").read_bytes() == checksums(files)
+    for name, content in files.items():
+        middle = len(content) // 2
+        damaged = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+        (tmp_path / name).write_bytes(damaged)
+        with pytest.raises(
+            CheckpointError, match=rf"{name} is damaged: it is not what was saved \(SHA256SUMS\)"
+        ):
+            from_pretrained(tmp_path)
+        (tmp_path / name).unlink()
+        with pytest.raises(CheckpointError, match=f"{name} is missing: SHA256SUMS lists it"):
+            from_pretrained(tmp_path)
+        (tmp_path / name).write_bytes(content)
+    assert from_pretrained(tmp_path).notes == []
+
+
+def test_what_was_not_saved_here_is_not_checked(tmp_path):
+    save_pretrained(make_model(), tmp_path)
+    (tmp_path / "vocab.txt").write_bytes(tokenizer().vocab_txt())
+    assert from_pretrained(tmp_path).tokenizer.vocab == tokenizer().vocab
+
+
+def test_files_of_two_models_are_not_taken_for_one(tmp_path, monkeypatch):
+    """A save that was cut short: the new vocabulary has as many pieces as the old one."""
+    save_pretrained(make_model(), tmp_path, tokenizer())
+    replace = os.replace
+
+    def die_before_the_vocabulary(source, target):
+        if Path(target).name == "vocab.txt":
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    other = make_model(SMALL.replace(hidden_size=24))
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", die_before_the_vocabulary)
+        with pytest.raises(KeyboardInterrupt):
+            save_pretrained(other, tmp_path, tokenizer())
+    with pytest.raises(CheckpointError, match="is damaged: it is not what was saved"):
+        from_pretrained(tmp_path)
+    save_pretrained(other, tmp_path, tokenizer())
+    assert from_pretrained(tmp_path).notes == []
+
+
+def test_sharded_files_are_checked(saved):
+    where = shard(saved, load_file(saved / "model.safetensors"))
+    sums = checksums({path.name: path.read_bytes() for path in saved.iterdir()})
+    (saved / "SHA256SUMS").write_bytes(sums)
+    assert from_pretrained(saved).notes == []
+    path = saved / max(where.values())
+    path.write_bytes(path.read_bytes()[:-1] + b"\x3f")
+    with pytest.raises(CheckpointError, match=r"model-00002-of-00002\.safetensors is damaged: it is not"):
+        from_pretrained(saved)
+
+
 # --- Other names, more and fewer weights -----------------------------------------------------------------
 
 
@@ -175,8 +241,9 @@ def rewrite(folder: Path, change) -> None:
 
 @pytest.fixture
 def saved(tmp_path) -> Path:
-    """A folder with a model and its tokenizer."""
+    """A folder with a model and its tokenizer, as it comes from elsewhere: nothing says what was saved."""
     save_pretrained(make_model(), tmp_path, tokenizer())
+    (tmp_path / "SHA256SUMS").unlink()
     return tmp_path
 
 
@@ -257,6 +324,21 @@ def test_half_precision_becomes_float32(saved):
     loaded = from_pretrained(saved)
     assert {str(array.dtype) for array in loaded.model.state_dict().values()} == {"float32"}
     assert_same_logits(logits(loaded.model), logits(make_model()), 0.05)
+
+
+@pytest.mark.oracle
+def test_bfloat16_becomes_float32(saved):
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import save_file as torch_save_file
+
+    state = {name: torch.tensor(array) for name, array in load_file(saved / "model.safetensors").items()}
+    torch_save_file({name: array.bfloat16() for name, array in state.items()}, saved / "model.safetensors")
+    loaded = from_pretrained(saved)
+    save_pretrained(loaded.model, saved / "again")
+    for name, array in load_file(saved / "again" / "model.safetensors").items():
+        assert array.dtype == np.float32
+        np.testing.assert_array_equal(array, state[name].bfloat16().float().numpy(), err_msg=name)
+    assert_same_logits(logits(loaded.model), logits(make_model()), 0.3)
 
 
 def keep(pattern: str):
@@ -358,9 +440,39 @@ def weights(change):
     return lambda folder: rewrite(folder, change)
 
 
-def bfloat16(folder):
-    header = json.dumps({"a": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}).encode()
-    (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+def deep(name: str):
+    return lambda folder: (folder / name).write_text('{"a":' * 100_000)
+
+
+def fifo(name: str):
+    def change(folder):
+        (folder / name).unlink(missing_ok=True)
+        os.mkfifo(folder / name)
+
+    return change
+
+
+def a_folder(name: str):
+    def change(folder):
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).mkdir()
+
+    return change
+
+
+def index(*files: object):
+    """Weights in files of these names, none of which shall be opened."""
+    text = json.dumps({"weight_map": {f"bert.{number}": file for number, file in enumerate(files)}})
+    return write("model.safetensors.index.json", text)
+
+
+def sharded_pickle(folder):
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin.index.json").write_text("{}")
+
+
+def tokenizer_options(**values):
+    return write("tokenizer_config.json", json.dumps(values))
 
 
 def pickled(folder):
@@ -419,7 +531,6 @@ QUERY = "bert.encoder.layer.1.attention.self.query.weight"
         (cut("model.safetensors", -1), CheckpointError, "model.safetensors is damaged"),
         (write("model.safetensors", ""), CheckpointError, "model.safetensors is damaged"),
         (write("model.safetensors", "x" * 5000), CheckpointError, "model.safetensors is damaged"),
-        (bfloat16, CheckpointError, "model.safetensors is damaged or holds no arrays that NumPy knows"),
         (
             pickled,
             CheckpointError,
@@ -438,12 +549,12 @@ QUERY = "bert.encoder.layer.1.attention.self.query.weight"
         (
             weights(lambda s: {**s, QUERY: s[QUERY][:, :5]}),
             CheckpointError,
-            f"the weights do not fit config.json: load_state_dict: {QUERY} is (5, 12), expected (12, 12)",
+            f"model.safetensors: {QUERY} is (12, 5), expected (12, 12)",
         ),
         (
             set_config(intermediate_size=24),
             CheckpointError,
-            "bert.encoder.layer.0.intermediate.dense.weight is (12, 20), expected (12, 24)",
+            "bert.encoder.layer.0.intermediate.dense.weight is (20, 12), expected (24, 12) (and 5 more)",
         ),
         (set_config(num_hidden_layers=3), CheckpointError, "16 weights are missing: bert.encoder.layer.2."),
         (a_shard_is_missing, CheckpointError, "model-00002-of-00002.safetensors is missing"),
@@ -459,7 +570,11 @@ QUERY = "bert.encoder.layer.1.attention.self.query.weight"
             CheckpointError,
             "index.json is damaged: expected weight_map",
         ),
-        (fast_tokenizer("{}"), CheckpointError, "tokenizer.json holds no vocabulary of WordPiece: 'model'"),
+        (
+            fast_tokenizer("{}"),
+            CheckpointError,
+            "tokenizer.json holds no vocabulary of WordPiece: it has no model",
+        ),
         (
             fast_tokenizer('{"model": {"vocab": [["a", 0.5]]}}'),
             CheckpointError,
@@ -471,7 +586,7 @@ QUERY = "bert.encoder.layer.1.attention.self.query.weight"
             "tokenizer.json holds no vocabulary",
         ),
         (write("tokenizer_config.json", "{"), CheckpointError, "tokenizer_config.json is damaged"),
-        (write("vocab.txt", "[PAD]\na\na\n"), ValueError, "vocab.txt: "),
+        (write("vocab.txt", "[PAD]\na\na\n"), CheckpointError, "vocab.txt holds no vocabulary"),
         (
             write("vocab.txt", "".join(f"{t}\n" for t in [*SPECIAL_TOKENS, *range(50)])),
             CheckpointError,
@@ -486,6 +601,228 @@ def test_what_is_wrong_with_a_checkpoint_is_named(saved, damage, error, message)
     assert message in str(caught.value)
     assert str(saved) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_hidden_layers": 10**7}, "config.json: num_hidden_layers must be at most 10,000, got 10000000"),
+        ({"num_hidden_layers": 10**4}, "159968 weights are missing: bert.encoder.layer.2."),
+        (
+            {"vocab_size": 30_000_000},
+            "word_embeddings.weight is (41, 12), expected (30000000, 12) (and 1 more)",
+        ),
+        (
+            {"max_position_embeddings": 10**8},
+            "position_embeddings.weight is (16, 12), expected (100000000, 12)",
+        ),
+        ({"type_vocab_size": 10**8}, "token_type_embeddings.weight is (2, 12), expected (100000000, 12)"),
+        ({"intermediate_size": 10**8}, "intermediate.dense.weight is (20, 12), expected (100000000, 12)"),
+        ({"hidden_size": 30_000}, "word_embeddings.weight is (41, 12), expected (41, 30000)"),
+        ({"vocab_size": 10**400}, "config.json: vocab_size must be at most 2,147,483,647, got 1000"),
+        (
+            {"initializer_range": 10**400},
+            "config.json: initializer_range must be at most 1,000,000, got 1000",
+        ),
+    ],
+)
+def test_a_config_beyond_all_reason_takes_no_memory(saved, changes, message):
+    set_config(**changes)(saved)
+    tracemalloc.start()
+    started = time.perf_counter()
+    with pytest.raises((CheckpointError, ConfigError)) as caught:
+        from_pretrained(saved)
+    seconds = time.perf_counter() - started
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert message in str(caught.value)
+    assert str(saved) in str(caught.value)
+    assert peak < 100e6
+    assert seconds < 2
+
+
+def test_heads_that_a_checkpoint_lacks_are_not_made_of_nothing(tmp_path):
+    """Without a layer, no weight of the checkpoint has as many numbers as a head."""
+    config = SMALL.replace(num_hidden_layers=0, hidden_size=3000, num_attention_heads=1)
+    set_config_of = {**config.to_dict(), "architectures": ["BertModel"]}
+    (tmp_path / "config.json").write_text(json.dumps(set_config_of))
+    shapes = {"word": (41, 3000), "position": (16, 3000), "token_type": (2, 3000)}
+    state = {
+        f"embeddings.{name}_embeddings.weight": np.zeros(shape, np.float32) for name, shape in shapes.items()
+    }
+    state |= {f"embeddings.LayerNorm.{name}": np.zeros(3000, np.float32) for name in ("weight", "bias")}
+    save_file(state, tmp_path / "model.safetensors")
+    with pytest.raises(
+        CheckpointError, match="the checkpoint has 183000 numbers and lacks 18018043 of pooler and"
+    ):
+        from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, bool, np.complex64])
+def test_weights_that_are_no_numbers(saved, dtype):
+    rewrite(saved, lambda state: {**state, QUERY: state[QUERY].astype(dtype)})
+    with pytest.raises(
+        CheckpointError, match=f"model.safetensors: {QUERY} is .*, but weights are one of F16, BF16"
+    ):
+        from_pretrained(saved)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_not_finite(saved, value):
+    def change(state):
+        state[QUERY][3, 4] = value
+        return state
+
+    rewrite(saved, change)
+    with pytest.raises(CheckpointError, match=f"model.safetensors: {QUERY} has numbers that are not finite"):
+        from_pretrained(saved)
+
+
+def test_what_is_not_used_may_be_anything(saved):
+    rewrite(saved, lambda state: {**state, "other": np.full(3, np.nan), "ids": np.arange(3)})
+    assert from_pretrained(saved).notes == ["in the checkpoint, not used: ids, other"]
+
+
+def test_a_vocabulary_that_was_cut_short_is_noted(saved):
+    pieces = tokenizer().vocab[:30]
+    (saved / "vocab.txt").write_text("".join(piece + "\n" for piece in pieces), encoding="utf-8")
+    (note,) = from_pretrained(saved).notes
+    assert note.startswith("the vocabulary has 30 pieces, the model 41: ")
+
+
+def test_a_vocabulary_with_a_byte_order_mark(saved):
+    path = saved / "vocab.txt"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert from_pretrained(saved).tokenizer.vocab == tokenizer().vocab
+    assert WordPieceTokenizer.from_file(path).vocab == tokenizer().vocab
+
+
+def test_a_vocabulary_that_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(ValueError, match=f"^{path} is no file"):
+            WordPieceTokenizer.from_file(path)
+
+
+@pytest.mark.parametrize(
+    "name", [None, "BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend"]
+)
+def test_tokenizers_whose_vocabulary_may_be_bert_s(saved, name):
+    tokenizer_options(tokenizer_class=name)(saved)
+    assert from_pretrained(saved).tokenizer.vocab == tokenizer().vocab
+
+
+def test_names_from_a_checkpoint_are_shown_in_a_line(saved):
+    names = ["\x1b[2J\n", "\u202e", "x" * 10**6]
+    rewrite(saved, lambda state: {**state, **{name: np.zeros(1) for name in names}})
+    (note,) = from_pretrained(saved).notes
+    assert note.isprintable()
+    assert len(note) < 300
+    assert "\\x1b[2J\\n" in note
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        index("x" * 10**6),
+        index("\x1b.safetensors/"),
+        set_config(model_type="\x1b" * 10**6),
+        set_config(hidden_size="\n" * 10**6),
+        tokenizer_options(do_lower_case="\x1b" * 10**6),
+        tokenizer_options(tokenizer_class="\x1b" * 10**6),
+        write("vocab.txt", ("\x1b" * 10**6 + "\n") * 2),
+        fast_tokenizer(json.dumps({"model": {"vocab": {"\x1b" * 10**6: 7}}})),
+        fast_tokenizer(json.dumps({"model": {"type": "\x1b" * 10**6}})),
+        write("model.safetensors.index.json", '{"weight_map": {"' + "x" * 10**6 + '": "a.safetensors"}}'),
+    ],
+    ids=range(10),
+)
+def test_errors_about_a_checkpoint_are_a_short_line(saved, damage):
+    damage(saved)
+    with pytest.raises((CheckpointError, ConfigError)) as caught:
+        from_pretrained(saved)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < len(str(saved)) + 400
+
+
+# --- Random damage ---------------------------------------------------------------------------------------
+
+# Of each type, one value that is about right and some that are not.
+VALUES = [
+    None,
+    True,
+    0,
+    1,
+    2,
+    -1,
+    1.5,
+    1e300,
+    10**30,
+    float("nan"),
+    "",
+    "a",
+    "\x1b" * 500,
+    [],
+    [[1]],
+    {},
+    {"a": None},
+]
+
+
+def damaged_json(content: bytes, rng: np.random.Generator) -> bytes:
+    """A value of another type in the place of one, or one key less."""
+    values = json.loads(content)
+    name = str(rng.choice(list(values)))
+    choice = int(rng.integers(len(VALUES) + 1))
+    if choice < len(VALUES):
+        values[name] = VALUES[choice]
+    else:
+        del values[name]
+    return json.dumps(values).encode()
+
+
+def damaged_bytes(content: bytes, rng: np.random.Generator) -> bytes:
+    """A flipped bit, a run of zeros, a part that is gone, or one that is there twice."""
+    start = int(rng.integers(len(content)))
+    if rng.random() < 0.5:
+        start = min(start, int(rng.integers(400)))  # where headers are
+    length = int(rng.integers(1, 100))
+    kind = rng.integers(4)
+    if kind == 0:
+        return content[:start] + bytes([content[start] ^ (1 << int(rng.integers(8)))]) + content[start + 1 :]
+    if kind == 1:
+        return content[:start] + bytes(len(content[start : start + length])) + content[start + length :]
+    if kind == 2:
+        return content[:start]
+    return content[: start + length] + content[start:]
+
+
+@pytest.mark.parametrize("sums", [False, True], ids=["no sums", "sums"])
+def test_random_damage_is_refused_or_harmless(tmp_path, sums):
+    save_pretrained(make_model(), tmp_path, tokenizer())
+    files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    if not sums:
+        del files["SHA256SUMS"]
+        (tmp_path / "SHA256SUMS").unlink()
+    rng = np.random.default_rng(0)
+    refused = []
+    for _ in range(300):
+        name = str(rng.choice(list(files)))
+        damage = damaged_json if name.endswith(".json") and rng.random() < 0.7 else damaged_bytes
+        damaged = damage(files[name], rng)
+        (tmp_path / name).write_bytes(damaged)
+        try:
+            loaded = from_pretrained(tmp_path)
+        except (CheckpointError, ConfigError) as error:
+            refused.append(str(error))
+        else:
+            assert not sums or damaged == files[name] or name == "SHA256SUMS"
+            with contextlib.suppress(ValueError):  # weights so large that the scores are not finite
+                fill_mask(loaded.model, loaded.tokenizer, "a [MASK]")
+                next_sentence(loaded.model, loaded.tokenizer, "a", "b")
+        (tmp_path / name).write_bytes(files[name])
+    assert len(refused) > 100
+    assert all(str(tmp_path) in message and message.isprintable() for message in refused)
 
 
 def test_the_folder_may_be_a_string(saved):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 import pytest
@@ -74,7 +75,19 @@ def test_there_are_three_presets():
         ({"attention_probs_dropout_prob": -0.1}, "attention_probs_dropout_prob must be at least 0"),
         ({"pad_token_id": 30522}, "pad_token_id must be below vocab_size, got 30522 and 30522"),
         ({"pad_token_id": -1}, "pad_token_id must be at least 0"),
+        ({"vocab_size": 2**31}, "vocab_size must be at most 2,147,483,647, got 2147483648"),
+        ({"hidden_size": 768 * 10**400}, "hidden_size must be at most 2,147,483,647, got 7680+…$"),
+        ({"hidden_size": 10**5000}, "hidden_size must be at most .*, got a value too large to print"),
+        ({"num_hidden_layers": 10_001}, "num_hidden_layers must be at most 10,000, got 10001"),
+        ({"num_hidden_layers": 10**7}, "num_hidden_layers must be at most 10,000, got 10000000"),
+        ({"pad_token_id": 2**31}, "pad_token_id must be at most 2,147,483,647"),
+        ({"initializer_range": 10**400}, "initializer_range must be at most 1,000,000, got 10+…$"),
+        ({"layer_norm_eps": 1e300}, r"layer_norm_eps must be at most 1,000,000, got 1e\+300"),
+        ({"hidden_dropout_prob": 10**400}, "hidden_dropout_prob must be at most 1,000,000, got 10+…$"),
+        ({"hidden_size": "7" * 10**6}, "hidden_size must be an integer, got '7{198}…$"),
+        ({"hidden_size": "\x1b[31m"}, r"hidden_size must be an integer, got '\\x1b\[31m'$"),
     ],
+    ids=itertools.count(),
 )
 def test_sizes_that_do_not_fit_are_named(changes, message):
     with pytest.raises(ConfigError, match=message):
@@ -133,6 +146,25 @@ def test_absent_fields_have_defaults_and_unknown_ones_are_left_out():
 def test_another_model_is_refused(name, value):
     with pytest.raises(ConfigError, match=f"{name} is {value!r}: this BERT has .* only"):
         BertConfig.from_dict({**BertConfig().to_dict(), name: value})
+
+
+def nested(depth: int) -> list:
+    value: list = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value", ["\x1b[2J", "x" * 10**6, nested(100_000), {"a": "\n"}, 10**5000], ids=range(5)
+)
+@pytest.mark.parametrize("name", ["model_type", "num_hidden_layers"])
+def test_values_are_named_in_a_line(name, value):
+    with pytest.raises(ConfigError) as caught:
+        BertConfig.from_dict({name: value})
+    assert str(caught.value).startswith(name)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize("value", ["absolute", None])

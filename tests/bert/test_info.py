@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 import tracemalloc
 
 import numpy as np
@@ -183,3 +184,32 @@ def test_the_table_s_numbers_add_up():
     numbers = [int(line.split()[-1].replace(",", "")) for line in parts.splitlines()[1:]]
     assert sum(numbers) == int(total.split()[0].replace(",", "")) == parameters(SMALL)
     assert "(layers" not in describe_model(SMALL.replace(num_hidden_layers=1), 4, 16)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_hidden_layers": 10_000},
+        {"vocab_size": 2**31 - 1, "hidden_size": 2**31 - 1, "num_attention_heads": 1},
+        dict.fromkeys(("intermediate_size", "max_position_embeddings", "type_vocab_size"), 2**31 - 1),
+    ],
+    ids=["deep", "wide", "long"],
+)
+def test_the_largest_models_are_described_at_once(changes):
+    tracemalloc.start()
+    started = time.perf_counter()
+    config = SMALL.replace(**changes)
+    text = describe_model(config, 2**31 - 1, config.max_position_embeddings)
+    seconds = time.perf_counter() - started
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert seconds < 1
+    assert peak < 1e6
+    assert f"{parameters(config):,}" in text
+
+
+def test_a_batch_beyond_all_reason():
+    with pytest.raises(ValueError, match=r"batch_size must be at most 2,147,483,647, got 9{199}…$"):
+        step_cost(SMALL, 10**400 - 1, 16)
+    with pytest.raises(ValueError, match=r"the model's positions; got 4 of 9{199}…$"):
+        step_cost(SMALL, 4, 10**400 - 1)

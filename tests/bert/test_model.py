@@ -341,3 +341,11 @@ def test_more_tokens_than_positions():
 def test_input_ids_need_two_axes():
     with pytest.raises(ValueError, match=r"expected shape \(batch, length\), got \(7,\)"):
         BertModel(SMALL)(np.zeros(7, int))
+
+
+def test_an_id_outside_its_table_is_also_a_value_that_is_wrong():
+    """So that what explains a ValueError to the reader explains this too."""
+    model = BertForPreTraining(SMALL.replace(type_vocab_size=1))
+    ids = np.ones((1, 3), int)
+    with pytest.raises(ValueError, match=r"token_type_ids: 1 at \(0, 0\) is outside 0 … 0"):
+        model(ids, token_type_ids=ids)

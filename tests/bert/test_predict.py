@@ -90,6 +90,28 @@ def test_without_dropout_and_without_a_trace(model, training):
     assert all(part.training is training for part in model.modules())
 
 
+def test_a_model_of_one_segment():
+    model = BertForPreTraining(tiny.CONFIG.replace(type_vocab_size=1))
+    assert len(fill_mask(model, TOKENIZER, f"{A} [MASK]")[0]) == 5
+    with pytest.raises(ValueError, match="this model knows one kind of segment only"):
+        next_sentence(model, TOKENIZER, A, B)
+
+
+def test_scores_that_are_not_finite(model):
+    huge = {name: np.full_like(array, 3e38) for name, array in model.state_dict().items()}
+    model.load_state_dict(huge)
+    with pytest.raises(ValueError, match="scores are not finite"):
+        fill_mask(model, TOKENIZER, f"{A} [MASK]")
+    with pytest.raises(ValueError, match="scores are not finite"):
+        next_sentence(model, TOKENIZER, A, B)
+
+
+def test_the_message_about_a_text_is_one_short_line(model):
+    with pytest.raises(ValueError, match=r"there is no \[MASK\] in '\\x1b\[2J\\nx+…$") as caught:
+        fill_mask(model, TOKENIZER, "\x1b[2J\n" + "x" * 10**6)
+    assert len(str(caught.value)) < 300
+
+
 @pytest.mark.parametrize("text", ["", A, "[mask]", "MASK"])
 def test_no_mask_to_fill(model, text):
     with pytest.raises(ValueError, match=r"there is no \[MASK\] in "):
