@@ -260,7 +260,7 @@ def _weights_of_index(path: Path) -> dict[str, StoredArray]:
         if (
             not isinstance(name, str)
             or not name.isprintable()
-            or not re.fullmatch(r"[^/\\:]+\.safetensors", name)
+            or not re.fullmatch(r"[^/\\:]{1,200}\.safetensors", name)
         ):
             raise CheckpointError(
                 f"{path} is damaged: expected weight_map to map weights to files in this folder such as "

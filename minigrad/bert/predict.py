@@ -64,7 +64,8 @@ def next_sentence(model: BertForPreTraining, tokenizer: WordPieceTokenizer, a: s
         if not tokenizer.token_ids(text):
             raise ValueError(f"the {name} sentence has no tokens: {quoted(text)}")
     _, relation = _logits(model, tokenizer.encode(a, b))  # (2,), class 0 is IsNext
-    return float(1 / (1 + np.exp(relation[1] - relation[0])))
+    with np.errstate(over="ignore"):  # an infinite odds ratio is a probability of 0
+        return float(1 / (1 + np.exp(relation[1] - relation[0])))
 
 
 def _logits(model: BertForPreTraining, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:

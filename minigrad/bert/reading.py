@@ -41,8 +41,8 @@ __all__ = [
 
 SUMS = "SHA256SUMS"  # in the format of coreutils: `sha256sum -c SHA256SUMS` checks a folder too
 
-# Of a file that is read whole. The vocabulary of 501,153 pieces of LaBSE, the largest BERT's that was published,
-# takes 5 MB in vocab.txt; what JSON of this size can become in memory is below 1 GB.
+# Of a file that is read whole: a vocabulary of a million pieces is shorter, and whatever JSON is in 20 MB takes less
+# than 1 GB of memory.
 LARGEST_FILE = 20_000_000
 LARGEST_HEADER = 32_000_000  # of a safetensors file: more than 200,000 arrays
 
@@ -204,6 +204,8 @@ def read_header(path: Path) -> dict[str, StoredArray]:
         try:
             with safe_open(path, "np"):  # checks names, sizes and offsets
                 header = json.loads(file.read(size))
+        except MemoryError as error:  # of a file that is larger than what can be addressed
+            raise CheckpointError(f"{path} cannot be read: {error}") from None
         except (SafetensorError, OSError, ValueError, RecursionError) as error:
             raise CheckpointError(f"{path} is damaged, or no safetensors file: {shown(str(error))}") from None
     header.pop("__metadata__", None)

@@ -498,6 +498,8 @@ def fast_tokenizer(text: str):
     return change
 
 
+INDEX = "model.safetensors.index.json"
+HALF_A_PAIR = [*SPECIAL_TOKENS, "\ud800"]
 QUERY = "bert.encoder.layer.1.attention.self.query.weight"
 
 
@@ -569,6 +571,95 @@ QUERY = "bert.encoder.layer.1.attention.self.query.weight"
             write("model.safetensors.index.json", "{}"),
             CheckpointError,
             "index.json is damaged: expected weight_map",
+        ),
+        *[
+            (deep(name), CheckpointError, f"{name} is damaged: it is nested too deeply")
+            for name in ("config.json", "tokenizer_config.json", "model.safetensors.index.json")
+        ],
+        (
+            fast_tokenizer("[" * 100_000),
+            CheckpointError,
+            "tokenizer.json is damaged: it is nested too deeply",
+        ),
+        *[
+            (what(name), CheckpointError, f"{name} is no file (but a folder, a pipe or a device)")
+            for what in (fifo, a_folder)
+            for name in ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json", INDEX)
+        ],
+        *[
+            (index(name), CheckpointError, f"such as model-00001-of-00002.safetensors, got {shown}")
+            for name, shown in [
+                ("../outside/secret.safetensors", "'../outside/secret.safetensors'"),
+                ("/etc/secret.safetensors", "'/etc/secret.safetensors'"),
+                ("..\\secret.safetensors", r"'..\\secret.safetensors'"),
+                ("C:secret.safetensors", "'C:secret.safetensors'"),
+                ("/dev/stdin", "'/dev/stdin'"),
+                ("..", "'..'"),
+                ("", "''"),
+                (".safetensors", "'.safetensors'"),
+                ("model.bin", "'model.bin'"),
+                ("\ud800.safetensors", r"'\ud800.safetensors'"),
+                ("a\x00.safetensors", r"'a\x00.safetensors'"),
+                ("a\n.safetensors", r"'a\n.safetensors'"),
+                (5, "5"),
+                (None, "None"),
+                (["a"], "['a']"),
+            ]
+        ],
+        (
+            index("x" * 300 + ".safetensors"),
+            CheckpointError,
+            "such as model-00001-of-00002.safetensors, got 'xxx",
+        ),
+        (
+            sharded_pickle,
+            CheckpointError,
+            "has a pytorch_model.bin.index.json, which can run code; convert it",
+        ),
+        (
+            tokenizer_options(do_lower_case="false"),
+            CheckpointError,
+            "tokenizer_config.json: do_lower_case must be true or false, got 'false'",
+        ),
+        (
+            tokenizer_options(do_lower_case=None),
+            CheckpointError,
+            "do_lower_case must be true or false, got None",
+        ),
+        (
+            tokenizer_options(strip_accents=0),
+            CheckpointError,
+            "tokenizer_config.json: strip_accents must be true, false or null, got 0",
+        ),
+        (
+            tokenizer_options(tokenizer_class="GPT2Tokenizer"),
+            CheckpointError,
+            "tokenizer_config.json: tokenizer_class is 'GPT2Tokenizer', expected BertTokenizer",
+        ),
+        (
+            tokenizer_options(tokenizer_class=[1]),
+            CheckpointError,
+            "tokenizer_class is [1], expected BertTokenizer",
+        ),
+        (
+            fast_tokenizer('{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}'),
+            CheckpointError,
+            "tokenizer.json holds no vocabulary of WordPiece: its model is 'BPE'",
+        ),
+        (
+            fast_tokenizer('{"model": {"vocab": {"a": 0}, "merges": []}}'),
+            CheckpointError,
+            "its model is 'BPE'",
+        ),
+        (
+            fast_tokenizer('{"model": {"vocab": {"a": 0, "b": "1"}}}'),
+            CheckpointError,
+            "tokenizer.json holds no vocabulary of WordPiece: ids must be integers",
+        ),
+        (
+            fast_tokenizer(json.dumps({"model": {"vocab": dict(zip(HALF_A_PAIR, range(6), strict=True))}})),
+            CheckpointError,
+            "tokenizer.json holds no vocabulary of WordPiece: 'utf-8' codec can't encode",
         ),
         (
             fast_tokenizer("{}"),

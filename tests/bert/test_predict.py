@@ -69,7 +69,7 @@ def test_the_probability_that_b_follows_a(model):
     assert next_sentence(model, TOKENIZER, C, f"{A} {B}") != pytest.approx(expected[0], rel=1e-3)
 
 
-@pytest.mark.parametrize("bias", [-500.0, 0.0, 500.0])
+@pytest.mark.parametrize("bias", [-1e5, -500.0, 0.0, 500.0, 1e5])
 def test_class_0_is_is_next_also_where_it_is_certain(model, bias):
     state = {name: array * 0 for name, array in model.state_dict().items() if name.startswith("cls.seq")}
     model.load_state_dict({**state, "cls.seq_relationship.bias": np.array([bias, 0.0])}, strict=False)

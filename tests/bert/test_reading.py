@@ -372,6 +372,17 @@ def test_a_header_beyond_all_reason(tmp_path):
         read_header(path)
 
 
+def test_a_file_larger_than_what_can_be_addressed(tmp_path, monkeypatch):
+    def fail(path, framework):
+        raise MemoryError("Cannot allocate memory (os error 12)")
+
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(bytes(100))
+    monkeypatch.setattr(reading, "safe_open", fail)
+    with pytest.raises(CheckpointError, match=f"^{path} cannot be read: Cannot allocate memory"):
+        read_header(path)
+
+
 def test_a_file_cut_short_behind_our_back(tmp_path):
     path = tmp_path / "a.safetensors"
     save_file({"a": np.ones(100, np.float32)}, path)
