@@ -94,14 +94,17 @@ def save_pretrained(
 ) -> None:
     """Write the model, and its vocabulary if given, into `folder`; `transformers` opens it.
 
-    Each file is replaced atomically. SHA256SUMS comes last, so that files of two models, which a kill on the way
-    would leave, are not taken for one. Raises SaveError if the disk is full.
+    Each file is replaced atomically, and an index of weights in several files removed. SHA256SUMS comes last, so
+    that files of two models, which a kill on the way would leave, are not taken for one. Raises SaveError if the
+    disk is full.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     files = pretrained_files(model, tokenizer)
-    for name, content in {**files, SUMS: checksums(files)}.items():
+    for name, content in files.items():
         write_atomic(folder / name, content)
+    (folder / INDEX).unlink(missing_ok=True)
+    write_atomic(folder / SUMS, checksums(files))
 
 
 def pretrained_files(

@@ -219,6 +219,15 @@ def test_files_of_two_models_are_not_taken_for_one(tmp_path, monkeypatch):
     assert from_pretrained(tmp_path).notes == []
 
 
+def test_saving_over_weights_in_several_files(saved):
+    """The index would name the old weights, and it is looked at first."""
+    shard(saved, load_file(saved / "model.safetensors"))
+    model = make_model()
+    model.load_state_dict({name: array + 1 for name, array in model.state_dict().items()})
+    save_pretrained(model, saved, tokenizer())
+    assert_same_logits(logits(from_pretrained(saved).model), logits(model), 0)
+
+
 def test_sharded_files_are_checked(saved):
     where = shard(saved, load_file(saved / "model.safetensors"))
     sums = checksums({path.name: path.read_bytes() for path in saved.iterdir()})
