@@ -729,16 +729,16 @@ def test_what_is_wrong_with_a_checkpoint_is_named(saved, damage, error, message)
 def test_a_config_beyond_all_reason_takes_no_memory(saved, changes, message):
     set_config(**changes)(saved)
     tracemalloc.start()
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises((CheckpointError, ConfigError)) as caught:
         from_pretrained(saved)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert message in str(caught.value)
     assert str(saved) in str(caught.value)
     assert peak < 100e6
-    assert seconds < 2
+    assert seconds < 5  # a quarter of it without tracemalloc
 
 
 def test_heads_that_a_checkpoint_lacks_are_not_made_of_nothing(tmp_path):

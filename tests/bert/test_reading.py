@@ -182,6 +182,12 @@ def test_sums_that_sha256sum_wrote(summed, options):
         read_json(summed / "training.json")
 
 
+def test_sums_in_capitals(summed):
+    lines = [line.split("  ") for line in checksums(FILES).decode().splitlines()]
+    (summed / "SHA256SUMS").write_text("".join(f"{digest.upper()}  {name}\n" for digest, name in lines))
+    assert read_json(summed / "training.json") == {"step": 1}
+
+
 def test_files_that_are_as_they_were_saved(summed):
     (summed / "more.json").write_text("{}")
     for name, content in FILES.items():
@@ -322,6 +328,7 @@ def test_what_is_no_weight(tmp_path, dtype, size):
         np.array([np.inf], np.float16),
         np.array([np.nan]),
         np.array([1.0, 1e39]),
+        np.frombuffer(bytes.fromhex("010000000000f07f")),  # a NaN that signals
         np.frombuffer(bytes.fromhex("017c"), np.float16),  # a NaN that signals
     ],
 )
