@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
+import os
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from minigrad import backend
 from minigrad.bert.checkpoint import CheckpointError, Pretrained, from_pretrained, read_config
 from minigrad.bert.config import PRESETS, BertConfig, ConfigError
-from minigrad.bert.corpus import CorpusError, read_corpus
+from minigrad.bert.corpus import Corpus, CorpusError, read_corpus
 from minigrad.bert.data import Batch, PretrainingData, TokenDocument, encode_documents
 from minigrad.bert.info import describe_model
 from minigrad.bert.predict import fill_mask, next_sentence
-from minigrad.bert.pretraining import (
-    DivergenceError,
-    Pretraining,
-    PretrainingArguments,
-    describe,
-    evaluate,
-    latest_checkpoint,
-)
+from minigrad.bert.pretraining import DivergenceError, Pretraining, describe, evaluate
+from minigrad.bert.progress import Unfailing, bar
+from minigrad.bert.runs import RunFolder, RunFolderError, latest_checkpoint
+from minigrad.bert.state import LARGEST_INTEGER, STATE, PretrainingArguments, TrainingState, read_state
+from minigrad.bert.sums import shown
 from minigrad.bert.tokenizer import WordPieceTokenizer, train_wordpiece
 
+HELD_OUT = 0.05  # share of the documents
 HELD_OUT_BATCHES = 50  # at most, an evaluation: 1,600 pairs of the default batch size
+LONGEST_LINE = 1000  # characters of an error or a note
 
 EXAMPLES = [
     "This function returns a new [MASK] of the given shape.",
@@ -51,64 +54,82 @@ follow A, or is it from another document?
 
 The loss is in nats. Knowing nothing is log(vocabulary size); knowing how frequent each piece is, the unigram
 entropy, which is printed first; what lies below that has been learned from context. The run's folder gets
-metrics.csv, evaluation.csv and checkpoints that Hugging Face's transformers opens. Ctrl-C saves and stops;
-the same command with --resume goes on bit for bit, also after a kill.
+metrics.csv, evaluation.csv and checkpoints that Hugging Face's transformers opens. Ctrl-C (or SIGTERM, SIGHUP)
+saves and stops, with exit status 130 (143, 129); a second one stops at once. The same command with --resume
+goes on bit for bit on the same machine with the same NumPy, also after a kill.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status: 0, or 1 after an error that was explained."""
+    """Run one command; returns the exit status: 0, 1 after an error that was explained, 128 + a signal's number."""
     options = _parser().parse_args(arguments)
     try:
         if options.backend:
             backend.use(options.backend)
-        options.command(options)
+        return options.command(options) or 0
+    except BrokenPipeError:
+        return 0  # `| head` has seen enough
+    except MemoryError as error:
+        return _fail(
+            str(error) or "not enough memory: less text, a smaller model or a smaller batch needs less"
+        )
     except (
         CorpusError,
         CheckpointError,
         ConfigError,
         DivergenceError,
+        RunFolderError,
         backend.BackendError,
-        MemoryError,
         OSError,
         ValueError,
     ) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return _fail(str(error))
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    return 0
+        print("interrupted", file=Unfailing(sys.stderr))
+        return 128 + signal.SIGINT
+
+
+def _fail(message: str) -> int:
+    print(f"error: {shown(message, LONGEST_LINE)}", file=Unfailing(sys.stderr))
+    return 1
 
 
 # --- Commands --------------------------------------------------------------------------------------------
 
 
-def pretrain_command(options: argparse.Namespace) -> None:
-    """From raw text to a trained model that fills masks."""
+def pretrain_command(options: argparse.Namespace) -> int:
+    """From raw text to a trained model that fills masks; returns the exit status."""
     config = _config(options)
     settings = PretrainingArguments(
         **{field.name: getattr(options, field.name) for field in dataclasses.fields(PretrainingArguments)}
     )
+    messages: Any = Unfailing(sys.stdout)
+    with RunFolder(options.output) as folder, contextlib.redirect_stdout(messages):
+        folder.to_resume(options.resume)  # an error now, not when the text has been read
+        return _pretrain(options, config, settings, folder)
+
+
+def _pretrain(
+    options: argparse.Namespace, config: BertConfig, settings: PretrainingArguments, folder: RunFolder
+) -> int:
     started = time.perf_counter()
-    print(f"reading {options.corpus} …", flush=True)
+    _say(f"reading {options.corpus} …")
     corpus = read_corpus(options.corpus)
     for note in corpus.notes:
-        print(f"note: {note}")
+        _say(f"note: {shown(note, LONGEST_LINE)}")
     train, held_out = corpus.split(options.held_out, settings.seed)
     words = sum(len(sentence.split()) for sentence in corpus.sentences)
-    print(
+    _say(
         f"{len(corpus.documents):,} documents, {sum(1 for _ in corpus.sentences):,} sentences, {words:,} words; "
         f"{len(held_out.documents)} documents held out"
     )
-    vocabulary = train_wordpiece(
-        train.sentences, config.vocab_size, lower_case=not options.cased, score=options.score
-    )
-    tokenizer = WordPieceTokenizer(vocabulary, lower_case=not options.cased)
-    documents = encode_documents(train.documents, tokenizer)
+    tokenizer = _learned_tokenizer(train, config.vocab_size, options)
+    _say("encoding the text …")
+    with bar(len(train.documents), "document", Unfailing(sys.stderr)) as progress:
+        documents = encode_documents(_each(train.documents, progress), tokenizer)
     token_count = sum(len(sentence) for document in documents for sentence in document)
-    print(
-        f"WordPiece: {len(vocabulary):,} pieces, {token_count:,} training tokens "
+    _say(
+        f"WordPiece: {tokenizer.vocab_size:,} pieces, {token_count:,} training tokens "
         f"({time.perf_counter() - started:.0f} s so far)"
     )
     run = Pretraining(
@@ -116,45 +137,91 @@ def pretrain_command(options: argparse.Namespace) -> None:
         documents,
         tokenizer,
         _held_out_batches(encode_documents(held_out.documents, tokenizer), tokenizer, settings),
-        options.output,
+        folder,
         settings,
         train.fingerprint(),
         options.resume,
+        options.held_out,
     )
     parameters = sum(parameter.size for parameter in run.model.parameters())
-    print(
+    _say(
         f"{parameters:,} parameters; {settings.steps - run.step:,} steps of {settings.batch_size} x "
         f"{settings.max_length} tokens to {options.output}\n"
-        f"unigram entropy {run.unigram_entropy:.3f} nats: the MLM loss of knowing how frequent each piece is",
-        flush=True,
+        f"unigram entropy {run.unigram_entropy:.3f} nats: the MLM loss of knowing how frequent each piece is"
     )
     started = time.perf_counter()
     figures = run.run()
-    if run.step < settings.steps:
-        return
-    print(f"\n{settings.steps:,} steps; the last {time.perf_counter() - started:.0f} s of training are done")
-    print(f"held out: {describe(figures)}")
-    print(f"beside:   unigram entropy {run.unigram_entropy:.3f} nats; NSP by chance 50 %")
-    print(f"saved in {latest_checkpoint(options.output)}\n")
+    if run.stopped_by is not None:
+        return 128 + run.stopped_by  # so that `pretrain && evaluate` does not go on
+    _say(f"\n{settings.steps:,} steps; the last {time.perf_counter() - started:.0f} s of training are done")
+    _say(f"held out: {describe(figures)}")
+    _say(f"beside:   unigram entropy {run.unigram_entropy:.3f} nats; NSP by chance 50 %")
+    _say(f"saved in {latest_checkpoint(options.output)}\n")
     for text in EXAMPLES:
         if len(tokenizer.encode(text)) <= config.max_position_embeddings:
             _print_fillings(run.model, tokenizer, text, 5)
+    return 0
+
+
+def _learned_tokenizer(train: Corpus, size: int, options: argparse.Namespace) -> WordPieceTokenizer:
+    _say(f"learning a vocabulary of {size:,} pieces …")
+    with bar(size, "piece", Unfailing(sys.stderr)) as progress:
+        vocabulary = train_wordpiece(
+            train.sentences,
+            size,
+            lower_case=not options.cased,
+            score=options.score,
+            progress=lambda pieces, _: progress.update(pieces - progress.n),
+        )
+    return WordPieceTokenizer(vocabulary, lower_case=not options.cased)
 
 
 def evaluate_command(options: argparse.Namespace) -> None:
-    """The held-out figures of a checkpoint."""
+    """The held-out figures of a checkpoint, by default on what its run held out."""
+    checkpoint = latest_checkpoint(options.model)
+    state = read_state(checkpoint) if (checkpoint / STATE).exists() else None
+    settings = _evaluation_settings(options, state)
+    of_run = HELD_OUT if state is None or state.held_out is None else state.held_out
+    share = of_run if options.held_out is None else options.held_out
+    if not 0 <= share <= 1:
+        raise ValueError(f"held_out must be within 0 … 1 (1 is everything), got {share}")
     loaded = _load(options.model)
     tokenizer = _tokenizer(loaded, options.model)
     corpus = read_corpus(options.corpus)
-    if options.held_out < 1:
-        _, corpus = corpus.split(options.held_out, options.seed)
-    settings = PretrainingArguments(
-        batch_size=options.batch_size, max_length=options.max_length, seed=options.seed
-    )
-    documents = encode_documents(corpus.documents, tokenizer)
+    scored = corpus.split(share, settings.seed)[1] if share < 1 else corpus
+    if state is not None:
+        _warn_of_training_text(corpus, of_run, scored, state)
+    documents = encode_documents(scored.documents, tokenizer)
     batches = _held_out_batches(documents, tokenizer, settings)
     pairs = sum(len(batch["input_ids"]) for batch in batches)
-    print(f"{len(documents)} documents, {pairs} pairs: {describe(evaluate(loaded.model, batches))}")
+    _say(f"{len(documents)} documents, {pairs} pairs: {describe(evaluate(loaded.model, batches))}")
+
+
+def _evaluation_settings(options: argparse.Namespace, state: TrainingState | None) -> PretrainingArguments:
+    """What the command line says, else what the run had, else the defaults."""
+    names = ("batch_size", "max_length", "seed")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    of_run = {name: state.arguments[name] for name in names} if state is not None else {}
+    return PretrainingArguments(**{**of_run, **given})
+
+
+def _warn_of_training_text(corpus: Corpus, held_out: float, scored: Corpus, state: TrainingState) -> None:
+    """Say so if the model has been trained on what it is scored on, or if nobody knows."""
+    try:
+        trained, _ = corpus.split(held_out, state.arguments["seed"])
+        known = trained.fingerprint() == state.corpus
+    except CorpusError:
+        known = False
+    if not known:
+        _note(
+            "this is not the text that the run was trained on, or not split as it was there; "
+            "whether the model has seen it is not known"
+        )
+        return
+    seen = {tuple(document) for document in trained.documents}
+    count = sum(tuple(document) in seen for document in scored.documents)
+    if count:
+        _note(f"the model was trained on {count} of these {len(scored.documents)} documents")
 
 
 def fill_mask_command(options: argparse.Namespace) -> None:
@@ -167,7 +234,7 @@ def next_sentence_command(options: argparse.Namespace) -> None:
     """The probability that B follows A."""
     loaded = _load(options.model)
     probability = next_sentence(loaded.model, _tokenizer(loaded, options.model), options.a, options.b)
-    print(f"IsNext {probability:.1%}, NotNext {1 - probability:.1%}")
+    _say(f"IsNext {probability:.1%}, NotNext {1 - probability:.1%}")
 
 
 def info_command(options: argparse.Namespace) -> None:
@@ -176,10 +243,26 @@ def info_command(options: argparse.Namespace) -> None:
         config = PRESETS[options.model]
     else:
         config = read_config(latest_checkpoint(options.model))
-    print(describe_model(_changed(config, options), options.batch_size, options.max_length))
+    _say(describe_model(_changed(config, options), options.batch_size, options.max_length))
 
 
 # --- Parts -----------------------------------------------------------------------------------------------
+
+
+def _say(text: str) -> None:
+    """Print at once: what cannot be written is then an error here, and none when the process ends."""
+    print(text, flush=True)
+
+
+def _note(text: str) -> None:
+    print(f"note: {shown(text, LONGEST_LINE)}", file=Unfailing(sys.stderr))
+
+
+def _each(documents: list[list[str]], progress: Any) -> Iterator[list[str]]:
+    """The documents, counted by a progress bar."""
+    for document in documents:
+        yield document
+        progress.update()
 
 
 def _changed(config: BertConfig, options: argparse.Namespace) -> BertConfig:
@@ -191,9 +274,20 @@ def _changed(config: BertConfig, options: argparse.Namespace) -> BertConfig:
             raise ConfigError(f"--set takes field=value, such as hidden_size=256; got {change!r}")
         try:
             changes[name] = json.loads(value)
-        except ValueError:
-            raise ConfigError(f"--set {name}: expected a number, got {value!r}") from None
+        except (ValueError, RecursionError):
+            raise ConfigError(f"--set {name}: expected a number, got {shown(value, 40)!r}") from None
+        if isinstance(changes[name], int) and abs(changes[name]) > LARGEST_INTEGER:
+            raise ConfigError(f"--set {name}: expected a number below 2^63, got {shown(value, 40)!r}")
     return config.replace(**changes)
+
+
+def _integer(text: str) -> int:
+    """A number on the command line. (Python's integers have no end; floats and arrays do.)"""
+    with contextlib.suppress(ValueError):
+        value = int(text)
+        if abs(value) <= LARGEST_INTEGER:
+            return value
+    raise argparse.ArgumentTypeError(f"expected an integer below 2^63, got {shown(text, 40)!r}")
 
 
 def _config(options: argparse.Namespace) -> BertConfig:
@@ -213,7 +307,7 @@ def _held_out_batches(
 def _load(model: str) -> Pretrained:
     loaded = from_pretrained(latest_checkpoint(model))
     for note in loaded.notes:
-        print(f"note: {note}", file=sys.stderr)
+        _note(note)
     return loaded
 
 
@@ -224,9 +318,9 @@ def _tokenizer(loaded: Pretrained, model: str) -> WordPieceTokenizer:
 
 
 def _print_fillings(model: object, tokenizer: WordPieceTokenizer, text: str, top: int) -> None:
-    print(text)
+    _say(text)
     for fillings in fill_mask(model, tokenizer, text, top):  # type: ignore[arg-type]
-        print("   " + "  ".join(f"{filling.token} {filling.probability:.0%}" for filling in fillings))
+        _say("   " + "  ".join(f"{shown(filling.token)} {filling.probability:.0%}" for filling in fillings))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -261,7 +355,7 @@ def _parser() -> argparse.ArgumentParser:
             help="change a size, such as hidden_size=256; may be repeated",
         )
 
-    def add_text(command: argparse.ArgumentParser) -> None:
+    def add_text(command: argparse.ArgumentParser, held_out: float | None, help: str) -> None:
         command.add_argument(
             "--corpus",
             default="python-docs",
@@ -270,14 +364,14 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--held-out",
             type=float,
-            default=0.05,
+            default=held_out,
             metavar="SHARE",
-            help="share of the documents that is held out",
+            help=f"share of the documents that {help}",
         )
 
     settings = PretrainingArguments()
     pretrain = add("pretrain", pretrain_command, "train a model from raw text", PRETRAIN)
-    add_text(pretrain)
+    add_text(pretrain, HELD_OUT, "is held out")
     pretrain.add_argument("--preset", choices=list(PRESETS), default="reduced", help="the model's sizes")
     add_sizes(pretrain)
     pretrain.add_argument("--output", default="runs/reduced", metavar="FOLDER", help="the run's folder")
@@ -305,9 +399,8 @@ def _parser() -> argparse.ArgumentParser:
     }
     for name, help in helps.items():
         value = getattr(settings, name)
-        pretrain.add_argument(
-            "--" + name.replace("_", "-"), type=type(value), default=value, metavar="N", help=help
-        )
+        kind = _integer if isinstance(value, int) else float
+        pretrain.add_argument("--" + name.replace("_", "-"), type=kind, default=value, metavar="N", help=help)
     pretrain.add_argument(
         "--precision",
         choices=backend.PRECISIONS,
@@ -317,17 +410,20 @@ def _parser() -> argparse.ArgumentParser:
 
     command = add("evaluate", evaluate_command, "held-out losses and accuracies of a checkpoint")
     command.add_argument("model", help="a run's folder or a checkpoint")
-    add_text(command)
-    for name in ("batch_size", "max_length", "seed"):
-        value = getattr(settings, name)
+    add_text(command, None, "was held out; 1 for all (default: the run's)")
+    for name, help in (
+        ("batch_size", "pairs a batch"),
+        ("max_length", "tokens a pair"),
+        ("seed", "of the split"),
+    ):
         command.add_argument(
-            "--" + name.replace("_", "-"), type=int, default=value, metavar="N", help=helps[name]
+            "--" + name.replace("_", "-"), type=_integer, metavar="N", help=f"{help} (default: the run's)"
         )
 
     command = add("fill-mask", fill_mask_command, "the likeliest pieces for each [MASK] in a text")
     command.add_argument("model", help="a run's folder or a checkpoint")
     command.add_argument("text", help='for example "The [MASK] is returned."')
-    command.add_argument("--top", type=int, default=5, metavar="N", help="how many pieces to show")
+    command.add_argument("--top", type=_integer, default=5, metavar="N", help="how many pieces to show")
 
     command = add(
         "next-sentence", next_sentence_command, "the probability that sentence B follows sentence A"
@@ -340,10 +436,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("model", help=f"{', '.join(PRESETS)}, a run's folder or a checkpoint")
     add_sizes(command)
     command.add_argument(
-        "--batch-size", type=int, default=settings.batch_size, metavar="N", help="sequences a step"
+        "--batch-size", type=_integer, default=settings.batch_size, metavar="N", help="sequences a step"
     )
     command.add_argument(
-        "--max-length", type=int, default=settings.max_length, metavar="N", help="tokens a sequence"
+        "--max-length", type=_integer, default=settings.max_length, metavar="N", help="tokens a sequence"
     )
     return parser
 
@@ -357,5 +453,35 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescrip
         return super()._get_help_string(action)
 
 
+def _process() -> int:
+    """`main`, and what only a process of its own may do to its streams and signals."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by who started this: what is opened next must not get its number
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        else:
+            stream.reconfigure(errors="backslashreplace")
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+    try:
+        return main()
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    finally:
+        if signal.getsignal(signal.SIGINT) is _interrupt:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:  # Python flushes again when it ends, and would say much
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _interrupt(*_: Any) -> None:
+    """Ctrl-C raises KeyboardInterrupt; while that is on its way, a second one ends the process at once."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_process())

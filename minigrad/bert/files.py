@@ -12,7 +12,7 @@ __all__ = ["SaveError", "sync_folder", "write_atomic", "write_folder_atomic"]
 
 
 class SaveError(OSError):
-    """Something could not be written; what was there before still is."""
+    """Something could not be written; what was there before still is. `errno` says why, as in the error before it."""
 
 
 def write_atomic(path: str | os.PathLike, content: bytes) -> None:
@@ -81,7 +81,9 @@ def _write(path: Path, content: bytes) -> None:
 
 def _cannot_save(path: Path, size: int, error: OSError) -> SaveError:
     free = shutil.disk_usage(next(p for p in (path, *path.parents) if p.exists())).free
-    return SaveError(
+    failure = SaveError(
         f"could not save {path}: {error.strerror or error} ({size / 1e6:.1f} MB needed, "
         f"{free / 1e6:.1f} MB free); what was saved before is untouched"
     )
+    failure.errno = error.errno
+    return failure

@@ -2,42 +2,37 @@
 
 A run lives in a folder: `checkpoint-000500/` (Hugging Face's files, and the state of the training),
 `metrics.csv` and `evaluation.csv`. Everything that the next step depends on is in the checkpoint, so that
-a run that was stopped or killed goes on bit for bit.
+a run that was stopped or killed goes on bit for bit, on the same machine with the same NumPy.
 """
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import gc
-import io
+import hashlib
 import json
 import math
-import re
-import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import save
 
 from minigrad import backend, optim, random
-from minigrad.bert.checkpoint import (
-    CheckpointError,
-    from_pretrained,
-    pretrained_files,
-    read_safetensors,
-)
-from minigrad.bert.config import IGNORED, BertConfig
+from minigrad.bert.checkpoint import CheckpointError, from_pretrained, pretrained_files, read_safetensors
+from minigrad.bert.config import IGNORED, BertConfig, ConfigError
 from minigrad.bert.corpus import unigram_entropy
 from minigrad.bert.data import Batch, PretrainingData
-from minigrad.bert.files import SaveError, write_atomic, write_folder_atomic
+from minigrad.bert.files import SaveError
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.bert.progress import Progress, interruptible
+from minigrad.bert.runs import RunFolder, RunFolderError, environment, latest_checkpoint, step_of
+from minigrad.bert.state import STATE, PretrainingArguments, TrainingState, read_state
+from minigrad.bert.sums import verify_file
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.tensor import Array, no_grad
 
@@ -45,71 +40,18 @@ __all__ = [
     "DivergenceError",
     "Pretraining",
     "PretrainingArguments",
+    "TrainingState",
     "evaluate",
     "latest_checkpoint",
     "parameter_groups",
+    "read_state",
 ]
 
-MOMENTS, STATE = "optimizer.safetensors", "training.json"
-KEPT_CHECKPOINTS = 2
+MOMENTS = "optimizer.safetensors"
 
 
 class DivergenceError(ArithmeticError):
     """The loss or the gradients are not finite any more."""
-
-
-@dataclass(frozen=True)
-class PretrainingArguments:
-    """The settings of a run; the defaults suit the `reduced` preset (the paper's: appendix A.2).
-
-    steps: optimiser steps. batch_size: sentence pairs a micro-batch. gradient_accumulation_steps: micro-batches
-    a step. max_length: tokens a pair. learning_rate: the peak. warmup_steps: of linear rise; the fall to 0 is
-    linear too. weight_decay: not on biases and LayerNorms. max_grad_norm: where the joint norm is clipped.
-    seed: of weights, data, masks and dropout. log_every, eval_every, save_every: in steps. precision: what the
-    products of training round to (`backend.default_matmul_precision`), with loss scaling if it is float16.
-
-    Raises ValueError for values that make no sense.
-    """
-
-    steps: int = 4000
-    batch_size: int = 32
-    max_length: int = 64
-    learning_rate: float = 2e-3  # for hidden 128: attention forms within the run; at 1e-3 it barely does
-    warmup_steps: int = 300
-    weight_decay: float = 0.01
-    max_grad_norm: float = 1.0
-    gradient_accumulation_steps: int = 1
-    seed: int = 0
-    log_every: int = 20
-    eval_every: int = 500
-    save_every: int = 500
-    precision: str = "float32"
-
-    def __post_init__(self) -> None:
-        whole = (
-            "steps",
-            "batch_size",
-            "gradient_accumulation_steps",
-            "log_every",
-            "eval_every",
-            "save_every",
-        )
-        for name in whole:
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.precision not in backend.PRECISIONS:
-            raise ValueError(
-                f"precision must be one of {', '.join(backend.PRECISIONS)}, got {self.precision!r}"
-            )
-        for name in ("learning_rate", "max_grad_norm"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
-        if self.seed < 0 or not self.weight_decay >= 0:
-            raise ValueError(
-                f"seed and weight_decay must be at least 0, got {self.seed}, {self.weight_decay}"
-            )
-        if not 0 <= self.warmup_steps <= self.steps:
-            raise ValueError(f"warmup_steps must be within 0 … steps = {self.steps}, got {self.warmup_steps}")
 
 
 def parameter_groups(model: BertForPreTraining, weight_decay: float) -> list[dict[str, Any]]:
@@ -171,7 +113,7 @@ def evaluate(model: BertForPreTraining, batches: list[Batch]) -> dict[str, float
     training = model.training
     model.eval()
     try:
-        with no_grad():
+        with no_grad(), _no_warnings_of_overflow():
             for batch in batches:
                 tally.add(model(**batch), batch)
     finally:
@@ -179,33 +121,20 @@ def evaluate(model: BertForPreTraining, batches: list[Batch]) -> dict[str, float
     return tally.means()
 
 
-# --- Checkpoints -----------------------------------------------------------------------------------------
+# --- The run ---------------------------------------------------------------------------------------------
 
 
-def latest_checkpoint(folder: str | Path) -> Path:
-    """The newest complete checkpoint in a run's folder, or the folder itself if it is a checkpoint.
+@contextmanager
+def _no_warnings_of_overflow() -> Iterator[None]:
+    """Losses and norms are looked at anyway, and an overflow is said in a clear error, or mended by loss scaling.
 
-    Raises CheckpointError if there is none.
+    (Not np.errstate, which the threads that share the work of an operation know nothing of.)
     """
-    folder = Path(folder)
-    if (folder / "config.json").is_file():
-        return folder
-    found = _checkpoints(folder)
-    if not found:
-        raise CheckpointError(
-            f"{folder} has no checkpoint in it; train one with: python -m minigrad.bert pretrain"
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", r"(overflow|invalid value|divide by zero) encountered", RuntimeWarning
         )
-    return found[-1]
-
-
-def _checkpoints(folder: Path) -> list[Path]:
-    """The complete checkpoints in a run's folder, oldest first."""
-    found = [p for p in folder.glob("checkpoint-*") if re.fullmatch(r"checkpoint-\d+", p.name)]
-    return sorted(found, key=_step_of)
-
-
-def _step_of(checkpoint: Path) -> int:
-    return int(checkpoint.name.removeprefix("checkpoint-"))
+        yield
 
 
 @contextmanager
@@ -219,19 +148,17 @@ def _nothing_to_collect() -> Iterator[None]:
         gc.unfreeze()
 
 
-# --- The run ---------------------------------------------------------------------------------------------
-
-
 class Pretraining:
     """A run of pre-training: what `python -m minigrad.bert pretrain` and the chapters use.
 
     config: of the model to make. documents: training text as ids (`encode_documents`). tokenizer: what made
-    them. held_out: batches for the evaluation. output: the run's folder. corpus: a name or fingerprint of the
-    text, so that a resumed run can tell whether it is the same. resume: go on from the newest checkpoint in
-    `output`.
+    them. held_out: batches for the evaluation. output: the run's folder, which is locked until `run` ends.
+    corpus: a name or fingerprint of the text, so that a resumed run can tell whether it is the same. resume: go
+    on from the newest checkpoint in `output`. held_out_share: of the text, for who evaluates the model later.
 
-    Raises CheckpointError if `output` holds a run and `resume` is false, or if settings, model, vocabulary or
-    text differ from those of the run to resume (each named).
+    Raises RunFolderError if another run is in `output`; CheckpointError if it holds a run and `resume` is false, if
+    its newest checkpoint is damaged, or if settings, model, vocabulary or text differ from those of the run to
+    resume (each named).
     """
 
     def __init__(
@@ -240,10 +167,11 @@ class Pretraining:
         documents: list[list[list[int]]],
         tokenizer: WordPieceTokenizer,
         held_out: list[Batch],
-        output: str | Path,
+        output: str | Path | RunFolder,
         arguments: PretrainingArguments,
         corpus: str = "",
         resume: bool = False,
+        held_out_share: float | None = None,
     ) -> None:
         if arguments.max_length > config.max_position_embeddings:
             raise ValueError(
@@ -256,9 +184,20 @@ class Pretraining:
                 f"the vocabulary has {tokenizer.vocab_size} pieces, the model only {config.vocab_size}"
             )
         self.arguments, self.tokenizer, self.held_out = arguments, tokenizer, held_out
-        self.output = Path(output)
-        self.corpus = corpus
-        checkpoint = self._checkpoint_to_resume(resume)
+        self.corpus, self.held_out_share = corpus, held_out_share
+        self.folder = output if isinstance(output, RunFolder) else RunFolder(output)
+        self.output = self.folder.path
+        self.notes: list[str] = []  # for the reader, when the run starts
+        self.stopped_by: int | None = None  # the signal that ended `run` before the last step
+        self.folder.lock()
+        try:
+            self._prepare(config, documents, self.folder.to_resume(resume))
+        except BaseException:
+            self.folder.release()
+            raise
+
+    def _prepare(self, config: BertConfig, documents: list[list[list[int]]], checkpoint: Path | None) -> None:
+        arguments = self.arguments
         random.manual_seed(arguments.seed)
         self.model = BertForPreTraining(config)
         self.optimizer = optim.AdamW(
@@ -267,7 +206,7 @@ class Pretraining:
         self.scaler = optim.GradScaler(enabled=arguments.precision == "float16")
         self.schedule = optim.LinearWarmupDecay(self.optimizer, arguments.warmup_steps, arguments.steps)
         self.data = PretrainingData(
-            documents, tokenizer, arguments.batch_size, arguments.max_length, arguments.seed
+            documents, self.tokenizer, arguments.batch_size, arguments.max_length, arguments.seed
         )
         self.unigram_entropy = unigram_entropy(t for document in documents for s in document for t in s)
         self.step = 0
@@ -277,41 +216,44 @@ class Pretraining:
         if checkpoint is not None:
             self._load(checkpoint)
 
-    def _checkpoint_to_resume(self, resume: bool) -> Path | None:
-        if (self.output / "config.json").exists():
-            raise CheckpointError(f"{self.output} is a checkpoint: name the folder of a run, or a new one")
-        checkpoints = _checkpoints(self.output)
-        if not checkpoints:
-            return None  # nothing saved yet: resuming starts from the beginning
-        if not resume:
-            raise CheckpointError(
-                f"{self.output} holds a run already ({checkpoints[-1].name}): resume it, or name another folder"
-            )
-        return checkpoints[-1]
-
     # --- Training ----------------------------------------------------------------------------------------
 
     def run(self, report: Callable[[str], None] | None = None) -> dict[str, float]:
-        """Train to the last step, or until Ctrl-C, which finishes the step, saves and returns.
+        """Train to the last step, or until Ctrl-C (or SIGTERM, SIGHUP), which finishes the step, saves and returns.
 
         report: takes each line for the reader; by default it is printed above the progress bar. Returns the
-        last held-out figures. Raises DivergenceError naming the step at which the loss or the gradients
-        stopped being finite, which is looked at every `log_every` steps and before each save, so that the last
-        checkpoint is from before; SaveError if the last
-        checkpoint cannot be written (one that fails on the way is reported, and the run goes on).
+        last held-out figures; `stopped_by` is then the signal, if one stopped it. Raises DivergenceError naming
+        the step at which the loss or the gradients stopped being finite, which is looked at every `log_every`
+        steps and before each save, so that the last checkpoint is from before; SaveError if the last checkpoint
+        cannot be written (one that fails on the way is reported, and the run goes on); RunFolderError if
+        another run has come in since this one ended.
         """
+        with self.folder:
+            if self.folder.newest_step() > self.step:
+                raise RunFolderError(
+                    f"{self.output} has been trained on by another run since: resume that one"
+                )
+            return self._run(report)
+
+    def _run(self, report: Callable[[str], None] | None) -> dict[str, float]:
         kernels = backend.of(next(self.model.parameters()).data)
         kernels.keep_freed_memory()
         total = self.arguments.steps
-        self._open_tables()
+        metrics = self.folder.metrics
+        self.folder.clear()
+        for table in (metrics, self.folder.evaluations):
+            table.drop_after(self.step)
         self.model.train()
+        self.stopped_by = None
         with (
             Progress(self.step, total, report) as progress,
-            interruptible() as interrupted,
+            interruptible() as stop,
             _nothing_to_collect(),
         ):
+            for note in self.notes:
+                progress.say(f"note: {note}")
             tally, started = Tally(), time.perf_counter()
-            while self.step < total and not interrupted.is_set():
+            while self.step < total and stop.signal is None:
                 norm, rate = self.train_step(tally)
                 at_end = self.step == total
                 if self.step % self.arguments.log_every == 0 or at_end:
@@ -322,8 +264,9 @@ class Pretraining:
                         **tally.means(),
                         "learning_rate": rate,
                         "grad_norm": float(norm),
+                        "tokens_per_second": speed,
                     }
-                    self._write_row("metrics.csv", {**row, "tokens_per_second": speed}, progress)
+                    metrics.append(row, progress.say)
                     progress.show(tally.means(), speed)
                     tally, started, progress.seconds_away = Tally(), time.perf_counter(), 0.0
                 progress.advance()
@@ -331,10 +274,14 @@ class Pretraining:
                     self._evaluate(progress)
                 if self.step % self.arguments.save_every == 0 and not at_end:
                     self._save_on_the_way(progress)
-            if self._newest_saved() < self.step:
+            if self.folder.newest_step() < self.step:
                 self.save()
             if self.step < total:
-                progress.say(f"stopped at step {self.step} of {total} and saved; go on with --resume")
+                self.stopped_by = stop.signal
+                saved = (
+                    "and saved; go on with --resume" if self.step else "before the first one: nothing to save"
+                )
+                progress.say(f"stopped at step {self.step} of {total} {saved}")
         return self.evaluation
 
     def train_step(self, tally: Tally) -> tuple[Array, float]:
@@ -344,22 +291,20 @@ class Pretraining:
         """
         micro_batches = self.arguments.gradient_accumulation_steps
         self.optimizer.zero_grad()
-        # With loss scaling an infinite gradient is no news: NumPy need not warn of it, the scaler sees it.
-        overflow: Literal["ignore"] | None = "ignore" if self.scaler.enabled else None
-        errors = np.errstate(over=overflow, invalid=overflow)
-        with backend.default_matmul_precision(self.arguments.precision), errors:
-            for _ in range(micro_batches):
-                batch = self.data.next_batch()
-                output = self.model(**batch)
-                assert output.loss is not None
-                self._unseen.append((self.step + 1, "the loss", output.loss.data))
-                tally.add(output, batch)
-                loss = output.loss if micro_batches == 1 else output.loss * (1 / micro_batches)
-                self.scaler.scale(loss).backward()
-            self.scaler.unscale_(self.optimizer)
-        norm = optim.clip_grad_norm(self.model.parameters(), self.arguments.max_grad_norm)
-        rate = self.optimizer.groups[0]["lr"]
-        stepped = self.scaler.step(self.optimizer)
+        with _no_warnings_of_overflow():
+            with backend.default_matmul_precision(self.arguments.precision):
+                for _ in range(micro_batches):
+                    batch = self.data.next_batch()
+                    output = self.model(**batch)
+                    assert output.loss is not None
+                    self._unseen.append((self.step + 1, "the loss", output.loss.data))
+                    tally.add(output, batch)
+                    loss = output.loss if micro_batches == 1 else output.loss * (1 / micro_batches)
+                    self.scaler.scale(loss).backward()
+                self.scaler.unscale_(self.optimizer)
+            norm = optim.clip_grad_norm(self.model.parameters(), self.arguments.max_grad_norm)
+            rate = self.optimizer.groups[0]["lr"]
+            stepped = self.scaler.step(self.optimizer)
         if stepped or self.scaler.get_scale() <= 1:  # otherwise a smaller scale will do
             self._unseen.append((self.step + 1, "the norm of the gradients", norm))
         self.scaler.update()
@@ -373,7 +318,7 @@ class Pretraining:
         for step, what, value in unseen:
             if math.isfinite(value):
                 continue
-            saved = self._newest_saved()
+            saved = self.folder.newest_step()
             kept = f"the checkpoint of step {saved} is kept" if saved else "no checkpoint was saved before it"
             raise DivergenceError(
                 f"{what} is {float(value)} in step {step}; {kept}. Try a lower learning rate or a longer warm-up"
@@ -386,7 +331,7 @@ class Pretraining:
         with progress.away():
             self.evaluation = evaluate(self.model, self.held_out)
         row = {"step": self.step, **self.evaluation, "unigram_entropy": self.unigram_entropy}
-        self._write_row("evaluation.csv", row, progress)
+        self.folder.evaluations.append(row, progress.say)
         progress.say(
             f"step {self.step}: held out {describe(self.evaluation)} (unigram entropy {self.unigram_entropy:.3f})"
         )
@@ -406,24 +351,23 @@ class Pretraining:
             for name, arrays in zip(names, self.optimizer.state, strict=True)
             for i, array in enumerate(arrays)
         }
-        state = {
-            "step": self.step,
-            "optimizer_steps": self.optimizer.steps,  # fewer, where loss scaling left some out
-            "scaler": self.scaler.state_dict(),
-            "random": random.get_state(),
-            "data": self.data.state_dict(),
-            "arguments": dataclasses.asdict(self.arguments),
-            "corpus": self.corpus,
-            "evaluation": self.evaluation,
-        }
+        state = TrainingState(
+            step=self.step,
+            optimizer_steps=self.optimizer.steps,
+            scaler=self.scaler.state_dict(),
+            random=random.get_state(),
+            data=self.data.state_dict(),
+            arguments=dataclasses.asdict(self.arguments),
+            corpus=self.corpus,
+            held_out=self.held_out_share,
+            held_out_text=_fingerprint(self.held_out),
+            evaluation=self.evaluation,
+            environment=environment(),
+        )
         files = pretrained_files(self.model, self.tokenizer)
         files[MOMENTS] = save(moments)
-        files[STATE] = (json.dumps(state, indent=2) + "\n").encode()
-        folder = self.output / f"checkpoint-{self.step:06d}"
-        write_folder_atomic(folder, files)
-        for old in _checkpoints(self.output)[:-KEPT_CHECKPOINTS]:
-            shutil.rmtree(old, ignore_errors=True)
-        return folder
+        files[STATE] = (json.dumps(dataclasses.asdict(state), indent=2) + "\n").encode()
+        return self.folder.save(self.step, files)
 
     def _save_on_the_way(self, progress: Progress) -> None:
         try:
@@ -431,9 +375,6 @@ class Pretraining:
                 self.save()
         except SaveError as error:
             progress.say(f"step {self.step}: {error}; training goes on, and saves again at the next chance")
-
-    def _newest_saved(self) -> int:
-        return max(map(_step_of, _checkpoints(self.output)), default=0)
 
     def _optimised(self) -> Iterator[tuple[str, Any]]:
         """The parameters in the optimiser's order, with their names."""
@@ -443,76 +384,87 @@ class Pretraining:
                 yield names[id(parameter)], parameter
 
     def _load(self, folder: Path) -> None:
-        saved = from_pretrained(folder)
-        try:
-            state = json.loads((folder / STATE).read_bytes())
-            names = (
-                "arguments", "corpus", "step", "optimizer_steps", "scaler", "data", "random", "evaluation",
-            )  # fmt: skip
-            arguments, corpus, step, optimizer_steps, scaler, data, draws, evaluation = (
-                state[name] for name in names
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CheckpointError(f"{folder / STATE} is missing or damaged: {error}") from None
+        """Go on from a checkpoint. Raises CheckpointError; nothing on the disk is changed."""
+        with self._naming_the_one_before(folder):
+            for path in folder.iterdir():
+                verify_file(path)
+            state = read_state(folder)
+            saved = from_pretrained(folder)
         differing = _differences(saved.model.config.to_dict(), self.model.config.to_dict())
-        differing += _differences(arguments, dataclasses.asdict(self.arguments))
+        differing += _differences(state.arguments, dataclasses.asdict(self.arguments))
         if saved.tokenizer is None or saved.tokenizer.vocab != self.tokenizer.vocab:
             differing.append("the vocabulary")
         elif saved.tokenizer.lower_case != self.tokenizer.lower_case:
             differing.append("whether the text is lower-cased")
-        if corpus != self.corpus:
-            differing.append(f"the text (fingerprint {corpus} there, {self.corpus} here)")
+        if state.corpus != self.corpus:
+            differing.append(f"the text (fingerprint {state.corpus} there, {self.corpus} here)")
+        held_out = _fingerprint(self.held_out)
+        if (
+            not differing and state.held_out_text != held_out
+        ):  # which the vocabulary and the settings change too
+            differing.append(f"the held-out text (fingerprint {state.held_out_text} there, {held_out} here)")
         if differing:
             raise CheckpointError(
                 f"{folder} cannot be resumed with other settings; these differ: {'; '.join(differing)}"
             )
+        with self._naming_the_one_before(folder):
+            moments = self._read_moments(folder / MOMENTS)
+            self.data.load_state_dict(state.data)
+            if self.data.index > self.data.batches_per_epoch:
+                raise CheckpointError(
+                    f"{folder / STATE}: data.index: expected at most {self.data.batches_per_epoch}, the batches of "
+                    f"an epoch, got {self.data.index}"
+                )
         self.model.load_state_dict(saved.model.state_dict())
-        moments = read_safetensors(folder / MOMENTS)
-        try:
-            arrays = [[moments[f"{name}.{i}"] for i in range(2)] for name, _ in self._optimised()]
-        except KeyError as error:
-            raise CheckpointError(f"{folder / MOMENTS} has no moments for {error}") from None
-        try:
-            self.optimizer.load_state_dict({"steps": optimizer_steps, "state": arrays})
-        except ValueError:
-            raise CheckpointError(f"{folder / MOMENTS} has moments of other shapes") from None
-        self.scaler.load_state_dict(scaler)
+        self.optimizer.load_state_dict({"steps": state.optimizer_steps, "state": moments})
+        self.scaler.load_state_dict(state.scaler)
         self.schedule.step()
-        self.data.load_state_dict(data)
-        random.set_state(draws)
-        self.step, self.evaluation = step, evaluation
+        random.set_state(state.random)
+        self.step, self.evaluation = state.step, state.evaluation
+        changed = _differences(state.environment, environment())
+        if changed:
+            self.notes.append(
+                f"the run goes on, but not bit for bit as it would have there: {'; '.join(changed)}"
+            )
 
-    # --- Tables ------------------------------------------------------------------------------------------
+    def _read_moments(self, path: Path) -> list[list[np.ndarray]]:
+        """AdamW's two moments of each parameter, in the optimiser's order. Raises CheckpointError."""
+        found = read_safetensors(path)
+        moments = []
+        for name, parameter in self._optimised():
+            pair = [found.pop(f"{name}.{i}", None) for i in range(2)]
+            for i, array in enumerate(pair):
+                if array is None:
+                    raise CheckpointError(f"{path} has no moments for '{name}.{i}'")
+                if array.shape != tuple(parameter.shape):
+                    raise CheckpointError(
+                        f"{path} has moments of other shapes: {array.shape} for '{name}.{i}'"
+                    )
+                if array.dtype.kind != "f" or not np.isfinite(array).all() or (i == 1 and (array < 0).any()):
+                    raise CheckpointError(f"{path} has numbers for '{name}.{i}' that are no moments")
+            moments.append([array for array in pair if array is not None])
+        if found:
+            raise CheckpointError(f"{path} has moments for what the model has not: {sorted(found)[0]!r}")
+        return moments
 
-    def _open_tables(self) -> None:
-        """Make the folder; drop rows of steps that the checkpoint does not know of."""
-        self.output.mkdir(parents=True, exist_ok=True)
-        for name in ("metrics.csv", "evaluation.csv"):
-            path = self.output / name
-            if path.exists():
-                header, *rows = path.read_text().splitlines() or [""]
-                kept = [
-                    row for row in rows if row.split(",")[0].isdigit() and int(row.split(",")[0]) <= self.step
-                ]
-                if kept:
-                    write_atomic(path, "".join(line + "\n" for line in [header, *kept]).encode())
-                else:
-                    path.unlink()
-
-    def _write_row(self, name: str, row: dict[str, float], progress: Progress) -> None:
-        path = self.output / name
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(row), lineterminator="\n")
-        if not path.exists():
-            writer.writeheader()
-        writer.writerow(
-            {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}
-        )
+    @contextmanager
+    def _naming_the_one_before(self, checkpoint: Path) -> Iterator[None]:
+        """Let an error about a damaged checkpoint say from where the run can go on."""
         try:
-            with open(path, "a") as file:
-                file.write(text.getvalue())
-        except OSError as error:
-            progress.say(f"step {self.step}: could not write to {path}: {error.strerror}; training goes on")
+            yield
+        except (CheckpointError, ConfigError) as error:
+            before = [path for path in self.folder.checkpoints() if step_of(path) < step_of(checkpoint)]
+            help = f"; {before[-1]} is there: to go on from it, remove {checkpoint}" if before else ""
+            raise CheckpointError(f"{error}{help}") from None
+
+
+def _fingerprint(batches: list[Batch]) -> str:
+    """A hash of batches: other text, or other masks, have another one."""
+    digest = hashlib.sha256()
+    for batch in batches:
+        for name in sorted(batch):
+            digest.update(np.ascontiguousarray(batch[name]).astype(np.int64).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _differences(there: dict[str, Any], here: dict[str, Any]) -> list[str]:

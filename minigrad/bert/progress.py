@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import sys
 import threading
@@ -12,24 +14,62 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-__all__ = ["Progress", "interruptible"]
+__all__ = ["Progress", "Stop", "Unfailing", "bar", "interruptible"]
+
+
+class Unfailing:
+    """A stream for messages: where it is full, closed or gone the message is lost, and the work goes on."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream  # None: the process was started without it
+
+    def write(self, text: str) -> int:
+        """Write, or not."""
+        with contextlib.suppress(OSError, ValueError):  # ValueError: it is closed, or has no such characters
+            if self._stream is not None:
+                self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, or not."""
+        with contextlib.suppress(OSError, ValueError):
+            if self._stream is not None:
+                self._stream.flush()
+
+    def shows_a_bar(self) -> bool:
+        """Whether this is a notebook, or a terminal that has columns (some that are no window have none)."""
+        if _in_notebook():
+            return True
+        try:
+            if self._stream is None or not self._stream.isatty():
+                return False
+        except ValueError:
+            return False
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns > 0
+        except (OSError, ValueError):
+            return True  # it says that it is a terminal, and has no size to ask for
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 class Progress:
-    """A bar in a terminal and, as text, in Jupyter; in a log file, a line now and then."""
+    """A bar in a terminal and, as text, in Jupyter; in a log file, a line now and then.
+
+    What cannot be shown is no reason to stop: errors of the stream, and of `report`, are left aside.
+    """
 
     def __init__(
         self, step: int, total: int, report: Callable[[str], None] | None, file: TextIO | None = None
     ) -> None:
-        self.file = file or sys.stderr
+        self.file = Unfailing(file or sys.stderr)
         self.total, self.step = total, step
         self.report = report
         self.seconds_away = 0.0
         self.started, self.first = time.perf_counter(), step
         self.last_line = self.started
-        self.bar = None
-        if _in_notebook() or self.file.isatty():
-            self.bar = tqdm(total=total, initial=step, file=self.file, unit="step", dynamic_ncols=True)
+        self.bar = bar(total, "step", self.file, initial=step) if self.file.shows_a_bar() else None
 
     def __enter__(self) -> Progress:
         return self
@@ -61,7 +101,8 @@ class Progress:
     def say(self, line: str) -> None:
         """A line of its own."""
         if self.report is not None:
-            self.report(line)
+            with contextlib.suppress(OSError, ValueError):
+                self.report(line)
         elif self.bar is not None:
             self.bar.write(line, file=self.file)
         else:
@@ -77,23 +118,60 @@ class Progress:
             self.seconds_away += time.perf_counter() - before
 
 
+def bar(total: int, unit: str, file: Unfailing, initial: int = 0) -> tqdm:
+    """A progress bar, which shows itself only where `file` shows bars."""
+    hidden = not file.shows_a_bar()
+    return tqdm(total=total, initial=initial, file=file, unit=unit, dynamic_ncols=True, disable=hidden)
+
+
+# --- Stopping --------------------------------------------------------------------------------------------
+
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+class Stop:
+    """Whether a signal has asked to stop, and which: a plain attribute, which a handler can set at any moment.
+
+    (The lock inside a threading.Event is not reentrant: a second signal inside its `set` would wait for ever.)
+    """
+
+    signal: int | None = None
+
+
 @contextmanager
-def interruptible() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets, so that no step is cut in two; the second one stops at once."""
-    interrupted = threading.Event()
+def interruptible() -> Iterator[Stop]:
+    """Ctrl-C, or another signal to end, sets the `signal` of what this gives, so that no step is cut in two.
+
+    The second one ends the process at once, or raises KeyboardInterrupt in a notebook, whose kernel must live.
+    A signal that was ignored, as under nohup, stays ignored.
+    """
+    stop = Stop()
     if threading.current_thread() is not threading.main_thread():
-        yield interrupted  # signals reach the main thread only
+        yield stop  # signals reach the main thread only
         return
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {
+        number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)
+    }
+    after: dict[int, Any] = dict.fromkeys(before, signal.SIG_DFL)
+    if _in_notebook():
+        after = {**before, **{n: signal.default_int_handler for n in before if n == signal.SIGINT}}
 
-    def on_interrupt(*_: Any) -> None:
-        interrupted.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    def on_signal(number: int, _: Any) -> None:
+        for (
+            each,
+            handler,
+        ) in after.items():  # first of all, so that nothing can keep the second one from its work
+            signal.signal(each, handler)
+        stop.signal = number
 
-    before = signal.signal(signal.SIGINT, on_interrupt)
     try:
-        yield interrupted
+        for number in before:
+            signal.signal(number, on_signal)
+        yield stop
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _in_notebook() -> bool:

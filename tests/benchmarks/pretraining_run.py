@@ -125,7 +125,7 @@ def compare(settings: PretrainingArguments) -> dict[str, Any]:
             ("PyTorch", train_pytorch),
             ("PyTorch again", partial(train_pytorch, noise=ONE_ROUNDING)),
         ):
-            run = Pretraining(config, documents, tokenizer, [], folder, settings)
+            run = Pretraining(config, documents, tokenizer, [], Path(folder) / name, settings)
             started = time.perf_counter()
             runs[name] = train_steps(run)
             seconds[name] = time.perf_counter() - started

@@ -1,0 +1,296 @@
+"""A run's folder: who may write in it, its checkpoints, its two tables, and the machine it runs on.
+
+One run at a time writes there, which a lock sees to. Checkpoints get their name when they are whole, and lose
+it before they are removed; the rows of a table are whole or absent. So whatever ends a run, a kill or a full
+disk, the next one finds what it can go on from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import errno
+import io
+import os
+import platform
+import re
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_info
+
+from minigrad import backend
+from minigrad.bert.checkpoint import CheckpointError
+from minigrad.bert.files import SaveError, write_atomic, write_folder_atomic
+from minigrad.bert.sums import SUMS, checksums
+
+__all__ = ["RunFolder", "RunFolderError", "Table", "environment", "latest_checkpoint", "step_of"]
+
+KEPT_CHECKPOINTS = 2
+LOCK, HOLDER = ".lock", ".lock-holder"  # two files: some versions of filelock empty the one that they lock
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
+class RunFolderError(RuntimeError):
+    """A folder that no run can use now: another run is in it, or nothing can be written there."""
+
+
+class RunFolder:
+    """The folder of a run. `with` takes its lock and gives it back; to read, no lock is needed.
+
+    Raises ValueError for an empty path.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        if not str(path):
+            raise ValueError("the name of the run's folder is empty; the working directory is '.'")
+        self.path = Path(path)
+        self.metrics = Table(self.path / "metrics.csv")
+        self.evaluations = Table(self.path / "evaluation.csv")
+        self._lock: Any = None
+        self._made = False
+
+    # --- One run at a time -------------------------------------------------------------------------------
+
+    def __enter__(self) -> RunFolder:
+        self.lock()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def lock(self) -> None:
+        """Keep all other runs out, of this process too, until `release` or the end of the process.
+
+        Makes the folder. Raises RunFolderError if another run is in it, if it cannot be written, or without the
+        package filelock; CheckpointError if the folder is a checkpoint.
+        """
+        if self._lock is not None:
+            return
+        try:
+            from filelock import FileLock, Timeout
+        except ImportError:
+            raise RunFolderError(
+                "pre-training needs the package filelock: pip install 'minigrad[pretraining]'"
+            ) from None
+        if (self.path / "config.json").exists():
+            raise CheckpointError(f"{self.path} is a checkpoint: name the folder of a run, or a new one")
+        made = not self.path.exists()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path / LOCK, thread_local=False)
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise RunFolderError(f"{self.path} is in use by {self._holder()}") from None
+        except OSError as error:
+            raise RunFolderError(f"{self.path} cannot hold a run: {error.strerror}") from None
+        self._lock, self._made = lock, made
+        with contextlib.suppress(OSError):  # on a full disk it stays empty
+            (self.path / HOLDER).write_text(f"{os.getpid()} {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
+
+    def release(self) -> None:
+        """Let others in. A folder that was made for this run and got nothing is removed again."""
+        if self._lock is None:
+            return
+        with contextlib.suppress(OSError):
+            (self.path / HOLDER).unlink()
+            if self._made and [p.name for p in self.path.iterdir()] == [LOCK]:
+                (self.path / LOCK).unlink()
+                self.path.rmdir()
+        self._lock.release(force=True)
+        self._lock = None
+
+    def _holder(self) -> str:
+        """The process that has the lock, in words."""
+        time.sleep(0.3)  # it may have come a moment ago, and names itself next
+        try:
+            pid, since = (self.path / HOLDER).read_text().split(maxsplit=1)
+        except (OSError, ValueError):
+            return "another run: wait for its end, or name another folder"
+        since = since.strip()
+        if pid == str(os.getpid()):
+            return f"a run of this process (since {since}): let it end, or delete it, or name another folder"
+        return f"the run of process {pid} (since {since}): wait for its end, or name another folder"
+
+    # --- Checkpoints -------------------------------------------------------------------------------------
+
+    def checkpoints(self) -> list[Path]:
+        """The complete checkpoints, oldest first."""
+        found = [p for p in self.path.glob("checkpoint-*") if re.fullmatch(r"checkpoint-[0-9]+", p.name)]
+        return sorted((p for p in found if p.is_dir()), key=step_of)
+
+    def newest_step(self) -> int:
+        """The step of the newest checkpoint; 0 if there is none."""
+        return max(map(step_of, self.checkpoints()), default=0)
+
+    def to_resume(self, resume: bool) -> Path | None:
+        """The checkpoint from which a run starts; None: from the beginning.
+
+        Raises CheckpointError if the folder holds a run and `resume` is false.
+        """
+        checkpoints = self.checkpoints()
+        if not checkpoints:
+            return None  # nothing saved yet: resuming starts from the beginning
+        if not resume:
+            raise CheckpointError(
+                f"{self.path} holds a run already ({checkpoints[-1].name}): resume it, or name another folder"
+            )
+        return checkpoints[-1]
+
+    def save(self, step: int, files: Mapping[str, bytes]) -> Path:
+        """Write a checkpoint with the sums of its files, whole or not at all; keep the newest two.
+
+        Where there is no room for it, older checkpoints go first, but never the newest. Raises SaveError if it
+        cannot be written.
+        """
+        folder = self.path / f"checkpoint-{step:06d}"
+        files = {**files, SUMS: checksums(files)}
+        self.clear()
+        for oldest in [*self.checkpoints()[:-1], None]:
+            try:
+                write_folder_atomic(folder, files)
+                break
+            except SaveError as error:
+                if oldest is None or error.errno not in NO_ROOM:
+                    raise
+                _remove(oldest)
+        for old in self.checkpoints()[:-KEPT_CHECKPOINTS]:
+            _remove(old)
+        return folder
+
+    def clear(self) -> None:
+        """Remove what killed saves and removals left: `checkpoint-000500.partial`, `.old`."""
+        for path in self.path.glob("checkpoint-*"):
+            if re.fullmatch(r"checkpoint-[0-9]+\.(partial|old)", path.name):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _remove(checkpoint: Path) -> None:
+    """Remove a checkpoint, which first loses the name under which it would be taken for a whole one."""
+    old = checkpoint.with_name(checkpoint.name + ".old")
+    with contextlib.suppress(OSError):
+        os.rename(checkpoint, old)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step in the name of a checkpoint: 500 of `checkpoint-000500`."""
+    return int(checkpoint.name.removeprefix("checkpoint-"))
+
+
+def latest_checkpoint(folder: str | Path) -> Path:
+    """The newest complete checkpoint in a run's folder, or the folder itself if it is a checkpoint.
+
+    Raises CheckpointError if there is none.
+    """
+    folder = Path(folder)
+    if (folder / "config.json").is_file():
+        return folder
+    found = RunFolder(folder).checkpoints()
+    if not found:
+        raise CheckpointError(
+            f"{folder} has no checkpoint in it; train one with: python -m minigrad.bert pretrain"
+        )
+    return found[-1]
+
+
+# --- Tables ----------------------------------------------------------------------------------------------
+
+
+class Table:
+    """A CSV file with a row of figures for a step now and then; a row is there whole or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._missing_since: int | None = None  # the step of the first row that could not be written
+
+    def drop_after(self, step: int) -> None:
+        """Drop the rows of later steps and all that is no whole row; the file, if no row is left.
+
+        Raises CheckpointError if the file is no table of steps, SaveError if it cannot be replaced.
+        """
+        if not self.path.exists():
+            return
+        try:
+            content = self.path.read_bytes() if self.path.is_file() else None
+        except OSError as error:
+            raise CheckpointError(f"{self.path} cannot be read: {error.strerror}") from None
+        if content is None or (content and not content.startswith(b"step,")):
+            raise CheckpointError(f"{self.path} is no table of a run's steps: move it out of the way")
+        header, *rows = content.splitlines(keepends=True) or [b""]
+        kept = [row for row in rows if (own := _step_of_row(row, header)) is not None and own <= step]
+        if not kept:
+            self.path.unlink()
+        elif kept != rows:
+            write_atomic(self.path, b"".join([header, *kept]))
+
+    def append(self, row: Mapping[str, float], say: Callable[[str], object]) -> None:
+        """Add a row, whole or not at all. If that fails, the reader is told, and told when it works again."""
+        step = int(row["step"])
+        try:
+            self._write(row)
+        except OSError as error:
+            if self._missing_since is None:
+                self._missing_since = step
+                say(f"step {step}: could not write to {self.path}: {error.strerror}; training goes on")
+        else:
+            if self._missing_since is not None:
+                say(
+                    f"step {step}: {self.path} is written again, without the rows from {self._missing_since} on"
+                )
+            self._missing_since = None
+
+    def _write(self, row: Mapping[str, float]) -> None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(row), lineterminator="\n")
+        with open(self.path, "ab", buffering=0) as file:
+            size = file.tell()
+            if not size:
+                writer.writeheader()
+            writer.writerow(
+                {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}
+            )
+            content = text.getvalue().encode()
+            try:
+                if file.write(content) != len(content):  # the disk took a part of it
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError:
+                file.truncate(size)
+                raise
+
+
+def _step_of_row(row: bytes, header: bytes) -> int | None:
+    """The step of a row; None if it is not whole: as many numbers as the header has names, and a line's end."""
+    cells = row.split(b",")
+    if not row.endswith(b"\n") or len(cells) != header.count(b",") + 1:
+        return None
+    try:
+        for cell in cells:
+            float(cell)
+        return int(cells[0])
+    except ValueError:
+        return None
+
+
+# --- The machine -----------------------------------------------------------------------------------------
+
+
+def environment() -> dict[str, str]:
+    """What the last bits of a run hang on beside its settings and its text. (The number of threads is not among it.)"""
+    blas = {
+        f"{library['internal_api']} {library['version']} {library.get('architecture', '')}".strip()
+        for library in threadpool_info()
+        if library["user_api"] == "blas"
+    }
+    extensions = np.show_config(mode="dicts").get("SIMD Extensions", {})
+    return {
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "the processor": " ".join([platform.machine(), *extensions.get("found", [])]),
+        "the BLAS": ", ".join(sorted(blas)),
+        "the backend": backend.default().name,
+    }
