@@ -77,10 +77,10 @@ class RunFolder:
             raise RunFolderError(
                 "pre-training needs the package filelock: pip install 'minigrad[pretraining]'"
             ) from None
-        if (self.path / "config.json").exists():
-            raise CheckpointError(f"{self.path} is a checkpoint: name the folder of a run, or a new one")
-        made = not self.path.exists()
         try:
+            if (self.path / "config.json").exists():
+                raise CheckpointError(f"{self.path} is a checkpoint: name the folder of a run, or a new one")
+            made = not self.path.exists()
             self.path.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.path / LOCK, thread_local=False)
             lock.acquire(timeout=0)

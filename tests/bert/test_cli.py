@@ -6,7 +6,10 @@ import errno
 import json
 import os
 import re
+import shlex
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ from minigrad.bert.__main__ import main
 from minigrad.bert.checkpoint import from_pretrained
 from minigrad.bert.corpus import Corpus
 from minigrad.bert.pretraining import Pretraining, latest_checkpoint
+from minigrad.bert.runs import RunFolder
 
 COMMANDS = ["pretrain", "evaluate", "fill-mask", "next-sentence", "info"]
 SIZES = {
@@ -201,18 +205,104 @@ def test_the_same_command_with_resume_goes_on(corpus, tmp_path, monkeypatch, cap
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
+# --- What is known before the text is read ---------------------------------------------------------------
+
+
+@pytest.fixture
+def unread(monkeypatch):
+    """Reading a text is a mistake."""
+
+    def read(source):
+        raise AssertionError("the text is read")
+
+    monkeypatch.setattr(cli, "read_corpus", read)
+
+
+def test_what_is_wrong_with_the_output_is_said_before_the_text_is_read(run, tmp_path, failing, unread):
+    (tmp_path / "file").write_text("in the way")
+    held = RunFolder(tmp_path / "held")
+    held.lock()
+    for output, message in (
+        ("", "the name of the run's folder is empty"),
+        (tmp_path / "file", f"{tmp_path / 'file'} cannot hold a run: File exists"),
+        (tmp_path / "file" / "run", "cannot hold a run: Not a directory"),
+        (run / "run", "holds a run already (checkpoint-000006): resume it, or name another folder"),
+        (run / "run" / "checkpoint-000006", "is a checkpoint: name the folder of a run, or a new one"),
+        (tmp_path / "held", f"{tmp_path / 'held'} is in use by a run of this process"),
+    ):
+        assert message in failing(*pretrain(tmp_path / "text.txt", output))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "held"]
+
+
+def test_pretraining_without_the_package_for_the_lock(tmp_path, failing, unread, monkeypatch):
+    monkeypatch.setitem(sys.modules, "filelock", None)
+    assert failing(*pretrain(tmp_path / "text.txt", tmp_path / "run")) == (
+        "pre-training needs the package filelock: pip install 'minigrad[pretraining]'"
+    )
+
+
 # --- Looking at a model ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("which", ["run", "run/checkpoint-000006"])
 def test_evaluate_gives_the_figures_of_the_run(run, capsys, which):
-    command = ["evaluate", run / which, "--corpus", run / "text.txt", "--held-out", "0.2"]
-    assert main([str(part) for part in [*command, "--batch-size", 4, "--max-length", 24]]) == 0
+    """By default on the share that the run held out, with its seed and sizes."""
+    assert main(["evaluate", str(run / which), "--corpus", str(run / "text.txt")]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     state = json.loads((run / "run" / "checkpoint-000006" / "training.json").read_text())
     assert re.match(r"4 documents, \d+ pairs: ", out)
     assert out.strip().endswith(cli.describe(state["evaluation"]))
+
+
+def test_evaluate_after_a_run_with_another_seed(corpus, tmp_path, capsys):
+    assert main(pretrain(corpus, tmp_path / "run", seed=5)) == 0
+    capsys.readouterr()
+    assert main(["evaluate", str(tmp_path / "run"), "--corpus", str(corpus)]) == 0
+    out, err = capsys.readouterr()
+    state = json.loads((tmp_path / "run" / "checkpoint-000006" / "training.json").read_text())
+    assert (state["held_out"], state["arguments"]["seed"]) == (0.2, 5)
+    assert err == ""
+    assert out.strip().endswith(cli.describe(state["evaluation"]))
+
+
+@pytest.mark.parametrize(
+    ("options", "note"),
+    [
+        (["--seed", "1"], r"the model was trained on \d of these 4 documents"),
+        (["--held-out", "0.5"], r"the model was trained on 6 of these 10 documents"),
+        (["--held-out", "1"], r"the model was trained on 16 of these 20 documents"),
+        (["--held-out", "0.1"], None),  # the first of those that were held out
+        (["--batch-size", "2"], None),
+    ],
+)
+def test_evaluate_says_when_training_text_is_scored(run, capsys, options, note):
+    assert main(["evaluate", str(run / "run"), "--corpus", str(run / "text.txt"), *options]) == 0
+    err = capsys.readouterr().err
+    assert re.fullmatch(f"note: {note}\n", err) if note else err == ""
+
+
+def test_evaluate_says_when_the_text_is_another(run, tmp_path, capsys):
+    text = write_corpus(tmp_path / "other.txt", seed=5)
+    assert main(["evaluate", str(run / "run"), "--corpus", str(text)]) == 0
+    assert capsys.readouterr().err.startswith(
+        "note: this is not the text that the run was trained on, or not"
+    )
+
+
+def test_evaluate_a_model_that_no_run_here_made(run, tmp_path, capsys):
+    for name in ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"):
+        (tmp_path / name).write_bytes((run / "run" / "checkpoint-000006" / name).read_bytes())
+    assert main(["evaluate", str(tmp_path), "--corpus", str(run / "text.txt"), "--max-length", "24"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("2 documents, ")  # 5 %, at least two
+    assert err == ""
+
+
+@pytest.mark.parametrize("share", ["5", "nan", "inf", "1e400", "-0.1", "1.0001"])
+def test_shares_that_are_none(run, failing, share):
+    message = failing("evaluate", run / "run", "--corpus", run / "text.txt", f"--held-out={share}")
+    assert message.startswith("held_out must be within 0 … 1 (1 is everything), got ")
 
 
 def test_what_is_held_out_is_paired_and_masked_by_other_draws_than_training():
@@ -316,13 +406,24 @@ def test_help_says_the_defaults(capsys):
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["train"], ["pretrain", "--steps", "many"], ["info", "base", "--what"]]
+    "command",
+    [
+        [],
+        ["train"],
+        ["pretrain", "--steps", "many"],
+        ["pretrain", "--steps", "9" * 400],
+        ["pretrain", "--seed", "9" * 5000],
+        ["info", "base", "--batch-size", "9" * 400],
+        ["info", "base", "--what"],
+    ],
 )
 def test_a_command_that_is_none(capsys, command):
     with pytest.raises(SystemExit) as stop:
         main(command)
     assert stop.value.code == 2
-    assert "error: " in capsys.readouterr().err
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "error: " in error
+    assert len(error) < 200
 
 
 # --- One line for each mistake ---------------------------------------------------------------------------
@@ -372,6 +473,15 @@ def test_a_text_that_is_not_there(tmp_path, failing):
         (["--set", "hidden_size=15"], "hidden_size must be a multiple of num_attention_heads, got 15 and 2"),
         (["--set", "hidden_size=16.0"], "hidden_size must be an integer, got 16.0"),
         (["--set", "hidden_size=[16]"], "hidden_size must be an integer, got [16]"),
+        (["--set", "vocab_size=" + "[" * 100_000], "--set vocab_size: expected a number, got '[[["),
+        (["--set", "vocab_size=" + "9" * 400], "--set vocab_size: expected a number below 2^63, got '999"),
+        (["--set", "vocab_size=" + "9" * 5000], "--set vocab_size: expected a number, got '999"),
+        (
+            ["--set", "initializer_range=" + "9" * 400],
+            "--set initializer_range: expected a number below 2^63",
+        ),
+        (["--learning-rate", "1e400"], "learning_rate must be positive and finite, got inf"),
+        (["--weight-decay", "nan"], "weight_decay must be at least 0 and finite, got nan"),
         (["--set", "hidden_dropout_prob=NaN"], "hidden_dropout_prob must be at least 0 and finite, got nan"),
         (["--set", "vocab_size=20"], "vocab_size is 20, but the special tokens and the single characters"),
         (["--set", "type_vocab_size=1"], "type_vocab_size must be at least 2"),
@@ -464,6 +574,17 @@ def test_a_model_that_does_not_fit_into_memory(corpus, tmp_path, failing, monkey
     assert failing(*pretrain(corpus, tmp_path / "run")).startswith("Unable to allocate 37.3 GiB")
 
 
+def test_memory_that_python_itself_lacks(corpus, tmp_path, failing, monkeypatch):
+    """It has no words for it."""
+
+    def refuse(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(cli, "read_corpus", refuse)
+    assert failing(*pretrain(corpus, tmp_path / "run")).startswith("not enough memory: less text")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_loss_that_is_not_finite(corpus, tmp_path, failing, monkeypatch):
     true = Pretraining.train_step
 
@@ -511,6 +632,14 @@ def test_a_loss_that_is_not_finite(corpus, tmp_path, failing, monkeypatch):
             ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--held-out", "-1"],
             "held_out must be within 0 … 1 (1 is everything), got -1.0",
         ),
+        (
+            ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--seed", "-1"],
+            "seed must be at least 0 and below 2^63, got -1",
+        ),
+        (
+            ["info", "base", "--set", "vocab_size=" + "9" * 400],
+            "--set vocab_size: expected a number below 2^63",
+        ),
         (["info", "base", "--set", "hidden_size=100"], "hidden_size must be a multiple"),
         (["info", "base", "--set", "layers=3"], "there is no field 'layers'"),
         (["info", "base", "--batch-size", "0"], "expected at least 1 sequence of 1 … 512 tokens"),
@@ -550,9 +679,44 @@ def test_notes_on_a_checkpoint_are_shown(run, tmp_path, capsys):
     assert capsys.readouterr().err.startswith("note: not in the checkpoint, left as initialised: cls.")
 
 
+def test_what_a_terminal_would_obey_is_spelled_out(run, tmp_path, capsys, failing):
+    """Vocabulary pieces, and file names in errors."""
+    source = run / "run" / "checkpoint-000006"
+    for name in ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"):
+        (tmp_path / name).write_bytes((source / name).read_bytes())
+    pieces = (tmp_path / "vocab.txt").read_text().splitlines()
+    pieces[20] = "\x1b]0;title\x07"
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    assert main(["fill-mask", str(tmp_path), "[MASK]", "--top", "90"]) == 0
+    out, err = capsys.readouterr()
+    assert r"\x1b]0;title\x07" in out
+    assert "\x1b" not in out + err
+    assert r"there is no corpus '\x1b[31m" in failing(*pretrain(Path("\x1b[31m"), tmp_path / "run")).replace(
+        "\\\\", "\\"
+    )
+
+
+def test_an_error_is_one_line_that_ends(tmp_path, failing):
+    assert len(failing("fill-mask", tmp_path / ("a\n" * 10_000), "[MASK]")) <= cli.LONGEST_LINE
+
+
 # --- As a process ----------------------------------------------------------------------------------------
 
 MODULE = "import runpy, sys; sys.argv[0] = 'minigrad'; runpy.run_module('minigrad.bert', run_name='__main__')"
+BERT = f"{shlex.quote(sys.executable)} -m minigrad.bert"
+TRAIN = shlex.join([*pretrain(Path("text.txt"), Path("run")), "--set", "max_position_embeddings=128"])
+posix = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell, signals, terminals")
+
+
+def shell(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a line of bash; `$B` is the command line, `$T` a run of `text.txt`, all but the output."""
+    return subprocess.run(
+        ["bash", "-c", command.replace("$T", f"$B {TRAIN}").replace("$B", BERT)],
+        cwd=folder,
+        env={**tiny.environment(), **environment},
+        capture_output=True,
+        timeout=60,
+    )
 
 
 def test_as_a_process(run):
@@ -567,3 +731,170 @@ def test_as_a_process_that_fails(tmp_path):
     assert done.returncode == 1
     assert done.stdout == ""
     assert re.fullmatch(r"error: .*nowhere has no checkpoint in it; train one with: .*\n", done.stderr)
+
+
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+
+
+@posix
+@pytest.mark.parametrize(
+    "streams",
+    [
+        "| head -2",
+        "| true",
+        "2>&1 >/dev/null | head -1",
+        "2>&1 >/dev/null | true",
+        pytest.param("2>/dev/full", marks=needs_full),
+        pytest.param(">/dev/full", marks=needs_full),
+        pytest.param(">/dev/full 2>&1", marks=needs_full),
+        "2>&-",
+        ">&-",
+        ">&- 2>&-",
+        "<&- >&- 2>&-",
+    ],
+)
+def test_training_does_not_hang_on_its_messages(corpus, tmp_path, streams):
+    done = shell(f"$T {streams}; exit ${{PIPESTATUS[0]}}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stdout + done.stderr
+    assert b"Exception ignored" not in done.stdout + done.stderr
+    assert latest_checkpoint(tmp_path / "run").name == "checkpoint-000006"
+    assert (tmp_path / "run" / "metrics.csv").read_text().count("\n") == 4
+    assert (tmp_path / "run" / "metrics.csv").read_text().startswith("step,")
+
+
+@posix
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp437"])
+def test_streams_that_are_not_utf_8(corpus, tmp_path, encoding):
+    done = shell("$T", tmp_path, PYTHONIOENCODING=encoding)
+    assert done.returncode == 0, done.stderr
+    assert b"reading text.txt \\u2026\n" in done.stdout
+
+
+@posix
+@pytest.mark.parametrize("reader", ["head -1", "true"])
+@pytest.mark.parametrize("command", ["info base", "--help"])
+def test_a_reader_that_has_seen_enough(tmp_path, command, reader):
+    done = shell(f"set -o pipefail; $B {command} | {reader}", tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@posix
+@needs_full
+def test_output_that_cannot_be_written_is_an_error(tmp_path):
+    done = shell("$B info base >/dev/full", tmp_path)
+    assert done.returncode == 1
+    assert re.fullmatch(rb"error: .*No space left on device\n", done.stderr)
+
+
+@posix
+@pytest.mark.parametrize("name", ["INT", "TERM", "HUP"])
+def test_a_stopped_run_does_not_let_the_next_command_go_on(corpus, tmp_path, name):
+    script = f"""
+    $T --steps 1000000 --log-every 100000 --eval-every 100000 --save-every 100000 >out 2>err &
+    pid=$!
+    until [ -s out ] && grep -q 'unigram entropy' out; do sleep 0.05; done
+    sleep 0.3
+    kill -{name} $pid
+    wait $pid
+    """
+    done = shell(f"set -m\n{script}", tmp_path)  # -m: a job of its own, which does not ignore SIGINT
+    assert done.returncode == 128 + getattr(signal, f"SIG{name}")
+    (line,) = (tmp_path / "err").read_text().splitlines()
+    step = re.fullmatch(r"stopped at step (\d+) of 1000000 and saved; go on with --resume", line)[1]
+    assert latest_checkpoint(tmp_path / "run").name == f"checkpoint-{int(step):06d}"
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        ".lock",
+        latest_checkpoint(tmp_path / "run").name,
+    ]
+
+
+@posix
+def test_a_run_in_the_background_of_a_script_is_not_stopped_by_ctrl_c(corpus, tmp_path):
+    """Shells start it with SIGINT ignored, and so it stays."""
+    done = shell(
+        """
+        $T --steps 300 >out &
+        pid=$!
+        until [ -d run/checkpoint-000004 ]; do sleep 0.05; done
+        kill -INT $pid
+        wait $pid
+        """,
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert latest_checkpoint(tmp_path / "run").name == "checkpoint-000300"
+
+
+@posix
+def test_ctrl_c_before_training_is_no_traceback(tmp_path):
+    """While the text is read, here from a pipe that nobody writes to."""
+    os.mkfifo(tmp_path / "never")
+    script = f"""
+import os, signal, sys, threading, runpy
+import minigrad.bert.corpus as corpus
+def read(source):
+    os.kill(os.getpid(), signal.SIGINT)
+    signal.pause()
+corpus.read_corpus = read
+sys.argv = ["minigrad", *{pretrain(Path("text.txt"), tmp_path / "run")!r}]
+runpy.run_module("minigrad.bert", run_name="__main__")
+"""
+    done = tiny.run_python(script)
+    assert done.returncode == 130
+    assert done.stderr == "interrupted\n"
+    assert not (tmp_path / "run").exists()
+
+
+@posix
+def test_two_starts_at_once(corpus, tmp_path):
+    """One trains; the other is told which process does."""
+    done = shell(
+        "$T --steps 200 >a 2>&1 & first=$!; $T --steps 200 >b 2>&1 & second=$!; "
+        "echo $first $second; wait $first; echo $?; wait $second; echo $?",
+        tmp_path,
+    )
+    pids, *statuses = done.stdout.decode().splitlines()
+    assert sorted(statuses) == ["0", "1"]
+    winner, loser = ("a", "b") if statuses[0] == "0" else ("b", "a")
+    pid = pids.split()["ab".index(winner)]
+    (line,) = (tmp_path / loser).read_text().splitlines()
+    assert re.match(rf"error: run is in use by the run of process {pid} \(since .*\): wait for its end", line)
+    steps = [row.split(",")[0] for row in (tmp_path / "run" / "metrics.csv").read_text().splitlines()[1:]]
+    assert steps == [str(step) for step in range(2, 201, 2)]
+
+
+@posix
+@pytest.mark.parametrize("options", ["--learning-rate 1e30 --warmup-steps 0", "--weight-decay 1e29"])
+def test_numbers_that_overflow_are_one_clear_line(corpus, tmp_path, options):
+    done = shell(f"$T --steps 40 {options}", tmp_path, PYTHONWARNINGS="default")
+    assert done.returncode == 1
+    *before, last = done.stderr.decode().splitlines()
+    assert re.match(r"error: the (loss|norm of the gradients) is (nan|inf) in step \d+; ", last)
+    assert all(re.match(r"step \d+", line) for line in before)
+
+
+TERMINAL = """
+import os, pty, struct, sys, fcntl, termios
+rows, columns = 24, int(sys.argv[1])
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.executable, [sys.executable, "-m", "minigrad.bert", *sys.argv[2:]])
+fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+try:
+    while text := os.read(terminal, 4096):
+        sys.stdout.buffer.write(text)
+except OSError:
+    pass  # how a terminal ends
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@posix
+@pytest.mark.parametrize(("columns", "bar"), [(0, False), (100, True)])
+def test_terminals_with_and_without_columns(corpus, tmp_path, columns, bar):
+    done = tiny.run_python(TERMINAL, columns, *pretrain(corpus, tmp_path / "run"))
+    assert done.returncode == 0, done.stdout
+    assert "step 3: held out MLM loss" in done.stdout
+    assert ("%|" in done.stdout) is bar
+    assert ("step 6/6  loss " in done.stdout) is not bar

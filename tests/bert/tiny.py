@@ -85,17 +85,21 @@ def pretraining(
     return Pretraining(output=output, arguments=arguments, **{**settings, **changes})
 
 
-def run_python(script: str, *arguments: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
-    """Run a script in a Python of its own, on NumPy and one thread."""
-    environment = {key: value for key, value in os.environ.items() if key != "MINIGRAD_BACKEND"}
-    environment |= {
+def environment() -> dict[str, str]:
+    """For a Python of its own: NumPy, one thread, warnings as errors."""
+    own = {key: value for key, value in os.environ.items() if key != "MINIGRAD_BACKEND"}
+    return own | {
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "bert")]),
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONWARNINGS": "error",
     }
+
+
+def run_python(script: str, *arguments: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    """Run a script in a Python of its own."""
     return subprocess.run(
         [sys.executable, "-c", script, *map(str, arguments)],
-        env=environment,
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=timeout,
