@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NEEDED = ("numpy", "pytest", "threadpoolctl")
-NEEDED_BY_BERT = ("safetensors", "tqdm")
+NEEDED_BY_BERT = ("filelock", "safetensors", "tqdm")
 NEEDED_BY_NOTEBOOKS = ("nbval", "ipykernel", "matplotlib", *NEEDED_BY_BERT)
 OPTIONAL = ("hypothesis", "torch", "transformers", "tokenizers")
 RECORD = "tests/benchmarks/pretraining_step_gpu.json"

@@ -74,7 +74,7 @@ class Tally:
         self.nsp_loss: Any = 0.0
         self.mlm_hits: Any = 0
         self.nsp_hits: Any = 0
-        self.masked = self.pairs = self.tokens = self.batches = 0
+        self.masked = self.pairs = self.tokens = 0
 
     def add(self, output: BertPreTrainingOutput, batch: Batch) -> None:
         """Count one batch and what the model said of it."""
@@ -89,7 +89,22 @@ class Tally:
         self.masked += len(labels)
         self.pairs += len(next_labels)
         self.tokens += int(batch["attention_mask"].sum())
-        self.batches += 1
+
+    def state_dict(self) -> dict[str, float]:
+        """The sums so far, without the tokens: their speed is measured afresh."""
+        return {
+            "mlm_loss": float(self.mlm_loss),
+            "nsp_loss": float(self.nsp_loss),
+            "mlm_hits": int(self.mlm_hits),
+            "nsp_hits": int(self.nsp_hits),
+            "masked": self.masked,
+            "pairs": self.pairs,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        for name, value in state.items():
+            setattr(self, name, value)
 
     def means(self) -> dict[str, float]:
         """mlm_loss and nsp_loss in nats, mlm_accuracy and nsp_accuracy as shares, and loss, their sum."""
@@ -210,6 +225,7 @@ class Pretraining:
         )
         self.unigram_entropy = unigram_entropy(t for document in documents for s in document for t in s)
         self.step = 0
+        self.tally = Tally()  # of the steps since the last row
         self.evaluation: dict[str, float] = {}
         # of the steps not looked at yet: the step, what it is, and its value, which may still be on a GPU
         self._unseen: list[tuple[int, str, Any]] = []
@@ -252,23 +268,24 @@ class Pretraining:
         ):
             for note in self.notes:
                 progress.say(f"note: {note}")
-            tally, started = Tally(), time.perf_counter()
+            started = time.perf_counter()
             while self.step < total and stop.signal is None:
-                norm, rate = self.train_step(tally)
+                norm, rate = self.train_step(self.tally)
                 at_end = self.step == total
                 if self.step % self.arguments.log_every == 0 or at_end:
                     self._stop_if_not_finite()
-                    speed = tally.tokens / (time.perf_counter() - started - progress.seconds_away)
+                    speed = self.tally.tokens / (time.perf_counter() - started - progress.seconds_away)
+                    figures = self.tally.means()
                     row = {
                         "step": self.step,
-                        **tally.means(),
+                        **figures,
                         "learning_rate": rate,
                         "grad_norm": float(norm),
                         "tokens_per_second": speed,
                     }
                     metrics.append(row, progress.say)
-                    progress.show(tally.means(), speed)
-                    tally, started, progress.seconds_away = Tally(), time.perf_counter(), 0.0
+                    progress.show(figures, speed)
+                    self.tally, started, progress.seconds_away = Tally(), time.perf_counter(), 0.0
                 progress.advance()
                 if self.step % self.arguments.eval_every == 0 or at_end:
                     self._evaluate(progress)
@@ -278,10 +295,10 @@ class Pretraining:
                 self.save()
             if self.step < total:
                 self.stopped_by = stop.signal
-                saved = (
-                    "and saved; go on with --resume" if self.step else "before the first one: nothing to save"
-                )
-                progress.say(f"stopped at step {self.step} of {total} {saved}")
+                if self.step:
+                    progress.say(f"stopped at step {self.step} of {total} and saved; go on with --resume")
+                else:
+                    progress.say("stopped before the first step: there is nothing to save")
         return self.evaluation
 
     def train_step(self, tally: Tally) -> tuple[Array, float]:
@@ -357,6 +374,7 @@ class Pretraining:
             scaler=self.scaler.state_dict(),
             random=random.get_state(),
             data=self.data.state_dict(),
+            tally=self.tally.state_dict(),
             arguments=dataclasses.asdict(self.arguments),
             corpus=self.corpus,
             held_out=self.held_out_share,
@@ -418,6 +436,7 @@ class Pretraining:
         self.model.load_state_dict(saved.model.state_dict())
         self.optimizer.load_state_dict({"steps": state.optimizer_steps, "state": moments})
         self.scaler.load_state_dict(state.scaler)
+        self.tally.load_state_dict(state.tally)
         self.schedule.step()
         random.set_state(state.random)
         self.step, self.evaluation = state.step, state.evaluation

@@ -109,6 +109,10 @@ STATE_CHECKS: Checks = {
     "scaler": {"scale": POSITIVE, "steps_since": WHOLE},
     "random": {"seed": WHOLE, "draws": WHOLE},
     "data": {"epoch": WHOLE, "index": WHOLE},
+    "tally": {
+        **dict.fromkeys(("mlm_loss", "nsp_loss"), NUMBER),
+        **dict.fromkeys(("mlm_hits", "nsp_hits", "masked", "pairs"), WHOLE),
+    },
     "arguments": {
         field.name: {int: WHOLE, float: NUMBER, str: TEXT}[type(field.default)]
         for field in dataclasses.fields(PretrainingArguments)
@@ -126,10 +130,10 @@ STATE_CHECKS: Checks = {
 
 @dataclass(frozen=True)
 class TrainingState:
-    """`training.json`: all that the next step depends on beside weights, moments and text, and what to hold it against.
+    """`training.json`: all that goes on at the next step, beside weights and moments, and what to hold it against.
 
-    optimizer_steps: fewer than steps, where loss scaling left some out. scaler, random, data: where each of them is.
-    corpus, held_out_text: fingerprints of both parts of the text. held_out: the share that was held out, if known.
+    optimizer_steps: fewer than steps, where loss scaling left some out. scaler, random, data, tally: where each of
+    them is. corpus, held_out_text: fingerprints of both parts of the text. held_out: the share that was held out, if known.
     evaluation: the last held-out figures, if any. environment: `runs.environment()`.
     """
 
@@ -138,6 +142,7 @@ class TrainingState:
     scaler: dict[str, Any]
     random: dict[str, int]
     data: dict[str, int]
+    tally: dict[str, Any]
     arguments: dict[str, Any]
     corpus: str
     held_out: float | None
