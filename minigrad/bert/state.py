@@ -133,8 +133,8 @@ class TrainingState:
     """`training.json`: all that goes on at the next step, beside weights and moments, and what to hold it against.
 
     optimizer_steps: fewer than steps, where loss scaling left some out. scaler, random, data, tally: where each of
-    them is. corpus, held_out_text: fingerprints of both parts of the text. held_out: the share that was held out, if known.
-    evaluation: the last held-out figures, if any. environment: `runs.environment()`.
+    them is. corpus, held_out_text: fingerprints of both parts of the text. held_out: the share that was held out,
+    if known. evaluation: the last held-out figures, if any. environment: `runs.environment()`.
     """
 
     step: int
