@@ -154,7 +154,8 @@ def _pretrain(
     if run.stopped_by is not None:
         return 128 + run.stopped_by  # so that `pretrain && evaluate` does not go on
     _say(f"\n{settings.steps:,} steps; the last {time.perf_counter() - started:.0f} s of training are done")
-    _say(f"held out: {describe(figures)}")
+    if figures:
+        _say(f"held out: {describe(figures)}")
     _say(f"beside:   unigram entropy {run.unigram_entropy:.3f} nats; NSP by chance 50 %")
     _say(f"saved in {latest_checkpoint(options.output)}\n")
     for text in EXAMPLES:

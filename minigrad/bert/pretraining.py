@@ -32,7 +32,7 @@ from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.bert.progress import Progress, interruptible
 from minigrad.bert.runs import RunFolder, RunFolderError, environment, latest_checkpoint, step_of
 from minigrad.bert.state import STATE, PretrainingArguments, TrainingState, read_state
-from minigrad.bert.sums import verify_file
+from minigrad.bert.sums import shown, verify_file
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.tensor import Array, no_grad
 
@@ -442,9 +442,8 @@ class Pretraining:
         self.step, self.evaluation = state.step, state.evaluation
         changed = _differences(state.environment, environment())
         if changed:
-            self.notes.append(
-                f"the run goes on, but not bit for bit as it would have there: {'; '.join(changed)}"
-            )
+            note = f"the run goes on, but not bit for bit as it would have there: {'; '.join(changed)}"
+            self.notes.append(shown(note, 1000))
 
     def _read_moments(self, path: Path) -> list[list[np.ndarray]]:
         """AdamW's two moments of each parameter, in the optimiser's order. Raises CheckpointError."""

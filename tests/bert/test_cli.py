@@ -520,6 +520,20 @@ def backend_is_there(name: str) -> bool:
     return True
 
 
+def test_a_finished_run_without_figures(corpus, tmp_path, capsys):
+    """To resume it is to fill its masks; there is nothing to say of held-out text."""
+    assert main(pretrain(corpus, tmp_path / "run")) == 0
+    checkpoint = tmp_path / "run" / "checkpoint-000006"
+    state = json.loads((checkpoint / "training.json").read_text())
+    (checkpoint / "training.json").write_text(json.dumps({**state, "evaluation": {}}))
+    (checkpoint / "SHA256SUMS").unlink()
+    capsys.readouterr()
+    assert main(pretrain(corpus, tmp_path / "run", "--resume")) == 0
+    out = capsys.readouterr().out
+    assert "held out:" not in out
+    assert "saved in " in out
+
+
 def test_a_folder_in_use(run, failing):
     before = (run / "run" / "metrics.csv").read_bytes()
     message = failing(*pretrain(run / "text.txt", run / "run"))

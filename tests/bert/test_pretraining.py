@@ -984,6 +984,15 @@ def test_another_machine_is_said_and_the_run_goes_on(tmp_path):
     assert checkpoints(tmp_path)[-1] == "checkpoint-000010"
 
 
+def test_what_a_checkpoint_says_of_its_machine_is_shown_without_what_a_terminal_would_obey(tmp_path):
+    quietly(tiny.pretraining(tmp_path))
+    change = damage_json(lambda state: state["environment"].update({"NumPy": "\x1b[31m" + "1" * 10**6}))
+    change(tmp_path / "checkpoint-000010")
+    (line,) = quietly(tiny.pretraining(tmp_path, resume=True))
+    assert r"NumPy is \x1b[31m111" in line
+    assert len(line) < 1100
+
+
 def test_the_environment_is_recorded(finished):
     state = read_state(finished / "checkpoint-000010")
     assert state.environment == runs.environment()
