@@ -842,9 +842,9 @@ def everything(folder: Path) -> dict[str, bytes]:
         (change_bytes("vocab.txt", lambda b: b.replace(b"ba", b"bo", 1)), "vocab.txt is damaged"),
         (damage_moments(lambda m: m.pop(BIAS)), f"optimizer.safetensors has no moments for '{BIAS}'"),
         (damage_moments(lambda m: m.update({BIAS: m[BIAS][:3]})), "optimizer.safetensors has moments of other shapes"),
-        (damage_moments(lambda m: m.update({BIAS: m[BIAS] * np.nan})), "that are no moments"),
-        (damage_moments(lambda m: m.update({BIAS: -1 - m[BIAS]})), "that are no moments"),
-        (damage_moments(lambda m: m.update({BIAS: m[BIAS].astype(np.int64)})), "that are no moments"),
+        (damage_moments(lambda m: m.update({BIAS: m[BIAS] * np.nan})), BIAS),
+        (damage_moments(lambda m: m.update({BIAS: -1 - m[BIAS]})), BIAS),
+        (damage_moments(lambda m: m.update({BIAS: m[BIAS].astype(np.int64)})), BIAS),
         (damage_moments(lambda m: m.update({"more.0": m[BIAS]})), "has moments for what the model has not: 'more.0'"),
     ],
 )  # fmt: skip
@@ -868,8 +868,9 @@ def test_a_checkpoint_without_vocabulary_is_not_resumed(tmp_path, finished):
 def test_the_only_checkpoint_is_damaged(tmp_path):
     quietly(tiny.pretraining(tmp_path, changed(save_every=100)))
     change_bytes("optimizer.safetensors", zeros_inside)(tmp_path / "checkpoint-000010")
-    with pytest.raises(CheckpointError, match=r"optimizer\.safetensors is damaged: [^;]*$"):
+    with pytest.raises(CheckpointError, match=r"optimizer\.safetensors is damaged: ") as caught:
         tiny.pretraining(tmp_path, changed(save_every=100), resume=True)
+    assert "to go on from it" not in str(caught.value)
 
 
 WRONG_VALUES = [None, "text", [], {"a": 1}, -1, 1.5, math.inf, math.nan, True, 10**400]
