@@ -158,11 +158,11 @@ def interruptible() -> Iterator[Stop]:
         after = {**before, **{n: signal.default_int_handler for n in before if n == signal.SIGINT}}
 
     def on_signal(number: int, _: Any) -> None:
-        for (
-            each,
-            handler,
-        ) in after.items():  # first of all, so that nothing can keep the second one from its work
-            signal.signal(each, handler)
+        signal.signal(
+            number, after[number]
+        )  # first of all: nothing can keep the next one of its kind from its work
+        if stop.signal is not None:  # one of another kind came before, maybe a moment ago
+            signal.raise_signal(number)
         stop.signal = number
 
     try:
