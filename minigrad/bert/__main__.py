@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy.random  # noqa: F401  (NumPy puts it off; a Ctrl-C inside this import, of all, would be swallowed)
+
 from minigrad import backend
 from minigrad.bert.checkpoint import CheckpointError, Pretrained, from_pretrained, read_config
 from minigrad.bert.config import PRESETS, BertConfig, ConfigError
