@@ -24,9 +24,9 @@ from minigrad.bert.info import describe_model
 from minigrad.bert.predict import fill_mask, next_sentence
 from minigrad.bert.pretraining import DivergenceError, Pretraining, describe, evaluate
 from minigrad.bert.progress import Unfailing, bar
+from minigrad.bert.reading import shown
 from minigrad.bert.runs import RunFolder, RunFolderError, latest_checkpoint
 from minigrad.bert.state import LARGEST_INTEGER, STATE, PretrainingArguments, TrainingState, read_state
-from minigrad.bert.sums import shown
 from minigrad.bert.tokenizer import WordPieceTokenizer, train_wordpiece
 
 HELD_OUT = 0.05  # share of the documents

@@ -13,7 +13,6 @@ import hashlib
 import json
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,9 +29,9 @@ from minigrad.bert.data import Batch, PretrainingData
 from minigrad.bert.files import SaveError
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.bert.progress import Progress, interruptible
+from minigrad.bert.reading import shown
 from minigrad.bert.runs import RunFolder, RunFolderError, environment, latest_checkpoint, step_of
 from minigrad.bert.state import STATE, PretrainingArguments, TrainingState, read_state
-from minigrad.bert.sums import shown, verify_file
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.tensor import Array, no_grad
 
@@ -139,17 +138,9 @@ def evaluate(model: BertForPreTraining, batches: list[Batch]) -> dict[str, float
 # --- The run ---------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _no_warnings_of_overflow() -> Iterator[None]:
-    """Losses and norms are looked at anyway, and an overflow is said in a clear error, or mended by loss scaling.
-
-    (Not np.errstate, which the threads that share the work of an operation know nothing of.)
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", r"(overflow|invalid value|divide by zero) encountered", RuntimeWarning
-        )
-        yield
+def _no_warnings_of_overflow() -> np.errstate:
+    """Losses and norms are looked at anyway, and an overflow is said in a clear error, or mended by loss scaling."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
 @contextmanager
@@ -404,8 +395,6 @@ class Pretraining:
     def _load(self, folder: Path) -> None:
         """Go on from a checkpoint. Raises CheckpointError; nothing on the disk is changed."""
         with self._naming_the_one_before(folder):
-            for path in folder.iterdir():
-                verify_file(path)
             state = read_state(folder)
             saved = from_pretrained(folder)
         differing = _differences(saved.model.config.to_dict(), self.model.config.to_dict())

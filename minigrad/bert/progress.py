@@ -142,8 +142,9 @@ class Stop:
 def interruptible() -> Iterator[Stop]:
     """Ctrl-C, or another signal to end, sets the `signal` of what this gives, so that no step is cut in two.
 
-    The second one ends the process at once, or raises KeyboardInterrupt in a notebook, whose kernel must live.
-    A signal that was ignored, as under nohup, stays ignored.
+    A second Ctrl-C ends the process at once, or raises KeyboardInterrupt in a notebook, whose kernel must live. Others
+    may come again, as a closing terminal sends them twice, and change nothing. A signal that was ignored, as under
+    nohup, stays ignored.
     """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
@@ -153,17 +154,12 @@ def interruptible() -> Iterator[Stop]:
     before = {
         number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)
     }
-    after: dict[int, Any] = dict.fromkeys(before, signal.SIG_DFL)
-    if _in_notebook():
-        after = {**before, **{n: signal.default_int_handler for n in before if n == signal.SIGINT}}
+    at_second = signal.default_int_handler if _in_notebook() else signal.SIG_DFL
 
     def on_signal(number: int, _: Any) -> None:
-        signal.signal(
-            number, after[number]
-        )  # first of all: nothing can keep the next one of its kind from its work
-        if stop.signal is not None:  # one of another kind came before, maybe a moment ago
-            signal.raise_signal(number)
-        stop.signal = number
+        if number == signal.SIGINT:  # first of all: nothing can keep the next one from its work
+            signal.signal(number, at_second)
+        stop.signal = stop.signal or number
 
     try:
         for number in before:

@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_info
 from minigrad import backend
 from minigrad.bert.checkpoint import CheckpointError
 from minigrad.bert.files import SaveError, write_atomic, write_folder_atomic
-from minigrad.bert.sums import SUMS, checksums
+from minigrad.bert.reading import SUMS, checksums
 
 __all__ = ["RunFolder", "RunFolderError", "Table", "environment", "latest_checkpoint", "step_of"]
 

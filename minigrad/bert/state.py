@@ -13,8 +13,8 @@ from typing import Any
 
 from minigrad import backend
 from minigrad.bert.checkpoint import CheckpointError
+from minigrad.bert.reading import read_json
 from minigrad.bert.runs import step_of
-from minigrad.bert.sums import read_json
 
 __all__ = ["STATE", "PretrainingArguments", "TrainingState", "read_state"]
 

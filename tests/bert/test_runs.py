@@ -16,8 +16,8 @@ import tiny
 
 from minigrad.bert.checkpoint import CheckpointError
 from minigrad.bert.files import SaveError
+from minigrad.bert.reading import SUMS
 from minigrad.bert.runs import RunFolder, RunFolderError, Table, environment, latest_checkpoint
-from minigrad.bert.sums import SUMS
 
 posix = pytest.mark.skipif(os.name != "posix", reason="kills and limits are POSIX")
 FILES = {"config.json": b"{}", "model.safetensors": b"weights"}
