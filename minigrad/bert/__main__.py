@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy.random  # noqa: F401  (NumPy puts it off; a Ctrl-C inside this import, of all, would be swallowed)
@@ -23,7 +23,7 @@ from minigrad.bert.data import Batch, PretrainingData, TokenDocument, encode_doc
 from minigrad.bert.info import describe_model
 from minigrad.bert.predict import fill_mask, next_sentence
 from minigrad.bert.pretraining import DivergenceError, Pretraining, describe, evaluate
-from minigrad.bert.progress import Unfailing, bar
+from minigrad.bert.progress import Unfailing, counting
 from minigrad.bert.reading import shown
 from minigrad.bert.runs import RunFolder, RunFolderError, latest_checkpoint
 from minigrad.bert.state import LARGEST_INTEGER, STATE, PretrainingArguments, TrainingState, read_state
@@ -116,7 +116,8 @@ def _pretrain(
 ) -> int:
     started = time.perf_counter()
     _say(f"reading {options.corpus} …")
-    corpus = read_corpus(options.corpus)
+    with counting("part") as progress:
+        corpus = read_corpus(options.corpus, progress)
     for note in corpus.notes:
         _say(f"note: {shown(note, LONGEST_LINE)}")
     train, held_out = corpus.split(options.held_out, settings.seed)
@@ -127,8 +128,8 @@ def _pretrain(
     )
     tokenizer = _learned_tokenizer(train, config.vocab_size, options)
     _say("encoding the text …")
-    with bar(len(train.documents), "document", Unfailing(sys.stderr)) as progress:
-        documents = encode_documents(_each(train.documents, progress), tokenizer)
+    with counting("document") as progress:
+        documents = encode_documents(train.documents, tokenizer, progress)
     token_count = sum(len(sentence) for document in documents for sentence in document)
     _say(
         f"WordPiece: {tokenizer.vocab_size:,} pieces, {token_count:,} training tokens "
@@ -168,13 +169,13 @@ def _pretrain(
 
 def _learned_tokenizer(train: Corpus, size: int, options: argparse.Namespace) -> WordPieceTokenizer:
     _say(f"learning a vocabulary of {size:,} pieces …")
-    with bar(size, "piece", Unfailing(sys.stderr)) as progress:
+    with counting("piece") as progress:
         vocabulary = train_wordpiece(
             train.sentences,
             size,
             lower_case=not options.cased,
             score=options.score,
-            progress=lambda pieces, _: progress.update(pieces - progress.n),
+            progress=progress,
         )
     return WordPieceTokenizer(vocabulary, lower_case=not options.cased)
 
@@ -259,13 +260,6 @@ def _say(text: str) -> None:
 
 def _note(text: str) -> None:
     print(f"note: {shown(text, LONGEST_LINE)}", file=Unfailing(sys.stderr))
-
-
-def _each(documents: list[list[str]], progress: Any) -> Iterator[list[str]]:
-    """The documents, counted by a progress bar."""
-    for document in documents:
-        yield document
-        progress.update()
 
 
 def _changed(config: BertConfig, options: argparse.Namespace) -> BertConfig:

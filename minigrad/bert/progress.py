@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-__all__ = ["Progress", "Stop", "Unfailing", "bar", "interruptible"]
+__all__ = ["Progress", "Stop", "Unfailing", "bar", "counting", "interruptible"]
 
 
 class Unfailing:
@@ -122,6 +122,23 @@ def bar(total: int, unit: str, file: Unfailing, initial: int = 0) -> tqdm:
     """A progress bar, which shows itself only where `file` shows bars."""
     hidden = not file.shows_a_bar()
     return tqdm(total=total, initial=initial, file=file, unit=unit, dynamic_ncols=True, disable=hidden)
+
+
+@contextmanager
+def counting(unit: str) -> Iterator[Callable[[int, int], None]]:
+    """A function to call with (done, total), which shows a bar inside this context, where there is a place for one."""
+    shown: list[tqdm] = []  # made at the first call, which says how much there is
+
+    def count(done: int, total: int) -> None:
+        if not shown:
+            shown.append(bar(total, unit, Unfailing(sys.stderr)))
+        shown[0].update(done - shown[0].n)
+
+    try:
+        yield count
+    finally:
+        for one in shown:
+            one.close()
 
 
 # --- Stopping --------------------------------------------------------------------------------------------
