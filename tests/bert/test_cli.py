@@ -163,7 +163,7 @@ def test_the_score_changes_the_vocabulary(corpus, tmp_path):
 def test_the_documentation_on_this_disk_is_the_default(tmp_path, monkeypatch, capsys):
     asked = []
 
-    def read(source):
+    def read(source, progress):
         asked.append(source)
         return Corpus(tiny.texts(20), str(source))
 
@@ -212,7 +212,7 @@ def test_the_same_command_with_resume_goes_on(corpus, tmp_path, monkeypatch, cap
 def unread(monkeypatch):
     """Reading a text is a mistake."""
 
-    def read(source):
+    def read(source, progress):
         raise AssertionError("the text is read")
 
     monkeypatch.setattr(cli, "read_corpus", read)
@@ -847,7 +847,7 @@ def test_ctrl_c_before_training_is_no_traceback(tmp_path):
     script = f"""
 import os, signal, sys, threading, runpy
 import minigrad.bert.corpus as corpus
-def read(source):
+def read(source, progress):
     os.kill(os.getpid(), signal.SIGINT)
     signal.pause()
 corpus.read_corpus = read
