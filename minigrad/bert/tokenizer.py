@@ -176,7 +176,7 @@ def train_wordpiece(
     if vocab_size < len(vocab):
         raise ValueError(
             f"vocab_size is {vocab_size}, but the special tokens and the single characters alone make "
-            f"{len(vocab)}: raise vocab_size, or lower limit_alphabet"
+            f"{len(vocab)}: make it at least that"
         )
     return learn_pieces(word_counts, vocab, vocab_size, min_frequency, score, progress)
 
