@@ -948,7 +948,7 @@ def test_training_errors():
     with pytest.raises(ValueError, match="special_tokens repeats"):
         train_wordpiece(["a"], 100, special_tokens=["[PAD]", "[PAD]"])
     with pytest.raises(
-        ValueError, match=r"vocab_size is 7, .* make 8: raise vocab_size, or lower limit_alphabet"
+        ValueError, match=r"vocab_size is 7, .* make 8: make it at least that"
     ):
         train_wordpiece(["ab"], 7)
 
