@@ -20,7 +20,7 @@ from minigrad.bert.checkpoint import CheckpointError, Pretrained, from_pretraine
 from minigrad.bert.config import PRESETS, BertConfig, ConfigError
 from minigrad.bert.corpus import Corpus, CorpusError, read_corpus
 from minigrad.bert.data import Batch, PretrainingData, TokenDocument, encode_documents
-from minigrad.bert.info import describe_model
+from minigrad.bert.info import describe_model, require_memory
 from minigrad.bert.predict import fill_mask, next_sentence
 from minigrad.bert.pretraining import DivergenceError, Pretraining, describe, evaluate
 from minigrad.bert.progress import Unfailing, counting
@@ -105,6 +105,7 @@ def pretrain_command(options: argparse.Namespace) -> int:
     settings = PretrainingArguments(
         **{field.name: getattr(options, field.name) for field in dataclasses.fields(PretrainingArguments)}
     )
+    require_memory(config, settings.batch_size, settings.max_length)
     messages: Any = Unfailing(sys.stdout)
     with RunFolder(options.output) as folder, contextlib.redirect_stdout(messages):
         folder.to_resume(options.resume)  # an error now, not when the text has been read

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 
 from minigrad.bert.config import LARGEST_SIZE, BertConfig, parameter_shapes
 from minigrad.bert.reading import quoted
 
-__all__ = ["Cost", "describe_model", "parameter_shapes", "step_cost"]
+__all__ = ["Cost", "describe_model", "parameter_shapes", "require_memory", "step_cost"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,26 @@ def step_cost(config: BertConfig, batch_size: int, length: int, chosen: int | No
         training_bytes=4 * weights,
         activation_bytes=4 * (layers_numbers + outside_numbers) + mask_bytes,
     )
+
+
+def require_memory(config: BertConfig, batch_size: int, length: int) -> None:
+    """Raise ValueError if a training step needs more memory than this machine has (on the GPU's, nobody looks here)."""
+    cost = step_cost(config, batch_size, length)
+    needed, there = cost.training_bytes + cost.activation_bytes, _memory()
+    if there is not None and needed > there:
+        raise ValueError(
+            f"a step of this model on {batch_size} x {length} tokens needs {needed / 1e9:,.1f} GB "
+            f"({cost.training_bytes / 1e9:,.1f} for parameters, gradients and moments), "
+            f"this machine has {there / 1e9:,.1f}; `info` shows where it goes"
+        )
+
+
+def _memory() -> int | None:
+    """The bytes of memory of this machine; None where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
 
 
 def _count(config: BertConfig, part: str = "") -> int:

@@ -840,6 +840,13 @@ def test_a_run_in_the_background_of_a_script_is_not_stopped_by_ctrl_c(corpus, tm
     assert latest_checkpoint(tmp_path / "run").name == "checkpoint-000300"
 
 
+def test_a_model_that_no_machine_holds_is_refused_before_the_text_is_read(tmp_path, capsys):
+    command = ["pretrain", "--corpus", str(tmp_path / "not there"), "--output", str(tmp_path / "run")]
+    assert main([*command, "--set", "hidden_size=2000000"]) == 1
+    assert "GB" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
 @posix
 def test_ctrl_c_before_training_is_no_traceback(tmp_path):
     """While the text is read, here from a pipe that nobody writes to."""

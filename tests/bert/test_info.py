@@ -12,8 +12,9 @@ import pytest
 from tiny import SMALL
 
 from minigrad import backend
+from minigrad.bert import info
 from minigrad.bert.config import PRESETS, BertConfig
-from minigrad.bert.info import describe_model, parameter_shapes, step_cost
+from minigrad.bert.info import describe_model, parameter_shapes, require_memory, step_cost
 from minigrad.bert.model import BertForPreTraining
 
 
@@ -213,3 +214,25 @@ def test_a_batch_beyond_all_reason():
         step_cost(SMALL, 10**400 - 1, 16)
     with pytest.raises(ValueError, match=r"the model's positions; got 4 of 9{199}…$"):
         step_cost(SMALL, 4, 10**400 - 1)
+
+
+# --- Does it fit? ----------------------------------------------------------------------------------------
+
+
+def test_a_model_that_does_not_fit_the_machine_is_refused(monkeypatch):
+    config = PRESETS["reduced"]
+    cost = step_cost(config, 32, 64)
+    needed = cost.training_bytes + cost.activation_bytes
+    for there in (needed, None):  # None: the system does not tell
+        monkeypatch.setattr(info, "_memory", lambda there=there: there)
+        require_memory(config, 32, 64)
+    monkeypatch.setattr(info, "_memory", lambda: needed - 1)
+    with pytest.raises(
+        ValueError, match=r"a step of this model on 32 x 64 tokens needs 0.1 GB .*, this machine has 0.1"
+    ):
+        require_memory(config, 32, 64)
+
+
+def test_the_memory_of_this_machine():
+    memory = info._memory()
+    assert memory is None or 2**28 < memory < 2**50

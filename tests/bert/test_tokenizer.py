@@ -947,9 +947,7 @@ def test_training_errors():
         train_wordpiece(["a"], 100, limit_alphabet=0)
     with pytest.raises(ValueError, match="special_tokens repeats"):
         train_wordpiece(["a"], 100, special_tokens=["[PAD]", "[PAD]"])
-    with pytest.raises(
-        ValueError, match=r"vocab_size is 7, .* make 8: make it at least that"
-    ):
+    with pytest.raises(ValueError, match=r"vocab_size is 7, .* make 8: make it at least that"):
         train_wordpiece(["ab"], 7)
 
 
