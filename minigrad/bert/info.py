@@ -70,7 +70,7 @@ def step_cost(config: BertConfig, batch_size: int, length: int, chosen: int | No
 
 
 def require_memory(config: BertConfig, batch_size: int, length: int) -> None:
-    """Raise ValueError if a training step needs more memory than this machine has (on the GPU's, nobody looks here)."""
+    """Raise ValueError if a training step needs more memory than this machine has. Of a GPU nothing is known here."""
     cost = step_cost(config, batch_size, length)
     needed, there = cost.training_bytes + cost.activation_bytes, _memory()
     if there is not None and needed > there:
