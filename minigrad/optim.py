@@ -40,6 +40,8 @@ class Optimizer:
     moments = 0  # how many arrays an optimiser keeps beside each parameter
 
     def __init__(self, parameters: ParameterGroups, **defaults: Any) -> None:
+        if isinstance(parameters, Tensor):
+            raise TypeError(f"{type(self).__name__}: expected a list of parameters, got one: put it in [ ]")
         groups: list[Any] = list(parameters)
         if not groups:
             raise ValueError(f"{type(self).__name__}: no parameters")
@@ -274,6 +276,8 @@ def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> Array:
     """
     if not max_norm > 0:
         raise ValueError(f"clip_grad_norm: max_norm must be positive, got {max_norm}")
+    if isinstance(parameters, Tensor):
+        raise TypeError("clip_grad_norm: expected a list of parameters, got one: put it in [ ]")
     gradients = [p.grad for p in parameters if p.grad is not None]
     if not gradients:
         return np.zeros(())
@@ -319,7 +323,9 @@ class GradScaler:
         self.growth_interval, self.enabled = growth_interval, enabled
         self._scale = float(init_scale)
         self._steps_since = 0  # since the scale last changed
-        self._found_inf: bool | None = None  # None: nothing unscaled since the last update
+        self._found_inf: dict[
+            int, bool
+        ] = {}  # of each optimiser, by its id, that was unscaled since the last update
 
     def get_scale(self) -> float:
         """What the next loss is multiplied by; 1 if not enabled."""
@@ -336,35 +342,36 @@ class GradScaler:
         """
         if not self.enabled:
             return
-        if self._found_inf is not None:
+        if id(optimizer) in self._found_inf:
             raise RuntimeError("GradScaler: unscale_() was called twice since the last update()")
         gradients = [p.grad for group in optimizer.groups for p in group["params"] if p.grad is not None]
-        self._found_inf = False
+        self._found_inf[id(optimizer)] = False
         if gradients:
             kernels = backend.of(gradients[0])
             kernels.scale_in_place(gradients, 1 / self._scale)
-            self._found_inf = not math.isfinite(kernels.global_norm(gradients))
+            self._found_inf[id(optimizer)] = not math.isfinite(kernels.global_norm(gradients))
 
     def step(self, optimizer: Optimizer) -> bool:
         """Step the optimiser unless a gradient is not finite; returns whether it did. Unscales if need be."""
-        if self.enabled and self._found_inf is None:
+        if self.enabled and id(optimizer) not in self._found_inf:
             self.unscale_(optimizer)
-        if self._found_inf:
+        if self._found_inf.get(id(optimizer)):
             return False
         optimizer.step()
         return True
 
     def update(self) -> None:
         """Set the scale for the next step, after what `unscale_` found."""
-        if self._found_inf is None:
+        if not self._found_inf:
             return
-        self._steps_since = 0 if self._found_inf else self._steps_since + 1
-        if self._found_inf:
+        found = any(self._found_inf.values())
+        self._steps_since = 0 if found else self._steps_since + 1
+        if found:
             self._scale *= self.backoff_factor
         elif self._steps_since == self.growth_interval:
             self._scale *= self.growth_factor
             self._steps_since = 0
-        self._found_inf = None
+        self._found_inf = {}
 
     def state_dict(self) -> dict[str, Any]:
         """The scale and the steps since it last changed."""

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import copy
 import heapq
+import inspect
 import itertools
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -31,6 +34,16 @@ _no_grad_depth = ContextVar(
     "no_grad_depth", default=0
 )  # contexts of no_grad around us; each thread has its own
 _node_counter = itertools.count()
+_leaf_lock = threading.Lock()  # two threads may add to the gradient of one leaf
+
+
+def _after_fork() -> None:
+    global _leaf_lock  # which another thread of the parent may have held
+    _leaf_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class no_grad(ContextDecorator):
@@ -43,7 +56,16 @@ class no_grad(ContextDecorator):
         _no_grad_depth.set(_no_grad_depth.get() + 1)
 
     def __exit__(self, *_: object) -> None:
-        _no_grad_depth.set(_no_grad_depth.get() - 1)
+        # Not below 0: a generator may have been begun in one thread or task, and be closed in another.
+        _no_grad_depth.set(max(0, _no_grad_depth.get() - 1))
+
+    def __call__(self, function: Any) -> Any:
+        """`function`, recording no graph. Raises TypeError for a generator or a coroutine, whose body runs later."""
+        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+            raise TypeError(
+                f"no_grad() around {function.__name__}, which runs later: use `with no_grad():` inside it"
+            )
+        return super().__call__(function)
 
 
 def is_grad_enabled() -> bool:
@@ -182,6 +204,12 @@ class Tensor:
             raise TypeError("len() of a tensor without axes")
         return self.shape[0]
 
+    def __iter__(self) -> Iterator[Tensor]:
+        """Along the first axis. Raises TypeError for a tensor without axes."""
+        if not self.ndim:
+            raise TypeError("iteration over a tensor without axes")
+        return (self[i] for i in range(len(self)))
+
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ValueError(f"a tensor of shape {self.shape} is neither true nor false")
@@ -194,7 +222,7 @@ class Tensor:
         """
         if isinstance(other, Tensor):
             return self is other
-        if isinstance(other, numbers.Number | np.generic | list) or backend.is_array(other):
+        if isinstance(other, numbers.Number | np.generic | list | tuple) or backend.is_array(other):
             raise TypeError(
                 f"== between a Tensor and {_with_article(other)} is not defined: compare the entries of x.data"
             )
@@ -286,7 +314,10 @@ class Tensor:
             return backend.of(self.data).asarray(np.ones(self.shape, self.dtype))
         if isinstance(gradient, Tensor):
             gradient = gradient.data
-        array = backend.of(self.data).asarray(gradient, dtype=self.dtype)
+        given = backend.of(self.data).asarray(gradient)
+        if given.dtype.kind not in "fiub":
+            raise TypeError(f"backward(): the gradient must be of numbers, got dtype {given.dtype}")
+        array = given.astype(self.dtype, copy=False)
         if array.shape != self.shape:
             raise ValueError(f"backward(): the gradient has shape {array.shape}, the tensor {self.shape}")
         return array
@@ -326,10 +357,13 @@ class Tensor:
             leaf._accept_grad(gradient)
 
     def _accept_grad(self, gradient: _Gradient) -> None:
-        if self.grad is not None:  # from an earlier backward(): whoever looks at it must not see it change
-            self.grad = _array(self.grad + gradient.array)
-        else:
-            self.grad = gradient.array if gradient.own else gradient.array.copy()
+        with _leaf_lock:
+            if (
+                self.grad is not None
+            ):  # from an earlier backward(): whoever looks at it must not see it change
+                self.grad = _array(self.grad + gradient.array)
+            else:
+                self.grad = gradient.array if gradient.own else gradient.array.copy()
 
     # --- Moving ------------------------------------------------------------------------------------------
 

@@ -547,3 +547,38 @@ def test_a_step_without_gradients_counts_as_finite():
 def test_scaler_with_settings_that_make_no_sense(wrong):
     with pytest.raises(ValueError, match=r"GradScaler: expected init_scale > 0, growth_factor > 1, .* got"):
         optim.GradScaler(**wrong)
+
+
+def test_the_norm_of_float16_gradients_is_not_infinite():
+    parameter = nn.Parameter(np.zeros(4, "float16"))
+    parameter.grad = backend.default().asarray(np.full(4, 200, "float16"))
+    assert float(optim.clip_grad_norm([parameter], 1.0)) == pytest.approx(400)
+    np.testing.assert_allclose(host(parameter.grad), np.full(4, 0.5), rtol=1e-3)
+
+
+def test_one_parameter_instead_of_a_list_is_refused():
+    parameter = nn.Parameter(np.zeros((3, 2)))
+    with pytest.raises(TypeError, match=r"SGD: expected a list of parameters, got one: put it in \[ \]"):
+        optim.SGD(parameter, lr=0.1)
+    with pytest.raises(TypeError, match=r"clip_grad_norm: expected a list of parameters, got one"):
+        optim.clip_grad_norm(parameter, 1.0)
+
+
+def test_loss_scaling_with_two_optimisers():
+    """Each one's gradients are unscaled, and looked at, by themselves."""
+    a, b = nn.Parameter(np.ones(1)), nn.Parameter(np.ones(1))
+    first, second = optim.SGD([a], lr=1.0), optim.SGD([b], lr=1.0)
+    scaler = optim.GradScaler(init_scale=1024.0)
+    scaler.scale((a * 0.5 + b * 0.25).sum()).backward()
+    scaler.unscale_(first)
+    b.grad = b.grad * np.inf
+    assert scaler.step(first)
+    assert not scaler.step(second)
+    scaler.update()
+    assert (a.item(), b.item(), scaler.get_scale()) == (0.5, 1.0, 512.0)
+    for parameter in (a, b):
+        parameter.grad = None
+    scaler.scale((a * 0.5 + b * 0.25).sum()).backward()
+    assert scaler.step(first)
+    assert scaler.step(second)
+    assert (a.item(), b.item()) == (0.0, 0.75)

@@ -748,7 +748,7 @@ def test_unbroadcast(wide, shape, axes, rng):
 # --- What learners of PyTorch expect, or have to be told ------------------------------------------------
 
 
-@pytest.mark.parametrize("other", [0.0, 1, True, np.float32(0), np.zeros(2), [0.0, 0.0]], ids=repr)
+@pytest.mark.parametrize("other", [0.0, 1, True, np.float32(0), np.zeros(2), [0.0, 0.0], (0.0,)], ids=repr)
 def test_comparing_with_numbers_and_arrays_is_refused(other):
     """`x == 0.0` would be False, silently, and a mask made of it empty."""
     x = Tensor([0.0, 1.0])
@@ -860,3 +860,23 @@ def test_no_grad_of_an_asynchronous_task_is_its_own():
 
     with ThreadPoolExecutor(1) as other:  # this thread may have an event loop that runs, a browser's
         assert other.submit(asyncio.run, both()).result() == [False, True]
+
+
+def test_a_tensor_without_axes_has_no_rows():
+    with pytest.raises(TypeError, match="iteration over a tensor without axes"):
+        list(Tensor(2.0))
+    assert [row.numpy().tolist() for row in Tensor([[1.0, 2.0], [3.0, 4.0]])] == [[1.0, 2.0], [3.0, 4.0]]
+    rows = list(Tensor([1.0, 2.0], requires_grad=True))
+    assert all(row.requires_grad for row in rows)
+
+
+@pytest.mark.parametrize("value", [1j, np.complex128(1j), np.str_("2"), "2", None, np.array(1j)], ids=repr)
+def test_what_is_no_real_number_does_not_mix_with_tensors(value):
+    with pytest.raises(TypeError):
+        Tensor([1.0]) + value
+
+
+def test_a_complex_cotangent_is_refused():
+    x = Tensor([1.0], requires_grad=True)
+    with pytest.raises(TypeError, match=r"the gradient must be of numbers, got dtype complex128"):
+        (x * 2).backward(np.array([1j]))

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-import warnings
+import time
 
 import numpy as np
 import pytest
@@ -122,29 +122,30 @@ class Libraries:
         self.num_threads = count
 
 
-def test_the_last_of_two_threads_gives_the_blas_its_threads_back(monkeypatch):
-    """Thread 1 begins, thread 2 begins, 1 ends, 2 ends: the BLAS has one thread until the end."""
+def test_another_thread_leaves_the_blas_alone(monkeypatch):
+    """OpenBLAS obeys one thread only: another one could take the BLAS's threads, and not give them back."""
     blas = Libraries(6)
     monkeypatch.setattr(threads, "_blas", [blas])
-    second_began, first_ended = threading.Event(), threading.Event()
-    seen = []
-
-    def second():
-        second_began.set()
-        assert first_ended.wait(10)
-        seen.append(blas.num_threads)
-
-    other = threading.Thread(target=threads.on_one_blas_thread, args=(second,))
-
-    def first():
-        other.start()
-        assert second_began.wait(10)
-
-    threads.on_one_blas_thread(first)
-    first_ended.set()
-    other.join(10)
-    assert seen == [1]
+    seen_inside: list[int] = []
+    seen = in_another_thread(
+        lambda: [threads.on_one_blas_thread(lambda: seen_inside.append(blas.num_threads))]
+    )
+    assert seen == [None]
+    assert seen_inside == [6]
+    threads.on_one_blas_thread(lambda: seen_inside.append(blas.num_threads))
+    assert seen_inside == [6, 1]
     assert blas.num_threads == 6
+
+
+def test_two_threads_at_once_leave_the_blas_its_threads():
+    before = blas_threads()
+    other = threading.Thread(target=lambda: [large_step() for _ in range(30)])
+    other.start()
+    for _ in range(30):
+        large_step()
+        time.sleep(0.001)
+    other.join(60)
+    assert blas_threads() == before
 
 
 # --- Signals ---------------------------------------------------------------------------------------------
@@ -298,27 +299,6 @@ if __name__ == "__main__":
     assert result.stdout == "True\n", result.stderr
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_fork_in_the_middle_gives_the_child_its_blas_threads(monkeypatch):
-    """Another thread holds the BLAS at one thread while this one forks."""
-    blas = Libraries(6)
-    monkeypatch.setattr(threads, "_blas", [blas])
-    children = []
-
-    def fork():
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", DeprecationWarning
-            )  # Python 3.12: a process with threads is forked
-            child = os.fork()
-        if child == 0:
-            os._exit(0 if blas.num_threads == 6 and not threads._blas_users else 1)
-        children.append(child)
-
-    threads.on_one_blas_thread(fork)
-    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
-
-
 # --- Several threads of the user's -----------------------------------------------------------------------
 
 
@@ -385,3 +365,69 @@ def test_threads_that_train_at_once_get_the_gradients_of_one_that_trains_alone()
     for seed, gradients in enumerate(expected):
         for ours, alone in zip(results[seed], gradients, strict=True):
             np.testing.assert_allclose(ours, alone, rtol=0, atol=1e-4)
+
+
+def test_threads_that_share_a_leaf_lose_no_gradient():
+    x = Tensor(np.zeros(10), requires_grad=True)
+
+    def add():
+        for _ in range(500):
+            (x * 1.0).sum().backward()
+
+    workers = [threading.Thread(target=add) for _ in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(60)
+    finally:
+        sys.setswitchinterval(interval)
+    np.testing.assert_array_equal(x.grad, np.full(10, 2000.0))
+
+
+def test_no_grad_begun_here_and_ended_in_another_thread_leaves_that_one_on():
+    def generator():
+        with no_grad():
+            yield
+
+    g = generator()
+    next(g)
+    try:
+        assert in_another_thread(lambda: (g.close(), is_grad_enabled())[1])
+    finally:
+        no_grad().__exit__()  # this thread stays without
+
+
+def test_no_grad_refuses_what_runs_later():
+    async def coroutine():
+        pass
+
+    def generator():
+        yield
+
+    for function in (coroutine, generator):
+        with pytest.raises(TypeError, match=f"no_grad\\(\\) around {function.__name__}, which runs later"):
+            no_grad()(function)
+
+
+END = """
+import numpy as np
+from minigrad import Tensor, ops
+from minigrad.backend import threads
+threads.THREADS = 2
+def work(linear=ops.linear, Tensor=Tensor, x=np.ones((512, 512), "f4")):
+    return linear(Tensor(x), Tensor(x))
+work()
+class Late:
+    def __del__(self, work=work):
+        work()
+late = Late()
+late.me = late
+"""
+
+
+def test_work_when_the_interpreter_ends_does_not_hang():
+    """The threads that would share it stand still then."""
+    run_python(END, timeout=30)

@@ -284,17 +284,17 @@ def add_in_place(a: Array, b: Array) -> None:
 
 
 @float16_as_float32
-def softmax(x: Array) -> tuple[Array, Array]:
-    """Softmax over the last axis, and the log of its denominator.
+def softmax(x: Array) -> tuple[Array, Array, Array]:
+    """Softmax over the last axis, and the two parts of its logarithm.
 
-    x (..., d) -> weights (..., d) and logsumexp (..., 1). A row of equal entries gives equal weights, however
-    large and negative they are.
+    x (..., d) -> weights (..., d), the largest entries, and log Σ e^(x - largest), both (..., 1). A row of equal
+    entries gives equal weights, however large and negative they are.
     """
     rows = _rows(x)
     y = xp.empty_like(rows)
-    log_sum = xp.empty((*x.shape[:-1], 1), x.dtype)
-    _on_rows("softmax", rows, y, log_sum, *rows.shape)
-    return y.reshape(x.shape), log_sum
+    largest, log_total = (xp.empty((*x.shape[:-1], 1), x.dtype) for _ in range(2))
+    _on_rows("softmax", rows, y, largest, log_total, *rows.shape)
+    return y.reshape(x.shape), largest, log_total
 
 
 @float16_as_float32

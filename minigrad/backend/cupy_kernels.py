@@ -148,7 +148,7 @@ __global__ void to_bfloat16(const float* x, unsigned short* y, long long n)
 
 // Each thread has the entries threadIdx.x, + blockDim.x, + 2 blockDim.x … of its row.
 template <typename T>
-__global__ void softmax(const T* x, T* y, T* log_sum, long long rows, long long d)
+__global__ void softmax(const T* x, T* y, T* largest_of_row, T* log_total, long long rows, long long d)
 {
     if (row() >= rows) return;
     x += row() * d;
@@ -163,8 +163,10 @@ __global__ void softmax(const T* x, T* y, T* log_sum, long long rows, long long 
     total = row_sum(total);
     for (long long i = threadIdx.x; i < d; i += blockDim.x)
         y[i] = exp(x[i] - largest) / total;  // e^x twice costs less than a walk to memory and back
-    if (threadIdx.x == 0)
-        log_sum[row()] = log(total) + largest;
+    if (threadIdx.x == 0) {
+        largest_of_row[row()] = largest;
+        log_total[row()] = log(total);
+    }
 }
 
 // dx = y (dy - Σ dy y).

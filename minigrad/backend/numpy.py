@@ -369,22 +369,23 @@ def _row_sum(x: Array) -> Array:
 
 
 @float16_as_float32
-def softmax(x: Array) -> tuple[Array, Array]:
-    """Softmax over the last axis, and the log of its denominator.
+def softmax(x: Array) -> tuple[Array, Array, Array]:
+    """Softmax over the last axis, and the two parts of its logarithm.
 
-    x (..., d) -> weights (..., d) and logsumexp (..., 1). A row of equal entries gives equal weights, however
-    large and negative they are.
+    x (..., d) -> weights (..., d), the largest entries, and log Σ e^(x - largest), both (..., 1). A row of equal
+    entries gives equal weights, however large and negative they are.
     """
     rows = _rows(x)
     y = xp.empty_like(rows)
-    log_sum = xp.empty((len(rows), 1), rows.dtype)
+    largest, log_total = (xp.empty((len(rows), 1), rows.dtype) for _ in range(2))
 
     def block(b: slice) -> None:
-        largest, total = _softmax(rows[b], y[b])
-        xp.add(xp.log(total), largest, out=log_sum[b])
+        largest[b], total = _softmax(rows[b], y[b])
+        xp.log(total, out=log_total[b])
 
     in_blocks(block, *rows.shape)
-    return y.reshape(x.shape), log_sum.reshape(*x.shape[:-1], 1)
+    shape = (*x.shape[:-1], 1)
+    return y.reshape(x.shape), largest.reshape(shape), log_total.reshape(shape)
 
 
 def _softmax(x: Array, out: Array) -> tuple[Array, Array]:
@@ -629,7 +630,10 @@ def adamw_step(
 
 def global_norm(arrays: Sequence[Array]) -> Array:
     """The square root of the sum of all entries' squares, as an array without axes."""
-    return xp.sqrt(xp.asarray(sum(float(xp.vdot(a, a)) for a in arrays)))
+    wide = (
+        a.astype(xp.float32) if a.dtype == xp.float16 else a for a in arrays
+    )  # whose squares would be infinite
+    return xp.sqrt(xp.asarray(sum(float(xp.vdot(a, a)) for a in wide)))
 
 
 def scale_in_place(arrays: Sequence[Array], factor: Any) -> None:

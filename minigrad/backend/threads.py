@@ -13,6 +13,7 @@ back twice, as one exception can only cut short one of the two.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from contextvars import copy_context
@@ -88,7 +89,8 @@ def share(run: Callable[[range], None], items: range) -> None:
 
     Returns, or raises what a part has raised, when all parts are done. `run` must not call `share`.
     """
-    workers = _workers_here() if len(items) > 1 else None
+    # When the interpreter ends, its threads stand still for ever.
+    workers = _workers_here() if len(items) > 1 and not sys.is_finalizing() else None
     if workers is None:
         run(items)
         return
@@ -121,12 +123,9 @@ def _workers_here() -> _Workers | None:
 
 
 def _after_fork() -> None:
-    """A forked process has none of its parent's threads, and maybe a lock that one of them held."""
-    global _workers, _blas_lock
-    _workers, _blas_lock = None, threading.Lock()
-    if _blas_users:
-        _blas_users.clear()
-        _set_blas_threads(_blas_before)
+    """A forked process has none of its parent's threads."""
+    global _workers
+    _workers = None
 
 
 if hasattr(os, "register_at_fork"):
@@ -136,44 +135,35 @@ if hasattr(os, "register_at_fork"):
 # --- The BLAS' own threads -------------------------------------------------------------------------------
 
 _blas = ThreadpoolController().select(user_api="blas").lib_controllers
-_blas_lock = threading.Lock()
-_blas_users: set[object] = set()  # calls of `on_one_blas_thread` that have not ended
-_blas_before: list[int] = []  # the threads of each library while there are none
+
+
+def _set_blas_threads(counts: list[int]) -> None:
+    for library, count in zip(_blas, counts, strict=True):
+        library.set_num_threads(count)
+
+
+# OpenBLAS lets the number of its threads be changed only by the thread that did so first: here, by the one that
+# imports minigrad.
+_set_blas_threads([library.num_threads for library in _blas])
+_blas_owner = threading.get_ident()
 
 
 def on_one_blas_thread(work: Callable[[], None]) -> None:
     """Call `work` with the BLAS on one thread, and give it its threads back.
 
     The BLAS would put all its threads to each product in turn: they would wait for each other in each small
-    one, and for the cores of our threads in each large one. (OpenBLAS lets only the main thread change this: in
-    another one of the user's, products keep all of its threads, and are the slower for it.)
+    one, and for the cores of our threads in each large one. In another thread than the one that imported minigrad,
+    the BLAS keeps its threads (OpenBLAS lets nobody else change it), and `work` is the slower for it.
     """
-    me = object()
+    if threading.get_ident() != _blas_owner:
+        work()
+        return
+    before = [library.num_threads for library in _blas]
     try:
         try:
-            _take_blas_threads(me)
+            _set_blas_threads([1] * len(_blas))
             work()
         finally:
-            _give_blas_threads_back(me)
+            _set_blas_threads(before)
     finally:
-        _give_blas_threads_back(me)
-
-
-def _take_blas_threads(user: object) -> None:
-    with _blas_lock:
-        if not _blas_users:
-            _blas_before[:] = [library.num_threads for library in _blas]
-        _blas_users.add(user)
-        _set_blas_threads([1] * len(_blas))
-
-
-def _give_blas_threads_back(user: object) -> None:
-    with _blas_lock:
-        if _blas_users == {user}:
-            _set_blas_threads(_blas_before)
-        _blas_users.discard(user)
-
-
-def _set_blas_threads(counts: list[int]) -> None:
-    for library, count in zip(_blas, counts, strict=True):
-        library.set_num_threads(count)
+        _set_blas_threads(before)

@@ -95,7 +95,8 @@ def _constant(op: str, value: Any, like: Operand) -> Tensor:
         raise TypeError(
             f"{op}: a Tensor and an array do not mix; wrap the array of shape {value.shape} in Tensor(…)"
         )
-    if not hasattr(value, "__float__"):
+    of_numpy = hasattr(value, "dtype") and value.dtype.kind in "fiub"  # an array without axes, a NumPy scalar
+    if not (isinstance(value, numbers.Real) or of_numpy):
         raise TypeError(f"{op}: expected a Tensor or a number, got {type(value).__name__}")
     return Tensor._around(backend.of(like.data).asarray(float(value), dtype=like.dtype))
 
@@ -356,13 +357,14 @@ def erf(x: Tensor) -> Tensor:
 def sigmoid(x: Tensor) -> Tensor:
     """1 / (1 + e^{-x}), where x < 0 as e^x / (1 + e^x): no exponential overflows, and no digit is lost."""
     xp = backend.of(x.data).xp
-    e = xp.exp(-xp.abs(x.data))
-    y = xp.where(x.data < 0, e, e.dtype.type(1)) / (1 + e)
+    values, dtype = _for_sums(x.data), x.dtype
+    e = xp.exp(-xp.abs(values))
+    y = xp.where(values < 0, e, e.dtype.type(1)) / (1 + e)
 
     def backward(dy: Array) -> tuple[Array]:
-        return (dy * y * (1 - y),)
+        return ((dy * y * (1 - y)).astype(dtype, copy=False),)
 
-    return Tensor.from_op(y, (x,), backward)
+    return Tensor.from_op(y.astype(dtype, copy=False), (x,), backward)
 
 
 def relu(x: Tensor) -> Tensor:
@@ -399,7 +401,7 @@ def sum(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     def backward(dy: Array) -> tuple[Array]:
         return (xp.broadcast_to(_widen(dy, shape, axes), shape),)
 
-    return Tensor.from_op(sum_entries(x.data, axes, keepdims), (x,), backward)
+    return Tensor.from_op(sum_entries(x.data, axes, bool(keepdims)), (x,), backward)
 
 
 def mean(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -410,9 +412,10 @@ def mean(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     shape = x.shape
 
     def backward(dy: Array) -> tuple[Array]:
-        return (xp.broadcast_to(_widen(dy / count, shape, axes), shape),)
+        share = (_for_sums(dy) / count).astype(dy.dtype, copy=False)  # float16 does not count to 100,000
+        return (xp.broadcast_to(_widen(share, shape, axes), shape),)
 
-    return Tensor.from_op(x.data.mean(axis=axes, keepdims=keepdims), (x,), backward)
+    return Tensor.from_op(x.data.mean(axis=axes, keepdims=bool(keepdims)), (x,), backward)
 
 
 def _count(op: str, x: Tensor, axes: tuple[int, ...]) -> int:
@@ -430,13 +433,14 @@ def max(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """
     axes = _axes("max", x, axis)
     _count("max", x, axes)
+    xp = backend.of(x.data).xp
     values = x.data
     largest = values.max(axis=axes, keepdims=True)
 
     def backward(dy: Array) -> tuple[Array]:
-        winners = (values == largest).astype(dy.dtype)
-        share = winners / winners.sum(axis=axes, keepdims=True)
-        return (_widen(dy, values.shape, axes) * share,)
+        winners = values == largest
+        share = _for_sums(_widen(dy, values.shape, axes)) / winners.sum(axis=axes, keepdims=True)
+        return (xp.where(winners, share, share.dtype.type(0)).astype(dy.dtype, copy=False),)
 
     y = largest if keepdims else largest.reshape([n for i, n in enumerate(x.shape) if i not in axes])
     return Tensor.from_op(y, (x,), backward)
@@ -458,7 +462,7 @@ def var(x: Tensor, axis: Axis = None, correction: int = 1, keepdims: bool = Fals
         dx = _widen(dy, centred.shape, axes) * centred * (2 / freedom)
         return (dx.astype(dtype, copy=False),)
 
-    y = (centred * centred).sum(axis=axes, keepdims=keepdims) / freedom
+    y = (centred * centred).sum(axis=axes, keepdims=bool(keepdims)) / freedom
     return Tensor.from_op(y.astype(dtype, copy=False), (x,), backward)
 
 
@@ -535,7 +539,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 
 def _flat_sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
     """reshape(2, 3) and reshape((2, 3)) alike."""
-    return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else tuple(sizes)
+    return tuple(sizes[0]) if len(sizes) == 1 and hasattr(sizes[0], "__len__") else tuple(sizes)
 
 
 def reshape(x: Tensor, *shape: Any) -> Tensor:
@@ -660,7 +664,7 @@ def split(x: Tensor, sections: int | Sequence[int], axis: int = 0) -> list[Tenso
         sections = int(sections)  # type: ignore[arg-type]
         if sections < 1:
             raise ValueError(f"split: a part must have length 1 or more, got {sections}")
-        parts = [min(sections, length - start) for start in range(0, length, sections)]
+        parts = [min(sections, length - start) for start in range(0, builtins.max(1, length), sections)]
     else:
         parts = [int(part) for part in sections]  # type: ignore[union-attr]
         if builtins.sum(parts) != length or min(parts, default=0) < 0:
@@ -674,7 +678,7 @@ def split(x: Tensor, sections: int | Sequence[int], axis: int = 0) -> list[Tenso
 
 def pad(x: Tensor, widths: Sequence[tuple[int, int]], value: float = 0.0) -> Tensor:
     """x with `value` around it: widths gives (before, after) for each axis, as in `numpy.pad`."""
-    widths = [tuple(one) for one in widths]  # type: ignore[misc]
+    widths = [tuple(map(int, one)) for one in widths]  # type: ignore[misc]
     if len(widths) != x.ndim or any(len(one) != 2 or min(one) < 0 for one in widths):
         raise ValueError(f"pad: expected {x.ndim} pairs of (before, after) for shape {x.shape}, got {widths}")
     inside = tuple(slice(before, before + n) for (before, _), n in zip(widths, x.shape, strict=True))

@@ -6,11 +6,29 @@ inputs as arrays of the tensors' backend and dtype.
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from minigrad import backend
 from minigrad.ops.basic import broadcast_shape, check_same_kind
 from minigrad.tensor import Array, Tensor
+
+Op = TypeVar("Op", bound=Callable[..., Tensor])
+
+
+def float16_in_float32(op: Op) -> Op:
+    """An operation that goes through float32 for tensors of float16, which have no room for its squares and sums."""
+
+    @functools.wraps(op)
+    def wide(x: Tensor, *arguments: Any, **settings: Any) -> Tensor:
+        if x.dtype != "float16":
+            return op(x, *arguments, **settings)
+        rest = [a.astype("float32") if isinstance(a, Tensor) else a for a in arguments]
+        named = {name: a.astype("float32") if isinstance(a, Tensor) else a for name, a in settings.items()}
+        return op(x.astype("float32"), *rest, **named).astype("float16")
+
+    return cast(Op, wide)
 
 
 def axis(op: str, x: Tensor, axis: int) -> None:

@@ -31,10 +31,12 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     return e / e.sum(axis=axis, keepdims=True)
 
 
+@checks.float16_in_float32
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """log softmax(x) along `axis`, as x - log Σ e^x."""
+    """log softmax(x) along `axis`, as x - log Σ e^x; the largest entry is taken out first: it would cost digits."""
     checks.axis("log_softmax", x, axis)
-    return x - x.logsumexp(axis=axis, keepdims=True)
+    below = x - x.detach().max(axis=axis, keepdims=True)
+    return below - below.logsumexp(axis=axis, keepdims=True)
 
 
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
@@ -49,15 +51,13 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     return 0.5 * x * (1 + basic.erf(x * math.sqrt(0.5)))
 
 
+@checks.float16_in_float32
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-12) -> Tensor:
     """(x - μ) / √(σ² + ε) · weight + bias over the last axis (Ba et al. 2016, section 3).
 
     x (…, d), weight (d,), bias (d,) -> (…, d). Raises ValueError if the lengths differ.
     """
     checks.layer_norm(x, weight, bias)
-    if x.dtype == "float16":  # in which squares from 256² on are infinite
-        x, weight, bias = (tensor.astype("float32") for tensor in (x, weight, bias))
-        return layer_norm(x, weight, bias, eps).astype("float16")
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = (centred * centred).mean(axis=-1, keepdims=True)
     return centred / (variance + eps).sqrt() * weight + bias
@@ -83,6 +83,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return y if bias is None else y + bias
 
 
+@checks.float16_in_float32
 def cross_entropy(
     logits: Tensor, labels: Array, *, weight: Array | None = None, ignore_index: int = -100
 ) -> Tensor:

@@ -32,7 +32,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """
     checks.axis("softmax", x, axis)
     kernels = backend.of(x.data)
-    y, _ = kernels.softmax(x.data.swapaxes(axis, -1))
+    y, _, _ = kernels.softmax(x.data.swapaxes(axis, -1))
 
     def backward(dy: Array) -> tuple[Array]:
         return (kernels.softmax_backward(dy.swapaxes(axis, -1), y).swapaxes(axis, -1),)
@@ -40,15 +40,16 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     return Tensor.from_op(y.swapaxes(axis, -1), (x,), backward)
 
 
+@checks.float16_in_float32
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """log softmax(x) along `axis`, as x - log Σ e^x.
+    """log softmax(x) along `axis`, as x - log Σ e^x; the largest entry is taken out first: it would cost digits.
 
     Saves its output. dx = dy - softmax(x) Σ dy.
     """
     checks.axis("log_softmax", x, axis)
     kernels = backend.of(x.data)
-    _, log_sum = kernels.softmax(x.data.swapaxes(axis, -1))
-    y = x.data - log_sum.swapaxes(axis, -1)
+    _, largest, log_total = kernels.softmax(x.data.swapaxes(axis, -1))
+    y = (x.data - largest.swapaxes(axis, -1)) - log_total.swapaxes(axis, -1)
 
     def backward(dy: Array) -> tuple[Array]:
         return (dy - kernels.xp.exp(y) * dy.sum(axis=axis, keepdims=True),)
@@ -139,6 +140,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return Tensor.from_op(y.reshape(*x.shape[:-1], weight.shape[1]), parents, backward)
 
 
+@checks.float16_in_float32
 def cross_entropy(
     logits: Tensor, labels: Array, *, weight: Array | None = None, ignore_index: int = -100
 ) -> Tensor:
@@ -154,10 +156,13 @@ def cross_entropy(
     matrix = logits.data.reshape(-1, logits.shape[-1])  # (N, C)
     everything = len(rows) == len(matrix)
     counted = matrix if everything else matrix[rows]  # (n, C)
-    probabilities, log_sum = kernels.softmax(counted)
+    probabilities, largest, log_total = kernels.softmax(counted)
     shape, matrix_shape = logits.shape, matrix.shape
     picked = kernels.xp.arange(len(rows))
-    loss = ((log_sum[:, 0] - counted[picked, classes]) * share).sum()
+    below = (
+        largest[:, 0] - counted[picked, classes]
+    )  # first: log_total would lose digits beside a large entry
+    loss = ((below + log_total[:, 0]) * share).sum()
 
     def backward(dy: Array) -> tuple[Array]:
         gradient = probabilities  # reused: nobody reads the probabilities after this

@@ -97,6 +97,22 @@ def test_each_row_of_softmax_has_its_own_largest_entry(rng):
     np.testing.assert_allclose(ops.log_softmax(Tensor(x)).numpy()[1::2], np.log(expected)[1::2], rtol=6e-7)
 
 
+@pytest.mark.parametrize("module", [ops, composed], ids=["fused", "composed"])
+@pytest.mark.parametrize(
+    ("dtype", "offset", "rtol"), [("float32", 1e5, 1e-6), ("float64", 1e10, 1e-12), ("float16", 1e3, 1e-3)]
+)
+def test_a_large_common_offset_costs_the_logarithm_no_digits(module, dtype, offset, rtol):
+    x = np.array([[0, 0, -1]]) + offset
+    expected = -np.log(2 + np.exp(-1)) + np.array([[0, 0, -1]])
+    np.testing.assert_allclose(module.log_softmax(Tensor(x.astype(dtype))).numpy(), expected, rtol=rtol)
+    loss = module.cross_entropy(Tensor(x.astype(dtype)), np.array([0]))
+    np.testing.assert_allclose(loss.item(), -expected[0, 0], rtol=rtol)
+
+
+def test_the_largest_entry_alone_gets_an_infinite_gradient():
+    assert gradient(lambda x: x.max().sqrt(), [0.0, -3.0]) == [[INF, 0.0]]
+
+
 # --- float16 ---------------------------------------------------------------------------------------------
 
 X16 = np.array([-100, -8, -6, -5.6, -4, -1, -0.1, 0, 0.1, 1, 4, 6, 8, 100], "float16")
@@ -149,6 +165,40 @@ def test_sums_of_float16_are_added_up_in_float32(rng):
     np.testing.assert_allclose(ops.logsumexp(many).item(), np.log(70_000), rtol=1e-3)
 
 
+def test_long_means_and_ties_of_float16():
+    """100,000 is infinite in float16."""
+    x = np.zeros(100_000, "float16")
+    for function in (ops.mean, ops.max):
+        np.testing.assert_allclose(
+            gradient(function, x, dtype="float16")[0], np.full(100_000, 1e-5), rtol=5e-3
+        )
+
+
+def test_losses_of_float16_with_large_class_weights():
+    logits, weight = np.zeros((4, 3), "float16"), np.full(3, 2e4)
+    for module in (ops, composed):
+        leaf = Tensor(logits, requires_grad=True)
+        loss = module.cross_entropy(leaf, np.zeros(4, int), weight=weight)
+        loss.backward()
+        np.testing.assert_allclose(loss.item(), np.log(3), rtol=1e-3)
+        np.testing.assert_allclose(host(leaf.grad)[0], [-1 / 6, 1 / 12, 1 / 12], rtol=2e-3)
+
+
+def test_backward_of_log_softmax_of_float16():
+    dx = gradient(ops.log_softmax, np.zeros((1, 1000)), dy=100.0, dtype="float16")[0]
+    np.testing.assert_allclose(dx, np.zeros((1, 1000)), atol=0.1)
+
+
+def test_sigmoid_of_float16():
+    x = np.array([8.0, 3.0, -3.0, -8.0])
+    for ours, expected in zip(
+        (ops.sigmoid(Tensor(x.astype("float16"))).numpy(), gradient(ops.sigmoid, x, dtype="float16")[0]),
+        (ops.sigmoid(Tensor(x)).numpy(), gradient(ops.sigmoid, x, dtype="float64")[0]),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours, expected, rtol=1e-3)
+
+
 # --- Everything beside PyTorch ---------------------------------------------------------------------------
 
 VALUES = [INF, -INF, NAN, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-30, -1e-30, 1e30, -1e30, 1e19, 60.0, -60.0]
@@ -178,7 +228,6 @@ ROWS = {
     "softmax": lambda t, x: t.softmax(x, -1),
     "log_softmax": lambda t, x: t.log_softmax(x, -1),
     "logsumexp": lambda t, x: t.logsumexp(x, -1),
-    "max": lambda t, x: t.amax(x, -1),
     "mean": lambda t, x: x.mean(-1),
     "sum": lambda t, x: x.sum(-1),
     "var": lambda t, x: x.var(-1),
