@@ -413,16 +413,13 @@ def test_no_grad_refuses_what_runs_later():
 
 
 END = """
-import numpy as np
-from minigrad import Tensor, ops
 from minigrad.backend import threads
 threads.THREADS = 2
-def work(linear=ops.linear, Tensor=Tensor, x=np.ones((512, 512), "f4")):
-    return linear(Tensor(x), Tensor(x))
-work()
+threads.share(list, range(10))
 class Late:
-    def __del__(self, work=work):
-        work()
+    def __del__(self, share=threads.share, seen=[]):
+        share(seen.extend, range(10))
+        print(len(seen))
 late = Late()
 late.me = late
 """
@@ -430,4 +427,4 @@ late.me = late
 
 def test_work_when_the_interpreter_ends_does_not_hang():
     """The threads that would share it stand still then."""
-    run_python(END, timeout=30)
+    assert run_python(END, timeout=30).stdout == "10\n"
