@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy.random  # noqa: F401  (NumPy puts it off; a Ctrl-C inside this import, of all, would be swallowed)
 
@@ -22,9 +22,9 @@ from minigrad.bert.corpus import Corpus, CorpusError, read_corpus
 from minigrad.bert.data import Batch, PretrainingData, TokenDocument, encode_documents
 from minigrad.bert.info import describe_model, require_memory
 from minigrad.bert.predict import fill_mask, next_sentence
-from minigrad.bert.pretraining import DivergenceError, Pretraining, describe, evaluate
+from minigrad.bert.pretraining import DivergenceError, Pretraining, describe, evaluate, require_positions
 from minigrad.bert.progress import Unfailing, counting
-from minigrad.bert.reading import shown
+from minigrad.bert.reading import is_there, shown
 from minigrad.bert.runs import RunFolder, RunFolderError, latest_checkpoint
 from minigrad.bert.state import LARGEST_INTEGER, STATE, PretrainingArguments, TrainingState, read_state
 from minigrad.bert.tokenizer import WordPieceTokenizer, train_wordpiece
@@ -64,7 +64,13 @@ goes on bit for bit on the same machine with the same NumPy, also after a kill.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status: 0, 1 after an error that was explained, 128 + a signal's number."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    for name, value in vars(
+        options
+    ).items():  # of `--steps=--` argparse makes an empty list, until Python 3.12
+        if isinstance(value, list) and (name != "set" or not all(isinstance(one, str) for one in value)):
+            parser.error(f"argument --{name.replace('_', '-')}: expected one argument")
     try:
         if options.backend:
             backend.use(options.backend)
@@ -105,6 +111,7 @@ def pretrain_command(options: argparse.Namespace) -> int:
     settings = PretrainingArguments(
         **{field.name: getattr(options, field.name) for field in dataclasses.fields(PretrainingArguments)}
     )
+    require_positions(settings.max_length, config)
     require_memory(config, settings.batch_size, settings.max_length)
     messages: Any = Unfailing(sys.stdout)
     with RunFolder(options.output) as folder, contextlib.redirect_stdout(messages):
@@ -184,8 +191,10 @@ def _learned_tokenizer(train: Corpus, size: int, options: argparse.Namespace) ->
 def evaluate_command(options: argparse.Namespace) -> None:
     """The held-out figures of a checkpoint, by default on what its run held out."""
     checkpoint = latest_checkpoint(options.model)
-    state = read_state(checkpoint) if (checkpoint / STATE).exists() else None
-    settings = _evaluation_settings(options, state)
+    state = read_state(checkpoint) if is_there(checkpoint / STATE) else None
+    config = read_config(checkpoint)
+    settings = _evaluation_settings(options, state, config)
+    require_positions(settings.max_length, config)
     of_run = HELD_OUT if state is None or state.held_out is None else state.held_out
     share = of_run if options.held_out is None else options.held_out
     if not 0 <= share <= 1:
@@ -194,7 +203,9 @@ def evaluate_command(options: argparse.Namespace) -> None:
     tokenizer = _tokenizer(loaded, options.model)
     corpus = read_corpus(options.corpus)
     scored = corpus.split(share, settings.seed)[1] if share < 1 else corpus
-    if state is not None:
+    if state is None:
+        _note(f"{checkpoint} has no {STATE}: whether the model has seen this text is not known")
+    else:
         _warn_of_training_text(corpus, of_run, scored, state)
     documents = encode_documents(scored.documents, tokenizer)
     batches = _held_out_batches(documents, tokenizer, settings)
@@ -202,11 +213,14 @@ def evaluate_command(options: argparse.Namespace) -> None:
     _say(f"{len(documents)} documents, {pairs} pairs: {describe(evaluate(loaded.model, batches))}")
 
 
-def _evaluation_settings(options: argparse.Namespace, state: TrainingState | None) -> PretrainingArguments:
-    """What the command line says, else what the run had, else the defaults."""
+def _evaluation_settings(
+    options: argparse.Namespace, state: TrainingState | None, config: BertConfig
+) -> PretrainingArguments:
+    """What the command line says, else what the run had, else the defaults, as far as the model has positions."""
     names = ("batch_size", "max_length", "seed")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    of_run = {name: state.arguments[name] for name in names} if state is not None else {}
+    default = min(PretrainingArguments.max_length, config.max_position_embeddings)
+    of_run = {"max_length": default} if state is None else {name: state.arguments[name] for name in names}
     return PretrainingArguments(**{**of_run, **given})
 
 
@@ -248,7 +262,12 @@ def info_command(options: argparse.Namespace) -> None:
         config = PRESETS[options.model]
     else:
         config = read_config(latest_checkpoint(options.model))
-    _say(describe_model(_changed(config, options), options.batch_size, options.max_length))
+    config = _changed(config, options)
+    length = options.max_length
+    if length is None:
+        length = min(PretrainingArguments.max_length, config.max_position_embeddings)
+    require_positions(length, config)
+    _say(describe_model(config, options.batch_size, length))
 
 
 # --- Parts -----------------------------------------------------------------------------------------------
@@ -288,6 +307,13 @@ def _integer(text: str) -> int:
     raise argparse.ArgumentTypeError(f"expected an integer below 2^63, got {shown(text, 40)!r}")
 
 
+def _number(text: str) -> float:
+    """A number on the command line."""
+    with contextlib.suppress(ValueError):
+        return float(text)
+    raise argparse.ArgumentTypeError(f"expected a number, got {shown(text, 40)!r}")
+
+
 def _config(options: argparse.Namespace) -> BertConfig:
     return _changed(PRESETS[options.preset], options)
 
@@ -322,7 +348,7 @@ def _print_fillings(model: object, tokenizer: WordPieceTokenizer, text: str, top
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m minigrad.bert",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -361,7 +387,7 @@ def _parser() -> argparse.ArgumentParser:
         )
         command.add_argument(
             "--held-out",
-            type=float,
+            type=_number,
             default=held_out,
             metavar="SHARE",
             help=f"share of the documents that {help}",
@@ -397,7 +423,7 @@ def _parser() -> argparse.ArgumentParser:
     }
     for name, help in helps.items():
         value = getattr(settings, name)
-        kind = _integer if isinstance(value, int) else float
+        kind = _integer if isinstance(value, int) else _number
         pretrain.add_argument("--" + name.replace("_", "-"), type=kind, default=value, metavar="N", help=help)
     pretrain.add_argument(
         "--precision",
@@ -437,9 +463,20 @@ def _parser() -> argparse.ArgumentParser:
         "--batch-size", type=_integer, default=settings.batch_size, metavar="N", help="sequences a step"
     )
     command.add_argument(
-        "--max-length", type=_integer, default=settings.max_length, metavar="N", help="tokens a sequence"
+        "--max-length",
+        type=_integer,
+        metavar="N",
+        help=f"tokens a sequence (default: {settings.max_length}, or the model's positions)",
     )
     return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """One whose errors have an end, and nothing that a terminal would obey."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the message, and exit with status 2."""
+        super().error(shown(message, LONGEST_LINE))
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["SaveError", "sync_folder", "write_atomic", "write_folder_atomic"]
+__all__ = ["SaveError", "remove", "sync_folder", "write_atomic", "write_folder_atomic"]
 
 
 class SaveError(OSError):
@@ -42,13 +42,13 @@ def write_folder_atomic(folder: str | Path, files: Mapping[str, bytes]) -> None:
     folder = Path(folder)
     partial, old = (folder.with_name(folder.name + suffix) for suffix in (".partial", ".old"))
     try:
-        shutil.rmtree(partial, ignore_errors=True)
+        remove(partial)
         partial.mkdir(parents=True)
         for name, content in files.items():
             _write(partial / name, content)
         sync_folder(partial)
         if folder.exists():
-            shutil.rmtree(old, ignore_errors=True)
+            remove(old)
             os.rename(folder, old)
         os.rename(partial, folder)
         sync_folder(folder.parent)
@@ -58,6 +58,15 @@ def write_folder_atomic(folder: str | Path, files: Mapping[str, bytes]) -> None:
             os.rename(old, folder)
         shutil.rmtree(partial, ignore_errors=True)
         raise _cannot_save(folder, sum(map(len, files.values())), error) from error
+
+
+def remove(path: Path) -> None:
+    """Remove whatever has this name, a folder with all that is in it; nothing happens if it cannot be removed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def sync_folder(folder: Path) -> None:

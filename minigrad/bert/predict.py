@@ -43,7 +43,8 @@ def fill_mask(
     scores, _ = _logits(model, encoding)  # (T, V)
     fillings = []
     for place in places:
-        probabilities = np.exp(scores[place] - scores[place].max())[: tokenizer.vocab_size]
+        of_pieces = scores[place, : tokenizer.vocab_size]  # a padded table has rows for none
+        probabilities = np.exp(of_pieces - of_pieces.max())
         probabilities /= probabilities.sum()
         best = np.argsort(-probabilities, kind="stable")[:top]
         fillings.append([Filling(tokenizer.id_to_token(int(i)), float(probabilities[i])) for i in best])

@@ -29,7 +29,7 @@ from minigrad.bert.data import Batch, PretrainingData
 from minigrad.bert.files import SaveError
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.bert.progress import Progress, interruptible
-from minigrad.bert.reading import shown
+from minigrad.bert.reading import SUMS, is_there, shown
 from minigrad.bert.runs import RunFolder, RunFolderError, environment, latest_checkpoint, step_of
 from minigrad.bert.state import STATE, PretrainingArguments, TrainingState, read_state
 from minigrad.bert.tokenizer import WordPieceTokenizer
@@ -60,6 +60,14 @@ def parameter_groups(model: BertForPreTraining, weight_decay: float) -> list[dic
     for name, parameter in model.named_parameters():
         (plain if name.endswith("bias") or "LayerNorm" in name else decayed).append(parameter)
     return [{"params": decayed, "weight_decay": weight_decay}, {"params": plain, "weight_decay": 0.0}]
+
+
+def require_positions(max_length: int, config: BertConfig) -> None:
+    """Raise ValueError if sequences may be longer than the model has positions."""
+    if max_length > config.max_position_embeddings:
+        raise ValueError(
+            f"max_length is {max_length}, but the model has {config.max_position_embeddings} positions"
+        )
 
 
 # --- Counting --------------------------------------------------------------------------------------------
@@ -179,10 +187,7 @@ class Pretraining:
         resume: bool = False,
         held_out_share: float | None = None,
     ) -> None:
-        if arguments.max_length > config.max_position_embeddings:
-            raise ValueError(
-                f"max_length is {arguments.max_length}, but the model has {config.max_position_embeddings} positions"
-            )
+        require_positions(arguments.max_length, config)
         if config.type_vocab_size < 2:
             raise ValueError("type_vocab_size must be at least 2, for sentences A and B; got 1")
         if tokenizer.vocab_size > config.vocab_size:
@@ -430,6 +435,8 @@ class Pretraining:
         random.set_state(state.random)
         self.step, self.evaluation = state.step, state.evaluation
         changed = _differences(state.environment, environment())
+        if not is_there(folder / SUMS):
+            self.notes.append(f"{folder} has no {SUMS}: whether its files are what was saved is not known")
         if changed:
             note = f"the run goes on, but not bit for bit as it would have there: {'; '.join(changed)}"
             self.notes.append(shown(note, 1000))

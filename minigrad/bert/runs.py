@@ -16,7 +16,7 @@ import platform
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,16 @@ from threadpoolctl import threadpool_info
 
 from minigrad import backend
 from minigrad.bert.checkpoint import CheckpointError
-from minigrad.bert.files import SaveError, write_atomic, write_folder_atomic
-from minigrad.bert.reading import SUMS, checksums
+from minigrad.bert.files import SaveError, remove, write_atomic, write_folder_atomic
+from minigrad.bert.reading import SUMS, checksums, is_there, read_file
 
 __all__ = ["RunFolder", "RunFolderError", "Table", "environment", "latest_checkpoint", "step_of"]
 
 KEPT_CHECKPOINTS = 2
 LOCK, HOLDER = ".lock", ".lock-holder"  # two files: some versions of filelock empty the one that they lock
+FIGURES = ("loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
+METRICS = ("step", *FIGURES, "learning_rate", "grad_norm", "tokens_per_second")
+EVALUATIONS = ("step", *FIGURES, "unigram_entropy")
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -49,8 +52,8 @@ class RunFolder:
         if not str(path):
             raise ValueError("the name of the run's folder is empty; the working directory is '.'")
         self.path = Path(path)
-        self.metrics = Table(self.path / "metrics.csv")
-        self.evaluations = Table(self.path / "evaluation.csv")
+        self.metrics = Table(self.path / "metrics.csv", METRICS)
+        self.evaluations = Table(self.path / "evaluation.csv", EVALUATIONS)
         self._lock: Any = None
         self._made = False
 
@@ -87,10 +90,12 @@ class RunFolder:
         except Timeout:
             raise RunFolderError(f"{self.path} is in use by {self._holder()}") from None
         except OSError as error:
-            raise RunFolderError(f"{self.path} cannot hold a run: {error.strerror}") from None
+            where = "" if error.filename in (None, str(self.path)) else f" ({error.filename})"
+            raise RunFolderError(f"{self.path} cannot hold a run: {error.strerror}{where}") from None
         self._lock, self._made = lock, made
         with contextlib.suppress(OSError):  # on a full disk it stays empty
-            (self.path / HOLDER).write_text(f"{os.getpid()} {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
+            holder = f"{os.getpid()} {time.strftime('%Y-%m-%d %H:%M:%S')}\n"
+            write_atomic(self.path / HOLDER, holder.encode())
 
     def release(self) -> None:
         """Let others in. A folder that was made for this run and got nothing is removed again."""
@@ -108,8 +113,8 @@ class RunFolder:
         """The process that has the lock, in words."""
         time.sleep(0.3)  # it may have come a moment ago, and names itself next
         try:
-            pid, since = (self.path / HOLDER).read_text().split(maxsplit=1)
-        except (OSError, ValueError):
+            pid, since = read_file(self.path / HOLDER).decode().split(maxsplit=1)
+        except (CheckpointError, ValueError):
             return "another run: wait for its end, or name another folder"
         since = since.strip()
         if pid == str(os.getpid()):
@@ -166,7 +171,7 @@ class RunFolder:
         """Remove what killed saves and removals left: `checkpoint-000500.partial`, `.old`."""
         for path in self.path.glob("checkpoint-*"):
             if re.fullmatch(r"checkpoint-[0-9]+\.(partial|old)", path.name):
-                shutil.rmtree(path, ignore_errors=True)
+                remove(path)
 
 
 def _remove(checkpoint: Path) -> None:
@@ -188,7 +193,7 @@ def latest_checkpoint(folder: str | Path) -> Path:
     Raises CheckpointError if there is none.
     """
     folder = Path(folder)
-    if (folder / "config.json").is_file():
+    if is_there(folder / "config.json"):
         return folder
     found = RunFolder(folder).checkpoints()
     if not found:
@@ -204,8 +209,8 @@ def latest_checkpoint(folder: str | Path) -> Path:
 class Table:
     """A CSV file with a row of figures for a step now and then; a row is there whole or not at all."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+        self.path, self.columns = path, columns
         self._missing_since: int | None = None  # the step of the first row that could not be written
 
     def drop_after(self, step: int) -> None:
@@ -219,9 +224,12 @@ class Table:
             content = self.path.read_bytes() if self.path.is_file() else None
         except OSError as error:
             raise CheckpointError(f"{self.path} cannot be read: {error.strerror}") from None
-        if content is None or (content and not content.startswith(b"step,")):
-            raise CheckpointError(f"{self.path} is no table of a run's steps: move it out of the way")
-        header, *rows = content.splitlines(keepends=True) or [b""]
+        header, *rows = content.splitlines(keepends=True) if content else [b""]
+        if content is None or (content and header.decode(errors="replace").strip() != ",".join(self.columns)):
+            raise CheckpointError(
+                f"{self.path} is no table of a run's steps, which begins with {','.join(self.columns)}: "
+                "move it out of the way"
+            )
         kept = [row for row in rows if (own := _step_of_row(row, header)) is not None and own <= step]
         if not kept:
             self.path.unlink()
@@ -246,7 +254,7 @@ class Table:
 
     def _write(self, row: Mapping[str, float]) -> None:
         text = io.StringIO()
-        writer = csv.DictWriter(text, list(row), lineterminator="\n")
+        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
         with open(self.path, "ab", buffering=0) as file:
             size = file.tell()
             if not size:

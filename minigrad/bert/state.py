@@ -14,12 +14,11 @@ from typing import Any
 from minigrad import backend
 from minigrad.bert.checkpoint import CheckpointError
 from minigrad.bert.reading import read_json
-from minigrad.bert.runs import step_of
+from minigrad.bert.runs import FIGURES, step_of
 
 __all__ = ["STATE", "PretrainingArguments", "TrainingState", "read_state"]
 
 STATE = "training.json"
-FIGURES = ("loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
 LARGEST_INTEGER, LARGEST_NUMBER = 2**63 - 1, sys.float_info.max
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -296,7 +297,17 @@ def test_evaluate_a_model_that_no_run_here_made(run, tmp_path, capsys):
     assert main(["evaluate", str(tmp_path), "--corpus", str(run / "text.txt"), "--max-length", "24"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("2 documents, ")  # 5 %, at least two
-    assert err == ""
+    assert (
+        err == f"note: {tmp_path} has no training.json: whether the model has seen this text is not known\n"
+    )
+
+
+def test_evaluate_without_the_state_that_the_sums_list(run, tmp_path, failing):
+    """Without it the split would be another one, and training text be scored without a word."""
+    shutil.copytree(run / "run" / "checkpoint-000006", tmp_path / "copy")
+    (tmp_path / "copy" / "training.json").unlink()
+    message = failing("evaluate", tmp_path / "copy", "--corpus", run / "text.txt")
+    assert message == f"{tmp_path / 'copy' / 'training.json'} is missing: SHA256SUMS lists it"
 
 
 @pytest.mark.parametrize("share", ["5", "nan", "inf", "1e400", "-0.1", "1.0001"])
@@ -636,7 +647,7 @@ def test_a_loss_that_is_not_finite(corpus, tmp_path, failing, monkeypatch):
         ),
         (
             ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--max-length", "64"],
-            "64 tokens are more than the 24 positions",
+            "max_length is 64, but the model has 24 positions",
         ),
         (
             ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--batch-size", "0"],
@@ -657,7 +668,7 @@ def test_a_loss_that_is_not_finite(corpus, tmp_path, failing, monkeypatch):
         (["info", "base", "--set", "hidden_size=100"], "hidden_size must be a multiple"),
         (["info", "base", "--set", "layers=3"], "there is no field 'layers'"),
         (["info", "base", "--batch-size", "0"], "expected at least 1 sequence of 1 … 512 tokens"),
-        (["info", "base", "--max-length", "513"], "expected at least 1 sequence of 1 … 512 tokens"),
+        (["info", "base", "--max-length", "513"], "max_length is 513, but the model has 512 positions"),
     ],
 )
 def test_mistakes_with_a_model(run, failing, command, message):
@@ -845,6 +856,36 @@ def test_a_model_that_no_machine_holds_is_refused_before_the_text_is_read(tmp_pa
     assert main([*command, "--set", "hidden_size=2000000"]) == 1
     assert "GB" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("option", ["--steps=--", "--set=--", "--backend=--", "--output=--", "--held-out=--"])
+def test_an_option_without_a_value_is_a_usage_error(option, capsys):
+    """argparse makes an empty list of it, until Python 3.12."""
+    with pytest.raises(SystemExit) as stopped:
+        main(["pretrain", "--corpus", "not there", option])
+    assert stopped.value.code == 2 or option == "--held-out=--"
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--held-out", "--learning-rate", "--preset", "--precision"])
+def test_a_usage_error_has_an_end(option, capsys):
+    with pytest.raises(SystemExit):
+        main(["pretrain", option, "[" * 100_000])
+    assert len(capsys.readouterr().err) < 4000
+
+
+def test_a_length_beyond_the_models_positions_is_refused_before_the_text_is_read(tmp_path, capsys):
+    command = ["pretrain", "--corpus", str(tmp_path / "not there"), "--output", str(tmp_path / "run")]
+    assert main([*command, "--max-length", "100000000"]) == 1
+    assert capsys.readouterr().err == "error: max_length is 100000000, but the model has 512 positions\n"
+    assert not (tmp_path / "run").exists()
+
+
+def test_info_of_a_model_with_few_positions(capsys):
+    assert main(["info", "reduced", "--set", "max_position_embeddings=32"]) == 0
+    assert "32 x 32 tokens" in capsys.readouterr().out
+    assert main(["info", "reduced", "--set", "max_position_embeddings=32", "--max-length", "64"]) == 1
+    assert capsys.readouterr().err == "error: max_length is 64, but the model has 32 positions\n"
 
 
 @posix

@@ -47,6 +47,14 @@ def test_the_probabilities_are_a_softmax_over_the_vocabulary(model):
     assert [found[piece] for piece in TOKENIZER.vocab] == pytest.approx(expected.tolist(), rel=1e-5)
 
 
+def test_a_row_that_no_piece_has_takes_no_part(model):
+    """A table may be padded; there the largest score of all would leave nothing of the others."""
+    expected = fill_mask(model, TOKENIZER, f"{A} [MASK]")
+    bias = model.cls.predictions.bias
+    bias.data[TOKENIZER.vocab_size] = 800
+    assert fill_mask(model, TOKENIZER, f"{A} [MASK]") == expected
+
+
 def test_the_likeliest_come_first(model):
     everything = fill_mask(model, TOKENIZER, f"[MASK] {A}", top=1000)[0]
     probabilities = [filling.probability for filling in everything]

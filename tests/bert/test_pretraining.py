@@ -1061,7 +1061,8 @@ def test_rows_that_the_checkpoint_does_not_know_of_are_dropped(tmp_path):
 
 
 def test_rows_of_a_run_that_saved_nothing_are_dropped(tmp_path):
-    (tmp_path / "metrics.csv").write_text("step,loss\n2,1\n4,1\n")
+    header = ",".join(METRICS)
+    (tmp_path / "metrics.csv").write_text(f"{header}\n2{',1' * 8}\n4{',1' * 8}\n")
     (tmp_path / "evaluation.csv").write_text("")
     quietly(tiny.pretraining(tmp_path))
     assert [row["step"] for row in table(tmp_path / "metrics.csv")] == ["2", "4", "6", "8", "10"]

@@ -297,7 +297,7 @@ def test_only_folders_with_a_number_are_checkpoints(tmp_path):
 
 
 def test_rows_are_added_and_later_ones_dropped(tmp_path):
-    table = Table(tmp_path / "metrics.csv")
+    table = Table(tmp_path / "metrics.csv", ("step", "loss"))
     table.drop_after(0)
     for step in (1, 2, 3):
         table.append({"step": step, "loss": 1 / 3}, print)
@@ -325,29 +325,33 @@ def test_rows_are_added_and_later_ones_dropped(tmp_path):
     ],
 )
 def test_what_is_no_whole_row_is_dropped(tmp_path, row):
-    table = Table(tmp_path / "metrics.csv")
+    table = Table(tmp_path / "metrics.csv", ("step", "loss", "accuracy"))
     table.path.write_bytes(b"step,loss,accuracy\n1,0.5,0.25\n" + row)
     table.drop_after(5)
     assert table.path.read_bytes() == b"step,loss,accuracy\n1,0.5,0.25\n"
 
 
-def test_what_is_no_table_is_named_and_left(tmp_path):
-    table = Table(tmp_path / "metrics.csv")
-    table.path.write_bytes(b"\xfb\xff")
-    with pytest.raises(CheckpointError, match=r"metrics\.csv is no table of a run's steps: move it"):
+@pytest.mark.parametrize(
+    "content", [b"\xfb\xff", b"step,a\n1,0.5\n", b"step-loss\n1,0.5\n", b"step,loss,a\n", b"\n1,0.5\n", None]
+)
+def test_what_is_no_table_is_named_and_left(tmp_path, content):
+    """Also one whose first line is damaged: its rows must not go."""
+    table = Table(tmp_path / "metrics.csv", ("step", "loss"))
+    if content is None:
+        table.path.mkdir()
+    else:
+        table.path.write_bytes(content)
+    wanted = r"metrics\.csv is no table of a run's steps, which begins with step,loss: move it out of the way"
+    with pytest.raises(CheckpointError, match=wanted):
         table.drop_after(5)
-    assert table.path.read_bytes() == b"\xfb\xff"
-    table.path.unlink()
-    table.path.mkdir()
-    with pytest.raises(CheckpointError, match=r"metrics\.csv is no table of a run's steps"):
-        table.drop_after(5)
+    assert content is None or table.path.read_bytes() == content
 
 
 @posix
 def test_a_pipe_in_the_place_of_a_table_is_named(tmp_path):
     os.mkfifo(tmp_path / "metrics.csv")
     with pytest.raises(CheckpointError, match=r"metrics\.csv is no table of a run's steps"):
-        Table(tmp_path / "metrics.csv").drop_after(5)
+        Table(tmp_path / "metrics.csv", ("step", "loss")).drop_after(5)
 
 
 LIMITED = """
@@ -355,7 +359,7 @@ import resource, signal, sys
 from pathlib import Path
 from minigrad.bert.runs import Table
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-table = Table(Path(sys.argv[1]))
+table = Table(Path(sys.argv[1]), ("step", "loss"))
 for step in range(1, 9):
     limit = 40 if 3 <= step <= 5 else resource.RLIM_INFINITY
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
@@ -395,3 +399,31 @@ def test_another_kernel_of_the_blas_is_another_environment():
         pytest.skip("NumPy has another BLAS here")
     assert "Nehalem" in done.stdout
     assert mine["NumPy"] in done.stdout
+
+
+# --- What lies in the way --------------------------------------------------------------------------------
+
+
+@posix
+def test_a_pipe_in_the_place_of_the_holder_hangs_nobody(tmp_path):
+    os.mkfifo(tmp_path / ".lock-holder")
+    with RunFolder(tmp_path), pytest.raises(RunFolderError, match=r"a run of this process|another run"):
+        RunFolder(tmp_path).lock()
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_what_is_no_folder_is_no_reason_not_to_save(tmp_path, kind):
+    for name in ("checkpoint-000005.partial", "checkpoint-000005.old"):
+        if kind == "file":
+            (tmp_path / name).write_text("in the way")
+        else:
+            (tmp_path / name).symlink_to(tmp_path)
+    with RunFolder(tmp_path) as folder:
+        folder.save(5, {"a": b"1"})
+    assert [path.name for path in folder.checkpoints()] == ["checkpoint-000005"]
+
+
+def test_a_lock_that_is_a_folder_is_named(tmp_path):
+    (tmp_path / ".lock").mkdir()
+    with pytest.raises(RunFolderError, match=r"cannot hold a run: .* \(.*\.lock\)"):
+        RunFolder(tmp_path).lock()
