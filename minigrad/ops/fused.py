@@ -32,7 +32,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """
     checks.axis("softmax", x, axis)
     kernels = backend.of(x.data)
-    y, _, _ = kernels.softmax(x.data.swapaxes(axis, -1))
+    y, *_ = kernels.softmax(x.data.swapaxes(axis, -1))
 
     def backward(dy: Array) -> tuple[Array]:
         return (kernels.softmax_backward(dy.swapaxes(axis, -1), y).swapaxes(axis, -1),)
@@ -42,7 +42,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
 
 @checks.float16_in_float32
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """log softmax(x) along `axis`, as x - log Σ e^x; the largest entry is taken out first: it would cost digits.
+    """log softmax(x) along `axis`, as (x - max x) - log Σ e^(x - max x): a large entry costs no digits.
 
     Saves its output. dx = dy - softmax(x) Σ dy.
     """
