@@ -32,26 +32,18 @@ from minigrad.bert.reading import (
     read_file,
     read_header,
     read_json,
-    read_safetensors,
     shown,
-    verify_file,
 )
 from minigrad.bert.tokenizer import WordPieceTokenizer, pieces_of
 
 __all__ = [
-    "SUMS",
     "CheckpointError",
     "Pretrained",
-    "checksums",
     "from_pretrained",
     "pretrained_files",
     "read_config",
-    "read_json",
-    "read_safetensors",
     "read_tokenizer",
     "save_pretrained",
-    "shown",
-    "verify_file",
 ]
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"

@@ -24,9 +24,8 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from minigrad import backend
-from minigrad.bert.checkpoint import CheckpointError
 from minigrad.bert.files import SaveError, remove, write_atomic, write_folder_atomic
-from minigrad.bert.reading import SUMS, checksums, is_there, read_file
+from minigrad.bert.reading import SUMS, CheckpointError, checksums, is_there, read_file
 
 __all__ = ["RunFolder", "RunFolderError", "Table", "environment", "latest_checkpoint", "step_of"]
 

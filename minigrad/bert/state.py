@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from minigrad import backend
-from minigrad.bert.checkpoint import CheckpointError
-from minigrad.bert.reading import read_json
+from minigrad.bert.reading import CheckpointError, read_json
 from minigrad.bert.runs import FIGURES, step_of
 
 __all__ = ["STATE", "PretrainingArguments", "TrainingState", "read_state"]

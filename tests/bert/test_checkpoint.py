@@ -22,7 +22,6 @@ import minigrad
 from minigrad import backend
 from minigrad.bert.checkpoint import (
     CheckpointError,
-    checksums,
     from_pretrained,
     pretrained_files,
     save_pretrained,
@@ -31,6 +30,7 @@ from minigrad.bert.config import BertConfig, ConfigError
 from minigrad.bert.files import SaveError
 from minigrad.bert.model import BertForPreTraining, BertModel
 from minigrad.bert.predict import fill_mask, next_sentence
+from minigrad.bert.reading import checksums
 from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer
 from minigrad.tensor import no_grad
 
