@@ -177,6 +177,7 @@ def interrupted(function, moment):
                     raise Interrupted
         return trace
 
+    sys._getframe().f_trace_opcodes = True  # Python 3.12.1 looks for it when tracing begins
     sys.settrace(trace)
     try:
         function()
