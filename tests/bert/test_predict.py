@@ -106,7 +106,7 @@ def test_a_model_of_one_segment():
 
 
 def test_scores_that_are_not_finite(model):
-    huge = {name: np.full_like(array, 3e38) for name, array in model.state_dict().items()}
+    huge = {name: np.full(array.shape, 3e38, "float32") for name, array in model.state_dict().items()}
     model.load_state_dict(huge)
     with pytest.raises(ValueError, match="scores are not finite"):
         fill_mask(model, TOKENIZER, f"{A} [MASK]")
