@@ -859,12 +859,15 @@ def test_a_model_that_no_machine_holds_is_refused_before_the_text_is_read(tmp_pa
 
 
 @pytest.mark.parametrize("option", ["--steps=--", "--set=--", "--backend=--", "--output=--", "--held-out=--"])
-def test_an_option_without_a_value_is_a_usage_error(option, capsys):
-    """argparse makes an empty list of it, until Python 3.12."""
-    with pytest.raises(SystemExit) as stopped:
-        main(["pretrain", "--corpus", "not there", option])
-    assert stopped.value.code == 2 or option == "--held-out=--"
-    assert "Traceback" not in capsys.readouterr().err
+def test_an_option_without_a_value_is_a_clear_error(option, tmp_path, monkeypatch, capsys):
+    """argparse makes an empty list of it, until Python 3.12; since then it is the text "--"."""
+    monkeypatch.chdir(tmp_path)
+    try:
+        status = main(["pretrain", "--corpus", "not there", option])
+    except SystemExit as stopped:
+        status = stopped.code
+    assert status in (1, 2)
+    assert "error: " in capsys.readouterr().err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("option", ["--held-out", "--learning-rate", "--preset", "--precision"])
