@@ -6,11 +6,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ORACLES := $(VENV)/.oracles
 TEST := $(BIN)/python -m pytest
-COURSE := $(BIN)/python -m minigrad.course.notebooks
+COURSE := $(BIN)/python -m minigrad.course.authoring.notebooks
 NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 
 .DEFAULT_GOAL := help
-.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises rows stored trajectories gpu-check bench \
+.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises claims stored trajectories gpu-check bench \
 	machine compare curve clean
 
 help:  ## list the targets
@@ -45,7 +45,7 @@ nbval: $(READY)  ## run every notebook and hold its outputs against the stored o
 	$(TEST) -q -p no:cacheprovider --nbval --nbval-current-env --nbval-cell-timeout=600 $(NOTEBOOKS)
 
 test-matrix: $(READY)  ## the same with other Pythons, BLAS kernels and threads; ends with a table (half an hour)
-	$(BIN)/python tests/book/matrix.py
+	$(BIN)/python tests/tools/matrix.py
 
 oracles: $(ORACLES)  ## install PyTorch, transformers and tokenizers, and hold everything against them
 	$(TEST) -q -m oracle
@@ -66,38 +66,38 @@ live: $(READY)  ## build the course again whenever a page changes, until Ctrl-C
 lab: $(READY)  ## open the exercises in JupyterLab
 	$(BIN)/jupyter-lab exercises
 
-notebook: $(READY)  ## run a notebook in place and store its outputs: make notebook NB=book/06_one_head.ipynb
-	$(COURSE) run $(or $(NB),$(error which one? make notebook NB=book/06_one_head.ipynb))
+notebook: $(READY)  ## run a notebook in place and store its outputs: make notebook NB=book/07_one_head.ipynb
+	$(COURSE) run $(or $(NB),$(error which one? make notebook NB=book/07_one_head.ipynb))
 
 exercises: $(READY)  ## make exercises/ from solutions/
 	$(COURSE) exercises
 
-rows: $(READY)  ## what the source documents say that no chapter covers yet
-	$(COURSE) rows
+claims: $(READY)  ## what the source documents say that no chapter covers yet
+	$(COURSE) claims
 
 stored: $(READY)  ## train again the model that the pages show, and store it in book/runs (a quarter of an hour)
 	$(BIN)/python -m minigrad.bert pretrain --steps 12000 --eval-every 1000 --save-every 1000 --output runs/start --resume
-	$(BIN)/python -m minigrad.course.stored runs/start book/runs/start
+	$(BIN)/python -m minigrad.course.authoring.store runs/start book/runs/start
 
 trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter 3 compares with
-	$(BIN)/python tests/benchmarks/optimiser_trajectories.py
+	$(BIN)/python tests/tools/optimiser_trajectories.py
 
 gpu-check:  ## the tests on real CuPy, with the Python that calls it; skips where there is no GPU
-	@$(PYTHON) tests/gpu_check.py
+	@$(PYTHON) tests/tools/gpu_check.py
 
 bench: $(ORACLES)  ## time a pre-training step beside PyTorch and JAX, and write the record (half an hour, an idle machine)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[benchmarks]'
-	$(BIN)/python tests/benchmarks/pretraining_step.py --record book/runs/pretraining_step.json
-	$(BIN)/python tests/benchmarks/pretraining_step.py --kernels Haswell --record book/runs/pretraining_step.json
+	$(BIN)/python tests/tools/pretraining_step.py --record book/runs/pretraining_step.json
+	$(BIN)/python tests/tools/pretraining_step.py --kernels Haswell --record book/runs/pretraining_step.json
 
-machine: $(READY)  ## measure again what chapter 22 quotes of a machine (three minutes, an idle machine)
-	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python tests/benchmarks/before_after.py --record book/runs/machine.json
+machine: $(READY)  ## measure again what chapter 24 quotes of a machine (three minutes, an idle machine)
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python tests/tools/before_after.py --record book/runs/machine.json
 
 compare: $(ORACLES)  ## train the same model in PyTorch on the same batches, three seeds, and compare what both learn (an hour)
-	$(BIN)/python tests/benchmarks/pretraining_run.py --seeds 0 1 2 --record tests/benchmarks/pretraining_run.json
+	$(BIN)/python tests/tools/pretraining_run.py --seeds 0 1 2 --record tests/tools/pretraining_run.json
 
 curve: $(READY)  ## draw the picture of the run in runs/reduced that the README shows
-	$(BIN)/python -m minigrad.course.figures runs/reduced book/runs/reduced
+	$(BIN)/python -m minigrad.course.authoring.curve runs/reduced book/runs/reduced
 	cp runs/reduced/evaluation.csv book/runs/reduced-evaluation.csv
 
 clean:  ## remove the environment and everything built

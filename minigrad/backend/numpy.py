@@ -254,7 +254,7 @@ def _dropout(x: Array, keep: Array, scale: float, out: Array) -> None:
 
 # erf(x / √2) = tanh(x p(x²)), p a polynomial fitted to artanh(erf(x / √2)) / x for |x| ≤ 6, where float32 has
 # reached ±1: lowest power first, error below 2e-7. Its first two coefficients are near those of GELU's tanh
-# form, √(2/π) and √(2/π) · 0.044715. tests/benchmarks/erf_fit.py makes them.
+# form, √(2/π) and √(2/π) · 0.044715. tests/tools/erf_fit.py makes them.
 _ARTANH_ERF = (
     0.79788494,
     0.036333084,

@@ -19,7 +19,6 @@ from safetensors.numpy import save
 
 from minigrad import backend
 from minigrad.bert.config import BertConfig, ConfigError, iterate_shapes
-from minigrad.bert.files import write_atomic
 from minigrad.bert.model import BertForPreTraining, BertModel
 from minigrad.bert.reading import (
     SUMS,
@@ -35,6 +34,7 @@ from minigrad.bert.reading import (
     shown,
 )
 from minigrad.bert.tokenizer import WordPieceTokenizer, pieces_of
+from minigrad.files import write_atomic
 
 __all__ = [
     "CheckpointError",

@@ -26,13 +26,13 @@ from minigrad.bert.checkpoint import CheckpointError, from_pretrained, pretraine
 from minigrad.bert.config import IGNORED, BertConfig, ConfigError
 from minigrad.bert.corpus import unigram_entropy
 from minigrad.bert.data import Batch, PretrainingData
-from minigrad.bert.files import SaveError
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.bert.progress import Progress, interruptible
 from minigrad.bert.reading import SUMS, is_there, read_safetensors, shown
 from minigrad.bert.runs import RunFolder, RunFolderError, environment, latest_checkpoint, step_of
 from minigrad.bert.state import STATE, PretrainingArguments, TrainingState, read_state
 from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.files import SaveError
 from minigrad.tensor import Array, no_grad
 
 __all__ = [

@@ -24,8 +24,8 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from minigrad import backend
-from minigrad.bert.files import SaveError, remove, write_atomic, write_folder_atomic
 from minigrad.bert.reading import SUMS, CheckpointError, checksums, is_there, read_file
+from minigrad.files import SaveError, remove, write_atomic, write_folder_atomic
 
 __all__ = ["RunFolder", "RunFolderError", "Table", "environment", "latest_checkpoint", "step_of"]
 

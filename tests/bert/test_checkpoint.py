@@ -27,11 +27,11 @@ from minigrad.bert.checkpoint import (
     save_pretrained,
 )
 from minigrad.bert.config import BertConfig, ConfigError
-from minigrad.bert.files import SaveError
 from minigrad.bert.model import BertForPreTraining, BertModel
 from minigrad.bert.predict import fill_mask, next_sentence
 from minigrad.bert.reading import checksums
 from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer
+from minigrad.files import SaveError
 from minigrad.tensor import no_grad
 
 CONFIGS = {

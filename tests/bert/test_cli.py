@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import processes
 import pytest
 import tiny
 
@@ -738,21 +739,21 @@ def shell(command: str, folder: Path, **environment: str) -> subprocess.Complete
     return subprocess.run(
         ["bash", "-c", command.replace("$T", f"$B {TRAIN}").replace("$B", BERT)],
         cwd=folder,
-        env={**tiny.environment(), **environment},
+        env={**processes.environment(), **environment},
         capture_output=True,
         timeout=60,
     )
 
 
 def test_as_a_process(run):
-    done = tiny.run_python(MODULE, "next-sentence", run / "run", "Bal.", "Bam.")
+    done = processes.run_python(MODULE, "next-sentence", run / "run", "Bal.", "Bam.")
     assert done.returncode == 0
     assert done.stderr == ""
     assert done.stdout.startswith("IsNext ")
 
 
 def test_as_a_process_that_fails(tmp_path):
-    done = tiny.run_python(MODULE, "fill-mask", tmp_path / "nowhere", "[MASK]")
+    done = processes.run_python(MODULE, "fill-mask", tmp_path / "nowhere", "[MASK]")
     assert done.returncode == 1
     assert done.stdout == ""
     assert re.fullmatch(r"error: .*nowhere has no checkpoint in it; train one with: .*\n", done.stderr)
@@ -905,7 +906,7 @@ corpus.read_corpus = read
 sys.argv = ["minigrad", *{pretrain(Path("text.txt"), tmp_path / "run")!r}]
 runpy.run_module("minigrad.bert", run_name="__main__")
 """
-    done = tiny.run_python(script)
+    done = processes.run_python(script)
     assert done.returncode == 130
     assert done.stderr == "interrupted\n"
     assert not (tmp_path / "run").exists()
@@ -958,7 +959,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 @posix
 @pytest.mark.parametrize(("columns", "bar"), [(0, False), (100, True)])
 def test_terminals_with_and_without_columns(corpus, tmp_path, columns, bar):
-    done = tiny.run_python(TERMINAL, columns, *pretrain(corpus, tmp_path / "run"))
+    done = processes.run_python(TERMINAL, columns, *pretrain(corpus, tmp_path / "run"))
     assert done.returncode == 0, done.stdout
     assert "step 3: held out MLM loss" in done.stdout
     assert ("%|" in done.stdout) is bar

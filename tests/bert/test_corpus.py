@@ -10,8 +10,8 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import processes
 import pytest
-import tiny
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -131,7 +131,7 @@ LONG_TEXTS = {
 @pytest.mark.parametrize(("text", "count"), LONG_TEXTS.values(), ids=LONG_TEXTS)
 def test_no_text_takes_long_to_cut(text, count):
     program = f"from minigrad.bert.corpus import split_sentences; print(len(split_sentences({text})))"
-    result = tiny.run_python(program, timeout=60)
+    result = processes.run_python(program, timeout=60)
     assert (result.stdout, result.stderr) == (f"{count}\n", "")
 
 
@@ -215,7 +215,7 @@ def test_a_line_without_its_stop_takes_no_long_time(tmp_path):
         "print([len(d) for d in read_corpus(sys.argv[1]).documents])"
     )
     write(tmp_path / "other.txt", "One.")
-    result = tiny.run_python(program, tmp_path, timeout=60)
+    result = processes.run_python(program, tmp_path, timeout=60)
     assert (result.stdout, result.stderr) == ("[1, 3]\n", "")
 
 

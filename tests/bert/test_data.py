@@ -11,6 +11,7 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
+import processes
 import pytest
 import tiny
 from hypothesis import given
@@ -245,7 +246,7 @@ def test_a_huge_sentence_is_not_copied_for_each_pair():
         "data = PretrainingData(encode_documents(documents, tokenizer), tokenizer, 32, 64, 0);"
         "print(data.next_batch()['input_ids'].shape)"
     )
-    result = tiny.run_python(program, timeout=60)
+    result = processes.run_python(program, timeout=60)
     assert (result.stdout, result.stderr) == ("(32, 64)\n", "")
 
 

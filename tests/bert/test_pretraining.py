@@ -18,6 +18,7 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
+import processes
 import pytest
 import tiny
 from safetensors.numpy import load_file, save_file
@@ -29,7 +30,6 @@ from minigrad.bert import runs
 from minigrad.bert.checkpoint import CheckpointError, from_pretrained
 from minigrad.bert.corpus import unigram_entropy
 from minigrad.bert.data import IGNORED, PretrainingData, SentencePair, make_batch
-from minigrad.bert.files import SaveError
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import (
     DivergenceError,
@@ -42,6 +42,7 @@ from minigrad.bert.pretraining import (
 )
 from minigrad.bert.progress import Progress
 from minigrad.bert.reading import checksums
+from minigrad.files import SaveError
 
 METRICS = [
     "step",
@@ -458,6 +459,7 @@ def test_to_resume_a_finished_run_is_to_have_its_figures(tmp_path):
 
 RUN = """
 import dataclasses, os, signal, sys
+import processes
 import tiny
 output, where = sys.argv[1:]
 arguments = dataclasses.replace(tiny.ARGUMENTS, steps=14, save_every=4, gradient_accumulation_steps=2)
@@ -497,7 +499,7 @@ LAST = "checkpoint-000014"
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("uninterrupted")
-    done = tiny.run_python(RUN, folder, "nowhere")
+    done = processes.run_python(RUN, folder, "nowhere")
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 1  # epochs, so that their change is part of it
     return folder
@@ -517,10 +519,10 @@ def uninterrupted(tmp_path_factory) -> Path:
 )
 def test_a_killed_run_goes_on_bit_for_bit(tmp_path, uninterrupted, where, saved):
     """SIGKILL, no warning and no last words, with dropout on and gradients accumulated."""
-    killed = tiny.run_python(RUN, tmp_path, where)
+    killed = processes.run_python(RUN, tmp_path, where)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert checkpoints(tmp_path) == saved
-    resumed = tiny.run_python(RUN, tmp_path, "resume")
+    resumed = processes.run_python(RUN, tmp_path, "resume")
     assert resumed.returncode == 0, resumed.stderr
     mine, expected = contents(tmp_path / LAST), contents(uninterrupted / LAST)
     assert sorted(mine) == sorted(expected)
@@ -558,6 +560,7 @@ def test_ctrl_c_finishes_the_step_saves_and_stops(tmp_path, at):
 
 SIGNALLED = """
 import os, signal, sys, time
+import processes
 import tiny
 output, first, second, where = sys.argv[1:]
 if first in ("ignored", "own"):
@@ -603,7 +606,7 @@ print(run.stopped_by)
 @posix
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_to_end_finishes_the_step_saves_and_stops(tmp_path, name):
-    done = tiny.run_python(SIGNALLED, tmp_path, name, "none", "step")
+    done = processes.run_python(SIGNALLED, tmp_path, name, "none", "step")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[-2:] == [
@@ -616,7 +619,7 @@ def test_a_signal_to_end_finishes_the_step_saves_and_stops(tmp_path, name):
 @posix
 @pytest.mark.parametrize("where", ["step", "save"])
 def test_a_second_ctrl_c_ends_the_process_at_once(tmp_path, where):
-    done = tiny.run_python(SIGNALLED, tmp_path, "SIGINT", "SIGINT", where)
+    done = processes.run_python(SIGNALLED, tmp_path, "SIGINT", "SIGINT", where)
     assert done.returncode == -signal.SIGINT
     assert done.stderr == ""
     assert checkpoints(tmp_path) == ["checkpoint-000004"]
@@ -636,7 +639,7 @@ def test_a_second_ctrl_c_ends_the_process_at_once(tmp_path, where):
 )
 def test_two_other_signals_are_as_one(tmp_path, first, second, where):
     """A closing terminal hangs up twice, a service manager terminates and hangs up: what was trained is saved."""
-    done = tiny.run_python(SIGNALLED, tmp_path, first, second, where)
+    done = processes.run_python(SIGNALLED, tmp_path, first, second, where)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert int(done.stdout.splitlines()[-1]) in {getattr(signal, first), getattr(signal, second)}
@@ -646,7 +649,7 @@ def test_two_other_signals_are_as_one(tmp_path, first, second, where):
 @posix
 @pytest.mark.parametrize(("first", "stopped_by"), [("ignored", "None"), ("own", str(int(signal.SIGTERM)))])
 def test_a_signal_that_was_ignored_stays_ignored(tmp_path, first, stopped_by):
-    done = tiny.run_python(SIGNALLED, tmp_path, first, "none", "step")
+    done = processes.run_python(SIGNALLED, tmp_path, first, "none", "step")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == stopped_by
 
@@ -1217,8 +1220,9 @@ def test_a_row_that_cannot_be_written_is_reported_and_the_run_goes_on(tmp_path):
 
 LIMITED = """
 import resource, signal, sys
+import processes
 import tiny
-from minigrad.bert.files import SaveError
+from minigrad.files import SaveError
 run = tiny.pretraining(sys.argv[1])
 train_step = run.train_step
 def step(tally):
@@ -1236,7 +1240,7 @@ except SaveError as error:
 
 @posix
 def test_files_that_the_system_cuts_short(tmp_path):
-    done = tiny.run_python(LIMITED, tmp_path)
+    done = processes.run_python(LIMITED, tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert any(line.startswith("step 8: could not save") and "File too large" in line for line in lines)

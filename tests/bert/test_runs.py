@@ -11,13 +11,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import processes
 import pytest
 import tiny
 
 from minigrad.bert.checkpoint import CheckpointError
-from minigrad.bert.files import SaveError
 from minigrad.bert.reading import SUMS
 from minigrad.bert.runs import RunFolder, RunFolderError, Table, environment, latest_checkpoint
+from minigrad.files import SaveError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="kills and limits are POSIX")
 FILES = {"config.json": b"{}", "model.safetensors": b"weights"}
@@ -43,7 +44,7 @@ def holder(tmp_path):
     """A process that holds tmp_path / "run"."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path / "run")],
-        env=tiny.environment(),
+        env=processes.environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -133,6 +134,7 @@ def test_a_run_may_be_run_again_unless_another_has_come_in(tmp_path):
 
 FORK = """
 import os, sys
+import processes
 import tiny
 from minigrad.bert.runs import RunFolder, RunFolderError
 folder = RunFolder(sys.argv[1])
@@ -151,7 +153,7 @@ except RunFolderError as error:
 
 @posix
 def test_the_end_of_a_forked_child_does_not_release_the_folder(tmp_path):
-    done = tiny.run_python(FORK, tmp_path)
+    done = processes.run_python(FORK, tmp_path)
     assert "in use by a run of this process" in done.stdout, done.stderr
 
 
@@ -221,7 +223,7 @@ folder.save(15, files)
 
 @posix
 def test_a_kill_while_an_old_checkpoint_goes_leaves_none_that_is_not_whole(tmp_path):
-    done = tiny.run_python(KILLED, tmp_path)
+    done = processes.run_python(KILLED, tmp_path)
     assert done.returncode == -signal.SIGKILL, done.stderr
     for checkpoint in RunFolder(tmp_path).checkpoints():
         assert names(checkpoint) == [SUMS, *FILES]
@@ -371,7 +373,7 @@ for step in range(1, 9):
 def test_a_row_is_there_whole_or_not_at_all_and_its_loss_is_said_once(tmp_path):
     """The third row would end at byte 43, of which the system takes 40."""
     path = tmp_path / "metrics.csv"
-    done = tiny.run_python(LIMITED, path)
+    done = processes.run_python(LIMITED, path)
     assert done.returncode == 0, done.stderr
     rows = [f"{step},0.333333" for step in (1, 2, 6, 7, 8)]
     assert path.read_text().splitlines() == ["step,loss", *rows]
@@ -389,7 +391,7 @@ def test_another_kernel_of_the_blas_is_another_environment():
     script = "from minigrad.bert.runs import environment; print(environment())"
     done = subprocess.run(
         [sys.executable, "-c", script],
-        env={**tiny.environment(), "OPENBLAS_CORETYPE": "Nehalem"},
+        env={**processes.environment(), "OPENBLAS_CORETYPE": "Nehalem"},
         capture_output=True,
         text=True,
         check=True,

@@ -16,8 +16,8 @@ from collections import Counter
 from itertools import pairwise
 from pydoc_data.topics import topics
 
+import processes
 import pytest
-import tiny
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -772,7 +772,7 @@ def test_one_long_word_does_not_keep_learning_busy(alphabet, score):
         "word = ''.join(random.Random(0).choices(sys.argv[1], k=1_000_000));"
         "print(train_wordpiece(['ab ab', word, 'ab'], 2000, score=sys.argv[2])[5:])"
     )
-    result = tiny.run_python(program, alphabet, score, timeout=60)
+    result = processes.run_python(program, alphabet, score, timeout=60)
     assert (result.stdout, result.stderr) == ("['a', 'b', '##b', 'ab']\n", "")
 
 
@@ -802,7 +802,7 @@ def test_no_text_takes_long_to_encode(text):
         "WordPieceTokenizer(vocab).token_ids(text);"
         "WordPieceTokenizer([*SPECIAL_TOKENS, 'x', '##x', 'z' * 100]).token_ids(text)"
     )
-    result = tiny.run_python(program, timeout=60)
+    result = processes.run_python(program, timeout=60)
     assert (result.stdout, result.stderr) == ("", "")
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,6 @@ from minigrad.bert.data import PretrainingData, TokenDocument, encode_documents
 from minigrad.bert.pretraining import Pretraining, PretrainingArguments
 from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer
 
-ROOT = Path(__file__).parents[2]
 TOPICS, WORDS = 8, 8  # words of a topic occur in no other
 
 SMALL = BertConfig(
@@ -83,24 +79,3 @@ def pretraining(
         "corpus": "topics",
     }
     return Pretraining(output=output, arguments=arguments, **{**settings, **changes})
-
-
-def environment() -> dict[str, str]:
-    """For a Python of its own: NumPy, one thread, warnings as errors."""
-    own = {key: value for key, value in os.environ.items() if key != "MINIGRAD_BACKEND"}
-    return own | {
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "bert")]),
-        "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONWARNINGS": "error",
-    }
-
-
-def run_python(script: str, *arguments: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
-    """Run a script in a Python of its own."""
-    return subprocess.run(
-        [sys.executable, "-c", script, *map(str, arguments)],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )

@@ -12,10 +12,12 @@ import pytest
 from building import ROOT, pages
 
 from minigrad.course import check
-from minigrad.course.rows import ROWS
+from minigrad.course.authoring.claims import CLAIMS
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
-notebooks = pytest.importorskip("minigrad.course.notebooks", reason="nbclient is not installed (as nbformat)")
+notebooks = pytest.importorskip(
+    "minigrad.course.authoring.notebooks", reason="nbclient is not installed (as nbformat)"
+)
 
 pytestmark = pytest.mark.numpy_only("stored notebooks are the same on each backend")
 
@@ -137,13 +139,13 @@ def numbers_come_from_cells(notebook: Any) -> Iterator[str]:
             yield f"course.typed_numbers lists {number}, which the text does not have"
 
 
-def names_its_rows(notebook: Any) -> Iterator[str]:
-    """Its metadata say which rows of the source documents it covers; `[]` if it covers none."""
+def names_its_claims(notebook: Any) -> Iterator[str]:
+    """Its metadata say which claims of the source documents it covers; `[]` if it covers none."""
     course = notebook.metadata.get("course", {})
-    if "rows" not in course:
-        yield "course.rows is missing in its metadata"
-    for row in course.get("rows", []):
-        if row not in ROWS:
+    if "claims" not in course:
+        yield "course.claims is missing in its metadata"
+    for row in course.get("claims", []):
+        if row not in CLAIMS:
             yield f"there is no row {row}"
 
 
@@ -174,7 +176,7 @@ EVERYWHERE: list[Rule] = [
     calls_checks_that_exist,
     quotes_the_library_as_it_is,
 ]
-IN_CHAPTERS: list[Rule] = [numbers_come_from_cells, names_its_rows]
+IN_CHAPTERS: list[Rule] = [numbers_come_from_cells, names_its_claims]
 NAMED = {rule.__name__: rule for rule in EVERYWHERE + IN_CHAPTERS}
 
 
@@ -218,7 +220,7 @@ def sound() -> Any:
             v4.new_code_cell("print()", execution_count=1, outputs=[output]),
         ]
     )
-    notebook.metadata.update(kernelspec=notebooks.KERNEL, course={"rows": ["A13"]})
+    notebook.metadata.update(kernelspec=notebooks.KERNEL, course={"claims": ["A13"]})
     return notebook
 
 
@@ -287,8 +289,8 @@ BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
     (numbers_come_from_cells, written("The loss is 4.81.")),
     (numbers_come_from_cells, written("BERT has 110M parameters.")),
     (numbers_come_from_cells, lambda n: n.metadata.course.update(typed_numbers={"999": "not there"})),
-    (names_its_rows, lambda n: n.metadata.course.pop("rows")),
-    (names_its_rows, lambda n: n.metadata.course.update(rows=["Z1"])),
+    (names_its_claims, lambda n: n.metadata.course.pop("claims")),
+    (names_its_claims, lambda n: n.metadata.course.update(claims=["Z1"])),
 ]
 
 

@@ -13,7 +13,9 @@ import pytest
 from building import ROOT
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
-notebooks = pytest.importorskip("minigrad.course.notebooks", reason="nbclient is not installed (as nbformat)")
+notebooks = pytest.importorskip(
+    "minigrad.course.authoring.notebooks", reason="nbclient is not installed (as nbformat)"
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.numpy_only("a notebook chooses its backend itself")]
 

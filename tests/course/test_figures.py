@@ -10,6 +10,7 @@ pytest.importorskip("matplotlib")
 from matplotlib import image
 
 from minigrad.course import figures
+from minigrad.course.authoring import curve
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def test_read_table_gives_columns(run):
 
 
 def test_the_training_curve_is_drawn_for_both_schemes(run):
-    figures.main([str(run), str(run / "pictures" / "curve")])
+    curve.main([str(run), str(run / "pictures" / "curve")])
     pictures = {scheme: image.imread(run / "pictures" / f"curve-{scheme}.png") for scheme in figures.SCHEMES}
     light, dark = pictures["light"], pictures["dark"]
     assert light.shape == dark.shape
@@ -45,7 +46,7 @@ def test_drawing_leaves_matplotlibs_settings_alone(run):
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    figures.training_curve(run, run / "curve")
+    curve.training_curve(run, run / "curve")
     assert dict(matplotlib.rcParams) == before
 
 

@@ -16,6 +16,7 @@ from minigrad.bert import BertForPreTraining, from_pretrained, save_pretrained
 from minigrad.bert.config import BertConfig
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course import stored as module
+from minigrad.course.authoring import store
 from minigrad.course.stored import stored
 
 ROOT = Path(minigrad.__file__).resolve().parent.parent
@@ -52,11 +53,11 @@ def test_storing_keeps_the_model_in_half_precision_and_cuts_positions(tmp_path):
     model = BertForPreTraining(CONFIG)
     save_pretrained(model, run / "checkpoint-000003", WordPieceTokenizer(words))
     (run / "evaluation.csv").write_text("step,mlm_loss\n3,2.5\n")
-    module.main([str(run), str(target)])  # 64 positions asked for, 20 there
+    store.main([str(run), str(target)])  # 64 positions asked for, 20 there
 
     weights = load_file(target / "model.safetensors")
     assert {array.dtype for array in weights.values()} == {np.dtype(np.float16)}
-    module.store(run, target, max_length=6)
+    store.store(run, target, max_length=6)
     assert json.loads((target / "config.json").read_text())["max_position_embeddings"] == 6
     assert (target / "evaluation.csv").read_text() == "step,mlm_loss\n3,2.5\n"
 

@@ -16,7 +16,7 @@ from minigrad.course.check.reverse_mode import (
     numerical_gradient,
     variance_backward,
 )
-from minigrad.course.check.training import adam_step, clip_gradients, dropout, learning_rate
+from minigrad.course.check.modules import adam_step, clip_gradients, dropout, learning_rate
 from minigrad.course.check.one_head import attend, score_scale, softmax, softmax_backward
 from minigrad.course.check.fast import (
     add_up,

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.bert.files import write_atomic
 from minigrad.course.show import Source
+from minigrad.files import write_atomic
 from minigrad.tensor import Tensor
 
 __all__ = ["EXERCISES", "Case", "Exercise", "Misconception", "progress"]

@@ -1,4 +1,4 @@
-"""Chapter 22: making it fast. These checks look at memory too: what was made on the way, and what was changed."""
+"""Chapter 24: making it fast. These checks look at memory too: what was made on the way, and what was changed."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _rates_for_times(n, k, m, peak, bandwidth):
 
 product_bound = Exercise(
     name="product_bound",
-    chapter=22,
+    chapter=24,
     difficulty=1,
     minutes=10,
     answer=_product_bound,
@@ -264,7 +264,7 @@ def _heads_of_64(d_k, peak, bandwidth):
 
 from_which_length = Exercise(
     name="from_which_length",
-    chapter=22,
+    chapter=24,
     difficulty=2,
     minutes=12,
     answer=_from_which_length,
@@ -459,7 +459,7 @@ def _sign_in_place(dy, y, out):
 
 softmax_gradient_into = ObservedExercise(
     name="softmax_gradient_into",
-    chapter=22,
+    chapter=24,
     difficulty=2,
     minutes=15,
     answer=_softmax_gradient_into,
@@ -644,7 +644,7 @@ def _keys_ask(q, k, h):
 
 scores_without_copies = ObservedExercise(
     name="scores_without_copies",
-    chapter=22,
+    chapter=24,
     difficulty=2,
     minutes=12,
     answer=_scores_without_copies,
@@ -873,7 +873,7 @@ def _mean_of_them(contributions):
 
 add_up = ObservedExercise(
     name="add_up",
-    chapter=22,
+    chapter=24,
     difficulty=2,
     minutes=15,
     answer=_add_up,

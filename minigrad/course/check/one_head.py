@@ -1,4 +1,4 @@
-"""Chapter 6: one attention head."""
+"""Chapter 7: one attention head."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ _EPSILON = (
 
 softmax = Exercise(
     name="softmax",
-    chapter=6,
+    chapter=7,
     difficulty=1,
     minutes=8,
     answer=_softmax,
@@ -212,7 +212,7 @@ def _backward_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 softmax_backward = Exercise(
     name="softmax_backward",
-    chapter=6,
+    chapter=7,
     difficulty=2,
     minutes=15,
     answer=_softmax_backward,
@@ -332,7 +332,7 @@ def _weighted_by(weights):
 
 attend = Exercise(
     name="attend",
-    chapter=6,
+    chapter=7,
     difficulty=1,
     minutes=10,
     answer=_attend,
@@ -448,7 +448,7 @@ def _scale_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 score_scale = Exercise(
     name="score_scale",
-    chapter=6,
+    chapter=7,
     difficulty=2,
     minutes=12,
     answer=_score_scale,

@@ -1,6 +1,6 @@
 """Fit the polynomial with which `minigrad.backend.numpy` computes erf, and print its coefficients.
 
-    python tests/benchmarks/erf_fit.py
+    python tests/tools/erf_fit.py
 
 With u(x) = artanh(erf(x / √2)), erf(x / √2) = tanh(u(x)), and u(x) / x is an even, smooth function: a polynomial
 in x². An error δ in u is one of about (1 - tanh² u) δ in erf, so the fit is weighted with that, and again

@@ -1,6 +1,6 @@
 """How long one pre-training step takes beside PyTorch and JAX: forward, backward, clipping, AdamW, dropout on.
 
-    python tests/benchmarks/pretraining_step.py [--cases reduced small base] [--device cpu|cuda]
+    python tests/tools/pretraining_step.py [--cases reduced small base] [--device cpu|cuda]
         [--rounds N] [--steps K] [--kernels Haswell] [--record FILE.json]
 
 All train the same model on the same batch in float32 (on a GPU also with products in 16 bits), from the same

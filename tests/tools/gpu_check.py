@@ -18,12 +18,12 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 NEEDED = ("numpy", "pytest", "threadpoolctl")
 NEEDED_BY_BERT = ("filelock", "safetensors", "tqdm")
 NEEDED_BY_NOTEBOOKS = ("nbval", "ipykernel", "matplotlib", *NEEDED_BY_BERT)
 OPTIONAL = ("hypothesis", "torch", "transformers", "tokenizers")
-RECORD = "tests/benchmarks/pretraining_step_gpu.json"
+RECORD = "tests/tools/pretraining_step_gpu.json"
 
 
 def missing(packages: tuple[str, ...]) -> list[str]:
@@ -62,7 +62,7 @@ def notebooks() -> list[str]:
 
 def benchmark() -> list[str]:
     """The command of the benchmark; PyTorch takes part if it is there."""
-    return ["tests/benchmarks/pretraining_step.py", "--device", "cuda", "--record", RECORD]
+    return ["tests/tools/pretraining_step.py", "--device", "cuda", "--record", RECORD]
 
 
 def run(command: list[str], **settings: str) -> tuple[str, float]:

@@ -1,6 +1,6 @@
 """How fast text becomes pairs of sentences, and that no kind of text makes it grow faster than the text.
 
-    python tests/benchmarks/text_speed.py [--kinds prose …] [--sizes 0.1 0.5 2.5 10 50] [--limit 100]
+    python tests/tools/text_speed.py [--kinds prose …] [--sizes 0.1 0.5 2.5 10 50] [--limit 100]
         [--record FILE.json]
 
 Each kind of text is made from a seed, written as a folder of two files, and goes the way of `pretrain`: read and cut

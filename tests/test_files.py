@@ -7,10 +7,10 @@ import os
 import shutil
 from pathlib import Path
 
+import processes
 import pytest
-import tiny
 
-from minigrad.bert.files import SaveError, write_atomic, write_folder_atomic
+from minigrad.files import SaveError, write_atomic, write_folder_atomic
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -146,7 +146,7 @@ pytest_posix = pytest.mark.skipif(os.name != "posix", reason="limits of the file
 
 LIMITED = """
 import resource, signal, sys
-from minigrad.bert.files import SaveError, write_atomic, write_folder_atomic
+from minigrad.files import SaveError, write_atomic, write_folder_atomic
 path = sys.argv[1]
 writers = {
     "file": lambda content: write_atomic(path, content),
@@ -167,7 +167,7 @@ except SaveError as error:
 @pytest.mark.parametrize("kind", WRITERS)
 def test_a_write_that_the_system_cuts_short(tmp_path, kind):
     path = tmp_path / "thing"
-    done = tiny.run_python(LIMITED, path, kind)
+    done = processes.run_python(LIMITED, path, kind)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"could not save {path}: File too large (0.3 MB needed, ")
     expected = {"thing": b"before"} if kind == "file" else {"thing/small": b"1", "thing/large": b"before"}
@@ -176,7 +176,7 @@ def test_a_write_that_the_system_cuts_short(tmp_path, kind):
 
 KILLED = """
 import os, signal, sys
-from minigrad.bert.files import write_atomic, write_folder_atomic
+from minigrad.files import write_atomic, write_folder_atomic
 path, kind, name, after = sys.argv[1:]
 def write(content):
     if kind == "file":
@@ -209,7 +209,7 @@ write(b"after")
 )
 def test_a_kill_leaves_the_old_or_the_new(tmp_path, kind, name, after, content):
     path = tmp_path / "thing"
-    done = tiny.run_python(KILLED, path, kind, name, after)
+    done = processes.run_python(KILLED, path, kind, name, after)
     assert done.returncode == -9, done.stderr
     files = [path] if kind == "file" else [path / "first", path / "second"]
     assert [file.read_bytes() for file in files] == [content] * len(files)
@@ -217,7 +217,7 @@ def test_a_kill_leaves_the_old_or_the_new(tmp_path, kind, name, after, content):
 
 @pytest_posix
 def test_a_kill_between_two_names_leaves_the_old_one_beside(tmp_path):
-    done = tiny.run_python(KILLED, tmp_path / "thing", "folder", "rename", 1)
+    done = processes.run_python(KILLED, tmp_path / "thing", "folder", "rename", 1)
     assert done.returncode == -9, done.stderr
     assert (tmp_path / "thing.old" / "second").read_bytes() == b"before"
     write_folder_atomic(tmp_path / "thing", {"first": b"later"})

@@ -1,6 +1,6 @@
-"""Chapter 22's optimisations, each as a pair: the plain way, and one idea later.
+"""Chapter 24's optimisations, each as a pair: the plain way, and one idea later.
 
-`PAIRS` has them by name with inputs of a step's sizes. tests/benchmarks/before_after.py measures each; the chapter
+`PAIRS` has them by name with inputs of a step's sizes. tests/tools/before_after.py measures each; the chapter
 shows its code and its figures. Where the library has the second one, the pair calls the library.
 """
 

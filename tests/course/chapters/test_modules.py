@@ -11,7 +11,7 @@ import pytest
 
 from minigrad.course.stored import stored
 
-SCRIPT = Path(__file__).resolve().parents[1] / "benchmarks" / "optimiser_trajectories.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "optimiser_trajectories.py"
 
 
 @pytest.mark.oracle

@@ -7,8 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 
 from minigrad import check_grad, ops
-from minigrad.course.every_operation import every_operation
-from minigrad.course.graph import Step, play
+from minigrad.course.chapters.reverse_mode import Step, every_operation, play
 
 STEPS = [Step("a", "", (), (0, 0)), Step("b", "", (), (1, 0)), Step("p", "a b", ("a", "b"), (0.5, 1))]
 VALUES = {"a": 2.0, "b": -3.0, "p": -6.0}

@@ -2,14 +2,14 @@
 
 A: a page of formulas for BERT-Base's forward pass. B: a long article on BERT and the Transformer. C: a worked walk
 through one encoder block. D: notes on the attention heads of BERT. E: an essay on BERT's architecture and scaling.
-Each chapter names its rows in its metadata, `{"course": {"rows": ["A13", …]}}`.
+Each chapter names its rows in its metadata, `{"course": {"claims": ["A13", …]}}`.
 """
 
 from __future__ import annotations
 
-__all__ = ["ROWS"]
+__all__ = ["CLAIMS"]
 
-ROWS: dict[str, str] = {
+CLAIMS: dict[str, str] = {
     "A1": "the token table, V x 768",
     "A2": "the learned position table, 512 x 768",
     "A3": "12 heads, 12 layers",

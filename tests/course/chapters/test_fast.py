@@ -1,4 +1,4 @@
-"""Chapter 22's pairs compute the same, and its record has what the page reads."""
+"""Chapter 24's pairs compute the same, and its record has what the page reads."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from minigrad.course import before_after
-from minigrad.course.before_after import PAIRS, in_blocks
+from minigrad.course.chapters import fast
+from minigrad.course.chapters.fast import PAIRS, in_blocks
 from minigrad.course.stored import stored
 
 pytestmark = pytest.mark.numpy_only("the CPU's memory")
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.numpy_only("the CPU's memory")
 
 @pytest.fixture(autouse=True)
 def on_the_cpu(monkeypatch):
-    monkeypatch.setattr("minigrad.backend._default", before_after.numpy)
+    monkeypatch.setattr("minigrad.backend._default", fast.numpy)
 
 
 @pytest.mark.parametrize("name", [name for name in PAIRS if "random" not in name])
@@ -61,7 +61,7 @@ def test_an_error_in_a_block_is_raised():
 
 
 def test_the_blas_kernel_is_named():
-    assert before_after.blas_kernel()
+    assert fast.blas_kernel()
 
 
 def test_the_record_has_every_pair():

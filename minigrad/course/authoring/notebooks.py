@@ -1,10 +1,11 @@
 """Tools for those who write the course: run a notebook in place, make the exercises, list what is stale or missing.
 
-    python -m minigrad.course.notebooks run book/06_one_head.ipynb …
-    python -m minigrad.course.notebooks exercises           exercises/ from solutions/
-    python -m minigrad.course.notebooks exercises --check   fail if they are out of step
-    python -m minigrad.course.notebooks stale               quoted sources that the library no longer has
-    python -m minigrad.course.notebooks rows                rows of the source documents that no chapter covers
+    TOOL=minigrad.course.authoring.notebooks
+    python -m $TOOL run book/07_one_head.ipynb …
+    python -m $TOOL exercises           exercises/ from solutions/
+    python -m $TOOL exercises --check   fail if they are out of step
+    python -m $TOOL stale               quoted sources that the library no longer has
+    python -m $TOOL claims              claims of the source documents that no chapter covers
 
 Each works in the repository's root. Needs nbformat and nbclient, which Jupyter brings.
 """
@@ -29,11 +30,11 @@ except ImportError as error:
         "working on notebooks needs nbformat and nbclient: pip install 'minigrad[course]'"
     ) from error
 
-from minigrad.bert.files import write_atomic
-from minigrad.course.rows import ROWS
+from minigrad.course.authoring.claims import CLAIMS
 from minigrad.course.show import Source
+from minigrad.files import write_atomic
 
-__all__ = ["main", "make_exercise", "run", "stale", "uncovered_rows"]
+__all__ = ["main", "make_exercise", "run", "stale", "uncovered_claims"]
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # nbgrader's marks
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -162,17 +163,17 @@ def stale(notebook: Any) -> Iterator[str]:
                 yield name
 
 
-def uncovered_rows(notebooks: list[Any]) -> list[str]:
-    """The rows of the source documents that none of these notebooks names in its metadata.
+def uncovered_claims(notebooks: list[Any]) -> list[str]:
+    """The claims of the source documents that none of these notebooks names in its metadata.
 
-    Raises ValueError for a name that is no row.
+    Raises ValueError for a name that is no claim.
     """
     covered: set[str] = set()
     for notebook in notebooks:
-        covered.update(notebook.metadata.get("course", {}).get("rows", []))
-    if unknown := sorted(covered - set(ROWS)):
-        raise ValueError(f"no such rows: {', '.join(unknown)}")
-    return [row for row in ROWS if row not in covered]
+        covered.update(notebook.metadata.get("course", {}).get("claims", []))
+    if unknown := sorted(covered - set(CLAIMS)):
+        raise ValueError(f"no such claims: {', '.join(unknown)}")
+    return [claim for claim in CLAIMS if claim not in covered]
 
 
 def main(arguments: Any = None) -> int:
@@ -184,7 +185,7 @@ def main(arguments: Any = None) -> int:
     commands.add_parser("run").add_argument("notebooks", type=Path, nargs="+")
     commands.add_parser("exercises").add_argument("--check", action="store_true")
     commands.add_parser("stale")
-    commands.add_parser("rows")
+    commands.add_parser("claims")
     options = parser.parse_args(arguments)
     root = Path.cwd()
     chapters = sorted((root / "book").glob("*.ipynb"))
@@ -204,10 +205,10 @@ def main(arguments: Any = None) -> int:
         found = [f"{path.relative_to(root)}: {name}" for path in every for name in stale(read(path))]
         print("\n".join(found) or "every quoted source is that of the library")
         return 1 if found else 0
-    rows = uncovered_rows([read(path) for path in chapters])
-    print(f"{len(ROWS) - len(rows)} of {len(ROWS)} rows are covered by a chapter; not yet:")
-    for row in rows:
-        print(f"  {row:4} {ROWS[row]}")
+    claims = uncovered_claims([read(path) for path in chapters])
+    print(f"{len(CLAIMS) - len(claims)} of {len(CLAIMS)} claims are covered by a chapter; not yet:")
+    for claim in claims:
+        print(f"  {claim:4} {CLAIMS[claim]}")
     return 0
 
 

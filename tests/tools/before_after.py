@@ -1,6 +1,6 @@
-"""What chapter 22 says about one machine: its two roofs, and every optimisation before and after.
+"""What chapter 24 says about one machine: its two roofs, and every optimisation before and after.
 
-    python tests/benchmarks/before_after.py [--rounds 15] [--record book/runs/machine.json]
+    python tests/tools/before_after.py [--rounds 15] [--record book/runs/machine.json]
 
 Contestants take turns within a round, so that a noisy machine slows all alike; the figures are medians over rounds.
 What changes a whole process (memory that is kept, the BLAS's kernels, the number of threads) is measured in processes
@@ -35,7 +35,7 @@ from minigrad.backend import threads
 from minigrad.bert.config import PRESETS
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import parameter_groups
-from minigrad.course.before_after import PAIRS, THREADS, add_at, blas_kernel, in_blocks, one_exponential
+from minigrad.course.chapters.fast import PAIRS, THREADS, add_at, blas_kernel, in_blocks, one_exponential
 
 ROWS, LENGTH = 32, 64  # of a batch: B sequences of T tokens
 CONFIG = PRESETS["reduced"].replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
@@ -381,7 +381,7 @@ def operations(rounds: int, *without: str) -> list[dict[str, Any]]:
 
 
 def pairs(rounds: int) -> dict[str, dict[str, float]]:
-    """Each pair of `minigrad.course.before_after`."""
+    """Each pair of `minigrad.course.chapters.fast`."""
     found = {}
     for name, (before, after, make) in PAIRS.items():
         first, second = make(), make()  # AdamW changes its inputs
@@ -480,7 +480,7 @@ def measure(rounds: int) -> dict[str, Any]:
         "kernels": lambda: kernels(rounds),
     }
     record: dict[str, Any] = {
-        "made_by": "tests/benchmarks/before_after.py",
+        "made_by": "tests/tools/before_after.py",
         "date": date.today().isoformat(),
         "processor": processor(),
         "caches": caches(),

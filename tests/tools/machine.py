@@ -1,6 +1,6 @@
 """What a measurement ran on: the processor, the libraries, and how fast each multiplies two matrices.
 
-    python tests/benchmarks/machine.py numpy|torch|jax
+    python tests/tools/machine.py numpy|torch|jax
 
 prints, as JSON, a library's version, the kernels that its BLAS has chosen and its speed at a product of
 2048 x 256 by 256 x 1024 numbers in float32.

@@ -1,6 +1,6 @@
 """Where PyTorch's optimisers take a small net in 100 steps: the reference of chapter 3.
 
-    python tests/benchmarks/optimiser_trajectories.py [--record FILE.json]
+    python tests/tools/optimiser_trajectories.py [--record FILE.json]
 
 writes book/runs/pytorch_trajectories.json. A net 2 -> 12 -> 3 with tanh, cross-entropy, float64. The chapter starts
 from the stored weights and draws the same batches from the stored seed. Needs PyTorch; takes seconds.
@@ -90,7 +90,7 @@ def reference() -> dict[str, Any]:
         clipped = sum(norm > case["recipe"]["max_norm"] for norm in norms) if "recipe" in case else 0
         cases[name] = {**case, "clipped_steps": clipped, "end": lists(end)}
     return {
-        "made_by": "tests/benchmarks/optimiser_trajectories.py",
+        "made_by": "tests/tools/optimiser_trajectories.py",
         "torch": torch.__version__.split("+")[0],
         "steps": STEPS,
         "batch": BATCH,

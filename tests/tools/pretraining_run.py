@@ -1,6 +1,6 @@
 """Does a whole pre-training run learn what the same model learns in PyTorch?
 
-    python tests/benchmarks/pretraining_run.py [--steps 4000] [--seeds 0 1 2] [--record FILE.json]
+    python tests/tools/pretraining_run.py [--steps 4000] [--seeds 0 1 2] [--record FILE.json]
 
 The same text, vocabulary, batches, masks, initial weights, schedule and clipping; only dropout draws differ.
 Prints the mean MLM loss, and both accuracies, over the last 500 steps (an eighth of a shorter run) of each,

@@ -1,4 +1,4 @@
-"""The tools for notebooks: running them, exercises from solutions, what is stale, which rows are covered."""
+"""The tools for notebooks: running them, exercises from solutions, what is stale, which claims are covered."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import nbformat
 from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from minigrad.course import notebooks
-from minigrad.course.rows import ROWS
+from minigrad.course.authoring import notebooks
+from minigrad.course.authoring.claims import CLAIMS
 from minigrad.course.show import show
 
 pytestmark = pytest.mark.numpy_only("notebooks run in a process of their own")
@@ -266,7 +266,7 @@ def test_cells_tagged_solution_are_left_out():
 def test_an_exercise_keeps_ids_and_text_and_has_no_outputs():
     output = new_output("stream", name="stdout", text="the solution")
     text = new_markdown_cell(f"{B}\nis not code\n{E}")
-    solution = notebook(code(SOLVED, outputs=[output], execution_count=4), text, course={"rows": ["A1"]})
+    solution = notebook(code(SOLVED, outputs=[output], execution_count=4), text, course={"claims": ["A1"]})
     before = nbformat.writes(solution)
     exercise = notebooks.make_exercise(solution)
     assert [cell.id for cell in exercise.cells] == [cell.id for cell in solution.cells]
@@ -276,7 +276,7 @@ def test_an_exercise_keeps_ids_and_text_and_has_no_outputs():
     assert exercise.metadata == solution.metadata
     nbformat.validate(exercise)
     exercise.cells[1].source = "changed"
-    exercise.metadata["course"]["rows"].append("A2")
+    exercise.metadata["course"]["claims"].append("A2")
     assert nbformat.writes(solution) == before  # the solution is left as it was
 
 
@@ -307,13 +307,21 @@ def test_fresh_quotations_pass():
 @pytest.mark.parametrize(
     ("module", "name", "found"),
     [
-        ("minigrad.course.notebooks", "stale", "minigrad.course.notebooks.stale"),
-        ("minigrad.course.notebooks", "", "minigrad.course.notebooks"),
+        ("minigrad.course.authoring.notebooks", "stale", "minigrad.course.authoring.notebooks.stale"),
+        ("minigrad.course.authoring.notebooks", "", "minigrad.course.authoring.notebooks"),
         ("minigrad.tensor", "Tensor.numpy", "minigrad.tensor.Tensor.numpy"),
-        ("minigrad.course.notebooks", "gone", "minigrad.course.notebooks.gone (is no more)"),
+        (
+            "minigrad.course.authoring.notebooks",
+            "gone",
+            "minigrad.course.authoring.notebooks.gone (is no more)",
+        ),
         ("minigrad.tensor", "Tensor.gone", "minigrad.tensor.Tensor.gone (is no more)"),
         ("minigrad.gone", "anything", "minigrad.gone.anything (is no more)"),
-        ("minigrad.course.notebooks", "BEGIN", "minigrad.course.notebooks.BEGIN (is no more)"),
+        (
+            "minigrad.course.authoring.notebooks",
+            "BEGIN",
+            "minigrad.course.authoring.notebooks.BEGIN (is no more)",
+        ),
         ("builtins", "len", "builtins.len (is no more)"),
         ("minigrad.course.widgets", "Frame.__init__", "minigrad.course.widgets.Frame.__init__ (is no more)"),
     ],
@@ -324,7 +332,9 @@ def test_changed_and_removed_quotations_are_found(module, name, found):
 
 def test_each_stale_quotation_of_a_notebook_is_found():
     found = ("gone", "stale", "run")
-    cells = [cell for name in found for cell in quoting("minigrad.course.notebooks", name, "text").cells]
+    cells = [
+        cell for name in found for cell in quoting("minigrad.course.authoring.notebooks", name, "text").cells
+    ]
     names = [name.rpartition(".")[2] for name in notebooks.stale(notebook(*cells))]
     assert names == ["gone (is no more)", "stale", "run"]
 
@@ -335,33 +345,33 @@ def test_outputs_that_quote_nothing_pass():
     assert list(notebooks.stale(notebook(code("1", outputs=[output, stream])))) == []
 
 
-def test_the_rows_are_all_there():
+def test_the_claims_are_all_there():
     expected = [
         f"{letter}{i}"
         for letter, n in zip("ABCDE", (19, 30, 13, 10, 8), strict=True)
         for i in range(1, n + 1)
     ]
-    assert list(ROWS) == expected
-    assert all(text.strip() == text != "" for text in ROWS.values())
+    assert list(CLAIMS) == expected
+    assert all(text.strip() == text != "" for text in CLAIMS.values())
 
 
-def test_uncovered_rows_are_in_order():
+def test_uncovered_claims_are_in_order():
     chapters = [
-        notebook(course={"rows": ["B2", "A1"]}),
+        notebook(course={"claims": ["B2", "A1"]}),
         notebook(),
         notebook(course={}),
-        notebook(course={"rows": ["A1"]}),
+        notebook(course={"claims": ["A1"]}),
     ]
-    missing = notebooks.uncovered_rows(chapters)
-    assert missing == [row for row in ROWS if row not in ("A1", "B2")]
-    assert notebooks.uncovered_rows([]) == list(ROWS)
-    assert notebooks.uncovered_rows([notebook(course={"rows": list(ROWS)})]) == []
+    missing = notebooks.uncovered_claims(chapters)
+    assert missing == [row for row in CLAIMS if row not in ("A1", "B2")]
+    assert notebooks.uncovered_claims([]) == list(CLAIMS)
+    assert notebooks.uncovered_claims([notebook(course={"claims": list(CLAIMS)})]) == []
 
 
 def test_an_unknown_row_is_named():
-    with pytest.raises(ValueError, match="no such rows: A20, F1"):
-        notebooks.uncovered_rows(
-            [notebook(course={"rows": ["F1", "A1"]}), notebook(course={"rows": ["A20"]})]
+    with pytest.raises(ValueError, match="no such claims: A20, F1"):
+        notebooks.uncovered_claims(
+            [notebook(course={"claims": ["F1", "A1"]}), notebook(course={"claims": ["A20"]})]
         )
 
 
@@ -449,22 +459,24 @@ def test_stale_says_where(root, capsys):
     assert notebooks.main(["stale"]) == 0
     assert capsys.readouterr().out == "every quoted source is that of the library\n" * 2
     notebooks.write(root / "book" / "02.ipynb", quoting("minigrad.tensor", "gone", "text"))
-    notebooks.write(root / "solutions" / "03.ipynb", quoting("minigrad.course.notebooks", "stale", "text"))
+    notebooks.write(
+        root / "solutions" / "03.ipynb", quoting("minigrad.course.authoring.notebooks", "stale", "text")
+    )
     assert notebooks.main(["stale"]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "book/02.ipynb: minigrad.tensor.gone (is no more)",
-        "solutions/03.ipynb: minigrad.course.notebooks.stale",
+        "solutions/03.ipynb: minigrad.course.authoring.notebooks.stale",
     ]
 
 
-def test_rows_lists_what_is_missing(root, capsys):
+def test_claims_lists_what_is_missing(root, capsys):
     notebooks.write(
-        root / "book" / "01.ipynb", notebook(course={"rows": [row for row in ROWS if row != "B10"]})
+        root / "book" / "01.ipynb", notebook(course={"claims": [row for row in CLAIMS if row != "B10"]})
     )
-    notebooks.write(root / "solutions" / "01.ipynb", notebook(course={"rows": ["B10"]}))  # covers nothing
-    assert notebooks.main(["rows"]) == 0
+    notebooks.write(root / "solutions" / "01.ipynb", notebook(course={"claims": ["B10"]}))  # covers nothing
+    assert notebooks.main(["claims"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "79 of 80 rows are covered by a chapter; not yet:",
+        "79 of 80 claims are covered by a chapter; not yet:",
         "  B10  self-attention step by step, with the division by 8",
     ]
 
