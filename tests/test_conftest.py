@@ -39,7 +39,7 @@ def test_seed_is_back():
 
 
 def run_pytest(*arguments: str) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent)])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (HERE, HERE / "backend", HERE.parent)))}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-p", "no:cacheprovider", "--tb=line"]
     return subprocess.run([*command, *arguments], env=environment, cwd=HERE, capture_output=True, text=True)
 

@@ -459,7 +459,6 @@ def test_to_resume_a_finished_run_is_to_have_its_figures(tmp_path):
 
 RUN = """
 import dataclasses, os, signal, sys
-import processes
 import tiny
 output, where = sys.argv[1:]
 arguments = dataclasses.replace(tiny.ARGUMENTS, steps=14, save_every=4, gradient_accumulation_steps=2)
@@ -560,7 +559,6 @@ def test_ctrl_c_finishes_the_step_saves_and_stops(tmp_path, at):
 
 SIGNALLED = """
 import os, signal, sys, time
-import processes
 import tiny
 output, first, second, where = sys.argv[1:]
 if first in ("ignored", "own"):
@@ -1220,7 +1218,6 @@ def test_a_row_that_cannot_be_written_is_reported_and_the_run_goes_on(tmp_path):
 
 LIMITED = """
 import resource, signal, sys
-import processes
 import tiny
 from minigrad.files import SaveError
 run = tiny.pretraining(sys.argv[1])

@@ -134,7 +134,6 @@ def test_a_run_may_be_run_again_unless_another_has_come_in(tmp_path):
 
 FORK = """
 import os, sys
-import processes
 import tiny
 from minigrad.bert.runs import RunFolder, RunFolderError
 folder = RunFolder(sys.argv[1])
