@@ -6,8 +6,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ORACLES := $(VENV)/.oracles
 TEST := $(BIN)/python -m pytest
+# As many tests at once as there are cores, each with one thread of the BLAS.
+PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
 COURSE := $(BIN)/python -m minigrad.course.authoring.notebooks
 NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
+
+# $(call timed,NAME,COMMAND): the command, and a line that says how long it took.
+timed = @set -e; start=$$(date +%s); $(2); echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
 .PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises claims stored trajectories gpu-check bench \
@@ -33,22 +38,20 @@ train: $(READY)  ## pre-train the reduced BERT on the Python documentation on th
 	$(BIN)/python -m minigrad.bert pretrain --output runs/reduced --resume
 
 test: $(READY)  ## every test that needs no PyTorch, on NumPy and on the stand-in for CuPy; notebooks, lint, types
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(TEST) -q
-	$(TEST) -q --standin
-	$(TEST) -q -m slow
+	$(call timed,lint and types,$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy)
+	$(call timed,tests on NumPy,$(PARALLEL))
+	$(call timed,tests on the stand-in for CuPy,$(PARALLEL) --standin)
+	$(call timed,slow tests,$(PARALLEL) -m slow)
 	@$(MAKE) --no-print-directory nbval
 
 nbval: $(READY)  ## run every notebook and hold its outputs against the stored ones
-	$(TEST) -q -p no:cacheprovider --nbval --nbval-current-env --nbval-cell-timeout=600 $(NOTEBOOKS)
+	$(call timed,notebooks,$(PARALLEL) --dist loadfile -p no:cacheprovider --nbval --nbval-current-env --nbval-cell-timeout=600 $(NOTEBOOKS))
 
 test-matrix: $(READY)  ## the same with other Pythons, BLAS kernels and threads; ends with a table (half an hour)
 	$(BIN)/python tests/tools/matrix.py
 
 oracles: $(ORACLES)  ## install PyTorch, transformers and tokenizers, and hold everything against them
-	$(TEST) -q -m oracle
+	$(call timed,oracles,$(PARALLEL) -m oracle)
 
 lint: $(READY)  ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
