@@ -127,3 +127,9 @@ def torch() -> Any:
     module = pytest.importorskip("torch")
     module.set_num_threads(1)
     return module
+
+
+@pytest.fixture(scope="session")
+def tokenizers() -> Any:
+    """Hugging Face's `tokenizers`, the oracle of all that is done with text."""
+    return pytest.importorskip("tokenizers")

@@ -34,7 +34,8 @@ from minigrad.bert.config import PRESETS
 from minigrad.bert.corpus import python_docs
 from minigrad.bert.data import encode_documents
 from minigrad.bert.pretraining import Pretraining, PretrainingArguments, Tally
-from minigrad.bert.tokenizer import WordPieceTokenizer, train_wordpiece
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.wordpiece import train_wordpiece
 
 ONE_ROUNDING = 1e-7  # float32 keeps 24 bits
 COMPARED = ("loss", "mlm_loss", "mlm_accuracy", "nsp_accuracy")
