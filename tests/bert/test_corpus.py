@@ -16,6 +16,8 @@ import pytest
 from minigrad.bert import corpus as corpus_module
 from minigrad.bert.corpus import CUT_EVERY, Corpus, CorpusError, read_corpus, unigram_entropy
 
+pytestmark = pytest.mark.no_arrays
+
 # --- Folders and files -----------------------------------------------------------------------------------
 
 

@@ -9,6 +9,8 @@ import pytest
 from minigrad.bert import python_docs
 from minigrad.bert.corpus import Corpus, CorpusError, read_corpus
 
+pytestmark = pytest.mark.no_arrays
+
 MODULE = '''
 """What this module is for stands here. It is the first of the documents.
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from minigrad.bert.sentences import _ABBREVIATIONS, split_sentences
 
+pytestmark = pytest.mark.no_arrays
+
 
 @pytest.mark.parametrize(
     "sentences",

@@ -10,6 +10,8 @@ from sample_texts import HOSTILE, SETTINGS, TEXT
 from minigrad.bert import text as text_module
 from minigrad.bert.text import normalize, pre_tokenize
 
+pytestmark = pytest.mark.no_arrays
+
 
 def every_code_point():
     """All of Unicode but the surrogates, with a letter between any two, in strings of 2,048 code points."""

@@ -13,6 +13,8 @@ from minigrad.bert import tokenizer as tokenizer_module
 from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer, longest_first
 from minigrad.bert.wordpiece import train_wordpiece
 
+pytestmark = pytest.mark.no_arrays
+
 
 @pytest.fixture(scope="module")
 def vocab():

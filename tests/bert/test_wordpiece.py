@@ -27,6 +27,8 @@ from minigrad.bert.wordpiece import (
     train_wordpiece,
 )
 
+pytestmark = pytest.mark.no_arrays
+
 
 def plain_training(words, vocab, vocab_size, min_frequency, score="frequency"):
     """Train by counting everything anew for each merge; also return how many pairs shared each best score."""
