@@ -32,6 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.register_profile("same", max_examples=40, deadline=None, derandomize=True, database=None)
         settings.load_profile("same")
     config.addinivalue_line("markers", "numpy_only(reason): makes sense on the NumPy backend alone")
+    config.addinivalue_line(
+        "markers", "no_arrays: the same on each backend, so on NumPy alone; fails if it asks for the backend"
+    )
     os.environ.pop("MINIGRAD_BACKEND", None)
     os.environ.setdefault("CUPY_TF32", "0")  # what results are compared with was computed in full float32
     if config.getoption("--standin"):
@@ -53,14 +56,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for marker in item.iter_markers("numpy_only"):
             item.add_marker(pytest.mark.skip(reason=f"NumPy only: {marker.args[0]}"))
+        if item.get_closest_marker("no_arrays"):
+            item.add_marker(pytest.mark.skip(reason="no arrays in it: NumPy only"))
+
+
+def refuse() -> None:
+    """What a test without arrays gets for the default backend, without which there is no tensor."""
+    pytest.fail("this test asks for the backend: without the mark no_arrays it runs on each of them")
 
 
 @pytest.fixture(autouse=True)
-def no_trace() -> Iterator[None]:
+def no_trace(request: pytest.FixtureRequest) -> Iterator[None]:
     """Each test starts from seed 0; one that leaves another default backend or grad mode behind fails."""
     default, draws = backend.default(), random.get_state()
     random.manual_seed(0)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("no_arrays"):
+            patch.setattr(backend, "default", refuse)
+        yield
     random.set_state(draws)
     left = []
     if backend.default() is not default:
@@ -127,3 +140,9 @@ def torch() -> Any:
     module = pytest.importorskip("torch")
     module.set_num_threads(1)
     return module
+
+
+@pytest.fixture(scope="session")
+def tokenizers() -> Any:
+    """Hugging Face's `tokenizers`, the oracle of all that is done with text."""
+    return pytest.importorskip("tokenizers")

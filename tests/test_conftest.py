@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.no_arrays
+
 HERE = Path(__file__).resolve().parent
 
 LEAKS = """
@@ -38,8 +40,25 @@ def test_seed_is_back():
 """
 
 
+WITHOUT_ARRAYS = """
+import pytest
+from minigrad import Tensor
+
+pytestmark = pytest.mark.no_arrays
+
+def test_text():
+    assert "a".isalpha()
+
+def test_tensor():
+    Tensor([1.0])
+"""
+
+
 def run_pytest(*arguments: str) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (HERE, HERE / "backend", HERE.parent)))}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, (HERE, HERE / "backend", HERE.parent))),
+    }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-p", "no:cacheprovider", "--tb=line"]
     return subprocess.run([*command, *arguments], env=environment, cwd=HERE, capture_output=True, text=True)
 
@@ -51,6 +70,16 @@ def test_a_test_that_leaves_a_trace_fails(tmp_path):
     assert "6 passed, 2 errors" in run.stdout, run.stdout
     assert "this test left the default backend 'numpy' behind" in run.stdout
     assert "this test left gradients switched off behind" in run.stdout
+
+
+def test_a_test_without_arrays_runs_on_numpy_alone_and_makes_none(tmp_path):
+    path = tmp_path / "test_text.py"
+    path.write_text(WITHOUT_ARRAYS)
+    run = run_pytest("--rootdir", str(tmp_path), str(path))
+    assert "1 failed, 1 passed" in run.stdout, run.stdout
+    assert "without the mark no_arrays it runs on each of them" in run.stdout
+    run = run_pytest("--standin", "--rootdir", str(tmp_path), str(path))
+    assert "2 skipped" in run.stdout, run.stdout
 
 
 def test_an_absent_backend_is_told_at_once(tmp_path):

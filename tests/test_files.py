@@ -12,6 +12,8 @@ import pytest
 
 from minigrad.files import SaveError, write_atomic, write_folder_atomic
 
+pytestmark = pytest.mark.no_arrays
+
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file below a folder, and empty folders, by name."""

@@ -13,6 +13,8 @@ import pytest
 
 import minigrad
 
+pytestmark = pytest.mark.no_arrays
+
 ROOT = Path(minigrad.__file__).resolve().parent.parent
 FILES = sorted((ROOT / "minigrad").rglob("*.py"))
 

@@ -4,7 +4,8 @@ from minigrad.bert.checkpoint import from_pretrained, save_pretrained
 from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.model import BertForPreTraining, BertModel
 from minigrad.bert.predict import fill_mask, next_sentence
-from minigrad.bert.tokenizer import WordPieceTokenizer, train_wordpiece
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.wordpiece import train_wordpiece
 
 __all__ = [
     "PRESETS",

@@ -1,32 +1,24 @@
-"""Texts to train on: the Python documentation already on this disk, a folder, or a file.
+"""Texts to train on: the Python documentation already on this disk, or the text in a reader's folder or file.
 
 A corpus is a list of documents, a document a list of sentences. Next-sentence prediction needs both borders.
-
-How text is cut into sentences (`split_sentences`): after `.`, `!` or `?` and the quotes and brackets that
-close behind it, where white space and then a capital or a digit follow, maybe behind a quote or an opening
-bracket; not after one of a few abbreviations (`e.g.`, `Dr.`, …) nor after a single capital letter (the initials
-in `J. R. Firth`). It is a rule for English prose; where it is wrong, a sentence is cut in two or two are joined,
-which training survives.
 """
 
 from __future__ import annotations
 
-import ast
 import errno
 import hashlib
-import importlib.util
 import os
-import re
 import stat
-import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from pydoc_data.topics import topics
 
 import numpy as np
 
-__all__ = ["Corpus", "CorpusError", "python_docs", "read_corpus", "split_sentences"]
+from minigrad.bert.python_docs import python_docs
+from minigrad.bert.sentences import iter_sentences
+
+__all__ = ["Corpus", "CorpusError", "read_corpus", "unigram_entropy"]
 
 Document = list[str]
 Progress = Callable[[int, int], object]  # called with how much is done, and of how much
@@ -103,7 +95,7 @@ def read_corpus(source: str | Path, progress: Progress | None = None) -> Corpus:
     text than fits in memory.
     """
     if str(source) == "python-docs":
-        return python_docs(progress)
+        return Corpus(python_docs(progress), "python-docs")
     path = Path(source)
     mode = _mode(path) if source != "" else 0  # Path("") would be the working directory
     try:
@@ -116,83 +108,6 @@ def read_corpus(source: str | Path, progress: Progress | None = None) -> Corpus:
     raise CorpusError(
         f"there is no corpus {str(source)!r}: expected python-docs, a folder, or a file of text"
     )
-
-
-# --- Sentences -------------------------------------------------------------------------------------------
-
-_ABBREVIATIONS = frozenset(
-    [
-        "e.g.",
-        "i.e.",
-        "etc.",
-        "cf.",
-        "vs.",
-        "al.",
-        "fig.",
-        "eq.",
-        "no.",
-        "vol.",
-        "pp.",
-        "sec.",
-        "ch.",
-        "mr.",
-        "mrs.",
-        "ms.",
-        "dr.",
-        "prof.",
-        "st.",
-        "jr.",
-        "sr.",
-        "inc.",
-        "ltd.",
-        "approx.",
-        "resp.",
-        "dept.",
-        "est.",
-        "min.",
-        "max.",
-        "ref.",
-        "refs.",
-        "eds.",
-        "ed.",
-    ]
-)
-# Each of these reads a text once: a row of stops is taken whole and from its first one on (no stop before it),
-# and what was taken is not given back (`++`, `*+`). Otherwise a long row would be tried from each of its places.
-_SPACES = re.compile(r"\s(?:(?<! )|\s)\s*")  # white space that is not one plain space
-_END = re.compile(r"""[.!?](?<![.!?].)[.!?]*+["'”’)\]]*+(?= ["'“‘(\[]*+(\w))""")
-_INITIAL = re.compile(r"(?:^|[\s.(])(\w)\.$")
-
-
-def split_sentences(text: str) -> list[str]:
-    """The sentences of a running text, white space made single; the rules are at the head of this file."""
-    return list(_cut(text))
-
-
-def _cut(text: str) -> Iterator[str]:
-    text = _SPACES.sub(" ", text).strip()
-    start = 0
-    for end in _END.finditer(text):
-        if _ends_here(text, start, end.end(), end[1]):
-            yield text[start : end.end()].strip()
-            start = end.end()
-    if start < len(text):
-        yield text[start:].strip()
-
-
-def _ends_here(text: str, start: int, end: int, next_character: str) -> bool:
-    """Whether the sentence that began at `start` ends at `end`, by what stands on both sides of that place.
-
-    Looks at the last word alone: all of the sentence, at every full stop that does not end it, would take a time
-    that grows with its square.
-    """
-    if not (next_character.isupper() or next_character.isdigit()):
-        return False
-    initial = _INITIAL.search(text[max(start, end - 3) : end])
-    if initial and initial[1].isupper():
-        return False
-    last_word = text[max(start, text.rfind(" ", start, end) + 1) : end]
-    return last_word.lstrip("([\"'“‘").lower() not in _ABBREVIATIONS
 
 
 # --- The reader's own text -------------------------------------------------------------------------------
@@ -335,82 +250,10 @@ def _sentences(block: list[str]) -> Iterable[str]:
     """The sentences of a group of lines: its lines, if each ends like one, else cut by rule."""
     if len(block) > 1 and all(map(_ends_like_a_sentence, block)):
         return block
-    return _cut(" ".join(block))
+    return iter_sentences(" ".join(block))
 
 
-# --- The Python documentation on this disk ---------------------------------------------------------------
-
-
-def python_docs(progress: Progress | None = None) -> Corpus:
-    """The prose in the docstrings of the standard library, NumPy and Matplotlib, and in `help()`'s topics.
-
-    One document for each module and each topic. What is on this disk differs between versions, so no stored
-    output may hang on it. `progress` is called with (modules read, modules).
-    """
-    documents = []
-    seen: set[str] = set()
-    paths = list(_python_files())
-    for number, path in enumerate(paths, start=1):
-        document = [s for text in _docstrings(path) for s in _prose(text, seen)]
-        if len(document) > 1:
-            documents.append(document)
-        if progress is not None:
-            progress(number, len(paths))
-    for _, text in sorted(topics.items()):
-        document = list(_prose(text, seen))
-        if len(document) > 1:
-            documents.append(document)
-    return Corpus(documents, "python-docs")
-
-
-def _python_files() -> Iterator[Path]:
-    """Library modules in a fixed order, without tests."""
-    roots = [Path(sysconfig.get_path("stdlib"))]
-    for package in ("numpy", "matplotlib"):
-        spec = importlib.util.find_spec(package)
-        if spec is not None and spec.submodule_search_locations:
-            roots.append(Path(spec.submodule_search_locations[0]))
-    skipped = {"test", "tests", "site-packages", "dist-packages", "idle_test", "lib2to3", "__pycache__"}
-    for root in roots:
-        for path in sorted(root.rglob("*.py")):
-            if not skipped.intersection(path.relative_to(root).parts):
-                yield path
-
-
-def _docstrings(path: Path) -> Iterator[str]:
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            text = ast.get_docstring(node)
-            if text:
-                yield text
-
-
-_RULE = re.compile(r"\s*(?:[-=~^*#+|]\s*){3,}$")  # an underline, or the border of a table
-
-
-def _prose(text: str, seen: set[str]) -> Iterator[str]:
-    """The sentences of a docstring: no examples, tables or underlined headings, and no paragraph twice."""
-    for paragraph in re.split(r"\n\s*\n", text):
-        lines: list[str] = []
-        rules = 0
-        for line in paragraph.splitlines():
-            if _RULE.match(line):
-                rules += 1
-                lines = lines[:-1]  # the heading that it underlines
-            else:
-                lines.append(line)
-        if ">>>" in paragraph or rules > 1:  # an example; two borders make a table
-            continue
-        joined = " ".join(" ".join(lines).split())
-        letters = sum(c.isalpha() or c == " " for c in joined)
-        if joined in seen or joined.count(" ") < 2 or letters < 0.6 * len(joined):
-            continue
-        seen.add(joined)
-        yield from split_sentences(joined)
+# --- What can be known without reading -------------------------------------------------------------------
 
 
 def unigram_entropy(ids: Iterable[int]) -> float:

@@ -10,6 +10,8 @@ import pytest
 
 from minigrad.bert.config import PRESETS, BertConfig, ConfigError
 
+pytestmark = pytest.mark.no_arrays
+
 FIELDS = [field.name for field in dataclasses.fields(BertConfig)]
 
 

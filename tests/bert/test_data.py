@@ -32,6 +32,8 @@ from minigrad.bert.data import (
     truncate,
 )
 
+pytestmark = pytest.mark.no_arrays
+
 TOKENIZER = tiny.tokenizer()
 PAD, CLS, SEP, MASK = (
     TOKENIZER.pad_token_id,

@@ -28,6 +28,8 @@ from minigrad.bert.reading import (
     verify_file,
 )
 
+pytestmark = pytest.mark.no_arrays
+
 
 def write_safetensors(path: Path, arrays: dict[str, tuple[str, list[int], bytes]]) -> None:
     """A file by hand, of dtypes that NumPy does not have too."""

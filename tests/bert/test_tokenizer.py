@@ -1,72 +1,19 @@
-"""WordPiece against its oracle, Hugging Face's ``tokenizers``, and against stored answers.
+"""Texts to ids and back, against the oracle, Hugging Face's `tokenizers`, and against stored answers."""
 
-Training is held against a plain trainer that counts everything anew for each merge, and against the oracle's.
-The oracle numbers the ``##`` characters in an order that changes from run to run, and its ties follow it. So
-it is compared up to the first tie; and to the end, with its own numbering given to our trainer. The oracle
-also learns from words of more than 100 characters, which ours leaves out; none is in the texts compared.
-"""
-
-import hashlib
 import os
-import random
 import re
-import subprocess
-import sys
-from collections import Counter
-from itertools import pairwise
-from pydoc_data.topics import topics
 
 import processes
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sample_texts import FEW_TEXTS, HOSTILE, HOSTILE_WORDS, REAL_TEXTS, SETTINGS, TEXT
 
-from minigrad.bert import tokenizer as wordpiece
-from minigrad.bert.tokenizer import (
-    SPECIAL_TOKENS,
-    WordPieceTokenizer,
-    normalize,
-    pre_tokenize,
-    train_wordpiece,
-)
+from minigrad.bert import tokenizer as tokenizer_module
+from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer, longest_first
+from minigrad.bert.wordpiece import train_wordpiece
 
-REAL_TEXTS = [text for _, text in sorted(topics.items())]  # the language reference that comes with Python
-FEW_TEXTS = REAL_TEXTS[:12]
-
-HOSTILE = (
-    "aZéÅßİıΣσςΆẞǅﬁK\u0345 \t\n\r\x00\x07\x0b\x0c\x1c\x1f\x7f\x85\xa0\xad"
-    "\u0300\u0301\u0327\u0334\u0489\u0600\u061c\u08d4\u08dc\u1680\u180e\u1e9e\u1dfb\u2028\u2029\u200b\u200d\u202e\u2060"
-    "\u0a3c\u0b3c\u1734\u1bf2\u302e\u302f\u3099\u3000\ue000\ufe0f\ufeff\ufff9\ufffd\uffff\U0001d160\U0001d165\U0001d16d"
-    "\U0001d1bb\U0001e000\U0001e944\U0001e94a\U000e0041\U0010ffff"
-    "中文﨎豈\U0002f800\U0002b820\U0002ceb0가한ᄀあア한ก็ि்\U00011938\U000111c9\U0001144b\ua7cb\ua7dc\U00010d50\U00016ea0"
-    "😀👩🏽🇩$+<=>^`|~!#%'()*,-./:;?@[\\]_{}«»¿§¶·–—…‰※⁄、。「」・９①½²0123456789##"
-)
-HOSTILE_WORDS = [
-    *SPECIAL_TOKENS,
-    "[mask]",
-    "[MASK",
-    "##a",
-    "don't",
-    "naïve",
-    "ΟΔΟΣ",
-    "x" * 100,
-    "x" * 101,
-    "é" * 101,
-]
-
-ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)  # a lone surrogate is not a text
-HOSTILE_TEXT = st.lists(
-    st.sampled_from(list(HOSTILE)) | st.sampled_from(HOSTILE_WORDS) | st.just(" "), max_size=30
-).map("".join)
-TEXT = HOSTILE_TEXT | ANY_TEXT
-
-# (lower_case, strip_accents)
-SETTINGS = [(True, None), (True, True), (True, False), (False, None), (False, True), (False, False)]
-
-
-@pytest.fixture(scope="module")
-def tokenizers():
-    return pytest.importorskip("tokenizers")
+pytestmark = pytest.mark.no_arrays
 
 
 @pytest.fixture(scope="module")
@@ -91,157 +38,7 @@ def small_tokenizer(*pieces, **options):
     return WordPieceTokenizer([*SPECIAL_TOKENS, *pieces], **options)
 
 
-def every_code_point():
-    """All of Unicode but the surrogates, with a letter between any two, in strings of 2,048 code points."""
-    for start in range(0, 0x110000, 2048):
-        if start != 0xD800:
-            yield "".join(chr(code) + "b" for code in range(start, start + 2048))
-
-
-# ---------------------------------------------------------------------------------------------------------
-# Normalising and splitting
-# ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "uncased", "cased"),
-    [
-        ("Crème Brûlée", "creme brulee", "Crème Brûlée"),
-        ("ΟΔΟΣ", "οδοσ", "ΟΔΟΣ"),  # no final sigma
-        ("İI", "ii", "İI"),
-        ("a\x00b\ufffdc\u200dd\x1ce\x0bf\x85g", "abcdefg", "abcdefg"),
-        ("a\tb\nc\rd\u00a0e\u1680f\u2028g\u3000h", "a b c d e f g h", "a b c d e f g h"),
-        ("ab中文c", "ab 中  文 c", "ab 中  文 c"),
-        ("한", "\u1112\u1161\u11ab", "한"),  # a Korean syllable comes apart into its letters
-        ("\ue000x\U0010fffdy\u0378", "xy\u0378", "xy\u0378"),  # private use goes, unassigned stays
-        ("a\u08d4", "a\u08d4", "a\u08d4"),  # an accent since Unicode 9
-        (
-            "a\u302e\u1baab",
-            "a\u1baa\u302eb",
-            "a\u302e\u1baab",
-        ),  # marks that stay are sorted: class 9, then 224 …
-        (
-            "a\u302e\u0489\u1baab",
-            "a\u302e\u0489\u1baab",
-            "a\u302e\u0489\u1baab",
-        ),  # … unless class 0 is between
-        ("\ua7cb\U00016ea0\U00011938", "\u0264\U00016ebb\U00011938", "\ua7cb\U00016ea0\U00011938"),
-    ],
-)
-def test_normalize_stored_answers(text, uncased, cased):
-    assert normalize(text) == uncased
-    assert normalize(text, lower_case=False) == cased
-
-
-def test_strip_accents_follows_lower_case_unless_told():
-    assert normalize("É", lower_case=True) == "e"
-    assert normalize("É", lower_case=True, strip_accents=False) == "é"
-    assert normalize("É", lower_case=False) == "É"
-    assert normalize("É", lower_case=False, strip_accents=True) == "E"
-    assert normalize("İ", strip_accents=False) == "i\u0307"
-
-
-def test_pre_tokenize_stored_answers():
-    assert pre_tokenize(" don't  stop!? ") == ["don", "'", "t", "stop", "!", "?"]
-    assert pre_tokenize("a$b^c|d€e") == ["a", "$", "b", "^", "c", "|", "d€e"]  # symbols only of ASCII
-    assert pre_tokenize("a\u2e43b\U000111c9c") == [
-        "a\u2e43b",
-        "\U000111c9",
-        "c",
-    ]  # Unicode 9; no longer punctuation
-    assert pre_tokenize("a\x85b\x0bc\x1cd") == ["a", "b", "c\x1cd"]
-    assert pre_tokenize("") == []
-
-
-# Made with tokenizers 0.23.3: the sha256 of what it returns for every code point. They pin the tables in the
-# source on every version of Python, also where the oracle is not installed.
-DIGESTS = {
-    "uncased": "41cf5cb4a3537e2b7db0ed109a2ef5e436955126b09a81a184040375d5ed1c6e",
-    "uncased, accents kept": "c9e69e7629b26fdcc25a8cfabf4fe1e3b13a4e052123d43ad4407550ede9421c",
-    "cased": "35c283f35b7b723e3708f396f4fe2482299ef85be16d90bb5d89832247a0ea6a",
-    "words": "40e1f728d39721b10bd62feca38271754e0517e2f6b266742e5e3ff20ca70c38",
-}
-
-
-def digest(function):
-    total = hashlib.sha256()
-    for text in every_code_point():
-        total.update(function(text).encode())
-    return total.hexdigest()
-
-
-def words_joined(text):
-    return "\x00".join(pre_tokenize(text))
-
-
-@pytest.mark.parametrize(
-    ("name", "function"),
-    [
-        ("uncased", normalize),
-        ("uncased, accents kept", lambda text: normalize(text, strip_accents=False)),
-        ("cased", lambda text: normalize(text, lower_case=False)),
-        ("words", words_joined),
-    ],
-)
-def test_every_code_point_as_stored(name, function):
-    assert digest(function) == DIGESTS[name]
-
-
-@pytest.mark.oracle
-def test_every_code_point_as_the_oracle_has_it(tokenizers):
-    uncased = tokenizers.normalizers.BertNormalizer()
-    cased = tokenizers.normalizers.BertNormalizer(lowercase=False)
-    splitter = tokenizers.pre_tokenizers.BertPreTokenizer()
-    for text in every_code_point():
-        name = f"from U+{ord(text[0]):04X}"
-        assert normalize(text) == uncased.normalize_str(text), name
-        assert normalize(text, lower_case=False) == cased.normalize_str(text), name
-        assert pre_tokenize(text) == [word for word, _ in splitter.pre_tokenize_str(text)], name
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize(("lower_case", "strip_accents"), SETTINGS)
-def test_normalize_equals_oracle(tokenizers, lower_case, strip_accents):
-    oracle = tokenizers.normalizers.BertNormalizer(lowercase=lower_case, strip_accents=strip_accents)
-
-    @settings(max_examples=150, derandomize=True, deadline=None)
-    @given(TEXT)
-    @example(HOSTILE)
-    @example(HOSTILE[::-1])
-    def check(text):
-        ours = normalize(text, lower_case=lower_case, strip_accents=strip_accents)
-        assert ours == oracle.normalize_str(text)
-
-    check()
-
-
-@pytest.mark.oracle
-def test_runs_of_marks_equal_oracle(tokenizers):
-    oracle = tokenizers.normalizers.BertNormalizer()
-    draw = random.Random(1)
-    stay = [chr(code) for code in range(0x20000) if wordpiece._MARKS_THAT_STAY.match(chr(code))]
-    accents = [chr(code) for code in range(0x20000) if wordpiece._ACCENT.match(chr(code))]
-    others = list("ae한\u200d\x85\U0001d160\U00011938\u0484\u1734")
-    assert len(stay) > 80
-    for _ in range(4000):
-        text = "".join(
-            draw.choice(draw.choice([stay, stay, accents, others])) for _ in range(draw.randint(2, 9))
-        )
-        assert normalize(text) == oracle.normalize_str(text), ascii(text)
-
-
-@pytest.mark.oracle
-@settings(max_examples=300, derandomize=True, deadline=None)
-@given(TEXT)
-@example(HOSTILE)
-def test_pre_tokenize_equals_oracle(tokenizers, text):
-    oracle = tokenizers.pre_tokenizers.BertPreTokenizer()
-    assert pre_tokenize(text) == [word for word, _ in oracle.pre_tokenize_str(text)]
-
-
-# ---------------------------------------------------------------------------------------------------------
-# Text to ids
-# ---------------------------------------------------------------------------------------------------------
+# --- Text to ids -----------------------------------------------------------------------------------------
 
 
 def test_longest_match_comes_first():
@@ -337,7 +134,7 @@ def test_longest_match_equals_oracle_for_any_vocabulary(tokenizers, word, pieces
 
 def test_caches_are_bounded_and_change_nothing(monkeypatch, vocab):
     expected = WordPieceTokenizer(vocab).token_ids(FEW_TEXTS[0])
-    monkeypatch.setattr(wordpiece, "CHUNKS_REMEMBERED", 3)
+    monkeypatch.setattr(tokenizer_module, "CHUNKS_REMEMBERED", 3)
     tokenizer = WordPieceTokenizer(vocab)
     assert tokenizer.token_ids(FEW_TEXTS[0]) == expected
     assert tokenizer.token_ids(FEW_TEXTS[0]) == expected
@@ -347,9 +144,38 @@ def test_caches_are_bounded_and_change_nothing(monkeypatch, vocab):
     assert "a" * 1000 not in tokenizer._chunk_ids
 
 
-# ---------------------------------------------------------------------------------------------------------
-# Pairs, truncation, batches
-# ---------------------------------------------------------------------------------------------------------
+# A text of half a million characters, as an expression. A normaliser or a splitter that looks again at what it has
+# read takes minutes for each of these.
+LONG_TEXTS = {
+    "one word": "'x' * 500_000",
+    "one word of Korean": "'한' * 500_000",
+    "Chinese": "'中' * 500_000",
+    "marks to sort": "'a' + '\\u302e\\u1baa' * 250_000",
+    "accents": "'e' + '\\u0301' * 500_000",
+    "controls": "'\\x0b' * 500_000",
+    "punctuation": "'.' * 500_000",
+    "half of special tokens": "'[MAS' * 125_000",
+    "special tokens": "'[SEP]' * 100_000",
+    "white space": "' \\u3000' * 250_000",
+    "words of 100": "('x' * 99 + 'y ') * 5_000",
+}
+
+
+@pytest.mark.parametrize("text", LONG_TEXTS.values(), ids=LONG_TEXTS)
+def test_no_text_takes_long_to_encode(text):
+    program = (
+        "from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer;"
+        "from minigrad.bert.wordpiece import train_wordpiece;"
+        f"text = {text};"
+        "vocab = train_wordpiece([text], 200);"
+        "WordPieceTokenizer(vocab).token_ids(text);"
+        "WordPieceTokenizer([*SPECIAL_TOKENS, 'x', '##x', 'z' * 100]).token_ids(text)"
+    )
+    result = processes.run_python(program, timeout=60)
+    assert (result.stdout, result.stderr) == ("", "")
+
+
+# --- Pairs, truncation, batches --------------------------------------------------------------------------
 
 
 def test_a_pair_has_two_segments():
@@ -367,11 +193,11 @@ def test_truncation_stored_answers():
     tokenizer = small_tokenizer("a", "b")
     assert tokenizer.encode("a a a a", max_length=4).tokens == ["[CLS]", "a", "a", "[SEP]"]
     assert tokenizer.encode("a a a", max_length=2).tokens == ["[CLS]", "[SEP]"]
-    assert wordpiece.longest_first(3, 9, 8) == (3, 5)  # only the longer one is cut
-    assert wordpiece.longest_first(9, 3, 8) == (5, 3)
-    assert wordpiece.longest_first(9, 9, 7) == (3, 4)
-    assert wordpiece.longest_first(9, 8, 7) == (4, 3)
-    assert wordpiece.longest_first(2, 2, 4) == (2, 2)
+    assert longest_first(3, 9, 8) == (3, 5)  # only the longer one is cut
+    assert longest_first(9, 3, 8) == (5, 3)
+    assert longest_first(9, 9, 7) == (3, 4)
+    assert longest_first(9, 8, 7) == (4, 3)
+    assert longest_first(2, 2, 4) == (2, 2)
 
 
 @pytest.mark.oracle
@@ -467,9 +293,8 @@ def test_batch_errors():
         tokenizer(["a", None])
 
 
-# ---------------------------------------------------------------------------------------------------------
-# Ids to text
-# ---------------------------------------------------------------------------------------------------------
+# --- Ids to text -----------------------------------------------------------------------------------------
+
 
 PUNCTUATION_PIECES = [
     ".",
@@ -529,9 +354,7 @@ def test_ids_outside_the_vocabulary():
             tokenizer.id_to_token(wrong)
 
 
-# ---------------------------------------------------------------------------------------------------------
-# The vocabulary and its file
-# ---------------------------------------------------------------------------------------------------------
+# --- The vocabulary and its file -------------------------------------------------------------------------
 
 
 def test_ids_and_tokens():
@@ -636,325 +459,3 @@ def test_the_oracle_opens_our_file(tokenizers, tmp_path, vocab):
     oracle = tokenizers.BertWordPieceTokenizer.from_file(str(path))
     assert oracle.get_vocab() == {piece: i for i, piece in enumerate(vocab)}
     assert WordPieceTokenizer.from_file(path).vocab == vocab
-
-
-# ---------------------------------------------------------------------------------------------------------
-# Training
-# ---------------------------------------------------------------------------------------------------------
-
-
-def plain_training(words, vocab, vocab_size, min_frequency, score="frequency"):
-    """Train by counting everything anew for each merge; also return how many pairs shared each best score."""
-    vocab, ties = list(vocab), []
-    spelled = {word: [word[0], *("##" + letter for letter in word[1:])] for word in words}
-    while len(vocab) < vocab_size:
-        pieces, pairs = Counter(), Counter()
-        for word, spelling in spelled.items():
-            for piece in spelling:
-                pieces[piece] += words[word]
-            for pair in pairwise(spelling):
-                pairs[pair] += words[word]
-        scores = {
-            (a, b): count if score == "frequency" else count / (pieces[a] * pieces[b])
-            for (a, b), count in pairs.items()
-            if count >= min_frequency
-        }
-        if not scores:
-            break
-        best = max(scores.values())
-        candidates = [pair for pair in scores if scores[pair] == best]
-        a, b = min(candidates, key=lambda pair: (vocab.index(pair[0]), vocab.index(pair[1])))
-        ties.append(len(candidates))
-        merged = a + b[2:]
-        if merged not in vocab:
-            vocab.append(merged)
-        for word, spelling in spelled.items():
-            shorter, i = [], 0
-            while i < len(spelling):
-                here = spelling[i : i + 2] == [a, b]
-                shorter.append(merged if here else spelling[i])
-                i += 2 if here else 1
-            spelled[word] = shorter
-    return vocab, ties
-
-
-def in_order_of_ids(oracle):
-    ids = oracle.get_vocab()
-    return sorted(ids, key=ids.get)
-
-
-def characters_of(vocab):
-    """The pieces that training begins with: special tokens and single characters."""
-    return [piece for piece in vocab if piece in SPECIAL_TOKENS or len(piece.removeprefix("##")) == 1]
-
-
-def test_training_stored_answers():
-    """The counts of the example in the Hugging Face course: hug 10, pug 5, pun 12, bun 4, hugs 5."""
-    texts = ["hug " * 10 + "pug " * 5 + "pun " * 12 + "bun " * 4 + "hugs " * 5]
-    characters = [*SPECIAL_TOKENS, *"bghnpsu", "##g", "##n", "##s", "##u"]
-    # ##ug 20, ##un 16, hug 15, pun 12, pug 5 and hugs 5
-    frequency = train_wordpiece(texts, 22)
-    assert frequency == [*characters, "##ug", "##un", "hug", "pun", "pug", "hugs"]
-    # ##gs 1/20, bu 1/36 (with others), bun 1/16, hu 1/32 (with pu), hugs 1/15, hug 1/15
-    likelihood = train_wordpiece(texts, 22, score="likelihood")
-    assert likelihood == [*characters, "##gs", "bu", "bun", "hu", "hugs", "hug"]
-
-
-@settings(max_examples=60, derandomize=True, deadline=None)
-@given(
-    st.dictionaries(st.text("abc", min_size=1, max_size=8), st.integers(1, 9), min_size=1, max_size=25),
-    st.integers(0, 40),
-    st.integers(1, 4),
-    st.sampled_from(["frequency", "likelihood"]),
-)
-def test_training_equals_counting_anew(words, merges, min_frequency, score):
-    texts = [f"{word} " * count for word, count in words.items()]
-    characters = characters_of(train_wordpiece(texts, 1000, min_frequency=10**9))
-    size = len(characters) + merges
-    expected, _ = plain_training(words, characters, size, min_frequency, score)
-    assert train_wordpiece(texts, size, min_frequency=min_frequency, score=score) == expected
-
-
-@settings(max_examples=60, derandomize=True, deadline=None)
-@given(
-    st.dictionaries(st.text("abc", min_size=1, max_size=12), st.integers(1, 9), min_size=1, max_size=25),
-    st.lists(st.integers(0, 10**6), max_size=30),
-)
-def test_counts_stay_right_whatever_is_merged(words, choices):
-    ids = {piece: i for i, piece in enumerate([*"abc", "##a", "##b", "##c"])}
-    pairs = wordpiece.PairCounts(words, ids)
-    for number, choice in enumerate(choices, start=len(ids)):
-        alive = sorted(+pairs.counts)
-        if not alive:
-            break
-        before = Counter(pairs.counts)
-        pair = alive[choice % len(alive)]
-        changed = pairs.merge(*pair, number)
-        assert {p for p in before | pairs.counts if before[p] != pairs.counts[p]} <= changed
-        expected, pieces = Counter(), Counter()
-        for word, count in zip(pairs.words, words.values(), strict=True):
-            pieces.update({piece: count * word.count(piece) for piece in word})
-            for neighbours in pairwise(word):
-                expected[neighbours] += count
-        assert +pairs.counts == expected
-        assert +pairs.piece_counts == pieces
-        assert pair not in expected
-
-
-def test_a_merge_counts_only_its_neighbours_anew():
-    """Also in a long word; counting all of it anew for each merge takes a time that grows with its square."""
-    letters = [chr(ord("a") + i) for i in range(99)]
-    ids = {piece: i for i, piece in enumerate([letters[0], *("##" + letter for letter in letters[1:])])}
-    pairs = wordpiece.PairCounts({"".join(letters): 3}, ids)
-    assert pairs.merge(50, 51, 99) == {(49, 50), (49, 99), (50, 51), (51, 52), (99, 52)}
-    assert pairs.merge(0, 1, 100) == {(0, 1), (1, 2), (100, 2)}
-    assert pairs.merge(97, 98, 101) == {(96, 97), (96, 101), (97, 98)}
-
-
-def test_words_too_long_for_the_tokenizer_are_left_out():
-    assert small_tokenizer().max_input_chars_per_word == 100
-    texts = ["ab " + "x" * 100, "ab " + "y" * 101 + " ab.", "e\u0301" * 100]  # measured after normalising
-    assert wordpiece.count_words(texts) == {"ab": 3, "x" * 100: 1, ".": 1, "e" * 100: 1}
-    assert wordpiece.count_words(texts, max_input_chars_per_word=2) == {"ab": 3, ".": 1}
-    assert train_wordpiece(["ab ab abc abc"], 99, max_input_chars_per_word=2)[5:] == ["a", "b", "##b", "ab"]
-    vocab = train_wordpiece(["ab ab " + "xyz" * 50], 99)
-    assert vocab[5:] == ["a", "b", "##b", "ab"]
-    assert WordPieceTokenizer(vocab).tokenize("ab " + "xyz" * 50) == ["ab", "[UNK]"]
-
-
-@pytest.mark.parametrize(
-    "alphabet", ["acgt", "0123456789abcdef", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP"]
-)
-@pytest.mark.parametrize("score", ["frequency", "likelihood"])
-def test_one_long_word_does_not_keep_learning_busy(alphabet, score):
-    program = (
-        "import random, sys; from minigrad.bert.tokenizer import train_wordpiece;"
-        "word = ''.join(random.Random(0).choices(sys.argv[1], k=1_000_000));"
-        "print(train_wordpiece(['ab ab', word, 'ab'], 2000, score=sys.argv[2])[5:])"
-    )
-    result = processes.run_python(program, alphabet, score, timeout=60)
-    assert (result.stdout, result.stderr) == ("['a', 'b', '##b', 'ab']\n", "")
-
-
-# A text of half a million characters, as an expression. A normaliser or a splitter that looks again at what it has
-# read takes minutes for each of these.
-LONG_TEXTS = {
-    "one word": "'x' * 500_000",
-    "one word of Korean": "'한' * 500_000",
-    "Chinese": "'中' * 500_000",
-    "marks to sort": "'a' + '\\u302e\\u1baa' * 250_000",
-    "accents": "'e' + '\\u0301' * 500_000",
-    "controls": "'\\x0b' * 500_000",
-    "punctuation": "'.' * 500_000",
-    "half of special tokens": "'[MAS' * 125_000",
-    "special tokens": "'[SEP]' * 100_000",
-    "white space": "' \\u3000' * 250_000",
-    "words of 100": "('x' * 99 + 'y ') * 5_000",
-}
-
-
-@pytest.mark.parametrize("text", LONG_TEXTS.values(), ids=LONG_TEXTS)
-def test_no_text_takes_long_to_encode(text):
-    program = (
-        "from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer, train_wordpiece;"
-        f"text = {text};"
-        "vocab = train_wordpiece([text], 200);"
-        "WordPieceTokenizer(vocab).token_ids(text);"
-        "WordPieceTokenizer([*SPECIAL_TOKENS, 'x', '##x', 'z' * 100]).token_ids(text)"
-    )
-    result = processes.run_python(program, timeout=60)
-    assert (result.stdout, result.stderr) == ("", "")
-
-
-@pytest.mark.oracle
-def test_training_equals_oracle_where_there_is_no_tie(tokenizers):
-    words = wordpiece.count_words(REAL_TEXTS)
-    characters = [*SPECIAL_TOKENS, *wordpiece.first_pieces(words, 1000)]
-    _, ties = plain_training(words, characters, len(characters) + 150, 2)
-    without_tie = next((i for i, count in enumerate(ties) if count > 1), len(ties))
-    assert without_tie >= 30, "too short a stretch to say much"
-    size = len(characters) + without_tie
-    oracle = tokenizers.BertWordPieceTokenizer()
-    oracle.train_from_iterator(REAL_TEXTS, vocab_size=size, show_progress=False)
-    ours, theirs = train_wordpiece(REAL_TEXTS, size), in_order_of_ids(oracle)
-    assert len(ours) == size
-    assert ours[len(characters) :] == theirs[len(characters) :]
-    continuing = next(i for i, piece in enumerate(ours) if piece.startswith("##"))
-    assert ours[:continuing] == theirs[:continuing]
-    assert set(ours) == set(theirs)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize(
-    ("texts", "lower_case", "vocab_size", "min_frequency", "limit_alphabet"),
-    [
-        (REAL_TEXTS, True, 3000, 2, 1000),
-        (REAL_TEXTS, False, 2500, 2, 1000),
-        (REAL_TEXTS, True, 2500, 2, 30),
-        (FEW_TEXTS, True, 30_000, 7, 1000),
-        (FEW_TEXTS, True, 30_000, 1, 1000),
-        ([HOSTILE * 3, *FEW_TEXTS], True, 1200, 2, 1000),
-    ],
-)
-def test_training_equals_oracle_ties_included(
-    tokenizers, texts, lower_case, vocab_size, min_frequency, limit_alphabet
-):
-    """Ties are settled by ids: with the oracle's ids of the ## characters, every merge is the oracle's."""
-    oracle = tokenizers.BertWordPieceTokenizer(lowercase=lower_case)
-    oracle.train_from_iterator(
-        texts,
-        vocab_size=vocab_size,
-        min_frequency=min_frequency,
-        limit_alphabet=limit_alphabet,
-        show_progress=False,
-    )
-    theirs = in_order_of_ids(oracle)
-    words = wordpiece.count_words(texts, lower_case=lower_case)
-    start = characters_of(theirs)
-    assert {*SPECIAL_TOKENS, *wordpiece.first_pieces(words, limit_alphabet)} == set(start)
-    assert len(theirs) > len(start) + 200
-    assert wordpiece.learn_pieces(words, start, vocab_size, min_frequency) == theirs
-
-
-@pytest.mark.oracle
-@settings(max_examples=60, derandomize=True, deadline=None)
-@given(st.lists(st.text("ab ", min_size=1, max_size=40), min_size=1, max_size=8), st.integers(10, 60))
-def test_training_on_repeated_letters_equals_oracle(tokenizers, texts, size):
-    oracle = tokenizers.BertWordPieceTokenizer()
-    oracle.train_from_iterator(texts, vocab_size=size, show_progress=False)
-    theirs = in_order_of_ids(oracle)
-    assert wordpiece.learn_pieces(wordpiece.count_words(texts), characters_of(theirs), size) == theirs
-
-
-def test_a_tie_goes_to_the_earlier_pieces():
-    characters = [*SPECIAL_TOKENS, "a", "b", "c", "##b", "##c"]
-    vocab = train_wordpiece(["cb cb ac ac ab ab bc bc"], 14)
-    assert vocab == [*characters, "ab", "ac", "bc", "cb"]
-
-
-def test_training_hangs_on_the_texts_alone():
-    expected = train_wordpiece(FEW_TEXTS, 600)
-    assert train_wordpiece(reversed(FEW_TEXTS), 600) == expected
-    assert train_wordpiece(["\n".join(FEW_TEXTS)], 600) == expected
-    assert train_wordpiece((text for text in FEW_TEXTS), 600) == expected
-    program = (
-        "import sys; from pydoc_data.topics import topics;"
-        "from minigrad.bert.tokenizer import train_wordpiece;"
-        "texts = [text for _, text in sorted(topics.items())][:12];"
-        "sys.stdout.buffer.write('\\n'.join(train_wordpiece(texts, 600)).encode())"
-    )
-    for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
-        output = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, check=True
-        )
-        assert output.stdout.decode().split("\n") == expected
-
-
-def test_training_stops_early_when_pairs_are_rare():
-    vocab = train_wordpiece(["ab ab ab cd cd ef"], 1000)
-    assert vocab == [*SPECIAL_TOKENS, *"abcdef", "##b", "##d", "##f", "ab", "cd"]
-    assert train_wordpiece(["ab ab ab cd cd ef"], 1000, min_frequency=3)[-1] == "ab"
-    assert train_wordpiece(["ab cd"], 1000, min_frequency=1)[-2:] == ["ab", "cd"]
-    assert train_wordpiece([], 1000) == list(SPECIAL_TOKENS)
-    assert train_wordpiece(["", " "], 5) == list(SPECIAL_TOKENS)
-
-
-def test_training_limits_the_alphabet():
-    texts = ["aaxb aaxb ab", "yab"]  # a 6, b 4, x 2, y 1
-    assert train_wordpiece(texts, 9, limit_alphabet=2) == [*SPECIAL_TOKENS, "a", "b", "##a", "##b"]
-    # where x was, its two sides become neighbours; where y was, ##a stays a continuation
-    assert train_wordpiece(texts, 99, limit_alphabet=2)[9:] == ["##ab", "aab"]
-    assert train_wordpiece(["ba ab"], 99, limit_alphabet=1)[5:] == [
-        "a",
-        "##a",
-    ]  # equally frequent: a before b
-
-
-def test_training_normalises_as_told():
-    assert train_wordpiece(["É"], 99)[5:] == ["e"]
-    assert train_wordpiece(["É"], 99, strip_accents=False)[5:] == ["é"]
-    assert train_wordpiece(["É"], 99, lower_case=False)[5:] == ["É"]
-    assert train_wordpiece(["É"], 99, lower_case=False, strip_accents=True)[5:] == ["E"]
-    assert train_wordpiece(["a\x1cb a\x1cb"], 99)[5:] == ["a", "b", "##b", "ab"]
-    assert train_wordpiece(["[MASK]"], 99, min_frequency=99)[5:10] == ["[", "]", "a", "k", "m"]
-
-
-@pytest.mark.oracle
-def test_training_with_other_special_tokens(tokenizers):
-    special = ["<a>", "ab", "x"]  # one of them is a word, one a character
-    texts = ["abab abab abba x xx xab axb"] * 2
-    oracle = tokenizers.BertWordPieceTokenizer()
-    oracle.train_from_iterator(texts, vocab_size=30, special_tokens=special, show_progress=False)
-    theirs = in_order_of_ids(oracle)
-    assert train_wordpiece(texts, 8, special_tokens=special)[:3] == special
-    start = theirs[: len(train_wordpiece(texts, 30, special_tokens=special, min_frequency=99))]
-    assert wordpiece.learn_pieces(wordpiece.count_words(texts), start, 30) == theirs
-
-
-def test_training_reports_progress():
-    calls = []
-    vocab = train_wordpiece(["abc abc"], 50, progress=lambda done, total: calls.append((done, total)))
-    assert calls == [(len(vocab) - 1, 50), (len(vocab), 50)]
-
-
-def test_training_errors():
-    with pytest.raises(TypeError, match="list of strings"):
-        train_wordpiece("one text", 100)
-    with pytest.raises(ValueError, match="score is 'best'"):
-        train_wordpiece(["a"], 100, score="best")
-    with pytest.raises(ValueError, match="limit_alphabet is 0"):
-        train_wordpiece(["a"], 100, limit_alphabet=0)
-    with pytest.raises(ValueError, match="special_tokens repeats"):
-        train_wordpiece(["a"], 100, special_tokens=["[PAD]", "[PAD]"])
-    with pytest.raises(ValueError, match=r"vocab_size is 7, .* make 8: make it at least that"):
-        train_wordpiece(["ab"], 7)
-
-
-def test_a_trained_vocabulary_reads_its_own_text():
-    text = "The quick brown fox can't jump: naïve, isn't it?"
-    tokenizer = WordPieceTokenizer(train_wordpiece([text], 200))
-    assert tokenizer.unk_token_id not in tokenizer.token_ids(text)
-    assert (
-        tokenizer.decode(tokenizer.token_ids(text)) == "the quick brown fox can ' t jump : naive, isn ' t it?"
-    )

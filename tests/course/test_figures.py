@@ -12,6 +12,8 @@ from matplotlib import image
 from minigrad.course import figures
 from minigrad.course.authoring import curve
 
+pytestmark = pytest.mark.no_arrays
+
 
 @pytest.fixture
 def run(tmp_path):

@@ -11,6 +11,8 @@ from minigrad.bert import attention
 from minigrad.course import show as module
 from minigrad.course.show import show
 
+pytestmark = pytest.mark.no_arrays
+
 
 def test_a_function_is_shown_with_the_file_that_it_is_from():
     markdown, metadata = show(ops.softmax)._repr_markdown_()

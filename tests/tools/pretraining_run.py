@@ -31,10 +31,11 @@ from tqdm import tqdm
 
 from minigrad import backend
 from minigrad.bert.config import PRESETS
-from minigrad.bert.corpus import python_docs
+from minigrad.bert.corpus import read_corpus
 from minigrad.bert.data import encode_documents
 from minigrad.bert.pretraining import Pretraining, PretrainingArguments, Tally
-from minigrad.bert.tokenizer import WordPieceTokenizer, train_wordpiece
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.wordpiece import train_wordpiece
 
 ONE_ROUNDING = 1e-7  # float32 keeps 24 bits
 COMPARED = ("loss", "mlm_loss", "mlm_accuracy", "nsp_accuracy")
@@ -114,7 +115,7 @@ def parting(one: Rows, other: Rows) -> dict[int, float]:
 def compare(settings: PretrainingArguments) -> dict[str, Any]:
     """Train all three with these settings; returns the figures of one seed."""
     config = PRESETS["reduced"]
-    train, _ = python_docs().split(0.05, settings.seed)
+    train, _ = read_corpus("python-docs").split(0.05, settings.seed)
     tokenizer = WordPieceTokenizer(train_wordpiece(train.sentences, config.vocab_size))
     documents = encode_documents(train.documents, tokenizer)
     runs: dict[str, Rows] = {}

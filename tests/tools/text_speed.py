@@ -30,7 +30,8 @@ import numpy as np
 
 from minigrad.bert.corpus import CorpusError, read_corpus
 from minigrad.bert.data import PretrainingData, encode_documents
-from minigrad.bert.tokenizer import WordPieceTokenizer, train_wordpiece
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.wordpiece import train_wordpiece
 
 VOCAB_SIZE = 4000
 PARTS = ("read", "learn", "encode", "pair")
@@ -55,9 +56,8 @@ def sentences(alphabet: str | list[str], longest_word: int, length: int, rng: np
     words = ["".join(rng.choice(list(alphabet), rng.integers(1, longest_word + 1))) for _ in range(50_000)]
     text, size = [], 0
     while size < length:
-        drawn = np.exp(rng.random(100_000) * np.log(len(words))).astype(
-            int
-        )  # a share of 1/n in all that are drawn
+        # the n-th word has a share of 1/n in all that are drawn
+        drawn = np.exp(rng.random(100_000) * np.log(len(words))).astype(int)
         ends = rng.random(len(drawn)) < 1 / 12
         begins = True
         for number, end in zip(drawn.tolist(), ends.tolist(), strict=True):
