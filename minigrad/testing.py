@@ -50,7 +50,7 @@ def check_grad(
         with no_grad():
             return function(*fresh).numpy()
 
-    leaves = [Tensor._around(tensor.data.copy()) for tensor in inputs]
+    leaves = [Tensor.wrap(tensor.data.copy()) for tensor in inputs]
     for i in checked:
         leaves[i].requires_grad = True
     output = function(*leaves)
@@ -62,7 +62,7 @@ def check_grad(
         gradient = leaves[i].grad
         if gradient is None:
             raise ValueError(f"check_grad: no gradient reached input {i}")
-        gradient = Tensor._around(gradient).numpy()
+        gradient = Tensor.wrap(gradient).numpy()
         host = np.array(inputs[i].numpy())  # a copy that may be moved
         slope = np.empty_like(host)
         for index in np.ndindex(host.shape):

@@ -20,6 +20,7 @@ FILES = sorted((ROOT / "minigrad").rglob("*.py"))
 LAYERS = [
     {"files"},
     {"backend"},
+    {"graph"},
     {"tensor"},
     {"ops"},
     {"random", "testing"},

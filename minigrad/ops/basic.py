@@ -98,7 +98,7 @@ def _constant(op: str, value: Any, like: Operand) -> Tensor:
     of_numpy = hasattr(value, "dtype") and value.dtype.kind in "fiub"  # an array without axes, a NumPy scalar
     if not (isinstance(value, numbers.Real) or of_numpy):
         raise TypeError(f"{op}: expected a Tensor or a number, got {type(value).__name__}")
-    return Tensor._around(backend.of(like.data).asarray(float(value), dtype=like.dtype))
+    return Tensor.wrap(backend.of(like.data).asarray(float(value), dtype=like.dtype))
 
 
 def check_same_kind(op: str, *tensors: Tensor) -> None:

@@ -94,7 +94,7 @@ def cross_entropy(
     """
     rows, classes, share = checks.cross_entropy(logits, labels, weight, ignore_index)
     picked = log_softmax(logits.reshape(-1, logits.shape[-1]))[rows, classes]  # (n,)
-    return -(picked * Tensor._around(share)).sum()
+    return -(picked * Tensor.wrap(share)).sum()
 
 
 def scaled_dot_product_attention(
@@ -114,7 +114,7 @@ def scaled_dot_product_attention(
     mask, keep = checks.attention(q, k, v, mask, keep, p)
     scores = q @ k.transpose() * (1 / math.sqrt(q.shape[-1]))  # (…, n, m)
     if mask is not None:
-        scores = scores + Tensor._around(mask)
+        scores = scores + Tensor.wrap(mask)
     weights = softmax(scores)
     if keep is not None:
         weights = dropout(weights, keep, p)
