@@ -13,7 +13,7 @@ import numbers
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ContextDecorator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -151,6 +151,13 @@ class Tensor:
     def size(self) -> int:
         """The number of entries."""
         return self.data.size
+
+    @property
+    def T(self) -> Tensor:
+        """The tensor with its two axes swapped. Raises ValueError for more axes: say which with transpose()."""
+        if self.ndim > 2:
+            raise ValueError(f"T is for up to two axes, this tensor has shape {self.shape}: use transpose()")
+        return self.permute(tuple(reversed(range(self.ndim))))
 
     @property
     def backend(self) -> str:
@@ -296,50 +303,46 @@ class Tensor:
 
         return Tensor.from_op(_move(self.data, target), (self,), backward)
 
-    # --- Operators and methods, bound to the operations in minigrad/ops/__init__.py ----------------------
+    # --- Operators and methods: declared here, bound to the operations in minigrad/ops/__init__.py -------
 
-    if TYPE_CHECKING:
-        __add__: ClassVar[Op]
-        __radd__: ClassVar[Op]
-        __sub__: ClassVar[Op]
-        __rsub__: ClassVar[Op]
-        __mul__: ClassVar[Op]
-        __rmul__: ClassVar[Op]
-        __truediv__: ClassVar[Op]
-        __rtruediv__: ClassVar[Op]
-        __pow__: ClassVar[Op]
-        __rpow__: ClassVar[Op]
-        __neg__: ClassVar[Op]
-        __abs__: ClassVar[Op]
-        __matmul__: ClassVar[Op]
-        __rmatmul__: ClassVar[Op]
-        __getitem__: ClassVar[Op]
-        exp: ClassVar[Op]
-        log: ClassVar[Op]
-        sqrt: ClassVar[Op]
-        tanh: ClassVar[Op]
-        sigmoid: ClassVar[Op]
-        relu: ClassVar[Op]
-        abs: ClassVar[Op]
-        sum: ClassVar[Op]
-        mean: ClassVar[Op]
-        max: ClassVar[Op]
-        var: ClassVar[Op]
-        logsumexp: ClassVar[Op]
-        softmax: ClassVar[Op]
-        log_softmax: ClassVar[Op]
-        masked_fill: ClassVar[Op]
-        reshape: ClassVar[Callable[..., Tensor]]
-        transpose: ClassVar[Callable[..., Tensor]]
-        permute: ClassVar[Callable[..., Tensor]]
-        expand: ClassVar[Callable[..., Tensor]]
-        squeeze: ClassVar[Op]
-        unsqueeze: ClassVar[Op]
-        flip: ClassVar[Op]
-        astype: ClassVar[Op]
-
-        @property
-        def T(self) -> Tensor: ...
+    __add__: ClassVar[Op]
+    __radd__: ClassVar[Op]
+    __sub__: ClassVar[Op]
+    __rsub__: ClassVar[Op]
+    __mul__: ClassVar[Op]
+    __rmul__: ClassVar[Op]
+    __truediv__: ClassVar[Op]
+    __rtruediv__: ClassVar[Op]
+    __pow__: ClassVar[Op]
+    __rpow__: ClassVar[Op]
+    __neg__: ClassVar[Op]
+    __abs__: ClassVar[Op]
+    __matmul__: ClassVar[Op]
+    __rmatmul__: ClassVar[Op]
+    __getitem__: ClassVar[Op]
+    abs: ClassVar[Op]
+    astype: ClassVar[Op]
+    exp: ClassVar[Op]
+    expand: ClassVar[Op]
+    flip: ClassVar[Op]
+    log: ClassVar[Op]
+    log_softmax: ClassVar[Op]
+    logsumexp: ClassVar[Op]
+    masked_fill: ClassVar[Op]
+    max: ClassVar[Op]
+    mean: ClassVar[Op]
+    permute: ClassVar[Op]
+    relu: ClassVar[Op]
+    reshape: ClassVar[Op]
+    sigmoid: ClassVar[Op]
+    softmax: ClassVar[Op]
+    sqrt: ClassVar[Op]
+    squeeze: ClassVar[Op]
+    sum: ClassVar[Op]
+    tanh: ClassVar[Op]
+    transpose: ClassVar[Op]
+    unsqueeze: ClassVar[Op]
+    var: ClassVar[Op]
 
 
 def float_dtype(wanted: Any, given: np.dtype) -> np.dtype:

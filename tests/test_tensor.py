@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-import minigrad
 from minigrad import Tensor, backend, is_grad_enabled, nn, no_grad, ops
 from minigrad.tensor import unbroadcast
 
@@ -279,14 +278,19 @@ def test_tensors_of_two_backends_do_not_mix(leaf):
 # --- Methods and broadcasting ----------------------------------------------------------------------------
 
 
-def test_declared_methods_are_the_bound_ones():
-    """What type checkers see of Tensor, under TYPE_CHECKING, is what `ops.METHODS` binds."""
-    source = inspect.getsource(minigrad.tensor)
-    block = source.split("    if TYPE_CHECKING:\n")[1].split("\n\n\nclass ")[0]
-    declared = re.findall(r"^        (?:def )?(\w+)(?:: ClassVar|\()", block, flags=re.MULTILINE)
-    assert sorted(declared) == sorted(ops.METHODS)
-    for name, method in ops.METHODS.items():
-        assert inspect.getattr_static(Tensor, name) is method
+def test_what_tensor_declares_is_bound_to_the_operations():
+    """What type checkers see of Tensor is there: an operator is the one of the table, a method the operation of its
+    name, the fused one if there are two. And no operation is bound that is not declared."""
+    declared = set(Tensor.__annotations__)
+    operators = {name for name in declared if name.startswith("__")}
+    assert operators == set(ops.OPERATORS)
+    assert {"exp", "softmax", "reshape"} < declared
+    for name in declared:
+        expected = ops.OPERATORS[name] if name in operators else getattr(ops, name)
+        assert inspect.getattr_static(Tensor, name) is expected
+    assert Tensor.softmax is ops.fused.softmax
+    operations = [getattr(ops, name) for name in ops.__all__]
+    assert {name for name, value in vars(Tensor).items() if value in operations} <= declared
 
 
 def test_methods_do_what_their_operations_do(leaf):
