@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from minigrad import Tensor, backend, is_grad_enabled, nn, no_grad, ops
-from minigrad.tensor import unbroadcast
 
 
 def host(array):
@@ -275,7 +274,7 @@ def test_tensors_of_two_backends_do_not_mix(leaf):
         x + x.to("numpy")
 
 
-# --- Methods and broadcasting ----------------------------------------------------------------------------
+# --- Methods ---------------------------------------------------------------------------------------------
 
 
 def test_what_tensor_declares_is_bound_to_the_operations():
@@ -315,23 +314,6 @@ def test_methods_do_what_their_operations_do(leaf):
     np.testing.assert_array_equal((-x).numpy(), -x.numpy())
     with pytest.raises(ValueError, match=r"T is for up to two axes, this tensor has shape \(1, 3, 5\)"):
         x.unsqueeze(0).T  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    ("wide", "shape", "axes"),
-    [
-        ((4, 3, 5), (3, 1), (0, 2)),
-        ((4, 3, 5), (4, 3, 5), ()),
-        ((4, 3), (), (0, 1)),
-        ((2, 1, 3), (1, 3), (0,)),
-        ((0, 3), (1, 3), (0,)),
-        ((1, 3), (1, 1), (1,)),
-    ],
-)
-def test_unbroadcast(wide, shape, axes, rng):
-    g = rng.standard_normal(wide)
-    expected = g.sum(axis=axes).reshape(shape)
-    np.testing.assert_allclose(host(unbroadcast(arrays(g, "float64"), shape)), expected)
 
 
 # --- What learners of PyTorch expect, or have to be told ------------------------------------------------

@@ -25,7 +25,7 @@ __all__ = [
 
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """e^x / Σ e^x along `axis`, with the largest entry taken out first so that nothing overflows."""
-    checks.axis("softmax", x, axis)
+    checks.one_axis("softmax", x, axis)
     largest = x.detach().max(axis=axis, keepdims=True)  # a constant: it cancels in the quotient
     e = (x - largest).exp()
     return e / e.sum(axis=axis, keepdims=True)
@@ -34,7 +34,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
 @checks.float16_in_float32
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """log softmax(x) along `axis`, as x - log Σ e^x; beside entries of 1e5 it has only the digits that these have."""
-    checks.axis("log_softmax", x, axis)
+    checks.one_axis("log_softmax", x, axis)
     return x - x.logsumexp(axis=axis, keepdims=True)
 
 

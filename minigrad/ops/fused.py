@@ -10,8 +10,8 @@ import math
 
 from minigrad import backend
 from minigrad.ops import checks
-from minigrad.ops.basic import broadcast_shape
-from minigrad.tensor import Array, Tensor, unbroadcast
+from minigrad.ops.broadcasting import broadcast_shape, unbroadcast
+from minigrad.tensor import Array, Tensor
 
 __all__ = [
     "cross_entropy",
@@ -30,7 +30,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
 
     Saves its output.
     """
-    checks.axis("softmax", x, axis)
+    checks.one_axis("softmax", x, axis)
     kernels = backend.of(x.data)
     y, *_ = kernels.softmax(x.data.swapaxes(axis, -1))
 
@@ -46,7 +46,7 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
 
     Saves its output. dx = dy - softmax(x) Σ dy.
     """
-    checks.axis("log_softmax", x, axis)
+    checks.one_axis("log_softmax", x, axis)
     kernels = backend.of(x.data)
     _, largest, log_total = kernels.softmax(x.data.swapaxes(axis, -1))
     y = (x.data - largest.swapaxes(axis, -1)) - log_total.swapaxes(axis, -1)
