@@ -274,17 +274,17 @@ def erf(x: Tensor) -> Tensor:
     return Tensor.from_op(kernels.erf(values), (x,), backward)
 
 
+@checks.float16_in_float32
 def sigmoid(x: Tensor) -> Tensor:
     """1 / (1 + e^{-x}), where x < 0 as e^x / (1 + e^x): no exponential overflows, and no digit is lost."""
     xp = backend.of(x.data).xp
-    values, dtype = _for_sums(x.data), x.dtype
-    e = xp.exp(-xp.abs(values))
-    y = xp.where(values < 0, e, e.dtype.type(1)) / (1 + e)
+    e = xp.exp(-xp.abs(x.data))
+    y = xp.where(x.data < 0, e, e.dtype.type(1)) / (1 + e)
 
     def backward(dy: Array) -> tuple[Array]:
-        return ((dy * y * (1 - y)).astype(dtype, copy=False),)
+        return (dy * y * (1 - y),)
 
-    return Tensor.from_op(y.astype(dtype, copy=False), (x,), backward)
+    return Tensor.from_op(y, (x,), backward)
 
 
 def relu(x: Tensor) -> Tensor:
@@ -312,6 +312,11 @@ def astype(x: Tensor, dtype: Any) -> Tensor:
 # --- Reductions ------------------------------------------------------------------------------------------
 
 
+def _widen(reduced: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
+    """What a reduction over `axes` gave, with these axes back as length 1."""
+    return reduced.reshape([1 if i in axes else n for i, n in enumerate(shape)])
+
+
 def sum(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The sum over one, several or (None) all axes."""
     axes = checks.axes("sum", x, axis)
@@ -324,6 +329,7 @@ def sum(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return Tensor.from_op(sum_entries(x.data, axes, bool(keepdims)), (x,), backward)
 
 
+@checks.float16_in_float32
 def mean(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The mean over one, several or (None) all axes. Raises ValueError if there is nothing to average."""
     axes = checks.axes("mean", x, axis)
@@ -332,12 +338,12 @@ def mean(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     shape = x.shape
 
     def backward(dy: Array) -> tuple[Array]:
-        share = (_for_sums(dy) / count).astype(dy.dtype, copy=False)  # float16 does not count to 100,000
-        return (xp.broadcast_to(_widen(share, shape, axes), shape),)
+        return (xp.broadcast_to(_widen(dy / count, shape, axes), shape),)
 
     return Tensor.from_op(x.data.mean(axis=axes, keepdims=bool(keepdims)), (x,), backward)
 
 
+@checks.float16_in_float32
 def max(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The largest entry over one, several or (None) all axes; ties share the gradient equally.
 
@@ -351,13 +357,14 @@ def max(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
     def backward(dy: Array) -> tuple[Array]:
         winners = values == largest
-        share = _for_sums(_widen(dy, values.shape, axes)) / winners.sum(axis=axes, keepdims=True)
-        return (xp.where(winners, share, share.dtype.type(0)).astype(dy.dtype, copy=False),)
+        ties = winners.sum(axis=axes, keepdims=True).astype(dy.dtype)
+        return (xp.where(winners, _widen(dy, values.shape, axes) / ties, dy.dtype.type(0)),)
 
     y = largest if keepdims else largest.reshape([n for i, n in enumerate(x.shape) if i not in axes])
     return Tensor.from_op(y, (x,), backward)
 
 
+@checks.float16_in_float32
 def var(x: Tensor, axis: Axis = None, correction: int = 1, keepdims: bool = False) -> Tensor:
     """The variance over one, several or (None) all axes, divided by n - correction.
 
@@ -367,42 +374,30 @@ def var(x: Tensor, axis: Axis = None, correction: int = 1, keepdims: bool = Fals
     freedom = checks.count("var", x, axes) - correction
     if freedom <= 0:
         raise ValueError(f"var: {freedom + correction} values along axes {axes} and correction={correction}")
-    values, dtype = _for_sums(x.data), x.dtype
-    centred = values - values.mean(axis=axes, keepdims=True)
+    centred = x.data - x.data.mean(axis=axes, keepdims=True)
 
     def backward(dy: Array) -> tuple[Array]:
-        dx = _widen(dy, centred.shape, axes) * centred * (2 / freedom)
-        return (dx.astype(dtype, copy=False),)
+        return (_widen(dy, centred.shape, axes) * centred * (2 / freedom),)
 
     y = (centred * centred).sum(axis=axes, keepdims=bool(keepdims)) / freedom
-    return Tensor.from_op(y.astype(dtype, copy=False), (x,), backward)
+    return Tensor.from_op(y, (x,), backward)
 
 
-def _widen(reduced: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
-    """What a reduction over `axes` gave, with these axes back as length 1."""
-    return reduced.reshape([1 if i in axes else n for i, n in enumerate(shape)])
-
-
-def _for_sums(x: Array) -> Array:
-    """x, float16 as float32: a sum of squares, or of exponentials, easily leaves the range of float16."""
-    return x.astype("float32") if x.dtype == "float16" else x
-
-
+@checks.float16_in_float32
 def logsumexp(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """log Σ e^x over one, several or (None) all axes; the largest entry is taken out first: no overflow."""
     axes = checks.axes("logsumexp", x, axis)
     checks.count("logsumexp", x, axes)
     xp = backend.of(x.data).xp
-    values, dtype = _for_sums(x.data), x.dtype
+    values = x.data
     largest = values.max(axis=axes, keepdims=True)
     largest = xp.where(xp.isfinite(largest), largest, 0).astype(values.dtype)  # -inf - -inf would be NaN
     weights = xp.exp(values - largest)
     total = weights.sum(axis=axes, keepdims=True)
-    y = (xp.log(total) + largest).astype(dtype, copy=False)
+    y = xp.log(total) + largest
 
     def backward(dy: Array) -> tuple[Array]:
-        dx = _widen(dy, weights.shape, axes) * (weights / total)
-        return (dx.astype(dtype, copy=False),)
+        return (_widen(dy, weights.shape, axes) * (weights / total),)
 
     shape = y.shape if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axes)
     return Tensor.from_op(y.reshape(shape), (x,), backward)

@@ -89,8 +89,8 @@ def cross_entropy(
     """The mean of -log softmax(logits)[label] over all rows whose label is not `ignore_index`.
 
     logits (…, C), labels (…) of integers -> (). weight (C,): a factor for each class; the mean is then
-    weighted. Raises ValueError or TypeError if shapes or dtypes do not fit, IndexError for a label outside
-    0 … C-1, ValueError if no label counts.
+    weighted. Raises ValueError or TypeError if shapes or dtypes do not fit, ValueError if no label counts,
+    IndexError for a label outside 0 … C-1 (labels that are on a GPU already are not checked: that would wait for it).
     """
     rows, classes, share = checks.cross_entropy(logits, labels, weight, ignore_index)
     picked = log_softmax(logits.reshape(-1, logits.shape[-1]))[rows, classes]  # (n,)
