@@ -414,7 +414,7 @@ def test_update_is_for_subclasses():
     p = nn.Parameter([0.0])
     optimiser = optim.Optimizer([p], lr=1.0)
     p.grad = p.data
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(NotImplementedError, match=r"Optimizer has no update\(\)"):
         optimiser.step()
 
 
