@@ -24,9 +24,8 @@ Op = Callable[..., "Tensor"]
 
 FLOATS = ("float16", "float32", "float64")
 
-_no_grad_depth = ContextVar(
-    "no_grad_depth", default=0
-)  # contexts of no_grad around us; each thread has its own
+# how many contexts of no_grad are around us; each thread has its own
+_no_grad_depth = ContextVar("no_grad_depth", default=0)
 
 
 class no_grad(ContextDecorator):
