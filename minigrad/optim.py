@@ -17,6 +17,7 @@ from minigrad.tensor import Array, Tensor
 __all__ = ["SGD", "Adam", "AdamW", "GradScaler", "LinearWarmupDecay", "Optimizer", "clip_grad_norm"]
 
 ParameterGroups = Iterable[Parameter] | Sequence[dict[str, Any]]
+Members = Sequence[tuple[Array, Array, list[Array]]]  # each parameter's array, its gradient, its moments
 
 
 def _gradient(parameter: Parameter) -> Array | None:
@@ -73,6 +74,7 @@ class Optimizer:
         self.steps += 1
         numbers = itertools.count()
         for group in self.groups:
+            settings = {name: value for name, value in group.items() if name != "params"}
             alike = defaultdict(list)  # by their counts of steps: nearly always all
             for parameter in group["params"]:
                 number, gradient = next(numbers), _gradient(parameter)
@@ -80,20 +82,15 @@ class Optimizer:
                     self.parameter_steps[number] += 1
                     alike[self.parameter_steps[number]].append((parameter.data, gradient, self.state[number]))
             for step, members in alike.items():
-                parameters, gradients, states = zip(*members, strict=True)
-                self.update(parameters, gradients, states, group, step)
+                self.update(members, step, **settings)
 
-    def update(
-        self,
-        parameters: Sequence[Array],
-        gradients: Sequence[Array],
-        states: Sequence[list[Array]],
-        group: dict[str, Any],
-        step: int,
-    ) -> None:
-        """Change parameters of a group in place: for each, its gradient and its moments; for all, the how manieth
-        step of theirs this is, from 1."""
-        raise NotImplementedError
+    def update(self, *args: Any, **settings: Any) -> None:
+        """Change parameters of a group in place: an optimiser's `update(members, step, *, lr, …)`.
+
+        members: for each parameter its array, its gradient and its moments. step: which step of theirs this
+        is, from 1. settings: the group's, which each optimiser names.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no update()")
 
     def state_dict(self) -> dict[str, Any]:
         """The counts of steps and the moments, in the order of the parameters: arrays, not copies."""
@@ -137,21 +134,14 @@ class SGD(Optimizer):
     ) -> None:
         super().__init__(parameters, lr=lr, momentum=momentum, weight_decay=weight_decay)
 
-    def update(
-        self,
-        parameters: Sequence[Array],
-        gradients: Sequence[Array],
-        states: Sequence[list[Array]],
-        group: dict[str, Any],
-        step: int,
-    ) -> None:
+    def update(self, members: Members, step: int, *, lr: float, momentum: float, weight_decay: float) -> None:
         """Change parameters of a group in place."""
-        for parameter, gradient, (velocity,) in zip(parameters, gradients, states, strict=True):
-            if group["weight_decay"]:
-                gradient = gradient + group["weight_decay"] * parameter
-            velocity *= group["momentum"]
+        for parameter, gradient, (velocity,) in members:
+            if weight_decay:
+                gradient = gradient + weight_decay * parameter
+            velocity *= momentum
             velocity += gradient
-            parameter -= group["lr"] * velocity
+            parameter -= lr * velocity
 
 
 class AdamW(Optimizer):
@@ -176,36 +166,28 @@ class AdamW(Optimizer):
 
     def update(
         self,
-        parameters: Sequence[Array],
-        gradients: Sequence[Array],
-        states: Sequence[list[Array]],
-        group: dict[str, Any],
+        members: Members,
         step: int,
+        *,
+        lr: float,
+        betas: tuple[float, float],
+        eps: float,
+        weight_decay: float,
     ) -> None:
         """Change parameters of a group in place, on a GPU all of them at once."""
-        self._adam(parameters, gradients, states, group, step, decay=group["lr"] * group["weight_decay"])
-
-    def _adam(
-        self,
-        parameters: Sequence[Array],
-        gradients: Sequence[Array],
-        states: Sequence[list[Array]],
-        group: dict[str, Any],
-        step: int,
-        decay: float,
-    ) -> None:
-        beta1, beta2 = group["betas"]
-        firsts, seconds = zip(*states, strict=True)
+        beta1, beta2 = betas
+        parameters, gradients, moments = zip(*members, strict=True)
+        firsts, seconds = zip(*moments, strict=True)
         backend.of(parameters[0]).adamw_step(
             parameters,
             gradients,
             firsts,
             seconds,
-            step_size=group["lr"] / (1 - beta1**step),
-            decay=decay,
+            step_size=lr / (1 - beta1**step),
+            decay=lr * weight_decay,
             beta1=beta1,
             beta2=beta2,
-            eps=group["eps"],
+            eps=eps,
             second_correction=math.sqrt(1 - beta2**step),
         )
 
@@ -223,18 +205,11 @@ class Adam(AdamW):
     ) -> None:
         super().__init__(parameters, lr, betas, eps, weight_decay)
 
-    def update(
-        self,
-        parameters: Sequence[Array],
-        gradients: Sequence[Array],
-        states: Sequence[list[Array]],
-        group: dict[str, Any],
-        step: int,
-    ) -> None:
+    def update(self, members: Members, step: int, *, weight_decay: float, **settings: Any) -> None:
         """Change parameters of a group in place."""
-        if group["weight_decay"]:
-            gradients = [g + group["weight_decay"] * p for p, g in zip(parameters, gradients, strict=True)]
-        self._adam(parameters, gradients, states, group, step, decay=0.0)
+        if weight_decay:
+            members = [(p, g + weight_decay * p, moments) for p, g, moments in members]
+        super().update(members, step, weight_decay=0.0, **settings)
 
 
 class LinearWarmupDecay:

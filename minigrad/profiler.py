@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minigrad import backend, ops, optim, random
-from minigrad.tensor import Array, Backward, Tensor, _op_name
+from minigrad.graph import Array, Backward, op_name
+from minigrad.tensor import Tensor
 
 __all__ = ["Report", "Row", "profile"]
 
@@ -180,13 +181,14 @@ def _wrap_everything(report: Report) -> list[tuple[Any, str, Any]]:
                 put(owner, name, operations[value])
 
     put(Tensor, "from_op", staticmethod(_from_op(report)))
-    engine = Tensor._push_back
+    walk = Tensor.backward
 
-    def push_back(tensor: Tensor, dy: Array) -> None:
+    @functools.wraps(walk)
+    def backward(tensor: Tensor, gradient: Any = None) -> None:
         with report._measured(ENGINE, BACKWARD):
-            engine(tensor, dy)
+            walk(tensor, gradient)
 
-    put(Tensor, "_push_back", push_back)
+    put(Tensor, "backward", backward)
     put(random, "keep_mask", timed(random.keep_mask, DROPOUT_DRAWS, FORWARD))
     put(optim, "clip_grad_norm", timed(optim.clip_grad_norm, CLIPPING, OUTSIDE))
     for kind in _with_subclasses(optim.Optimizer):
@@ -200,7 +202,7 @@ def _from_op(report: Report) -> Callable[..., Tensor]:
     from_op = Tensor.from_op
 
     def wrapper(y: Array, parents: Any, backward: Backward) -> Tensor:
-        op = _op_name(backward)
+        op = op_name(backward)
 
         @functools.wraps(backward)  # from_op, too, looks at its name
         def timed(dy: Array) -> Any:

@@ -1,49 +1,31 @@
-"""Tensor, the graph it records, and the walk back through it.
+"""Tensor: an array that remembers which operations it came from, and `no_grad`, under which it does not.
 
 An operation computes its output from raw arrays, defines `backward(dy)` beside it, and returns
-`Tensor.from_op(y, parents, backward)`. That call records a node: which tensors went in, and the closure that
-turns the gradient of the output into one gradient per input. `Tensor.backward` walks these nodes from the
-newest to the oldest. Not handled: second derivatives, and operations that change a tensor in place.
+`Tensor.from_op(y, parents, backward)`. That call records a node of the graph, through which `Tensor.backward`
+walks back (graph.py). Not handled: operations that change a tensor in place.
 """
 
 from __future__ import annotations
 
 import copy
-import heapq
 import inspect
-import itertools
 import numbers
-import os
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ContextDecorator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from minigrad import backend
+from minigrad.graph import Array, Backward, Node, as_array, walk_back
 
-Array = Any  # a NumPy or CuPy ndarray
-Backward = Callable[[Array], Sequence[Array | None]]
 Op = Callable[..., "Tensor"]
 
 FLOATS = ("float16", "float32", "float64")
 
-_no_grad_depth = ContextVar(
-    "no_grad_depth", default=0
-)  # contexts of no_grad around us; each thread has its own
-_node_counter = itertools.count()
-_leaf_lock = threading.Lock()  # two threads may add to the gradient of one leaf
-
-
-def _after_fork() -> None:
-    global _leaf_lock  # which another thread of the parent may have held
-    _leaf_lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+# how many contexts of no_grad are around us; each thread has its own
+_no_grad_depth = ContextVar("no_grad_depth", default=0)
 
 
 class no_grad(ContextDecorator):
@@ -71,31 +53,6 @@ class no_grad(ContextDecorator):
 def is_grad_enabled() -> bool:
     """Whether operations record a graph at this moment, in this thread."""
     return not _no_grad_depth.get()
-
-
-class Node:
-    """What the graph remembers of one operation: where its inputs came from, and how to send gradients there.
-
-    A node does not hold its output or its inputs, so that an array in between lives only as long as somebody
-    needs it: the caller, or a closure that saved it.
-    """
-
-    __slots__ = ("array_type", "backward", "dtype", "number", "op", "parents", "retained", "shape")
-
-    def __init__(self, op: str, output: Tensor, parents: tuple[Tensor, ...], backward: Backward) -> None:
-        self.number = next(_node_counter)  # a node is always newer than its inputs' nodes
-        self.op = op
-        self.shape, self.dtype, self.array_type = output.shape, output.dtype, type(output.data)
-        # of each input: its node, the input itself if it is a leaf, None if it needs no gradient
-        self.parents: tuple[Node | Tensor | None, ...] | None = tuple(
-            parent.node or (parent if parent.requires_grad else None) for parent in parents
-        )
-        self.backward: Backward | None = backward
-        self.retained: Tensor | None = None  # the output, if its gradient was asked for
-
-    def free(self) -> None:
-        """Drop the closure, and with it the arrays it saved."""
-        self.parents = self.backward = self.retained = None
 
 
 class Tensor:
@@ -132,14 +89,14 @@ class Tensor:
         self.requires_grad = requires_grad
         self.node: Node | None = None
 
-    @classmethod
-    def _around(cls, array: Array) -> Tensor:
-        """A tensor around this very array, on whatever backend it is."""
-        tensor = Tensor.__new__(Tensor)
-        tensor._set(array, requires_grad=False)
-        return tensor
-
     # --- Making and describing ---------------------------------------------------------------------------
+
+    @staticmethod
+    def wrap(array: Array, requires_grad: bool = False) -> Tensor:
+        """A leaf around this very array, a float array of any backend: nothing is checked, moved or converted."""
+        tensor = Tensor.__new__(Tensor)
+        tensor._set(array, requires_grad)
+        return tensor
 
     @staticmethod
     def from_op(y: Array, parents: Iterable[Tensor], backward: Backward) -> Tensor:
@@ -153,10 +110,10 @@ class Tensor:
             reads it again, for a backward runs once.
         """
         parents = tuple(parents)
-        output = Tensor._around(_array(y))
+        output = Tensor.wrap(as_array(y))
         if is_grad_enabled() and any(parent.requires_grad for parent in parents):
             output.requires_grad = True
-            output.node = Node(_op_name(backward), output, parents, backward)
+            output.node = Node(output.data, parents, backward)
         return output
 
     def __repr__(self) -> str:
@@ -193,6 +150,13 @@ class Tensor:
     def size(self) -> int:
         """The number of entries."""
         return self.data.size
+
+    @property
+    def T(self) -> Tensor:
+        """The tensor with its two axes swapped. Raises ValueError for more axes: say which with transpose()."""
+        if self.ndim > 2:
+            raise ValueError(f"T is for up to two axes, this tensor has shape {self.shape}: use transpose()")
+        return self.permute(tuple(reversed(range(self.ndim))))
 
     @property
     def backend(self) -> str:
@@ -274,7 +238,7 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """The same data as a tensor without a past: gradients stop here."""
-        return Tensor._around(self.data)
+        return Tensor.wrap(self.data)
 
     # --- Gradients ---------------------------------------------------------------------------------------
 
@@ -302,7 +266,7 @@ class Tensor:
                 "backward() on a tensor that does not require a gradient: none of its inputs has "
                 "requires_grad=True, or it was computed under no_grad()"
             )
-        self._push_back(self._cotangent(gradient))
+        walk_back(self.node or self, self._cotangent(gradient))
 
     def _cotangent(self, gradient: Any) -> Array:
         if gradient is None:
@@ -322,49 +286,6 @@ class Tensor:
             raise ValueError(f"backward(): the gradient has shape {array.shape}, the tensor {self.shape}")
         return array
 
-    def _push_back(self, dy: Array) -> None:
-        """Visit the nodes from the newest to the oldest, so that each has heard from all who used it."""
-        if self.node is None:
-            self._accept_grad(_Gradient(dy))
-            return
-        gradients: dict[Node | Tensor, _Gradient] = {self.node: _Gradient(dy)}
-        newest_first = [(-self.node.number, self.node)]
-        while newest_first:
-            _, node = heapq.heappop(newest_first)
-            dy = gradients.pop(node).array
-            if node.backward is None or node.parents is None:
-                raise RuntimeError(
-                    f"backward() a second time through {node.op}: its saved arrays were freed by the first; "
-                    "compute the output again"
-                )
-            if node.retained is not None:
-                node.retained._accept_grad(_Gradient(dy))
-            contributions = _checked(node, node.backward(dy))
-            parents = node.parents
-            node.free()
-            for parent, contribution in zip(parents, contributions, strict=True):
-                if parent is None or contribution is None:
-                    continue
-                own = _alone(contribution, dy, contributions)
-                if parent in gradients:
-                    gradients[parent].add(contribution, own)
-                    continue
-                gradients[parent] = _Gradient(contribution, own)
-                if isinstance(parent, Node):
-                    heapq.heappush(newest_first, (-parent.number, parent))
-        for leaf, gradient in gradients.items():  # all nodes have been taken out
-            assert isinstance(leaf, Tensor)
-            leaf._accept_grad(gradient)
-
-    def _accept_grad(self, gradient: _Gradient) -> None:
-        with _leaf_lock:
-            if (
-                self.grad is not None
-            ):  # from an earlier backward(): whoever looks at it must not see it change
-                self.grad = _array(self.grad + gradient.array)
-            else:
-                self.grad = gradient.array if gradient.own else gradient.array.copy()
-
     # --- Moving ------------------------------------------------------------------------------------------
 
     def to(self, name: str) -> Tensor:
@@ -381,82 +302,46 @@ class Tensor:
 
         return Tensor.from_op(_move(self.data, target), (self,), backward)
 
-    # --- Operators and methods, bound to the operations in minigrad/ops/__init__.py ----------------------
+    # --- Operators and methods: declared here, bound to the operations in minigrad/ops/__init__.py -------
 
-    if TYPE_CHECKING:
-        __add__: ClassVar[Op]
-        __radd__: ClassVar[Op]
-        __sub__: ClassVar[Op]
-        __rsub__: ClassVar[Op]
-        __mul__: ClassVar[Op]
-        __rmul__: ClassVar[Op]
-        __truediv__: ClassVar[Op]
-        __rtruediv__: ClassVar[Op]
-        __pow__: ClassVar[Op]
-        __rpow__: ClassVar[Op]
-        __neg__: ClassVar[Op]
-        __abs__: ClassVar[Op]
-        __matmul__: ClassVar[Op]
-        __rmatmul__: ClassVar[Op]
-        __getitem__: ClassVar[Op]
-        exp: ClassVar[Op]
-        log: ClassVar[Op]
-        sqrt: ClassVar[Op]
-        tanh: ClassVar[Op]
-        sigmoid: ClassVar[Op]
-        relu: ClassVar[Op]
-        abs: ClassVar[Op]
-        sum: ClassVar[Op]
-        mean: ClassVar[Op]
-        max: ClassVar[Op]
-        var: ClassVar[Op]
-        logsumexp: ClassVar[Op]
-        softmax: ClassVar[Op]
-        log_softmax: ClassVar[Op]
-        masked_fill: ClassVar[Op]
-        reshape: ClassVar[Callable[..., Tensor]]
-        transpose: ClassVar[Callable[..., Tensor]]
-        permute: ClassVar[Callable[..., Tensor]]
-        expand: ClassVar[Callable[..., Tensor]]
-        squeeze: ClassVar[Op]
-        unsqueeze: ClassVar[Op]
-        flip: ClassVar[Op]
-        astype: ClassVar[Op]
-
-        @property
-        def T(self) -> Tensor: ...
-
-
-class _Gradient:
-    """A gradient being added up, and whether the engine owns the array: then nobody else holds it."""
-
-    __slots__ = ("array", "own")
-
-    def __init__(self, array: Array, own: bool = False) -> None:
-        self.array, self.own = array, own
-
-    def add(self, contribution: Array, own: bool = False) -> None:
-        """Add in place into whichever of the two arrays is owned; a new one if both are borrowed."""
-        if not self.own and own:
-            self.array, contribution = contribution, self.array
-        if self.own or own:
-            backend.of(self.array).add_in_place(self.array, contribution)
-        else:
-            self.array = _array(self.array + contribution)
-        self.own = True
-
-
-def _alone(contribution: Array, dy: Array, contributions: Sequence[Array | None]) -> bool:
-    """Whether the engine holds this array alone: it is no view, and no other contribution is it or shows it."""
-    if contribution is dy or contribution.base is not None:
-        return False
-    return (
-        sum(
-            other is contribution or (other is not None and other.base is contribution)
-            for other in contributions
-        )
-        == 1
-    )
+    __add__: ClassVar[Op]
+    __radd__: ClassVar[Op]
+    __sub__: ClassVar[Op]
+    __rsub__: ClassVar[Op]
+    __mul__: ClassVar[Op]
+    __rmul__: ClassVar[Op]
+    __truediv__: ClassVar[Op]
+    __rtruediv__: ClassVar[Op]
+    __pow__: ClassVar[Op]
+    __rpow__: ClassVar[Op]
+    __neg__: ClassVar[Op]
+    __abs__: ClassVar[Op]
+    __matmul__: ClassVar[Op]
+    __rmatmul__: ClassVar[Op]
+    __getitem__: ClassVar[Op]
+    abs: ClassVar[Op]
+    astype: ClassVar[Op]
+    exp: ClassVar[Op]
+    expand: ClassVar[Op]
+    flip: ClassVar[Op]
+    log: ClassVar[Op]
+    log_softmax: ClassVar[Op]
+    logsumexp: ClassVar[Op]
+    masked_fill: ClassVar[Op]
+    max: ClassVar[Op]
+    mean: ClassVar[Op]
+    permute: ClassVar[Op]
+    relu: ClassVar[Op]
+    reshape: ClassVar[Op]
+    sigmoid: ClassVar[Op]
+    softmax: ClassVar[Op]
+    sqrt: ClassVar[Op]
+    squeeze: ClassVar[Op]
+    sum: ClassVar[Op]
+    tanh: ClassVar[Op]
+    transpose: ClassVar[Op]
+    unsqueeze: ClassVar[Op]
+    var: ClassVar[Op]
 
 
 def float_dtype(wanted: Any, given: np.dtype) -> np.dtype:
@@ -480,71 +365,5 @@ def _with_article(value: Any) -> str:
     return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
-def _op_name(backward: Backward) -> str:
-    """The function in which `backward` was defined: "add" for "add.<locals>.backward"."""
-    names = [name for name in backward.__qualname__.split(".") if name != "<locals>"]
-    return names[-2] if len(names) > 1 else names[0]
-
-
 def _move(array: Array, target: Any) -> Array:
     return target.asarray(backend.to_numpy(array))
-
-
-def _array(value: Any) -> Any:
-    """`value`; as an array if NumPy has turned an array without axes into a scalar."""
-    return np.asarray(value) if isinstance(value, np.generic) else value
-
-
-def _checked(node: Node, gradients: Sequence[Any]) -> list[Array | None]:
-    """The gradients that an operation's backward returned, if they fit its inputs.
-
-    Raises RuntimeError naming the operation, the input, what came and what was expected.
-    """
-    assert node.parents is not None
-    if len(gradients) != len(node.parents):
-        raise RuntimeError(
-            f"{node.op}: backward returned {len(gradients)} gradients for {len(node.parents)} inputs"
-        )
-    fitting: list[Array | None] = []
-    for position, (parent, gradient) in enumerate(zip(node.parents, gradients, strict=True)):
-        if parent is None or gradient is None:
-            fitting.append(None)
-            continue
-        gradient = _array(gradient)
-        expected = parent.array_type if isinstance(parent, Node) else type(parent.data)
-        if type(gradient) is not expected:
-            raise RuntimeError(
-                f"{node.op}: backward returned {_named(type(gradient))} for input {position}, "
-                f"expected {_named(expected)}"
-            )
-        if gradient.shape != parent.shape or gradient.dtype != parent.dtype:
-            raise RuntimeError(
-                f"{node.op}: the gradient of input {position} has shape {gradient.shape} and dtype "
-                f"{gradient.dtype}, its input has {parent.shape} and {parent.dtype}"
-            )
-        fitting.append(gradient)
-    return fitting
-
-
-def _named(kind: type) -> str:
-    """A type in an error message: "an array of numpy", or its name."""
-    return f"an array of {kind.__module__}" if kind.__name__ == "ndarray" else kind.__name__
-
-
-def unbroadcast(gradient: Array, shape: tuple[int, ...]) -> Array:
-    """Sum `gradient` over the axes along which an array of `shape` was broadcast: broadcasting's adjoint.
-
-    gradient (…, n, m) -> shape, for example (4, 3, 5) -> (3, 1): axis 0 was added and axis 2 stretched.
-    """
-    if gradient.shape == shape:
-        return gradient
-    added = gradient.ndim - len(shape)
-    stretched = tuple(i + added for i, n in enumerate(shape) if n == 1 and gradient.shape[i + added] != 1)
-    return sum_entries(gradient, axis=(*range(added), *stretched)).reshape(shape)
-
-
-def sum_entries(x: Array, axis: tuple[int, ...], keepdims: bool = False) -> Array:
-    """The sum of an array over some axes, in its dtype; float16 is added up in float32, as PyTorch does."""
-    if x.dtype != np.float16:
-        return x.sum(axis=axis, keepdims=keepdims)
-    return x.sum(axis=axis, keepdims=keepdims, dtype=np.float32).astype(x.dtype)

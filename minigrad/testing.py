@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from minigrad import backend
 from minigrad.tensor import Tensor, no_grad
 
 __all__ = ["GradientError", "check_grad"]
@@ -42,17 +43,7 @@ def check_grad(
         if tensor.dtype != np.float64:
             raise TypeError(f"check_grad: input {i} is {tensor.dtype}; differences need float64")
 
-    def moved(i: int, host: np.ndarray) -> np.ndarray:
-        fresh = [
-            Tensor(host.copy() if j == i else other.numpy(), dtype=np.float64).to(other.backend)
-            for j, other in enumerate(inputs)
-        ]
-        with no_grad():
-            return function(*fresh).numpy()
-
-    leaves = [Tensor._around(tensor.data.copy()) for tensor in inputs]
-    for i in checked:
-        leaves[i].requires_grad = True
+    leaves = [Tensor.wrap(tensor.data.copy(), tensor.requires_grad) for tensor in inputs]
     output = function(*leaves)
     cotangent = np.random.default_rng(seed).standard_normal(output.shape)
     output.backward(cotangent)
@@ -62,19 +53,9 @@ def check_grad(
         gradient = leaves[i].grad
         if gradient is None:
             raise ValueError(f"check_grad: no gradient reached input {i}")
-        gradient = Tensor._around(gradient).numpy()
-        host = np.array(inputs[i].numpy())  # a copy that may be moved
-        slope = np.empty_like(host)
-        for index in np.ndindex(host.shape):
-            middle = host[index]
-            host[index] = middle + step
-            above = moved(i, host)
-            host[index] = middle - step
-            below = moved(i, host)
-            host[index] = middle
-            slope[index] = np.sum((above - below) * cotangent) / (2 * step)
-        if not host.size:
+        if not inputs[i].size:
             continue
+        gradient, slope = backend.to_numpy(gradient), slopes(function, inputs, i, cotangent, step)
         error = np.abs(slope - gradient)
         scale = max(1.0, float(np.abs(slope).max()))
         worst = max(worst, float(error.max()) / scale)
@@ -82,7 +63,36 @@ def check_grad(
             index = np.unravel_index(int(np.nanargmax(np.nan_to_num(error, nan=np.inf))), error.shape)
             place = tuple(int(n) for n in index)
             raise GradientError(
-                f"check_grad: the gradient of input {i} (shape {host.shape}) is wrong: at {place} backward "
+                f"check_grad: the gradient of input {i} (shape {slope.shape}) is wrong: at {place} backward "
                 f"says {gradient[index]:.9g}, differences say {slope[index]:.9g}"
             )
     return worst
+
+
+def slopes(
+    function: Callable[..., Tensor], inputs: Sequence[Tensor], i: int, cotangent: np.ndarray, step: float
+) -> np.ndarray:
+    """How fast Σ function(*inputs) · cotangent changes with each entry of input `i`: central differences.
+
+    cotangent: of the shape of the output. Returns an array of the shape of input `i`.
+    """
+    host = np.array(inputs[i].numpy())  # a copy, of which one entry at a time is moved
+    slope = np.empty_like(host)
+
+    def output() -> np.ndarray:
+        fresh = [
+            Tensor(host.copy() if j == i else other.numpy(), dtype=np.float64).to(other.backend)
+            for j, other in enumerate(inputs)
+        ]
+        with no_grad():
+            return function(*fresh).numpy()
+
+    for index in np.ndindex(host.shape):
+        middle = host[index]
+        host[index] = middle + step
+        above = output()
+        host[index] = middle - step
+        below = output()
+        host[index] = middle
+        slope[index] = np.sum((above - below) * cotangent) / (2 * step)
+    return slope

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ FILES = sorted((ROOT / "minigrad").rglob("*.py"))
 LAYERS = [
     {"files"},
     {"backend"},
+    {"graph"},
     {"tensor"},
     {"ops"},
     {"random", "testing"},
@@ -74,6 +76,47 @@ def test_dependencies_point_one_way(path):
             assert other == own or height < HEIGHT[own] or {own, other} == {"optim", "nn"}, (
                 f"{own} imports {name}"
             )
+
+
+def private_names_used(source: str) -> set[str]:
+    """The names with one leading underscore that a text of Python asks of others: it defines them nowhere itself."""
+    tree = ast.parse(source)
+    own, used = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            own.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            own.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            (own if isinstance(node.ctx, ast.Store) else used).add(node.attr)
+        elif isinstance(node, ast.ImportFrom):
+            used |= {alias.name for alias in node.names}
+    return {name for name in used - own if name.startswith("_") and not name.startswith("__")}
+
+
+PRIVATE = {  # used from outside all the same
+    "_ARTANH_ERF",  # the polynomial that chapter 24 fits again
+    "_get_help_string",  # argparse's: it has no public name
+    "_has_gap",  # whether an answer still has its dots
+    "_of_type",  # where `backend.of` finds the backend of an array's type
+}
+
+
+@each_file
+def test_private_names_stay_in_their_file(path):
+    assert private_names_used(path.read_text(encoding="utf-8")) <= PRIVATE
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(p for folder in ("book", "solutions") for p in (ROOT / folder).glob("*.ipynb")),
+    ids=lambda p: p.stem,
+)
+def test_pages_show_and_use_public_names_alone(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    plain = [line for text in code for line in text.splitlines() if not line.startswith(("%", "!"))]
+    assert private_names_used("\n".join(plain)) <= PRIVATE
 
 
 def test_the_front_imports_the_engine_alone():

@@ -1,10 +1,9 @@
-"""The graph and the walk back: order, memory, who owns a gradient, dtypes, and what errors say."""
+"""What users hold: making tensors, leaving the graph, dtypes, backends, methods, and what errors say."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
-import gc
 import inspect
 import re
 import weakref
@@ -13,17 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-import minigrad
 from minigrad import Tensor, backend, is_grad_enabled, nn, no_grad, ops
-from minigrad.tensor import unbroadcast
 
 
 def host(array):
     return backend.to_numpy(array)
-
-
-def share(a, b) -> bool:
-    return bool(backend.of(a).xp.may_share_memory(a, b))
 
 
 def needs_two_backends():
@@ -157,135 +150,6 @@ def test_iteration_ends(leaf):
     assert [row.shape for row in rows] == [(2,)] * 3
 
 
-# --- The walk back ---------------------------------------------------------------------------------------
-
-
-def test_a_chain_of_20_000():
-    x = Tensor(np.ones(2), requires_grad=True)
-    y = x
-    for _ in range(20_000):
-        y = y + 1.0
-    y.sum().backward()
-    np.testing.assert_array_equal(host(x.grad), [1, 1])
-
-
-def test_an_unused_chain_of_20_000_can_be_dropped():
-    y = Tensor(1.0, requires_grad=True)
-    for _ in range(20_000):
-        y = y * 1.0
-    del y
-
-
-def test_wide_fan_out(leaf):
-    x = leaf(3)
-    total = x * 0.0
-    for i in range(500):
-        total = total + x * float(i)
-    total.sum().backward()
-    np.testing.assert_allclose(host(x.grad), np.full(3, 500 * 499 / 2))
-
-
-def test_each_node_hears_from_all_its_users_before_it_answers(leaf):
-    """A diamond of diamonds: 2^30 paths, which only an order by newness walks in time."""
-    x = leaf(2)
-    y = x
-    for _ in range(30):
-        y = y + y
-    y.sum().backward()
-    np.testing.assert_array_equal(host(x.grad), np.full(2, 2.0**30))
-
-
-def test_long_and_short_way_to_the_same_node(leaf):
-    x = leaf(3)
-    early = x * 2.0
-    late = ((early * 3.0).exp() * 0.0 + early * 5.0) * early  # 10 x · 2 x
-    late.sum().backward()
-    np.testing.assert_allclose(host(x.grad), 40 * x.numpy())
-
-
-def test_node_behind_which_nothing_requires_a_gradient(leaf):
-    x, fixed = leaf(3), Tensor(np.ones(3))
-    y = (fixed * 2.0) * x
-    assert (fixed * 2.0).node is None
-    y.sum().backward()
-    np.testing.assert_array_equal(host(x.grad), np.full(3, 2.0))
-    assert fixed.grad is None
-
-
-def test_backward_of_a_leaf():
-    x = Tensor([1.0, 2.0], requires_grad=True)
-    x.backward([3.0, 4.0])
-    x.backward([1.0, 1.0])
-    np.testing.assert_array_equal(host(x.grad), [4, 5])
-
-
-def test_cotangent_as_list_array_and_tensor(leaf):
-    x = leaf(2)
-    for gradient in ([1, 2], np.array([1.0, 2.0]), Tensor([1.0, 2.0]), arrays([1, 2])):
-        x.zero_grad()
-        (x * 3.0).backward(gradient)
-        assert x.grad.dtype == np.float64
-        np.testing.assert_array_equal(host(x.grad), [3, 6])
-
-
-def test_none_gradients_end_a_path(leaf):
-    x, w = leaf(3), leaf(3)
-
-    def only_first(a, b):
-        def backward(dy):
-            return dy * 2, None
-
-        return Tensor.from_op(a.data * 2, (a, b), backward)
-
-    only_first(x, w * 1.0).sum().backward()
-    np.testing.assert_array_equal(host(x.grad), np.full(3, 2.0))
-    assert w.grad is None
-
-
-def test_backward_where_there_is_no_graph(leaf):
-    with pytest.raises(RuntimeError, match=r"does not require a gradient.*no_grad\(\)"):
-        Tensor(1.0).backward()
-    with no_grad():
-        y = leaf(1) * 2.0
-    with pytest.raises(RuntimeError, match="does not require a gradient"):
-        y.backward()
-
-
-def test_cotangent_missing_or_of_another_shape(leaf):
-    y = leaf(2, 3) * 2.0
-    with pytest.raises(ValueError, match=r"shape \(2, 3\) needs a gradient of that shape"):
-        y.backward()
-    with pytest.raises(ValueError, match=r"the gradient has shape \(3,\), the tensor \(2, 3\)"):
-        y.backward(np.ones(3))
-
-
-def test_second_backward_on_a_freed_graph(leaf):
-    x = leaf(3)
-    y = (x * x).sum()
-    y.backward()
-    with pytest.raises(RuntimeError, match=r"second time through sum.*compute the output again"):
-        y.backward()
-
-
-def test_second_backward_through_a_shared_part(leaf):
-    shared = leaf(3).exp()
-    (shared * 1.0).sum().backward()
-    with pytest.raises(RuntimeError, match="second time through exp"):
-        (shared * 2.0).sum().backward()
-
-
-def test_retain_grad(leaf):
-    x = leaf(3)
-    y = (x * 2.0).retain_grad()
-    other = x * 3.0
-    z = (y * y + other).sum()
-    z.backward()
-    np.testing.assert_allclose(host(y.grad), 4 * x.numpy())
-    assert other.grad is None
-    assert z.grad is None
-    assert not share(y.grad, x.grad)
-
-
 # --- no_grad ---------------------------------------------------------------------------------------------
 
 
@@ -306,213 +170,6 @@ def test_no_grad_ends_with_an_exception():
     with pytest.raises(KeyError), no_grad():
         raise KeyError
     assert is_grad_enabled()
-
-
-# --- Memory ----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def without_collector():
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-@pytest.mark.usefixtures("without_collector")
-def test_saved_arrays_are_freed_by_backward(leaf):
-    x = leaf(3)
-    saved = x.exp()
-    watch = weakref.ref(saved.data)
-    y = (saved * saved).sum()
-    del saved
-    assert watch() is not None
-    y.backward()
-    assert watch() is None
-
-
-@pytest.mark.usefixtures("without_collector")
-def test_saved_arrays_are_freed_when_the_output_is_dropped(leaf):
-    """An operation whose backward held its output Tensor would be a cycle and stay."""
-    saved = leaf(3).exp()
-    watch = weakref.ref(saved.data)
-    y = ops.softmax(saved).sum()
-    del saved, y
-    assert watch() is None
-
-
-@pytest.mark.usefixtures("without_collector")
-def test_saved_arrays_are_freed_on_the_way(leaf):
-    """Before backward has come to an end, what it has passed is gone."""
-    x = leaf(3)
-    late = x * 2.0
-    early_alive = []
-
-    def watching(a):
-        def backward(dy):
-            early_alive.append(watch() is not None)
-            return (dy,)
-
-        return Tensor.from_op(a.data.copy(), (a,), backward)
-
-    top = watching(late).exp()
-    watch = weakref.ref(top.data)
-    y = top.sum()
-    del top
-    y.backward()
-    assert early_alive == [False]
-
-
-@pytest.mark.usefixtures("without_collector")
-def test_arrays_that_no_closure_saved_are_freed_in_the_forward(leaf):
-    """A sum's backward needs shapes alone: the graph must not keep what went through it."""
-    x = leaf(3)
-    between = x + 1.0
-    watch = weakref.ref(between.data)
-    y = (between + 2.0).sum()
-    del between
-    assert watch() is None
-    y.backward()
-    np.testing.assert_array_equal(host(x.grad), np.ones(3))
-
-
-# --- Accumulation and ownership --------------------------------------------------------------------------
-
-
-def test_a_plus_a(leaf):
-    a = leaf(3)
-    (a + a).backward(np.array([1.0, 2.0, 3.0]))
-    np.testing.assert_array_equal(host(a.grad), [2, 4, 6])
-
-
-def test_a_plus_b_share_nothing(leaf):
-    a, b = leaf(3), leaf(3)
-    dy = arrays([1, 2, 3], "float64")
-    y = (a + b).retain_grad()
-    y.backward(dy)
-    for one, other in ((a.grad, b.grad), (a.grad, dy), (b.grad, dy), (y.grad, a.grad), (y.grad, dy)):
-        assert not share(one, other)
-    a.grad *= 10  # what a weight decay or a clipping does
-    np.testing.assert_array_equal(host(b.grad), [1, 2, 3])
-    np.testing.assert_array_equal(host(dy), [1, 2, 3])
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: x,
-        lambda x: x.reshape(-1),
-        lambda x: x.T,
-        lambda x: x + 0.0,
-        lambda x: x.expand(2, 2, 3),
-        lambda x: ops.concat([x, x]),
-        lambda x: ops.stack([x, x, x]),
-        lambda x: x[0] + x[1],
-        lambda x: x.sum() + x.sum(),
-    ],
-)
-def test_neither_cotangent_nor_earlier_gradient_is_changed(function, leaf):
-    x = leaf(2, 3)
-    shape = function(x).shape
-    dy = arrays(np.ones(shape), "float64")
-    function(x).backward(dy)
-    first = x.grad
-    before = host(first).copy()
-    assert not share(first, dy)
-    function(x).backward(dy)
-    np.testing.assert_array_equal(host(dy), np.ones(shape))
-    np.testing.assert_array_equal(host(first), before)
-    np.testing.assert_array_equal(host(x.grad), 2 * before)
-
-
-def test_micro_batches_add_up(leaf, rng):
-    w = leaf(5, 3)
-    x = rng.standard_normal((4, 5))
-    (ops.tanh(Tensor(x) @ w) ** 2).sum().backward()
-    whole = host(w.grad).copy()
-    w.zero_grad()
-    seen = []
-    for part in np.split(x, 2):
-        (ops.tanh(Tensor(part) @ w) ** 2).sum().backward()
-        seen.append((w.grad, host(w.grad).copy()))
-    np.testing.assert_allclose(host(w.grad), whole)
-    for array, then in seen:
-        np.testing.assert_array_equal(host(array), then)
-
-
-def test_tied_weights(leaf, rng):
-    """One table as embedding and as decoder: both gradients, each in the place of its use."""
-    table = leaf(5, 3)
-    ids = np.array([0, 3, 3])
-    w = rng.standard_normal((3, 5))
-    hidden = ops.embedding(ids, table)
-    (hidden @ table.T).backward(w)
-    vectors = table.numpy()[ids]
-    expected = w.T @ vectors
-    np.add.at(expected, ids, w @ table.numpy())
-    np.testing.assert_allclose(host(table.grad), expected)
-
-
-def test_one_array_for_two_parents(leaf):
-    a, b = leaf(3), leaf(3)
-
-    def both(a, b):
-        def backward(dy):
-            g = dy * 2.0
-            return g, g
-
-        return Tensor.from_op(a.data + b.data, (a, b), backward)
-
-    both(a, b).sum().backward()
-    assert not share(a.grad, b.grad)
-    both(a, a).sum().backward()
-    np.testing.assert_array_equal(host(a.grad), np.full(3, 6.0))
-    np.testing.assert_array_equal(host(b.grad), np.full(3, 2.0))
-
-
-def test_many_contributions_are_added_in_place(leaf):
-    """Two borrowed ones need a new array, later ones do not: what a deep shared table would otherwise cost."""
-    x = leaf(3)
-    arrays_seen = []
-
-    def use(a):
-        def backward(dy):
-            return (dy * 1.0,)
-
-        return Tensor.from_op(a.data.copy(), (a,), backward)
-
-    kept = minigrad.tensor._Gradient(arrays([1, 1, 1]))
-    for _ in range(3):
-        kept.add(arrays([1, 1, 1]))
-        arrays_seen.append(kept.array)
-    assert arrays_seen[0] is arrays_seen[1] is arrays_seen[2]
-    for first_owned in (True, False):  # the sum goes into the one that the engine owns
-        first, second = arrays([1, 1, 1]), arrays([2, 2, 2])
-        kept = minigrad.tensor._Gradient(first, own=first_owned)
-        kept.add(second, own=not first_owned)
-        assert kept.array is (first if first_owned else second)
-        np.testing.assert_array_equal(host(first), np.full(3, 3.0 if first_owned else 1.0))
-        np.testing.assert_array_equal(host(second), np.full(3, 2.0 if first_owned else 3.0))
-    (use(x) + use(x) + use(x)).sum().backward()
-    np.testing.assert_array_equal(host(x.grad), np.full(3, 3.0))
-
-
-@pytest.mark.numpy_only("the stand-in wraps an array's base anew")
-def test_an_array_and_a_view_of_it_are_no_contributions_to_add_into(leaf):
-    """An operation may return both; adding into the one would change the other."""
-    a, b = leaf(2, 2), leaf(2, 2)
-
-    def twins(a, b):
-        def backward(dy):
-            gradient = dy * 1.0
-            return gradient, gradient.T
-
-        return Tensor.from_op(a.data + b.data.T, (a, b), backward)
-
-    dy = np.array([[1.0, 2.0], [3.0, 4.0]])
-    (b * 100.0 + a * 10.0 + twins(a, b)).backward(dy)  # a hears from its own product before b does
-    np.testing.assert_array_equal(host(a.grad), dy * 11)
-    np.testing.assert_array_equal(host(b.grad), dy.T + dy * 100)
 
 
 # --- Dtypes ----------------------------------------------------------------------------------------------
@@ -585,80 +242,6 @@ def test_astype_takes_the_gradient_back():
         x.astype("int64")
 
 
-# --- Checked gradients -----------------------------------------------------------------------------------
-
-
-def broken_op(returned):
-    """An operation `broken` of two inputs, whose backward returns `returned(dy)`."""
-
-    def broken(a: Tensor, b: Tensor) -> Tensor:
-        def backward(dy):
-            return returned(dy)
-
-        return Tensor.from_op(a.data + b.data, (a, b), backward)
-
-    return broken
-
-
-KIND = f"an array of {backend.default().name}"
-
-
-@pytest.mark.parametrize(
-    ("returned", "message"),
-    [
-        (
-            lambda dy: (dy, dy.sum(axis=0)),
-            "the gradient of input 1 has shape (3,) and dtype float64, its input has (2, 3)",
-        ),
-        (
-            lambda dy: (dy[:1], dy),
-            "the gradient of input 0 has shape (1, 3) and dtype float64, its input has (2, 3)",
-        ),
-        (
-            lambda dy: (dy, dy.astype("float32")),
-            "the gradient of input 1 has shape (2, 3) and dtype float32, its input has (2, 3) and float64",
-        ),
-        (lambda dy: (dy,), "backward returned 1 gradients for 2 inputs"),
-        (lambda dy: (dy, dy, dy), "backward returned 3 gradients for 2 inputs"),
-        (lambda dy: (dy, 2.0), f"backward returned float for input 1, expected {KIND}"),
-        (
-            lambda dy: (Tensor(dy), dy),
-            f"backward returned Tensor for input 0, expected {KIND}",
-        ),
-        (lambda dy: (dy, [1.0]), f"backward returned list for input 1, expected {KIND}"),
-    ],
-)
-def test_a_wrong_backward_is_named(returned, message, leaf):
-    with pytest.raises(RuntimeError, match="^broken: " + re.escape(message)):
-        broken_op(returned)(leaf(2, 3), leaf(2, 3)).sum().backward()
-
-
-def test_an_array_of_another_backend_is_named(leaf):
-    needs_two_backends()
-    with pytest.raises(
-        RuntimeError,
-        match=r"broken: backward returned an array of numpy for input 0, expected an array of cupy",
-    ):
-        broken_op(lambda dy: (backend.to_numpy(dy), dy))(leaf(3), leaf(3)).sum().backward()
-
-
-def test_operations_are_named_after_the_function_around_backward(leaf):
-    x = leaf(2, 3)
-    named = {"add": x + 1.0, "matmul": x @ x.T, "softmax": ops.softmax(x), "reshape": x.unsqueeze(0)}
-    assert {name: y.node.op for name, y in named.items()} == {name: name for name in named}
-    assert broken_op(lambda dy: (dy, dy))(x, x).node.op == "broken"
-
-
-@pytest.mark.numpy_only("on a GPU the sum of an array is an array")
-def test_numpy_scalars_are_arrays_without_axes(leaf):
-    """NumPy turns the sum of an array into a scalar; the engine turns it back."""
-    x = leaf()
-    y = broken_op(lambda dy: (np.float64(2.0), dy))(x, leaf())
-    assert type(y.data) is np.ndarray
-    y.backward()
-    assert type(x.grad) is np.ndarray
-
-
 # --- Backends --------------------------------------------------------------------------------------------
 
 
@@ -691,17 +274,22 @@ def test_tensors_of_two_backends_do_not_mix(leaf):
         x + x.to("numpy")
 
 
-# --- Methods and broadcasting ----------------------------------------------------------------------------
+# --- Methods ---------------------------------------------------------------------------------------------
 
 
-def test_declared_methods_are_the_bound_ones():
-    """What type checkers see of Tensor, under TYPE_CHECKING, is what `ops.METHODS` binds."""
-    source = inspect.getsource(minigrad.tensor)
-    block = source.split("    if TYPE_CHECKING:\n")[1].split("\n\n\nclass ")[0]
-    declared = re.findall(r"^        (?:def )?(\w+)(?:: ClassVar|\()", block, flags=re.MULTILINE)
-    assert sorted(declared) == sorted(ops.METHODS)
-    for name, method in ops.METHODS.items():
-        assert inspect.getattr_static(Tensor, name) is method
+def test_what_tensor_declares_is_bound_to_the_operations():
+    """What type checkers see of Tensor is there: an operator is the one of the table, a method the operation of its
+    name, the fused one if there are two. And no operation is bound that is not declared."""
+    declared = set(Tensor.__annotations__)
+    operators = {name for name in declared if name.startswith("__")}
+    assert operators == set(ops.OPERATORS)
+    assert {"exp", "softmax", "reshape"} < declared
+    for name in declared:
+        expected = ops.OPERATORS[name] if name in operators else getattr(ops, name)
+        assert inspect.getattr_static(Tensor, name) is expected
+    assert Tensor.softmax is ops.fused.softmax
+    operations = [getattr(ops, name) for name in ops.__all__]
+    assert {name for name, value in vars(Tensor).items() if value in operations} <= declared
 
 
 def test_methods_do_what_their_operations_do(leaf):
@@ -726,23 +314,6 @@ def test_methods_do_what_their_operations_do(leaf):
     np.testing.assert_array_equal((-x).numpy(), -x.numpy())
     with pytest.raises(ValueError, match=r"T is for up to two axes, this tensor has shape \(1, 3, 5\)"):
         x.unsqueeze(0).T  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    ("wide", "shape", "axes"),
-    [
-        ((4, 3, 5), (3, 1), (0, 2)),
-        ((4, 3, 5), (4, 3, 5), ()),
-        ((4, 3), (), (0, 1)),
-        ((2, 1, 3), (1, 3), (0,)),
-        ((0, 3), (1, 3), (0,)),
-        ((1, 3), (1, 1), (1,)),
-    ],
-)
-def test_unbroadcast(wide, shape, axes, rng):
-    g = rng.standard_normal(wide)
-    expected = g.sum(axis=axes).reshape(shape)
-    np.testing.assert_allclose(host(unbroadcast(arrays(g, "float64"), shape)), expected)
 
 
 # --- What learners of PyTorch expect, or have to be told ------------------------------------------------
@@ -874,9 +445,3 @@ def test_a_tensor_without_axes_has_no_rows():
 def test_what_is_no_real_number_does_not_mix_with_tensors(value):
     with pytest.raises(TypeError):
         Tensor([1.0]) + value
-
-
-def test_a_complex_cotangent_is_refused():
-    x = Tensor([1.0], requires_grad=True)
-    with pytest.raises(TypeError, match=r"the gradient must be of numbers, got dtype complex128"):
-        (x * 2).backward(np.array([1j]))

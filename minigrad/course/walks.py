@@ -47,13 +47,11 @@ def count_walks(op: Callable[..., Tensor], *arrays: np.ndarray) -> tuple[float, 
     zeros) is not counted. The backward gets a dy of the output's shape.
     """
     with _counting():
-        tensors = [Tensor._around(_counted(array.copy())) for array in arrays]
-        for tensor in tensors:
-            tensor.requires_grad = True
+        tensors = [Tensor.wrap(_counted(array.copy()), requires_grad=True) for array in arrays]
         Counted.entries = 0
         y = op(*tensors)
         forward = Counted.entries
-        y._push_back(_counted(np.ones(y.shape, y.dtype)))
+        y.backward(np.ones(y.shape, y.dtype))
     size = arrays[0].size
     return forward / size, (Counted.entries - forward) / size
 

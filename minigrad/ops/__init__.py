@@ -16,16 +16,7 @@ __all__ = ["composed", "fused"]
 __all__ += basic.__all__
 __all__ += fused.__all__
 
-
-def _matrix_transpose(x: Tensor) -> Tensor:
-    """x with its two axes swapped. Raises ValueError for a tensor with more: say which with transpose()."""
-    if x.ndim > 2:
-        raise ValueError(f"T is for up to two axes, this tensor has shape {x.shape}: use transpose()")
-    return basic.permute(x, tuple(reversed(range(x.ndim))))
-
-
-# Tensor's operators and methods: this is the one place where they are bound.
-METHODS: dict[str, Any] = {
+OPERATORS: dict[str, Any] = {
     "__add__": basic.add,
     "__radd__": lambda x, other: basic.add(other, x),
     "__sub__": basic.sub,
@@ -41,30 +32,9 @@ METHODS: dict[str, Any] = {
     "__matmul__": basic.matmul,
     "__rmatmul__": lambda x, other: basic.matmul(other, x),
     "__getitem__": basic.getitem,
-    "T": property(_matrix_transpose),
-    "abs": basic.abs,
-    "astype": basic.astype,
-    "exp": basic.exp,
-    "expand": basic.expand,
-    "flip": basic.flip,
-    "log": basic.log,
-    "log_softmax": fused.log_softmax,
-    "logsumexp": basic.logsumexp,
-    "masked_fill": basic.masked_fill,
-    "max": basic.max,
-    "mean": basic.mean,
-    "permute": basic.permute,
-    "relu": basic.relu,
-    "reshape": basic.reshape,
-    "sigmoid": basic.sigmoid,
-    "softmax": fused.softmax,
-    "sqrt": basic.sqrt,
-    "squeeze": basic.squeeze,
-    "sum": basic.sum,
-    "tanh": basic.tanh,
-    "transpose": basic.transpose,
-    "unsqueeze": basic.unsqueeze,
-    "var": basic.var,
 }
-for _name, _method in METHODS.items():
-    setattr(Tensor, _name, _method)
+
+# What the class Tensor declares is bound here: an operator to the one in the table, a method to the operation
+# of its name.
+for _name in Tensor.__annotations__:
+    setattr(Tensor, _name, OPERATORS.get(_name) or globals()[_name])

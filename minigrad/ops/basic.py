@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from minigrad import backend
-from minigrad.tensor import Array, Tensor, float_dtype, sum_entries, unbroadcast
-
-Axis = int | tuple[int, ...] | None
-Operand = Tensor | float  # a tensor, or a Python number, which never changes the dtype
+from minigrad.ops import checks
+from minigrad.ops.broadcasting import broadcast_shape, sum_entries, unbroadcast
+from minigrad.ops.checks import Axis, Operand
+from minigrad.tensor import Array, Tensor, float_dtype
 
 __all__ = [
     "abs",
@@ -59,92 +59,12 @@ __all__ = [
     "where",
 ]
 
-# --- What operations ask of their inputs -----------------------------------------------------------------
-
-
-def _pair(op: str, a: Operand, b: Operand) -> tuple[Tensor, Tensor]:
-    """The two operands as tensors that may be combined elementwise.
-
-    A number becomes a tensor of the other's backend and dtype. Raises TypeError if neither is a tensor, one
-    is an array, or backends or dtypes differ, ValueError if the shapes do not broadcast.
-    """
-    if not isinstance(a, Tensor):
-        a, b = _constant(op, a, b), b
-    elif not isinstance(b, Tensor):
-        b = _constant(op, b, a)
-    assert isinstance(a, Tensor)
-    assert isinstance(b, Tensor)
-    check_same_kind(op, a, b)
-    try:
-        broadcast_shape(a.shape, b.shape)
-    except ValueError:
-        raise ValueError(f"{op}: the shapes {a.shape} and {b.shape} do not broadcast") from None
-    return a, b
-
-
-def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that `shapes` broadcast to; raises ValueError if they do not."""
-    return backend.get("numpy").xp.broadcast_shapes(*shapes)
-
-
-def _constant(op: str, value: Any, like: Operand) -> Tensor:
-    """The Python number (or NumPy scalar) `value` as a tensor on the backend and of the dtype of `like`."""
-    if not isinstance(like, Tensor):
-        raise TypeError(f"{op}: expected a Tensor, got {type(like).__name__} and {type(value).__name__}")
-    if backend.is_array(value) and value.ndim:
-        raise TypeError(
-            f"{op}: a Tensor and an array do not mix; wrap the array of shape {value.shape} in Tensor(…)"
-        )
-    of_numpy = hasattr(value, "dtype") and value.dtype.kind in "fiub"  # an array without axes, a NumPy scalar
-    if not (isinstance(value, numbers.Real) or of_numpy):
-        raise TypeError(f"{op}: expected a Tensor or a number, got {type(value).__name__}")
-    return Tensor._around(backend.of(like.data).asarray(float(value), dtype=like.dtype))
-
-
-def check_same_kind(op: str, *tensors: Tensor) -> None:
-    """Raise TypeError unless all are tensors of one backend and one dtype."""
-    for tensor in tensors:
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{op}: expected a Tensor, got {type(tensor).__name__}")
-    first = tensors[0]
-    for other in tensors[1:]:
-        if type(other.data) is not type(first.data):
-            raise TypeError(
-                f"{op}: one tensor is on {first.backend}, another on {other.backend}; "
-                f"move one with .to({first.backend!r})"
-            )
-        if other.dtype != first.dtype:
-            raise TypeError(
-                f"{op}: the dtypes {first.dtype} and {other.dtype} do not mix; "
-                f"convert one with .astype({first.dtype.name!r})"
-            )
-
-
-def _axes(op: str, x: Tensor, axis: Axis) -> tuple[int, ...]:
-    """`axis` as a sorted tuple of non-negative axes of `x`; all of them for None."""
-    if axis is None:
-        return tuple(range(x.ndim))
-    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
-    for one in axes:
-        if not -x.ndim <= one < x.ndim:
-            raise ValueError(f"{op}: there is no axis {one} in shape {x.shape}")
-    normal = tuple(sorted(one % x.ndim for one in axes))
-    if len(set(normal)) < len(normal):
-        raise ValueError(f"{op}: an axis is named twice in {axes} for shape {x.shape}")
-    return normal
-
-
-def _widen(reduced: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
-    """What a reduction over `axes` gave, with these axes back as length 1."""
-    return reduced.reshape([1 if i in axes else n for i, n in enumerate(shape)])
-
-
 # --- Elementwise, two operands ---------------------------------------------------------------------------
 
 
 def add(a: Operand, b: Operand) -> Tensor:
     """a + b, with broadcasting."""
-    a, b = _pair("add", a, b)
+    a, b = checks.pair("add", a, b)
     a_shape, b_shape = a.shape, b.shape
 
     def backward(dy: Array) -> tuple[Array, Array]:
@@ -155,7 +75,7 @@ def add(a: Operand, b: Operand) -> Tensor:
 
 def sub(a: Operand, b: Operand) -> Tensor:
     """a - b, with broadcasting."""
-    a, b = _pair("sub", a, b)
+    a, b = checks.pair("sub", a, b)
     a_shape, b_shape = a.shape, b.shape
     need_b = b.requires_grad
 
@@ -167,7 +87,7 @@ def sub(a: Operand, b: Operand) -> Tensor:
 
 def mul(a: Operand, b: Operand) -> Tensor:
     """a · b entry by entry, with broadcasting."""
-    a, b = _pair("mul", a, b)
+    a, b = checks.pair("mul", a, b)
     x, y = a.data, b.data
     need_a, need_b = a.requires_grad, b.requires_grad
 
@@ -181,7 +101,7 @@ def mul(a: Operand, b: Operand) -> Tensor:
 
 def div(a: Operand, b: Operand) -> Tensor:
     """a / b entry by entry, with broadcasting."""
-    a, b = _pair("div", a, b)
+    a, b = checks.pair("div", a, b)
     a_shape, divisor = a.shape, b.data
     quotient = a.data / divisor
     need_a, need_b = a.requires_grad, b.requires_grad
@@ -201,7 +121,7 @@ def pow(a: Operand, b: Operand) -> Tensor:
     The gradient of b is y log a: NaN where a < 0; where a = 0 it is 0 for b ≥ 0 and -∞ below. Where b = 0 that of a
     is 0, whatever a is. All as in PyTorch.
     """
-    a, b = _pair("pow", a, b)
+    a, b = checks.pair("pow", a, b)
     xp = backend.of(a.data).xp
     base, exponent = a.data, b.data
     y = base**exponent
@@ -228,7 +148,7 @@ def maximum(a: Operand, b: Operand) -> Tensor:
 
     The gradient goes to the larger one; where they tie, each gets half, where one is NaN, each gets all, as in PyTorch.
     """
-    a, b = _pair("maximum", a, b)
+    a, b = checks.pair("maximum", a, b)
     xp = backend.of(a.data).xp
     x, y = a.data, b.data
 
@@ -246,7 +166,7 @@ def where(condition: Array, a: Operand, b: Operand) -> Tensor:
 
     The branch that is not taken gets the gradient 0, whatever dy is: also an infinite or NaN one, as in PyTorch.
     """
-    a, b = _pair("where", a, b)
+    a, b = checks.pair("where", a, b)
     kernels = backend.of(a.data)
     xp = kernels.xp
     condition = kernels.asarray(condition, dtype=bool)
@@ -354,17 +274,17 @@ def erf(x: Tensor) -> Tensor:
     return Tensor.from_op(kernels.erf(values), (x,), backward)
 
 
+@checks.float16_in_float32
 def sigmoid(x: Tensor) -> Tensor:
     """1 / (1 + e^{-x}), where x < 0 as e^x / (1 + e^x): no exponential overflows, and no digit is lost."""
     xp = backend.of(x.data).xp
-    values, dtype = _for_sums(x.data), x.dtype
-    e = xp.exp(-xp.abs(values))
-    y = xp.where(values < 0, e, e.dtype.type(1)) / (1 + e)
+    e = xp.exp(-xp.abs(x.data))
+    y = xp.where(x.data < 0, e, e.dtype.type(1)) / (1 + e)
 
     def backward(dy: Array) -> tuple[Array]:
-        return ((dy * y * (1 - y)).astype(dtype, copy=False),)
+        return (dy * y * (1 - y),)
 
-    return Tensor.from_op(y.astype(dtype, copy=False), (x,), backward)
+    return Tensor.from_op(y, (x,), backward)
 
 
 def relu(x: Tensor) -> Tensor:
@@ -392,9 +312,14 @@ def astype(x: Tensor, dtype: Any) -> Tensor:
 # --- Reductions ------------------------------------------------------------------------------------------
 
 
+def _widen(reduced: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
+    """What a reduction over `axes` gave, with these axes back as length 1."""
+    return reduced.reshape([1 if i in axes else n for i, n in enumerate(shape)])
+
+
 def sum(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The sum over one, several or (None) all axes."""
-    axes = _axes("sum", x, axis)
+    axes = checks.axes("sum", x, axis)
     xp = backend.of(x.data).xp
     shape = x.shape
 
@@ -404,88 +329,75 @@ def sum(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return Tensor.from_op(sum_entries(x.data, axes, bool(keepdims)), (x,), backward)
 
 
+@checks.float16_in_float32
 def mean(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The mean over one, several or (None) all axes. Raises ValueError if there is nothing to average."""
-    axes = _axes("mean", x, axis)
-    count = _count("mean", x, axes)
+    axes = checks.axes("mean", x, axis)
+    count = checks.count("mean", x, axes)
     xp = backend.of(x.data).xp
     shape = x.shape
 
     def backward(dy: Array) -> tuple[Array]:
-        share = (_for_sums(dy) / count).astype(dy.dtype, copy=False)  # float16 does not count to 100,000
-        return (xp.broadcast_to(_widen(share, shape, axes), shape),)
+        return (xp.broadcast_to(_widen(dy / count, shape, axes), shape),)
 
     return Tensor.from_op(x.data.mean(axis=axes, keepdims=bool(keepdims)), (x,), backward)
 
 
-def _count(op: str, x: Tensor, axes: tuple[int, ...]) -> int:
-    """How many entries a reduction over `axes` puts together; raises ValueError if none."""
-    count = math.prod(x.shape[i] for i in axes)
-    if not count:
-        raise ValueError(f"{op}: there is nothing along axes {axes} of shape {x.shape}")
-    return count
-
-
+@checks.float16_in_float32
 def max(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The largest entry over one, several or (None) all axes; ties share the gradient equally.
 
     Raises ValueError if there is nothing to compare.
     """
-    axes = _axes("max", x, axis)
-    _count("max", x, axes)
+    axes = checks.axes("max", x, axis)
+    checks.count("max", x, axes)
     xp = backend.of(x.data).xp
     values = x.data
     largest = values.max(axis=axes, keepdims=True)
 
     def backward(dy: Array) -> tuple[Array]:
         winners = values == largest
-        share = _for_sums(_widen(dy, values.shape, axes)) / winners.sum(axis=axes, keepdims=True)
-        return (xp.where(winners, share, share.dtype.type(0)).astype(dy.dtype, copy=False),)
+        ties = winners.sum(axis=axes, keepdims=True).astype(dy.dtype)
+        return (xp.where(winners, _widen(dy, values.shape, axes) / ties, dy.dtype.type(0)),)
 
     y = largest if keepdims else largest.reshape([n for i, n in enumerate(x.shape) if i not in axes])
     return Tensor.from_op(y, (x,), backward)
 
 
+@checks.float16_in_float32
 def var(x: Tensor, axis: Axis = None, correction: int = 1, keepdims: bool = False) -> Tensor:
     """The variance over one, several or (None) all axes, divided by n - correction.
 
     PyTorch's default is correction=1; LayerNorm uses 0. Raises ValueError if n - correction is not positive.
     """
-    axes = _axes("var", x, axis)
-    freedom = _count("var", x, axes) - correction
+    axes = checks.axes("var", x, axis)
+    freedom = checks.count("var", x, axes) - correction
     if freedom <= 0:
         raise ValueError(f"var: {freedom + correction} values along axes {axes} and correction={correction}")
-    values, dtype = _for_sums(x.data), x.dtype
-    centred = values - values.mean(axis=axes, keepdims=True)
+    centred = x.data - x.data.mean(axis=axes, keepdims=True)
 
     def backward(dy: Array) -> tuple[Array]:
-        dx = _widen(dy, centred.shape, axes) * centred * (2 / freedom)
-        return (dx.astype(dtype, copy=False),)
+        return (_widen(dy, centred.shape, axes) * centred * (2 / freedom),)
 
     y = (centred * centred).sum(axis=axes, keepdims=bool(keepdims)) / freedom
-    return Tensor.from_op(y.astype(dtype, copy=False), (x,), backward)
+    return Tensor.from_op(y, (x,), backward)
 
 
-def _for_sums(x: Array) -> Array:
-    """x, float16 as float32: a sum of squares, or of exponentials, easily leaves the range of float16."""
-    return x.astype("float32") if x.dtype == "float16" else x
-
-
+@checks.float16_in_float32
 def logsumexp(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """log Σ e^x over one, several or (None) all axes; the largest entry is taken out first: no overflow."""
-    axes = _axes("logsumexp", x, axis)
-    _count("logsumexp", x, axes)
+    axes = checks.axes("logsumexp", x, axis)
+    checks.count("logsumexp", x, axes)
     xp = backend.of(x.data).xp
-    values, dtype = _for_sums(x.data), x.dtype
+    values = x.data
     largest = values.max(axis=axes, keepdims=True)
     largest = xp.where(xp.isfinite(largest), largest, 0).astype(values.dtype)  # -inf - -inf would be NaN
     weights = xp.exp(values - largest)
     total = weights.sum(axis=axes, keepdims=True)
-    y = (xp.log(total) + largest).astype(dtype, copy=False)
+    y = xp.log(total) + largest
 
     def backward(dy: Array) -> tuple[Array]:
-        dx = _widen(dy, weights.shape, axes) * (weights / total)
-        return (dx.astype(dtype, copy=False),)
+        return (_widen(dy, weights.shape, axes) * (weights / total),)
 
     shape = y.shape if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axes)
     return Tensor.from_op(y.reshape(shape), (x,), backward)
@@ -500,7 +412,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     a (…, n, k) or (k,), b (…, k, m) or (k,) -> (…, n, m), without n if a is 1-D, without m if b is 1-D.
     Raises ValueError if the inner lengths differ or the leading axes do not broadcast.
     """
-    check_same_kind("matmul", a, b)
+    checks.same_kind("matmul", a, b)
     if not a.ndim or not b.ndim:
         raise ValueError(f"matmul: needs at least one axis on both sides, got shapes {a.shape} and {b.shape}")
     rows = a.data if a.ndim > 1 else a.data[None, :]  # (…, n, k)
@@ -604,7 +516,9 @@ def expand(x: Tensor, *shape: Any) -> Tensor:
 
 def squeeze(x: Tensor, axis: Axis = None) -> Tensor:
     """x without the axes of length 1, or without those named. Raises ValueError if one named is longer."""
-    axes = tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else _axes("squeeze", x, axis)
+    axes = (
+        tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else checks.axes("squeeze", x, axis)
+    )
     for one in axes:
         if x.shape[one] != 1:
             raise ValueError(f"squeeze: axis {one} of shape {x.shape} has length {x.shape[one]}, not 1")
@@ -624,8 +538,8 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     tensors = tuple(tensors)
     if not tensors:
         raise ValueError("concat: needs at least one tensor")
-    check_same_kind("concat", *tensors)
-    (place,) = _axes("concat", tensors[0], axis)
+    checks.same_kind("concat", *tensors)
+    (place,) = checks.axes("concat", tensors[0], axis)
     for other in tensors[1:]:
         if other.ndim != tensors[0].ndim or any(
             n != m for i, (n, m) in enumerate(zip(tensors[0].shape, other.shape, strict=True)) if i != place
@@ -648,7 +562,7 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     tensors = tuple(tensors)
     if not tensors:
         raise ValueError("stack: needs at least one tensor")
-    check_same_kind("stack", *tensors)
+    checks.same_kind("stack", *tensors)
     for other in tensors[1:]:
         if other.shape != tensors[0].shape:
             raise ValueError(f"stack: the shapes {tensors[0].shape} and {other.shape} differ")
@@ -658,7 +572,7 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 def split(x: Tensor, sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """x cut along an axis: into equal parts of length `sections`, the last maybe shorter, or parts of these
     lengths, as `torch.split` does."""
-    (place,) = _axes("split", x, axis)
+    (place,) = checks.axes("split", x, axis)
     length = x.shape[place]
     if _is_integer(sections):
         sections = int(sections)  # type: ignore[arg-type]
@@ -692,7 +606,7 @@ def pad(x: Tensor, widths: Sequence[tuple[int, int]], value: float = 0.0) -> Ten
 
 def flip(x: Tensor, axis: Axis = None) -> Tensor:
     """x with the order along one, several or (None) all axes turned round."""
-    axes = _axes("flip", x, axis)
+    axes = checks.axes("flip", x, axis)
     backwards = tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))
 
     def backward(dy: Array) -> tuple[Array]:

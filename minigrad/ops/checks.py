@@ -1,4 +1,4 @@
-"""What `composed.py` and `fused.py` both ask of their inputs, before any work is done.
+"""What operations ask of their inputs, before any work is done.
 
 Each function raises the error that the operation's docstring promises, and returns the plain arrays among the
 inputs as arrays of the tensors' backend and dtype.
@@ -7,14 +7,95 @@ inputs as arrays of the tensors' backend and dtype.
 from __future__ import annotations
 
 import functools
+import math
+import numbers
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from minigrad import backend
-from minigrad.ops.basic import broadcast_shape, check_same_kind
+from minigrad.ops.broadcasting import broadcast_shape
 from minigrad.tensor import Array, Tensor
 
+Axis = int | tuple[int, ...] | None
+Operand = Tensor | float  # a tensor, or a Python number, which never changes the dtype
 Op = TypeVar("Op", bound=Callable[..., Tensor])
+
+# --- Of any operation ------------------------------------------------------------------------------------
+
+
+def pair(op: str, a: Operand, b: Operand) -> tuple[Tensor, Tensor]:
+    """The two operands as tensors that may be combined elementwise.
+
+    A number becomes a tensor of the other's backend and dtype. Raises TypeError if neither is a tensor, one
+    is an array, or backends or dtypes differ, ValueError if the shapes do not broadcast.
+    """
+    if not isinstance(a, Tensor):
+        a, b = _constant(op, a, b), b
+    elif not isinstance(b, Tensor):
+        b = _constant(op, b, a)
+    assert isinstance(a, Tensor)
+    assert isinstance(b, Tensor)
+    same_kind(op, a, b)
+    try:
+        broadcast_shape(a.shape, b.shape)
+    except ValueError:
+        raise ValueError(f"{op}: the shapes {a.shape} and {b.shape} do not broadcast") from None
+    return a, b
+
+
+def _constant(op: str, value: Any, like: Operand) -> Tensor:
+    """The Python number (or NumPy scalar) `value` as a tensor on the backend and of the dtype of `like`."""
+    if not isinstance(like, Tensor):
+        raise TypeError(f"{op}: expected a Tensor, got {type(like).__name__} and {type(value).__name__}")
+    if backend.is_array(value) and value.ndim:
+        raise TypeError(
+            f"{op}: a Tensor and an array do not mix; wrap the array of shape {value.shape} in Tensor(…)"
+        )
+    of_numpy = hasattr(value, "dtype") and value.dtype.kind in "fiub"  # an array without axes, a NumPy scalar
+    if not (isinstance(value, numbers.Real) or of_numpy):
+        raise TypeError(f"{op}: expected a Tensor or a number, got {type(value).__name__}")
+    return Tensor.wrap(backend.of(like.data).asarray(float(value), dtype=like.dtype))
+
+
+def same_kind(op: str, *tensors: Tensor) -> None:
+    """Raise TypeError unless all are tensors of one backend and one dtype."""
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{op}: expected a Tensor, got {type(tensor).__name__}")
+    first = tensors[0]
+    for other in tensors[1:]:
+        if type(other.data) is not type(first.data):
+            raise TypeError(
+                f"{op}: one tensor is on {first.backend}, another on {other.backend}; "
+                f"move one with .to({first.backend!r})"
+            )
+        if other.dtype != first.dtype:
+            raise TypeError(
+                f"{op}: the dtypes {first.dtype} and {other.dtype} do not mix; "
+                f"convert one with .astype({first.dtype.name!r})"
+            )
+
+
+def axes(op: str, x: Tensor, axis: Axis) -> tuple[int, ...]:
+    """`axis` as a sorted tuple of non-negative axes of `x`; all of them for None."""
+    if axis is None:
+        return tuple(range(x.ndim))
+    given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    for one in given:
+        if not -x.ndim <= one < x.ndim:
+            raise ValueError(f"{op}: there is no axis {one} in shape {x.shape}")
+    normal = tuple(sorted(one % x.ndim for one in given))
+    if len(set(normal)) < len(normal):
+        raise ValueError(f"{op}: an axis is named twice in {given} for shape {x.shape}")
+    return normal
+
+
+def count(op: str, x: Tensor, axes: tuple[int, ...]) -> int:
+    """How many entries a reduction over `axes` puts together; raises ValueError if none."""
+    entries = math.prod(x.shape[i] for i in axes)
+    if not entries:
+        raise ValueError(f"{op}: there is nothing along axes {axes} of shape {x.shape}")
+    return entries
 
 
 def float16_in_float32(op: Op) -> Op:
@@ -31,8 +112,11 @@ def float16_in_float32(op: Op) -> Op:
     return cast(Op, wide)
 
 
-def axis(op: str, x: Tensor, axis: int) -> None:
-    """`axis` must be an axis of x, and not an empty one."""
+# --- Of one operation, composed and fused ----------------------------------------------------------------
+
+
+def one_axis(op: str, x: Tensor, axis: int) -> None:
+    """`axis` must be one axis of x, and not an empty one."""
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"{op}: there is no axis {axis} in shape {x.shape}")
     if not x.shape[axis]:
@@ -47,8 +131,8 @@ def gelu(approximate: str) -> None:
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> None:
     """weight and bias must have the length of the last axis of x."""
-    check_same_kind("layer_norm", x, weight, bias)
-    axis("layer_norm", x, -1)
+    same_kind("layer_norm", x, weight, bias)
+    one_axis("layer_norm", x, -1)
     if weight.shape != x.shape[-1:] or bias.shape != x.shape[-1:]:
         raise ValueError(
             f"layer_norm: x of shape {x.shape} needs weight and bias of shape {x.shape[-1:]}, "
@@ -58,7 +142,7 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> None:
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     """x (…, d_in), weight (d_in, d_out), bias (d_out,)."""
-    check_same_kind("linear", x, weight, *([] if bias is None else [bias]))
+    same_kind("linear", x, weight, *([] if bias is None else [bias]))
     if weight.ndim != 2 or not x.ndim or x.shape[-1] != weight.shape[0]:
         raise ValueError(f"linear: x of shape {x.shape} and weight of shape {weight.shape} do not fit")
     if bias is not None and bias.shape != weight.shape[1:]:
@@ -115,7 +199,7 @@ def attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Any, keep: Any, p: float
 ) -> tuple[Array | None, Array | None]:
     """q (…, n, d_k), k (…, m, d_k), v (…, m, d_v), mask to (…, n, m), keep (…, n, m)."""
-    check_same_kind("attention", q, k, v)
+    same_kind("attention", q, k, v)
     kernels = backend.of(q.data)
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ValueError(

@@ -25,7 +25,7 @@ __all__ = [
 
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """e^x / Σ e^x along `axis`, with the largest entry taken out first so that nothing overflows."""
-    checks.axis("softmax", x, axis)
+    checks.one_axis("softmax", x, axis)
     largest = x.detach().max(axis=axis, keepdims=True)  # a constant: it cancels in the quotient
     e = (x - largest).exp()
     return e / e.sum(axis=axis, keepdims=True)
@@ -34,7 +34,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
 @checks.float16_in_float32
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """log softmax(x) along `axis`, as x - log Σ e^x; beside entries of 1e5 it has only the digits that these have."""
-    checks.axis("log_softmax", x, axis)
+    checks.one_axis("log_softmax", x, axis)
     return x - x.logsumexp(axis=axis, keepdims=True)
 
 
@@ -89,12 +89,12 @@ def cross_entropy(
     """The mean of -log softmax(logits)[label] over all rows whose label is not `ignore_index`.
 
     logits (…, C), labels (…) of integers -> (). weight (C,): a factor for each class; the mean is then
-    weighted. Raises ValueError or TypeError if shapes or dtypes do not fit, IndexError for a label outside
-    0 … C-1, ValueError if no label counts.
+    weighted. Raises ValueError or TypeError if shapes or dtypes do not fit, ValueError if no label counts,
+    IndexError for a label outside 0 … C-1 (labels that are on a GPU already are not checked: that would wait for it).
     """
     rows, classes, share = checks.cross_entropy(logits, labels, weight, ignore_index)
     picked = log_softmax(logits.reshape(-1, logits.shape[-1]))[rows, classes]  # (n,)
-    return -(picked * Tensor._around(share)).sum()
+    return -(picked * Tensor.wrap(share)).sum()
 
 
 def scaled_dot_product_attention(
@@ -114,7 +114,7 @@ def scaled_dot_product_attention(
     mask, keep = checks.attention(q, k, v, mask, keep, p)
     scores = q @ k.transpose() * (1 / math.sqrt(q.shape[-1]))  # (…, n, m)
     if mask is not None:
-        scores = scores + Tensor._around(mask)
+        scores = scores + Tensor.wrap(mask)
     weights = softmax(scores)
     if keep is not None:
         weights = dropout(weights, keep, p)

@@ -1,7 +1,8 @@
 """The operations of `composed.py` with a backward written by hand: what the model runs.
 
-One node instead of a dozen: fewer walks over memory, and only the arrays that the backward needs are kept.
-Every function names what it saves. The innermost loops are in the backend of the array.
+One node instead of a dozen: fewer walks over memory, and only the arrays that the backward needs are kept. What an
+operation computes, takes and raises is said in composed.py; here each says what it saves and what its backward
+computes. The innermost loops are in the backend of the array.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import math
 
 from minigrad import backend
 from minigrad.ops import checks
-from minigrad.ops.basic import broadcast_shape
-from minigrad.tensor import Array, Tensor, unbroadcast
+from minigrad.ops.broadcasting import broadcast_shape, unbroadcast
+from minigrad.tensor import Array, Tensor
 
 __all__ = [
     "cross_entropy",
@@ -26,11 +27,8 @@ __all__ = [
 
 
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """e^x / Σ e^x along `axis`, with the largest entry taken out first so that nothing overflows.
-
-    Saves its output.
-    """
-    checks.axis("softmax", x, axis)
+    """`composed.softmax` as one node: saves its output y; dx = y (dy - Σ dy y)."""
+    checks.one_axis("softmax", x, axis)
     kernels = backend.of(x.data)
     y, *_ = kernels.softmax(x.data.swapaxes(axis, -1))
 
@@ -42,11 +40,11 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
 
 @checks.float16_in_float32
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """log softmax(x) along `axis`, as (x - max x) - log Σ e^(x - max x): a large entry costs no digits.
+    """`composed.log_softmax` as (x - max x) - log Σ e^(x - max x): a large entry costs no digits.
 
     Saves its output. dx = dy - softmax(x) Σ dy.
     """
-    checks.axis("log_softmax", x, axis)
+    checks.one_axis("log_softmax", x, axis)
     kernels = backend.of(x.data)
     _, largest, log_total = kernels.softmax(x.data.swapaxes(axis, -1))
     y = (x.data - largest.swapaxes(axis, -1)) - log_total.swapaxes(axis, -1)
@@ -58,10 +56,9 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
 
 
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
-    """x Φ(x), Φ the normal distribution function; or its tanh form (Hendrycks & Gimpel 2016, section 2).
+    """`composed.gelu` as one node: saves the slope and not x; dx = dy · slope.
 
-    approximate: "none" or "tanh"; raises ValueError for anything else. Saves the slope and not x: both are
-    made of the same Φ, and the backward is then one multiplication an entry.
+    Slope and output are made of the same Φ, and the backward is then one multiplication an entry.
     """
     checks.gelu(approximate)
     kernels = backend.of(x.data)
@@ -75,10 +72,9 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
 
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-12) -> Tensor:
-    """(x - μ) / √(σ² + ε) · weight + bias over the last axis (Ba et al. 2016, section 3).
+    """`composed.layer_norm` as one node: saves the normalised x̂ and 1/σ.
 
-    x (…, d), weight (d,), bias (d,) -> (…, d). Raises ValueError if the lengths differ. Saves the normalised
-    x̂ and 1/σ. With g = dy · weight: dx = (g - mean(g) - x̂ mean(g x̂)) / σ.
+    With g = dy · weight: dx = (g - mean(g) - x̂ mean(g x̂)) / σ.
     """
     checks.layer_norm(x, weight, bias)
     kernels = backend.of(x.data)
@@ -92,12 +88,7 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-12) -> T
 
 
 def dropout(x: Tensor, keep: Array, p: float) -> Tensor:
-    """x where the boolean array `keep` is true, divided by 1 - p; 0 elsewhere (Srivastava et al. 2014).
-
-    x (…), keep (…) of the same shape. The draw is made by the caller (`random.keep_mask`), so that this
-    function is one and can be differentiated. Raises ValueError if the shapes differ or p is not in [0, 1).
-    Saves `keep`, a byte an entry.
-    """
+    """`composed.dropout` as one node: saves `keep`, a byte an entry; dx = dropout(dy)."""
     keep = checks.dropout("dropout", x.shape, x, keep, p)
     kernels = backend.of(x.data)
     scale = 1 / (1 - p)
@@ -109,11 +100,10 @@ def dropout(x: Tensor, keep: Array, p: float) -> Tensor:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x W + b: x (…, d_in), weight (d_in, d_out), bias (d_out,) -> (…, d_out).
+    """`composed.linear` as one node: saves x and W; dx = dy Wᵀ, dW = xᵀ dy, db = Σ dy.
 
-    Raises ValueError if the shapes do not fit. Saves x and W, as the products take them: rounded, where
-    `backend.default_matmul_precision` asks for it. All leading axes are one for the products: dW = xᵀ dy is
-    then the sum over them.
+    All leading axes are one for the products: dW and db are then sums over them. x and W are saved as the products
+    take them: rounded, where `backend.default_matmul_precision` asks for it.
     """
     checks.linear(x, weight, bias)
     kernels, precision = backend.of(x.data), backend.matmul_precision()
@@ -144,12 +134,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 def cross_entropy(
     logits: Tensor, labels: Array, *, weight: Array | None = None, ignore_index: int = -100
 ) -> Tensor:
-    """The mean of -log softmax(logits)[label] over all rows whose label is not `ignore_index`.
+    """`composed.cross_entropy` as one node: saves the probabilities of the rows that count.
 
-    logits (…, C), labels (…) of integers -> (). weight (C,): a factor for each class; the mean is then
-    weighted. Raises ValueError or TypeError if shapes or dtypes do not fit, IndexError for a label outside
-    0 … C-1, ValueError if no label counts. Saves the probabilities of the rows that count; their gradient is
-    softmax(logits) minus 1 at the label, times the row's share in the mean.
+    Their gradient is softmax(logits) minus 1 at the label, times dy and the row's share in the mean.
     """
     rows, classes, share = checks.cross_entropy(logits, labels, weight, ignore_index)
     kernels = backend.of(logits.data)
@@ -185,12 +172,9 @@ def scaled_dot_product_attention(
     keep: Array | None = None,
     p: float = 0.0,
 ) -> Tensor:
-    """softmax(Q Kᵀ / √d_k + mask) V (Vaswani et al. 2017, section 3.2.1).
+    """`composed.scaled_dot_product_attention` as one node: saves q, k, v and the weights A.
 
-    q (…, n, d_k), k (…, m, d_k), v (…, m, d_v) -> (…, n, d_v). mask: floats added to the scores, broadcasts to
-    (…, n, m). keep (…, n, m) of booleans and p: dropout on the weights. Raises ValueError if the shapes do
-    not fit, TypeError for a mask that is not of floats. Saves q, k, v and the weights A. With
-    dA = dropout(dz Vᵀ) and dS = A (dA - Σ dA A): dQ = dS K / √d_k, dK = dSᵀ Q / √d_k, dV = dropout(A)ᵀ dz.
+    With dA = dropout(dz Vᵀ) and dS = A (dA - Σ dA A): dQ = dS K / √d_k, dK = dSᵀ Q / √d_k, dV = dropout(A)ᵀ dz.
     """
     mask, keep = checks.attention(q, k, v, mask, keep, p)
     kernels = backend.of(q.data)

@@ -34,6 +34,16 @@ def test_every_operation_has_a_case():
     assert {case.op for case in FUSED} == set(ops.fused.__all__) == set(ops.composed.__all__)
 
 
+@pytest.mark.parametrize("module", [ops.basic, ops.composed, ops.fused], ids=lambda module: module.__name__)
+def test_every_function_of_these_files_is_an_operation(module):
+    functions = {
+        name
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
+    }
+    assert functions == set(module.__all__)
+
+
 @every_operation
 def test_gradient_is_the_slope(case, module):
     check_grad(lambda *inputs: case.run(*inputs, module=module), *case.inputs())

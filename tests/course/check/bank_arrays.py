@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from minigrad import tensor
+from minigrad.ops import broadcasting
 
 __all__ = ["RIGHT", "WRONG"]
 
@@ -46,7 +46,7 @@ def by_a_matrix(dy, shape):
 
 
 def as_in_the_library(dy, shape):
-    return tensor.unbroadcast(dy, shape)
+    return broadcasting.unbroadcast(dy, shape)
 
 
 def mean_of_each_axis(dy, shape):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, mutually_broadcastable_shapes
 
 from minigrad import Tensor, backend, check_grad, ops
-from minigrad.tensor import unbroadcast
+from minigrad.ops.broadcasting import unbroadcast
 
 pairs = mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=4, min_side=0)
 triples = mutually_broadcastable_shapes(num_shapes=3, max_dims=3, max_side=3)

@@ -1,0 +1,205 @@
+"""The graph that operations record, and the walk back through it.
+
+A node stands for one operation: where its inputs came from, and the closure that turns the gradient of the output
+into one gradient per input. `walk_back` visits the nodes from the newest to the oldest, adds up what each hears from
+those that used it, and leaves the sums in `.grad` of the leaves. Not handled: second derivatives.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from minigrad import backend
+
+Array = Any  # a NumPy or CuPy ndarray
+Backward = Callable[[Array], Sequence[Array | None]]
+
+_node_numbers = itertools.count()
+_grad_lock = threading.Lock()  # two threads may add to the gradient of one leaf
+
+
+def _after_fork() -> None:
+    global _grad_lock  # which another thread of the parent may have held
+    _grad_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class TensorLike(Protocol):
+    """What the graph knows of a tensor; `Tensor` itself is above this file, in tensor.py."""
+
+    data: Array
+    grad: Array | None
+    requires_grad: bool
+    node: Node | None
+
+
+# --- Nodes -----------------------------------------------------------------------------------------------
+
+
+class Node:
+    """What the graph remembers of one operation: where its inputs came from, and how to send gradients there.
+
+    A node does not hold its output or its inputs, so that an array in between lives only as long as somebody
+    needs it: the caller, or a closure that saved it.
+    """
+
+    __slots__ = ("array_type", "backward", "dtype", "number", "op", "parents", "retained", "shape")
+
+    def __init__(self, y: Array, parents: Sequence[TensorLike], backward: Backward) -> None:
+        self.number = next(_node_numbers)  # a node is always newer than its inputs' nodes
+        self.op = op_name(backward)
+        self.shape, self.dtype, self.array_type = y.shape, y.dtype, type(y)
+        # of each input: its node, the input itself if it is a leaf, None if it needs no gradient
+        self.parents: tuple[Node | TensorLike | None, ...] | None = tuple(
+            parent.node or (parent if parent.requires_grad else None) for parent in parents
+        )
+        self.backward: Backward | None = backward
+        self.retained: TensorLike | None = None  # the output, if its gradient was asked for
+
+    def free(self) -> None:
+        """Drop the closure, and with it the arrays it saved."""
+        self.parents = self.backward = self.retained = None
+
+
+def op_name(backward: Backward) -> str:
+    """The name of the function in which `backward` was defined: "add" for "add.<locals>.backward"."""
+    names = [name for name in backward.__qualname__.split(".") if name != "<locals>"]
+    return names[-2] if len(names) > 1 else names[0]
+
+
+# --- Gradients, and who owns them ------------------------------------------------------------------------
+
+
+class Gradient:
+    """A gradient that is being added up, and whether the engine owns its array: then nobody else holds it."""
+
+    __slots__ = ("array", "owned")
+
+    def __init__(self, array: Array, owned: bool = False) -> None:
+        self.array, self.owned = array, owned
+
+    def add(self, contribution: Array, owned: bool = False) -> None:
+        """Add in place into whichever of the two arrays is owned; make a new one if neither is."""
+        if not self.owned and owned:
+            self.array, contribution = contribution, self.array
+        if self.owned or owned:
+            backend.of(self.array).add_in_place(self.array, contribution)
+        else:
+            self.array = as_array(self.array + contribution)
+        self.owned = True
+
+
+def is_owned(contribution: Array, dy: Array, contributions: Sequence[Array | None]) -> bool:
+    """Whether the engine alone holds what a backward returned: it is neither dy nor a view, and no other contribution
+    is the same array or a view of it."""
+    if contribution is dy or contribution.base is not None:
+        return False
+    return (
+        sum(
+            other is contribution or (other is not None and other.base is contribution)
+            for other in contributions
+        )
+        == 1
+    )
+
+
+def accumulate(tensor: TensorLike, gradient: Gradient) -> None:
+    """Add a gradient to `tensor.grad`."""
+    with _grad_lock:
+        if tensor.grad is not None:  # of an earlier backward(): whoever looks at it must not see it change
+            tensor.grad = as_array(tensor.grad + gradient.array)
+        else:
+            tensor.grad = gradient.array if gradient.owned else gradient.array.copy()
+
+
+def as_array(value: Any) -> Any:
+    """`value`; as an array if NumPy has turned an array without axes into a scalar."""
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+# --- The walk back ---------------------------------------------------------------------------------------
+
+
+def walk_back(start: Node | TensorLike, dy: Array) -> None:
+    """Visit the nodes from the newest to the oldest, so that each has heard from all who used it.
+
+    start: the node of the output, or the output itself if it is a leaf. dy: the gradient of the output.
+    Each node is freed on the way. Raises RuntimeError for one that has been freed, or whose backward is wrong.
+    """
+    gradients: dict[Node | TensorLike, Gradient] = {start: Gradient(dy)}
+    newest_first = [(-start.number, start)] if isinstance(start, Node) else []
+    while newest_first:
+        _, node = heapq.heappop(newest_first)
+        dy = gradients.pop(node).array
+        if node.backward is None or node.parents is None:
+            raise RuntimeError(
+                f"backward() a second time through {node.op}: its saved arrays were freed by the first; "
+                "compute the output again"
+            )
+        if node.retained is not None:
+            accumulate(node.retained, Gradient(dy))
+        contributions = checked(node, node.backward(dy))
+        parents = node.parents
+        node.free()
+        for parent, contribution in zip(parents, contributions, strict=True):
+            if parent is None or contribution is None:
+                continue
+            owned = is_owned(contribution, dy, contributions)
+            if parent in gradients:
+                gradients[parent].add(contribution, owned)
+                continue
+            gradients[parent] = Gradient(contribution, owned)
+            if isinstance(parent, Node):
+                heapq.heappush(newest_first, (-parent.number, parent))
+    for leaf, gradient in gradients.items():
+        assert not isinstance(leaf, Node)  # all nodes have been taken out
+        accumulate(leaf, gradient)
+
+
+def checked(node: Node, gradients: Sequence[Any]) -> list[Array | None]:
+    """The gradients that an operation's backward returned, if they fit its inputs.
+
+    Raises RuntimeError naming the operation, the input, what came and what was expected.
+    """
+    assert node.parents is not None
+    if len(gradients) != len(node.parents):
+        raise RuntimeError(
+            f"{node.op}: backward returned {len(gradients)} gradients for {len(node.parents)} inputs"
+        )
+    fitting: list[Array | None] = []
+    for position, (parent, gradient) in enumerate(zip(node.parents, gradients, strict=True)):
+        if parent is None or gradient is None:
+            fitting.append(None)
+            continue
+        gradient = as_array(gradient)
+        if isinstance(parent, Node):
+            array_type, shape, dtype = parent.array_type, parent.shape, parent.dtype
+        else:
+            array_type, shape, dtype = type(parent.data), parent.data.shape, parent.data.dtype
+        if type(gradient) is not array_type:
+            raise RuntimeError(
+                f"{node.op}: backward returned {_named(type(gradient))} for input {position}, "
+                f"expected {_named(array_type)}"
+            )
+        if gradient.shape != shape or gradient.dtype != dtype:
+            raise RuntimeError(
+                f"{node.op}: the gradient of input {position} has shape {gradient.shape} and dtype "
+                f"{gradient.dtype}, its input has {shape} and {dtype}"
+            )
+        fitting.append(gradient)
+    return fitting
+
+
+def _named(kind: type) -> str:
+    """A type in an error message: "an array of numpy", or its name."""
+    return f"an array of {kind.__module__}" if kind.__name__ == "ndarray" else kind.__name__

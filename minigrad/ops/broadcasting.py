@@ -1,0 +1,30 @@
+"""Shapes that broadcast, and the way back: what is stretched in the forward is summed in the backward."""
+
+from __future__ import annotations
+
+from minigrad import backend
+from minigrad.graph import Array
+
+
+def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that `shapes` broadcast to; raises ValueError if they do not."""
+    return backend.get("numpy").xp.broadcast_shapes(*shapes)
+
+
+def unbroadcast(gradient: Array, shape: tuple[int, ...]) -> Array:
+    """Sum `gradient` over the axes along which an array of `shape` was broadcast: broadcasting's adjoint.
+
+    gradient (…, n, m) -> shape, for example (4, 3, 5) -> (3, 1): axis 0 was added and axis 2 stretched.
+    """
+    if gradient.shape == shape:
+        return gradient
+    added = gradient.ndim - len(shape)
+    stretched = tuple(i + added for i, n in enumerate(shape) if n == 1 and gradient.shape[i + added] != 1)
+    return sum_entries(gradient, axis=(*range(added), *stretched)).reshape(shape)
+
+
+def sum_entries(x: Array, axis: tuple[int, ...], keepdims: bool = False) -> Array:
+    """The sum of an array over some axes, in its dtype; float16 is added up in float32, as PyTorch does."""
+    if x.dtype != "float16":
+        return x.sum(axis=axis, keepdims=keepdims)
+    return x.sum(axis=axis, keepdims=keepdims, dtype="float32").astype("float16")
