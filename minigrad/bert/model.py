@@ -13,7 +13,6 @@ from minigrad.bert.config import IGNORED, BertConfig
 from minigrad.bert.embeddings import BertEmbeddings
 from minigrad.bert.encoder import BertEncoder
 from minigrad.bert.heads import BertPooler, BertPreTrainingHeads
-from minigrad.bert.packing import Packing
 from minigrad.tensor import Array, Tensor
 
 __all__ = ["BertForPreTraining", "BertModel", "BertModelOutput", "BertPreTrainingOutput", "OutsideError"]
@@ -26,8 +25,7 @@ class OutsideError(IndexError, ValueError):
 @dataclass
 class BertModelOutput:
     """last_hidden_state (B, T, H), or (n, H) if only n tokens are read; pooler_output (B, H); hidden_states,
-    the L + 1 tensors (B, T, H) that went into and came out of each layer (the last as the layer left it;
-    with `skip_padding` all as they were computed, a row for each token)."""
+    the L + 1 tensors (B, T, H) that went into and came out of each layer (the last as the layer left it)."""
 
     last_hidden_state: Tensor
     pooler_output: Tensor
@@ -73,10 +71,6 @@ def _within(name: str, values: np.ndarray, limit: int, allowed: int | None = Non
 class BertModel(nn.Module):
     """Embeddings, encoder and pooler (Devlin et al. 2019, section 3)."""
 
-    # Where the caller says what it reads, whether everything but attention leaves out padding: the same numbers
-    # (but for dropout's draws), faster from about a fifth of padding on. Pre-training's batches have less.
-    skip_padding = False
-
     def __init__(self, config: BertConfig) -> None:
         self.config = config
         self.embeddings = BertEmbeddings(config)
@@ -121,26 +115,13 @@ class BertModel(nn.Module):
             mask = _integers("attention_mask", attention_mask, shape)
             if not mask.all():
                 bias = kernels.asarray(attention_bias(mask, weight.dtype))  # moved once, not in each layer
+        x = self.embeddings(input_ids, token_type_ids)
         if read is None:
-            states = self.encoder(self.embeddings(input_ids, token_type_ids), bias)
+            states = self.encoder(x, bias)
             return BertModelOutput(states[-1], self.pooler(states[-1]), states)
         batch, length = shape
         first = np.arange(batch) * length  # [CLS] of each sequence
-        rows = np.concatenate([first, read])
-        packing = None
-        if self.skip_padding and bias is not None:
-            kept = mask != 0
-            kept |= ~kept.any(axis=1, keepdims=True)  # with nothing to see, tokens look at all the padding
-            kept.reshape(-1)[rows] = True  # what is read is computed, also if it is padding
-            packing = Packing(kept, kernels)
-            rows = packing.rows(rows)
-            places = packing.places
-            x = self.embeddings(
-                input_ids.reshape(-1)[places], token_type_ids.reshape(-1)[places], places % length
-            )
-        else:
-            x = self.embeddings(input_ids, token_type_ids)
-        states = self.encoder(x, bias, rows, packing)
+        states = self.encoder(x, bias, np.concatenate([first, read]))
         last = states[-1]  # (B + n, H)
         return BertModelOutput(last[batch:], self.pooler(last[:batch].unsqueeze(1)), states)
 
