@@ -42,9 +42,9 @@ class BertLayer(nn.Module):
         self.intermediate = BertIntermediate(config)
         self.output = BertOutput(config)
 
-    def forward(self, x: Tensor, bias: Array | None, rows: Array | None = None) -> Tensor:
-        """x (B, T, H), bias (B, 1, 1, T) -> (B, T, H); with rows (n,), which of the B T tokens are wanted, (n, H)."""
-        x = self.attention(x, bias, rows)
+    def forward(self, x: Tensor, mask: Array | None, rows: Array | None = None) -> Tensor:
+        """x (B, T, H), mask (B, 1, 1, T) -> (B, T, H); with rows (n,), which of the B T tokens are wanted, (n, H)."""
+        x = self.attention(x, mask, rows)
         return self.output(self.intermediate(x), x)
 
 
@@ -54,8 +54,8 @@ class BertEncoder(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         self.layer = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
 
-    def forward(self, x: Tensor, bias: Array | None, rows: Array | None = None) -> list[Tensor]:
-        """x (B, T, H), bias (B, 1, 1, T) -> the input and each layer's output, L + 1 tensors (B, T, H).
+    def forward(self, x: Tensor, mask: Array | None, rows: Array | None = None) -> list[Tensor]:
+        """x (B, T, H), mask (B, 1, 1, T) -> the input and each layer's output, L + 1 tensors (B, T, H).
 
         rows (n,): which of the B T tokens are wanted of the last layer; its output is then (n, H).
         """
@@ -64,5 +64,5 @@ class BertEncoder(nn.Module):
         states = [x]
         for number, layer in enumerate(self.layer, start=1):
             last = number == len(self.layer)
-            states.append(layer(states[-1], bias, rows if last else None))
+            states.append(layer(states[-1], mask, rows if last else None))
         return states

@@ -137,43 +137,49 @@ def test_with_labels_only_the_chosen_positions_are_projected():
     np.testing.assert_allclose(chosen, everything[labels != -100], rtol=1e-5, atol=1e-5)
 
 
-def figures_and_gradients(model, batch):
-    """What a step computes: the loss, both tasks' logits and each parameter's gradient, by name."""
-    model.zero_grad()
-    output = model(**batch)
-    output.loss.backward()
-    logits = {"mlm": output.prediction_logits.numpy(), "nsp": output.seq_relationship_logits.numpy()}
-    gradients = {name: backend.to_numpy(p.grad) for name, p in model.named_parameters()}
-    return {"loss": output.loss.item(), **logits, **gradients}
-
-
 @pytest.mark.parametrize("layers", [0, 1, 3])
-def test_what_no_loss_reads_is_left_out_and_changes_nothing(layers):
+def test_what_no_loss_reads_is_left_out_and_changes_nothing(layers, monkeypatch):
     """The last layer at the chosen tokens and [CLS] only, beside all of it: losses, logits, every gradient."""
     config = SMALL.replace(num_hidden_layers=layers)
     model = make_model(config, "float64")
     batch = random_batch(config, seed=4)
     batch["labels"][0, 0] = 7  # [CLS] itself is chosen: read twice
     batch["labels"][1] = -100  # a sequence of which only [CLS] is read
-    results = []
-    for model.skip_unread in (True, False):
-        results.append(figures_and_gradients(model, batch))
-    skipped, plain = results
-    for name, expected in plain.items():
-        np.testing.assert_allclose(skipped[name], expected, rtol=0, atol=1e-12, err_msg=name)
+
+    def figures():
+        """The losses, both tasks' logits and each parameter's gradient."""
+        model.zero_grad()
+        output = model(**batch)
+        output.loss.backward()
+        gradients = {name: backend.to_numpy(p.grad) for name, p in model.named_parameters()}
+        return {**{name: tensor.numpy() for name, tensor in vars(output).items()}, **gradients}
+
+    def everything(input_ids, attention_mask, token_type_ids, rows):
+        """All of the last layer; what is wanted is picked afterwards."""
+        output = BertModel.forward(model.bert, input_ids, attention_mask, token_type_ids)
+        assert output.last_hidden_state.shape == (*batch["labels"].shape, config.hidden_size)
+        output.last_hidden_state = output.last_hidden_state.reshape(-1, config.hidden_size)[rows]
+        return output
+
+    found = figures()
+    monkeypatch.setattr(model.bert, "forward", everything, raising=False)
+    expected = figures()
+    assert len(expected) == 5 + len(model.state_dict())
+    for name in expected:
+        np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-12, err_msg=name)
 
 
-def test_the_last_layer_computes_only_what_is_read():
+def test_the_last_layer_computes_only_what_is_wanted():
     model = make_model(SMALL)
     batch = random_batch(SMALL)
     inputs = {k: batch[k] for k in ("input_ids", "attention_mask", "token_type_ids")}
     size, length = inputs["input_ids"].shape
-    read = np.array([length - 1, 2 * length, 3])
+    rows = np.array([length - 1, 2 * length, 3])
     with no_grad():
         whole = model.bert(**inputs)
-        part = model.bert(**inputs, read=read)
+        part = model.bert(**inputs, rows=rows)
     assert [state.shape for state in part.hidden_states] == [(size, length, 12)] * 2 + [(size + 3, 12)]
-    expected = whole.last_hidden_state.numpy().reshape(-1, 12)[read]
+    expected = whole.last_hidden_state.numpy().reshape(-1, 12)[rows]
     np.testing.assert_allclose(part.last_hidden_state.numpy(), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(part.pooler_output.numpy(), whole.pooler_output.numpy(), rtol=1e-5, atol=1e-6)
 

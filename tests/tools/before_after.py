@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from contestants import compute_all_of_the_last_layer
 from machine import processor
 
 from minigrad import Tensor, backend, ops, optim, profiler
@@ -149,13 +150,18 @@ def operator_rates(rounds: int) -> dict[str, float]:
 # --- A step, in processes of their own -------------------------------------------------------------------
 
 
-def pretraining_step(padding: float = 0.0, packed: bool = False) -> Callable[[], None]:
+def pretraining_step(
+    padding: float = 0.0, packed: bool = False, last_layer_everywhere: bool = False
+) -> Callable[[], None]:
     """Forward, backward, clipping and AdamW of the reduced model, 15 % of the positions chosen.
 
     padding: the share of the places that hold no token; packed: whether these are left out.
+    last_layer_everywhere: whether it is computed for all tokens, not only for those that the losses read.
     """
     minigrad.manual_seed(0)
     model = BertForPreTraining(CONFIG)
+    if last_layer_everywhere:
+        compute_all_of_the_last_layer(model.bert)
     optimizer = optim.AdamW(parameter_groups(model, 0.01), lr=1e-4)
     rng = np.random.default_rng(0)
     ids = rng.integers(5, CONFIG.vocab_size, (ROWS, LENGTH))
@@ -183,10 +189,6 @@ def pretraining_step(padding: float = 0.0, packed: bool = False) -> Callable[[],
 def _compose() -> None:
     for name in ops.composed.__all__:
         setattr(ops, name, getattr(ops.composed, name))
-
-
-def _compute_the_last_layer() -> None:
-    BertForPreTraining.skip_unread = False
 
 
 def _replace(**functions: Any) -> Callable[[], None]:
@@ -224,7 +226,6 @@ def _adamw_plain(
 # The engine without one of its optimisations: by name, what a process changes before it runs.
 UNDO: dict[str, Callable[[], None]] = {
     "operations composed": _compose,
-    "the last layer everywhere": _compute_the_last_layer,
     "no blocks": _without_blocks,
     "products in turn, each on all threads": _replace(matmul=np.matmul),
     "a random float for each mask entry": _replace(
@@ -235,11 +236,12 @@ UNDO: dict[str, Callable[[], None]] = {
     "rows added one at a time": _replace(scatter_add_rows=add_at),
     "AdamW as in its formulas": _replace(adamw_step=_adamw_plain),
 }
-MEMORY_GIVEN_BACK, ONE_THREAD, AVX2 = "memory given back", "one thread", "AVX2 kernels"
+LAST_LAYER, MEMORY_GIVEN_BACK = "the last layer everywhere", "memory given back"
+ONE_THREAD, AVX2 = "one thread", "AVX2 kernels"
 # Each step that is measured, and what it goes without.
 STEPS: dict[str, tuple[str, ...]] = {
     "everything": (),
-    **{name: (name,) for name in (*UNDO, MEMORY_GIVEN_BACK, ONE_THREAD, AVX2)},
+    **{name: (name,) for name in (*UNDO, LAST_LAYER, MEMORY_GIVEN_BACK, ONE_THREAD, AVX2)},
     "composed, memory given back": ("operations composed", MEMORY_GIVEN_BACK),
 }
 
@@ -250,7 +252,7 @@ def step_child(without: list[str]) -> dict[str, float]:
         numpy.keep_freed_memory()
     for name in set(without) & set(UNDO):
         UNDO[name]()
-    step = pretraining_step()
+    step = pretraining_step(last_layer_everywhere=LAST_LAYER in without)
     for _ in range(3):
         step()
     woken = _threads_woken(step)

@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from minigrad import backend, ops
-from minigrad.bert.attention import BertSelfAttention, attention_bias
+from minigrad.bert.attention import BertSelfAttention, additive_mask
 from minigrad.bert.config import IGNORED
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.tensor import Tensor
@@ -261,19 +261,16 @@ def forward_without_padding(
 ) -> BertPreTrainingOutput:
     """What `model` makes of a batch of pre-training, computed for its n tokens alone: the same losses, logits and
     gradients, but for dropout's draws."""
-    bert, kernels = model.bert, backend.of(model.cls.predictions.bias.data)
+    bert, word_embeddings = model.bert, model.bert.embeddings.word_embeddings
     batch, length = input_ids.shape
     chosen = np.flatnonzero(labels != IGNORED)
-    read = np.concatenate(
-        [np.arange(batch) * length, chosen]
-    )  # [CLS] of each sequence, and what is predicted
+    wanted = np.concatenate([np.arange(batch) * length, chosen])  # [CLS], and what is to be predicted
     kept = attention_mask != 0  # (B, T)
     kept |= ~kept.any(axis=1, keepdims=True)  # with nothing to see, tokens look at all the padding
-    kept.reshape(-1)[read] = True  # what is read is computed, also if it is padding
-    packing = Packing(kept, kernels)
-    places, rows = packing.places, packing.rows(read)
-    word_embeddings = bert.embeddings.word_embeddings
-    mask = kernels.asarray(attention_bias(attention_mask, word_embeddings.weight.dtype))  # (B, 1, 1, T)
+    kept.reshape(-1)[wanted] = True  # what is wanted is computed, also if it is padding
+    packing = Packing(kept, backend.of(word_embeddings.weight.data))
+    places, rows = packing.places, packing.rows(wanted)
+    mask = additive_mask(attention_mask, word_embeddings.weight)  # (B, 1, 1, T)
 
     tokens = word_embeddings(input_ids.reshape(-1)[places])  # (n, H)
     segments = bert.embeddings.token_type_embeddings(token_type_ids.reshape(-1)[places])
@@ -289,8 +286,7 @@ def forward_without_padding(
     if not layers:
         x = x[rows]
 
-    pooled = bert.pooler(x[:batch].unsqueeze(1))
-    scores, next_scores = model.cls(x[batch:], pooled, word_embeddings.weight)
+    scores, next_scores = model.cls(x[batch:], bert.pooler(x[:batch]), word_embeddings.weight)
     mlm_loss = ops.cross_entropy(scores, labels.reshape(-1)[chosen])
     nsp_loss = ops.cross_entropy(next_scores, next_sentence_label)
     return BertPreTrainingOutput(scores, next_scores, mlm_loss + nsp_loss, mlm_loss, nsp_loss)
