@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad import nn, ops
+from minigrad import backend, nn, ops
 from minigrad.bert.config import BertConfig
-from minigrad.bert.packing import Packing
 from minigrad.tensor import Array, Tensor
 
-__all__ = ["BertAttention", "BertSelfAttention", "BertSelfOutput", "attention_bias"]
+__all__ = ["BertAttention", "BertSelfAttention", "BertSelfOutput", "additive_mask"]
 
 
-def attention_bias(attention_mask: Array, dtype: np.dtype) -> Array:
+def additive_mask(attention_mask: np.ndarray, like: Tensor) -> Array | None:
     """What is added to the scores: 0 where a token may be seen, the lowest finite number where not.
 
-    attention_mask (B, T), 1 for tokens and 0 for padding -> (B, 1, 1, T), the same for every head and query.
-    A row that may see nothing attends evenly to everything: finite, where -∞ would give NaN.
+    attention_mask (B, T), 0 for padding -> (B, 1, 1, T), the same for every head and query, on the backend and in
+    the dtype of `like`; None if all may be seen. A row that may see nothing attends evenly to everything: finite,
+    where -∞ would give NaN.
     """
-    hidden = np.asarray(attention_mask) == 0
-    return np.where(hidden, np.finfo(dtype).min, 0).astype(dtype)[:, None, None, :]
+    hidden = attention_mask == 0
+    if not hidden.any():
+        return None
+    mask = np.where(hidden, np.finfo(like.dtype).min, 0)[:, None, None, :]
+    return backend.of(like.data).asarray(mask, dtype=like.dtype)
 
 
 class BertSelfAttention(nn.Module):
@@ -39,20 +42,13 @@ class BertSelfAttention(nn.Module):
         x = x.reshape(batch, length, self.heads, size // self.heads)  # (B, T, A, d_k)
         return x.permute(0, 2, 1, 3)  # (B, A, T, d_k)
 
-    def forward(self, x: Tensor, bias: Array | None, packing: Packing | None = None) -> Tensor:
-        """x (B, T, H), bias (B, 1, 1, T) added to the scores -> (B, T, H), the heads concatenated.
-
-        packing: x is (n, H), the tokens without padding, and so is what comes out.
-        """
-        parts = [part(x) for part in (self.query, self.key, self.value)]
-        if packing is not None:
-            parts = [packing.spread(part) for part in parts]
-        batch, length, size = parts[0].shape
-        q, k, v = (self.split_heads(part) for part in parts)
+    def forward(self, x: Tensor, mask: Array | None) -> Tensor:
+        """x (B, T, H), mask (B, 1, 1, T) added to the scores -> (B, T, H), the heads concatenated."""
+        batch, length, size = x.shape
+        q, k, v = (self.split_heads(part(x)) for part in (self.query, self.key, self.value))
         keep = self.dropout.draw(x, (batch, self.heads, length, length))
-        z = ops.scaled_dot_product_attention(q, k, v, bias, keep, self.dropout.p)  # (B, A, T, d_k)
-        z = z.permute(0, 2, 1, 3).reshape(batch, length, size)  # (B, T, H)
-        return z if packing is None else packing.gather(z)
+        z = ops.scaled_dot_product_attention(q, k, v, mask, keep, self.dropout.p)  # (B, A, T, d_k)
+        return z.permute(0, 2, 1, 3).reshape(batch, length, size)  # (B, T, H)
 
 
 class BertSelfOutput(nn.Module):
@@ -75,12 +71,12 @@ class BertAttention(nn.Module):
         self.self = BertSelfAttention(config)  # Hugging Face's name for it
         self.output = BertSelfOutput(config)
 
-    def forward(
-        self, x: Tensor, bias: Array | None, rows: Array | None = None, packing: Packing | None = None
-    ) -> Tensor:
-        """x (B, T, H), or packed, bias (B, 1, 1, T) -> as x; with rows (n,), which of x's rows are wanted,
-        (n, H). Each token may be looked at by all others, so the heads are computed for all."""
-        z = self.self(x, bias, packing)  # as x
+    def forward(self, x: Tensor, mask: Array | None, rows: Array | None = None) -> Tensor:
+        """x (B, T, H), mask (B, 1, 1, T) -> (B, T, H); with rows (n,), which of the B T tokens are wanted, (n, H).
+
+        Each token may be looked at by all others, so the heads are computed for all.
+        """
+        z = self.self(x, mask)  # (B, T, H)
         if rows is not None:
             z, x = (states.reshape(-1, states.shape[-1])[rows] for states in (z, x))  # (n, H)
         return self.output(z, x)

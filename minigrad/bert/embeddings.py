@@ -23,15 +23,8 @@ class BertEmbeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, input_ids: Array, token_type_ids: Array, position_ids: Array | None = None) -> Tensor:
-        """input_ids, token_type_ids (B, T) of integers -> (B, T, H).
-
-        position_ids: where in its sequence each token is, by default 0 … T - 1 in each; with them any shape
-        will do, such as (n,) -> (n, H).
-        """
-        if position_ids is None:
-            positions = self.position_embeddings.weight[: input_ids.shape[1]]  # (T, H)
-        else:
-            positions = self.position_embeddings(position_ids)
+    def forward(self, input_ids: Array, token_type_ids: Array) -> Tensor:
+        """input_ids, token_type_ids (B, T) of integers -> (B, T, H)."""
+        positions = self.position_embeddings.weight[: input_ids.shape[1]]  # (T, H)
         x = self.word_embeddings(input_ids) + self.token_type_embeddings(token_type_ids) + positions
         return self.dropout(self.LayerNorm(x))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from minigrad import nn, ops
 from minigrad.bert.attention import BertAttention
 from minigrad.bert.config import BertConfig
-from minigrad.bert.packing import Packing
 from minigrad.tensor import Array, Tensor
 
 __all__ = ["BertEncoder", "BertIntermediate", "BertLayer", "BertOutput"]
@@ -43,12 +42,9 @@ class BertLayer(nn.Module):
         self.intermediate = BertIntermediate(config)
         self.output = BertOutput(config)
 
-    def forward(
-        self, x: Tensor, bias: Array | None, rows: Array | None = None, packing: Packing | None = None
-    ) -> Tensor:
-        """x (B, T, H), or packed, bias (B, 1, 1, T) -> as x; with rows (n,), which of x's rows are wanted,
-        (n, H)."""
-        x = self.attention(x, bias, rows, packing)
+    def forward(self, x: Tensor, mask: Array | None, rows: Array | None = None) -> Tensor:
+        """x (B, T, H), mask (B, 1, 1, T) -> (B, T, H); with rows (n,), which of the B T tokens are wanted, (n, H)."""
+        x = self.attention(x, mask, rows)
         return self.output(self.intermediate(x), x)
 
 
@@ -58,18 +54,15 @@ class BertEncoder(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         self.layer = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
 
-    def forward(
-        self, x: Tensor, bias: Array | None, rows: Array | None = None, packing: Packing | None = None
-    ) -> list[Tensor]:
-        """x (B, T, H), bias (B, 1, 1, T) -> the input and each layer's output, L + 1 tensors (B, T, H).
+    def forward(self, x: Tensor, mask: Array | None, rows: Array | None = None) -> list[Tensor]:
+        """x (B, T, H), mask (B, 1, 1, T) -> the input and each layer's output, L + 1 tensors (B, T, H).
 
-        rows (n,): which of x's rows, one a token, are read of the last layer; its output is then (n, H).
-        packing: x and all outputs but the last have one row for each token that is not padding.
+        rows (n,): which of the B T tokens are wanted of the last layer; its output is then (n, H).
         """
         if rows is not None and not len(self.layer):
             return [x.reshape(-1, x.shape[-1])[rows]]
         states = [x]
         for number, layer in enumerate(self.layer, start=1):
             last = number == len(self.layer)
-            states.append(layer(states[-1], bias, rows if last else None, packing))
+            states.append(layer(states[-1], mask, rows if last else None))
         return states

@@ -18,9 +18,9 @@ class BertPooler(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         self.dense = nn.Linear(config.hidden_size, config.hidden_size, std=config.initializer_range)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x (B, T, H) -> (B, H)."""
-        return self.dense(x[:, 0]).tanh()
+    def forward(self, first: Tensor) -> Tensor:
+        """first (B, H), the encoder's output for [CLS] -> (B, H)."""
+        return self.dense(first).tanh()
 
 
 class BertPredictionHeadTransform(nn.Module):

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from minigrad import backend, nn, ops
-from minigrad.bert.attention import attention_bias
+from minigrad.bert.attention import additive_mask
 from minigrad.bert.config import IGNORED, BertConfig
 from minigrad.bert.embeddings import BertEmbeddings
 from minigrad.bert.encoder import BertEncoder
 from minigrad.bert.heads import BertPooler, BertPreTrainingHeads
-from minigrad.bert.packing import Packing
 from minigrad.tensor import Array, Tensor
 
 __all__ = ["BertForPreTraining", "BertModel", "BertModelOutput", "BertPreTrainingOutput", "OutsideError"]
@@ -25,9 +24,11 @@ class OutsideError(IndexError, ValueError):
 
 @dataclass
 class BertModelOutput:
-    """last_hidden_state (B, T, H), or (n, H) if only n tokens are read; pooler_output (B, H); hidden_states,
-    the L + 1 tensors (B, T, H) that went into and came out of each layer (the last as the layer left it;
-    with `skip_padding` all as they were computed, a row for each token)."""
+    """What BertModel computes.
+
+    last_hidden_state: (B, T, H), or (n, H) where n rows were asked for. pooler_output: (B, H). hidden_states: the
+    L + 1 tensors (B, T, H) that went into and came out of each layer, the last one as that layer left it.
+    """
 
     last_hidden_state: Tensor
     pooler_output: Tensor
@@ -36,9 +37,10 @@ class BertModelOutput:
 
 @dataclass
 class BertPreTrainingOutput:
-    """prediction_logits (B, T, V), or (n_chosen, V) with labels; seq_relationship_logits (B, 2).
+    """What BertForPreTraining computes.
 
-    loss is the sum of mlm_loss and nsp_loss, of those whose labels were given; each None without.
+    prediction_logits: (B, T, V), or (n_chosen, V) with labels. seq_relationship_logits: (B, 2). mlm_loss, nsp_loss:
+    None without their labels. loss: the sum of those that are there.
     """
 
     prediction_logits: Tensor
@@ -48,8 +50,17 @@ class BertPreTrainingOutput:
     nsp_loss: Tensor | None = None
 
 
-def _integers(name: str, values: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
-    """`values` as integers on the host. Raises TypeError or ValueError naming what came."""
+def _integers(
+    name: str,
+    values: Any,
+    shape: tuple[int, ...] | None = None,
+    limit: int | None = None,
+    ignored: int | None = None,
+) -> np.ndarray:
+    """`values` as integers on the host, of `shape`, each in 0 … limit - 1 or `ignored`.
+
+    Raises TypeError, ValueError or OutsideError naming what came, and the first value that is outside.
+    """
     if isinstance(values, Tensor):
         raise TypeError(f"{name}: expected an array of integers, got a Tensor (which holds floats)")
     array = backend.to_numpy(values)
@@ -57,25 +68,18 @@ def _integers(name: str, values: Any, shape: tuple[int, ...] | None = None) -> n
         raise TypeError(f"{name}: expected integers, got dtype {array.dtype}")
     if shape is not None and array.shape != shape:
         raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
+    if limit is not None:
+        outside = (array < 0) | (array >= limit)
+        if ignored is not None:
+            outside &= array != ignored
+        if outside.any():
+            place = tuple(int(i) for i in np.argwhere(outside)[0])
+            raise OutsideError(f"{name}: {array[place]} at {place} is outside 0 … {limit - 1}")
     return array
-
-
-def _within(name: str, values: np.ndarray, limit: int, allowed: int | None = None) -> None:
-    """Raise OutsideError at the first value that is neither in 0 … limit - 1 nor `allowed`."""
-    outside = (values < 0) | (values >= limit)
-    if allowed is not None:
-        outside &= values != allowed
-    if outside.any():
-        place = tuple(int(i) for i in np.argwhere(outside)[0])
-        raise OutsideError(f"{name}: {values[place]} at {place} is outside 0 … {limit - 1}")
 
 
 class BertModel(nn.Module):
     """Embeddings, encoder and pooler (Devlin et al. 2019, section 3)."""
-
-    # Where the caller says what it reads, whether everything but attention leaves out padding: the same numbers
-    # (but for dropout's draws), faster from about a fifth of padding on. Pre-training's batches have less.
-    skip_padding = False
 
     def __init__(self, config: BertConfig) -> None:
         self.config = config
@@ -88,69 +92,47 @@ class BertModel(nn.Module):
         input_ids: Array,
         attention_mask: Array | None = None,
         token_type_ids: Array | None = None,
-        read: Array | None = None,
+        rows: Array | None = None,
     ) -> BertModelOutput:
-        """input_ids (B, T); attention_mask (B, T), 1 for tokens and 0 for padding, all ones by default;
-        token_type_ids (B, T), zeros by default.
+        """The vectors of the tokens, and one of each sequence.
 
-        read (n,): which of the B T tokens the caller will read, counted row by row. last_hidden_state is then
+        input_ids (B, T); attention_mask (B, T), 1 for tokens and 0 for padding, all ones by default;
+        token_type_ids (B, T), zeros by default.
+        rows (n,): which of the B T tokens are wanted, counted sequence by sequence. last_hidden_state is then
         (n, H), and the last layer leaves out the work for all others but [CLS].
 
         Raises ValueError for other shapes or more than max_position_embeddings tokens, TypeError for ids that
         are not integers, OutsideError (an IndexError and a ValueError) for an id outside its table.
         """
-        config = self.config
-        input_ids = _integers("input_ids", input_ids)
+        input_ids = _integers("input_ids", input_ids, limit=self.config.vocab_size)
         if input_ids.ndim != 2 or not input_ids.size:
             raise ValueError(f"input_ids: expected shape (batch, length), got {input_ids.shape}")
-        shape = input_ids.shape
-        if shape[1] > config.max_position_embeddings:
+        batch, length = shape = input_ids.shape
+        if length > self.config.max_position_embeddings:
             raise ValueError(
-                f"input_ids: {shape[1]} tokens are more than the {config.max_position_embeddings} "
+                f"input_ids: {length} tokens are more than the {self.config.max_position_embeddings} "
                 "positions of this model; truncate the text"
             )
-        _within("input_ids", input_ids, config.vocab_size)
         if token_type_ids is None:
             token_type_ids = np.zeros(shape, np.int64)
-        token_type_ids = _integers("token_type_ids", token_type_ids, shape)
-        _within("token_type_ids", token_type_ids, config.type_vocab_size)
-        weight = self.embeddings.word_embeddings.weight.data
-        kernels = backend.of(weight)
-        bias = None
+        token_type_ids = _integers("token_type_ids", token_type_ids, shape, self.config.type_vocab_size)
         if attention_mask is not None:
-            mask = _integers("attention_mask", attention_mask, shape)
-            if not mask.all():
-                bias = kernels.asarray(attention_bias(mask, weight.dtype))  # moved once, not in each layer
-        if read is None:
-            states = self.encoder(self.embeddings(input_ids, token_type_ids), bias)
-            return BertModelOutput(states[-1], self.pooler(states[-1]), states)
-        batch, length = shape
-        first = np.arange(batch) * length  # [CLS] of each sequence
-        rows = np.concatenate([first, read])
-        packing = None
-        if self.skip_padding and bias is not None:
-            kept = mask != 0
-            kept |= ~kept.any(axis=1, keepdims=True)  # with nothing to see, tokens look at all the padding
-            kept.reshape(-1)[rows] = True  # what is read is computed, also if it is padding
-            packing = Packing(kept, kernels)
-            rows = packing.rows(rows)
-            places = packing.places
-            x = self.embeddings(
-                input_ids.reshape(-1)[places], token_type_ids.reshape(-1)[places], places % length
-            )
+            attention_mask = _integers("attention_mask", attention_mask, shape)
+
+        x = self.embeddings(input_ids, token_type_ids)  # (B, T, H)
+        mask = None if attention_mask is None else additive_mask(attention_mask, x)
+        if rows is None:
+            hidden_states = self.encoder(x, mask)
+            last = hidden_states[-1]  # (B, T, H)
+            first = last[:, 0]  # (B, H): [CLS] of each sequence
         else:
-            x = self.embeddings(input_ids, token_type_ids)
-        states = self.encoder(x, bias, rows, packing)
-        last = states[-1]  # (B + n, H)
-        return BertModelOutput(last[batch:], self.pooler(last[:batch].unsqueeze(1)), states)
+            hidden_states = self.encoder(x, mask, np.concatenate([np.arange(batch) * length, rows]))
+            first, last = hidden_states[-1][:batch], hidden_states[-1][batch:]  # (B, H), (n, H)
+        return BertModelOutput(last, self.pooler(first), hidden_states)
 
 
 class BertForPreTraining(nn.Module):
     """BERT with both heads of pre-training (Devlin et al. 2019, section 3.1)."""
-
-    # With labels, whether the last layer leaves out what no loss reads: the same loss and gradients for less
-    # work. False is for measuring how much.
-    skip_unread = True
 
     def __init__(self, config: BertConfig) -> None:
         self.config = config
@@ -167,34 +149,28 @@ class BertForPreTraining(nn.Module):
     ) -> BertPreTrainingOutput:
         """Predict masked tokens and whether B follows A.
 
-        input_ids, attention_mask, token_type_ids: as BertModel takes them. labels (B, T): the true id where
-        a position was chosen, -100 elsewhere. next_sentence_label (B,): 0 if B is next, 1 if it is random.
+        input_ids, attention_mask, token_type_ids: as BertModel takes them. labels (B, T): the true id where a
+        position was chosen, -100 elsewhere. next_sentence_label (B,): 0 if B is next, 1 if it is random.
 
-        Without labels, prediction_logits is (B, T, V); with them, only the n_chosen chosen positions are
-        projected on the vocabulary, in row-major order. Raises as BertModel does, and ValueError if no label
-        counts.
+        Without labels, prediction_logits is (B, T, V). With them, the last layer goes on with the n_chosen chosen
+        positions and [CLS] alone, all that the losses read, and prediction_logits is (n_chosen, V), in row-major
+        order. Raises as BertModel does, and ValueError if no label counts.
         """
-        input_ids = _integers("input_ids", input_ids)
-        targets: np.ndarray | None = None
+        shape = np.shape(input_ids)  # BertModel checks the ids themselves
+        rows = targets = None
         if labels is not None:
-            labels = _integers("labels", labels, input_ids.shape)
-            _within("labels", labels, self.config.vocab_size, IGNORED)
-            chosen = np.flatnonzero(labels != IGNORED)
-            if not chosen.size:
+            labels = _integers("labels", labels, shape, self.config.vocab_size, IGNORED)
+            rows = np.flatnonzero(labels != IGNORED)  # (n_chosen,)
+            if not rows.size:
                 raise ValueError(f"labels: every label is {IGNORED}, there is nothing to predict")
-            targets = labels.reshape(-1)[chosen]
+            targets = labels.reshape(-1)[rows]
         if next_sentence_label is not None:
-            next_sentence_label = _integers("next_sentence_label", next_sentence_label, input_ids.shape[:1])
-            _within("next_sentence_label", next_sentence_label, 2)
+            next_sentence_label = _integers("next_sentence_label", next_sentence_label, shape[:1], limit=2)
 
-        read = chosen if targets is not None and self.skip_unread else None
-        output = self.bert(input_ids, attention_mask, token_type_ids, read)
-        x = output.last_hidden_state  # (B, T, H), or (n_chosen, H) of those read
-        if targets is not None and read is None:
-            x = x.reshape(-1, self.config.hidden_size)[chosen]  # (n_chosen, H)
-        word_embeddings = self.bert.embeddings.word_embeddings.weight
-        prediction_logits, seq_relationship_logits = self.cls(x, output.pooler_output, word_embeddings)
-
+        output = self.bert(input_ids, attention_mask, token_type_ids, rows)
+        prediction_logits, seq_relationship_logits = self.cls(
+            output.last_hidden_state, output.pooler_output, self.bert.embeddings.word_embeddings.weight
+        )
         losses = []
         mlm_loss = nsp_loss = None
         if targets is not None:

@@ -90,10 +90,13 @@ IN_PLACE = {"add_bias", "add_in_place", "multiply_in_place"}  # kernels that wri
 
 
 def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel that counts the arrays that go in and come out."""
+    """A kernel that counts the arrays that go in and come out; none if it hands on what it was given."""
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        result = function(*map(_plain, args), **kwargs)
+        plain = [_plain(arg) for arg in args]
+        result = function(*plain, **kwargs)
+        if any(result is arg for arg in plain):
+            return _counted(result)
         _count(
             *args,
             *args[: function.__name__ in IN_PLACE],

@@ -41,6 +41,13 @@ def test_what_a_kernel_writes_over_counts_twice():
     assert backward == pytest.approx(3, abs=0.05)  # slope, dy -> slope
 
 
+def test_a_kernel_that_hands_on_its_input_counts_nothing():
+    """Rounding float32 to float32, before a product."""
+    w = np.random.default_rng(1).standard_normal((128, 128))
+    forward, _ = count_walks(ops.fused.linear, x, w)
+    assert forward * x.size == x.size + w.size + x.size  # x, w -> y
+
+
 @pytest.mark.parametrize("name", ["softmax", "gelu", "layer_norm"])
 def test_fused_operations_walk_less(name):
     arrays = (x, np.ones(128), np.zeros(128)) if name == "layer_norm" else (x,)

@@ -14,7 +14,6 @@ import minigrad  # isort: skip  (before NumPy, as on the command line: it tells 
 import argparse
 import itertools
 import json
-import math
 import os
 import platform
 import statistics
@@ -28,127 +27,45 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from contestants import compute_all_of_the_last_layer
 from machine import processor
+from roofs import PRODUCTS, Contestants, caches, draws, medians, memory_rates, operator_rates, product_rates
 
 from minigrad import Tensor, backend, ops, optim, profiler
 from minigrad.backend import threads
 from minigrad.bert.config import PRESETS
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import parameter_groups
-from minigrad.course.chapters.fast import PAIRS, THREADS, add_at, blas_kernel, in_blocks, one_exponential
+from minigrad.course.chapters.fast import (
+    PAIRS,
+    THREADS,
+    add_at,
+    blas_kernel,
+    forward_without_padding,
+    in_blocks,
+    one_exponential,
+)
 
 ROWS, LENGTH = 32, 64  # of a batch: B sequences of T tokens
 CONFIG = PRESETS["reduced"].replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
 numpy = backend.get("numpy")
 
-Contestants = dict[str, Callable[[], Any]]
-
-
-def medians(contestants: Contestants, rounds: int) -> dict[str, float]:
-    """The median over rounds of each one's milliseconds; they take turns, each with a call to warm up."""
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(rounds):
-        for name, run in contestants.items():
-            run()
-            start = time.perf_counter()
-            run()
-            times[name].append((time.perf_counter() - start) * 1000)
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
-def draws(*shape: int) -> np.ndarray:
-    """Normal float32 numbers."""
-    return np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
-
-
-# --- The two roofs ---------------------------------------------------------------------------------------
-
-PRODUCTS = {  # (n, k) (k, m)
-    "feed-forward layer, reduced": (2048, 128, 512),
-    "feed-forward layer, BERT-Base": (4096, 768, 3072),
-    "square": (2048, 2048, 2048),
-}
-
-
-def product_rates(rounds: int) -> dict[str, float]:
-    """GFLOP/s of products into a kept array, by shape."""
-    contestants: Contestants = {}
-    for name, (n, k, m) in PRODUCTS.items():
-        a, b, y = draws(n, k), draws(k, m), np.empty((n, m), np.float32)
-        contestants[name] = lambda a=a, b=b, y=y: np.matmul(a, b, out=y)
-    times = medians(contestants, rounds)
-    return {name: 2e-6 * math.prod(shape) / times[name] for name, shape in PRODUCTS.items()}
-
-
-def memory_rates(rounds: int) -> list[list[float]]:
-    """GB/s read and written by y = x + 1 on all threads, by the size of x and y together: [bytes, GB/s].
-
-    Small arrays are walked over many times within one call of `np.add` (x seen as a matrix whose rows all lie in
-    the same place), because a call of its own for each would measure Python.
-    """
-    contestants: Contestants = {}
-    sizes = [2**k for k in range(12, 28)]
-    repeats = {size: max(1, 2**23 // size) for size in sizes}
-    for size in sizes:
-        x, y = (
-            np.lib.stride_tricks.as_strided(array, (repeats[size], size), (0, 4))
-            for array in (draws(size), np.empty(size, np.float32))
-        )
-
-        def run(x: np.ndarray = x, y: np.ndarray = y, size: int = size) -> None:
-            part = -(-size // THREADS)
-            in_blocks(lambda b: np.add(x[:, b], np.float32(1), out=y[:, b]), size, part, THREADS)
-
-        contestants[str(size)] = run
-    times = medians(contestants, rounds)
-    return [[8 * size, 8e-6 * size * repeats[size] / times[str(size)]] for size in sizes]
-
-
-def caches() -> list[dict[str, Any]]:
-    """The first core's caches for data: level, bytes, and how many cores share it (Linux; else none)."""
-    found = []
-    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        kind, level, size, cores = (
-            (folder / name).read_text().strip() for name in ("type", "level", "size", "shared_cpu_map")
-        )
-        if kind != "Instruction":
-            sharing = bin(int(cores.replace(",", ""), 16)).count("1")
-            found.append({"level": int(level), "bytes": 1024 * int(size.rstrip("K")), "cores": sharing})
-    return found
-
-
-OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": lambda x, y: np.add(x, x, out=y),
-    "multiply": lambda x, y: np.multiply(x, x, out=y),
-    "divide": lambda x, y: np.divide(1, x, out=y),
-    "sqrt": lambda x, y: np.sqrt(x, out=y),
-    "exp": lambda x, y: np.exp(x, out=y),
-    "tanh": lambda x, y: np.tanh(x, out=y),
-}
-
-
-def operator_rates(rounds: int) -> dict[str, float]:
-    """Entries a nanosecond of each operator, on one thread and arrays that stay in the cache."""
-    x = np.abs(draws(2**16)) + np.float32(0.1)
-    y = np.empty_like(x)
-    repeats = 16
-    contestants: Contestants = {
-        name: lambda run=run: [run(x, y) for _ in range(repeats)] for name, run in OPERATORS.items()
-    }
-    return {name: repeats * x.size * 1e-6 / ms for name, ms in medians(contestants, rounds).items()}
-
 
 # --- A step, in processes of their own -------------------------------------------------------------------
 
 
-def pretraining_step(padding: float = 0.0, packed: bool = False) -> Callable[[], None]:
+def pretraining_step(
+    padding: float = 0.0, packed: bool = False, last_layer_everywhere: bool = False
+) -> Callable[[], None]:
     """Forward, backward, clipping and AdamW of the reduced model, 15 % of the positions chosen.
 
     padding: the share of the places that hold no token; packed: whether these are left out.
+    last_layer_everywhere: whether it is computed for all tokens, not only for those that the losses read.
     """
     minigrad.manual_seed(0)
     model = BertForPreTraining(CONFIG)
-    model.bert.skip_padding = packed
+    if last_layer_everywhere:
+        compute_all_of_the_last_layer(model.bert)
     optimizer = optim.AdamW(parameter_groups(model, 0.01), lr=1e-4)
     rng = np.random.default_rng(0)
     ids = rng.integers(5, CONFIG.vocab_size, (ROWS, LENGTH))
@@ -164,7 +81,7 @@ def pretraining_step(padding: float = 0.0, packed: bool = False) -> Callable[[],
 
     def step() -> None:
         optimizer.zero_grad()
-        loss = model(**batch).loss
+        loss = (forward_without_padding(model, **batch) if packed else model(**batch)).loss
         assert loss is not None
         loss.backward()
         optim.clip_grad_norm(model.parameters(), 1.0)
@@ -176,10 +93,6 @@ def pretraining_step(padding: float = 0.0, packed: bool = False) -> Callable[[],
 def _compose() -> None:
     for name in ops.composed.__all__:
         setattr(ops, name, getattr(ops.composed, name))
-
-
-def _compute_the_last_layer() -> None:
-    BertForPreTraining.skip_unread = False
 
 
 def _replace(**functions: Any) -> Callable[[], None]:
@@ -217,7 +130,6 @@ def _adamw_plain(
 # The engine without one of its optimisations: by name, what a process changes before it runs.
 UNDO: dict[str, Callable[[], None]] = {
     "operations composed": _compose,
-    "the last layer everywhere": _compute_the_last_layer,
     "no blocks": _without_blocks,
     "products in turn, each on all threads": _replace(matmul=np.matmul),
     "a random float for each mask entry": _replace(
@@ -228,11 +140,12 @@ UNDO: dict[str, Callable[[], None]] = {
     "rows added one at a time": _replace(scatter_add_rows=add_at),
     "AdamW as in its formulas": _replace(adamw_step=_adamw_plain),
 }
-MEMORY_GIVEN_BACK, ONE_THREAD, AVX2 = "memory given back", "one thread", "AVX2 kernels"
+LAST_LAYER, MEMORY_GIVEN_BACK = "the last layer everywhere", "memory given back"
+ONE_THREAD, AVX2 = "one thread", "AVX2 kernels"
 # Each step that is measured, and what it goes without.
 STEPS: dict[str, tuple[str, ...]] = {
     "everything": (),
-    **{name: (name,) for name in (*UNDO, MEMORY_GIVEN_BACK, ONE_THREAD, AVX2)},
+    **{name: (name,) for name in (*UNDO, LAST_LAYER, MEMORY_GIVEN_BACK, ONE_THREAD, AVX2)},
     "composed, memory given back": ("operations composed", MEMORY_GIVEN_BACK),
 }
 
@@ -243,7 +156,7 @@ def step_child(without: list[str]) -> dict[str, float]:
         numpy.keep_freed_memory()
     for name in set(without) & set(UNDO):
         UNDO[name]()
-    step = pretraining_step()
+    step = pretraining_step(last_layer_everywhere=LAST_LAYER in without)
     for _ in range(3):
         step()
     woken = _threads_woken(step)

@@ -1,7 +1,8 @@
 """Chapter 24's optimisations, each as a pair: the plain way, and one idea later.
 
 `PAIRS` has them by name with inputs of a step's sizes. tests/tools/before_after.py measures each; the chapter
-shows its code and its figures. Where the library has the second one, the pair calls the library.
+shows its code and its figures. Where the library has the second one, the pair calls the library. One idea that
+the library leaves alone, padding left out, is here as a whole forward: `forward_without_padding`.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from minigrad import backend, ops
+from minigrad.bert.attention import BertSelfAttention, additive_mask
+from minigrad.bert.config import IGNORED
+from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.tensor import Tensor
 
-__all__ = ["PAIRS", "blas_kernel", "in_blocks"]
+__all__ = ["PAIRS", "Packing", "blas_kernel", "forward_without_padding", "in_blocks"]
 
 Array = np.ndarray
 
@@ -200,6 +205,91 @@ def vocabulary_where_asked(x: Array, table: Array, labels: Array) -> Any:
     scores = ops.linear(states[chosen], Tensor(table).T)  # (chosen, V)
     ops.cross_entropy(scores, labels[chosen]).backward()
     return states.grad
+
+
+# --- Padding left out ------------------------------------------------------------------------------------
+
+
+class Packing:
+    """Which of the B T places of a batch are computed, and the ways there and back.
+
+    Layers that work on one token at a time take the n packed rows; attention, in which the tokens of a sequence
+    meet, takes the padded form (`spread`) and gives it back (`gather`).
+
+    kept (B, T): true where a place is computed. kernels: the backend of the model.
+    """
+
+    def __init__(self, kept: Array, kernels: ModuleType) -> None:
+        self._shape = kept.shape
+        self.places = np.flatnonzero(kept)  # (n,), among the B T
+        self._row = np.zeros(kept.size, np.int64)  # of each place; row 0 for those that have none
+        self._row[self.places] = np.arange(len(self.places))
+        self._to_padded = kernels.asarray(self._row)  # moved once, not in each layer
+        self._to_packed = kernels.asarray(self.places)
+
+    def rows(self, places: Array) -> Array:
+        """The packed rows of some of the B T places, all of them kept."""
+        return self._row[places]
+
+    def spread(self, x: Tensor) -> Tensor:
+        """(n, H) -> (B, T, H). Padding gets the first token's vector: any will do, for nobody may look at it,
+        and no gradient comes back from there."""
+        return x[self._to_padded].reshape(*self._shape, x.shape[-1])
+
+    def gather(self, x: Tensor) -> Tensor:
+        """(B, T, H) -> (n, H)."""
+        return x.reshape(-1, x.shape[-1])[self._to_packed]
+
+
+def attend_without_padding(attention: BertSelfAttention, x: Tensor, mask: Any, packing: Packing) -> Tensor:
+    """`attention` of the n tokens x (n, H), mask (B, 1, 1, T) -> (n, H): side by side for the product, and back."""
+    parts = (attention.query, attention.key, attention.value)
+    q, k, v = (attention.split_heads(packing.spread(part(x))) for part in parts)  # (B, A, T, d_k)
+    batch, heads, length, _ = q.shape
+    keep = attention.dropout.draw(x, (batch, heads, length, length))
+    z = ops.scaled_dot_product_attention(q, k, v, mask, keep, attention.dropout.p)  # (B, A, T, d_k)
+    return packing.gather(z.permute(0, 2, 1, 3).reshape(batch, length, -1))
+
+
+def forward_without_padding(
+    model: BertForPreTraining,
+    input_ids: Array,
+    attention_mask: Array,
+    token_type_ids: Array,
+    labels: Array,
+    next_sentence_label: Array,
+) -> BertPreTrainingOutput:
+    """What `model` makes of a batch of pre-training, computed for its n tokens alone: the same losses, logits and
+    gradients, but for dropout's draws."""
+    bert, word_embeddings = model.bert, model.bert.embeddings.word_embeddings
+    batch, length = input_ids.shape
+    chosen = np.flatnonzero(labels != IGNORED)
+    wanted = np.concatenate([np.arange(batch) * length, chosen])  # [CLS], and what is to be predicted
+    kept = attention_mask != 0  # (B, T)
+    kept |= ~kept.any(axis=1, keepdims=True)  # with nothing to see, tokens look at all the padding
+    kept.reshape(-1)[wanted] = True  # what is wanted is computed, also if it is padding
+    packing = Packing(kept, backend.of(word_embeddings.weight.data))
+    places, rows = packing.places, packing.rows(wanted)
+    mask = additive_mask(attention_mask, word_embeddings.weight)  # (B, 1, 1, T)
+
+    tokens = word_embeddings(input_ids.reshape(-1)[places])  # (n, H)
+    segments = bert.embeddings.token_type_embeddings(token_type_ids.reshape(-1)[places])
+    positions = bert.embeddings.position_embeddings(places % length)
+    x = bert.embeddings.dropout(bert.embeddings.LayerNorm(tokens + segments + positions))
+    layers: list[Any] = list(bert.encoder.layer)
+    for layer in layers:
+        z = attend_without_padding(layer.attention.self, x, mask, packing)  # (n, H)
+        if layer is layers[-1]:
+            z, x = z[rows], x[rows]  # (B + n_chosen, H)
+        x = layer.attention.output(z, x)
+        x = layer.output(layer.intermediate(x), x)
+    if not layers:
+        x = x[rows]
+
+    scores, next_scores = model.cls(x[batch:], bert.pooler(x[:batch]), word_embeddings.weight)
+    mlm_loss = ops.cross_entropy(scores, labels.reshape(-1)[chosen])
+    nsp_loss = ops.cross_entropy(next_scores, next_sentence_label)
+    return BertPreTrainingOutput(scores, next_scores, mlm_loss + nsp_loss, mlm_loss, nsp_loss)
 
 
 # --- All of them -----------------------------------------------------------------------------------------
