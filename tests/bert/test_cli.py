@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import os
@@ -19,11 +20,15 @@ import tiny
 
 from minigrad import backend
 from minigrad.bert import __main__ as cli
+from minigrad.bert import data, pretraining
 from minigrad.bert.__main__ import main
 from minigrad.bert.checkpoint import from_pretrained
+from minigrad.bert.config import PRESETS
 from minigrad.bert.corpus import Corpus
-from minigrad.bert.pretraining import Pretraining, latest_checkpoint
-from minigrad.bert.runs import RunFolder
+from minigrad.bert.options import parse, settings_in
+from minigrad.bert.pretraining import Pretraining, prepare
+from minigrad.bert.runs import RunFolder, latest_checkpoint
+from minigrad.bert.settings import PretrainingArguments
 
 COMMANDS = ["pretrain", "evaluate", "fill-mask", "next-sentence", "info"]
 SIZES = {
@@ -169,12 +174,34 @@ def test_the_documentation_on_this_disk_is_the_default(tmp_path, monkeypatch, ca
         asked.append(source)
         return Corpus(tiny.texts(20), str(source))
 
-    monkeypatch.setattr(cli, "read_corpus", read)
+    monkeypatch.setattr(pretraining, "read_corpus", read)
     command = pretrain(Path("x"), tmp_path / "run")
     del command[1:3]
     assert main(command) == 0
     assert asked == ["python-docs"]
     assert "reading python-docs …" in capsys.readouterr().out
+
+
+def test_python_prepares_the_same_run(corpus, tmp_path, capsys):
+    assert main(pretrain(corpus, tmp_path / "a", "--cased", "--score", "likelihood")) == 0
+    said = capsys.readouterr().out.splitlines()
+    config = PRESETS["reduced"].replace(**SIZES)
+    settings = PretrainingArguments(
+        steps=6, batch_size=4, max_length=24, warmup_steps=2, log_every=2, eval_every=3, save_every=4
+    )
+    lines: list[str] = []
+    with prepare(
+        corpus, config, settings, tmp_path / "b",
+        lower_case=False, score="likelihood", held_out=0.2, say=lines.append,
+    ) as run:  # fmt: skip
+        run.run(lines.append)
+    assert without_seconds(lines[:5]) == without_seconds(said[:5])
+    for checkpoint in ("checkpoint-000004", "checkpoint-000006"):
+        assert tiny.contents(tmp_path / "a" / checkpoint) == tiny.contents(tmp_path / "b" / checkpoint)
+
+
+def without_seconds(lines: list[str]) -> list[str]:
+    return [re.sub(r"\d+ s so far", "", line) for line in lines]
 
 
 @pytest.mark.parametrize("stopped_by", ["ctrl-c", "crash"])
@@ -217,7 +244,7 @@ def unread(monkeypatch):
     def read(source, progress):
         raise AssertionError("the text is read")
 
-    monkeypatch.setattr(cli, "read_corpus", read)
+    monkeypatch.setattr(pretraining, "read_corpus", read)
 
 
 def test_what_is_wrong_with_the_output_is_said_before_the_text_is_read(run, tmp_path, failing, unread):
@@ -317,20 +344,8 @@ def test_shares_that_are_none(run, failing, share):
     assert message.startswith("held_out must be within 0 … 1 (1 is everything), got ")
 
 
-def test_what_is_held_out_is_paired_and_masked_by_other_draws_than_training():
-    settings = cli.PretrainingArguments(batch_size=4, max_length=16)
-    documents, tokenizer = tiny.documents(), tiny.tokenizer()
-    held_out = cli._held_out_batches(documents, tokenizer, settings)
-    again = cli._held_out_batches(documents, tokenizer, settings)
-    training = cli.PretrainingData(documents, tokenizer, 4, 16, settings.seed)
-    assert len(held_out) == len(again) == training.batches_per_epoch
-    for batch, same in zip(held_out, again, strict=True):
-        assert (batch["input_ids"] == same["input_ids"]).all()
-        assert (batch["input_ids"] != training.next_batch()["input_ids"]).any()
-
-
 def test_evaluate_takes_a_part_of_a_long_text(run, capsys, monkeypatch):
-    monkeypatch.setattr(cli, "HELD_OUT_BATCHES", 3)
+    monkeypatch.setattr(data, "HELD_OUT_BATCHES", 3)
     command = ["evaluate", run / "run", "--corpus", run / "text.txt", "--held-out", "1", "--batch-size", "5"]
     assert main([str(part) for part in [*command, "--max-length", 24]]) == 0
     assert capsys.readouterr().out.startswith("20 documents, 15 pairs: ")
@@ -415,6 +430,16 @@ def test_help_says_the_defaults(capsys):
     out = " ".join(capsys.readouterr().out.split())
     assert "optimiser steps (default: 4000)" in out
     assert "unigram entropy" in out
+
+
+def test_there_is_an_option_for_each_setting(capsys):
+    assert settings_in(parse(["pretrain"])) == PretrainingArguments()
+    with pytest.raises(SystemExit):
+        main(["pretrain", "--help"])
+    out = " ".join(capsys.readouterr().out.split())
+    for line in dataclasses.fields(PretrainingArguments):
+        assert f"--{line.name.replace('_', '-')} " in out
+        assert f"{line.metadata['help']} (default: {line.default})" in out
 
 
 @pytest.mark.parametrize(
@@ -504,7 +529,7 @@ def test_a_text_that_is_not_there(tmp_path, failing):
         (["--max-length", "25"], "max_length is 25, but the model has 24 positions"),
         (["--learning-rate", "-1"], "learning_rate must be positive and finite, got -1.0"),
         (["--learning-rate", "nan"], "learning_rate must be positive and finite, got nan"),
-        (["--seed", "-1"], "seed must be at least 0 and below 2^63, got -1"),
+        (["--seed", "-1"], "seed must be at least 0, got -1"),
         (["--held-out", "1"], "held_out must be at least 0 and below 1, got 1.0"),
         (["--held-out", "nan"], "held_out must be at least 0 and below 1, got nan"),
         (["--held-out", "0.95"], "with 19 of 20 documents held out"),
@@ -606,7 +631,7 @@ def test_memory_that_python_itself_lacks(corpus, tmp_path, failing, monkeypatch)
     def refuse(*_):
         raise MemoryError
 
-    monkeypatch.setattr(cli, "read_corpus", refuse)
+    monkeypatch.setattr(pretraining, "read_corpus", refuse)
     assert failing(*pretrain(corpus, tmp_path / "run")).startswith("not enough memory: less text")
     assert not (tmp_path / "run").exists()
 
@@ -660,7 +685,7 @@ def test_a_loss_that_is_not_finite(corpus, tmp_path, failing, monkeypatch):
         ),
         (
             ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--seed", "-1"],
-            "seed must be at least 0 and below 2^63, got -1",
+            "seed must be at least 0, got -1",
         ),
         (
             ["info", "base", "--set", "vocab_size=" + "9" * 400],
