@@ -7,6 +7,7 @@ dealt from a deck that has as many of each.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ __all__ = [
     "SentencePair",
     "create_pairs",
     "encode_documents",
+    "fingerprint",
+    "held_out_batches",
     "make_batch",
     "mask_tokens",
 ]
@@ -30,6 +33,7 @@ Batch = dict[str, np.ndarray]
 TokenDocument = list[list[int]]  # a document as the ids of its sentences
 
 IS_NEXT, NOT_NEXT = 0, 1  # as in the released code
+HELD_OUT_BATCHES = 50  # at most, an evaluation: 1,600 pairs of the default batch size
 LONGEST_SENTENCE = 10_000  # tokens: pairing copies a sentence whole, before it takes off what is too much
 
 
@@ -270,3 +274,20 @@ class PretrainingData:
         """Go to where `state_dict` was taken."""
         self.epoch, self.index = int(state["epoch"]), int(state["index"])
         self._pairs = self._epoch_pairs()
+
+
+def held_out_batches(
+    documents: list[TokenDocument], tokenizer: WordPieceTokenizer, batch_size: int, max_length: int, seed: int
+) -> list[Batch]:
+    """One epoch of batches, at most HELD_OUT_BATCHES, for evaluations; training with the same seed draws otherwise."""
+    data = PretrainingData(documents, tokenizer, batch_size, max_length, seed=seed + 2**32)
+    return [data.next_batch() for _ in range(min(HELD_OUT_BATCHES, data.batches_per_epoch))]
+
+
+def fingerprint(batches: list[Batch]) -> str:
+    """A hash of batches: other text, or other masks, have another one."""
+    digest = hashlib.sha256()
+    for batch in batches:
+        for name in sorted(batch):
+            digest.update(np.ascontiguousarray(batch[name]).astype(np.int64).tobytes())
+    return digest.hexdigest()[:16]

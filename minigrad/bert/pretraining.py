@@ -1,4 +1,4 @@
-"""The training loop: masked language modelling and next-sentence prediction together.
+"""Pre-training: masked language modelling and next-sentence prediction together.
 
 A run lives in a folder: `checkpoint-000500/` (Hugging Face's files, and the state of the training),
 `metrics.csv` and `evaluation.csv`. Everything that the next step depends on is in the checkpoint, so that
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import hashlib
-import json
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -18,35 +16,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from safetensors.numpy import save
-
 from minigrad import backend, optim, random
-from minigrad.bert.checkpoint import CheckpointError, from_pretrained, pretrained_files
-from minigrad.bert.config import IGNORED, BertConfig, ConfigError
-from minigrad.bert.corpus import unigram_entropy
-from minigrad.bert.data import Batch, PretrainingData
-from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
-from minigrad.bert.progress import Progress, interruptible
-from minigrad.bert.reading import SUMS, is_there, read_safetensors, shown
-from minigrad.bert.runs import RunFolder, RunFolderError, environment, latest_checkpoint, step_of
-from minigrad.bert.state import STATE, PretrainingArguments, TrainingState, read_state
-from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.checkpoint import CheckpointError, Pretrained, from_pretrained, pretrained_files
+from minigrad.bert.config import BertConfig
+from minigrad.bert.corpus import Corpus, read_corpus, unigram_entropy
+from minigrad.bert.data import Batch, PretrainingData, encode_documents, fingerprint, held_out_batches
+from minigrad.bert.info import require_memory
+from minigrad.bert.metrics import Tally, describe, evaluate, quiet_overflow
+from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.progress import Progress, Stop, counting, interruptible
+from minigrad.bert.reading import LONGEST_LINE, SUMS, is_there, shown
+from minigrad.bert.runs import RunFolder, RunFolderError, environment
+from minigrad.bert.settings import PretrainingArguments
+from minigrad.bert.state import STATE, TrainingState, differences, read_moments, read_state, state_files
+from minigrad.bert.tokenizer import WordPieceTokenizer, train_wordpiece
 from minigrad.files import SaveError
-from minigrad.tensor import Array, no_grad
+from minigrad.nn import Parameter
+from minigrad.tensor import Array
 
-__all__ = [
-    "DivergenceError",
-    "Pretraining",
-    "PretrainingArguments",
-    "TrainingState",
-    "evaluate",
-    "latest_checkpoint",
-    "parameter_groups",
-    "read_state",
-]
+__all__ = ["DivergenceError", "Pretraining", "parameter_groups", "prepare", "require_positions"]
 
-MOMENTS = "optimizer.safetensors"
+HELD_OUT = 0.05  # share of the documents
+PARTS = ("scaler", "data", "tally")  # of a run: what its checkpoints keep by state_dict and load_state_dict
 
 
 class DivergenceError(ArithmeticError):
@@ -70,105 +61,14 @@ def require_positions(max_length: int, config: BertConfig) -> None:
         )
 
 
-# --- Counting --------------------------------------------------------------------------------------------
-
-
-class Tally:
-    """Losses and hits added up over batches, where the model is: nothing waits for a GPU before `means`."""
-
-    def __init__(self) -> None:
-        self.mlm_loss: Any = 0.0
-        self.nsp_loss: Any = 0.0
-        self.mlm_hits: Any = 0
-        self.nsp_hits: Any = 0
-        self.masked = self.pairs = self.tokens = 0
-
-    def add(self, output: BertPreTrainingOutput, batch: Batch) -> None:
-        """Count one batch and what the model said of it."""
-        assert output.mlm_loss is not None
-        assert output.nsp_loss is not None
-        labels = batch["labels"][batch["labels"] != IGNORED]
-        next_labels = batch["next_sentence_label"]
-        self.mlm_loss = self.mlm_loss + output.mlm_loss.data.astype("float64") * len(labels)
-        self.nsp_loss = self.nsp_loss + output.nsp_loss.data.astype("float64") * len(next_labels)
-        self.mlm_hits = self.mlm_hits + _hits(output.prediction_logits.data, labels)
-        self.nsp_hits = self.nsp_hits + _hits(output.seq_relationship_logits.data, next_labels)
-        self.masked += len(labels)
-        self.pairs += len(next_labels)
-        self.tokens += int(batch["attention_mask"].sum())
-
-    def state_dict(self) -> dict[str, float]:
-        """The sums so far, without the tokens: their speed is measured afresh."""
-        return {
-            "mlm_loss": float(self.mlm_loss),
-            "nsp_loss": float(self.nsp_loss),
-            "mlm_hits": int(self.mlm_hits),
-            "nsp_hits": int(self.nsp_hits),
-            "masked": self.masked,
-            "pairs": self.pairs,
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
-        for name, value in state.items():
-            setattr(self, name, value)
-
-    def means(self) -> dict[str, float]:
-        """mlm_loss and nsp_loss in nats, mlm_accuracy and nsp_accuracy as shares, and loss, their sum."""
-        mlm_loss, nsp_loss = float(self.mlm_loss) / self.masked, float(self.nsp_loss) / self.pairs
-        return {
-            "loss": mlm_loss + nsp_loss,
-            "mlm_loss": mlm_loss,
-            "mlm_accuracy": int(self.mlm_hits) / self.masked,
-            "nsp_loss": nsp_loss,
-            "nsp_accuracy": int(self.nsp_hits) / self.pairs,
-        }
-
-
-def _hits(logits: Any, labels: np.ndarray) -> Any:
-    return (logits.argmax(axis=-1) == backend.of(logits).asarray(labels)).sum()
-
-
-def evaluate(model: BertForPreTraining, batches: list[Batch]) -> dict[str, float]:
-    """Losses and accuracies over `batches`, without dropout; the model's mode is put back afterwards."""
-    tally = Tally()
-    training = model.training
-    model.eval()
-    try:
-        with no_grad(), _no_warnings_of_overflow():
-            for batch in batches:
-                tally.add(model(**batch), batch)
-    finally:
-        model.train(training)
-    return tally.means()
-
-
-# --- The run ---------------------------------------------------------------------------------------------
-
-
-def _no_warnings_of_overflow() -> np.errstate:
-    """Losses and norms are looked at anyway, and an overflow is said in a clear error, or mended by loss scaling."""
-    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
-
-
-@contextmanager
-def _nothing_to_collect() -> Iterator[None]:
-    """A step makes no cycles: let the garbage collector not look at the model and the text again and again."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
 class Pretraining:
     """A run of pre-training: what `python -m minigrad.bert pretrain` and the chapters use.
 
     config: of the model to make. documents: training text as ids (`encode_documents`). tokenizer: what made
-    them. held_out: batches for the evaluation. output: the run's folder, which is locked until `run` ends.
-    corpus: a name or fingerprint of the text, so that a resumed run can tell whether it is the same. resume: go
-    on from the newest checkpoint in `output`. held_out_share: of the text, for who evaluates the model later.
+    them. held_out: batches for the evaluation. output: the run's folder, which is locked until `run` ends, or the
+    `with` that this is used in. corpus: a name or fingerprint of the text, so that a resumed run can tell whether
+    it is the same. resume: go on from the newest checkpoint in `output`. held_out_share: of the text, for who
+    evaluates the model later.
 
     Raises RunFolderError if another run is in `output`; CheckpointError if it holds a run and `resume` is false, if
     its newest checkpoint is damaged, or if settings, model, vocabulary or text differ from those of the run to
@@ -200,33 +100,31 @@ class Pretraining:
         self.output = self.folder.path
         self.notes: list[str] = []  # for the reader, when the run starts
         self.stopped_by: int | None = None  # the signal that ended `run` before the last step
-        self.folder.lock()
-        try:
-            self._prepare(config, documents, self.folder.to_resume(resume))
-        except BaseException:
-            self.folder.release()
-            raise
-
-    def _prepare(self, config: BertConfig, documents: list[list[list[int]]], checkpoint: Path | None) -> None:
-        arguments = self.arguments
-        random.manual_seed(arguments.seed)
-        self.model = BertForPreTraining(config)
-        self.optimizer = optim.AdamW(
-            parameter_groups(self.model, arguments.weight_decay), lr=arguments.learning_rate, eps=1e-6
-        )
-        self.scaler = optim.GradScaler(enabled=arguments.precision == "float16")
-        self.schedule = optim.LinearWarmupDecay(self.optimizer, arguments.warmup_steps, arguments.steps)
-        self.data = PretrainingData(
-            documents, self.tokenizer, arguments.batch_size, arguments.max_length, arguments.seed
-        )
-        self.unigram_entropy = unigram_entropy(t for document in documents for s in document for t in s)
         self.step = 0
         self.tally = Tally()  # of the steps since the last row
         self.evaluation: dict[str, float] = {}
         # of the steps not looked at yet: the step, what it is, and its value, which may still be on a GPU
         self._unseen: list[tuple[int, str, Any]] = []
-        if checkpoint is not None:
-            self._load(checkpoint)
+        with self.folder.locked_unless_it_fails():
+            checkpoint = self.folder.to_resume(resume)
+            random.manual_seed(arguments.seed)
+            self.model = BertForPreTraining(config)
+            groups = parameter_groups(self.model, arguments.weight_decay)
+            self.optimizer = optim.AdamW(groups, lr=arguments.learning_rate, eps=1e-6)
+            self.schedule = optim.LinearWarmupDecay(self.optimizer, arguments.warmup_steps, arguments.steps)
+            self.scaler = optim.GradScaler(enabled=arguments.precision == "float16")
+            self.data = PretrainingData(
+                documents, tokenizer, arguments.batch_size, arguments.max_length, arguments.seed
+            )
+            self.unigram_entropy = unigram_entropy(t for document in documents for s in document for t in s)
+            if checkpoint is not None:
+                self._load(checkpoint)
+
+    def __enter__(self) -> Pretraining:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.folder.release()
 
     # --- Training ----------------------------------------------------------------------------------------
 
@@ -240,61 +138,27 @@ class Pretraining:
         cannot be written (one that fails on the way is reported, and the run goes on); RunFolderError if
         another run has come in since this one ended.
         """
+        settings = self.arguments
         with self.folder:
-            if self.folder.newest_step() > self.step:
-                raise RunFolderError(
-                    f"{self.output} has been trained on by another run since: resume that one"
-                )
-            return self._run(report)
-
-    def _run(self, report: Callable[[str], None] | None) -> dict[str, float]:
-        kernels = backend.of(next(self.model.parameters()).data)
-        kernels.keep_freed_memory()
-        total = self.arguments.steps
-        metrics = self.folder.metrics
-        self.folder.clear()
-        for table in (metrics, self.folder.evaluations):
-            table.drop_after(self.step)
-        self.model.train()
-        self.stopped_by = None
-        with (
-            Progress(self.step, total, report) as progress,
-            interruptible() as stop,
-            _nothing_to_collect(),
-        ):
-            for note in self.notes:
-                progress.say(f"note: {note}")
-            started = time.perf_counter()
-            while self.step < total and stop.signal is None:
-                norm, rate = self.train_step(self.tally)
-                at_end = self.step == total
-                if self.step % self.arguments.log_every == 0 or at_end:
-                    self._stop_if_not_finite()
-                    speed = self.tally.tokens / (time.perf_counter() - started - progress.seconds_away)
-                    figures = self.tally.means()
-                    row = {
-                        "step": self.step,
-                        **figures,
-                        "learning_rate": rate,
-                        "grad_norm": float(norm),
-                        "tokens_per_second": speed,
-                    }
-                    metrics.append(row, progress.say)
-                    progress.show(figures, speed)
-                    self.tally, started, progress.seconds_away = Tally(), time.perf_counter(), 0.0
-                progress.advance()
-                if self.step % self.arguments.eval_every == 0 or at_end:
-                    self._evaluate(progress)
-                if self.step % self.arguments.save_every == 0 and not at_end:
-                    self._save_on_the_way(progress)
-            if self.folder.newest_step() < self.step:
-                self.save()
-            if self.step < total:
-                self.stopped_by = stop.signal
-                if self.step:
-                    progress.say(f"stopped at step {self.step} of {total} and saved; go on with --resume")
-                else:
-                    progress.say("stopped before the first step: there is nothing to save")
+            self._begin()
+            with (
+                Progress(self.step, settings.steps, report) as progress,
+                interruptible() as stop,
+                _no_garbage(),
+            ):
+                for note in self.notes:
+                    progress.say(f"note: {note}")
+                progress.measure()
+                while self.step < settings.steps and stop.signal is None:
+                    norm, rate = self.train_step(self.tally)
+                    if self._is_due(settings.log_every):
+                        self._log(norm, rate, progress)
+                    progress.advance()
+                    if self._is_due(settings.eval_every):
+                        self._evaluate(progress)
+                    if self._is_due(settings.save_every):
+                        self._save_on_the_way(progress)
+                self._end(stop, progress)
         return self.evaluation
 
     def train_step(self, tally: Tally) -> tuple[Array, float]:
@@ -304,7 +168,7 @@ class Pretraining:
         """
         micro_batches = self.arguments.gradient_accumulation_steps
         self.optimizer.zero_grad()
-        with _no_warnings_of_overflow():
+        with quiet_overflow():
             with backend.default_matmul_precision(self.arguments.precision):
                 for _ in range(micro_batches):
                     batch = self.data.next_batch()
@@ -324,6 +188,36 @@ class Pretraining:
         self.schedule.step()
         self.step += 1
         return norm, rate
+
+    def _begin(self) -> None:
+        """Make folder and model ready for the next step."""
+        if self.folder.newest_step() > self.step:
+            raise RunFolderError(f"{self.output} has been trained on by another run since: resume that one")
+        backend.of(next(self.model.parameters()).data).keep_freed_memory()
+        self.folder.clear()
+        for table in (self.folder.metrics, self.folder.evaluations):
+            table.drop_after(self.step)
+        self.model.train()
+        self.stopped_by = None
+
+    def _is_due(self, every: int) -> bool:
+        """Whether what is done every so many steps is to be done now; at the end, all is."""
+        return self.step % every == 0 or self.step == self.arguments.steps
+
+    def _log(self, norm: Array, rate: float, progress: Progress) -> None:
+        self._stop_if_not_finite()
+        figures, speed = self.tally.means(), progress.speed(self.tally.tokens)
+        row = {
+            "step": self.step,
+            **figures,
+            "learning_rate": rate,
+            "grad_norm": float(norm),
+            "tokens_per_second": speed,
+        }
+        self.folder.metrics.append(row, progress.say)
+        progress.show(figures, speed)
+        self.tally = Tally()
+        progress.measure()
 
     def _stop_if_not_finite(self) -> None:
         """Look at the losses and norms of the steps since the last look."""
@@ -349,6 +243,28 @@ class Pretraining:
             f"step {self.step}: held out {describe(self.evaluation)} (unigram entropy {self.unigram_entropy:.3f})"
         )
 
+    def _save_on_the_way(self, progress: Progress) -> None:
+        if self.step == self.arguments.steps:
+            return  # at the end, a failure is an error
+        try:
+            with progress.away():
+                self.save()
+        except SaveError as error:
+            progress.say(f"step {self.step}: {error}; training goes on, and saves again at the next chance")
+
+    def _end(self, stop: Stop, progress: Progress) -> None:
+        """Save the last step, if that is not done yet, and say whether there are more to make."""
+        if self.folder.newest_step() < self.step:
+            self.save()
+        if self.step == self.arguments.steps:
+            return
+        self.stopped_by = stop.signal
+        if self.step:
+            total = self.arguments.steps
+            progress.say(f"stopped at step {self.step} of {total} and saved; go on with --resume")
+        else:
+            progress.say("stopped before the first step: there is nothing to save")
+
     # --- Saving and resuming -----------------------------------------------------------------------------
 
     def save(self) -> Path:
@@ -358,140 +274,166 @@ class Pretraining:
         checkpoints before it are untouched.
         """
         self._stop_if_not_finite()
-        names = [name for name, _ in self._optimised()]
-        moments = {
-            f"{name}.{i}": backend.to_numpy(array)
-            for name, arrays in zip(names, self.optimizer.state, strict=True)
-            for i, array in enumerate(arrays)
-        }
+        parts = {name: getattr(self, name).state_dict() for name in PARTS}
         state = TrainingState(
             step=self.step,
             optimizer_steps=self.optimizer.steps,
-            scaler=self.scaler.state_dict(),
             random=random.get_state(),
-            data=self.data.state_dict(),
-            tally=self.tally.state_dict(),
+            **parts,
             arguments=dataclasses.asdict(self.arguments),
             corpus=self.corpus,
             held_out=self.held_out_share,
-            held_out_text=_fingerprint(self.held_out),
+            held_out_text=fingerprint(self.held_out),
             evaluation=self.evaluation,
             environment=environment(),
         )
-        files = pretrained_files(self.model, self.tokenizer)
-        files[MOMENTS] = save(moments)
-        files[STATE] = (json.dumps(dataclasses.asdict(state), indent=2) + "\n").encode()
+        moments = dict(zip(self._optimised(), self.optimizer.state, strict=True))
+        files = pretrained_files(self.model, self.tokenizer) | state_files(state, moments)
         return self.folder.save(self.step, files)
 
-    def _save_on_the_way(self, progress: Progress) -> None:
-        try:
-            with progress.away():
-                self.save()
-        except SaveError as error:
-            progress.say(f"step {self.step}: {error}; training goes on, and saves again at the next chance")
-
-    def _optimised(self) -> Iterator[tuple[str, Any]]:
-        """The parameters in the optimiser's order, with their names."""
+    def _optimised(self) -> dict[str, Parameter]:
+        """The parameters by name, in the optimiser's order."""
         names = {id(parameter): name for name, parameter in self.model.named_parameters()}
-        for group in self.optimizer.groups:
-            for parameter in group["params"]:
-                yield names[id(parameter)], parameter
+        return {names[id(p)]: p for group in self.optimizer.groups for p in group["params"]}
 
-    def _load(self, folder: Path) -> None:
+    def _load(self, checkpoint: Path) -> None:
         """Go on from a checkpoint. Raises CheckpointError; nothing on the disk is changed."""
-        with self._naming_the_one_before(folder):
-            state = read_state(folder)
-            saved = from_pretrained(folder)
-        differing = _differences(saved.model.config.to_dict(), self.model.config.to_dict())
-        differing += _differences(state.arguments, dataclasses.asdict(self.arguments))
+        with self.folder.naming_the_one_before(checkpoint):
+            state, saved = read_state(checkpoint), from_pretrained(checkpoint)
+        self._require_the_same(checkpoint, state, saved)
+        with self.folder.naming_the_one_before(checkpoint):
+            moments = read_moments(checkpoint, self._optimised())
+            for name in PARTS:
+                getattr(self, name).load_state_dict(getattr(state, name))
+            if self.data.index > self.data.batches_per_epoch:
+                raise CheckpointError(
+                    f"{checkpoint / STATE}: data.index: expected at most {self.data.batches_per_epoch}, the batches "
+                    f"of an epoch, got {self.data.index}"
+                )
+        self.model.load_state_dict(saved.model.state_dict())
+        self.optimizer.load_state_dict({"steps": state.optimizer_steps, "state": moments})
+        self.schedule.step()
+        random.set_state(state.random)
+        self.step, self.evaluation = state.step, state.evaluation
+        if not is_there(checkpoint / SUMS):
+            self.notes.append(
+                f"{checkpoint} has no {SUMS}: whether its files are what was saved is not known"
+            )
+        changed = differences(state.environment, environment())
+        if changed:
+            note = f"the run goes on, but not bit for bit as it would have there: {'; '.join(changed)}"
+            self.notes.append(shown(note, LONGEST_LINE))
+
+    def _require_the_same(self, checkpoint: Path, state: TrainingState, saved: Pretrained) -> None:
+        """Raise CheckpointError naming all in which the run of a checkpoint is another one."""
+        differing = differences(saved.model.config.to_dict(), self.model.config.to_dict())
+        differing += differences(state.arguments, dataclasses.asdict(self.arguments))
         if saved.tokenizer is None or saved.tokenizer.vocab != self.tokenizer.vocab:
             differing.append("the vocabulary")
         elif saved.tokenizer.lower_case != self.tokenizer.lower_case:
             differing.append("whether the text is lower-cased")
         if state.corpus != self.corpus:
             differing.append(f"the text (fingerprint {state.corpus} there, {self.corpus} here)")
-        held_out = _fingerprint(self.held_out)
-        if (
-            not differing and state.held_out_text != held_out
-        ):  # which the vocabulary and the settings change too
+        held_out = fingerprint(self.held_out)
+        if not differing and state.held_out_text != held_out:  # vocabulary and settings change that too
             differing.append(f"the held-out text (fingerprint {state.held_out_text} there, {held_out} here)")
         if differing:
             raise CheckpointError(
-                f"{folder} cannot be resumed with other settings; these differ: {'; '.join(differing)}"
+                f"{checkpoint} cannot be resumed with other settings; these differ: {'; '.join(differing)}"
             )
-        with self._naming_the_one_before(folder):
-            moments = self._read_moments(folder / MOMENTS)
-            self.data.load_state_dict(state.data)
-            if self.data.index > self.data.batches_per_epoch:
-                raise CheckpointError(
-                    f"{folder / STATE}: data.index: expected at most {self.data.batches_per_epoch}, the batches of "
-                    f"an epoch, got {self.data.index}"
-                )
-        self.model.load_state_dict(saved.model.state_dict())
-        self.optimizer.load_state_dict({"steps": state.optimizer_steps, "state": moments})
-        self.scaler.load_state_dict(state.scaler)
-        self.tally.load_state_dict(state.tally)
-        self.schedule.step()
-        random.set_state(state.random)
-        self.step, self.evaluation = state.step, state.evaluation
-        changed = _differences(state.environment, environment())
-        if not is_there(folder / SUMS):
-            self.notes.append(f"{folder} has no {SUMS}: whether its files are what was saved is not known")
-        if changed:
-            note = f"the run goes on, but not bit for bit as it would have there: {'; '.join(changed)}"
-            self.notes.append(shown(note, 1000))
-
-    def _read_moments(self, path: Path) -> list[list[np.ndarray]]:
-        """AdamW's two moments of each parameter, in the optimiser's order. Raises CheckpointError."""
-        found = read_safetensors(path)
-        moments = []
-        for name, parameter in self._optimised():
-            pair = [found.pop(f"{name}.{i}", None) for i in range(2)]
-            for i, array in enumerate(pair):
-                if array is None:
-                    raise CheckpointError(f"{path} has no moments for '{name}.{i}'")
-                if array.shape != tuple(parameter.shape):
-                    raise CheckpointError(
-                        f"{path} has moments of other shapes: {array.shape} for '{name}.{i}'"
-                    )
-                if array.dtype.kind != "f" or not np.isfinite(array).all() or (i == 1 and (array < 0).any()):
-                    raise CheckpointError(f"{path} has numbers for '{name}.{i}' that are no moments")
-            moments.append([array for array in pair if array is not None])
-        if found:
-            raise CheckpointError(f"{path} has moments for what the model has not: {sorted(found)[0]!r}")
-        return moments
-
-    @contextmanager
-    def _naming_the_one_before(self, checkpoint: Path) -> Iterator[None]:
-        """Let an error about a damaged checkpoint say from where the run can go on."""
-        try:
-            yield
-        except (CheckpointError, ConfigError) as error:
-            before = [path for path in self.folder.checkpoints() if step_of(path) < step_of(checkpoint)]
-            help = f"; {before[-1]} is there: to go on from it, remove {checkpoint}" if before else ""
-            raise CheckpointError(f"{error}{help}") from None
 
 
-def _fingerprint(batches: list[Batch]) -> str:
-    """A hash of batches: other text, or other masks, have another one."""
-    digest = hashlib.sha256()
-    for batch in batches:
-        for name in sorted(batch):
-            digest.update(np.ascontiguousarray(batch[name]).astype(np.int64).tobytes())
-    return digest.hexdigest()[:16]
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """A step makes no cycles: let the garbage collector not look at the model and the text again and again."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
-def _differences(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
-    return [
-        f"{name} is {there.get(name)} there, {here.get(name)} here"
-        for name in sorted({*there, *here})
-        if there.get(name) != here.get(name)
-    ]
+# --- From raw text to a run ------------------------------------------------------------------------------
 
 
-def describe(figures: dict[str, float]) -> str:
-    """Losses and accuracies as one line for the reader."""
-    return (
-        f"MLM loss {figures['mlm_loss']:.3f}, accuracy {figures['mlm_accuracy']:.1%}; "
-        f"NSP loss {figures['nsp_loss']:.3f}, accuracy {figures['nsp_accuracy']:.1%}"
-    )
+def prepare(
+    corpus: str | Path | Corpus,
+    config: BertConfig,
+    settings: PretrainingArguments,
+    output: str | Path,
+    *,
+    tokenizer: WordPieceTokenizer | None = None,
+    lower_case: bool = True,
+    score: str = "frequency",
+    held_out: float = HELD_OUT,
+    resume: bool = False,
+    say: Callable[[str], object] = lambda line: None,
+) -> Pretraining:
+    """A run on raw text, ready to `run`: what `python -m minigrad.bert pretrain` starts with.
+
+        with prepare("python-docs", PRESETS["reduced"], PretrainingArguments(), "runs/reduced", say=print) as run:
+            run.run()
+
+    corpus: a text that has been read, or where `read_corpus` finds one. output, resume: as in Pretraining.
+    tokenizer: by default a vocabulary of `config.vocab_size` pieces is learned from the training text, with
+    lower_case and score as in `train_wordpiece`. held_out: the share of the documents that is not trained on.
+    say: takes each line for the reader.
+
+    Raises what Pretraining, `read_corpus` and `Corpus.split` raise; ValueError for a vocabulary that is too small;
+    MemoryError for a model that does not fit. What can be known before the text is read is said before.
+    """
+    require_positions(settings.max_length, config)
+    require_memory(config, settings.batch_size, settings.max_length)
+    folder = RunFolder(output)
+    with folder.locked_unless_it_fails():
+        folder.to_resume(resume)
+        started = time.perf_counter()
+        if not isinstance(corpus, Corpus):
+            corpus = _read(corpus, say)
+        train, rest = corpus.split(held_out, settings.seed)
+        words = sum(len(sentence.split()) for sentence in corpus.sentences)
+        say(
+            f"{len(corpus.documents):,} documents, {sum(1 for _ in corpus.sentences):,} sentences, {words:,} words; "
+            f"{len(rest.documents)} documents held out"
+        )
+        if tokenizer is None:
+            tokenizer = _learn_tokenizer(train, config.vocab_size, lower_case, score, say)
+        say("encoding the text …")
+        with counting("document") as progress:
+            documents = encode_documents(train.documents, tokenizer, progress)
+        tokens = sum(len(sentence) for document in documents for sentence in document)
+        seconds = time.perf_counter() - started
+        say(
+            f"WordPiece: {tokenizer.vocab_size:,} pieces, {tokens:,} training tokens ({seconds:.0f} s so far)"
+        )
+        batches = held_out_batches(
+            encode_documents(rest.documents, tokenizer),
+            tokenizer,
+            settings.batch_size,
+            settings.max_length,
+            settings.seed,
+        )
+        return Pretraining(
+            config, documents, tokenizer, batches, folder, settings, train.fingerprint(), resume, held_out
+        )
+
+
+def _read(source: str | Path, say: Callable[[str], object]) -> Corpus:
+    say(f"reading {source} …")
+    with counting("part") as progress:
+        corpus = read_corpus(source, progress)
+    for note in corpus.notes:
+        say(f"note: {shown(note, LONGEST_LINE)}")
+    return corpus
+
+
+def _learn_tokenizer(
+    train: Corpus, size: int, lower_case: bool, score: str, say: Callable[[str], object]
+) -> WordPieceTokenizer:
+    say(f"learning a vocabulary of {size:,} pieces …")
+    with counting("piece") as progress:
+        vocabulary = train_wordpiece(
+            train.sentences, size, lower_case=lower_case, score=score, progress=progress
+        )
+    return WordPieceTokenizer(vocabulary, lower_case=lower_case)

@@ -66,8 +66,8 @@ class Progress:
         self.file = Unfailing(file or sys.stderr)
         self.total, self.step = total, step
         self.report = report
-        self.seconds_away = 0.0
         self.started, self.first = time.perf_counter(), step
+        self._measured_from, self._seconds_away = self.started, 0.0
         self.last_line = self.started
         self.bar = bar(total, "step", self.file, initial=step) if self.file.shows_a_bar() else None
 
@@ -115,7 +115,15 @@ class Progress:
         try:
             yield
         finally:
-            self.seconds_away += time.perf_counter() - before
+            self._seconds_away += time.perf_counter() - before
+
+    def speed(self, count: int) -> float:
+        """How many a second, if `count` were done since the measure began, without the time `away`."""
+        return count / (time.perf_counter() - self._measured_from - self._seconds_away)
+
+    def measure(self) -> None:
+        """Begin to measure the speed here."""
+        self._measured_from, self._seconds_away = time.perf_counter(), 0.0
 
 
 def bar(total: int, unit: str, file: Unfailing, initial: int = 0) -> tqdm:

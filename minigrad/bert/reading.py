@@ -24,6 +24,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 __all__ = [
+    "LONGEST_LINE",
     "SUMS",
     "CheckpointError",
     "StoredArray",
@@ -40,6 +41,8 @@ __all__ = [
 ]
 
 SUMS = "SHA256SUMS"  # in the format of coreutils: `sha256sum -c SHA256SUMS` checks a folder too
+
+LONGEST_LINE = 1000  # characters of an error or a note
 
 # Of a file that is read whole: a vocabulary of a million pieces is shorter, and whatever JSON is in 20 MB takes less
 # than 1 GB of memory.

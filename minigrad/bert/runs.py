@@ -16,7 +16,8 @@ import platform
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from minigrad import backend
+from minigrad.bert.config import ConfigError
 from minigrad.bert.reading import SUMS, CheckpointError, checksums, is_there, read_file
 from minigrad.files import SaveError, remove, write_atomic, write_folder_atomic
 
@@ -108,6 +110,16 @@ class RunFolder:
         self._lock.release(force=True)
         self._lock = None
 
+    @contextmanager
+    def locked_unless_it_fails(self) -> Iterator[None]:
+        """Lock the folder, and leave it locked for the run that is made inside, unless that raises an error."""
+        self.lock()
+        try:
+            yield
+        except BaseException:
+            self.release()
+            raise
+
     def _holder(self) -> str:
         """The process that has the lock, in words."""
         time.sleep(0.3)  # it may have come a moment ago, and names itself next
@@ -144,6 +156,16 @@ class RunFolder:
                 f"{self.path} holds a run already ({checkpoints[-1].name}): resume it, or name another folder"
             )
         return checkpoints[-1]
+
+    @contextmanager
+    def naming_the_one_before(self, checkpoint: Path) -> Iterator[None]:
+        """Let an error about a damaged checkpoint say from where the run can go on."""
+        try:
+            yield
+        except (CheckpointError, ConfigError) as error:
+            before = [path for path in self.checkpoints() if step_of(path) < step_of(checkpoint)]
+            help = f"; {before[-1]} is there: to go on from it, remove {checkpoint}" if before else ""
+            raise CheckpointError(f"{error}{help}") from None
 
     def save(self, step: int, files: Mapping[str, bytes]) -> Path:
         """Write a checkpoint with the sums of its files, whole or not at all; keep the newest two.

@@ -27,6 +27,8 @@ from minigrad.bert.data import (
     SentencePair,
     create_pairs,
     encode_documents,
+    fingerprint,
+    held_out_batches,
     make_batch,
     mask_tokens,
     truncate,
@@ -605,3 +607,27 @@ def test_any_length_from_five_on(max_length):
 def test_settings_that_make_no_sense(changes, message):
     with pytest.raises(ValueError, match=message):
         PretrainingData(tiny.documents(), TOKENIZER, **{"batch_size": 4, "max_length": 16, **changes}, seed=0)
+
+
+# --- Held out --------------------------------------------------------------------------------------------
+
+
+def test_what_is_held_out_is_paired_and_masked_by_other_draws_than_training():
+    documents = tiny.documents()
+    held_out = held_out_batches(documents, TOKENIZER, 4, 16, seed=0)
+    again = held_out_batches(documents, TOKENIZER, 4, 16, seed=0)
+    training = PretrainingData(documents, TOKENIZER, 4, 16, seed=0)
+    assert len(held_out) == len(again) == training.batches_per_epoch
+    for batch, same in zip(held_out, again, strict=True):
+        assert (batch["input_ids"] == same["input_ids"]).all()
+        assert (batch["input_ids"] != training.next_batch()["input_ids"]).any()
+
+
+def test_a_fingerprint_is_of_the_text_and_of_the_masks():
+    batches = held_out_batches(tiny.documents(), TOKENIZER, 4, 16, seed=0)
+    assert fingerprint(batches) == fingerprint(held_out_batches(tiny.documents(), TOKENIZER, 4, 16, seed=0))
+    other_text = held_out_batches(tiny.documents(seed=1), TOKENIZER, 4, 16, seed=0)
+    other_masks = held_out_batches(tiny.documents(), TOKENIZER, 4, 16, seed=1)
+    other_labels = [{**batch, "labels": batch["labels"] + 1} for batch in batches]
+    several = (batches, batches[1:], other_text, other_masks, other_labels)
+    assert len({fingerprint(each) for each in several}) == len(several)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -169,6 +170,24 @@ def test_a_folder_that_was_made_for_nothing_is_removed(tmp_path):
     assert names(folder.path) == [".lock", "metrics.csv"]
 
 
+def test_a_folder_stays_locked_for_the_run_that_is_made_unless_that_fails(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    with contextlib.suppress(KeyboardInterrupt), folder.locked_unless_it_fails():
+        assert folder.path.exists()
+        raise KeyboardInterrupt
+    assert not folder.path.exists()
+    with folder.locked_unless_it_fails():
+        pass
+    with pytest.raises(RunFolderError, match="in use by a run of this process"):
+        RunFolder(folder.path).lock()
+
+
+def test_a_run_that_is_left_before_it_is_run_holds_nothing(tmp_path):
+    with tiny.pretraining(tmp_path / "run") as run, pytest.raises(RunFolderError, match="in use by a run of"):
+        RunFolder(run.output).lock()
+    assert not run.output.exists()
+
+
 def test_folders_that_no_run_can_use(tmp_path):
     (tmp_path / "file").write_text("in the way")
     for path in (tmp_path / "file", tmp_path / "file" / "run", "/dev/null", tmp_path / ("x" * 300)):
@@ -292,6 +311,26 @@ def test_only_folders_with_a_number_are_checkpoints(tmp_path):
     with pytest.raises(CheckpointError, match="has no checkpoint in it"):
         latest_checkpoint(tmp_path)
     assert RunFolder(tmp_path).newest_step() == 0
+
+
+def test_checkpoints_count_by_number(tmp_path):
+    for name in ("checkpoint-000900", "checkpoint-1000000", "checkpoint-999999"):
+        (tmp_path / name).mkdir()
+    assert latest_checkpoint(tmp_path).name == "checkpoint-1000000"
+
+
+def test_a_checkpoint_may_be_named_itself(tmp_path):
+    tiny.quietly(tiny.pretraining(tmp_path))
+    assert latest_checkpoint(tmp_path / "checkpoint-000008") == tmp_path / "checkpoint-000008"
+    assert latest_checkpoint(str(tmp_path)) == tmp_path / "checkpoint-000010"
+
+
+@pytest.mark.parametrize("name", ["", "nowhere"])
+def test_a_folder_without_checkpoint(tmp_path, name):
+    with pytest.raises(
+        CheckpointError, match=r"has no checkpoint in it; train one with: python -m minigrad\.bert"
+    ):
+        latest_checkpoint(tmp_path / name)
 
 
 # --- Tables ----------------------------------------------------------------------------------------------

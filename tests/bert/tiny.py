@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +12,8 @@ import numpy as np
 
 from minigrad.bert.config import BertConfig
 from minigrad.bert.data import PretrainingData, TokenDocument, encode_documents
-from minigrad.bert.pretraining import Pretraining, PretrainingArguments
+from minigrad.bert.pretraining import Pretraining
+from minigrad.bert.settings import PretrainingArguments
 from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer
 
 TOPICS, WORDS = 8, 8  # words of a topic occur in no other
@@ -79,3 +83,51 @@ def pretraining(
         "corpus": "topics",
     }
     return Pretraining(output=output, arguments=arguments, **{**settings, **changes})
+
+
+# --- Runs and what they leave ----------------------------------------------------------------------------
+
+
+def changed(**changes: Any) -> PretrainingArguments:
+    """ARGUMENTS with some of them changed."""
+    return dataclasses.replace(ARGUMENTS, **changes)
+
+
+def before_step(run: Pretraining, number: int, action: Callable[[], object]) -> None:
+    """Let a run do something else before it makes this step."""
+    train_step = run.train_step
+
+    def step(tally):
+        if run.step == number - 1:
+            action()
+        return train_step(tally)
+
+    run.train_step = step  # type: ignore[method-assign]
+
+
+def quietly(run: Pretraining) -> list[str]:
+    """Run, and return what it reported."""
+    lines: list[str] = []
+    run.run(lines.append)
+    return lines
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file."""
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def without_speed(path: Path) -> list[dict[str, str]]:
+    """The rows of metrics.csv, of which the speed alone may differ."""
+    return [{k: v for k, v in row.items() if k != "tokens_per_second"} for row in table(path)]
+
+
+def checkpoints(folder: Path) -> list[str]:
+    """The names of what is a checkpoint, or was to become one."""
+    return sorted(path.name for path in folder.glob("checkpoint-*"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The files in a folder by name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -17,7 +17,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from minigrad.bert.checkpoint import CONFIG, TOKENIZER, VOCABULARY, WEIGHTS
-from minigrad.bert.pretraining import latest_checkpoint
+from minigrad.bert.runs import latest_checkpoint
 
 __all__ = ["main", "store"]
 

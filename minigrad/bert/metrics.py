@@ -1,0 +1,98 @@
+"""Losses and hits of both tasks: added up over batches, held out or of training, and how they are said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad import backend
+from minigrad.bert.config import IGNORED
+from minigrad.bert.data import Batch
+from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
+from minigrad.tensor import no_grad
+
+__all__ = ["Tally", "describe", "evaluate", "quiet_overflow"]
+
+
+class Tally:
+    """Losses and hits added up over batches, where the model is: nothing waits for a GPU before `means`."""
+
+    def __init__(self) -> None:
+        self.mlm_loss: Any = 0.0
+        self.nsp_loss: Any = 0.0
+        self.mlm_hits: Any = 0
+        self.nsp_hits: Any = 0
+        self.masked = self.pairs = self.tokens = 0
+
+    def add(self, output: BertPreTrainingOutput, batch: Batch) -> None:
+        """Count one batch and what the model said of it."""
+        assert output.mlm_loss is not None
+        assert output.nsp_loss is not None
+        labels = batch["labels"][batch["labels"] != IGNORED]
+        next_labels = batch["next_sentence_label"]
+        self.mlm_loss = self.mlm_loss + output.mlm_loss.data.astype("float64") * len(labels)
+        self.nsp_loss = self.nsp_loss + output.nsp_loss.data.astype("float64") * len(next_labels)
+        self.mlm_hits = self.mlm_hits + _hits(output.prediction_logits.data, labels)
+        self.nsp_hits = self.nsp_hits + _hits(output.seq_relationship_logits.data, next_labels)
+        self.masked += len(labels)
+        self.pairs += len(next_labels)
+        self.tokens += int(batch["attention_mask"].sum())
+
+    def state_dict(self) -> dict[str, float]:
+        """The sums so far, without the tokens: their speed is measured afresh."""
+        return {
+            "mlm_loss": float(self.mlm_loss),
+            "nsp_loss": float(self.nsp_loss),
+            "mlm_hits": int(self.mlm_hits),
+            "nsp_hits": int(self.nsp_hits),
+            "masked": self.masked,
+            "pairs": self.pairs,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def means(self) -> dict[str, float]:
+        """mlm_loss and nsp_loss in nats, mlm_accuracy and nsp_accuracy as shares, and loss, their sum."""
+        mlm_loss, nsp_loss = float(self.mlm_loss) / self.masked, float(self.nsp_loss) / self.pairs
+        return {
+            "loss": mlm_loss + nsp_loss,
+            "mlm_loss": mlm_loss,
+            "mlm_accuracy": int(self.mlm_hits) / self.masked,
+            "nsp_loss": nsp_loss,
+            "nsp_accuracy": int(self.nsp_hits) / self.pairs,
+        }
+
+
+def _hits(logits: Any, labels: np.ndarray) -> Any:
+    return (logits.argmax(axis=-1) == backend.of(logits).asarray(labels)).sum()
+
+
+def evaluate(model: BertForPreTraining, batches: list[Batch]) -> dict[str, float]:
+    """Losses and accuracies over `batches`, without dropout; the model's mode is put back afterwards."""
+    tally = Tally()
+    training = model.training
+    model.eval()
+    try:
+        with no_grad(), quiet_overflow():
+            for batch in batches:
+                tally.add(model(**batch), batch)
+    finally:
+        model.train(training)
+    return tally.means()
+
+
+def describe(figures: dict[str, float]) -> str:
+    """Losses and accuracies as one line for the reader."""
+    return (
+        f"MLM loss {figures['mlm_loss']:.3f}, accuracy {figures['mlm_accuracy']:.1%}; "
+        f"NSP loss {figures['nsp_loss']:.3f}, accuracy {figures['nsp_accuracy']:.1%}"
+    )
+
+
+def quiet_overflow() -> np.errstate:
+    """No warnings: losses and norms are looked at anyway; an overflow is a clear error, or mended by loss scaling."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")

@@ -1,0 +1,228 @@
+"""The options of the command line, what `--help` says of them, and the errors of what is no option."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import NoReturn
+
+from minigrad import backend
+from minigrad.bert.config import PRESETS, BertConfig, ConfigError
+from minigrad.bert.pretraining import HELD_OUT
+from minigrad.bert.reading import LONGEST_LINE, shown
+from minigrad.bert.settings import LARGEST_INTEGER, PretrainingArguments
+
+__all__ = ["parse", "settings_in", "with_sizes"]
+
+DESCRIPTION = """\
+Pre-train a BERT from raw text, look at what it has learned, and see what it costs.
+
+    python -m minigrad.bert pretrain                        the Python documentation on this disk, 4,000 steps
+    python -m minigrad.bert pretrain --corpus my-texts/     your own text
+    python -m minigrad.bert fill-mask runs/reduced "The [MASK] is returned."
+    python -m minigrad.bert info base                       where BERT-Base's 110 million parameters are
+"""
+
+MODEL = "a run's folder or a checkpoint"
+
+PRETRAIN = """\
+From raw text to a model: cut the text into sentences, hold some documents out, learn a WordPiece vocabulary,
+then train on two tasks at once. Masked language modelling: 15 % of the tokens are chosen, of which 80 % become
+[MASK], 10 % a random token, 10 % stay; the model must name what was there. Next-sentence prediction: does B
+follow A, or is it from another document?
+
+The loss is in nats. Knowing nothing is log(vocabulary size); knowing how frequent each piece is, the unigram
+entropy, which is printed first; what lies below that has been learned from context. The run's folder gets
+metrics.csv, evaluation.csv and checkpoints that Hugging Face's transformers opens. Ctrl-C (or SIGTERM, SIGHUP)
+saves and stops, with exit status 130 (143, 129); a second one stops at once. The same command with --resume
+goes on bit for bit on the same machine with the same NumPy, also after a kill.
+"""
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options given, by default to this process; `command` is the name of the command.
+
+    Exits with status 2 for what is no option, and with 0 after --help.
+    """
+    parser = _make_parser()
+    options = parser.parse_args(arguments)
+    # Until Python 3.12, argparse makes an empty list of `--steps=--`.
+    for name, value in vars(options).items():
+        if isinstance(value, list) and (name != "set" or not all(isinstance(one, str) for one in value)):
+            parser.error(f"argument {_option(name)}: expected one argument")
+    return options
+
+
+def settings_in(options: argparse.Namespace) -> PretrainingArguments:
+    """The settings of a run. Raises ValueError."""
+    lines = dataclasses.fields(PretrainingArguments)
+    return PretrainingArguments(**{line.name: getattr(options, line.name) for line in lines})
+
+
+def with_sizes(config: BertConfig, options: argparse.Namespace) -> BertConfig:
+    """The configuration with the fields that `--set name=value` names changed. Raises ConfigError."""
+    changes = {}
+    for change in options.set:
+        name, equals, value = change.partition("=")
+        if not equals:
+            raise ConfigError(f"--set takes field=value, such as hidden_size=256; got {change!r}")
+        try:
+            changes[name] = json.loads(value)
+        except (ValueError, RecursionError):
+            raise ConfigError(f"--set {name}: expected a number, got {shown(value, 40)!r}") from None
+        if isinstance(changes[name], int) and abs(changes[name]) > LARGEST_INTEGER:
+            raise ConfigError(f"--set {name}: expected a number below 2^63, got {shown(value, 40)!r}")
+    return config.replace(**changes)
+
+
+# --- What there is ---------------------------------------------------------------------------------------
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m minigrad.bert",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
+
+    def add(name: str, help: str, description: str | None = None) -> argparse.ArgumentParser:
+        command = commands.add_parser(
+            name,
+            help=help,
+            description=description or f"{help[0].upper()}{help[1:]}.",
+            formatter_class=_HelpFormatter,
+        )
+        command.add_argument(
+            "--backend",
+            choices=backend.NAMES,
+            help="where to compute (default: MINIGRAD_BACKEND, else numpy)",
+        )
+        return command
+
+    _add_pretrain(add("pretrain", "train a model from raw text", PRETRAIN))
+    _add_evaluate(add("evaluate", "held-out losses and accuracies of a checkpoint"))
+
+    command = add("fill-mask", "the likeliest pieces for each [MASK] in a text")
+    command.add_argument("model", help=MODEL)
+    command.add_argument("text", help='for example "The [MASK] is returned."')
+    command.add_argument("--top", type=_integer, default=5, metavar="N", help="how many pieces to show")
+
+    command = add("next-sentence", "the probability that sentence B follows sentence A")
+    command.add_argument("model", help=MODEL)
+    command.add_argument("a")
+    command.add_argument("b")
+
+    _add_info(add("info", "parameters by component, shapes, FLOPs and bytes of a step"))
+    return parser
+
+
+def _add_pretrain(command: argparse.ArgumentParser) -> None:
+    _add_text(command, HELD_OUT, "is held out")
+    command.add_argument("--preset", choices=list(PRESETS), default="reduced", help="the model's sizes")
+    _add_sizes(command)
+    command.add_argument("--output", default="runs/reduced", metavar="FOLDER", help="the run's folder")
+    command.add_argument("--resume", action="store_true", help="go on with the run in that folder")
+    command.add_argument("--cased", action="store_true", help="keep capitals and accents")
+    command.add_argument(
+        "--score",
+        choices=["frequency", "likelihood"],
+        default="frequency",
+        help="how WordPiece chooses the next merge",
+    )
+    for line in dataclasses.fields(PretrainingArguments):
+        help, choices = line.metadata["help"], line.metadata["one_of"]
+        if choices:
+            command.add_argument(_option(line.name), choices=choices, default=line.default, help=help)
+        else:
+            kind = _integer if isinstance(line.default, int) else _number
+            command.add_argument(_option(line.name), type=kind, default=line.default, metavar="N", help=help)
+
+
+def _add_evaluate(command: argparse.ArgumentParser) -> None:
+    command.add_argument("model", help=MODEL)
+    _add_text(command, None, "was held out; 1 for all (default: the run's)")
+    helps = {"batch_size": "pairs a batch", "max_length": "tokens a pair", "seed": "of the split"}
+    for name, help in helps.items():
+        command.add_argument(_option(name), type=_integer, metavar="N", help=f"{help} (default: the run's)")
+
+
+def _add_info(command: argparse.ArgumentParser) -> None:
+    command.add_argument("model", help=f"{', '.join(PRESETS)}, {MODEL}")
+    _add_sizes(command)
+    settings = PretrainingArguments()
+    command.add_argument(
+        "--batch-size", type=_integer, default=settings.batch_size, metavar="N", help="sequences a step"
+    )
+    command.add_argument(
+        "--max-length",
+        type=_integer,
+        metavar="N",
+        help=f"tokens a sequence (default: {settings.max_length}, or the model's positions)",
+    )
+
+
+def _add_text(command: argparse.ArgumentParser, held_out: float | None, help: str) -> None:
+    command.add_argument(
+        "--corpus",
+        default="python-docs",
+        help="python-docs (what is on this disk), a folder of text files, or a file",
+    )
+    command.add_argument(
+        "--held-out",
+        type=_number,
+        default=held_out,
+        metavar="SHARE",
+        help=f"share of the documents that {help}",
+    )
+
+
+def _add_sizes(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="change a size, such as hidden_size=256; may be repeated",
+    )
+
+
+def _option(name: str) -> str:
+    """--batch-size of batch_size."""
+    return "--" + name.replace("_", "-")
+
+
+def _integer(text: str) -> int:
+    """A number on the command line. (Python's integers have no end; floats and arrays do.)"""
+    with contextlib.suppress(ValueError):
+        value = int(text)
+        if abs(value) <= LARGEST_INTEGER:
+            return value
+    raise argparse.ArgumentTypeError(f"expected an integer below 2^63, got {shown(text, 40)!r}")
+
+
+def _number(text: str) -> float:
+    """A number on the command line."""
+    with contextlib.suppress(ValueError):
+        return float(text)
+    raise argparse.ArgumentTypeError(f"expected a number, got {shown(text, 40)!r}")
+
+
+class _Parser(argparse.ArgumentParser):
+    """One whose errors have an end, and nothing that a terminal would obey."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the message, and exit with status 2."""
+        super().error(shown(message, LONGEST_LINE))
+
+
+class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Defaults shown where there is one, line breaks of the description kept."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default is None or action.default is False or action.default == []:
+            return action.help
+        return super()._get_help_string(action)

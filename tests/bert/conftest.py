@@ -1,0 +1,56 @@
+"""What several tests of BERT share: a run by the command line, a model that is saved."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from checkpoints import CONFIGS, make_model, tokenizer
+from commands import pretrain, write_corpus
+
+from minigrad.bert.__main__ import main
+from minigrad.bert.checkpoint import save_pretrained
+from minigrad.bert.config import BertConfig
+
+
+@pytest.fixture
+def corpus(tmp_path) -> Path:
+    return write_corpus(tmp_path / "text.txt")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    """A folder with a run in `run` and its text in `text.txt`; tests only read it."""
+    folder = tmp_path_factory.mktemp("cli")
+    assert main(pretrain(write_corpus(folder / "text.txt"), folder / "run")) == 0
+    return folder
+
+
+@pytest.fixture
+def failing(capsys):
+    """Run a command that fails, and return its one line on stderr."""
+
+    def fail(*command: object) -> str:
+        assert main([str(part) for part in command]) == 1
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        *before, last = err.splitlines()
+        assert last.startswith("error: ")
+        assert all(re.match(r"note: |step \d+", line) for line in before)
+        return last.removeprefix("error: ")
+
+    return fail
+
+
+@pytest.fixture(params=CONFIGS)
+def config(request) -> BertConfig:
+    return CONFIGS[request.param]
+
+
+@pytest.fixture
+def saved(tmp_path) -> Path:
+    """A folder with a model and its tokenizer, as it comes from elsewhere: nothing says what was saved."""
+    save_pretrained(make_model(), tmp_path, tokenizer())
+    (tmp_path / "SHA256SUMS").unlink()
+    return tmp_path

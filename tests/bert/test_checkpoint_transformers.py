@@ -1,0 +1,160 @@
+"""Checkpoints written here and read by transformers, written there and read here."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from checkpoints import (
+    assert_same_logits,
+    inputs,
+    logits,
+    make_model,
+    tokenizer,
+)
+from tiny import SMALL
+
+from minigrad import backend
+from minigrad.bert.checkpoint import (
+    from_pretrained,
+    save_pretrained,
+)
+from minigrad.bert.config import BertConfig
+from minigrad.bert.model import BertModel
+
+
+@pytest.fixture(scope="module")
+def transformers():
+    pytest.importorskip("torch").set_num_threads(1)
+    module = pytest.importorskip("transformers")
+    module.logging.set_verbosity_error()
+    module.logging.disable_progress_bar()
+    return module
+
+
+def their_logits(model, config):
+    torch = pytest.importorskip("torch")
+    with torch.no_grad():
+        output = model(**{name: torch.tensor(values) for name, values in inputs(config).items()})
+    names = ("prediction_logits", "seq_relationship_logits")
+    if not hasattr(output, names[0]):
+        names = ("last_hidden_state", "pooler_output")
+    return [getattr(output, name).numpy() for name in names]
+
+
+@pytest.mark.oracle
+def test_transformers_opens_what_is_saved_here(tmp_path, config, transformers):
+    model = make_model(config)
+    save_pretrained(model, tmp_path)
+    theirs, report = transformers.BertForPreTraining.from_pretrained(tmp_path, output_loading_info=True)
+    assert not report["unexpected_keys"]
+    assert not report["mismatched_keys"]
+    assert set(report["missing_keys"]) <= {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}
+    assert_same_logits(logits(model), their_logits(theirs.eval(), config))
+
+
+@pytest.mark.oracle
+def test_transformers_opens_a_model_without_heads(tmp_path, transformers):
+    model = make_model(SMALL, BertModel)
+    save_pretrained(model, tmp_path)
+    theirs, report = transformers.BertModel.from_pretrained(tmp_path, output_loading_info=True)
+    assert not report["unexpected_keys"]
+    assert not report["missing_keys"]
+    assert_same_logits(logits(model), their_logits(theirs.eval(), SMALL))
+
+
+def their_model(transformers, config: BertConfig, kind: str = "BertForPreTraining"):
+    """A model of transformers with random weights large enough that every part matters."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    model = getattr(transformers, kind)(transformers.BertConfig.from_dict(config.to_dict()))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.3 * torch.randn(parameter.shape)
+    return model.eval()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("shard_size", ["1GB", "5KB"], ids=["one file", "several files"])
+def test_what_transformers_saves_opens_here(tmp_path, config, transformers, shard_size):
+    theirs = their_model(transformers, config)
+    theirs.save_pretrained(tmp_path, max_shard_size=shard_size)
+    assert (tmp_path / "model.safetensors.index.json").exists() == (shard_size == "5KB")
+    loaded = from_pretrained(tmp_path)
+    assert loaded.notes == []
+    assert_same_logits(logits(loaded.model), their_logits(theirs, config))
+
+
+@pytest.mark.oracle
+def test_a_model_of_transformers_without_heads_opens_here(tmp_path, transformers):
+    theirs = their_model(transformers, SMALL, "BertModel")
+    theirs.save_pretrained(tmp_path)
+    loaded = from_pretrained(tmp_path, BertModel)
+    assert loaded.notes == []
+    assert_same_logits(logits(loaded.model), their_logits(theirs, SMALL))
+    with_heads = from_pretrained(tmp_path)
+    assert_same_logits(logits(with_heads.model.bert), their_logits(theirs, SMALL))
+    assert "left as initialised: cls." in with_heads.notes[0]
+
+
+@pytest.mark.oracle
+def test_a_masked_language_model_of_transformers_opens_here(tmp_path, transformers):
+    torch = pytest.importorskip("torch")
+    theirs = their_model(transformers, SMALL, "BertForMaskedLM")
+    theirs.save_pretrained(tmp_path)
+    loaded = from_pretrained(tmp_path)
+    assert [note.split(":")[0] for note in loaded.notes] == ["not in the checkpoint, left as initialised"]
+    with torch.no_grad():
+        expected = theirs(**{name: torch.tensor(values) for name, values in inputs(SMALL).items()}).logits
+    assert_same_logits(logits(loaded.model)[:1], [expected.numpy()])
+
+
+@pytest.mark.oracle
+def test_there_and_back_through_transformers(tmp_path, config, transformers):
+    model = make_model(config)
+    save_pretrained(model, tmp_path / "mine")
+    transformers.BertForPreTraining.from_pretrained(tmp_path / "mine").save_pretrained(tmp_path / "theirs")
+    loaded = from_pretrained(tmp_path / "theirs")
+    assert loaded.model.config == config
+    for name, array in model.state_dict().items():
+        np.testing.assert_array_equal(
+            backend.to_numpy(loaded.model.state_dict()[name]), backend.to_numpy(array), err_msg=name
+        )
+
+
+@pytest.mark.oracle
+def test_half_precision_of_transformers_opens_here(tmp_path, transformers):
+    theirs = their_model(transformers, SMALL)
+    theirs.half().save_pretrained(tmp_path)
+    loaded = from_pretrained(tmp_path)
+    assert_same_logits(logits(loaded.model), their_logits(theirs.float(), SMALL))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    ("lower_case", "strip_accents"), [(True, None), (False, None), (True, False), (False, True)]
+)
+def test_transformers_opens_the_tokenizer(tmp_path, transformers, lower_case, strip_accents):
+    mine = tokenizer(lower_case, strip_accents)
+    save_pretrained(make_model(), tmp_path, mine)
+    for theirs in (
+        transformers.BertTokenizer.from_pretrained(tmp_path),
+        transformers.AutoTokenizer.from_pretrained(tmp_path),
+    ):
+        assert theirs.model_max_length == 16
+        for text in ("Ab É é [MASK] 中!", "ab aé ABÉ xyz", ""):
+            expected = mine.encode(text, "b É")
+            found = theirs(text, "b É")
+            assert found["input_ids"] == expected.input_ids
+            assert found["token_type_ids"] == expected.token_type_ids
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("lower_case", [True, False])
+def test_the_tokenizer_of_transformers_opens_here(tmp_path, transformers, lower_case):
+    mine = tokenizer(lower_case)
+    save_pretrained(make_model(), tmp_path / "mine", mine)
+    transformers.BertTokenizer.from_pretrained(tmp_path / "mine").save_pretrained(tmp_path / "theirs")
+    save_pretrained(make_model(), tmp_path / "theirs")
+    assert not (tmp_path / "theirs" / "vocab.txt").exists()  # transformers 5 writes a tokenizer.json
+    loaded = from_pretrained(tmp_path / "theirs").tokenizer
+    assert (loaded.vocab, loaded.lower_case, loaded.strip_accents) == (mine.vocab, lower_case, None)

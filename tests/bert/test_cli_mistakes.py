@@ -1,0 +1,308 @@
+"""One line for each mistake on the command line, never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+from commands import pretrain, write_corpus
+
+from minigrad import backend
+from minigrad.bert import __main__ as cli
+from minigrad.bert import pretraining
+from minigrad.bert.__main__ import main
+from minigrad.bert.checkpoint import from_pretrained
+from minigrad.bert.pretraining import Pretraining
+
+# --- Text, settings, folders -----------------------------------------------------------------------------
+
+
+def bad_corpus(tmp_path, content: bytes) -> Path:
+    path = tmp_path / "bad.txt"
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "bad.txt is empty"),
+        (
+            b"Caf\xe9. More.\n",
+            "bad.txt is not UTF-8: byte 0xe9 at offset 3; convert it, for example with iconv",
+        ),
+        (b"One. Two.\n", "at least two documents, found 1"),
+        (b"A.\n\nB.\n\nC.\n", "with 2 of 3 documents held out, fewer than two are left to train on"),
+        (b"A.\n\nB.\n\nC.\n\nD.\n", "no document has two sentences"),
+        (b"A.\n\n\x00\n\n\x01\n\nD.\n", "at least two documents with text are needed, found "),
+        (
+            "\n\n".join("".join(map(chr, range(i, i + 50))) for i in range(0x400, 0x500, 50)).encode(),
+            "vocab_size is 90",
+        ),
+    ],
+)
+def test_texts_that_do_not_do(tmp_path, failing, content, message):
+    assert message in failing(*pretrain(bad_corpus(tmp_path, content), tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_text_that_is_not_there(tmp_path, failing):
+    assert failing(*pretrain(tmp_path / "nowhere", tmp_path / "run")).startswith("there is no corpus '")
+    (tmp_path / "empty").mkdir()
+    assert "found no text in files ending in" in failing(*pretrain(tmp_path / "empty", tmp_path / "run"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", "hiden_size=4"], "there is no field 'hiden_size': did you mean 'hidden_size'?"),
+        (["--set", "hidden_size"], "--set takes field=value, such as hidden_size=256; got 'hidden_size'"),
+        (["--set", "hidden_size=big"], "--set hidden_size: expected a number, got 'big'"),
+        (["--set", "hidden_size=15"], "hidden_size must be a multiple of num_attention_heads, got 15 and 2"),
+        (["--set", "hidden_size=16.0"], "hidden_size must be an integer, got 16.0"),
+        (["--set", "hidden_size=[16]"], "hidden_size must be an integer, got [16]"),
+        (["--set", "vocab_size=" + "[" * 100_000], "--set vocab_size: expected a number, got '[[["),
+        (["--set", "vocab_size=" + "9" * 400], "--set vocab_size: expected a number below 2^63, got '999"),
+        (["--set", "vocab_size=" + "9" * 5000], "--set vocab_size: expected a number, got '999"),
+        (
+            ["--set", "initializer_range=" + "9" * 400],
+            "--set initializer_range: expected a number below 2^63",
+        ),
+        (["--learning-rate", "1e400"], "learning_rate must be positive and finite, got inf"),
+        (["--weight-decay", "nan"], "weight_decay must be at least 0 and finite, got nan"),
+        (["--set", "hidden_dropout_prob=NaN"], "hidden_dropout_prob must be at least 0 and finite, got nan"),
+        (["--set", "vocab_size=20"], "vocab_size is 20, but the special tokens and the single characters"),
+        (["--set", "type_vocab_size=1"], "type_vocab_size must be at least 2"),
+        (["--steps", "0"], "steps must be at least 1, got 0"),
+        (["--steps", "1"], "warmup_steps must be within 0 … steps = 1, got 2"),
+        (["--batch-size", "0"], "batch_size must be at least 1"),
+        (["--max-length", "4"], "max_length must be at least 5"),
+        (["--max-length", "25"], "max_length is 25, but the model has 24 positions"),
+        (["--learning-rate", "-1"], "learning_rate must be positive and finite, got -1.0"),
+        (["--learning-rate", "nan"], "learning_rate must be positive and finite, got nan"),
+        (["--seed", "-1"], "seed must be at least 0, got -1"),
+        (["--held-out", "1"], "held_out must be at least 0 and below 1, got 1.0"),
+        (["--held-out", "nan"], "held_out must be at least 0 and below 1, got nan"),
+        (["--held-out", "0.95"], "with 19 of 20 documents held out"),
+    ],
+)
+def test_settings_that_do_not_do(corpus, tmp_path, failing, options, message):
+    assert message in failing(*pretrain(corpus, tmp_path / "run"), *options)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.numpy_only("where CuPy is there, it is no mistake")
+def test_a_backend_that_is_not_there(failing):
+    if backend_is_there("cupy"):
+        pytest.skip("CuPy is installed and finds a device")
+    before = backend.default().name
+    assert "the backend 'cupy' " in failing("info", "base", "--backend", "cupy")
+    assert backend.default().name == before
+
+
+def backend_is_there(name: str) -> bool:
+    try:
+        backend.get(name)
+    except backend.BackendError:
+        return False
+    return True
+
+
+def test_a_finished_run_without_figures(corpus, tmp_path, capsys):
+    """To resume it is to fill its masks; there is nothing to say of held-out text."""
+    assert main(pretrain(corpus, tmp_path / "run")) == 0
+    checkpoint = tmp_path / "run" / "checkpoint-000006"
+    state = json.loads((checkpoint / "training.json").read_text())
+    (checkpoint / "training.json").write_text(json.dumps({**state, "evaluation": {}}))
+    (checkpoint / "SHA256SUMS").unlink()
+    capsys.readouterr()
+    assert main(pretrain(corpus, tmp_path / "run", "--resume")) == 0
+    out = capsys.readouterr().out
+    assert "held out:" not in out
+    assert "saved in " in out
+
+
+def test_a_folder_in_use(run, failing):
+    before = (run / "run" / "metrics.csv").read_bytes()
+    message = failing(*pretrain(run / "text.txt", run / "run"))
+    assert "holds a run already (checkpoint-000006): resume it, or name another folder" in message
+    assert (run / "run" / "metrics.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--steps", "8"], "steps is 6 there, 8 here"),
+        (["--set", "hidden_size=18"], "hidden_size is 16 there, 18 here"),
+        (["--seed", "3"], "seed is 0 there, 3 here"),
+        (["--cased"], "the vocabulary"),
+        (["--held-out", "0.25"], "the text (fingerprint "),
+    ],
+)
+def test_resuming_with_other_settings(run, failing, options, named):
+    message = failing(*pretrain(run / "text.txt", run / "run", "--resume"), *options)
+    assert "cannot be resumed with other settings; these differ: " in message
+    assert named in message
+
+
+def test_resuming_with_another_text(run, tmp_path, failing):
+    text = write_corpus(tmp_path / "text.txt", seed=1)
+    assert "the text (fingerprint " in failing(*pretrain(text, run / "run", "--resume"))
+
+
+def test_a_file_where_the_folder_should_be(corpus, tmp_path, failing):
+    (tmp_path / "run").write_text("in the way")
+    assert str(tmp_path / "run") in failing(*pretrain(corpus, tmp_path / "run"))
+    assert (tmp_path / "run").read_text() == "in the way"
+
+
+def test_a_disk_that_is_full(corpus, tmp_path, failing, monkeypatch):
+    def fail(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    message = failing(*pretrain(corpus, tmp_path / "run"))
+    assert message.startswith(
+        f"could not save {tmp_path / 'run' / 'checkpoint-000006'}: No space left on device ("
+    )
+    assert not list((tmp_path / "run").glob("checkpoint-*"))
+
+
+def test_a_model_that_does_not_fit_into_memory(corpus, tmp_path, failing, monkeypatch):
+    def refuse(*_):
+        raise MemoryError("Unable to allocate 37.3 GiB for an array with shape (100000, 100000)")
+
+    monkeypatch.setattr(Pretraining, "__init__", refuse)
+    assert failing(*pretrain(corpus, tmp_path / "run")).startswith("Unable to allocate 37.3 GiB")
+
+
+def test_memory_that_python_itself_lacks(corpus, tmp_path, failing, monkeypatch):
+    """It has no words for it."""
+
+    def refuse(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(pretraining, "read_corpus", refuse)
+    assert failing(*pretrain(corpus, tmp_path / "run")).startswith("not enough memory: less text")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_loss_that_is_not_finite(corpus, tmp_path, failing, monkeypatch):
+    true = Pretraining.train_step
+
+    def step(self, tally):
+        if self.step == 4:
+            self.model.cls.seq_relationship.bias.data[0] = float("nan")
+        return true(self, tally)
+
+    monkeypatch.setattr(Pretraining, "train_step", step)
+    message = failing(*pretrain(corpus, tmp_path / "run"))
+    assert message.startswith("the loss is nan in step 5; the checkpoint of step 4 is kept. Try a lower")
+
+
+# --- Models ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            ["evaluate", "{}/nowhere"],
+            "nowhere has no checkpoint in it; train one with: python -m minigrad.bert",
+        ),
+        (["fill-mask", "{}/nowhere", "[MASK]"], "nowhere has no checkpoint in it"),
+        (["next-sentence", "{}/nowhere", "a", "b"], "nowhere has no checkpoint in it"),
+        (["info", "{}/nowhere"], "nowhere has no checkpoint in it"),
+        (["info", "huge"], "huge has no checkpoint in it"),
+        (["fill-mask", "{}/run", "No mask."], "there is no [MASK] in 'No mask.'"),
+        (["fill-mask", "{}/run", ""], "there is no [MASK] in ''"),
+        (["fill-mask", "{}/run", "[MASK]" + " a" * 30], "33 tokens are more than the 24 positions"),
+        (["fill-mask", "{}/run", "[MASK]", "--top", "0"], "top must be at least 1, got 0"),
+        (["next-sentence", "{}/run", "", "b"], "the first sentence has no tokens: ''"),
+        (["next-sentence", "{}/run", "a", " "], "the second sentence has no tokens: ' '"),
+        (["evaluate", "{}/run", "--corpus", "{}/nowhere"], "there is no corpus '"),
+        (
+            ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--max-length", "4"],
+            "max_length must be at least 5",
+        ),
+        (
+            ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--max-length", "64"],
+            "max_length is 64, but the model has 24 positions",
+        ),
+        (
+            ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--batch-size", "0"],
+            "batch_size must be at least 1",
+        ),
+        (
+            ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--held-out", "-1"],
+            "held_out must be within 0 … 1 (1 is everything), got -1.0",
+        ),
+        (
+            ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--seed", "-1"],
+            "seed must be at least 0, got -1",
+        ),
+        (
+            ["info", "base", "--set", "vocab_size=" + "9" * 400],
+            "--set vocab_size: expected a number below 2^63",
+        ),
+        (["info", "base", "--set", "hidden_size=100"], "hidden_size must be a multiple"),
+        (["info", "base", "--set", "layers=3"], "there is no field 'layers'"),
+        (["info", "base", "--batch-size", "0"], "expected at least 1 sequence of 1 … 512 tokens"),
+        (["info", "base", "--max-length", "513"], "max_length is 513, but the model has 512 positions"),
+    ],
+)
+def test_mistakes_with_a_model(run, failing, command, message):
+    assert message in failing(*(part.format(run) for part in command))
+
+
+def test_a_damaged_checkpoint(run, tmp_path, failing):
+    source = run / "run" / "checkpoint-000006"
+    for name in ("config.json", "model.safetensors", "vocab.txt"):
+        (tmp_path / name).write_bytes((source / name).read_bytes())
+    (tmp_path / "model.safetensors").write_bytes((source / "model.safetensors").read_bytes()[:1000])
+    assert "model.safetensors is damaged" in failing("fill-mask", tmp_path, "[MASK]")
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
+    assert "config.json: model_type is 'gpt2'" in failing("info", tmp_path)
+
+
+def test_a_checkpoint_without_vocabulary(run, tmp_path, failing):
+    source = run / "run" / "checkpoint-000006"
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((source / name).read_bytes())
+    assert f"{tmp_path} has no vocab.txt, which this command needs" in failing(
+        "fill-mask", tmp_path, "[MASK]"
+    )
+
+
+def test_notes_on_a_checkpoint_are_shown(run, tmp_path, capsys):
+    from minigrad.bert.checkpoint import save_pretrained
+    from minigrad.bert.model import BertModel
+
+    loaded = from_pretrained(run / "run" / "checkpoint-000006", BertModel)
+    save_pretrained(loaded.model, tmp_path, loaded.tokenizer)
+    assert main(["fill-mask", str(tmp_path), "[MASK]"]) == 0
+    assert capsys.readouterr().err.startswith("note: not in the checkpoint, left as initialised: cls.")
+
+
+def test_what_a_terminal_would_obey_is_spelled_out(run, tmp_path, capsys, failing):
+    """Vocabulary pieces, and file names in errors."""
+    source = run / "run" / "checkpoint-000006"
+    for name in ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"):
+        (tmp_path / name).write_bytes((source / name).read_bytes())
+    pieces = (tmp_path / "vocab.txt").read_text().splitlines()
+    pieces[20] = "\x1b]0;title\x07"
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    assert main(["fill-mask", str(tmp_path), "[MASK]", "--top", "90"]) == 0
+    out, err = capsys.readouterr()
+    assert r"\x1b]0;title\x07" in out
+    assert "\x1b" not in out + err
+    assert r"there is no corpus '\x1b[31m" in failing(*pretrain(Path("\x1b[31m"), tmp_path / "run")).replace(
+        "\\\\", "\\"
+    )
+
+
+def test_an_error_is_one_line_that_ends(tmp_path, failing):
+    assert len(failing("fill-mask", tmp_path / ("a\n" * 10_000), "[MASK]")) <= cli.LONGEST_LINE

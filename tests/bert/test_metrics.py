@@ -1,0 +1,61 @@
+"""Losses and hits over batches: counted right, and without a trace."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tiny
+
+from minigrad import backend, random
+from minigrad.bert.data import IGNORED, PretrainingData
+from minigrad.bert.metrics import evaluate
+
+
+def test_figures_are_means_over_what_was_predicted(tmp_path):
+    """A batch with more chosen tokens counts more; losses and hits as NumPy has them from the logits."""
+    model = tiny.pretraining(tmp_path).model.eval()
+    data = PretrainingData(tiny.documents(), tiny.tokenizer(), 5, 16, seed=3)
+    batches = [data.next_batch() for _ in range(3)]
+    batches[1] = {name: values[:1] for name, values in batches[1].items()}
+    losses, hits = {"mlm": [], "nsp": []}, {"mlm": [], "nsp": []}
+    for batch in batches:
+        output = model(**batch)
+        labels = batch["labels"][batch["labels"] != IGNORED]
+        for task, logits, targets in (
+            ("mlm", output.prediction_logits, labels),
+            ("nsp", output.seq_relationship_logits, batch["next_sentence_label"]),
+        ):
+            scores = logits.numpy().astype(np.float64)
+            log_shares = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+            losses[task] += (-log_shares[np.arange(len(targets)), targets]).tolist()
+            hits[task] += (scores.argmax(axis=1) == targets).tolist()
+    expected = {
+        "mlm_loss": np.mean(losses["mlm"]),
+        "mlm_accuracy": np.mean(hits["mlm"]),
+        "nsp_loss": np.mean(losses["nsp"]),
+        "nsp_accuracy": np.mean(hits["nsp"]),
+    }
+    expected["loss"] = expected["mlm_loss"] + expected["nsp_loss"]
+    assert evaluate(model, batches) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_evaluation_leaves_no_trace(tmp_path, training):
+    run = tiny.pretraining(tmp_path)
+    model = run.model.train(training)
+    before = random.get_state()
+    weights = {name: backend.to_numpy(array).copy() for name, array in model.state_dict().items()}
+    first = evaluate(model, run.held_out)
+    assert evaluate(model, run.held_out) == first  # no dropout
+    assert random.get_state() == before
+    assert all(part.training is training for part in model.modules())
+    assert all(p.grad is None for p in model.parameters())
+    assert all((backend.to_numpy(array) == weights[name]).all() for name, array in model.state_dict().items())
+
+
+def test_evaluation_that_fails_leaves_the_mode(tmp_path):
+    run = tiny.pretraining(tmp_path)
+    run.model.train()
+    with pytest.raises(IndexError, match="input_ids"):
+        evaluate(run.model, [{**run.held_out[0], "input_ids": run.held_out[0]["input_ids"] + 1000}])
+    assert run.model.training

@@ -1,0 +1,90 @@
+"""The options of the command line: what --help says, and what is none."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from minigrad.bert.__main__ import main
+from minigrad.bert.options import parse, settings_in
+from minigrad.bert.settings import PretrainingArguments
+
+COMMANDS = ["pretrain", "evaluate", "fill-mask", "next-sentence", "info"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command(capsys, command):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"usage: python -m minigrad.bert {command}")
+    assert "--backend {numpy,cupy}" in out
+    assert "%(" not in out
+
+
+def test_help_names_every_command(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    out = capsys.readouterr().out
+    assert all(re.search(rf"^ +{command}( |$)", out, re.MULTILINE) for command in COMMANDS)
+
+
+def test_help_says_the_defaults(capsys):
+    with pytest.raises(SystemExit):
+        main(["pretrain", "--help"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "optimiser steps (default: 4000)" in out
+    assert "unigram entropy" in out
+
+
+def test_there_is_an_option_for_each_setting(capsys):
+    assert settings_in(parse(["pretrain"])) == PretrainingArguments()
+    with pytest.raises(SystemExit):
+        main(["pretrain", "--help"])
+    out = " ".join(capsys.readouterr().out.split())
+    for line in dataclasses.fields(PretrainingArguments):
+        assert f"--{line.name.replace('_', '-')} " in out
+        assert f"{line.metadata['help']} (default: {line.default})" in out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [],
+        ["train"],
+        ["pretrain", "--steps", "many"],
+        ["pretrain", "--steps", "9" * 400],
+        ["pretrain", "--seed", "9" * 5000],
+        ["info", "base", "--batch-size", "9" * 400],
+        ["info", "base", "--what"],
+    ],
+)
+def test_a_command_that_is_none(capsys, command):
+    with pytest.raises(SystemExit) as stop:
+        main(command)
+    assert stop.value.code == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "error: " in error
+    assert len(error) < 200
+
+
+@pytest.mark.parametrize("option", ["--steps=--", "--set=--", "--backend=--", "--output=--", "--held-out=--"])
+def test_an_option_without_a_value_is_a_clear_error(option, tmp_path, monkeypatch, capsys):
+    """argparse makes an empty list of it, until Python 3.12; since then it is the text "--"."""
+    monkeypatch.chdir(tmp_path)
+    try:
+        status = main(["pretrain", "--corpus", "not there", option])
+    except SystemExit as stopped:
+        status = stopped.code
+    assert status in (1, 2)
+    assert "error: " in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("option", ["--held-out", "--learning-rate", "--preset", "--precision"])
+def test_a_usage_error_has_an_end(option, capsys):
+    with pytest.raises(SystemExit):
+        main(["pretrain", option, "[" * 100_000])
+    assert len(capsys.readouterr().err) < 4000
