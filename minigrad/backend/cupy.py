@@ -224,20 +224,11 @@ def sum_rows(x: Array) -> Array:
 # --- Random bits -----------------------------------------------------------------------------------------
 
 
-def keep_mask(shape: tuple[int, ...], p: float, seed: int, draw: int) -> Array:
-    """A boolean array in which each entry is False with probability `p`: what dropout keeps.
-
-    A function of (seed, draw) alone, the same on every backend, so that a resumed run draws what an
-    uninterrupted one would have; see `numpy.keep_mask`. `p` is rounded to 1/65,536.
-    """
+def keep_mask(shape: tuple[int, ...], p: float, keys: tuple[int, int]) -> Array:
+    """A boolean array in which each entry is False with probability `p`; the bits are those of `numpy.keep_mask`."""
     keep = xp.empty(shape, bool)
-    _on_entries("keep_mask", None, keep.size, keep, keep.size, *mask_keys(seed, draw), round(p * 65536))
+    _on_entries("keep_mask", None, keep.size, keep, keep.size, *keys, round(p * 65536))
     return keep
-
-
-def mask_keys(seed: int, draw: int) -> tuple[int, int]:
-    """Two 32-bit keys for the draw number `draw` of `seed`: `numpy.mask_keys`."""
-    return numpy.mask_keys(seed, draw)
 
 
 @float16_as_float32
