@@ -51,4 +51,13 @@ def generator() -> np.random.Generator:
 
 def keep_mask(like: Array, shape: tuple[int, ...], p: float) -> Any:
     """A boolean array on the backend of `like`: True with probability 1 - p, what dropout keeps."""
-    return backend.of(like).keep_mask(shape, p, _seed, _next_draw())
+    return backend.of(like).keep_mask(shape, p, mask_keys(_seed, _next_draw()))
+
+
+def mask_keys(seed: int, draw: int) -> tuple[int, int]:
+    """Two 32-bit keys for the draw number `draw` of `seed` (SplitMix64; Steele, Lea & Flood 2014)."""
+    z = seed * 0xD1342543DE82EF95 + draw * 0x9E3779B97F4A7C15
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
+    z ^= z >> 31
+    return z >> 32, z % 2**32

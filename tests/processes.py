@@ -20,11 +20,13 @@ def environment() -> dict[str, str]:
     }
 
 
-def run_python(script: str, *arguments: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
-    """Run a script in a Python of its own."""
+def run_python(
+    script: str, *arguments: object, timeout: float = 60, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a script in a Python of its own; variables: more of its environment."""
     return subprocess.run(
         [sys.executable, "-c", script, *map(str, arguments)],
-        env=environment(),
+        env=environment() | variables,
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from minigrad import backend, manual_seed, random
+from minigrad.random import mask_keys
 
 
 def draws():
@@ -79,3 +82,44 @@ def test_keep_mask_is_on_the_backend_of_the_array():
         mask = random.keep_mask(like, (3, 5), 0.5)
         assert type(mask) is type(like)
         assert mask.shape == (3, 5)
+
+
+# --- Dropout's bits --------------------------------------------------------------------------------------
+
+
+def test_mask_keys_are_those_of_splitmix64():
+    """The generator's first number from the state 0, as published; and keys of 32 bits from any state."""
+    assert mask_keys(0, 1) == (0xE220A839, 0x7B1DCDAF)
+    keys = [mask_keys(seed, draw) for seed in (0, 1, 2**80) for draw in (1, 2, 2**70)]
+    assert len(set(keys)) == len(keys)
+    assert all(0 <= key < 2**32 for pair in keys for key in pair)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.9])
+def test_keep_mask_keeps_its_share(p):
+    n = 400_000
+    keep = backend.to_numpy(backend.default().keep_mask((n,), p, mask_keys(3, 5)))
+    assert keep.dtype == bool
+    margin = 5 * math.sqrt(p * (1 - p) / n) + 1 / 65536
+    assert abs(keep.mean() - (1 - p)) <= margin
+
+
+def test_keep_mask_is_a_function_of_seed_and_draw():
+    def bits(seed, draw):
+        return backend.to_numpy(backend.default().keep_mask((64, 64), 0.5, mask_keys(seed, draw)))
+
+    np.testing.assert_array_equal(bits(1, 2), bits(1, 2))
+    masks = [bits(seed, draw).ravel() * 2.0 - 1 for seed, draw in ((1, 2), (2, 1), (1, 3), (0, 2), (2, 2))]
+    correlation = np.corrcoef(masks) - np.eye(len(masks))
+    assert np.abs(correlation).max() < 5 / 64  # five standard deviations of 4,096 independent bits
+
+
+def test_keep_mask_entries_are_independent():
+    keep = backend.to_numpy(backend.default().keep_mask((512, 512), 0.5, mask_keys(9, 9))) * 2.0 - 1
+    for a, b in (
+        (keep[:, 1:], keep[:, :-1]),
+        (keep[1:], keep[:-1]),
+        (keep[:, 4:], keep[:, :-4]),
+        (keep[256:], keep[:256]),
+    ):
+        assert abs((a * b).mean()) < 5 / math.sqrt(a.size)

@@ -3,8 +3,8 @@
 Each backend is one file (`numpy.py`, `cupy.py`) with the same names in it: the array module `xp`, moves
 between host and device, random bits, and the inner loops that the two do differently. An operation asks for
 the backend *of its array* (`backend.of(x)`) and never which one it is, so CPU and GPU tensors can live in
-one process. Where *new* tensors are made is set by `use("numpy" | "cupy")`, or before the start by the
-environment variable MINIGRAD_BACKEND.
+one process. What the names mean is said in `numpy.py`. Where *new* tensors are made is set by
+`use("numpy" | "cupy")`, or before the start by the environment variable MINIGRAD_BACKEND.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRECISIONS = ("float32", "bfloat16", "float16")
 _FLOAT16 = np.dtype("float16")
 
 _default: ModuleType | None = None
-_of_type: dict[type, ModuleType] = {}  # what `of` has found
+_of_type: dict[type, ModuleType] = {}  # what `of` has found, and what is `registered`
 _matmul_precision = ContextVar("matmul_precision", default="float32")  # each thread has its own
 
 
@@ -84,6 +84,20 @@ def of(array: Any) -> ModuleType:
         package = kind.__module__.partition(".")[0]
         _of_type[kind] = importlib.import_module(f"minigrad.backend.{package}")
     return _of_type[kind]
+
+
+@contextmanager
+def registered(kind: type, kernels: Any) -> Iterator[None]:
+    """Inside this context, arrays of the type `kind` have the backend `kernels`, with the names of `numpy.py` in it."""
+    before = _of_type.get(kind)
+    _of_type[kind] = kernels
+    try:
+        yield
+    finally:
+        if before is None:
+            del _of_type[kind]
+        else:
+            _of_type[kind] = before
 
 
 def is_array(value: Any) -> bool:

@@ -1,5 +1,6 @@
-"""The GPU backend: CuPy. The same names as in `numpy.py`; most are one launch of a kernel in `cupy_kernels.py`.
+"""The GPU backend: CuPy. Most functions are one launch of a kernel in `cupy_kernels.py`.
 
+What a function takes and returns is said in `numpy.py`, where each has its twin; here stands what is different.
 Nothing here waits for the device, except what brings values to the host (`to_numpy`, `synchronize`). Arrays
 of float16 go through float32 or CuPy's own operators.
 
@@ -20,7 +21,8 @@ import cupy as xp
 import numpy as np
 from cupyx.scipy import special
 
-from minigrad.backend import float16_as_float32, numpy
+from minigrad.backend import float16_as_float32
+from minigrad.backend import numpy as cpu
 from minigrad.backend.cupy_kernels import NAMES, OPTIONS, SOURCE, TYPES
 
 name = "cupy"
@@ -31,22 +33,22 @@ Array = Any  # cupy.ndarray; CuPy ships no types
 
 
 def unavailable() -> str:
-    """Why this backend cannot be used here; empty when it can."""
+    """No device is a reason too."""
     return "" if xp.is_available() else "CuPy is installed but finds no CUDA device"
 
 
 def asarray(values: Any, dtype: Any = None) -> Array:
-    """`values` (lists, scalars, NumPy or CuPy arrays) as a CuPy array; from the host this copies."""
+    """From the host this copies."""
     return xp.asarray(values, dtype=dtype)
 
 
 def to_numpy(array: Array) -> Any:
-    """`array` copied to the host; waits for the device."""
+    """Copies to the host, and waits for the device."""
     return xp.asnumpy(array)
 
 
 def synchronize() -> None:
-    """Wait until the device has finished what it was asked to do."""
+    """The one function that is there to wait."""
     xp.cuda.get_current_stream().synchronize()
 
 
@@ -55,12 +57,9 @@ def keep_freed_memory() -> None:
 
 
 def row_ids(ids: Any, rows: int) -> Array:
-    """`ids` as an integer array; each is checked to be within 0 … rows - 1 if it comes from the host.
-
-    Raises TypeError for other dtypes, IndexError for an id outside.
-    """
+    """Only ids that come from the host are checked: to look at the others would be to wait for them."""
     if not isinstance(ids, xp.ndarray):
-        return xp.asarray(numpy.row_ids(ids, rows))
+        return xp.asarray(cpu.row_ids(ids, rows))
     if ids.dtype.kind not in "iu":
         raise TypeError(f"ids must be integers, got dtype {ids.dtype}")
     return ids
@@ -122,10 +121,7 @@ _FLOAT16, _BFLOAT16 = np.dtype("int16"), np.dtype("uint16")
 
 
 def rounded(x: Array, precision: str) -> Array:
-    """`x` as products multiply it: itself, or the bits of a float32 array's entries rounded to 16.
-
-    precision: "float32", "bfloat16" or "float16". What float16 cannot hold becomes infinite.
-    """
+    """In 16 bits, of which only `matmul` and attention know how to read them; float16 can still be infinite."""
     if precision == "float32" or x.dtype != xp.float32:
         return x
     if _is_turned(x):
@@ -143,7 +139,7 @@ def _is_turned(x: Array) -> bool:
 
 
 def matmul(a: Array, b: Array) -> Array:
-    """The product of two matrices, both `rounded` or neither: (n, k) @ (k, m) -> (n, m)."""
+    """Of matrices that are both `rounded`, or neither."""
     if a.dtype in (_FLOAT16, _BFLOAT16):
         return _product(a, b)
     return xp.matmul(a, b)
@@ -199,7 +195,7 @@ def _cublas_types(dtype: Any) -> tuple[int, int, int]:
 
 
 def add_bias(y: Array, bias: Array) -> None:
-    """y (n, d) += bias (d,), in place."""
+    """CuPy's own operator."""
     y += bias
 
 
@@ -208,7 +204,7 @@ PIECE_ROWS = 128  # so many rows has a block: enough blocks for the device, few 
 
 @float16_as_float32
 def sum_rows(x: Array) -> Array:
-    """The sum of the rows: (n, d) -> (d,)."""
+    """A launch for pieces of PIECE_ROWS rows, and one that adds up the pieces."""
     x = xp.ascontiguousarray(x)
     n, d = x.shape
     if n > PIECE_ROWS:
@@ -224,25 +220,16 @@ def sum_rows(x: Array) -> Array:
 # --- Random bits -----------------------------------------------------------------------------------------
 
 
-def keep_mask(shape: tuple[int, ...], p: float, seed: int, draw: int) -> Array:
-    """A boolean array in which each entry is False with probability `p`: what dropout keeps.
-
-    A function of (seed, draw) alone, the same on every backend, so that a resumed run draws what an
-    uninterrupted one would have; see `numpy.keep_mask`. `p` is rounded to 1/65,536.
-    """
+def keep_mask(shape: tuple[int, ...], p: float, keys: tuple[int, int]) -> Array:
+    """One launch; the bits are those of the CPU."""
     keep = xp.empty(shape, bool)
-    _on_entries("keep_mask", None, keep.size, keep, keep.size, *mask_keys(seed, draw), round(p * 65536))
+    _on_entries("keep_mask", None, keep.size, keep, keep.size, *keys, round(p * 65536))
     return keep
-
-
-def mask_keys(seed: int, draw: int) -> tuple[int, int]:
-    """Two 32-bit keys for the draw number `draw` of `seed`: `numpy.mask_keys`."""
-    return numpy.mask_keys(seed, draw)
 
 
 @float16_as_float32
 def dropout(x: Array, keep: Array, scale: float) -> Array:
-    """`x * keep * scale` for a boolean `keep` of the same shape."""
+    """One launch."""
     y = xp.empty(x.shape, x.dtype)
     x, keep = xp.ascontiguousarray(x), xp.ascontiguousarray(keep, bool)
     _on_entries("dropout", x.dtype, x.size, x, keep, y, x.size, float(scale))
@@ -253,16 +240,13 @@ def dropout(x: Array, keep: Array, scale: float) -> Array:
 
 
 def erf(x: Array) -> Array:
-    """The error function, in the dtype of `x` (CuPy's own answers float16 in float64)."""
+    """CuPy's own, which would answer float16 in float64."""
     return special.erf(x).astype(x.dtype, copy=False)
 
 
 @float16_as_float32
 def gelu(x: Array, approximate: str) -> tuple[Array, Array]:
-    """GELU and its slope at `x`: two arrays of the shape of `x`.
-
-    `approximate` is "none" for x Φ(x), "tanh" for the tanh form (Hendrycks & Gimpel 2016, section 2).
-    """
+    """One launch makes both."""
     y, slope = xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)
     x = xp.ascontiguousarray(x)  # which gives an array without axes one
     kernel = "gelu_tanh" if approximate == "tanh" else "gelu_erf"
@@ -271,12 +255,12 @@ def gelu(x: Array, approximate: str) -> tuple[Array, Array]:
 
 
 def multiply_in_place(a: Array, b: Array) -> None:
-    """a *= b, for arrays of one shape."""
+    """CuPy's own operator."""
     a *= b
 
 
 def add_in_place(a: Array, b: Array) -> None:
-    """a += b, for arrays of one shape."""
+    """CuPy's own operator."""
     a += b
 
 
@@ -285,11 +269,7 @@ def add_in_place(a: Array, b: Array) -> None:
 
 @float16_as_float32
 def softmax(x: Array) -> tuple[Array, Array, Array]:
-    """Softmax over the last axis, and the two parts of its logarithm.
-
-    x (..., d) -> weights (..., d), the largest entries, and log Σ e^(x - largest), both (..., 1). A row of equal
-    entries gives equal weights, however large and negative they are.
-    """
+    """One launch, with a warp or a block of threads for each row."""
     rows = _rows(x)
     y = xp.empty_like(rows)
     largest, log_total = (xp.empty((*x.shape[:-1], 1), x.dtype) for _ in range(2))
@@ -299,7 +279,7 @@ def softmax(x: Array) -> tuple[Array, Array, Array]:
 
 @float16_as_float32
 def softmax_backward(dy: Array, y: Array) -> Array:
-    """y (dy - Σ dy y): the gradient of softmax over the last axis, from its output."""
+    """One launch, as `softmax`."""
     rows_dy, rows_y = _rows(dy, y.dtype), _rows(y)
     dx = xp.empty_like(rows_y)
     _on_rows("softmax_backward", rows_dy, rows_y, dx, *rows_y.shape)
@@ -307,10 +287,7 @@ def softmax_backward(dy: Array, y: Array) -> Array:
 
 
 def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Array, Array]:
-    """Layer normalisation over the last axis: y (..., d), the normalised x (n, d), and 1/σ (n, 1).
-
-    For float16 the last two are float32: where a row hardly varies, 1/σ is above 65,504.
-    """
+    """One launch, as `softmax`."""
     if x.dtype not in TYPES:
         x, weight, bias = (a.astype(xp.float32) for a in (x, weight, bias))
         y, normalised, inverse_std = layer_norm(x, weight, bias, eps)
@@ -327,7 +304,7 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array,
 def layer_norm_backward(
     dy: Array, normalised: Array, inverse_std: Array, weight: Array
 ) -> tuple[Array, Array, Array]:
-    """The gradients of `layer_norm` for x (in the shape of dy), weight (d,) and bias (d,)."""
+    """A launch for the rows, one for pieces of the columns, and the sum of these pieces."""
     dtype = normalised.dtype
     rows, weight = _rows(dy, dtype), xp.ascontiguousarray(weight, dtype)
     n, d = rows.shape
@@ -345,20 +322,10 @@ def layer_norm_backward(
 
 @float16_as_float32
 def attention(
-    q: Array,
-    k: Array,
-    v: Array,
-    mask: Array | None,
-    scale: float,
-    keep: Array | None,
-    keep_scale: float,
-    precision: str = "float32",
-) -> tuple[Array, Array]:
-    """softmax(scale Q Kᵀ + mask) V, and the weights, with dropout on the weights.
-
-    q (N, …, n, d_k), k (N, …, m, d_k), v (N, …, m, d_v), mask and keep (N, …, n, m) or None ->
-    (N, …, n, d_v) and the weights before dropout (N, …, n, m). precision: what products round to (`rounded`).
-    """
+    q: Array, k: Array, v: Array, mask: Array | None, scale: float,
+    keep: Array | None, keep_scale: float, precision: str = "float32",
+) -> tuple[Array, Array]:  # fmt: skip
+    """Two launches of cuBLAS, and between them one for all that is done to the scores."""
     weights = _product(q, k.swapaxes(-1, -2), precision)  # the scores, at first
     rows = _rows(weights)
     rows_of_mask = 0
@@ -381,17 +348,10 @@ def attention(
 
 @float16_as_float32
 def attention_backward(
-    dy: Array,
-    q: Array,
-    k: Array,
-    v: Array,
-    weights: Array,
-    scale: float,
-    keep: Array | None,
-    keep_scale: float,
-    precision: str = "float32",
-) -> tuple[Array, Array, Array]:
-    """The gradients of `attention` for q, k and v, in their shapes."""
+    dy: Array, q: Array, k: Array, v: Array, weights: Array, scale: float,
+    keep: Array | None, keep_scale: float, precision: str = "float32",
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Four launches of cuBLAS, and one for what lies between the weights and the scores."""
     d_scores = _product(dy, v.swapaxes(-1, -2), precision)  # the gradient of the weights, at first
     dropped = weights if keep is None else xp.empty_like(weights)
     keep = xp.empty(0, bool) if keep is None else xp.ascontiguousarray(keep)
@@ -409,14 +369,9 @@ def attention_backward(
 
 
 def scatter_add(shape: tuple[int, ...], index: tuple[Any, ...], values: Array) -> Array:
-    """Zeros of `shape` with `values` added at `index` (a CuPy index; an entry named twice gets both).
-
-    Rows of a matrix are added up in one order, others in any: their last bits may differ from run to run.
-    """
+    """Rows of a matrix are added up in one order, others in any: their last bits may differ from run to run."""
     if len(index) == 1 and len(shape) == 2:  # rows of a matrix
-        ids = (
-            index[0].astype(xp.int64, copy=False).reshape(-1) % shape[0]
-        )  # shape[0] may not fit a small dtype
+        ids = index[0].astype(xp.int64, copy=False).reshape(-1) % shape[0]
         return scatter_add_rows(shape[0], ids, values.reshape(-1, shape[1]))
     out = xp.zeros(shape, values.dtype)
     xp.add.at(out, index, values)
@@ -425,10 +380,7 @@ def scatter_add(shape: tuple[int, ...], index: tuple[Any, ...], values: Array) -
 
 @float16_as_float32
 def scatter_add_rows(num_rows: int, ids: Array, values: Array) -> Array:
-    """Zeros (num_rows, d) with row i of `values` (n, d) added to row ids[i]; ids (n,) are not negative.
-
-    Sorted first, so that rows with the same id are neighbours and one block adds them up in their order.
-    """
+    """Sorted first, so that rows with the same id are neighbours and one block adds them up in their order."""
     n, d = values.shape
     out = xp.zeros((num_rows, d), values.dtype)
     order = xp.argsort(ids)
@@ -460,22 +412,10 @@ def _pieces(group: Sequence[tuple[Array, ...]]) -> Array:
 
 
 def adamw_step(
-    parameters: Sequence[Array],
-    gradients: Sequence[Array],
-    firsts: Sequence[Array],
-    seconds: Sequence[Array],
-    *,
-    step_size: float,
-    decay: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    second_correction: float,
-) -> None:
-    """One AdamW update in place: parameters, their gradients, first and second moments; one launch for all.
-
-    `decay` is lr λ, `step_size` is lr / (1 - β₁ᵗ), `second_correction` is √(1 - β₂ᵗ).
-    """
+    parameters: Sequence[Array], gradients: Sequence[Array], firsts: Sequence[Array], seconds: Sequence[Array],
+    *, step_size: float, decay: float, beta1: float, beta2: float, eps: float, second_correction: float,
+) -> None:  # fmt: skip
+    """One launch for all arrays of a dtype."""
     every = list(zip(parameters, gradients, firsts, seconds, strict=True))
     kinds = [p.dtype if p.dtype in TYPES else np.dtype("float32") for p in parameters]
     contiguous = [  # themselves, or copies
@@ -493,7 +433,7 @@ def adamw_step(
 
 
 def global_norm(arrays: Sequence[Array]) -> Array:
-    """The square root of the sum of all entries' squares, as an array without axes."""
+    """One launch for all arrays of a dtype; nothing waits for the result."""
     total = xp.zeros((), xp.float64)
     for dtype, group in _by_dtype([(xp.ascontiguousarray(a),) for a in arrays]):
         if dtype in TYPES:
@@ -507,7 +447,7 @@ def global_norm(arrays: Sequence[Array]) -> Array:
 
 
 def scale_in_place(arrays: Sequence[Array], factor: Any) -> None:
-    """Each array times `factor`, a number or an array without axes."""
+    """One launch for all arrays of a dtype that lie in one piece."""
     in_one_launch = []
     for array in arrays:
         if array.dtype in TYPES and (array.flags.c_contiguous or array.flags.f_contiguous):

@@ -1,9 +1,9 @@
 """How the CPU's work is shared: in blocks that stay in the cache, a part of them for each core.
 
 A NumPy expression such as `0.5 * x * (1 + t)` walks over main memory once per operator. `in_blocks` calls a
-kernel with a few rows at a time instead, so that what one operator writes is still in the cache when the next
-one reads it. NumPy lets go of the interpreter lock inside an operator, so blocks are also shared over the
-processor's cores. Block borders do not depend on the number of threads, so neither do results.
+kernel with the same few rows of each array instead, so that what one operator writes is still in the cache when
+the next one reads it. NumPy lets go of the interpreter lock inside an operator, so blocks are also shared over the
+processor's cores. Where blocks end does not depend on the number of threads, so neither do results.
 
 A signal's exception (Ctrl-C in a notebook) may come between any two instructions of the main thread. So nothing
 here holds a lock across Python code: work goes through queues written in C, and what was changed for a while is put
@@ -18,10 +18,13 @@ import threading
 from collections.abc import Callable
 from contextvars import copy_context
 from queue import SimpleQueue
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["in_blocks", "on_one_blas_thread", "rows_in_block", "share"]
+__all__ = ["in_blocks", "on_one_blas_thread", "share"]
+
+Result = TypeVar("Result")
 
 # Numbers in a block: 512 KiB of float32. Smaller ones stay closer to the core, but a thread asks for the
 # interpreter lock after every operator on a block, and below this size threads mostly wait for each other.
@@ -31,24 +34,26 @@ THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 
 # --- Blocks ----------------------------------------------------------------------------------------------
 
 
-def rows_in_block(row_size: int) -> int:
-    """How many rows of `row_size` numbers a block has; at least one."""
-    return max(1, BLOCK // max(1, row_size))
+def in_blocks(kernel: Callable[..., Any], *arrays: Any, **same: Any) -> list[Any]:
+    """Call `kernel(*blocks, **same)` for each block of rows, shared over threads; what the calls return, in order.
 
-
-def in_blocks(kernel: Callable[[slice], None], rows: int, row_size: int) -> None:
-    """Call `kernel(slice)` for slices that together cover `range(rows)`, shared over threads.
-
-    `row_size` is how many numbers a row has, so that a block fits the cache.
+    arrays: of as many rows each (a `range` will do too), or None, whose blocks are None. The first one says how long
+    a row is. same: what every block gets whole. There is a block even where there are no rows.
     """
-    step = rows_in_block(row_size)
-    starts = range(0, rows, step)
+    first, *_ = arrays
+    rows = len(first)
+    most = max(1, BLOCK * rows // max(1, first.size))  # in a block
+    count = max(1, -(-rows // most))
+    step = -(-rows // count)
+    results: list[Any] = [None] * count
 
-    def run(some: range) -> None:
-        for start in some:
-            kernel(slice(start, min(start + step, rows)))
+    def run(numbers: range) -> None:
+        for i in numbers:
+            block = slice(i * step, (i + 1) * step)
+            results[i] = kernel(*(None if array is None else array[block] for array in arrays), **same)
 
-    share(run, starts)
+    share(run, range(count))
+    return results
 
 
 # --- Threads ---------------------------------------------------------------------------------------------
@@ -148,21 +153,20 @@ _set_blas_threads([library.num_threads for library in _blas])
 _blas_owner = threading.get_ident()
 
 
-def on_one_blas_thread(work: Callable[[], None]) -> None:
-    """Call `work` with the BLAS on one thread, and give it its threads back.
+def on_one_blas_thread(work: Callable[..., Result], *arguments: Any, **settings: Any) -> Result:
+    """`work(*arguments, **settings)` with the BLAS on one thread, which gets its threads back.
 
     The BLAS would put all its threads to each product in turn: they would wait for each other in each small
     one, and for the cores of our threads in each large one. In another thread than the one that imported minigrad,
     the BLAS keeps its threads (OpenBLAS lets nobody else change it), and `work` is the slower for it.
     """
     if threading.get_ident() != _blas_owner:
-        work()
-        return
+        return work(*arguments, **settings)
     before = [library.num_threads for library in _blas]
     try:
         try:
             _set_blas_threads([1] * len(_blas))
-            work()
+            return work(*arguments, **settings)
         finally:
             _set_blas_threads(before)
     finally:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -46,7 +45,7 @@ def count_walks(op: Callable[..., Tensor], *arrays: np.ndarray) -> tuple[float, 
     arrays: what `op` takes as tensors; all of them get a gradient. What NumPy copies without an operator (an index,
     zeros) is not counted. The backward gets a dy of the output's shape.
     """
-    with _counting():
+    with backend.registered(Counted, _counting_backend()):
         tensors = [Tensor.wrap(_counted(array.copy()), requires_grad=True) for array in arrays]
         Counted.entries = 0
         y = op(*tensors)
@@ -54,16 +53,6 @@ def count_walks(op: Callable[..., Tensor], *arrays: np.ndarray) -> tuple[float, 
         y.backward(np.ones(y.shape, y.dtype))
     size = arrays[0].size
     return forward / size, (Counted.entries - forward) / size
-
-
-@contextmanager
-def _counting() -> Iterator[None]:
-    """Inside, counted arrays have a backend: NumPy's, whose kernels count."""
-    backend._of_type[Counted] = _counting_backend()  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del backend._of_type[Counted]
 
 
 def _plain(value: Any) -> Any:

@@ -151,9 +151,9 @@ def test_what_is_in_place_over_many_blocks(dtype, rng):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_dropouts_bits_do_not_depend_on_blocks(dtype, request):
     kernels = backend.default()
-    before = host(kernels.keep_mask((61, 24), 0.3, 5, 7))
+    before = host(kernels.keep_mask((61, 24), 0.3, (5, 7)))
     request.getfixturevalue("small_blocks")
-    np.testing.assert_array_equal(host(kernels.keep_mask((61, 24), 0.3, 5, 7)), before)
+    np.testing.assert_array_equal(host(kernels.keep_mask((61, 24), 0.3, (5, 7))), before)
 
 
 @pytest.mark.usefixtures("blocks")

@@ -133,9 +133,7 @@ UNDO: dict[str, Callable[[], None]] = {
     "no blocks": _without_blocks,
     "products in turn, each on all threads": _replace(matmul=np.matmul),
     "a random float for each mask entry": _replace(
-        keep_mask=lambda shape, p, seed, draw: (
-            np.random.default_rng((seed, draw)).random(shape, np.float32) >= p
-        )
+        keep_mask=lambda shape, p, keys: np.random.default_rng(keys).random(shape, np.float32) >= p
     ),
     "rows added one at a time": _replace(scatter_add_rows=add_at),
     "AdamW as in its formulas": _replace(adamw_step=_adamw_plain),
