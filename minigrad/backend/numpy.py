@@ -1,7 +1,7 @@
 """The CPU backend: NumPy, and the inner loops that are worth writing with care there.
 
 What is said here of each function's arguments and results holds for every backend. A loop is two functions: one that
-makes the arrays, and below it, with an underscore, the formula for the rows that it is given; `in_blocks`
+makes the arrays, and below it, with `_block` to its name, the formula for the rows that it is given; `in_blocks`
 (`threads.py`) calls this one block by block, on all of the processor's cores. Matrix products are shared over the same
 threads, with the BLAS on one thread in each. Arrays of float16 go through float32, as on a GPU.
 """
@@ -142,20 +142,20 @@ def rounded(x: Array, precision: str) -> Array:
 
 def add_bias(y: Array, bias: Array) -> None:
     """y (n, d) += bias (d,), in place; y is contiguous."""
-    in_blocks(_add_bias, y, bias=bias)
+    in_blocks(add_bias_block, y, bias=bias)
 
 
-def _add_bias(y, bias):
+def add_bias_block(y, bias):
     y += bias
 
 
 @float16_as_float32
 def sum_rows(x: Array) -> Array:
     """The sum of the rows: (n, d) -> (d,)."""
-    return xp.sum(on_one_blas_thread(in_blocks, _sum_rows, x), axis=0)  # of the blocks, in their order
+    return xp.sum(on_one_blas_thread(in_blocks, sum_rows_block, x), axis=0)  # of the blocks, in their order
 
 
-def _sum_rows(x):
+def sum_rows_block(x):
     return xp.ones(len(x), x.dtype) @ x  # in half the time of `x.sum(axis=0)`
 
 
@@ -174,11 +174,11 @@ def keep_mask(shape: tuple[int, ...], p: float, keys: tuple[int, int]) -> Array:
     if threshold == 65536:
         return xp.zeros(shape, dtype=bool)
     pairs = xp.empty(-(-size // 2), dtype=xp.uint16)  # two entries each
-    in_blocks(_keep_mask, pairs, range(len(pairs)), threshold=threshold, keys=keys)
+    in_blocks(keep_mask_block, pairs, range(len(pairs)), threshold=threshold, keys=keys)
     return pairs.view(bool)[:size].reshape(shape)
 
 
-def _keep_mask(pairs, numbers, threshold, keys):
+def keep_mask_block(pairs, numbers, threshold, keys):
     first, second = map(xp.uint32, keys)
     x = xp.arange(numbers.start, numbers.stop, dtype=xp.uint32)
     x += first
@@ -194,11 +194,11 @@ def _keep_mask(pairs, numbers, threshold, keys):
 def dropout(x: Array, keep: Array, scale: float) -> Array:
     """`x * keep * scale` for a boolean `keep` of the same shape."""
     y = xp.empty(x.shape, x.dtype)
-    in_blocks(_dropout, _flat(x), _flat(keep), _flat(y), scale=scale)
+    in_blocks(dropout_block, _flat(x), _flat(keep), _flat(y), scale=scale)
     return y
 
 
-def _dropout(x, keep, y, scale):
+def dropout_block(x, keep, y, scale):
     xp.multiply(x, keep, out=y)
     y *= scale
 
@@ -208,7 +208,7 @@ def _dropout(x, keep, y, scale):
 # erf(x / √2) = tanh(x p(x²)), p a polynomial fitted to artanh(erf(x / √2)) / x for |x| ≤ 6, where float32 has
 # reached ±1: lowest power first, error below 2e-7. Its first two coefficients are near those of GELU's tanh
 # form, √(2/π) and √(2/π) · 0.044715. tests/tools/erf_fit.py makes them.
-_ARTANH_ERF = (
+ARTANH_ERF = (
     0.79788494, 0.036333084, -3.2594736e-5, -5.5306321e-5, 3.964774e-6, -1.3226635e-7, 1.7562797e-9,
 )  # fmt: skip
 
@@ -218,15 +218,15 @@ _exact_erf = xp.frompyfunc(math.erf, 1, 1)
 @float16_as_float32
 def erf(x: Array) -> Array:
     """The error function: to the last digits in float64 (slow), within 2e-7 in float32 (fast)."""
-    return _erf_over_root_2(x * math.sqrt(2))
+    return erf_over_root_2(x * math.sqrt(2))
 
 
-def _erf_over_root_2(x: Array) -> Array:
+def erf_over_root_2(x: Array) -> Array:
     """erf(x / √2)."""
     if x.dtype == xp.float64:
         return xp.asarray(_exact_erf(x * math.sqrt(0.5)), dtype=xp.float64)
     with xp.errstate(over="ignore"):  # far out the polynomial is infinite, and its tanh 1
-        polynomial = _polynomial(xp.square(x), _ARTANH_ERF)
+        polynomial = _polynomial(xp.square(x), ARTANH_ERF)
         polynomial *= x
     return xp.tanh(polynomial)
 
@@ -248,12 +248,12 @@ def gelu(x: Array, approximate: str) -> tuple[Array, Array]:
     `approximate` is "none" for x Φ(x), "tanh" for the tanh form (Hendrycks & Gimpel 2016, section 2).
     """
     y, slope = xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)
-    in_blocks(_gelu_tanh if approximate == "tanh" else _gelu, _flat(x), _flat(y), _flat(slope))
+    in_blocks(gelu_tanh_block if approximate == "tanh" else gelu_block, _flat(x), _flat(y), _flat(slope))
     return y, slope
 
 
-def _gelu(x, y, slope):
-    cdf = _erf_over_root_2(x)
+def gelu_block(x, y, slope):
+    cdf = erf_over_root_2(x)
     cdf += 1
     cdf *= 0.5  # Φ(x)
     xp.multiply(x, cdf, out=y)
@@ -265,7 +265,7 @@ def _gelu(x, y, slope):
     xp.add(cdf, density, out=slope)
 
 
-def _gelu_tanh(x, y, slope):
+def gelu_tanh_block(x, y, slope):
     c = math.sqrt(2 / math.pi)
     x2 = x * x
     t = xp.tanh((c * x) * (1 + 0.044715 * x2))
@@ -313,14 +313,14 @@ def softmax(x: Array) -> tuple[Array, Array, Array]:
     entries gives equal weights, however large and negative they are.
     """
     y = xp.empty(x.shape, x.dtype)
-    of_blocks = in_blocks(_softmax, _rows(x), _rows(y))
+    of_blocks = in_blocks(softmax_block, _rows(x), _rows(y))
     largest, total = (
         xp.concatenate(parts).reshape(*x.shape[:-1], 1) for parts in zip(*of_blocks, strict=True)
     )
     return y, largest, xp.log(total)
 
 
-def _softmax(x, y):
+def softmax_block(x, y):
     """The largest entries too, and the sums of the exponentials of what lies below them, both (n, 1)."""
     largest = x.max(axis=-1, keepdims=True)
     with xp.errstate(invalid="ignore"):  # inf - inf: the row is NaN
@@ -335,11 +335,11 @@ def _softmax(x, y):
 def softmax_backward(dy: Array, y: Array) -> Array:
     """y (dy - Σ dy y): the gradient of softmax over the last axis, from its output."""
     dx = xp.empty(y.shape, y.dtype)
-    in_blocks(_softmax_backward, _rows(dy), _rows(y), _rows(dx))
+    in_blocks(softmax_backward_block, _rows(dy), _rows(y), _rows(dx))
     return dx
 
 
-def _softmax_backward(dy, y, dx):
+def softmax_backward_block(dy, y, dx):
     xp.subtract(dy, _row_dot(dy, y), out=dx)
     dx *= y
 
@@ -356,11 +356,11 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array,
     rows = _rows(x)
     y, normalised = xp.empty_like(rows), xp.empty_like(rows)
     inverse_std = xp.empty((len(rows), 1), rows.dtype)
-    in_blocks(_layer_norm, rows, y, normalised, inverse_std, weight=weight, bias=bias, eps=eps)
+    in_blocks(layer_norm_block, rows, y, normalised, inverse_std, weight=weight, bias=bias, eps=eps)
     return y.reshape(x.shape), normalised, inverse_std
 
 
-def _layer_norm(x, y, normalised, inverse_std, weight, bias, eps):
+def layer_norm_block(x, y, normalised, inverse_std, weight, bias, eps):
     d = x.shape[1]
     xp.subtract(x, _row_sum(x) / d, out=normalised)
     inverse_std[:] = 1 / xp.sqrt(_row_dot(normalised, normalised) / d + eps)
@@ -376,12 +376,12 @@ def layer_norm_backward(
     """The gradients of `layer_norm` for x (in the shape of dy), weight (d,) and bias (d,)."""
     rows = _rows(dy)
     dx = xp.empty_like(rows)
-    sums = in_blocks(_layer_norm_backward, rows, normalised, inverse_std, dx, weight=weight)
+    sums = in_blocks(layer_norm_backward_block, rows, normalised, inverse_std, dx, weight=weight)
     dw, db = xp.sum(sums, axis=0)  # of the blocks, in their order
     return dx.reshape(dy.shape), dw, db
 
 
-def _layer_norm_backward(dy, normalised, inverse_std, dx, weight):
+def layer_norm_backward_block(dy, normalised, inverse_std, dx, weight):
     """The block's part of the gradients for weight and bias."""
     d = len(weight)
     xp.multiply(dy, weight, out=dx)  # the gradient of the normalised x
@@ -410,18 +410,18 @@ def attention(
     weights = xp.empty((*q.shape[:-1], k.shape[-2]), q.dtype)
     z = xp.empty_like(q) if v.shape[-1] == q.shape[-1] else xp.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
     on_one_blas_thread(
-        in_blocks, _attention, weights, z, q, k, v, mask, keep,
+        in_blocks, attention_block, weights, z, q, k, v, mask, keep,
         scale=scale, keep_scale=keep_scale, precision=precision,
     )  # fmt: skip
     return z, weights
 
 
-def _attention(weights, z, q, k, v, mask, keep, scale, keep_scale, precision):
+def attention_block(weights, z, q, k, v, mask, keep, scale, keep_scale, precision):
     scores = _product(q, k.swapaxes(-1, -2), precision)  # (N, …, n, m)
     scores *= scale
     if mask is not None:
         scores += mask
-    _softmax(_rows(scores), _rows(weights))
+    softmax_block(_rows(scores), _rows(weights))
     dropped = weights if keep is None else weights * keep * keep_scale
     _product(dropped, v, precision, out=z)  # (N, …, n, d_v)
 
@@ -434,21 +434,21 @@ def attention_backward(
     """The gradients of `attention` for q, k and v, in their shapes and order in memory."""
     dq, dk, dv = xp.empty_like(q), xp.empty_like(k), xp.empty_like(v)
     on_one_blas_thread(
-        in_blocks, _attention_backward, weights, keep, dy, q, k, v, dq, dk, dv,
+        in_blocks, attention_backward_block, weights, keep, dy, q, k, v, dq, dk, dv,
         scale=scale, keep_scale=keep_scale, precision=precision,
     )  # fmt: skip
     return dq, dk, dv
 
 
-def _attention_backward(weights, keep, dy, q, k, v, dq, dk, dv, scale, keep_scale, precision):
+def attention_backward_block(weights, keep, dy, q, k, v, dq, dk, dv, scale, keep_scale, precision):
     d_scores = xp.empty(weights.shape, weights.dtype)  # contiguous: its rows below are then no copy
     _product(dy, v.swapaxes(-1, -2), precision, out=d_scores)  # of the weights after dropout, at first
     dropped = weights
     if keep is not None:
         dropped = weights * keep * keep_scale
-        _dropout(d_scores, keep, d_scores, keep_scale)
+        dropout_block(d_scores, keep, d_scores, keep_scale)
     _product(dropped.swapaxes(-1, -2), dy, precision, out=dv)
-    _softmax_backward(_rows(d_scores), _rows(weights), _rows(d_scores))
+    softmax_backward_block(_rows(d_scores), _rows(weights), _rows(d_scores))
     d_scores *= scale
     _product(d_scores, k, precision, out=dq)
     _product(d_scores.swapaxes(-1, -2), q, precision, out=dk)
@@ -507,7 +507,7 @@ def adamw_step(
     for arrays in zip(parameters, gradients, firsts, seconds, strict=True):
         flat = [_flat(array) for array in arrays]
         in_blocks(
-            _adamw, *flat, step_size=step_size, decay=decay, beta1=beta1, beta2=beta2, eps=eps,
+            adamw_block, *flat, step_size=step_size, decay=decay, beta1=beta1, beta2=beta2, eps=eps,
             second_correction=second_correction,
         )  # fmt: skip
         for i in (0, 2, 3):
@@ -515,7 +515,7 @@ def adamw_step(
                 arrays[i][...] = flat[i].reshape(arrays[i].shape)
 
 
-def _adamw(p, g, m, v, step_size, decay, beta1, beta2, eps, second_correction):
+def adamw_block(p, g, m, v, step_size, decay, beta1, beta2, eps, second_correction):
     m *= beta1
     m += (1 - beta1) * g
     v *= beta2
