@@ -128,6 +128,21 @@ def equal(before: Any, after: Any) -> bool:
 # --- What is true of a difference that no known slip explains ---------------------------------------------
 
 
+def _sorted(x: np.ndarray) -> np.ndarray:
+    return np.sort(x, axis=None).reshape(x.shape)
+
+
+# What makes the right numbers of the answer's, and what the answer's are then.
+ALIKE: list[tuple[Callable[[np.ndarray], np.ndarray], str]] = [
+    (lambda x: x.swapaxes(-1, -2) if x.ndim > 1 else x, "What you return is the transpose of what is asked for."),
+    (np.negative, "Every number is the negative of what it should be."),
+    (np.reciprocal, "Every number is one over what it should be."),
+    (np.sqrt, "Every number is the square of what it should be."),
+    (np.square, "Every number is the square root of what it should be."),
+]
+
+
+@np.errstate(all="ignore")
 def what_is_true(values: Sequence[Any], expected: Sequence[Any], rtol: float, atol: float) -> str | None:
     """A sentence on how the values of the wrong cases differ from the right ones, the same way on all of them."""
     if not expected:
@@ -140,42 +155,36 @@ def what_is_true(values: Sequence[Any], expected: Sequence[Any], rtol: float, at
         got, want = [as_array(value) for value in values], [as_array(right) for right in expected]
     except Exception:  # whatever a foreign type raises
         return None
-    if any(one.dtype.kind not in "fiub" for one in got):
+    if any(one.dtype.kind not in "fiub" for one in got) or any(one.dtype.kind == "b" for one in want):
         return None
     got = [one if one.dtype.kind == "f" else one.astype(float) for one in got]
 
-    def always(same: Callable[[np.ndarray, np.ndarray], bool]) -> bool:
-        return all(same(one, other) for one, other in zip(got, want, strict=True))
+    def always(change: Callable[[np.ndarray], np.ndarray]) -> bool:
+        return all(
+            change(one).shape == other.shape and bool(_close(change(one), other, rtol, atol).all())
+            for one, other in zip(got, want, strict=True)
+        )
 
-    def close(one: np.ndarray, other: np.ndarray) -> bool:
-        return one.shape == other.shape and bool(_close(one, other, rtol, atol).all())
-
-    if all(
-        difference(value, right, rtol, atol) is None for value, right in zip(values, expected, strict=True)
-    ):
+    if all(difference(value, right, rtol, atol) is None for value, right in zip(values, expected, strict=True)):
         return "The numbers themselves are right."
-    if always(lambda one, other: one.size == other.size and close(one.reshape(other.shape), other)):
-        same_type = all(type(value) is type(right) for value, right in zip(values, expected, strict=True))
-        return f"The numbers are right; only the {'shape' if same_type else 'type'} is not what is asked for."
-    if always(lambda one, other: other.ndim > 1 and close(one.swapaxes(-1, -2), other)):
-        return "What you return is the transpose of what is asked for."
-    if always(lambda one, other: one.shape == other.shape and close(-one, other)):
-        return "Every number is the negative of what it should be."
+    if all(one.size == other.size for one, other in zip(got, want, strict=True)):
+        flat = [one.reshape(other.shape) for one, other in zip(got, want, strict=True)]
+        if all(bool(_close(one, other, rtol, atol).all()) for one, other in zip(flat, want, strict=True)):
+            same_type = all(type(value) is type(right) for value, right in zip(values, expected, strict=True))
+            return f"The numbers are right; only the {'shape' if same_type else 'type'} is not what is asked for."
+    for change, sentence in ALIKE:
+        if always(change):
+            return sentence
+    if not any(one.any() for one in got):
+        return "Every number is 0."
     factor = _factor(got, want)
-    if factor is not None and always(lambda one, other: close(one, factor * other)):
+    if factor is not None and always(lambda x: x / factor):
         return f"Every number is {factor:.6g} times what it should be."
-    if always(lambda one, other: one.shape == other.shape and close(1 / one, other)):
-        return "Every number is one over what it should be."
-    if always(lambda one, other: one.shape == other.shape and close(one * one, other)):
-        return "Every number is the square root of what it should be."
-    if always(lambda one, other: one.shape == other.shape and close(np.sqrt(one), other)):
-        return "Every number is the square of what it should be."
-    if always(
-        lambda one, other: one.shape == other.shape and close(np.sort(one, None), np.sort(other, None))
+    if all(
+        one.shape == other.shape and bool(_close(_sorted(one), _sorted(other), rtol, atol).all())
+        for one, other in zip(got, want, strict=True)
     ):
         return "The numbers are the right ones, in another order."
-    if always(lambda one, other: not one.any() and bool(other.any())):
-        return "Every number is 0."
     return None
 
 

@@ -107,9 +107,9 @@ class Exercise:
             return False
         trial = _Trial(self, int(seed))
         outcomes = []
-        for number, outcome in enumerate(trial.outcomes(answer, patience=True)):
+        for outcome in trial.outcomes(answer, patience=True):
             outcomes.append(outcome)
-            if outcome.not_attempted and number == 0:
+            if outcome.not_attempted:
                 print(f"{self.name}: {NOT_ATTEMPTED}")
                 return False
         self._attempted = True

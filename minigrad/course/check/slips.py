@@ -78,7 +78,7 @@ def _edit(text: str) -> Edit:
 def build(answer: Callable[..., Any], *slips: Slip) -> Callable[..., Any] | None:
     """The answer with these slips in it; None if they do not go together: they change the same place, or one
     leaves nothing for the other to change. For a single slip that does not apply, ValueError says why."""
-    head, body = _split(source_of(answer))
+    name, head, body = _split(source_of(answer))
     bodies = [slip.body for slip in slips if slip.body]
     if len(bodies) > 1:
         return None
@@ -97,7 +97,7 @@ def build(answer: Callable[..., Any], *slips: Slip) -> Callable[..., Any] | None
         if len(slips) == 1:
             raise
         return None
-    return scope[answer.__name__]
+    return scope[name]
 
 
 def pairs(answer: Callable[..., Any], slips: list[Slip]) -> Iterator[tuple[Slip, Slip, Callable[..., Any]]]:
@@ -114,13 +114,13 @@ def source_of(function: Callable[..., Any]) -> str:
     return "\n".join(lines[definition.lineno - 1 :]).rstrip()
 
 
-def _split(source: str) -> tuple[str, str]:
-    """The line with `def` (or lines), and the body."""
+def _split(source: str) -> tuple[str, str, str]:
+    """The name of a function, its line with `def` (or lines), and its body."""
     lines = source.split("\n")
     function = ast.parse(source).body[0]
     assert isinstance(function, ast.FunctionDef)
     first = function.body[0].lineno - 1
-    return "\n".join(lines[:first]), "\n".join(lines[first:])
+    return function.name, "\n".join(lines[:first]), "\n".join(lines[first:])
 
 
 def _edited(text: str, edits: list[Edit]) -> str | None:
