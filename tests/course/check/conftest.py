@@ -1,4 +1,4 @@
-"""What tests of checks share: an empty folder, what a check prints, and the kill rate at the end of a run."""
+"""What tests of checks share: an empty folder, and what a check prints."""
 
 from __future__ import annotations
 
@@ -9,14 +9,6 @@ import pytest
 
 from minigrad.course.check import exercise as module
 from minigrad.course.check.exercise import Exercise
-
-KILLS = {"killed": 0, "tried": 0}
-
-
-@pytest.fixture
-def kills() -> dict[str, int]:
-    """Counts over all exercises: wrong answers turned down with their message, and wrong answers tried."""
-    return KILLS
 
 
 @pytest.fixture
@@ -42,11 +34,3 @@ def told(capsys) -> Callable[..., list[str]]:
         return captured.out.splitlines()
 
     return tell
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if KILLS["tried"]:
-        terminalreporter.line(
-            f"checks of exercises: {KILLS['killed']} of {KILLS['tried']} wrong answers turned down with their "
-            f"message, a kill rate of {KILLS['killed'] / KILLS['tried']:.1%}"
-        )

@@ -63,15 +63,13 @@ def test_each_exercise_has_a_bank(exercise):
 
 @each_seed
 @each_exercise
-def test_wrong_answers_are_turned_down_with_their_message(exercise, seed, told, kills):
+def test_wrong_answers_are_turned_down_with_their_message(exercise, seed, told):
     survivors, wrong = [], banked(exercise, "WRONG")
     for answer, pieces in wrong:
         pieces = (pieces,) if isinstance(pieces, str) else pieces
         accepted, text = told(exercise, answer, seed)
         if accepted or not all(piece in text for piece in pieces):
             survivors.append(f"{answer.__qualname__}: expected {pieces} in {text!r}")
-    kills["killed"] += len(wrong) - len(survivors)
-    kills["tried"] += len(wrong)
     assert not survivors, "\n".join(survivors)
 
 
