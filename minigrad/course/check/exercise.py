@@ -215,11 +215,10 @@ class _Trial:
             for slip, wrong in singles:
                 if alike(outcomes, wrong):
                     return [slip.sentence]
+        doubles = list(pairs(exercise.answer, exercise.slips))
         for alike in (self._all_alike, self._values_alike):
             found = [
-                (one.sentence, other.sentence)
-                for one, other, wrong in pairs(exercise.answer, exercise.slips)
-                if alike(outcomes, wrong)
+                (one.sentence, other.sentence) for one, other, wrong in doubles if alike(outcomes, wrong)
             ]
             if found:
                 return ["Two slips at once.", *(f"({n}) {text}" for n, text in enumerate(found[0], 1))]

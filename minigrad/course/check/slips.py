@@ -18,6 +18,7 @@ goes with the sentence above it. In all of them `right` is the right answer.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import itertools
 import textwrap
@@ -78,7 +79,7 @@ def _edit(text: str) -> Edit:
 def build(answer: Callable[..., Any], *slips: Slip) -> Callable[..., Any] | None:
     """The answer with these slips in it; None if they do not go together: they change the same place, or one
     leaves nothing for the other to change. For a single slip that does not apply, ValueError says why."""
-    name, head, body = _split(source_of(answer))
+    name, head, body = _parts(answer)
     bodies = [slip.body for slip in slips if slip.body]
     if len(bodies) > 1:
         return None
@@ -114,13 +115,15 @@ def source_of(function: Callable[..., Any]) -> str:
     return "\n".join(lines[definition.lineno - 1 :]).rstrip()
 
 
-def _split(source: str) -> tuple[str, str, str]:
+@functools.cache  # a diagnosis builds hundreds of pairs, and to find a source takes longer than all else
+def _parts(function: Callable[..., Any]) -> tuple[str, str, str]:
     """The name of a function, its line with `def` (or lines), and its body."""
+    source = source_of(function)
     lines = source.split("\n")
-    function = ast.parse(source).body[0]
-    assert isinstance(function, ast.FunctionDef)
-    first = function.body[0].lineno - 1
-    return function.name, "\n".join(lines[:first]), "\n".join(lines[first:])
+    definition = ast.parse(source).body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    first = definition.body[0].lineno - 1
+    return definition.name, "\n".join(lines[:first]), "\n".join(lines[first:])
 
 
 def _edited(text: str, edits: list[Edit]) -> str | None:
