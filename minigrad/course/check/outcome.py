@@ -126,6 +126,8 @@ class Outcome:
         """Whether both gave the same value, whatever its dtype, or the same kind of error."""
         if self.error is not None or other.error is not None:
             return type(self.error) is type(other.error)
+        if self.value is None or other.value is None:
+            return self.value is other.value
         value = self.value
         if isinstance(other.value, np.ndarray) and isinstance(value, list | tuple):
             try:  # a list of numbers for an array has been told; what the numbers are can be told too

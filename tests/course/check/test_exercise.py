@@ -236,6 +236,14 @@ def test_an_error_of_the_same_kind_is_recognised_whatever_it_says(known, told):
     assert told(known, answer)[-2] == "You fail on matrices."
 
 
+def test_a_mistake_that_returns_none_on_some_cases_is_named(told):
+    exercise = make(
+        mistakes="Vectors are doubled too.\n    return 2 * x -> return 2 * x if x.ndim > 1 else None"
+    )
+    assert "Vectors are doubled too." in told(exercise, lambda x: x + x if x.ndim > 1 else None)
+    assert "Vectors are doubled too." not in told(exercise, lambda x: x + x if x.ndim > 1 else x)
+
+
 def test_an_error_of_another_kind_explains_in_part(known, told):
     def answer(x):
         if x.ndim == 2:
