@@ -129,6 +129,8 @@ class Exercise:
         )
         for paragraph in trial.diagnosis(outcomes, complaints):
             _say(paragraph)
+        if besides := trial.besides(outcomes, complaints):
+            _say(besides)
         print(f"For a hint: check.{self.name}.hint()")
         record.count_attempt(self.name, solved=False)
         return False
@@ -236,6 +238,14 @@ class _Trial:
             exercise.atol,
         )
         return [text for text in (sentence, self._which(complaints)) if text]
+
+    def besides(self, outcomes: Sequence[Outcome], complaints: Sequence[str | None]) -> str | None:
+        """What a probe saw, if the complaint that the learner is told is another one."""
+        told = next(filter(None, complaints))
+        if any(told in outcome.seen for outcome in outcomes):
+            return None
+        found = zip(self.names, outcomes, strict=True)
+        return next((f"Besides, on {name}: {words}" for name, one in found for words in one.seen), None)
 
     def _all_alike(self, outcomes: Sequence[Outcome], wrong: Callable[..., Any]) -> bool:
         return self._alike(outcomes, wrong, effects=True)

@@ -98,7 +98,7 @@ class Outcome:
         self.value = arguments[into] if into else self.returned
         self.untouched = not into or equal(arguments[into], unchanged[into])
         self.changed = {
-            name: _how_changed(name, unchanged[name], arguments[name], members[name])
+            name: _how_changed(name, unchanged[name], arguments[name], members[name], into)
             for name in arguments
             if name != into and not equal(unchanged[name], arguments[name])
         }
@@ -137,8 +137,8 @@ class Outcome:
         return difference(value, other.value, rtol, atol) is None
 
     def same_effects(self, other: Outcome) -> bool:
-        """Whether both changed the same arguments, and the probes said the same of them."""
-        return set(self.changed) == set(other.changed) and self.seen == other.seen
+        """Whether both changed the same arguments in the same way, and the probes said the same of them."""
+        return self.changed == other.changed and self.seen == other.seen
 
 
 def _members(argument: Any) -> list[Any]:
@@ -148,9 +148,11 @@ def _members(argument: Any) -> list[Any]:
     return list(argument) if isinstance(argument, list | tuple) else []
 
 
-def _how_changed(name: str, before: Any, after: Any, members: list[Any]) -> str:
+def _how_changed(name: str, before: Any, after: Any, members: list[Any], into: str) -> str:
     """What became of an argument, and how not to do that to it, by its type."""
     change = f"it changes `{name}`, which the caller still needs"
+    if into:
+        return f"{change}. Write into `{into}` alone."
     if isinstance(after, Tensor | np.ndarray):
         one, other = as_array(before), as_array(after)
         if one.shape == other.shape and one.dtype.kind == "f" and np.allclose(one, other, 1e-6, 1e-9):

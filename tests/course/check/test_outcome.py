@@ -210,6 +210,17 @@ def test_what_became_of_a_list_is_told(spoil, words, told):
     assert words in " ".join(told(returning(1.0, [np.ones(2), np.ones(3)]), lambda x: (spoil(x), 1.0)[1]))
 
 
+def test_ways_to_change_a_list_are_different_mistakes(told):
+    def twice_the_first(x):
+        return 2 * x[0]
+
+    mistakes = "You take out.\n    2 * x[0] -> 2 * x.pop(0)\n\nYou put in.\n    2 * x[0] -> (2 * x[0], x.append(1))[0]"
+    cases = lambda rng: [("a list", [np.ones(2), np.ones(2)])]  # noqa: E731
+    exercise = make(answer=twice_the_first, cases=cases, mistakes=mistakes)
+    assert told(exercise, lambda x: x.pop() + 1)[-2] == "You take out."
+    assert told(exercise, lambda x: (x.append(1), x[0] + 1)[1])[-2] == "You put in."
+
+
 def test_an_argument_put_back_by_arithmetic_is_told_so(told):
     def answer(x):
         x += 0.1
@@ -239,6 +250,11 @@ def into():
 def test_what_was_written_is_judged(into, told):
     assert told(into, lambda x, out: np.add(x, x, out=out))[0].startswith("double: right.")
     assert told(into, lambda x, out: np.add(x, 2, out=out))[-2] == "Added."
+
+
+def test_who_writes_elsewhere_too_is_told_where_to_write(into, told):
+    text = " ".join(told(into, lambda x, out: (np.multiply(x, 2, out=out), x.fill(0))))
+    assert "it changes `x`, which the caller still needs. Write into `out` alone." in text
 
 
 def test_nothing_written_is_wrong_or_not_attempted(into, told):
@@ -303,3 +319,19 @@ def test_a_mistake_with_the_same_numbers_is_known_by_what_it_does_to_memory(told
     mistakes = "You copy first.\n    2 * x -> (x.copy(), 2 * x)[1]\n\nYou halve.\n    2 * x -> x / 2"
     exercise = make(cases=lambda rng: [("a long array", X.copy())], probes=[probe], mistakes=mistakes)
     assert told(exercise, lambda x: (2 * x, 2 * x)[0])[-2] == "You copy first."
+
+
+def test_memory_is_told_besides_a_mistake_in_the_numbers(careful, told):
+    exercise = make(
+        name="twice",
+        cases=lambda rng: [("a long array", X + 1)],
+        probes=careful.probes,
+        mistakes="Halved.\n    2 * x -> x / 2",
+    )
+    text = " ".join(told(exercise, lambda x: (x.copy(), x * 0.5)[1]))
+    assert (
+        "Halved. Besides, on a long array: it takes 2 arrays as large as x at one time; one is enough."
+        in text
+    )
+    assert "Besides" not in " ".join(told(exercise, lambda x: x * 0.5))
+    assert "Besides" not in " ".join(told(exercise, lambda x: (x.copy(), x + x)[1]))
