@@ -256,7 +256,8 @@ class _Trial:
     def _alike(self, outcomes: Sequence[Outcome], wrong: Callable[..., Any], effects: bool) -> bool:
         """Whether a wrong answer does on every case what the learner's does, and on one of them more than to fail.
 
-        An error is like every other of its kind: alone it is no sign of the same mistake.
+        An error is like every other of its kind: alone it is no sign of the same mistake. Nor is a value that is right:
+        in float32, where the tolerance is large, it can be near a mistake's too.
         """
         rtol, atol = self.exercise.rtol, self.exercise.atol
         telling = False
@@ -265,7 +266,10 @@ class _Trial:
                 return False
             telling = telling or (
                 outcome.error is None
-                and (not other.same_value(right, rtol, atol) or (effects and not other.same_effects(right)))
+                and (
+                    not (other.same_value(right, rtol, atol) or outcome.same_value(right, rtol, atol))
+                    or (effects and not other.same_effects(right))
+                )
             )
         return telling
 
@@ -275,24 +279,29 @@ class _Trial:
         complaints: Sequence[str | None],
         singles: Sequence[tuple[Slip, Any]],
     ) -> str | None:
-        """The one sentence that explains more of the wrong cases than any other, and at least half of them."""
+        """The one sentence that explains more of the wrong cases than any other, and at least half of them.
+
+        A mistake that would spoil more cases than it explains is not behind the answer, which has those right.
+        """
         rtol, atol = self.exercise.rtol, self.exercise.atol
+        right_ones = [
+            outcome.same_value(right, rtol, atol)
+            for outcome, right in zip(outcomes, self.expected, strict=True)
+        ]
         best: dict[str, int] = {}
         for slip, wrong in singles:
-            hits = sum(
-                bool(complaint)
-                and outcome.error is None
-                and not other.same_value(right, rtol, atol)
-                and outcome.same_value(other, rtol, atol)
-                for outcome, right, other, complaint in zip(
-                    outcomes, self.expected, self.outcomes(wrong), complaints, strict=True
-                )
-            )
-            best[slip.sentence] = max(hits, best.get(slip.sentence, 0))
+            hits = spoilt = 0
+            for outcome, right, is_right, other in zip(
+                outcomes, self.expected, right_ones, self.outcomes(wrong), strict=True
+            ):
+                if not other.same_value(right, rtol, atol):
+                    spoilt += is_right
+                    hits += not is_right and outcome.error is None and outcome.same_value(other, rtol, atol)
+            best[slip.sentence] = max(hits if hits >= spoilt else 0, best.get(slip.sentence, 0))
         count = sum(map(bool, complaints))
         most = max(best.values(), default=0)
         found = [sentence for sentence, hits in best.items() if hits == most]
-        if len(found) != 1 or 2 * most < count:
+        if not most or len(found) != 1 or 2 * most < count:
             return None
         where = f"On {most} of the {count} wrong cases" if count > 1 else "On the wrong case"
         return f"{where} your answer gives what this mistake gives: {found[0]}"

@@ -274,6 +274,15 @@ def test_a_mistake_on_the_only_wrong_case_is_told_as_such(known, told):
     assert lines[-2] == "On the wrong case your answer gives what this mistake gives: You halve it."
 
 
+def test_a_mistake_that_would_spoil_more_than_it_explains_is_not_told(told):
+    exercise = make(
+        mistakes="You square it.\n    2 * x -> x**2",
+        cases=lambda rng: [(f"the number {n}", float(n)) for n in (3, 5, 7)],
+    )
+    lines = told(exercise, lambda x: 49.0 if x == 7 else 2 * x)
+    assert mistakes_told(exercise, lines) == []
+
+
 def test_two_mistakes_that_explain_as_much_are_not_told(known, told):
     lines = told(known, lambda x: x / 2 if x.ndim == 2 else np.append(x, x))
     assert mistakes_told(known, lines) == []
@@ -349,6 +358,14 @@ def test_another_dtype_is_a_mistake_where_the_text_asks_for_one(told):
 
 
 # --- A long wait -----------------------------------------------------------------------------------------
+
+
+def test_right_numbers_of_another_dtype_are_no_mistake_that_is_nearly_right(told):
+    exercise = make(same_dtype=True, mistakes="You add something.\n    return -> return 1e-7 +")
+    lines = told(exercise, lambda x: (2 * x).astype(np.float32))
+    assert "are float32 for float64" in " ".join(lines)
+    assert mistakes_told(exercise, lines) == []
+    assert mistakes_told(exercise, told(exercise, lambda x: 2 * x + 1e-7)) == ["You add something."]
 
 
 def test_a_long_wait_is_told_with_the_case(capsys, monkeypatch):
