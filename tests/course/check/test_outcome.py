@@ -149,7 +149,6 @@ def test_a_changed_argument_is_named(told):
         ({1, 2}, lambda x: x.add(3)),
         (("a", [1]), lambda x: x[1].clear()),
     ],
-    ids=str,
 )
 def test_a_change_of_any_kind_is_seen(argument, spoil, told):
     exercise = returning(1.0, argument)
