@@ -256,14 +256,16 @@ class _Trial:
     def _alike(self, outcomes: Sequence[Outcome], wrong: Callable[..., Any], effects: bool) -> bool:
         """Whether a wrong answer does on every case what the learner's does, and on one of them more than to fail.
 
-        An error is like every other of its kind: alone it is no sign of the same mistake. Nor is a value that is right:
-        in float32, where the tolerance is large, it can be near a mistake's too.
+        An error is like every other of its kind: alone it is no sign of the same mistake, but one of arithmetic, such
+        as a division by 0, is. Nor is a value that is right: in float32, where the tolerance is large, it can be near
+        a mistake's too.
         """
         rtol, atol = self.exercise.rtol, self.exercise.atol
         telling = False
         for outcome, right, other in zip(outcomes, self.expected, self.outcomes(wrong), strict=False):
             if not outcome.same_value(other, rtol, atol) or (effects and not outcome.same_effects(other)):
                 return False
+            telling = telling or isinstance(outcome.error, ArithmeticError)
             telling = telling or (
                 outcome.error is None
                 and (
@@ -288,20 +290,28 @@ class _Trial:
             outcome.same_value(right, rtol, atol)
             for outcome, right in zip(outcomes, self.expected, strict=True)
         ]
+        count = sum(map(bool, complaints))
         best: dict[str, int] = {}
         for slip, wrong in singles:
             hits = spoilt = 0
+            possible = right_ones.count(False)
             for outcome, right, is_right, other in zip(
-                outcomes, self.expected, right_ones, self.outcomes(wrong), strict=True
+                outcomes, self.expected, right_ones, self.outcomes(wrong), strict=False
             ):
-                if not other.same_value(right, rtol, atol):
-                    spoilt += is_right
-                    hits += not is_right and outcome.error is None and outcome.same_value(other, rtol, atol)
-            best[slip.sentence] = max(hits if hits >= spoilt else 0, best.get(slip.sentence, 0))
-        count = sum(map(bool, complaints))
+                hit = not is_right and outcome.error is None and outcome.same_value(other, rtol, atol)
+                if hit and not other.same_value(right, rtol, atol):
+                    hits += 1
+                elif not is_right:
+                    possible -= 1
+                elif not other.same_value(right, rtol, atol):
+                    spoilt += 1
+                if 2 * possible < count or spoilt > possible:  # the other cases need not be run
+                    hits = 0
+                    break
+            best[slip.sentence] = max(hits, best.get(slip.sentence, 0))
         most = max(best.values(), default=0)
         found = [sentence for sentence, hits in best.items() if hits == most]
-        if not most or len(found) != 1 or 2 * most < count:
+        if not most or len(found) != 1:
             return None
         where = f"On {most} of the {count} wrong cases" if count > 1 else "On the wrong case"
         return f"{where} your answer gives what this mistake gives: {found[0]}"
