@@ -219,11 +219,9 @@ class _Trial:
                     return [slip.sentence]
         doubles = list(pairs(exercise.answer, exercise.slips))
         for alike in (self._all_alike, self._values_alike):
-            found = [
-                (one.sentence, other.sentence) for one, other, wrong in doubles if alike(outcomes, wrong)
-            ]
-            if found:
-                return ["Two slips at once.", *(f"({n}) {text}" for n, text in enumerate(found[0], 1))]
+            for one, other, wrong in doubles:
+                if alike(outcomes, wrong):
+                    return ["Two slips at once.", f"(1) {one.sentence}", f"(2) {other.sentence}"]
         if part := self._in_part(outcomes, complaints, singles):
             return [part]
         wrong_ones = [

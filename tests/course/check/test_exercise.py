@@ -264,6 +264,16 @@ def test_nothing_but_errors_is_no_known_mistake(told):
     assert mistakes_told(exercise, told(exercise, answer)) == []
 
 
+def test_a_division_by_zero_is_a_sign_of_a_mistake(told):
+    exercise = make(
+        mistakes="You divide by it.\n    return 2 * x -> return 2 * x * x / x",
+        cases=lambda rng: [("nothing", 0), ("three", 3)],
+    )
+    lines = told(exercise, lambda x: x / x + 2 * x - 1)
+    assert "it raised ZeroDivisionError" in lines[1]
+    assert mistakes_told(exercise, lines) == ["You divide by it."]
+
+
 def test_a_mistake_on_one_of_two_wrong_cases_is_told_as_such(known, told):
     lines = told(known, lambda x: x / 2 if x.ndim == 2 else x + 7)
     assert lines[-2] == "On 1 of the 2 wrong cases your answer gives what this mistake gives: You halve it."
