@@ -210,10 +210,13 @@ class _Trial:
         """Paragraphs on what is behind the complaints; none if nothing is known."""
         exercise = self.exercise
         singles = [(slip, wrong) for slip in exercise.slips if (wrong := build(exercise.answer, slip))]
-        for alike in (
-            self._all_alike,
-            self._values_alike,
-        ):  # effects on memory and arguments too; values alone
+        values_wrong = any(
+            not outcome.same_value(right, exercise.rtol, exercise.atol)
+            for outcome, right in zip(outcomes, self.expected, strict=True)
+        )
+        kinds = (self._all_alike, self._values_alike)  # with effects on memory and arguments, and without
+        kinds = kinds if values_wrong else kinds[:1]
+        for alike in kinds:
             for slip, wrong in singles:
                 if alike(outcomes, wrong):
                     return [slip.sentence]

@@ -50,14 +50,15 @@ def temporaries(
 
     def after(start: tuple[bool, int], returned: Any, arguments: Mapping[str, Any]) -> str | None:
         running, bytes_before = start
-        peak = tracemalloc.get_traced_memory()[1] - bytes_before - beside
+        peak = tracemalloc.get_traced_memory()[1] - bytes_before
         if not running:
             tracemalloc.stop()
         like = of(returned, arguments)
-        if not isinstance(like, np.ndarray) or not like.size or peak <= (most + 0.15) * like.nbytes:
+        if not isinstance(like, np.ndarray) or not like.size or peak - beside <= (most + 0.15) * like.nbytes:
             return None
         count = peak / like.nbytes
-        made = f"{count:.1f} times the memory of {called}" if count < 0.9 else _arrays(round(count), called)
+        whole = count >= 0.9 and round(count) > most
+        made = _arrays(round(count), called) if whole else f"{count:.1f} times the memory of {called}"
         return f"it takes {made} at one time; {allowed}."
 
     return Probe(before, after)
@@ -151,8 +152,6 @@ def _members(argument: Any) -> list[Any]:
 def _how_changed(name: str, before: Any, after: Any, members: list[Any], into: str) -> str:
     """What became of an argument, and how not to do that to it, by its type."""
     change = f"it changes `{name}`, which the caller still needs"
-    if into:
-        return f"{change}. Write into `{into}` alone."
     if isinstance(after, Tensor | np.ndarray):
         one, other = as_array(before), as_array(after)
         if one.shape == other.shape and one.dtype.kind == "f" and np.allclose(one, other, 1e-6, 1e-9):
@@ -160,6 +159,8 @@ def _how_changed(name: str, before: Any, after: Any, members: list[Any], into: s
                 f"it leaves a rounding error in `{name}`: adding and subtracting again does not bring back every bit. "
                 "Keep the old entry and write it back, or work on a copy."
             )
+        if into:
+            return f"{change}. Write into `{into}` alone."
         return f"{change}. Put the result into a new array: x = x - 1 makes one, x -= 1 does not."
     if isinstance(after, list | dict):
         kind = type(after).__name__

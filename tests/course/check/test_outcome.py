@@ -304,6 +304,17 @@ def test_less_than_an_array_is_told_as_a_share(told):
     assert "it takes 0.5 times the memory of x at one time; none is needed." in text
 
 
+def test_what_is_not_counted_is_told_too(told):
+    probe = temporaries(
+        lambda returned, given: given["x"], called="x", allowed="one is enough", most=1, beside=X.nbytes // 8
+    )
+    exercise = make(cases=lambda rng: [("a long array", X.copy())], probes=[probe])
+    assert told(exercise, lambda x: (x[:20_000].copy(), 2 * x)[1])[0].startswith("double: right.")
+    text = " ".join(told(exercise, lambda x: (x[:80_000].copy(), 2 * x)[1]))
+    assert "it takes 1.4 times the memory of x at one time; one is enough." in text
+    assert "it takes 3 arrays" in " ".join(told(exercise, lambda x: (2 * x, 2 * x, 2 * x)[0]))
+
+
 def test_memory_is_measured_inside_a_measurement(careful, told):
     tracemalloc.start()
     try:
