@@ -172,22 +172,23 @@ class _Trial:
 
     def __init__(self, exercise: Exercise, seed: int) -> None:
         self.exercise, self.seed = exercise, seed
-        self.names = [name for name, *_ in self._cases()]
+        self.names = [name for name, *_ in exercise.cases(np.random.default_rng(seed))]
+        self.unchanged = list(self._arguments())  # to see what a call has changed
         self.expected = list(self.outcomes(exercise.answer))
 
-    def _cases(self) -> Iterator[tuple[Any, ...]]:
-        """The same cases each time, with arguments that are new each time."""
-        yield from self.exercise.cases(np.random.default_rng(self.seed))
+    def _arguments(self) -> Iterator[dict[str, Any]]:
+        """Each case's arguments by name: the same numbers each time, in objects that are new each time."""
+        parameters = inspect.signature(self.exercise.answer).parameters
+        for _, *values in self.exercise.cases(np.random.default_rng(self.seed)):
+            yield dict(zip(parameters, values, strict=False))
 
     def outcomes(self, function: Callable[..., Any], patience: bool = False) -> Iterator[Outcome]:
         """What a function does with each case. patience: say where it is if that takes long."""
         exercise = self.exercise
-        parameters = inspect.signature(exercise.answer).parameters
-        for number, (case, again) in enumerate(zip(self._cases(), self._cases(), strict=True), 1):
-            given, unchanged = (dict(zip(parameters, values[1:], strict=False)) for values in (case, again))
-            where = f"{exercise.name}: still at case {number} of {len(self.names)}, {case[0]}."
+        for number, (arguments, unchanged) in enumerate(zip(self._arguments(), self.unchanged, strict=True)):
+            where = f"{exercise.name}: still at case {number + 1} of {len(self.names)}, {self.names[number]}."
             with _patience(f"{where} Interrupt the kernel to stop.") if patience else nullcontext():
-                outcome = Outcome(function, given, unchanged, exercise.into, exercise.probes)
+                outcome = Outcome(function, arguments, unchanged, exercise.into, exercise.probes)
             yield outcome
 
     def complaints(self, outcomes: Sequence[Outcome]) -> list[str | None]:

@@ -6,6 +6,7 @@ author must be told, or several), and RIGHT, by exercise the answers.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 from collections.abc import Callable
@@ -95,15 +96,26 @@ def test_each_slip_is_told_apart_from_the_others(exercise, seed, told):
 
 
 @each_exercise
-def test_each_two_slips_come_to_an_end_and_are_explained(exercise, told):
-    """Two slips at once are right by luck, or get their own sentences, or those of slips that come to the same."""
-    sentences = {slip.sentence for slip in exercise.slips}
-    explained = total = 0
+def test_two_slips_come_to_an_end(exercise):
+    """No combination of slips is an endless loop: each is tried when an answer is wrong."""
+    ended = []
     for _, _, answer in pairs(exercise.answer, exercise.slips):
-        accepted, text = told(exercise, answer, 0)
-        total += not accepted
-        explained += any(sentence in text for sentence in sentences)
-    assert explained >= 0.9 * total, f"{explained} of {total}"
+        for _, *arguments in exercise.cases(np.random.default_rng(0)):
+            with np.errstate(all="ignore"), contextlib.suppress(Exception):
+                answer(*arguments)
+            break
+        ended.append(answer)
+    assert len(ended) > 10
+
+
+@each_exercise
+def test_two_slips_are_explained(exercise, told):
+    """A few drawn at random: they get sentences, their own or those of slips that come to the same."""
+    sentences = {slip.sentence for slip in exercise.slips}
+    doubles = [answer for _, _, answer in pairs(exercise.answer, exercise.slips)]
+    for place in np.random.default_rng(0).choice(len(doubles), 4, replace=False):
+        accepted, text = told(exercise, doubles[place], 0)
+        assert accepted or any(sentence in text for sentence in sentences), text
 
 
 @each_exercise
