@@ -4,14 +4,14 @@
         return e / e.sum(axis=-1, keepdims=True) -> return e
 
     Each column sums to 1, not each row: over which axis did you normalise?
-        axis=-1 -> axis=-2
+        e.sum(axis=-1 -> e.sum(axis=-2 || e.sum(axis=0
         x.max(axis=-1 -> x.max(axis=0 ; e.sum(axis=-1 -> e.sum(axis=0
 
     That is the sigmoid of each score by itself: the entries of a row have to share out 1.
         return 1 / (1 + np.exp(-x))
 
-Each indented line with an arrow is one wrong answer; `;` joins edits that belong together, and an edit changes every
-place where its left side stands. Indented lines without an arrow are a whole body. An indented paragraph of its own
+Each indented line with an arrow is one wrong answer; `;` joins edits that belong together, `||` stands between two
+ways to be wrong in one place, and an edit changes every place where its left side stands. Indented lines without an arrow are a whole body. An indented paragraph of its own
 goes with the sentence above it. In all of them `right` is the right answer.
 """
 
@@ -62,7 +62,10 @@ def parse(mistakes: str) -> list[Slip]:
         used = True
         for line in code:
             if " ->" in line:
-                slips.append(Slip(sentence, edits=tuple(map(_edit, line.split(" ; ")))))
+                first, *more = line.split(" || ")
+                edits = tuple(map(_edit, first.split(" ; ")))
+                slips.append(Slip(sentence, edits))
+                slips += [Slip(sentence, (*edits[:-1], (edits[-1][0], new.strip()))) for new in more]
         body = [line for line in code if " ->" not in line]
         if body:
             slips.append(Slip(sentence, body=textwrap.dedent("\n".join(body))))

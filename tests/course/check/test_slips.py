@@ -46,6 +46,14 @@ def test_an_indented_text_is_read_alike():
     assert parse("\n    A.\n        x -> y\n") == [Slip("A.", edits=(("x", "y"),))]
 
 
+def test_one_place_can_be_wrong_in_several_ways():
+    assert parse("A.\n    x -> y || z || ") == [Slip("A.", ((("x", new)),)) for new in ("y", "z", "")]
+    assert parse("A.\n    a -> b ; x -> y || z") == [
+        Slip("A.", (("a", "b"), ("x", "y"))),
+        Slip("A.", (("a", "b"), ("x", "z"))),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
