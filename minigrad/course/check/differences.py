@@ -43,7 +43,9 @@ def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | Non
     is_array = isinstance(expected, Tensor | np.ndarray)
     if isinstance(value, Tensor) != isinstance(expected, Tensor):
         return differs
-    if is_array and not isinstance(value, Tensor | np.ndarray):
+    # NumPy's arithmetic makes a number of an array without axes.
+    as_good = is_array and as_array(expected).ndim == 0 and isinstance(value, np.number)
+    if is_array and not as_good and not isinstance(value, Tensor | np.ndarray):
         return differs
     try:
         got, want = as_array(value), as_array(expected)
