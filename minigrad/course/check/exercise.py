@@ -210,6 +210,8 @@ class _Trial:
     def diagnosis(self, outcomes: Sequence[Outcome], complaints: Sequence[str | None]) -> list[str]:
         """Paragraphs on what is behind the complaints; none if nothing is known."""
         exercise = self.exercise
+        if all(one.value is None and one.error is None for one in outcomes):  # told already, and no sign of more
+            return []
         singles = [(slip, wrong) for slip in exercise.slips if (wrong := build(exercise.answer, slip))]
         values_wrong = any(
             not outcome.same_value(right, exercise.rtol, exercise.atol)
@@ -222,7 +224,7 @@ class _Trial:
                 if alike(outcomes, wrong):
                     return [slip.sentence]
         doubles = list(pairs(exercise.answer, exercise.slips))
-        for alike in (self._all_alike, self._values_alike):
+        for alike in kinds:
             for one, other, wrong in doubles:
                 if alike(outcomes, wrong):
                     return ["Two slips at once.", f"(1) {one.sentence}", f"(2) {other.sentence}"]

@@ -244,6 +244,11 @@ def test_a_mistake_that_returns_none_on_some_cases_is_named(told):
     assert "Vectors are doubled too." not in told(exercise, lambda x: x + x if x.ndim > 1 else x)
 
 
+def test_an_answer_that_returns_none_everywhere_has_only_forgotten_to_return(told):
+    exercise = make(mistakes="Halved.\n    2 * x -> x / 2\n\nNever any.\n    2 * x -> None")
+    assert "Never any." not in told(exercise, lambda x: print(2 * x))
+
+
 def test_an_error_of_another_kind_explains_in_part(known, told):
     def answer(x):
         if x.ndim == 2:
