@@ -54,10 +54,7 @@ You multiply by 1 - p, which shrinks the mean a second time: divide.
     / (1 - p) -> / 1 - p
 
 What is kept is multiplied by another number. It is kept with probability 1 - p: which factor brings the mean over many draws back to x?
-    / (1 - p) -> / math.sqrt(1 - p)
-    / (1 - p) -> * (1 + p)
-    / (1 - p) -> * p
-    / (1 - p) -> * 2
+    / (1 - p) -> / math.sqrt(1 - p) || * (1 + p) || * p || * 2
 
 You fit the factor to this draw. It is the mean over all draws that has to stay, and there 1 - p are kept; a draw may keep more or fewer.
     (1 - p) -> keep.mean()
@@ -75,9 +72,6 @@ What is dropped becomes 0; you put another number there.
 
 You scale and do not drop: entries that are not kept become 0.
     x * keep -> x
-
-You return the kept entries alone: what is dropped becomes 0, and stays in its place.
-    x * keep -> x[keep]
 
 You drop in evaluation too: there, every entry stays, and two runs on one input must agree.
     dropped if training else x -> dropped
@@ -179,19 +173,14 @@ After the last step your rate is above 0 again: it stays 0.
     max(0, left) -> abs(left)
 
 After the warm-up your rate stays at the peak: it falls, to 0 at step total_steps.
-    max(0, left) -> 1
-    max(0, left) -> (step < total_steps)
+    max(0, left) -> 1 || (step < total_steps)
 
 After the warm-up your rate rises again from 0: it falls, from the peak to 0.
-    max(0, left) -> 1 - max(0, left)
-    max(0, left) -> (step < total_steps) * (1 - left)
+    max(0, left) -> 1 - max(0, left) || (step < total_steps) * (1 - left)
 
 Your way down is curved: it is a straight line from the peak to 0.
-    max(0, left) -> (1 + math.cos(math.pi * (1 - max(0, left)))) / 2
-    max(0, left) -> max(0, left) ** 2
-    max(0, left) -> math.sqrt(max(0, left))
-    max(0, left) -> (step < total_steps) * math.exp(left - 1)
-    max(0, left) -> math.sqrt(max(1, warmup_steps) / max(1, step))
+    max(0, left) -> (1 + math.cos(math.pi * (1 - max(0, left)))) / 2 || max(0, left) ** 2 || math.sqrt(max(0, left))
+    max(0, left) -> (step < total_steps) * math.exp(left - 1) || math.sqrt(max(1, warmup_steps) / max(1, step))
 
 That is the share of the peak: multiply by the peak.
     peak * ->
@@ -285,12 +274,10 @@ You limit each array's norm by itself. Then the long ones shrink and the short o
     g * scale -> g * min(1, max_norm / (math.sqrt((g**2).sum()) or 1))
 
 You bring each array to the limit by itself, long or short. One norm and one factor for all, and only if the norm is above the limit.
-    g * scale -> g * (max_norm / (math.sqrt((g**2).sum()) or 1))
-    g * scale -> g * (max_norm / np.linalg.norm(g))
+    g * scale -> g * (max_norm / (math.sqrt((g**2).sum()) or 1)) || g * (max_norm / np.linalg.norm(g))
 
 You cut each entry at the limit. That turns the direction of the step; scale all entries by one factor.
-    g * scale -> np.clip(g, -max_norm, max_norm)
-    g * scale -> np.minimum(g, max_norm)
+    g * scale -> np.clip(g, -max_norm, max_norm) || np.minimum(g, max_norm)
 
 You scale gradients that are below the limit too, up to it: leave those as they are.
     min(1, -> max(0,
@@ -318,8 +305,7 @@ You take the largest of the arrays' norms: all arrays together have one.
     sum(float( -> max(float(
 
 You take the norm of one array for that of all: every array's squares count.
-    sum(float((g**2).sum()) for g in gradients) -> float((gradients[-1] ** 2).sum())
-    sum(float((g**2).sum()) for g in gradients) -> float((gradients[0] ** 2).sum())
+    sum(float((g**2).sum()) for g in gradients) -> float((gradients[-1] ** 2).sum()) || float((gradients[0] ** 2).sum())
 
 You sum the absolute values: the norm is the root of the sum of squares.
     math.sqrt(squares) -> sum(float(np.abs(g).sum()) for g in gradients)
@@ -333,8 +319,7 @@ You take the mean of the squares: the norm is the root of their sum.
     (g**2).sum() -> (g**2).mean()
 
 The norm of order 2 of a matrix is its largest singular value, not the root of the sum of its squares.
-    float((g**2).sum()) -> float(np.linalg.norm(g, 2 if g.ndim == 2 else None)) ** 2
-    float((g**2).sum()) -> float(np.linalg.norm(g, 2)) ** 2
+    float((g**2).sum()) -> float(np.linalg.norm(g, 2 if g.ndim == 2 else None)) ** 2 || float(np.linalg.norm(g, 2)) ** 2
 
 You divide by the norm, which makes the length 1 whatever the limit: multiply by max_norm as well.
     max_norm / norm -> 1 / norm
@@ -348,14 +333,11 @@ The factor is upside down: it is max_norm / norm, below 1 where the norm is abov
     min(1, max_norm / norm) -> max(1, norm / max_norm)
 
 The number that you add to the norm is not small beside it: the gradients become shorter than the limit.
-    max_norm / norm -> max_norm / (norm + 1e-2)
-    max_norm / norm -> max_norm / (norm + 1e-3)
-    max_norm / norm -> max_norm / (norm + 1e-4)
+    max_norm / norm -> max_norm / (norm + 1e-2) || max_norm / (norm + 1e-3) || max_norm / (norm + 1e-4)
     math.sqrt(squares) -> math.sqrt(squares) + 1e-3
 
 Return the norm that the gradients had before clipping, which tells you how training goes: yours is that of the clipped ones, or the limit.
-    return clipped, norm -> return clipped, math.sqrt(sum(float((g**2).sum()) for g in clipped))
-    return clipped, norm -> return clipped, min(norm, max_norm)
+    return clipped, norm -> return clipped, math.sqrt(sum(float((g**2).sum()) for g in clipped)) || return clipped, min(norm, max_norm)
 
 The second value is the norm, not the factor.
     return clipped, norm -> return clipped, scale
@@ -455,8 +437,7 @@ You use t - 1: the first step has t = 1 and divides by 1 - β, which t - 1 makes
     + eps ->
 
 ε belongs to the root, below the line: you add it to the quotient, or to the parameter.
-    (np.sqrt(v_hat) + eps) -> np.sqrt(v_hat) + eps
-    (np.sqrt(v_hat) + eps) -> np.sqrt(v_hat) - eps
+    (np.sqrt(v_hat) + eps) -> np.sqrt(v_hat) + eps || np.sqrt(v_hat) - eps
 
 The root is missing: v is a mean of squares, and only its root has the units of the gradient.
     np.sqrt(v_hat) -> v_hat
@@ -474,13 +455,8 @@ v is the mean of the squared gradients; yours is a mean of the gradients.
 v is the mean of the squared gradients; yours is a mean of their absolute values.
     g**2 -> np.abs(g)
 
-v is the mean of the squared gradients; yours is one of squares of m.
-    g**2 -> m_new**2
-    g**2 -> m**2
-
 Every entry has a v of its own: you take the squares of all entries together.
-    g**2 -> (g**2).sum()
-    g**2 -> (g**2).mean()
+    g**2 -> (g**2).sum() || (g**2).mean()
 
 You square 1 - β₂ along with the gradient: (1 - β₂) g², not ((1 - β₂) g)².
     (1 - beta2) * g**2 -> ((1 - beta2) * g) ** 2
@@ -502,9 +478,7 @@ The betas and ε are arguments: you put fixed numbers in their place.
     eps -> 1e-8
 
 You return m or v corrected: the next step would correct them once more. Return the means as they are before the correction.
-    m_new, v_new -> m_hat, v_hat
-    m_new, v_new -> m_hat, v_new
-    m_new, v_new -> m_new, v_hat
+    m_new, v_new -> m_hat, v_hat || m_hat, v_new || m_new, v_hat
 
 You return the means as they came: the next step needs the new ones.
     m_new, v_new -> m, v
@@ -524,12 +498,10 @@ You climb: the step is subtracted.
     theta - step -> theta + step
 
 You decay the weights as well: that is AdamW, and λ is not among the arguments.
-    theta - step -> theta - step - lr * 0.01 * theta
-    theta - step -> theta - step - lr * 0.1 * theta
+    theta - step -> theta - step - lr * 0.01 * theta || theta - step - lr * 0.1 * theta
 
 You return the step itself: the new parameter is the old one minus the step.
-    theta - step -> step
-    theta - step -> -step
+    theta - step -> step || -step
 
 The parameter alone is not enough: the next step needs the new m and v too, so return three values.
     theta - step, m_new, v_new -> theta - step

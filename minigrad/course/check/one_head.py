@@ -55,10 +55,8 @@ You cut the scores off at a fixed value: all that lie beyond get equal shares. S
     x - largest -> np.clip(x, -80, 80)
 
 Each column sums to 1, not each row: over which axis did you normalise? A row holds the scores of one query, and its weights share out 1.
-    axis=-1 -> axis=-2
-    axis=-1 -> axis=0
-    e.sum(axis=-1 -> e.sum(axis=-2
-    e.sum(axis=-1 -> e.sum(axis=0
+    axis=-1 -> axis=-2 || axis=0
+    e.sum(axis=-1 -> e.sum(axis=-2 || e.sum(axis=0
 
 axis=1 is the last axis of a matrix only. With more axes in front, the last one is axis=-1.
     axis=-1 -> axis=1
@@ -92,8 +90,7 @@ The sign of the exponent is turned round: the smallest score gets the largest sh
     x.max( -> x.min( ; x - largest -> largest - x
 
 The base of the power is e: np.exp.
-    np.exp(x - largest) -> 2 ** (x - largest)
-    np.exp(x - largest) -> 10 ** (x - largest)
+    np.exp(x - largest) -> 2 ** (x - largest) || 10 ** (x - largest)
 
 The rows do not sum to 1: divide by each row's sum.
     e / total -> e
@@ -106,12 +103,10 @@ You divide by the root of the sum of the squares: then the squares of a row sum 
     e.sum( -> np.linalg.norm(e,
 
 You sum the scores and take the exponential of that: it is the sum of the exponentials that makes a row sum to 1.
-    e.sum(axis=-1, keepdims=True) -> np.exp(x.sum(axis=-1, keepdims=True))
-    e.sum(axis=-1, keepdims=True) -> np.exp((x - largest).sum(axis=-1, keepdims=True))
+    e.sum(axis=-1, keepdims=True) -> np.exp(x.sum(axis=-1, keepdims=True)) || np.exp((x - largest).sum(axis=-1, keepdims=True))
 
 You divide the scores themselves by their sum: the largest need not get the largest share. Take e to the power of the scores first.
-    np.exp(x - largest) -> x
-    np.exp(x - largest) -> x - largest
+    np.exp(x - largest) -> x || x - largest
 
 That is the sigmoid of each score by itself: the entries of a row have to share out 1.
     return 1 / (1 + np.exp(-x))
@@ -129,11 +124,7 @@ That is the logarithm of softmax: the weights themselves are asked for.
     e / total -> x - largest - np.log(total)
 
 A small number added to the denominator makes every row sum to less than 1. After the shift the sum is at least 1 already: nothing to protect.
-    e / total -> e / (total + 1e-3)
-    e / total -> e / (total + 1e-5)
-    e / total -> e / (total + 1e-6)
-    e / total -> e / (total + 1e-7)
-    e / total -> e / (total + 1e-8)
+    e / total -> e / (total + 1e-2) || e / (total + 1e-3) || e / (total + 1e-4) || e / (total + 1e-5) || e / (total + 1e-6) || e / (total + 1e-7) || e / (total + 1e-8)
 
 You leave out entries with the lowest float. In a row that holds nothing else no weight is left; softmax gives its entries equal shares, like those of any row of equal scores.
     total = -> e = e * (x > np.finfo(x.dtype).min); total =
@@ -201,8 +192,7 @@ Under the sum y stands once: what is subtracted is the mean of dy, weighted by y
     (dy * y) -> (dy * y * y)
 
 dy is missing under the sum: what is subtracted is the mean of dy, weighted by y.
-    (dy * y) -> (y * y)
-    (dy * y) -> y
+    (dy * y) -> (y * y) || y
 
 You take the largest product of dy and y: what is subtracted is their sum.
     .sum( -> .max(
@@ -224,8 +214,7 @@ That is the gradient of softmax and cross-entropy in one, the weights minus the 
     return dy - y
 
 You sum over the columns: each row has a softmax of its own.
-    axis=-1 -> axis=-2
-    axis=-1 -> axis=0
+    axis=-1 -> axis=-2 || axis=0
 
 axis=1 is the last axis of a matrix only. With more axes in front, the last one is axis=-1.
     axis=-1 -> axis=1
@@ -246,12 +235,10 @@ You divide by y: it is a factor.
     y * (dy - mean) -> (dy - mean) / y
 
 The factor in front is y alone; 1 - y belongs to the sigmoid.
-    return y -> return (1 - y)
-    return y -> return y * (1 - y)
+    return y -> return (1 - y) || return y * (1 - y)
 
 You divide by the number of rows, or of entries in one. Where the loss is a mean, dy holds that already.
-    return y -> return 1 / len(y) * y
-    return y -> return 1 / y.shape[-1] * y
+    return y -> return 1 / len(y) * y || return 1 / y.shape[-1] * y
 
 You return the derivatives of each weight for each score: their products with dy still have to be summed.
     return y[..., :, None] * (np.eye(y.shape[-1]) - y[..., None, :])
@@ -317,8 +304,7 @@ You multiply by the square root of d_k: divide.
     / math -> * math
 
 You divide by another number: the scores need √d_k, the square root of the length of one query.
-    math.sqrt(q.shape[-1]) -> 8
-    math.sqrt(q.shape[-1]) -> q.shape[-1] ** 0.25
+    math.sqrt(q.shape[-1]) -> 8 || q.shape[-1] ** 0.25
     q.shape[-1] -> q.size
 
 You divide the vectors by their lengths, so that the scores are cosines. The scale is one number for all, √d_k.
@@ -341,8 +327,7 @@ You return the scores times V: the softmax between them is missing.
     weights @ v -> scores @ v
 
 Softmax belongs to the scores. You take it of the values, or of the output.
-    weights @ v -> softmax.answer(scores @ v)
-    weights @ v -> scores @ softmax.answer(v)
+    weights @ v -> softmax.answer(scores @ v) || scores @ softmax.answer(v)
 
 The weights of each key sum to 1 over the queries. It is the other way round: each query shares out 1 over the keys.
     axis=-1 -> axis=0
@@ -381,8 +366,7 @@ You transpose Q: Qᵀ K compares features with features. q_i · k_j is row i tim
     q @ k.T -> q.T @ k
 
 You compare vectors with others of their own kind. A score belongs to a query and a key, Q Kᵀ.
-    q @ k.T -> q @ q.T
-    q @ k.T -> k @ k.T
+    q @ k.T -> q @ q.T || k @ k.T
 
 You compare the queries with the values. They are compared with the keys; the values are what is handed over.
     k.T -> v.T
@@ -399,8 +383,7 @@ You return the weights: they still have to take their share of each value.
     weights @ v -> weights
 
 The output alone is asked for: you return the weights as well.
-    weights @ v -> weights @ v, weights
-    weights @ v -> weights, weights @ v
+    weights @ v -> weights @ v, weights || weights, weights @ v
 
 Row i of the output belongs to query i: yours is transposed.
     weights @ v -> (weights @ v).T
@@ -448,9 +431,7 @@ That is right for entries of standard deviation 1 only: the deviations of q and 
     std_q**2 * std_k**2 -> 1
 
 The variance grows with d_k and a standard deviation with its root: √d_k.
-    = d_k -> = d_k**2
-    = d_k -> = d_k**4
-    = d_k -> = d_k**0.5
+    = d_k -> = d_k**2 || = d_k**4 || = d_k**0.5
 
 You divide by the variance of the score, d_k σ_q² σ_k². Scaling by c multiplies a variance by c²: take the root.
     math.sqrt(variance) -> variance
@@ -465,8 +446,7 @@ The root of d_k goes below the line: longer vectors make larger scores.
     = d_k -> = 1 / d_k
 
 d_k does not enter: a score is a sum of d_k products, however many there are.
-    = d_k * -> =
-    = d_k * -> = 64 *
+    = d_k * -> = || = 64 *
 
 The means are known to be 0, so all d_k products count: d_k, not d_k - 1.
     = d_k -> = (d_k - 1)
@@ -484,9 +464,7 @@ The deviations stand under the root without their squares: √(d_k σ_q² σ_k²
     **2 ->
 
 You add the deviations: a product of independent numbers multiplies them.
-    std_q**2 * std_k**2 -> (std_q + std_k) ** 2
-    std_q**2 * std_k**2 -> ((std_q + std_k) / 2) ** 2
-    std_q**2 * std_k**2 -> ((std_q + std_k) / 2) ** 4
+    std_q**2 * std_k**2 -> (std_q + std_k) ** 2 || ((std_q + std_k) / 2) ** 2 || ((std_q + std_k) / 2) ** 4
 
 One of the deviations is squared and the other is not: treat both alike.
     std_q**2 -> std_q**4
