@@ -38,7 +38,7 @@ def temporaries(
     """How much memory an answer has at one time beyond what there was, in arrays as large as `of(returned, arguments)`.
 
     called: what that array is in the sentence. allowed: the sentence's end. most: how many are no mistake. beside:
-    bytes that do not count, for NumPy's own buffers: some 200 kB where a ufunc casts.
+    bytes that do not count, for NumPy's own buffers: some 200 kB where a ufunc casts; smaller arrays are not measured.
     """
 
     def before(arguments: Mapping[str, Any]) -> tuple[bool, int]:
@@ -54,7 +54,9 @@ def temporaries(
         if not running:
             tracemalloc.stop()
         like = of(returned, arguments)
-        if not isinstance(like, np.ndarray) or not like.size or peak - beside <= (most + 0.15) * like.nbytes:
+        if not isinstance(like, np.ndarray) or not like.size or like.nbytes < beside:
+            return None
+        if peak - beside <= (most + 0.15) * like.nbytes:
             return None
         count = peak / like.nbytes
         whole = count >= 0.9 and round(count) > most

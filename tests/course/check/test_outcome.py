@@ -313,6 +313,8 @@ def test_what_is_not_counted_is_told_too(told):
     text = " ".join(told(exercise, lambda x: (x[:80_000].copy(), 2 * x)[1]))
     assert "it takes 1.4 times the memory of x at one time; one is enough." in text
     assert "it takes 3 arrays" in " ".join(told(exercise, lambda x: (2 * x, 2 * x, 2 * x)[0]))
+    small = make(name="small", cases=lambda rng: [("a short array", X[:9].copy())], probes=[probe])
+    assert told(small, lambda x: (X.copy(), 2 * x)[1])[0].startswith("small: right.")
 
 
 def test_memory_is_measured_inside_a_measurement(careful, told):
