@@ -210,7 +210,9 @@ class _Trial:
     def diagnosis(self, outcomes: Sequence[Outcome], complaints: Sequence[str | None]) -> list[str]:
         """Paragraphs on what is behind the complaints; none if nothing is known."""
         exercise = self.exercise
-        if all(one.value is None and one.error is None for one in outcomes):  # told already, and no sign of more
+        if all(
+            one.value is None and one.error is None for one in outcomes
+        ):  # told already, and no sign of more
             return []
         singles = [(slip, wrong) for slip in exercise.slips if (wrong := build(exercise.answer, slip))]
         values_wrong = any(
@@ -295,24 +297,27 @@ class _Trial:
             for outcome, right in zip(outcomes, self.expected, strict=True)
         ]
         count = sum(map(bool, complaints))
+        wrong_values = sum(
+            outcome.error is None and not is_right
+            for outcome, is_right in zip(outcomes, right_ones, strict=True)
+        )
+        if 2 * wrong_values < count:
+            return None
         best: dict[str, int] = {}
         for slip, wrong in singles:
-            hits = spoilt = 0
-            possible = right_ones.count(False)
+            explained, spoilt = wrong_values, 0  # explained: so many at most
             for outcome, right, is_right, other in zip(
                 outcomes, self.expected, right_ones, self.outcomes(wrong), strict=False
             ):
-                hit = not is_right and outcome.error is None and outcome.same_value(other, rtol, atol)
-                if hit and not other.same_value(right, rtol, atol):
-                    hits += 1
-                elif not is_right:
-                    possible -= 1
-                elif not other.same_value(right, rtol, atol):
-                    spoilt += 1
-                if 2 * possible < count or spoilt > possible:  # the other cases need not be run
-                    hits = 0
+                differs = not other.same_value(right, rtol, atol)
+                if is_right:
+                    spoilt += differs
+                elif outcome.error is None:
+                    explained -= not (differs and outcome.same_value(other, rtol, atol))
+                if 2 * explained < count or spoilt > explained:  # the other cases need not be run
                     break
-            best[slip.sentence] = max(hits, best.get(slip.sentence, 0))
+            else:
+                best[slip.sentence] = max(explained, best.get(slip.sentence, 0))
         most = max(best.values(), default=0)
         found = [sentence for sentence, hits in best.items() if hits == most]
         if not most or len(found) != 1:
