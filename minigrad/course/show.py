@@ -14,13 +14,13 @@ __all__ = ["Source", "show"]
 
 
 class Source:
-    """The source of a function, class or module, shown as a listing."""
+    """The source of a function, class or module, shown as a listing; `text` stands for it where it is not all shown."""
 
-    def __init__(self, thing: Any) -> None:
+    def __init__(self, thing: Any, text: str | None = None) -> None:
         thing = inspect.unwrap(thing) if callable(thing) else thing
         self.module = thing.__name__ if inspect.ismodule(thing) else thing.__module__
         self.name = "" if inspect.ismodule(thing) else thing.__qualname__
-        self.text = textwrap.dedent(inspect.getsource(thing)).rstrip()
+        self.text = textwrap.dedent(inspect.getsource(thing)).rstrip() if text is None else text
 
     def _repr_markdown_(self) -> tuple[str, dict[str, Any]]:
         path = self.module.replace(".", "/") + ".py"

@@ -1,53 +1,23 @@
 """Checks of the exercises: `check.softmax(softmax)`, `check.softmax.hint()`, `check.progress()`."""
 
-# ruff: noqa: I001 - the order of the chapters is the order of `progress()`
+from __future__ import annotations
 
-from minigrad.course.check.exercise import progress
-from minigrad.course.check.arrays import (
-    merge_heads,
-    right_by_luck,
-    split_heads,
-    stops_growing,
-    unbroadcast,
-)
-from minigrad.course.check.reverse_mode import (
-    gradients,
-    matmul_backward,
-    numerical_gradient,
-    variance_backward,
-)
-from minigrad.course.check.modules import adam_step, clip_gradients, dropout, learning_rate
-from minigrad.course.check.one_head import attend, score_scale, softmax, softmax_backward
-from minigrad.course.check.fast import (
-    add_up,
-    from_which_length,
-    product_bound,
-    scores_without_copies,
-    softmax_gradient_into,
-)
+import difflib
+import importlib.util
 
-__all__ = [
-    "adam_step",
-    "add_up",
-    "attend",
-    "clip_gradients",
-    "dropout",
-    "from_which_length",
-    "gradients",
-    "learning_rate",
-    "matmul_backward",
-    "merge_heads",
-    "numerical_gradient",
-    "product_bound",
-    "progress",
-    "right_by_luck",
-    "score_scale",
-    "scores_without_copies",
-    "softmax",
-    "softmax_backward",
-    "softmax_gradient_into",
-    "split_heads",
-    "stops_growing",
-    "unbroadcast",
-    "variance_backward",
-]
+from minigrad.course.check.exercise import EXERCISES, Exercise, progress
+
+__all__ = ["progress"]  # and every exercise by its name
+
+# The order of the course, which is the order of `progress()`.
+for _stem in ("arrays", "reverse_mode", "modules", "one_head", "fast", "fast_memory"):
+    if importlib.util.find_spec(f"{__name__}.{_stem}"):
+        importlib.import_module(f"{__name__}.{_stem}")
+
+
+def __getattr__(name: str) -> Exercise:
+    if name in EXERCISES:
+        return EXERCISES[name]
+    close = difflib.get_close_matches(name, EXERCISES, n=1)
+    hint = f"did you mean check.{close[0]}?" if close else "check.progress() lists them"
+    raise AttributeError(f"there is no exercise {name!r}: {hint}")

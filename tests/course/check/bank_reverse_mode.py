@@ -72,43 +72,24 @@ def recursive_sort(graph, output):
 
 
 def last_use_wins(graph, output):
-    grads = dict.fromkeys(graph, 0.0)
-    grads[output] = 1.0
+    grads = {key: float(key == output) for key in graph}
     for key in list(graph)[::-1]:
-        for inp, local in graph[key]:
-            grads[inp] = local * grads[key]
+        grads.update({inp: local * grads[key] for inp, local in graph[key]})
     return grads
 
 
-def from_the_front(graph, output):
-    grads = dict.fromkeys(graph, 0.0)
-    grads[output] = 1.0
-    for key, uses in graph.items():
-        for inp, local in uses:
-            grads[inp] += grads[key] * local
-    return grads
-
-
-def recursion_on_what_has_come(graph, output):
-    grads = dict.fromkeys(graph, 0.0)
-
-    def back(key):
-        for inp, local in reversed(graph[key]):
-            grads[inp] += grads[key] * local
-        for inp, _ in reversed(graph[key]):
-            back(inp)
-
-    grads[output] = 1.0
-    back(output)
+def one_step(graph, output):
+    grads = {key: float(key == output) for key in graph}
+    for inp, local in graph[output]:
+        grads[inp] += local
     return grads
 
 
 def a_queue_without_waiting(graph, output):
     grads = dict.fromkeys(graph, 0.0)
     grads[output] = 1.0
-    queue, done = [output], []
+    queue = [output]
     for key in queue:
-        done.append(key)
         for inp, local in graph[key]:
             grads[inp] += grads[key] * local
             if inp not in queue:
@@ -117,21 +98,10 @@ def a_queue_without_waiting(graph, output):
 
 
 def sums_along_a_path(graph, output):
-    grads = dict.fromkeys(graph, 0.0)
-    grads[output] = 1.0
+    grads = {key: float(key == output) for key in graph}
     for key in list(graph)[::-1]:
         for inp, local in graph[key]:
             grads[inp] += local + grads[key]
-    return grads
-
-
-def from_the_newest(graph, output):
-    grads = dict.fromkeys(graph, 0.0)
-    newest = list(graph)[-1]
-    grads[newest] = 1.0
-    for key in list(graph)[::-1]:
-        for inp, local in graph[key]:
-            grads[inp] += local * grads[key]
     return grads
 
 
@@ -139,20 +109,25 @@ def without_bystanders(graph, output):
     return {key: value for key, value in by_number_of_users(graph, output).items() if value != 0}
 
 
-def output_forgotten(graph, output):
-    grads = by_number_of_users(graph, output)
-    grads[output] = 0.0
+def from_the_newest_and_overwriting(graph, output):
+    newest = list(graph)[-1]
+    grads = {key: float(key == newest) for key in graph}
+    for key in list(graph)[::-1]:
+        for inp, local in graph[key]:
+            grads[inp] = local * grads[key]
     return grads
 
 
-def as_a_list(graph, output):
-    return list(by_number_of_users(graph, output).values())
+def given_numbers_from_the_newest(graph, output):
+    grads = by_number_of_users(graph, list(graph)[-1])
+    return {key: grads[key] for key, uses in graph.items() if uses == []}
 
 
-def never_started(graph, output):
-    grads = dict.fromkeys(graph, 0.0)
-    for key in reversed(graph):
-        for inp, local in graph[key]:
+def emptied(graph, output):
+    grads = {key: float(key == output) for key in graph}
+    while graph:
+        key, uses = graph.popitem()
+        for inp, local in uses:
             grads[inp] += local * grads[key]
     return grads
 
@@ -178,49 +153,27 @@ def transposed_twice(dy, a, b):
     return [(b @ dy.T).T, (dy.T @ a).T]
 
 
-def swapped(dy, a, b):
-    return np.dot(a.T, dy), np.dot(dy, b.T)
-
-
-def b_not_transposed(dy, a, b):
-    return np.matmul(dy, b), np.matmul(a.T, dy)
-
-
-def a_not_transposed(dy, a, b):
-    return np.matmul(dy, b.T), np.matmul(a, dy)
-
-
-def nothing_transposed(dy, a, b):
-    return dy.dot(b), a.dot(dy)
-
-
-def db_turned(dy, a, b):
-    return dy @ np.transpose(b), np.transpose(dy) @ a
-
-
-def da_turned(dy, a, b):
-    return b @ np.transpose(dy), np.transpose(a) @ dy
+def in_double(dy, a, b):
+    return np.einsum("np,mp->nm", dy, b, dtype=np.float64), np.einsum("nm,np->mp", a, dy, dtype=np.float64)
 
 
 def of_the_sum(dy, a, b):
     return np.tile(b.sum(axis=1), (a.shape[0], 1)), np.tile(a.sum(axis=0)[:, None], (1, b.shape[1]))
 
 
-def entry_by_entry(dy, a, b):
-    return np.multiply(dy, b), np.multiply(a, dy)
-
-
-def only_one(dy, a, b):
-    return dy @ b.T
+def last_row_and_column(dy, a, b):
+    for i in range(len(dy)):
+        db = a[i][:, None] * dy[i]
+    for k in range(dy.shape[1]):
+        da = dy[:, k][:, None] * b[:, k]
+    return da, db
 
 
 # --- variance_backward -----------------------------------------------------------------------------------
 
 
 def row_by_row(dv, x):
-    return np.stack([2 * d * (row - row.mean()) / row.size for d, row in zip(dv, x, strict=True)]).astype(
-        x.dtype
-    )
+    return np.stack([2 * d * (row - row.mean()) / row.size for d, row in zip(dv, x, strict=True)])
 
 
 def through_both_ways(dv, x):
@@ -231,10 +184,13 @@ def through_both_ways(dv, x):
     return (direct + through_the_mean) * dv.reshape(-1, 1)
 
 
-def by_a_matrix(dv, x):
+def by_a_matrix_in_double(dv, x):
     n = x.shape[1]
-    centring = np.eye(n, dtype=x.dtype) - np.full((n, n), 1 / n, dtype=x.dtype)
-    return x @ centring * np.expand_dims(dv, 1) * x.dtype.type(2 / n)
+    return 2 / n * np.diag(dv) @ x @ (np.eye(n) - 1 / n)
+
+
+def with_a_mean_in_double(dv, x):
+    return 2 * (x - x.mean(axis=1, keepdims=True, dtype=np.float64)) * dv[:, None] / x.shape[1]
 
 
 def of_a_sample(dv, x):
@@ -242,45 +198,14 @@ def of_a_sample(dv, x):
     return 2 * (x - x.mean(1)[:, None]) * dv[:, None] / (n - 1 if n > 1 else 1)
 
 
-def never_divided_by_n(dv, x):
-    return dv.reshape(-1, 1) * 2 * (x - x.mean(1, keepdims=True))
-
-
-def two_forgotten(dv, x):
-    return dv.reshape(-1, 1) * (x - x.mean(1, keepdims=True)) / x.shape[1]
-
-
-def two_and_n_forgotten(dv, x):
-    return dv.reshape(-1, 1) * (x - x.mean(1, keepdims=True))
-
-
 def derivative_of_each_difference(dv, x):
     n = x.shape[1]
     return 2 / n * (x - x.mean(1, keepdims=True)) * ((n - 1) / n) * dv[:, None]
 
 
-def not_centred(dv, x):
-    return dv[:, None] * 2 * x / x.shape[1]
-
-
-def mean_of_everything(dv, x):
-    return dv[:, None] * 2 * (x - np.mean(x)) / x.shape[-1]
-
-
-def mean_of_the_columns(dv, x):
-    return dv[:, None] * 2 * (x - np.mean(x, 0)) / x.shape[-1]
-
-
-def without_dv(dv, x):
-    return (x - x.mean(1, keepdims=True)) * 2 / x.shape[1]
-
-
-def dv_along_the_columns(dv, x):
-    return (x - x.mean(1, keepdims=True)) * 2 / x.shape[1] * dv
-
-
-def upside_down(dv, x):
-    return dv[:, None] * 2 * (x.mean(1, keepdims=True) - x) / x.shape[1]
+def x_centred_in_place(dv, x):
+    x -= x.mean(axis=1, keepdims=True)
+    return dv[:, None] * x / x.shape[1]
 
 
 # --- numerical_gradient ----------------------------------------------------------------------------------
@@ -297,7 +222,6 @@ def with_a_unit_array(f, x, h=1e-6):
 
 
 def moved_and_put_back(f, x, h=1e-6):
-    x = np.array(x)
     gradient = np.empty(x.shape)
     for place, value in np.ndenumerate(x.copy()):
         x[place] = value + h
@@ -306,6 +230,17 @@ def moved_and_put_back(f, x, h=1e-6):
         down = f(x)
         x[place] = value
         gradient[place] = (up - down) / h / 2
+    return gradient
+
+
+def put_back_by_arithmetic(f, x, h=1e-6):
+    gradient = np.empty(x.shape)
+    for place in np.ndindex(*x.shape):
+        x[place] += h
+        up = f(x)
+        x[place] -= 2 * h
+        gradient[place] = (up - f(x)) / (2 * h)
+        x[place] += h
     return gradient
 
 
@@ -319,110 +254,117 @@ def upwards_only(f, x, h=1e-6):
     return gradient
 
 
-def divided_by_h(f, x, h=1e-6):
-    gradient = np.empty_like(x)
-    for place in np.ndindex(*x.shape):
-        unit = np.zeros_like(x)
-        unit[place] = h
-        gradient[place] = (f(x + unit) - f(x - unit)) / h
-    return gradient
-
-
-def everything_moved(f, x, h=1e-6):
-    return (f(x + h) - f(x - h)) / (2 * h) * np.ones_like(x)
-
-
-def one_number(f, x, h=1e-6):
-    return (f(x + h) - f(x - h)) / h / 2
-
-
 def not_put_back(f, x, h=1e-6):
     gradient = np.empty_like(x)
     for place in np.ndindex(*x.shape):
         x[place] = x[place] + h
         up = f(x)
         x[place] = x[place] - 2 * h
-        down = f(x)
-        gradient[place] = (up - down) / (2 * h)
+        gradient[place] = (up - f(x)) / h
     return gradient
 
 
-def a_step_of_its_own(f, x, h=1e-6):
-    return with_a_unit_array(f, x, 1e-6)
-
-
-def as_a_flat_array(f, x, h=1e-6):
-    return with_a_unit_array(f, x, h).reshape(-1)
-
-
-def down_minus_up(f, x, h=1e-6):
-    return with_a_unit_array(f, x, -h) * -1
-
-
-def differences_alone(f, x, h=1e-6):
-    gradient = np.empty_like(x)
-    for place in np.ndindex(*x.shape):
+def one_or_two_axes(f, x, h=1e-6):
+    places = [(i,) for i in range(len(x))] if x.ndim == 1 else np.ndindex(*x.shape[:2])
+    gradient = np.zeros_like(x)
+    for place in places:
         unit = np.zeros_like(x)
         unit[place] = h
-        gradient[place] = f(x + unit) - f(x - unit)
+        gradient[place] = (f(x + unit) - f(x - unit)) / (2 * h)
     return gradient
+
+
+def moved_in_a_flat_copy(f, x, h=1e-6):
+    flat, slopes = x.reshape(-1), []
+    for i, value in enumerate(flat.tolist()):
+        flat[i] = value + h
+        up = f(x)
+        flat[i] = value - h
+        slopes.append((up - f(x)) / (2 * h))
+        flat[i] = value
+    return np.reshape(slopes, x.shape)
 
 
 TOO_EARLY = "before everything that used the value has been visited"
-ALL_AT_ONCE = "You move all entries at once"
 
 RIGHT = {
     "gradients": [by_number_of_users, all_paths, forward_mode, recursive_sort],
-    "matmul_backward": [by_einsum, by_loops, transposed_twice],
-    "variance_backward": [row_by_row, through_both_ways, by_a_matrix],
+    "matmul_backward": [by_einsum, by_loops, transposed_twice, in_double],
+    "variance_backward": [row_by_row, through_both_ways, by_a_matrix_in_double, with_a_mean_in_double],
     "numerical_gradient": [with_a_unit_array, moved_and_put_back],
 }
 WRONG = {
     "gradients": [
-        (last_use_wins, "You overwrite where you should add"),
-        (from_the_front, "You visit the oldest value first"),
-        (recursion_on_what_has_come, TOO_EARLY),
+        (last_use_wins, "you keep one use"),
+        (one_step, "Only the output's direct inputs get a gradient"),
         (a_queue_without_waiting, TOO_EARLY),
         (sums_along_a_path, "Along a path slopes multiply"),
-        (from_the_newest, "You start from the last value of the graph"),
         (without_bystanders, "Values that the output does not depend on"),
-        (output_forgotten, "The output's own gradient is 1"),
-        (never_started, "The output's own gradient is 1, and nothing flows"),
-        (as_a_list, "it should return a dict of 3"),
+        (from_the_newest_and_overwriting, ("you keep one use", "You start from the last value")),
+        (given_numbers_from_the_newest, ("not only of the given numbers", "You start from the last value")),
+        (emptied, "it takes entries out of the dict `graph`"),
+        (lambda graph, output: list(forward_mode(graph, output).values()), "it should return a dict of 3"),
     ],
     "matmul_backward": [
-        (swapped, "The two gradients are in the other order"),
-        (b_not_transposed, "b has to be transposed"),
-        (a_not_transposed, "a has to be transposed"),
-        (nothing_transposed, "Both factors are missing their transpose"),
-        (db_turned, "db comes out transposed"),
-        (da_turned, "da comes out transposed"),
+        (lambda dy, a, b: (np.matmul(dy, b), np.matmul(a.T, dy)), "b has to be transposed"),
         (of_the_sum, "You left dy out"),
-        (entry_by_entry, "entry by entry"),
-        (only_one, "it should return"),
+        (
+            lambda dy, a, b: (dy @ b.reshape(-1, len(b)), a.reshape(-1, len(a)) @ dy),
+            "and keeps the reading order",
+        ),
+        (last_row_and_column, "A gradient holds the last term"),
+        (lambda dy, a, b: (dy.dot(b), a.dot(dy)), ("b has to be transposed", "a has to be transposed")),
+        (
+            lambda dy, a, b: (np.einsum("nm,np->pm", a, dy), np.einsum("np,mp->nm", dy, b)),
+            ("in the other order", "db comes out transposed"),
+        ),
+        (
+            lambda dy, a, b: (dy @ b, np.mean(a[:, :, None] * dy[:, None, :], axis=0)),
+            ("b has to be transposed", "You divide by the number of rows"),
+        ),
+        (lambda dy, a, b: dy @ b.T, "it should return 2 values"),
     ],
     "variance_backward": [
         (of_a_sample, "You divide by n - 1"),
-        (never_divided_by_n, "The 1/n of the mean is missing"),
-        (two_forgotten, "The 2 of the square is missing"),
-        (two_and_n_forgotten, "The 2 of the square and the 1/n of the mean are missing"),
         (derivative_of_each_difference, "You add a term for the mean"),
-        (not_centred, "The mean has not been subtracted"),
-        (mean_of_everything, "The mean is that of the whole array"),
-        (mean_of_the_columns, "The mean is taken over the columns"),
-        (without_dv, "You left dv out"),
-        (dv_along_the_columns, "lines up with the columns"),
-        (upside_down, "The sign is turned round"),
+        (
+            lambda dv, x: (
+                (x - x.mean(1, keepdims=True)) / (x.shape[1] * x.std(1, keepdims=True)) * dv[:, None]
+            ),
+            "That is the derivative of the standard deviation",
+        ),
+        (
+            lambda dv, x: dv[:, None] * (2 / x.shape[1] * x - 2 * x.mean(1, keepdims=True)),
+            "What you subtract from x is n times too much",
+        ),
+        (
+            lambda dv, x: dv.reshape(-1, 1) * (x - x.mean(1, keepdims=True)),
+            ("The 2 of the square is missing", "The 1/n of the mean is missing"),
+        ),
+        (
+            lambda dv, x: dv[:, None] * 2 * (x - np.mean(x, 0)) / len(x),
+            ("The mean is taken over the columns", "You divide by how many rows there are"),
+        ),
+        (lambda dv, x: -of_a_sample(dv, x), ("The sign is turned round", "You divide by n - 1")),
+        (x_centred_in_place, ("it changes `x`", "The 2 of the square is missing")),
     ],
     "numerical_gradient": [
+        (put_back_by_arithmetic, "it leaves a rounding error in `x`"),
         (upwards_only, "You move up only"),
-        (divided_by_h, "divide by 2h"),
-        (everything_moved, ALL_AT_ONCE),
-        (one_number, ALL_AT_ONCE),
-        (not_put_back, "You move entries of x itself"),
-        (a_step_of_its_own, "You have a step of your own"),
-        (as_a_flat_array, "The gradient has the shape of x"),
-        (down_minus_up, "The sign is turned round"),
-        (differences_alone, "still has to be divided by 2h"),
+        (
+            lambda f, x, h=1e-6: (f(x + h) - f(x - h)) / (2 * h) * np.ones_like(x),
+            "You move all entries at once",
+        ),
+        (one_or_two_axes, "Your loops fit arrays with a certain number of axes only"),
+        (moved_in_a_flat_copy, "are copies where x is a view"),
+        (not_put_back, ("do not put them back", "Up and down are 2h apart")),
+        (
+            lambda f, x, h=1e-6: 2 * with_a_unit_array(f, x, h).reshape(-1),
+            ("yours is flat", "Up and down are 2h apart"),
+        ),
+        (
+            lambda f, x, h=1e-6: -with_a_unit_array(f, x, 1e-6),
+            ("You have a step of your own", "The sign is turned round"),
+        ),
     ],
 }

@@ -1,0 +1,234 @@
+"""How a value differs from the right one, in words, and what is true of the difference."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigrad.tensor import Tensor
+
+__all__ = ["as_array", "described", "difference", "equal", "other_dtype", "what_is_true"]
+
+DTYPE = (
+    "The numbers are right, and are {came} for {wanted}. A NumPy number keeps its dtype where a Python number gives way: "
+    "np.sqrt of a whole number, np.float64 and a new np.zeros or np.ones are float64 and make float64 of what they meet. "
+    "math.sqrt gives a Python number."
+)
+
+
+def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | None:
+    """How `value` differs from `expected`, in words; None if it does not, whatever its dtype."""
+    differs = f"it should return {described(expected)}, and returned {described(value)}"
+    if isinstance(expected, tuple | list):
+        if not isinstance(value, tuple | list) or len(value) != len(expected):
+            return f"it should return {len(expected)} values, and returned {described(value)}"
+        for number, (one, other) in enumerate(zip(value, expected, strict=True), 1):
+            if found := difference(one, other, rtol, atol):
+                return f"value {number} of {len(expected)}: {found}"
+        return None
+    if isinstance(expected, dict):
+        if not isinstance(value, dict):
+            return differs
+        if set(value) != set(expected):
+            return f"it should have the keys {_keys(expected)}, and has {_keys(value)}"
+        for key, other in expected.items():
+            if found := difference(value[key], other, rtol, atol):
+                return f"for {key}, {found}"
+        return None
+    if isinstance(expected, str | bool):
+        return None if isinstance(value, str | bool | np.bool_) and value == expected else differs
+    is_array = isinstance(expected, Tensor | np.ndarray)
+    if isinstance(value, Tensor) != isinstance(expected, Tensor):
+        return differs
+    # NumPy's arithmetic makes a number of an array without axes.
+    as_good = is_array and as_array(expected).ndim == 0 and isinstance(value, np.number)
+    if is_array and not as_good and not isinstance(value, Tensor | np.ndarray):
+        return differs
+    try:
+        got, want = as_array(value), as_array(expected)
+    except Exception:  # whatever a foreign type raises
+        return differs
+    if got.dtype.kind not in "fiub" or (got.ndim and not is_array):
+        return differs
+    if got.shape != want.shape:
+        return f"it should return shape {want.shape}, and returned shape {got.shape}"
+    wrong = ~_close(got, want, rtol, atol)
+    if not wrong.any():
+        return None
+    if not want.ndim:
+        return "it should return {}, and returned {}".format(*_with_digits(want[()], got[()]))
+    if unbounded := int((wrong & ~np.isfinite(got)).sum()):
+        return f"{unbounded} of {got.size} entries are NaN or infinite"
+    place = tuple(int(i) for i in np.argwhere(wrong)[0])
+    wanted, came = _with_digits(want[place], got[place])
+    count = f"{int(wrong.sum())} of {got.size} entries are off"
+    return f"{count}. The entry [{', '.join(map(str, place))}] should be {wanted}, and is {came}"
+
+
+def other_dtype(value: Any, expected: Any) -> str | None:
+    """That an array, or one of several, has not the dtype of the right one, and how that comes about."""
+    if isinstance(expected, tuple | list):
+        found = (other_dtype(one, other) for one, other in zip(value, expected, strict=True))
+        return next(filter(None, found), None)
+    if isinstance(expected, Tensor | np.ndarray) and value.dtype != expected.dtype:
+        return DTYPE.format(came=value.dtype, wanted=expected.dtype)
+    return None
+
+
+def _close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> np.ndarray:
+    """Entry by entry; in float32 the tolerances are 10⁵ times as large."""
+    slack = 1e5 if np.float32 in (got.dtype, want.dtype) else 1
+    return np.isclose(got, want, rtol=rtol * slack, atol=atol * slack, equal_nan=True)
+
+
+def _with_digits(want: Any, got: Any) -> tuple[str, str]:
+    """Two numbers that differ, with as many digits as it takes to see it."""
+    for digits in (6, 10):
+        texts = [f"{number + 0.0:.{digits}g}" for number in (want, got)]  # + 0.0: no -0
+        if texts[0] != texts[1]:
+            return texts[0], texts[1]
+    return f"{want:.17g}", f"{got:.17g}"
+
+
+def as_array(value: Any) -> np.ndarray:
+    """A tensor's or an array's numbers, or a number, as a NumPy array."""
+    return value.numpy() if isinstance(value, Tensor) else np.asarray(value)
+
+
+def _keys(values: dict[Any, Any]) -> str:
+    return ", ".join(sorted(map(str, values)))
+
+
+def described(value: Any) -> str:
+    """What kind of thing a value is."""
+    if isinstance(value, Tensor):
+        return f"a Tensor of shape {value.shape}"
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    if isinstance(value, tuple | list | dict):
+        return f"a {type(value).__name__} of {len(value)}"
+    return reprlib.repr(value)
+
+
+def equal(before: Any, after: Any) -> bool:
+    """Whether an argument is what it was; of what it cannot look into, it supposes so."""
+    if type(before) is not type(after):
+        return False
+    if isinstance(before, Tensor | np.ndarray):
+        one, other = as_array(before), as_array(after)
+        return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    if isinstance(before, list | tuple):
+        return len(before) == len(after) and all(map(equal, before, after))
+    if isinstance(before, dict):
+        return equal(list(before), list(after)) and equal(list(before.values()), list(after.values()))
+    return not isinstance(before, str | int | float | set) or before is after or before == after
+
+
+# --- What is true of a difference that no known slip explains ---------------------------------------------
+
+
+def _sorted(x: np.ndarray) -> np.ndarray:
+    return np.sort(x, axis=None).reshape(x.shape)
+
+
+# What makes the right numbers of the answer's, and what the answer's are then.
+ALIKE: list[tuple[Callable[[np.ndarray], np.ndarray], str]] = [
+    (lambda x: x.swapaxes(-1, -2) if x.ndim > 1 else x, "What you return is the transpose of what is asked for."),
+    (np.negative, "Every number is the negative of what it should be."),
+    (np.reciprocal, "Every number is one over what it should be."),
+    (np.sqrt, "Every number is the square of what it should be."),
+    (np.square, "Every number is the square root of what it should be."),
+]
+
+
+@np.errstate(all="ignore")
+def what_is_true(values: Sequence[Any], expected: Sequence[Any], rtol: float, atol: float) -> str | None:
+    """A sentence on how the values of the wrong cases differ from the right ones, the same way on all of them."""
+    if not expected:
+        return None
+    if all(isinstance(right, tuple | list) for right in expected):
+        return _of_several(values, expected, rtol, atol)
+    if not all(isinstance(right, Tensor | np.ndarray | int | float) for right in expected):
+        return None
+    try:
+        got, want = [as_array(value) for value in values], [as_array(right) for right in expected]
+    except Exception:  # whatever a foreign type raises
+        return None
+    if any(one.dtype.kind not in "fiub" for one in got) or any(one.dtype.kind == "b" for one in want):
+        return None
+    got = [one if one.dtype.kind == "f" else one.astype(float) for one in got]
+
+    def always(change: Callable[[np.ndarray], np.ndarray]) -> bool:
+        return all(
+            change(one).shape == other.shape and bool(_close(change(one), other, rtol, atol).all())
+            for one, other in zip(got, want, strict=True)
+        )
+
+    if all(difference(value, right, rtol, atol) is None for value, right in zip(values, expected, strict=True)):
+        return "The numbers themselves are right."
+    if all(one.size == other.size for one, other in zip(got, want, strict=True)):
+        flat = [one.reshape(other.shape) for one, other in zip(got, want, strict=True)]
+        if all(bool(_close(one, other, rtol, atol).all()) for one, other in zip(flat, want, strict=True)):
+            same_type = all(type(value) is type(right) for value, right in zip(values, expected, strict=True))
+            return f"The numbers are right; only the {'shape' if same_type else 'type'} is not what is asked for."
+    for change, sentence in ALIKE:
+        if always(change):
+            return sentence
+    if not any(one.any() for one in got):
+        return "Every number is 0."
+    factor = _factor(got, want)
+    if factor is not None and always(lambda x: x / factor):
+        return f"Every number is {factor:.6g} times what it should be."
+    if all(
+        one.shape == other.shape and bool(_close(_sorted(one), _sorted(other), rtol, atol).all())
+        for one, other in zip(got, want, strict=True)
+    ):
+        return "The numbers are the right ones, in another order."
+    return None
+
+
+def _factor(got: list[np.ndarray], want: list[np.ndarray]) -> float | None:
+    """The ratio at the largest entry of the first pair of one shape."""
+    if got[0].shape != want[0].shape or not got[0].size:
+        return None
+    place = np.unravel_index(np.argmax(np.abs(want[0])), want[0].shape)
+    ratio = float(got[0][place]) / float(want[0][place]) if want[0][place] else 0.0
+    return ratio if np.isfinite(ratio) and ratio else None
+
+
+NUMBERS = ("first", "second", "third", "fourth", "fifth")
+
+
+def _of_several(values: Sequence[Any], expected: Sequence[Any], rtol: float, atol: float) -> str | None:
+    """Which of several returned values are right on each wrong case, and what is true of the others."""
+    count = len(expected[0])
+    if not all(isinstance(value, tuple | list) and len(value) == count for value in values):
+        return None
+    if any(len(right) != count for right in expected) or not 2 <= count <= len(NUMBERS):
+        return None
+    if all(
+        difference(tuple(reversed(value)), right, rtol, atol) is None
+        for value, right in zip(values, expected, strict=True)
+    ):
+        return "The values are right, and in the other order."
+    wrong = [
+        place
+        for place in range(count)
+        if any(
+            difference(value[place], right[place], rtol, atol)
+            for value, right in zip(values, expected, strict=True)
+        )
+    ]
+    if len(wrong) == count:
+        return None
+    right_ones = [NUMBERS[place] for place in range(count) if place not in wrong]
+    text = f"The {' and the '.join(right_ones)} of the {count} values {'is' if len(right_ones) == 1 else 'are'} right."
+    if len(wrong) == 1:
+        more = what_is_true(
+            [value[wrong[0]] for value in values], [right[wrong[0]] for right in expected], rtol, atol
+        )
+        text += f" Of the {NUMBERS[wrong[0]]}: {more[0].lower()}{more[1:]}" if more else ""
+    return text

@@ -1,0 +1,59 @@
+"""Which exercises were tried and solved: a small file in the folder of the notebook."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from minigrad.files import write_atomic
+
+__all__ = ["PROGRESS_FILE", "count_attempt", "known"]
+
+PROGRESS_FILE = ".progress.json"
+Entries = dict[str, dict[str, Any]]
+
+
+def count_attempt(name: str, solved: bool) -> None:
+    """Count an attempt; what was solved stays solved. A damaged file is kept beside the new one."""
+    if os.environ.get("MINIGRAD_PROGRESS") == "off":
+        return
+    path = Path(PROGRESS_FILE)
+    try:
+        entries = _read(path)
+        if entries is None:
+            damaged = path.with_name(PROGRESS_FILE + ".damaged")
+            path.replace(damaged)
+            print(f"({PROGRESS_FILE} could not be read: it is now {damaged.name}, and counting starts anew.)")
+            entries = {}
+        entry = entries.setdefault(name, {"attempts": 0, "solved": False})
+        entry["attempts"] += 1
+        entry["solved"] = entry["solved"] or solved
+        write_atomic(path, (json.dumps(entries, indent=2) + "\n").encode())
+    except OSError as error:
+        reason = error.__cause__ or error
+        print(f"(Your progress could not be kept in {PROGRESS_FILE}: {getattr(reason, 'strerror', reason)}.)")
+
+
+def known() -> Entries:
+    """The record so far; none if the file is missing or damaged, or no record is kept."""
+    if os.environ.get("MINIGRAD_PROGRESS") == "off":
+        return {}
+    try:
+        return _read(Path(PROGRESS_FILE)) or {}
+    except OSError:
+        return {}
+
+
+def _read(path: Path) -> Entries | None:
+    """What the file says: nothing if it is missing, None if it is damaged."""
+    try:
+        return {
+            name: {"attempts": int(entry["attempts"]), "solved": bool(entry["solved"])}
+            for name, entry in json.loads(path.read_bytes()).items()
+        }
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None

@@ -1,0 +1,147 @@
+"""Wrong answers, written as edits of the right one: a sentence for the learner, and below it what is changed.
+
+    The rows do not sum to 1: divide by each row's sum.
+        return e / e.sum(axis=-1, keepdims=True) -> return e
+
+    Each column sums to 1, not each row: over which axis did you normalise?
+        e.sum(axis=-1 -> e.sum(axis=-2 || e.sum(axis=0
+        x.max(axis=-1 -> x.max(axis=0 ; e.sum(axis=-1 -> e.sum(axis=0
+
+    That is the sigmoid of each score by itself: the entries of a row have to share out 1.
+        return 1 / (1 + np.exp(-x))
+
+Each indented line with an arrow is one wrong answer; `;` joins edits that belong together, `||` stands between two
+ways to be wrong in one place, and an edit changes every place where its left side stands. Indented lines without an arrow are a whole body. An indented paragraph of its own
+goes with the sentence above it. In all of them `right` is the right answer.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import itertools
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Slip", "build", "pairs", "parse", "source_of"]
+
+Edit = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Slip:
+    """One wrong answer: what to tell whoever gave it, and the edits that make it, or a body in place of the right one."""
+
+    sentence: str
+    edits: tuple[Edit, ...] = ()
+    body: str = ""
+
+
+def parse(mistakes: str) -> list[Slip]:
+    """The slips in a text as above, in its order.
+
+    Raises ValueError for a paragraph that has no sentence above it, or nothing below its sentence.
+    """
+    slips: list[Slip] = []
+    sentence, used = "", True
+    for paragraph in textwrap.dedent(mistakes).strip("\n").split("\n\n"):
+        lines = [line for line in paragraph.split("\n") if line.strip()]
+        words = [line.strip() for line in lines if not line.startswith(" ")]
+        code = [line for line in lines if line.startswith(" ")]
+        if words:
+            if not used:
+                raise ValueError(f"no wrong answer stands below {sentence!r}")
+            sentence, used = " ".join(words), False
+        if not code:
+            continue
+        if not sentence:
+            raise ValueError(f"no sentence stands above {code[0].strip()!r}")
+        used = True
+        for line in code:
+            if " ->" in line:
+                first, *more = line.split(" || ")
+                edits = tuple(map(_edit, first.split(" ; ")))
+                slips.append(Slip(sentence, edits))
+                slips += [Slip(sentence, (*edits[:-1], (edits[-1][0], new.strip()))) for new in more]
+        body = [line for line in code if " ->" not in line]
+        if body:
+            slips.append(Slip(sentence, body=textwrap.dedent("\n".join(body))))
+    if not used:
+        raise ValueError(f"no wrong answer stands below {sentence!r}")
+    return slips
+
+
+def _edit(text: str) -> Edit:
+    old, _, new = text.partition(" ->")
+    return old.strip(), new.strip()
+
+
+def build(answer: Callable[..., Any], *slips: Slip) -> Callable[..., Any] | None:
+    """The answer with these slips in it; None if they do not go together: they change the same place, or one
+    leaves nothing for the other to change. For a single slip that does not apply, ValueError says why."""
+    name, head, body = _parts(answer)
+    bodies = [slip.body for slip in slips if slip.body]
+    if len(bodies) > 1:
+        return None
+    text = textwrap.indent(bodies[0], "    ") if bodies else body
+    edited = _edited(text, [edit for slip in slips for edit in slip.edits])
+    if edited is None:
+        if len(slips) == 1:
+            raise ValueError(
+                f"{answer.__name__}: an edit finds nothing, or two edits overlap: {slips[0].edits}"
+            )
+        return None
+    scope = {**answer.__globals__, "right": answer}
+    try:
+        exec(compile(f"{head}\n{edited}", f"<a wrong {answer.__name__}>", "exec"), scope)
+    except SyntaxError:
+        if len(slips) == 1:
+            raise
+        return None
+    return scope[name]
+
+
+def pairs(answer: Callable[..., Any], slips: list[Slip]) -> Iterator[tuple[Slip, Slip, Callable[..., Any]]]:
+    """Each two slips with different sentences that can be made at once, and the answer with both in it."""
+    for one, other in itertools.combinations(slips, 2):
+        if one.sentence != other.sentence and (both := build(answer, one, other)):
+            yield one, other, both
+
+
+def source_of(function: Callable[..., Any]) -> str:
+    """The source of a function from its `def` on."""
+    lines = textwrap.dedent(inspect.getsource(inspect.unwrap(function))).split("\n")
+    definition = ast.parse("\n".join(lines)).body[0]
+    return "\n".join(lines[definition.lineno - 1 :]).rstrip()
+
+
+@functools.cache  # a diagnosis builds hundreds of pairs, and to find a source takes longer than all else
+def _parts(function: Callable[..., Any]) -> tuple[str, str, str]:
+    """The name of a function, its line with `def` (or lines), and its body."""
+    source = source_of(function)
+    lines = source.split("\n")
+    definition = ast.parse(source).body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    first = definition.body[0].lineno - 1
+    return definition.name, "\n".join(lines[:first]), "\n".join(lines[first:])
+
+
+def _edited(text: str, edits: list[Edit]) -> str | None:
+    """The text with every left side replaced; None if one is not there, or two overlap."""
+    spans = []
+    for old, new in edits:
+        start = text.find(old)
+        if start < 0:
+            return None
+        while start >= 0:
+            spans.append((start, start + len(old), new))
+            start = text.find(old, start + len(old))
+    spans.sort()
+    if any(end > start for (_, end, _), (start, _, _) in itertools.pairwise(spans)):
+        return None
+    for start, end, new in reversed(spans):
+        text = text[:start] + new + text[end:]
+    return text

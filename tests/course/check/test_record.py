@@ -1,0 +1,116 @@
+"""Which exercises were tried and solved, in a file beside the notebook."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from doubling import double, make, recorded
+
+from minigrad.course.check import exercise as module
+from minigrad.course.check.exercise import progress
+
+pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
+
+# --- Progress --------------------------------------------------------------------------------------------
+
+
+def test_attempts_are_counted_and_what_is_solved_stays_solved(told):
+    exercise = make()
+    told(exercise, lambda x: x)
+    assert recorded() == {"double": {"attempts": 1, "solved": False}}
+    told(exercise, double)
+    assert recorded() == {"double": {"attempts": 2, "solved": True}}
+    told(exercise, lambda x: x)
+    assert recorded() == {"double": {"attempts": 3, "solved": True}}
+
+
+def test_progress_is_kept_over_runs(told, folder, monkeypatch):
+    told(make(), double)
+    monkeypatch.setattr(module, "EXERCISES", {})  # a new kernel
+    told(make(), lambda x: x)
+    told(make(name="other"), lambda x: x)
+    assert recorded() == {
+        "double": {"attempts": 2, "solved": True},
+        "other": {"attempts": 1, "solved": False},
+    }
+    assert [path.name for path in folder.iterdir()] == [".progress.json"]
+
+
+def test_progress_is_in_the_working_directory(told, folder, monkeypatch):
+    exercise = make()
+    (folder / "below").mkdir()
+    monkeypatch.chdir(folder / "below")
+    told(exercise, double)
+    assert (folder / "below" / ".progress.json").exists()
+    assert not (folder / ".progress.json").exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"[1]", b"3", b"null", b"\xff\xfe", b'{"double": 3}', b'{"double": {}}',
+     b'{"double": {"attempts": null, "solved": true}}', b'{"double": {"attempts": "many", "solved": true}}'],
+)  # fmt: skip
+def test_a_damaged_record_is_begun_anew(content, told, capsys):
+    Path(".progress.json").write_bytes(content)
+    exercise = make()
+    progress()
+    assert "0 of 1 solved" in capsys.readouterr().out
+    lines = told(exercise, double)
+    assert lines[1:] == [
+        "(.progress.json could not be read: it is now .progress.json.damaged, and counting starts anew.)"
+    ]
+    assert Path(".progress.json.damaged").read_bytes() == content
+    assert recorded() == {"double": {"attempts": 1, "solved": True}}
+
+
+def test_a_record_that_cannot_be_written_is_said_and_nothing_more(told, folder):
+    (folder / ".progress.json").mkdir()
+    lines = told(make(), double)
+    assert lines[0].startswith("double: right.")
+    assert lines[1:] == ["(Your progress could not be kept in .progress.json: Is a directory.)"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX removes a folder that is in use")
+def test_a_folder_that_is_gone(told, folder, monkeypatch):
+    gone = folder / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    lines = told(make(), double)
+    monkeypatch.chdir(folder)
+    assert lines[1:] == ["(Your progress could not be kept in .progress.json: No such file or directory.)"]
+
+
+def test_progress_can_be_switched_off(told, folder, monkeypatch, capsys):
+    exercise = make()
+    told(exercise, double)
+    before = recorded()
+    monkeypatch.setenv("MINIGRAD_PROGRESS", "off")
+    told(exercise, double)
+    assert recorded() == before
+    progress()
+    assert (
+        "0 of 1 solved" in capsys.readouterr().out
+    )  # nor is it read: a stored notebook's table is the same for all
+
+
+def test_the_table_of_progress(told, capsys):
+    exercises = [make(name=name) for name in ("first", "second", "third", "fourth")]
+    for exercise, answer in zip(exercises, (double, abs, lambda x: x), strict=False):
+        told(exercise, answer)
+    told(exercises[2], lambda x: 3 * x)
+    Path(".progress.json").write_text(
+        json.dumps({**recorded(), "of another course": {"attempts": 1, "solved": True}})
+    )
+    progress()
+    assert capsys.readouterr().out.splitlines() == [
+        "chapter  exercise                difficulty  minutes  state",
+        "      3  first                            1        5  solved, 1 attempt",
+        "      3  second                           1        5  1 attempt",
+        "      3  third                            1        5  2 attempts",
+        "      3  fourth                           1        5  -",
+        "1 of 4 solved",
+    ]

@@ -1,0 +1,126 @@
+"""Wrong answers as edits of the right one: read from a text, made, and made in pairs."""
+
+from __future__ import annotations
+
+import pytest
+
+from minigrad.course.check.slips import Slip, build, pairs, parse, source_of
+
+pytestmark = pytest.mark.numpy_only("texts")
+
+
+def mean(x, y):
+    total = x + y  # a comment
+    return total / 2
+
+
+TEXT = """
+The sum is asked for
+by its half.
+    / 2 ->
+    total / 2 -> total / 3 ; x + y -> y + x
+
+That is the larger one.
+    if x > y:
+        return x
+    return y
+
+    return max(x, y)
+
+You subtract.
+    + -> -
+"""
+
+
+def test_a_text_is_read():
+    assert parse(TEXT) == [
+        Slip("The sum is asked for by its half.", edits=(("/ 2", ""),)),
+        Slip("The sum is asked for by its half.", edits=(("total / 2", "total / 3"), ("x + y", "y + x"))),
+        Slip("That is the larger one.", body="if x > y:\n    return x\nreturn y"),
+        Slip("That is the larger one.", body="return max(x, y)"),
+        Slip("You subtract.", edits=(("+", "-"),)),
+    ]
+
+
+def test_an_indented_text_is_read_alike():
+    assert parse("\n    A.\n        x -> y\n") == [Slip("A.", edits=(("x", "y"),))]
+
+
+def test_one_place_can_be_wrong_in_several_ways():
+    assert parse("A.\n    x -> y || z || ") == [Slip("A.", ((("x", new)),)) for new in ("y", "z", "")]
+    assert parse("A.\n    a -> b ; x -> y || z") == [
+        Slip("A.", (("a", "b"), ("x", "y"))),
+        Slip("A.", (("a", "b"), ("x", "z"))),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("A sentence.", "no wrong answer stands below 'A sentence.'"),
+        ("One.\n\nTwo.\n    a -> b", "no wrong answer stands below 'One.'"),
+    ],
+)
+def test_a_text_that_lacks_something_is_refused(text, words):
+    with pytest.raises(ValueError, match=words):
+        parse(text)
+
+
+def test_each_slip_makes_its_answer():
+    answers = [build(mean, slip) for slip in parse(TEXT)]
+    assert [answer(3, 6) for answer in answers] == [9, 3, 6, 6, -1.5]
+    assert mean(3, 6) == 4.5
+
+
+def test_a_wrong_answer_may_call_the_right_one():
+    assert build(mean, Slip("Twice.", body="return 2 * right(x, y)"))(3, 6) == 9
+
+
+def test_an_edit_changes_every_place():
+    assert build(mean, Slip("Renamed.", edits=(("total", "whole"),)))(1, 2) == 1.5
+
+
+@pytest.mark.parametrize(
+    "edits", [(("nowhere", "x"),), (("x + y", "x"), ("+ y", "y"))], ids=["absent", "overlapping"]
+)
+def test_an_edit_that_does_not_apply_is_refused(edits):
+    with pytest.raises(ValueError, match="mean: an edit finds nothing, or two edits overlap"):
+        build(mean, Slip("Wrong.", edits=edits))
+
+
+def test_an_edit_that_is_no_python_is_refused():
+    with pytest.raises(SyntaxError):
+        build(mean, Slip("Wrong.", edits=(("total / 2", "total /"),)))
+
+
+def test_slips_of_different_places_are_paired():
+    slips = parse("A.\n    x + y -> x - y\n\nB.\n    / 2 -> / 4\n\nC.\n    + y -> * y\n\nA.\n    2 -> 8")
+    made = {(one.sentence, other.sentence): answer(3, 6) for one, other, answer in pairs(mean, slips)}
+    assert made == {("A.", "B."): -0.75, ("B.", "C."): 4.5, ("C.", "A."): 2.25}
+
+
+def test_an_edit_goes_into_a_body():
+    slips = parse("A.\n    return max(x, y) / 2\n\nB.\n    / 2 -> / 4\n\nC.\n    return min(x, y)")
+    assert [(one.sentence, other.sentence, answer(3, 6)) for one, other, answer in pairs(mean, slips)] == [
+        ("A.", "B.", 1.5)
+    ]
+
+
+def test_a_pair_that_is_no_python_is_left_out():
+    slips = [Slip("A.", edits=(("total / 2", "(total / 2"),)), Slip("B.", edits=(("x + y", "x"),))]
+    assert list(pairs(mean, slips)) == []
+
+
+def decorated(text):
+    return lambda function: function
+
+
+@decorated("""
+def not_this_one():
+""")
+def this_one():
+    return 1
+
+
+def test_the_source_begins_with_def():
+    assert source_of(this_one) == "def this_one():\n    return 1"
