@@ -12,10 +12,9 @@ from minigrad.tensor import Tensor
 
 __all__ = ["as_array", "described", "difference", "equal", "other_dtype", "what_is_true"]
 
-DTYPE = (
-    "The numbers are right, and are {came} for {wanted}. A NumPy number keeps its dtype where a Python number gives way: "
-    "np.sqrt of a whole number, np.float64 and a new np.zeros or np.ones are float64 and make float64 of what they meet. "
-    "math.sqrt gives a Python number."
+TO_FLOAT64 = (
+    "A NumPy number keeps its dtype where a Python number gives way: np.sqrt of a whole number, np.float64 and a new "
+    "np.zeros or np.ones are float64 and make float64 of what they meet. math.sqrt gives a Python number."
 )
 
 
@@ -74,7 +73,8 @@ def other_dtype(value: Any, expected: Any) -> str | None:
         found = (other_dtype(one, other) for one, other in zip(value, expected, strict=True))
         return next(filter(None, found), None)
     if isinstance(expected, Tensor | np.ndarray) and value.dtype != expected.dtype:
-        return DTYPE.format(came=value.dtype, wanted=expected.dtype)
+        text = f"The numbers are right, and are {value.dtype} for {expected.dtype}."
+        return f"{text} {TO_FLOAT64}" if value.dtype == np.float64 else text
     return None
 
 
@@ -136,7 +136,10 @@ def _sorted(x: np.ndarray) -> np.ndarray:
 
 # What makes the right numbers of the answer's, and what the answer's are then.
 ALIKE: list[tuple[Callable[[np.ndarray], np.ndarray], str]] = [
-    (lambda x: x.swapaxes(-1, -2) if x.ndim > 1 else x, "What you return is the transpose of what is asked for."),
+    (
+        lambda x: x.swapaxes(-1, -2) if x.ndim > 1 else x,
+        "What you return is the transpose of what is asked for.",
+    ),
     (np.negative, "Every number is the negative of what it should be."),
     (np.reciprocal, "Every number is one over what it should be."),
     (np.sqrt, "Every number is the square of what it should be."),
@@ -167,7 +170,9 @@ def what_is_true(values: Sequence[Any], expected: Sequence[Any], rtol: float, at
             for one, other in zip(got, want, strict=True)
         )
 
-    if all(difference(value, right, rtol, atol) is None for value, right in zip(values, expected, strict=True)):
+    if all(
+        difference(value, right, rtol, atol) is None for value, right in zip(values, expected, strict=True)
+    ):
         return "The numbers themselves are right."
     if all(one.size == other.size for one, other in zip(got, want, strict=True)):
         flat = [one.reshape(other.shape) for one, other in zip(got, want, strict=True)]
@@ -224,6 +229,8 @@ def _of_several(values: Sequence[Any], expected: Sequence[Any], rtol: float, ato
     ]
     if len(wrong) == count:
         return None
+    if not wrong:
+        return "The numbers themselves are right."
     right_ones = [NUMBERS[place] for place in range(count) if place not in wrong]
     text = f"The {' and the '.join(right_ones)} of the {count} values {'is' if len(right_ones) == 1 else 'are'} right."
     if len(wrong) == 1:

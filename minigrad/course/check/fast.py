@@ -1,266 +1,437 @@
-"""Chapter 24: making it fast. How long a product takes at least; what answers do to memory is in fast_memory.py."""
+"""Chapter 24: making it fast. These checks look at memory too: what is made on the way, and what is changed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from minigrad.course.check.exercise import exercise
+from minigrad.course.check.outcome import Probe, temporaries
 
-# --- product_bound ---------------------------------------------------------------------------------------
+BUFFERS = 150_000  # bytes that NumPy takes where it casts, however large the arrays are
 
-CPU = (200e9, 25e9)  # FLOPs and bytes per second
-GPU = (495e12, 3.35e12)
+# --- softmax_gradient_into -------------------------------------------------------------------------------
 
 
-def _bound_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    yield "a large product on a CPU", 2048, 768, 3072, *CPU
-    yield "scores of one head, 16 tokens, on the same CPU", 16, 64, 16, *CPU
-    yield "one row times a matrix", 1, 768, 512, *CPU
-    yield "the same on a processor that computes slowly", 1, 768, 512, 1e10, 1e11
-    yield "an outer product of 8 columns with 8 rows", 1024, 8, 1024, *CPU
-    yield "the first one on a GPU", 2048, 768, 3072, *GPU
-    yield "a square one on a GPU", 64, 64, 64, *GPU
-    n, k, m = (int(size) for size in 3 + rng.permutation(190)[:3])
-    yield f"({n}, {k}) times ({k}, {m}) with a slow memory", n, k, m, 1e15, 1e10
-    yield f"({n}, {k}) times ({k}, {m}) with a fast memory", n, k, m, 1e10, 1e13
+def _into_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    # Small ones tell wrong numbers apart. In the large ones arrays weigh more than NumPy's buffers; they have short rows,
+    # so that a Jacobian for each row is bearable, but for (150, 140), where one of them is as large as dy.
+    for n, m, dtype in (
+        (11, 5, np.float64),
+        (8, 8, np.float64),
+        (9, 6, np.float32),
+        (4001, 60, np.float64),
+        (3001, 60, np.float32),
+        (150, 140, np.float64),
+    ):
+        dy, y, out = (rng.random((n, m), dtype) for _ in range(3))
+        yield f"shape {(n, m)} of {dtype.__name__}", dy - dtype(0.5), y / y.sum(axis=-1, keepdims=True), out
+    dy = np.repeat(rng.standard_normal((9, 1)), 8, axis=1)
+    yield (
+        "a dy that is the same along each row, which must give 0",
+        dy,
+        np.full((9, 8), 1 / 8),
+        np.ones((9, 8)),
+    )
+    y = rng.dirichlet(np.ones(3), size=9)
+    yield "an out full of NaN", rng.standard_normal((9, 3)), y, np.full((9, 3), np.nan)
 
 
 @exercise(
     chapter=24,
-    difficulty=1,
-    minutes=10,
-    cases=_bound_cases,
-    atol=0,
+    difficulty=2,
+    minutes=15,
+    cases=_into_cases,
+    into="out",
+    probes=[
+        temporaries(lambda _, given: given["dy"], "dy", "half of one is enough", most=0.5, beside=BUFFERS)
+    ],
     hints="""
-Two times: FLOPs over the peak, and bytes over the bandwidth.
+Write the formula y (dy - Σ dy y) as three operators. Which of their results can `out` hold, one after the other?
 
-FLOPs: 2 n k m. Bytes: 4 for each entry of the two matrices and of the result.
+np.multiply(dy, y, out=out) first: then out.sum(axis=-1, keepdims=True) is the row's sum, and `out` is free again.
 
-Return ("memory", seconds) if the second time is the longer, ("compute", seconds) if not; the longer one counts.
+np.subtract(dy, along, out=out), then out *= y.
 """,
     mistakes="""
-The factor 2 is missing: each of the n k m terms is a multiplication and an addition.
-    2 * n * k * m -> n * k * m
+On the way you hold more than half of dy's memory at one moment. Operators such as dy * y and dy - … make new arrays, and so do copies; np.multiply(dy, y, out=out) does not.
+    np.multiply(dy, y, out=out) -> product = dy * y ; out.sum( -> product.sum(
 
-You count 2 k - 1 FLOPs for an entry of the result. The count that everybody uses, 2 n k m, takes the first addition, to 0, as one too.
-    2 * n * k * m -> (2 * k - 1) * n * m
+    out[:] = y * (dy - (dy * y).sum(axis=-1, keepdims=True))
 
-Each of the n m entries of the result is a sum of k products: your FLOPs do not grow with all three sizes.
-    2 * n * k * m -> 2 * n * m || 2 * n * k
+    right(dy, y, out)
+    own = dy.copy(), y.copy()
 
-n, k and m differ here: a rule for a square product does not hold.
-    2 * n * k * m -> 2 * n**3
-    memory > compute -> n / 6 < peak / bandwidth ; max(compute, memory) -> memory if bound == "memory" else compute
-    memory > compute -> n / 6 < peak / bandwidth
+    right(dy, y, out)
+    own = dy.copy(), y.copy(), out.copy()
 
-You count numbers, not bytes: a float32 has four.
-    4 * ( -> 1 * (
+dy times the transpose of y multiplies each row with every row: n² numbers, and you need the n on the diagonal.
+    out[:] = y * (dy - np.diag(dy @ y.T)[:, None])
 
-A float32 has four bytes, and the bandwidth is in bytes: your count is another (eight are for float64, and bits are none).
-    4 * ( -> 8 * ( || 2 * ( || 32 * (
+    np.subtract(dy, np.diag(dy @ y.T)[:, None], out=out)
+    out *= y
 
-The result must be written too: n m numbers more.
-    + n * m) -> )
+You make the matrix of all ∂y_i/∂x_j, (m, m), for each row: the formula needs one number for each row.
+    out[:] = np.einsum("nij,nj->ni", np.eye(y.shape[1]) * y[:, None, :] - y[:, :, None] * y[:, None, :], dy)
 
-Both matrices must be read: n k numbers of the first, k m of the second.
-    n * k + k * m + n * m -> n * k + n * m || k * m + n * m || n * m
+    for i, p in enumerate(y):
+        matrix = np.diag(p) - np.outer(p, p)
+        out[i] = matrix @ dy[i]
 
-The result has n m numbers, and each of them is written once.
-    + n * m) -> + 2 * n * m)
-    k * m + n * m -> k * m + k * k || k * m + n * k
+You wrote over dy. A residual sum hands the same dy to its other parent, who reads it after you.
+    np.subtract(dy, along, out=out) -> dy -= along ; np.multiply(out, y -> np.multiply(dy, y
 
-A matrix of n rows and k columns has n k numbers, not n + k: your bytes are sums of sizes.
-    n * k + k * m + n * m -> n + k + m || n + k + k + m + n + m
+You wrote over y. It is the output of the forward: whoever kept the weights finds something else there.
+    np.multiply(out, y, out=out) -> y *= out; out[:] = y
 
-You let each multiplication fetch its numbers from memory. Each matrix need be read only once: that is what caches are for.
-    4 * (n * k + k * m + n * m) -> 8 * n * k * m || 4 * (2 * n * k * m + n * m) || 12 * n * k * m || 4 * n * k * m
+`out` held dy times y when you went on with it: subtract the sum from dy, into `out`, then multiply by y.
+    np.subtract(dy, along -> np.subtract(out, along
 
-You add the two times. They overlap: the processor computes while memory delivers, so the longer one counts.
-    max(compute, memory) -> compute + memory
+You subtract the sum from dy times y: it is subtracted from dy itself, and the difference is multiplied by y.
+    np.subtract(dy, along -> np.subtract(out, along ; np.multiply(out, y, out=out) ->
 
-You take the shorter of the two times: both limits hold, so it takes at least the longer one.
-    max(compute, memory) -> min(compute, memory)
-    memory > compute -> memory < compute ; max( -> min(
+You sum dy over the row: the sum is of dy times y.
+    out.sum( -> dy.sum(
 
-The two words have changed places: the bound is what takes longer.
-    memory > compute -> memory < compute
+You sum y over the row, which gives 1, or take the largest entry: what is subtracted is the sum of dy times y.
+    out.sum( -> y.sum( || out.max( || dy.max(
 
-You give a product the same word on every machine. Compare its two times, or its FLOPs per byte with this machine's peak / bandwidth.
-    memory > compute -> moved > flops
-    memory > compute -> moved > flops ; max(compute, memory) -> memory if bound == "memory" else compute
-    memory > compute -> 9 * moved > flops
-    memory > compute -> 9 * moved > flops ; max(compute, memory) -> memory if bound == "memory" else compute
-    memory > compute -> False ; max(compute, memory) -> compute
-    memory > compute -> True ; max(compute, memory) -> memory
+You divide by the length of the row, as a mean does. The shares y sum to 1: the sum of dy times y is a mean already, and nothing else is averaged.
+    out.sum( -> out.mean( || dy.mean(
+    np.multiply(out, y, out=out) -> np.multiply(out, y / y.shape[-1], out=out)
 
-You compare with bandwidth / peak. FLOPs per byte are to be compared with the FLOPs that the machine does while it moves a byte, peak / bandwidth.
-    memory > compute -> flops / moved < bandwidth / peak ; max(compute, memory) -> memory if bound == "memory" else compute
-    memory > compute -> flops / moved < bandwidth / peak
+You sum over what `out` held when it was given to you: write dy times y there first.
+    np.multiply(dy, y, out=out) ->
 
-The two rates have changed places: FLOPs go by the peak, bytes by the bandwidth.
-    flops / peak -> flops / bandwidth ; moved / bandwidth -> moved / peak
+The factor y at the end is missing.
+    np.multiply(out, y, out=out) ->
 
-Your seconds are those of one limit on every machine: the longer of the two times counts.
-    max(compute, memory) -> compute || memory
+There is one factor y too many outside of the sum.
+    np.multiply(out, y, out=out) -> np.multiply(out, y * y, out=out)
 
-Your times are not in seconds: the rates are FLOPs and bytes per second, without milli, micro or giga.
-    seconds = -> seconds = 1e3 * || seconds = 1e6 * || seconds = 1e9 * || seconds = 1e-9 *
+The sum is not subtracted: what all scores of the row have in common, Σ dy y, must be taken out.
+    np.subtract(dy, along, out=out) -> || out[:] = dy
 
-That is the rate below the roof, FLOPs per second: the FLOPs over it are the time.
-    max(compute, memory) -> flops / max(compute, memory)
+That is y (1 - y) dy, the diagonal of the Jacobian alone: right for a sigmoid. In softmax each output depends on every score of its row.
+    out[:] = y * (1 - y) * dy
 
-Your second value is no time. Work over rate is one; rate over work is not, and FLOPs per byte are not.
-    max(compute, memory) -> 1 / max(compute, memory) || flops / moved
+That is the backward of log-softmax, dy - y times the sum of dy.
+    out[:] = dy - y * dy.sum(axis=-1, keepdims=True)
 
-You round the seconds: the times here are small parts of one, and // and int() leave nothing of them.
-    max(compute, memory) -> max(compute, memory) // 1
-    flops / peak -> flops // peak ; moved / bandwidth -> moved // bandwidth
-    flops / peak -> flops // peak ; moved / bandwidth -> moved // bandwidth ; memory > compute -> memory >= compute
-    max(compute, memory) -> round(max(compute, memory), 6) || round(max(compute, memory), 9)
+That has no sum over the row in it: y - dy belongs to softmax with a cross-entropy behind it, where dy stands for the targets.
+    out[:] = y - dy
 
-The word comes first, then the seconds.
-    return bound, seconds -> return seconds, bound
+dy and y have changed places: y is the factor in front, and the weighted mean is subtracted from dy.
+    np.subtract(dy, along -> np.subtract(y, along ; np.multiply(out, y -> np.multiply(out, dy
 
-Two values are asked for: the word for the longer time, and that time.
-    return bound, seconds -> return compute, memory || return memory, compute || return {"compute": compute, "memory": memory} || return bound
-    return bound, seconds -> return seconds
+You sum over the columns: each row has a softmax of its own.
+    axis=-1 -> axis=0
 
-The words are spelt "memory" and "compute".
-    "compute" -> "arithmetic"
-    "compute" -> "Compute" ; "memory" -> "Memory"
-    return bound -> return memory > compute || return memory <= compute
+You take one sum for all rows: each row has a softmax of its own, and a sum of its own.
+    axis=-1, keepdims=True ->
+    along = out.sum(axis=-1, keepdims=True) -> along = out[0].sum()
+
+A row of n sums is stretched along the wrong axis: keepdims=True keeps them below each other, (n, 1).
+    axis=-1, keepdims=True -> axis=-1
+
+The sign is turned round: the sum is subtracted from dy.
+    np.subtract(dy, along -> np.subtract(along, dy || np.add(dy, along
+
+You add to what `out` held before, which is of no use to anybody: write over it.
+    held = out.copy()
+    right(dy, y, out)
+    out += held
+
+    held = 0 * out  # which is NaN where it was NaN
+    right(dy, y, out)
+    out += held
+
+Nothing was written to `out`. `out = …` gives the name to another array, and a returned array is a new one: out[:] = …, out *= … and out=out write to the one you were given.
+    return y
+
+The last rows of `out` are not written: your blocks, or your loop, end before the array does.
+    np.multiply(dy, y, out=out) -> dy, y, out = (x[:-1] for x in (dy, y, out)); np.multiply(dy, y, out=out)
+    np.multiply(dy, y, out=out) -> dy, y, out = (x[: len(x) // 2 * 2] for x in (dy, y, out)); np.multiply(dy, y, out=out)
+    np.multiply(dy, y, out=out) -> dy, y, out = (x[: len(x) // 4 * 4] for x in (dy, y, out)); np.multiply(dy, y, out=out)
+    np.multiply(dy, y, out=out) -> dy, y, out = (x[: len(x) // 16 * 16] for x in (dy, y, out)); np.multiply(dy, y, out=out)
 """,
 )
-def product_bound(n, k, m, peak, bandwidth):
-    flops = 2 * n * k * m
-    moved = 4 * (n * k + k * m + n * m)  # bytes
-    compute = flops / peak
-    memory = moved / bandwidth
-    bound = "memory" if memory > compute else "compute"
-    seconds = max(compute, memory)
-    return bound, seconds
+def softmax_gradient_into(dy, y, out):
+    np.multiply(dy, y, out=out)
+    along = out.sum(axis=-1, keepdims=True)  # (n, 1)
+    np.subtract(dy, along, out=out)
+    np.multiply(out, y, out=out)
 
 
-# --- from_which_length -----------------------------------------------------------------------------------
+# --- scores_without_copies -------------------------------------------------------------------------------
 
 
-def _length_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    yield "d_k = 64, the CPU", 64, 200e9, 25e9
-    yield "d_k = 64, the H100 in float32", 64, 67e12, 3.35e12
-    yield "d_k = 41, the CPU", 41, 200e9, 25e9
-    while True:
-        d_k, bandwidth = int(rng.integers(24, 129)), 1e9 * int(rng.integers(20, 200))
-        peak = 1e9 * round(rng.uniform(0.2, 0.45) * d_k * bandwidth / 1e9)
-        exact = 4 * d_k * peak / (d_k * bandwidth - 2 * peak)
-        if 0.05 < exact % 1 < 0.45:  # no matter of the last digits; and the nearest whole number is too small
-            break
-    yield f"d_k = {d_k}, {peak / 1e9:.0f} GFLOP/s and {bandwidth / 1e9:.0f} GB/s", d_k, peak, bandwidth
-    yield "d_k = 256, 30 FLOPs in the time of each byte", 256, 3000e9, 100e9
-    yield "d_k = 64, 1 FLOP in the time of each byte", 64, 20e9, 20e9
-    yield "d_k = 64, 31.87 FLOPs in the time of each byte", 64, 3187e9, 100e9
-    yield "d_k = 64, 31.996 FLOPs in the time of each byte", 64, 3199.59e9, 100e9
-    yield "d_k = 64, 32 FLOPs in the time of each byte", 64, 3200e9, 100e9
-    yield "d_k = 64, 40 FLOPs in the time of each byte", 64, 4000e9, 100e9
-    yield "d_k = 64, the H100 in TF32", 64, *GPU
+def _scores_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    # In the large ones q and k are three times as large as the scores: how much memory there is says what was copied.
+    for B, L, h, d_k, dtype in (
+        (2, 3, 2, 5, np.float64),
+        (3, 5, 3, 5, np.float32),
+        (4, 4, 4, 4, np.float64),
+        (2, 6, 1, 3, np.float64),
+        (12, 36, 2, 108, np.float64),
+        (9, 41, 4, 123, np.float32),
+    ):
+        q, k = (rng.random((B, L, h * d_k), dtype) for _ in range(2))
+        yield f"B = {B}, L = {L}, h = {h}, d_k = {d_k}, {dtype.__name__}", q, k, h
 
 
 @exercise(
     chapter=24,
     difficulty=2,
     minutes=12,
-    cases=_length_cases,
+    cases=_scores_cases,
+    probes=[
+        temporaries(
+            lambda returned, _: returned, "the result", "the result alone is enough", most=1, beside=BUFFERS
+        )
+    ],
     hints="""
-How many FLOPs are there for each byte, written with L and d_k? Do they grow with L? To what, when L is very large?
+Three lines of the slow version make an array that nobody needs. Which of its calls copy: reshape, transpose, copy, /?
 
-The product waits for memory while FLOPs per byte are below the ridge, peak / bandwidth. If the limit d_k / 2 is not above
-the ridge, that is for ever.
+A transpose is a view, and `@` takes views. And whose array are the scores: who else holds it?
 
-d_k L / (2 (2 d_k + L)) = ridge: solve it for L, and round up.
+scores = q @ k.swapaxes(-1, -2), with the views; then scores /= math.sqrt(d_k).
 """,
     mistakes="""
-A negative length, or a division by zero: FLOPs per byte grow with L, but not without limit. On some machines they never reach peak / bandwidth.
-    gain <= 0 -> False || gain < 0 || gain == 0 || d_k <= peak / bandwidth || 2 * d_k <= peak / bandwidth
+There is still a copy of q or of k, or a scaled one. `@` takes the transposed view as it is: the BLAS is told how far apart the rows lie.
+    q = q.transpose(0, 2, 1, 3) -> q = q.transpose(0, 2, 1, 3).copy()
+    k = k.transpose(0, 2, 1, 3) -> k = k.transpose(0, 2, 1, 3).copy()
 
-There is such an L on more machines than you think: FLOPs per byte come near to d_k / 2 when L is large.
-    gain <= 0 -> d_k / 4 <= peak / bandwidth || True
+Both q and k are there a second time: copied or scaled by you, or inside a call such as a reshape of a transposed view or np.einsum(…, optimize=True). `@` takes the transposed views as they are: the BLAS is told how far apart the rows lie.
+    .transpose(0, 2, 1, 3) -> .transpose(0, 2, 1, 3).copy()
 
-You stop looking too early: on one of these machines there is such an L, far out. What do FLOPs per byte come to when L is very large?
-    return math.ceil(least) -> return math.ceil(least) if least < 100 else math.inf || return math.ceil(least) if least < 4096 else math.inf
-    return math.ceil(least) -> return math.ceil(least) if least < 100_000 else math.inf
+Nothing is saved yet: q and k are there a second time, and then an array as large as the scores too. Look for what copies, line by line.
+    .transpose(0, 2, 1, 3) -> .transpose(0, 2, 1, 3).copy() ; scores /= math.sqrt(d_k) -> scores = scores / math.sqrt(d_k)
 
-On some machines that is the last L that still waits for memory: the next one is asked for. (Rounding? Up.)
-    math.ceil(least) -> math.floor(least) || math.ceil(least) - 1 || round(least)
+Beside the result there is another array of about its size at one moment. `scores / …` makes a new one, and so do np.stack or np.array of the heads' scores. Have one array: write to it and scale it in place.
+    scores /= math.sqrt(d_k) -> scores = scores / math.sqrt(d_k)
 
-A length is a whole number: round up to the first one that waits for arithmetic.
-    math.ceil(least) -> least
+    q, k = (x.reshape(*x.shape[:2], h, -1).swapaxes(1, 2) for x in (q, k))
+    scores = np.empty((*q.shape[:3], q.shape[2]), q.dtype)
+    for a in range(h):
+        scores[:, a] = q[:, a] @ k[:, a].swapaxes(1, 2) / math.sqrt(q.shape[-1])
+    return scores
 
-On some machines a smaller L waits for arithmetic already: every length counts, from 1 on and in steps of 1.
-    math.ceil(least) -> math.ceil(least) + 1 || max(d_k, math.ceil(least)) || 2 ** math.ceil(math.log2(least)) || 8 * math.ceil(least / 8)
-    math.ceil(least) -> 10 * math.ceil(least / 10) || 16 * math.ceil(least / 16) || 64 * math.ceil(least / 64) || 100 * math.ceil(least / 100)
 
-Where there is no such L, return math.inf: every length lies below it.
-    return math.inf -> return 0 || return -1 || return math.nan || return None || return "inf"
+You change q or k, and the caller still needs them: gradients will be computed from them. The scores are the array that you have made yourself.
+    scores = q @ -> q /= math.sqrt(d_k); scores = q @ ; scores /= math.sqrt(d_k) ->
+    scores = q @ -> k /= math.sqrt(d_k); scores = q @ ; scores /= math.sqrt(d_k) ->
+    scores = q @ -> q /= d_k**0.25; k /= d_k**0.25; scores = q @ ; scores /= math.sqrt(d_k) ->
+    scores = q @ -> q /= math.sqrt(d_k); scores = q @ ; scores /= math.sqrt(d_k) -> q *= math.sqrt(d_k)
+    scores = q @ -> k /= math.sqrt(d_k); scores = q @ ; scores /= math.sqrt(d_k) -> k *= math.sqrt(d_k)
 
-You find L = 1, where there is a quarter of a FLOP for each byte. The scores wait for memory as long as FLOPs per byte are fewer than peak / bandwidth.
-    return 1
+The scale is missing.
+    scores /= math.sqrt(d_k) ->
 
-You compare with bandwidth / peak. FLOPs per byte are to be compared with the FLOPs that the machine does while it moves a byte.
-    flops / peak - output / bandwidth -> flops / bandwidth - output / peak ; inputs / bandwidth -> inputs / peak
+The scale is the root of a head's length, d_k = d_model / h, and of nothing else.
+    math.sqrt(d_k) -> math.sqrt(d_model) || math.sqrt(h) || math.sqrt(L) || 8
 
-The scores must be written too, L² numbers. They are why FLOPs per byte do not grow for ever.
-    output = 4 -> output = 0
+You divide by d_k (or by its root twice); the scale is its root, once.
+    math.sqrt(d_k) -> d_k
 
-The result of (L, d_k) times (d_k, L) has L² numbers.
-    inputs = 4 * 2 * d_k -> inputs = 4 * (2 * d_k + 1) ; output = 4 -> output = 0
+You multiply by the scale: divide by it.
+    scores /= -> scores *=
+    scores /= math.sqrt(d_k) -> scores *= d_k
 
-    ridge = peak / bandwidth
-    return math.ceil(2 * ridge + math.sqrt(4 * ridge**2 + 2 * ridge * d_k))
+You round: the root of d_k is not a whole number in general, and neither are the scores. //, int() and math.isqrt cut off what is behind the point.
+    math.sqrt(d_k) -> math.isqrt(d_k)
+    scores /= -> scores //=
 
-You take (d_k, L) times (L, d_k), which sums over the tokens. The scores have a sum over d_k for each two tokens.
-    gain = flops / peak - output / bandwidth -> gain = flops * d_k / peak - inputs / bandwidth ; inputs / bandwidth / gain -> 4 * d_k**2 / bandwidth / gain
+A reshape to (B, h, L, d_k) is no copy, and not the heads either: it keeps the reading order, and mixes tokens and heads (chapter 1). Reshape to (B, L, h, d_k), then transpose.
+    .reshape(B, L, h, d_k) -> .reshape(B, h, L, d_k) ; .transpose(0, 2, 1, 3) ->
 
-Two matrices are read, Q and K: 2 d_k L numbers.
-    inputs = 4 * 2 * d_k -> inputs = 4 * d_k || inputs = 0
+You deal the features out to the heads in turn. Head i has the features i d_k, …, (i + 1) d_k - 1 of each token, next to each other.
+    .reshape(B, L, h, d_k) -> .reshape(B, L, d_k, h) ; .transpose(0, 2, 1, 3) -> .transpose(0, 3, 1, 2)
 
-FLOPs per byte are twice what you take: each of the d_k L² terms is a multiplication and an addition, and a float32 has four bytes, not eight.
-    flops = 2 * d_k -> flops = d_k
-    inputs = 4 * -> inputs = 8 * ; output = 4 -> output = 8
+You compare keys with queries: a row belongs to a query.
+    q @ k.swapaxes(-1, -2) -> k @ q.swapaxes(-1, -2)
 
-FLOPs per byte are half of what you take: a float32 has four bytes, and a term is one multiplication and one addition.
-    inputs = 4 * -> inputs = 2 * ; output = 4 -> output = 2
+You compare queries with queries, or keys with keys.
+    q @ k.swapaxes(-1, -2) -> q @ q.swapaxes(-1, -2) || k @ k.swapaxes(-1, -2)
 
-A float32 has four bytes, and the bandwidth is in bytes. You count numbers, or bits.
-    inputs = 4 * 2 * d_k -> inputs = 2 * d_k ; output = 4 -> output = 1
-    inputs = 4 * -> inputs = 32 * ; output = 4 -> output = 32
+A reshape of the keys to (B, h, d_k, L) is no transpose: it keeps the reading order, and mixes tokens and features.
+    k.swapaxes(-1, -2) -> k.reshape(B, h, d_k, L)
 
-You took 64 for d_k: it is the first argument.
-    2 * d_k -> 2 * 64
+Row i of the queries meets row j of the keys: the last two axes of the keys change places, and no others (.T turns all four round).
+    k.swapaxes(-1, -2) -> k || k.T
 
-The rule for a square product, L / 6 FLOPs per byte, holds for L = d_k only: here L grows and d_k does not.
-    return math.ceil(6 * peak / bandwidth)
+In your product the heads stand where the tokens should: each token's heads are compared with each other. Heads and tokens have to change places before it.
+    .transpose(0, 2, 1, 3) ->
 
-    return math.ceil(6 * peak / bandwidth) if d_k > 2 * peak / bandwidth else math.inf
+You add up the scores of all heads (or have never split the heads): each head has scores of its own.
+    return scores -> return scores.sum(axis=1)
 
-That is peak / bandwidth itself. The L at which the scores' FLOPs per byte come to it is asked for. (It also comes out if numbers are counted for bytes and the L² scores are left out.)
-    return math.ceil(peak / bandwidth)
+The axes of the result are (B, h, L, L), in this order.
+    return scores -> return scores.transpose(0, 2, 3, 1) || return scores.transpose(0, 2, 1, 3) || return scores.transpose(1, 0, 2, 3)
 
-    return peak / bandwidth
+The axis of the batch is gone: each of its members has scores of its own.
+    return scores -> return scores.sum(axis=0) || return scores[0]
 
-d_k / 2 is what FLOPs per byte come to when L is very large. The L at which they come to peak / bandwidth is asked for.
-    math.ceil(least) -> d_k / 2
+That is the softmax of the scores: the scores themselves are asked for.
+    scores /= math.sqrt(d_k) -> scores = np.exp(scores / math.sqrt(d_k)); scores /= scores.sum(axis=-1, keepdims=True)
 """,
 )
-def from_which_length(d_k, peak, bandwidth):
-    flops = 2 * d_k  # for each of the L² scores
-    inputs = 4 * 2 * d_k  # bytes of Q and K, for each of L tokens
-    output = 4  # bytes, for each of the L² scores
-    # Arithmetic takes flops L² / peak, memory (inputs L + output L²) / bandwidth. Both are divided by L² here.
-    gain = flops / peak - output / bandwidth
-    if gain <= 0:  # then memory takes longer, however large L is
-        return math.inf
-    least = inputs / bandwidth / gain
-    return math.ceil(least)
+def scores_without_copies(q, k, h):
+    B, L, d_model = q.shape
+    d_k = d_model // h
+    q = q.reshape(B, L, h, d_k)  # a view
+    k = k.reshape(B, L, h, d_k)
+    q = q.transpose(0, 2, 1, 3)
+    k = k.transpose(0, 2, 1, 3)
+    scores = q @ k.swapaxes(-1, -2)  # (B, h, L, L)
+    scores /= math.sqrt(d_k)
+    return scores
+
+
+# --- add_up ----------------------------------------------------------------------------------------------
+
+
+def _sum_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    def draw(n: int, shape: tuple[int, int] = (5, 4), dtype: type = np.float64) -> list[np.ndarray]:
+        return [rng.random(shape, dtype) - dtype(0.25) for _ in range(n)]
+
+    yield "two different gradients", draw(2)
+    yield "one gradient alone", draw(1)
+    (a,) = draw(1)
+    yield "a + a: the same array twice", [a, a]
+    a, b = draw(2)
+    yield "the same array twice, and another", [a, a, b]
+    a, b = draw(2)
+    yield "a gradient, a view of it, and another", [a, a[::-1], b]
+    a, b, c = draw(3)
+    yield "a row stretched by broadcasting, and two others", [np.broadcast_to(a[:1], a.shape), b, c]
+    # Below 256 KiB: of a larger result that has no name NumPy may take the memory again, and sum() looks harmless.
+    yield "two of 250 kB", draw(2, (160, 201))
+    yield "five of 240 kB in float32", draw(5, (250, 240), np.float32)
+    a, b, c = draw(3, (160, 201))
+    yield "four of 250 kB, the last two the same array", [a, b, c, c]
+
+
+def _copied(given: np.ndarray | None, returned: Any, _: Mapping[str, Any]) -> str | None:
+    if given is None or not isinstance(returned, np.ndarray) or np.may_share_memory(given, returned):
+        return None
+    return "it returns a new array; the one contribution can be handed on as it is."
+
+
+def _alone(arguments: Mapping[str, Any]) -> np.ndarray | None:
+    contributions = arguments["contributions"]
+    return contributions[0] if len(contributions) == 1 else None
+
+
+@exercise(
+    chapter=24,
+    difficulty=2,
+    minutes=15,
+    same_dtype=True,
+    cases=_sum_cases,
+    probes=[
+        temporaries(
+            lambda _, given: next(iter(given["contributions"]), None),
+            "a contribution",
+            "one new array is enough",
+            most=1,
+            beside=BUFFERS // 2,
+        ),
+        Probe(_alone, _copied),
+    ],
+    hints="""
+Which array may be written to? One that you made yourself. When do you have the first such array?
+
+The first contribution is borrowed, the second addition makes a new array, all later ones go into it.
+
+total = a[0] + a[1], then total += one for the rest; with a single contribution, return it.
+""",
+    mistakes="""
+You add into one of the arrays, at least in some cases. All are borrowed: in a + a it is the second one too, and in a residual sum somebody else reads it later. That it can be written to does not make it yours.
+    total = total + -> total += || total = total if total.flags.writeable else total.copy(); total +=
+    total = total + -> total = total.copy() if any(one is total for one in contributions[1:]) else total; total +=
+    total = total + -> total = total.copy() if total is contributions[1] else total; total +=
+    total = contributions[0] -> total = contributions[-1] ; total = total + contributions[1] -> total += contributions[0] ; contributions[2:] -> contributions[1:-1]
+
+total = total + one makes a new array each time. After the first sum the array is yours: go on with +=.
+    total += one -> total = total + one
+
+You change the caller's list: pop, append, reverse and an assignment to a place change it for everybody who holds it. Go through it with a loop, and leave it whole.
+    return total -> contributions.clear(); return total || contributions[1:] = []; return total || contributions.append(total); return total
+    return total -> contributions[0] = total; return total
+    total = contributions[0] -> contributions.reverse(); total = contributions[0]
+    total = contributions[0] -> total = contributions.pop(0) ; len(contributions) > 1 -> contributions ; contributions[1] -> contributions[0] ; contributions[2:] -> contributions[1:]
+
+Your sum starts from 0, as sum() does, and makes a new array each time: so even the first addition makes one. Start from what there is.
+    return sum(contributions)
+
+    return contributions[0] if len(contributions) == 1 else sum(contributions)
+
+    total = np.zeros_like(contributions[0])
+    for one in contributions:
+        total = total + one
+    return total
+
+All of them are copied first, as np.stack, np.array and np.sum of a list do too. One new array is enough.
+    return np.stack(contributions).sum(axis=0)
+
+    return contributions[0] if len(contributions) == 1 else np.stack(contributions).sum(axis=0)
+
+    own = [one.copy() for one in contributions]
+    return right(own) if len(own) > 1 else contributions[0]
+
+    own = [one.copy() for one in contributions]
+    for one in own[1:]:
+        own[0] += one
+    return own[0] if len(own) > 1 else contributions[0]
+
+One gradient alone needs no copy: hand it on as it is. Most nodes of a graph have a single contribution.
+    total = contributions[0] -> total = contributions[0].copy() ; total = total + -> total +=
+
+Your sum is in float64 also where the contributions are in float32, and takes twice the memory: np.zeros and np.empty ask for a dtype.
+    total = total + contributions[1] -> total = total.astype(np.float64); total += contributions[1]
+    total = contributions[0] -> total = contributions[0].astype(np.float64) ; total = total + -> total +=
+
+The same array twice counts twice: the gradient of a + a is 2 dy.
+    return right([one for n, one in enumerate(contributions) if not any(one is other for other in contributions[:n])])
+
+When the first two are the same array, you forget the others.
+    contributions[2:] -> contributions[2 : None if contributions[0] is not contributions[1] else 2]
+
+One of them alone is returned: contributions of several paths add up (chapter 2).
+    return total -> return contributions[-1] || return contributions[0]
+
+They are added up, and neither averaged nor multiplied (chapter 2).
+    return total -> return total / len(contributions) || return contributions[0] * len(contributions)
+    total + contributions[1] -> total * contributions[1] ; total += one -> total *= one
+
+Some of them are not in your sum: add all of the list, however many there are.
+    contributions[2:] -> contributions[3:] || contributions[2:3] || contributions[2:-1] || []
+    contributions[2:] -> contributions[2:3] if len(contributions) == 3 else []
+    total = contributions[0] -> contributions = contributions[:-1] or contributions; total = contributions[0]
+    total = contributions[0] -> contributions = contributions[1:] or contributions; total = contributions[0]
+
+One of them is in your sum twice.
+    contributions[2:] -> contributions[1:] || [*contributions[2:], contributions[-1]] || [*contributions[2:], contributions[0]]
+    total = contributions[0] -> contributions = [contributions[0], *contributions]; total = contributions[0]
+
+One contribution alone comes back as None: hand it on.
+    return total -> return total if len(contributions) > 1 else None
+
+You return a list: an array is asked for.
+    return total -> return [total] || return [total] if len(contributions) == 1 else total
+
+That is one number, the sum of all entries: the sum of the arrays has their shape.
+    return total -> return total.sum()
+""",
+)
+def add_up(contributions):
+    total = contributions[0]
+    if len(contributions) > 1:
+        total = total + contributions[1]  # an array of our own
+        for one in contributions[2:]:
+            total += one
+    return total

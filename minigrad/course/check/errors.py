@@ -1,0 +1,80 @@
+"""What the commonest errors of array code say, in other words than NumPy's."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["explained"]
+
+# A pattern of the error's text, and what to tell; (?P<…>) goes into the sentence.
+SAYINGS = [
+    (
+        r"remapped shapes|dimension mismatch|einstein sum|subscript",
+        "The letters of an einsum stand for axes: one for each, the same length wherever one comes twice.",
+    ),
+    (
+        r"operands could not be broadcast together with .*?(?P<one>\(.*?\)).*?(?P<other>\(.*?\))",
+        "NumPy lines shapes up from the right: there {one} and {other} do not fit. An axis that was summed away is missing "
+        "(keepdims=True or [:, None] keep it), or a matrix is not transposed.",
+    ),
+    (
+        r"size (?P<one>\d+) is different from (?P<other>\d+)|\(dim \d+\) != .*\(dim \d+\)",
+        "In a matrix product the last axis of the left factor meets the last but one of the right: their lengths differ. "
+        "Write both shapes down: one of them has to be transposed, or the factors are in the wrong order.",
+    ),
+    (
+        r"too many indices|axis -?\d+ is out of bounds|axes don't match|axis1: |axis2: ",
+        "This input has fewer axes, or others, than the line counts on. Axes counted from the end, axis=-1 or x[..., i], "
+        "are there whatever comes before them.",
+    ),
+    (
+        r"truth value of an array",
+        "An `if`, and, or, not, max and min want one True or False, and an array has many. np.where, np.maximum and & go "
+        "entry by entry.",
+    ),
+    (
+        r"cannot reshape array of size (?P<one>\d+) into shape (?P<other>\(.*\))",
+        "A reshape keeps all entries: {one} do not fill {other}.",
+    ),
+    (
+        r"Cannot cast ufunc",
+        "An operator in place keeps the dtype of the array on its left, which cannot hold the result.",
+    ),
+    (
+        r"NoneType",
+        "Something there is None: a function that works in place returns None, and so does one without `return`.",
+    ),
+    (
+        r"read-only",
+        "That array cannot be written to: broadcasting shows one row of memory in many places. Write into an array of your "
+        "own.",
+    ),
+    (
+        r"only (length-1|0-dimensional|size-1|integer scalar)",
+        "math's functions, float() and int() take one number; np's functions take an array, entry by entry.",
+    ),
+    (r"division by zero", "You divide by a number that is 0 for this input."),
+    (r"unhashable", "A set, and the keys of a dict, cannot hold arrays or lists: those can change."),
+    (r"has no attribute", "That value is of another type than the line takes it for."),
+    (r"positional argument|keyword argument", "The function has other parameters than it was called with."),
+    (r"is not defined", "That name has no value here: is it misspelt, or made in another cell?"),
+    (
+        r"where it is not associated|before assignment",
+        "That name gets its value in a branch that is not taken here.",
+    ),
+    (r"recursion", "The function calls itself and does not come to an end."),
+    (r"not callable", "Round brackets after it call it, and it is no function: square ones take an entry."),
+    (r"Unable to allocate", "That array would be larger than the memory."),
+    (
+        r"out of range|out of bounds for axis",
+        "That place is beyond the end: a loop that goes one too far, or over another axis.",
+    ),
+]
+
+
+def explained(error: Exception) -> str | None:
+    """What an error says, in a sentence; None for one that is not in the list."""
+    for pattern, sentence in SAYINGS:
+        if match := re.search(pattern, str(error)):
+            return sentence.format(**match.groupdict(default="these"))
+    return None

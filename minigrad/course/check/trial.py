@@ -1,0 +1,202 @@
+"""Trying an answer on the cases of an exercise, and finding the mistake behind a wrong one."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from minigrad.course.check.differences import other_dtype, what_is_true
+from minigrad.course.check.errors import explained
+from minigrad.course.check.outcome import Outcome
+from minigrad.course.check.slips import Slip, build, pairs
+
+if TYPE_CHECKING:
+    from minigrad.course.check.exercise import Exercise
+
+__all__ = ["Trial", "say"]
+
+WIDTH = 100  # of what is printed, in characters
+PATIENCE = 10  # seconds without an answer after which the check says where it is
+
+Answer = Callable[..., Any]
+
+
+class Trial:
+    """The cases of one seed, what the right answer does with them, and what can be said of another one."""
+
+    def __init__(self, exercise: Exercise, seed: int) -> None:
+        self.exercise, self.seed = exercise, seed
+        self.names = [name for name, *_ in exercise.cases(np.random.default_rng(seed))]
+        self.unchanged = list(self._arguments())  # to see what a call has changed
+        self.expected = list(self.outcomes(exercise.answer))
+
+    def _arguments(self) -> Iterator[dict[str, Any]]:
+        """Each case's arguments by name: the same numbers each time, in objects that are new each time."""
+        parameters = inspect.signature(self.exercise.answer).parameters
+        for _, *values in self.exercise.cases(np.random.default_rng(self.seed)):
+            yield dict(zip(parameters, values, strict=False))
+
+    def outcomes(self, answer: Answer, patience: bool = False) -> Iterator[Outcome]:
+        """What an answer does with each case. patience: say where it is if that takes long."""
+        exercise = self.exercise
+        for number, (arguments, unchanged) in enumerate(zip(self._arguments(), self.unchanged, strict=True)):
+            where = f"{exercise.name}: still at case {number + 1} of {len(self.names)}, {self.names[number]}."
+            with _patience(f"{where} Interrupt the kernel to stop.") if patience else nullcontext():
+                outcome = Outcome(answer, arguments, unchanged, exercise.into, exercise.probes)
+            yield outcome
+
+    def complaints(self, outcomes: Sequence[Outcome]) -> list[str | None]:
+        """What is wrong on each case, or None."""
+        return [
+            outcome.complaint(right.value, self.exercise.rtol, self.exercise.atol)
+            or (self.exercise.same_dtype and other_dtype(outcome.value, right.value))
+            or None
+            for outcome, right in zip(outcomes, self.expected, strict=True)
+        ]
+
+    def remark(self, outcomes: Sequence[Outcome]) -> str | None:
+        """On an answer that is right, what could still be better."""
+        found = (
+            other_dtype(one.value, right.value) for one, right in zip(outcomes, self.expected, strict=True)
+        )
+        return next((f"A remark. {sentence}" for sentence in found if sentence), None)
+
+    def diagnosis(self, outcomes: Sequence[Outcome], complaints: Sequence[str | None]) -> list[str]:
+        """Paragraphs on what is behind the complaints; none if nothing is known."""
+        if all(one.value is None and one.error is None for one in outcomes):
+            return []  # told already, and no sign of more
+        answer, slips = self.exercise.answer, self.exercise.slips
+        singles = [(slip, wrong) for slip in slips if (wrong := build(answer, slip))]
+        doubles = list(pairs(answer, slips))
+        # With what was done to memory and arguments first; where all values are right, that is all that tells.
+        for effects in (True, False) if self._wrong_values(outcomes) else (True,):
+            for slip, wrong in singles:
+                if self._alike(outcomes, wrong, effects):
+                    return [slip.sentence]
+        for effects in (True, False) if self._wrong_values(outcomes) else (True,):
+            for one, other, wrong in doubles:
+                if self._alike(outcomes, wrong, effects):
+                    return ["Two slips at once.", f"(1) {one.sentence}", f"(2) {other.sentence}"]
+        if part := self._in_part(outcomes, complaints, singles):
+            return [part]
+        return [text for text in (self._measured(outcomes, complaints), self._which(complaints)) if text]
+
+    def besides(self, outcomes: Sequence[Outcome], complaints: Sequence[str | None]) -> str | None:
+        """What a probe saw, if the complaint that the learner is told is another one."""
+        told = next(filter(None, complaints))
+        if any(told in outcome.seen for outcome in outcomes):
+            return None
+        found = zip(self.names, outcomes, strict=True)
+        return next((f"Besides, on {name}: {words}" for name, one in found for words in one.seen), None)
+
+    # --- Finding the mistake -----------------------------------------------------------------------------
+
+    def _same(self, one: Outcome, other: Outcome) -> bool:
+        return one.same_value(other, self.exercise.rtol, self.exercise.atol)
+
+    def _wrong_values(self, outcomes: Sequence[Outcome]) -> bool:
+        return not all(self._same(*both) for both in zip(outcomes, self.expected, strict=True))
+
+    def _alike(self, outcomes: Sequence[Outcome], wrong: Answer, effects: bool) -> bool:
+        """Whether a wrong answer does on every case what the learner's does, and on one of them more than to fail.
+
+        An error is like every other of its kind: alone it is no sign of the same mistake, but one of arithmetic, such
+        as a division by 0, is. Nor is a value that is right: in float32, where the tolerance is large, it can be near
+        a mistake's too.
+        """
+        telling = False
+        for outcome, right, other in zip(outcomes, self.expected, self.outcomes(wrong), strict=False):
+            if not self._same(outcome, other) or (effects and not outcome.same_effects(other)):
+                return False
+            if outcome.error is not None:
+                telling = telling or isinstance(outcome.error, ArithmeticError)
+            elif not telling:
+                telling = not self._same(other, right) and not self._same(outcome, right)
+                telling = telling or (effects and not other.same_effects(right))
+        return telling
+
+    def _in_part(
+        self,
+        outcomes: Sequence[Outcome],
+        complaints: Sequence[str | None],
+        singles: Sequence[tuple[Slip, Answer]],
+    ) -> str | None:
+        """The one sentence that explains more of the wrong cases than any other, and at least half of them.
+
+        A mistake that would spoil more cases than it explains is not behind the answer, which has those right.
+        """
+        right_ones = [self._same(*both) for both in zip(outcomes, self.expected, strict=True)]
+        pairs_of_both = zip(outcomes, right_ones, strict=True)
+        wrong_values = sum(outcome.error is None and not is_right for outcome, is_right in pairs_of_both)
+        count = sum(map(bool, complaints))
+        if 2 * wrong_values < count:
+            return None
+        best: dict[str, int] = {}
+        for slip, wrong in singles:
+            explained, spoilt = wrong_values, 0  # explained: so many at most
+            for outcome, right, is_right, other in zip(
+                outcomes, self.expected, right_ones, self.outcomes(wrong), strict=False
+            ):
+                differs = not self._same(other, right)
+                if is_right:
+                    spoilt += differs
+                elif outcome.error is None:
+                    explained -= not (differs and self._same(outcome, other))
+                if 2 * explained < count or spoilt > explained:  # the other cases need not be run
+                    break
+            else:
+                best[slip.sentence] = max(explained, best.get(slip.sentence, 0))
+        most = max(best.values(), default=0)
+        found = [sentence for sentence, hits in best.items() if hits == most]
+        if not most or len(found) != 1:
+            return None
+        where = f"On {most} of the {count} wrong cases" if count > 1 else "On the wrong case"
+        return f"{where} your answer gives what this mistake gives: {found[0]}"
+
+    def _measured(self, outcomes: Sequence[Outcome], complaints: Sequence[str | None]) -> str | None:
+        """What is true of the numbers of all wrong cases; where the first ended in an error, what that says."""
+        wrong_ones = [
+            (outcome, right.value)
+            for outcome, right, complaint in zip(outcomes, self.expected, complaints, strict=True)
+            if complaint
+        ]
+        first = wrong_ones[0][0]
+        if first.error is not None:
+            return explained(first.error)
+        values = [(outcome.value, right) for outcome, right in wrong_ones if outcome.error is None]
+        got, want = zip(*values, strict=True)
+        return what_is_true(got, want, self.exercise.rtol, self.exercise.atol)
+
+    def _which(self, complaints: Sequence[str | None]) -> str | None:
+        """The names of the cases that are right, or of those that are wrong, whichever are fewer."""
+        named = list(zip(self.names, complaints, strict=True))
+        right = dict.fromkeys(name for name, words in named if not words)
+        wrong = dict.fromkeys(name for name, words in named if words)
+        if not right or not wrong:
+            return None
+        if len(right) < len(wrong):
+            return f"Right is only: {'; '.join(right)}."
+        return f"Wrong is only: {'; '.join(wrong)}."
+
+
+def say(text: str) -> None:
+    """Print a paragraph in lines that fit a page."""
+    print(textwrap.fill(text, WIDTH, break_on_hyphens=False))
+
+
+@contextmanager
+def _patience(words: str) -> Iterator[None]:
+    """Say so if what is inside takes long."""
+    timer = threading.Timer(PATIENCE, say, [words])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -1,0 +1,74 @@
+"""What an error says, in other words: of each kind one that NumPy or Python raises."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from minigrad.course.check.errors import SAYINGS, explained
+
+pytestmark = pytest.mark.numpy_only("NumPy's words")
+
+x, y = np.ones((3, 5)), np.ones((4, 2))
+
+
+def forgets(kind):
+    if kind == "never":
+        value = 1
+    return value
+
+
+def endless():
+    return endless()
+
+
+RAISED = [
+    (lambda: x + np.ones(3), "there (3,5) and (3,) do not fit"),
+    (lambda: x @ y, "In a matrix product the last axis"),
+    (lambda: np.dot(x, y), "In a matrix product the last axis"),
+    (lambda: x[0, 0, 0], "fewer axes, or others"),
+    (lambda: x.sum(axis=2), "fewer axes, or others"),
+    (lambda: x.transpose(0, 2, 1), "fewer axes, or others"),
+    (lambda: 1 if x else 0, "one True or False"),
+    (lambda: x.reshape(4, 4), "15 do not fill (4,4)"),
+    (lambda: np.add(np.ones(2, int), 0.5, out=np.ones(2, int)), "keeps the dtype"),
+    (lambda: None + x, "Something there is None"),
+    (lambda: np.broadcast_to(x, (2, 3, 5)).__setitem__(0, 1), "cannot be written to"),
+    (lambda: math.sqrt(x), "take one number"),
+    (lambda: 1 / 0, "a number that is 0"),
+    (lambda: {x}, "cannot hold arrays"),
+    (lambda: x.nothing, "another type"),
+    (lambda: (lambda a: a)(), "other parameters"),
+    (lambda: nowhere, "no value here"),  # noqa: F821
+    (lambda: forgets("always"), "a branch that is not taken"),
+    (lambda: endless(), "does not come to an end"),
+    (lambda: x(0), "it is no function"),
+    (lambda: np.ones(10**15), "larger than the memory"),
+    (lambda: np.einsum("ij,ij->i", x, y), "letters of an einsum"),
+    (lambda: x[7, 0], "beyond the end"),
+    (lambda: [1][3], "beyond the end"),
+]
+
+
+@pytest.mark.parametrize(("raise_it", "words"), RAISED)
+def test_an_error_is_told_in_other_words(raise_it, words):
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        raise_it()
+    assert words in (explained(caught.value) or ""), caught.value
+
+
+def test_every_saying_is_tried():
+    sentences = [sentence for _, sentence in SAYINGS]
+    tried = set()
+    for raise_it, _ in RAISED:
+        try:
+            raise_it()
+        except Exception as error:
+            tried.add(explained(error))
+    assert len(tried) == len(sentences)
+
+
+def test_other_errors_are_left_as_they_are():
+    assert explained(ValueError("of somebody's own")) is None
