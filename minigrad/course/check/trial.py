@@ -73,13 +73,14 @@ class Trial:
             return []  # told already, and no sign of more
         answer, slips = self.exercise.answer, self.exercise.slips
         singles = [(slip, wrong) for slip in slips if (wrong := build(answer, slip))]
-        doubles = list(pairs(answer, slips))
         # With what was done to memory and arguments first; where all values are right, that is all that tells.
-        for effects in (True, False) if self._wrong_values(outcomes) else (True,):
+        kinds = (True, False) if self._wrong_values(outcomes) else (True,)
+        for effects in kinds:
             for slip, wrong in singles:
                 if self._alike(outcomes, wrong, effects):
                     return [slip.sentence]
-        for effects in (True, False) if self._wrong_values(outcomes) else (True,):
+        doubles = list(pairs(answer, slips))
+        for effects in kinds:
             for one, other, wrong in doubles:
                 if self._alike(outcomes, wrong, effects):
                     return ["Two slips at once.", f"(1) {one.sentence}", f"(2) {other.sentence}"]
