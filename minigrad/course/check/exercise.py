@@ -219,8 +219,9 @@ class _Trial:
             not outcome.same_value(right, exercise.rtol, exercise.atol)
             for outcome, right in zip(outcomes, self.expected, strict=True)
         )
-        kinds = (self._all_alike, self._values_alike)  # with effects on memory and arguments, and without
-        kinds = kinds if values_wrong else kinds[:1]
+        kinds = [self._all_alike]  # with effects on memory and arguments
+        if values_wrong:
+            kinds.append(self._values_alike)
         for alike in kinds:
             for slip, wrong in singles:
                 if alike(outcomes, wrong):
