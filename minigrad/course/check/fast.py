@@ -23,8 +23,8 @@ def _into_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         (11, 5, np.float64),
         (8, 8, np.float64),
         (9, 6, np.float32),
-        (4001, 60, np.float64),
-        (3001, 60, np.float32),
+        (4001, 48, np.float64),
+        (2501, 60, np.float32),
         (150, 140, np.float64),
     ):
         dy, y, out = (rng.random((n, m), dtype) for _ in range(3))
@@ -96,7 +96,7 @@ You subtract the sum from dy times y: it is subtracted from dy itself, and the d
 You sum dy over the row: the sum is of dy times y.
     out.sum( -> dy.sum(
 
-You sum y over the row, which gives 1, or take the largest entry: what is subtracted is the sum of dy times y.
+You subtract 1, which is the sum of y over the row, or a largest entry: what is subtracted is the sum of dy times y.
     out.sum( -> y.sum( || out.max( || dy.max(
 
 You divide by the length of the row, as a mean does. The shares y sum to 1: the sum of dy times y is a mean already, and nothing else is averaged.
@@ -360,12 +360,12 @@ total = total + one makes a new array each time. After the first sum the array i
     total += one -> total = total + one
 
 You change the caller's list: pop, append, reverse and an assignment to a place change it for everybody who holds it. Go through it with a loop, and leave it whole.
-    return total -> contributions.clear(); return total || contributions[1:] = []; return total || contributions.append(total); return total
+    return total -> contributions.clear(); return total || contributions[1:] = []; return total || contributions[2:] = []; return total || contributions.append(total); return total
     return total -> contributions[0] = total; return total
     total = contributions[0] -> contributions.reverse(); total = contributions[0]
     total = contributions[0] -> total = contributions.pop(0) ; len(contributions) > 1 -> contributions ; contributions[1] -> contributions[0] ; contributions[2:] -> contributions[1:]
 
-Your sum starts from 0, as sum() does, and makes a new array each time: so even the first addition makes one. Start from what there is.
+Your sum starts from 0, as sum() does, or from a copy, and then each addition makes one more array. One new array is enough: go on in it with +=.
     return sum(contributions)
 
     return contributions[0] if len(contributions) == 1 else sum(contributions)

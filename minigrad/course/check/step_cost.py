@@ -60,7 +60,7 @@ n, k and m differ here: a rule for a square product does not hold.
 You count numbers, not bytes: a float32 has four.
     4 * ( -> 1 * (
 
-A float32 has four bytes, and the bandwidth is in bytes: your count is another (eight are for float64, and bits are none).
+Each number is moved once, and a float32 has four bytes: you count more for each, or fewer (eight are for float64, and bits are no bytes).
     4 * ( -> 8 * ( || 2 * ( || 32 * (
 
 The result must be written too: n m numbers more.
@@ -108,7 +108,7 @@ Your seconds are those of one limit on every machine: the longer of the two time
     max(compute, memory) -> compute || memory
 
 Your times are not in seconds: the rates are FLOPs and bytes per second, without milli, micro or giga.
-    seconds = -> seconds = 1e3 * || seconds = 1e6 * || seconds = 1e9 * || seconds = 1e-9 *
+    seconds = -> seconds = 1e3 * || seconds = 1e6 * || seconds = 1e9 * || seconds = 1e-9 * || seconds = 1e-12 *
 
 That is the rate below the roof, FLOPs per second: the FLOPs over it are the time.
     max(compute, memory) -> flops / max(compute, memory)
@@ -154,12 +154,12 @@ def _length_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "d_k = 41, the CPU", 41, 200e9, 25e9
     while True:
         d_k, bandwidth = int(rng.integers(24, 129)), 1e9 * int(rng.integers(20, 200))
-        peak = 1e9 * round(rng.uniform(0.2, 0.45) * d_k * bandwidth / 1e9)
+        peak = 1e9 * round(rng.uniform(0.2, 0.3) * d_k * bandwidth / 1e9)
         exact = 4 * d_k * peak / (d_k * bandwidth - 2 * peak)
         if 0.05 < exact % 1 < 0.45:  # no matter of the last digits; and the nearest whole number is too small
             break
     yield f"d_k = {d_k}, {peak / 1e9:.0f} GFLOP/s and {bandwidth / 1e9:.0f} GB/s", d_k, peak, bandwidth
-    yield "d_k = 256, 30 FLOPs in the time of each byte", 256, 3000e9, 100e9
+    yield "d_k = 512, 100 FLOPs in the time of each byte", 512, 10e12, 100e9
     yield "d_k = 64, 1 FLOP in the time of each byte", 64, 20e9, 20e9
     yield "d_k = 64, 31.87 FLOPs in the time of each byte", 64, 3187e9, 100e9
     yield "d_k = 64, 31.996 FLOPs in the time of each byte", 64, 3199.59e9, 100e9
@@ -189,8 +189,10 @@ There is such an L on more machines than you think: FLOPs per byte come near to 
     gain <= 0 -> d_k / 4 <= peak / bandwidth || True
 
 You stop looking too early: on one of these machines there is such an L, far out. What do FLOPs per byte come to when L is very large?
-    return math.ceil(least) -> return math.ceil(least) if least < 100 else math.inf || return math.ceil(least) if least < 4096 else math.inf
-    return math.ceil(least) -> return math.ceil(least) if least < 100_000 else math.inf
+    gain <= 0 -> gain <= 0 or inputs / bandwidth > 100 * gain || gain <= 0 or inputs / bandwidth > 128 * gain
+    gain <= 0 -> gain <= 0 or inputs / bandwidth > 200 * gain || gain <= 0 or inputs / bandwidth > 256 * gain
+    gain <= 0 -> gain <= 0 or inputs / bandwidth > 512 * gain || gain <= 0 or inputs / bandwidth > 4096 * gain
+    gain <= 0 -> gain <= 0 or inputs / bandwidth > 1e5 * gain
 
 On some machines that is the last L that still waits for memory: the next one is asked for. (Rounding? Up.)
     math.ceil(least) -> math.floor(least) || math.ceil(least) - 1 || round(least)
@@ -208,6 +210,8 @@ Where there is no such L, return math.inf: every length lies below it.
 You find L = 1, where there is a quarter of a FLOP for each byte. The scores wait for memory as long as FLOPs per byte are fewer than peak / bandwidth.
     return 1
 
+    return 1 if d_k > 2 * peak / bandwidth else math.inf
+
 You compare with bandwidth / peak. FLOPs per byte are to be compared with the FLOPs that the machine does while it moves a byte.
     flops / peak - output / bandwidth -> flops / bandwidth - output / peak ; inputs / bandwidth -> inputs / peak
 
@@ -224,7 +228,7 @@ You take (d_k, L) times (L, d_k), which sums over the tokens. The scores have a 
     gain = flops / peak - output / bandwidth -> gain = flops * d_k / peak - inputs / bandwidth ; inputs / bandwidth / gain -> 4 * d_k**2 / bandwidth / gain
 
 Two matrices are read, Q and K: 2 d_k L numbers.
-    inputs = 4 * 2 * d_k -> inputs = 4 * d_k || inputs = 0
+    inputs = 4 * 2 * d_k -> inputs = 4 * d_k
 
 FLOPs per byte are twice what you take: each of the d_k L² terms is a multiplication and an addition, and a float32 has four bytes, not eight.
     flops = 2 * d_k -> flops = d_k
