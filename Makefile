@@ -100,7 +100,7 @@ compare: $(ORACLES)  ## train the same model in PyTorch on the same batches, thr
 	$(BIN)/python tests/tools/pretraining_run.py --seeds 0 1 2 --record tests/tools/pretraining_run.json
 
 curve: $(READY)  ## draw the picture of the run in runs/reduced that the README shows
-	$(BIN)/python -m minigrad.course.authoring.curve runs/reduced book/runs/reduced
+	$(BIN)/python -m minigrad.course.authoring.pictures curve runs/reduced book/runs/reduced
 	cp runs/reduced/evaluation.csv book/runs/reduced-evaluation.csv
 
 clean:  ## remove the environment and everything built

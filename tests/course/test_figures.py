@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -10,9 +13,13 @@ pytest.importorskip("matplotlib")
 from matplotlib import image
 
 from minigrad.course import figures
-from minigrad.course.authoring import curve
+from minigrad.course.authoring import pictures
+from minigrad.course.chapters.start import MAP_ALT
 
 pytestmark = pytest.mark.no_arrays
+
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
 
 
 @pytest.fixture
@@ -34,9 +41,9 @@ def test_read_table_gives_columns(run):
 
 
 def test_the_training_curve_is_drawn_for_both_schemes(run):
-    curve.main([str(run), str(run / "pictures" / "curve")])
-    pictures = {scheme: image.imread(run / "pictures" / f"curve-{scheme}.png") for scheme in figures.SCHEMES}
-    light, dark = pictures["light"], pictures["dark"]
+    pictures.main(["curve", str(run), str(run / "pictures" / "curve")])
+    drawn = {scheme: image.imread(run / "pictures" / f"curve-{scheme}.png") for scheme in figures.SCHEMES}
+    light, dark = drawn["light"], drawn["dark"]
     assert light.shape == dark.shape
     assert not np.array_equal(light, dark)
     assert light[0, 0].tolist() == [1, 1, 1, 1]  # white: a page that shows one scheme alone shows this
@@ -48,7 +55,7 @@ def test_drawing_leaves_matplotlibs_settings_alone(run):
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    curve.training_curve(run, run / "curve")
+    pictures.training_curve(run, run / "curve")
     assert dict(matplotlib.rcParams) == before
 
 
@@ -69,3 +76,19 @@ def test_ink_can_be_read_on_its_page(scheme):
     assert contrast(figures.SCHEMES[scheme]["ink"], ground) > 4.5
     for name in ("first", "second", "third"):
         assert contrast(figures.SCHEMES[scheme][name], ground) > 3  # graphical objects: 1.4.11
+
+
+def test_the_map_is_drawn_for_both_schemes(tmp_path):
+    pictures.main(["map", str(tmp_path / "map")])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["map-dark.png", "map-light.png"]
+
+
+def test_the_first_page_describes_the_map_that_is_drawn():
+    """Its pictures are files, `pictures map` makes them: with other chapters, they are to be drawn again."""
+    page = (BOOK / "index.md").read_text(encoding="utf-8")
+    described = re.findall(r":alt: (BERT as a tower.*)", page)
+    assert len(described) == 2
+    for text in described:
+        assert sorted(re.findall(r"\d+", text)) == sorted(
+            re.findall(r"\d+", MAP_ALT.replace("(7, 8) with masks (9)", "7 9"))
+        )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["MAP_ALT", "course_map"]
+__all__ = ["MAP_ALT", "MAP_SIZE", "course_map"]
 
 MAP_ALT = (
     "BERT as a tower of boxes, each with the chapter that builds it. From below: the engine (1 to 4), text cut into "
     "pieces (5), embeddings (6); then the encoder layer, repeated (12): attention heads (7, 8) with masks (9), Add and "
     "Norm (11), feed-forward (10), Add and Norm (11); on top its two tasks, hidden words (13) and sentence pairs (14)."
 )
+MAP_SIZE = (5.4, 6.2)  # inches
 
 
 def course_map(canvas: Any, colours: dict[str, str]) -> None:

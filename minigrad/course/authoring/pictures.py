@@ -1,8 +1,9 @@
-"""The picture of a pre-training run that the README and the course's first page show.
+"""The pictures that the README and the course's first page show. Needs matplotlib.
 
-    python -m minigrad.course.authoring.curve RUN STEM
+    python -m minigrad.course.authoring.pictures curve RUN STEM   the training curve of a run's folder
+    python -m minigrad.course.authoring.pictures map STEM         the map of the course
 
-draws the training curve of a run's folder into STEM-light.png and STEM-dark.png. Needs matplotlib.
+Each draws STEM-light.png and STEM-dark.png.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from minigrad.course.chapters.start import MAP_SIZE, course_map
 from minigrad.course.figures import draw, read_table
 
 __all__ = ["main", "training_curve"]
@@ -48,12 +50,20 @@ def training_curve(run: str | Path, stem: str | Path) -> None:
 
 
 def main(arguments: Any = None) -> None:
-    """Draw the training curve of a run."""
-    parser = argparse.ArgumentParser(description=training_curve.__doc__)
-    parser.add_argument("run", help="a run's folder")
-    parser.add_argument("stem", help="where to write, without -light.png and -dark.png")
+    """Draw one of the pictures."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    curve, course = commands.add_parser("curve"), commands.add_parser("map")
+    curve.add_argument("run", type=Path, help="a run's folder")
+    for command in (curve, course):
+        command.add_argument("stem", help="where to write, without -light.png and -dark.png")
     options = parser.parse_args(arguments)
-    training_curve(options.run, options.stem)
+    if options.command == "curve":
+        training_curve(options.run, options.stem)
+    else:
+        draw(course_map, options.stem, MAP_SIZE)
 
 
 if __name__ == "__main__":
