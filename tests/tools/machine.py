@@ -44,11 +44,12 @@ def clean_environment(kernels: str | None = None) -> tuple[dict[str, str], list[
 
 
 def processor() -> str:
-    """The processor's name."""
+    """The processor's name, with family and model, which tell generations of one name apart."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
+        facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        return f"{facts['model name']} (family {facts['cpu family']}, model {facts['model']})"
+    except (OSError, KeyError):
         return platform.processor() or platform.machine()
 
 
