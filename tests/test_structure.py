@@ -232,6 +232,40 @@ def test_what_broke_with_a_new_version_has_an_upper_bound(name):
     assert re.search(rf'(^|"){name}[^\n",]*(,[^\n",]*)?<\d', text, re.MULTILINE), name
 
 
+LISTED_WHOLE = ("chapters", "check", "authoring")  # folders whose files the README does not name one by one
+
+
+def readme_tree() -> set[Path]:
+    """The paths of the README's tree: names, two blanks between them, three before what is said of them."""
+    block = re.search(
+        r"```text\n(minigrad/.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert block, "README.md has no tree"
+    found, folders = set(), [ROOT]
+    for line in block[1].splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2
+        names = re.split(r" {3,}", line.strip())[0].split()
+        del folders[depth + 1 :]
+        found |= {folders[-1] / name for name in names}
+        if names[0].endswith("/"):
+            folders.append(folders[-1] / names[0])
+    return found
+
+
+def test_the_tree_in_the_readme_is_the_tree():
+    listed = readme_tree()
+    assert [str(path) for path in listed if not path.exists()] == []
+    files = {path for path in FILES if path.name != "__init__.py" and path.parent.name not in LISTED_WHOLE}
+    assert [str(path.relative_to(ROOT)) for path in files - listed] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_can_be_read_in_one_go(path):
+    """The CUDA source and the flat list of operations are the exceptions."""
+    most = 700 if path.name in ("cupy_kernels.py", "basic.py") else 550
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= most
+
+
 def test_nothing_unexpected_at_the_top():
     if not (ROOT / ".git").exists() or not shutil.which("git"):
         pytest.skip("needs the git repository")
