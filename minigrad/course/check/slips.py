@@ -2,17 +2,15 @@
 
     The rows do not sum to 1: divide by each row's sum.
         return e / e.sum(axis=-1, keepdims=True) -> return e
-
     Each column sums to 1, not each row: over which axis did you normalise?
         e.sum(axis=-1 -> e.sum(axis=-2 || e.sum(axis=0
         x.max(axis=-1 -> x.max(axis=0 ; e.sum(axis=-1 -> e.sum(axis=0
-
     That is the sigmoid of each score by itself: the entries of a row have to share out 1.
         return 1 / (1 + np.exp(-x))
 
 Each indented line with an arrow is one wrong answer; `;` joins edits that belong together, `||` stands between two
-ways to be wrong in one place, and an edit changes every place where its left side stands. Indented lines without an arrow are a whole body. An indented paragraph of its own
-goes with the sentence above it. In all of them `right` is the right answer.
+ways to be wrong in one place, and an edit changes every place where its left side stands. Indented lines without an
+arrow are a whole body; a blank line ends it, and another body may follow. In all of them `right` is the right answer.
 """
 
 from __future__ import annotations
@@ -43,35 +41,42 @@ class Slip:
 def parse(mistakes: str) -> list[Slip]:
     """The slips in a text as above, in its order.
 
-    Raises ValueError for a paragraph that has no sentence above it, or nothing below its sentence.
+    Raises ValueError for code that has no sentence above it, or a sentence with nothing below it.
     """
     slips: list[Slip] = []
     sentence, used = "", True
-    for paragraph in textwrap.dedent(mistakes).strip("\n").split("\n\n"):
-        lines = [line for line in paragraph.split("\n") if line.strip()]
-        words = [line.strip() for line in lines if not line.startswith(" ")]
-        code = [line for line in lines if line.startswith(" ")]
-        if words:
+    # A block is lines of one kind: a sentence's, indented code, or blank ones.
+    for kind, block in itertools.groupby(textwrap.dedent(mistakes).splitlines(), _kind):
+        lines = list(block)
+        if kind == "sentence":
             if not used:
                 raise ValueError(f"no wrong answer stands below {sentence!r}")
-            sentence, used = " ".join(words), False
-        if not code:
-            continue
-        if not sentence:
-            raise ValueError(f"no sentence stands above {code[0].strip()!r}")
-        used = True
-        for line in code:
-            if " ->" in line:
-                first, *more = line.split(" || ")
-                edits = tuple(map(_edit, first.split(" ; ")))
-                slips.append(Slip(sentence, edits))
-                slips += [Slip(sentence, (*edits[:-1], (edits[-1][0], new.strip()))) for new in more]
-        body = [line for line in code if " ->" not in line]
-        if body:
-            slips.append(Slip(sentence, body=textwrap.dedent("\n".join(body))))
+            sentence, used = " ".join(line.strip() for line in lines), False
+        elif kind == "code":
+            if not sentence:
+                raise ValueError(f"no sentence stands above {lines[0].strip()!r}")
+            slips += _slips(sentence, lines)
+            used = True
     if not used:
         raise ValueError(f"no wrong answer stands below {sentence!r}")
     return slips
+
+
+def _kind(line: str) -> str:
+    return "blank" if not line.strip() else "code" if line.startswith(" ") else "sentence"
+
+
+def _slips(sentence: str, lines: list[str]) -> Iterator[Slip]:
+    """One for each way to be wrong in lines with an arrow; the lines without are one body."""
+    for line in lines:
+        if " ->" in line:
+            first, *more = line.split(" || ")
+            edits = tuple(map(_edit, first.split(" ; ")))
+            yield Slip(sentence, edits)
+            for new in more:
+                yield Slip(sentence, (*edits[:-1], (edits[-1][0], new.strip())))
+    if body := [line for line in lines if " ->" not in line]:
+        yield Slip(sentence, body=textwrap.dedent("\n".join(body)))
 
 
 def _edit(text: str) -> Edit:

@@ -42,6 +42,12 @@ def test_a_text_is_read():
     ]
 
 
+def test_blank_lines_stand_between_bodies_alone():
+    text = "\n".join(line for line in TEXT.splitlines() if line)
+    close = parse(text.replace("    return y\n", "    return y\n\n"))
+    assert close == parse(TEXT)
+
+
 def test_an_indented_text_is_read_alike():
     assert parse("\n    A.\n        x -> y\n") == [Slip("A.", edits=(("x", "y"),))]
 
@@ -59,6 +65,7 @@ def test_one_place_can_be_wrong_in_several_ways():
     [
         ("A sentence.", "no wrong answer stands below 'A sentence.'"),
         ("One.\n\nTwo.\n    a -> b", "no wrong answer stands below 'One.'"),
+        ("    a -> b\nOne.\n    c -> d", "no sentence stands above 'a -> b'"),
     ],
 )
 def test_a_text_that_lacks_something_is_refused(text, words):
