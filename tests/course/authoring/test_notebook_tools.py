@@ -76,8 +76,9 @@ def ran(tmp_path_factory):
         code("1 / 0", tags=["raises-exception"]),
         new_markdown_cell("text"),
         code(lines(
-            "from minigrad.course.check.exercise import Case, Exercise",
-            "task = Exercise('double', 0, 1, 1, lambda x: 2 * x, lambda rng: [Case('a number', (1.0,))], [], [])",
+            "from minigrad.course.check.exercise import exercise",
+            "@exercise(0, 1, 1, cases=lambda rng: [('a number', 1.0)], mistakes='', hints='')",
+            "def task(x): return 2 * x",
         )),
         code(lines(STRIPPED, "task(double)")),
         code("def double(x):\n    y = x + nothing\n    return y\ntask(double)"),
@@ -142,7 +143,7 @@ def test_a_run_keeps_what_show_quotes(ran):
 def test_a_stripped_exercise_reaches_the_line_of_its_check(ran):
     made, _ = ran
     assert printed(made.cells[7]) == (
-        "double: not attempted yet: replace the `...` above, run that cell, then this one\n"
+        "task: not attempted yet: replace the `...` above, run that cell, then this one\n"
     )
 
 
