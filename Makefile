@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 ORACLES := $(VENV)/.oracles
 TEST := $(BIN)/python -m pytest
 # As many tests at once as there are cores, each with one thread of the BLAS.
-PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
+PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 COURSE := $(BIN)/python -m minigrad.course.authoring.notebooks
 NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 

@@ -18,9 +18,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "slow: a minute or more; `make test` runs these, `pytest` alone does not"
     )
+    config.addinivalue_line("markers", "xdist_group(name): in one process, where pytest-xdist has several")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if "built" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("book"))  # in one process, so that it is built once
     if "slow" not in config.option.markexpr:
         for item in items:
             if item.get_closest_marker("slow"):
