@@ -19,7 +19,7 @@ from minigrad.course.authoring import notebooks
 from minigrad.course.authoring.claims import CLAIMS
 from minigrad.course.show import show
 
-pytestmark = pytest.mark.numpy_only("notebooks run in a process of their own")
+pytestmark = pytest.mark.no_arrays
 
 
 def code(source, tags=(), **more):
@@ -76,8 +76,10 @@ def ran(tmp_path_factory):
         code("1 / 0", tags=["raises-exception"]),
         new_markdown_cell("text"),
         code(lines(
-            "from minigrad.course.check.exercise import Case, Exercise",
-            "task = Exercise('double', 0, 1, 1, lambda x: 2 * x, lambda rng: [Case('a number', (1.0,))], [], [])",
+            "from minigrad.course.check.exercise import Exercise",
+            "def double(x):",
+            "    return 2 * x",
+            "task = Exercise(double, 0, 1, 1, lambda rng: [('a number', 1.0)], mistakes='', hints='')",
         )),
         code(lines(STRIPPED, "task(double)")),
         code("def double(x):\n    y = x + nothing\n    return y\ntask(double)"),
