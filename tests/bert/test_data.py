@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minigrad.bert import data as data_module
+from minigrad.bert.config import IGNORED
 from minigrad.bert.corpus import CorpusError
 from minigrad.bert.data import (
-    IGNORED,
     IS_NEXT,
     NOT_NEXT,
     PretrainingData,
