@@ -102,5 +102,5 @@ def unigram_entropy(ids: Iterable[int]) -> float:
 
 
 def quiet_overflow() -> np.errstate:
-    """No warnings: losses and norms are looked at anyway; an overflow is a clear error, or mended by loss scaling."""
+    """No warnings of NumPy: whoever reads losses and norms sees an overflow, and reports or mends it (loss scaling)."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
