@@ -10,7 +10,7 @@ array([2., 4., 6.], dtype=float32)
 import os
 
 # OpenBLAS reads this when NumPy is first imported: its threads then wait for work 2^20 cycles, not 2^26, before
-# they leave the cores to the threads of minigrad.backend.numpy.
+# they leave the cores to the threads of minigrad.backend.threads.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
 from minigrad import nn, ops, optim, profiler, random

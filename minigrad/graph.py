@@ -100,17 +100,16 @@ class Gradient:
 
 
 def is_owned(contribution: Array, dy: Array, contributions: Sequence[Array | None]) -> bool:
-    """Whether the engine alone holds what a backward returned: it is neither dy nor a view, and no other contribution
-    is the same array or a view of it."""
+    """Whether the engine alone holds what a backward returned.
+
+    It does if this is neither dy nor a view, and no other contribution is the same array or a view of it.
+    """
     if contribution is dy or contribution.base is not None:
         return False
-    return (
-        sum(
-            other is contribution or (other is not None and other.base is contribution)
-            for other in contributions
-        )
-        == 1
-    )
+    holders = [
+        other is contribution or (other is not None and other.base is contribution) for other in contributions
+    ]
+    return sum(holders) == 1
 
 
 def accumulate(tensor: TensorLike, gradient: Gradient) -> None:

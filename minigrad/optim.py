@@ -298,9 +298,8 @@ class GradScaler:
         self.growth_interval, self.enabled = growth_interval, enabled
         self._scale = float(init_scale)
         self._steps_since = 0  # since the scale last changed
-        self._found_inf: dict[
-            int, bool
-        ] = {}  # of each optimiser, by its id, that was unscaled since the last update
+        # of each optimiser, by its id, that was unscaled since the last update
+        self._found_inf: dict[int, bool] = {}
 
     def get_scale(self) -> float:
         """What the next loss is multiplied by; 1 if not enabled."""

@@ -349,9 +349,8 @@ def float_dtype(wanted: Any, given: np.dtype) -> np.dtype:
     if given.kind not in "fiub":
         raise TypeError(f"a Tensor holds numbers; got data of dtype {given}")
     if wanted is None:
-        return np.dtype(
-            given.name if given.name in FLOATS else "float32"
-        )  # by name: in this machine's byte order
+        # by name: in this machine's byte order
+        return np.dtype(given.name if given.name in FLOATS else "float32")
     if np.dtype(wanted).name not in FLOATS:
         raise TypeError(f"a Tensor holds {', '.join(FLOATS)}; got dtype {np.dtype(wanted).name}")
     return np.dtype(np.dtype(wanted).name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 import fake_cupy
@@ -116,6 +117,12 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch, cores: Callable[[int], None]) 
     if backend.default().name == "cupy":
         monkeypatch.setattr(backend.default(), "PIECE_ROWS", 4)
         monkeypatch.setattr(backend.default(), "PIECE", 64)
+
+
+@pytest.fixture
+def kernels() -> ModuleType:
+    """The backend that the tests run on."""
+    return backend.default()
 
 
 @pytest.fixture

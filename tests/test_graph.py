@@ -8,22 +8,14 @@ import weakref
 
 import numpy as np
 import pytest
+from arrays import host, on_backend
 
 from minigrad import Tensor, backend, no_grad, ops
 from minigrad.graph import Gradient
 
 
-def host(array):
-    return backend.to_numpy(array)
-
-
 def share(a, b) -> bool:
     return bool(backend.of(a).xp.may_share_memory(a, b))
-
-
-def arrays(value, dtype="float32"):
-    """An array of the default backend."""
-    return backend.default().asarray(np.asarray(value, dtype=dtype))
 
 
 # --- The walk back ---------------------------------------------------------------------------------------
@@ -90,7 +82,7 @@ def test_backward_of_a_leaf():
 
 def test_cotangent_as_list_array_and_tensor(leaf):
     x = leaf(2)
-    for gradient in ([1, 2], np.array([1.0, 2.0]), Tensor([1.0, 2.0]), arrays([1, 2])):
+    for gradient in ([1, 2], np.array([1.0, 2.0]), Tensor([1.0, 2.0]), on_backend([1, 2])):
         x.zero_grad()
         (x * 3.0).backward(gradient)
         assert x.grad.dtype == np.float64
@@ -240,7 +232,7 @@ def test_a_plus_a(leaf):
 
 def test_a_plus_b_share_nothing(leaf):
     a, b = leaf(3), leaf(3)
-    dy = arrays([1, 2, 3], "float64")
+    dy = on_backend([1, 2, 3], "float64")
     y = (a + b).retain_grad()
     y.backward(dy)
     for one, other in ((a.grad, b.grad), (a.grad, dy), (b.grad, dy), (y.grad, a.grad), (y.grad, dy)):
@@ -267,7 +259,7 @@ def test_a_plus_b_share_nothing(leaf):
 def test_neither_cotangent_nor_earlier_gradient_is_changed(function, leaf):
     x = leaf(2, 3)
     shape = function(x).shape
-    dy = arrays(np.ones(shape), "float64")
+    dy = on_backend(np.ones(shape), "float64")
     function(x).backward(dy)
     first = x.grad
     before = host(first).copy()
@@ -334,13 +326,13 @@ def test_many_contributions_are_added_in_place(leaf):
 
         return Tensor.from_op(a.data.copy(), (a,), backward)
 
-    kept = Gradient(arrays([1, 1, 1]))
+    kept = Gradient(on_backend([1, 1, 1]))
     for _ in range(3):
-        kept.add(arrays([1, 1, 1]))
+        kept.add(on_backend([1, 1, 1]))
         arrays_seen.append(kept.array)
     assert arrays_seen[0] is arrays_seen[1] is arrays_seen[2]
     for first_owned in (True, False):  # the sum goes into the one that the engine owns
-        first, second = arrays([1, 1, 1]), arrays([2, 2, 2])
+        first, second = on_backend([1, 1, 1]), on_backend([2, 2, 2])
         kept = Gradient(first, owned=first_owned)
         kept.add(second, owned=not first_owned)
         assert kept.array is (first if first_owned else second)

@@ -6,12 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from arrays import host
 
-from minigrad import Tensor, backend, nn, optim
-
-
-def host(array):
-    return backend.to_numpy(array)
+from minigrad import Tensor, nn, optim
 
 
 def matrix():

@@ -7,12 +7,9 @@ import math
 
 import numpy as np
 import pytest
+from arrays import host
 
 from minigrad import Tensor, backend, manual_seed, nn, ops, random
-
-
-def host(array):
-    return backend.to_numpy(array)
 
 
 class Block(nn.Module):

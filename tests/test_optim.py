@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from arrays import host
 
 from minigrad import Tensor, backend, nn, ops, optim
 
@@ -25,10 +26,6 @@ optimisers = pytest.mark.parametrize(
     OPTIMISERS,
     ids=[f"{name}-{len(settings)}" for name, _, settings in OPTIMISERS],
 )
-
-
-def host(array):
-    return backend.to_numpy(array)
 
 
 def parameters(dtype="float64"):

@@ -7,22 +7,13 @@ import math
 
 import numpy as np
 import pytest
+from arrays import host
 
 import minigrad
 from minigrad import Tensor, backend, nn, ops
 
 HALVES = ["bfloat16", "float16"]
 halves = pytest.mark.parametrize("precision", HALVES)
-
-
-@pytest.fixture
-def kernels():
-    """The backend that the tests run on."""
-    return backend.default()
-
-
-def host(array):
-    return backend.to_numpy(array)
 
 
 def numbers(array):

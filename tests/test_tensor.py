@@ -11,23 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from arrays import host, needs_two_backends, on_backend
 
 from minigrad import Tensor, backend, is_grad_enabled, nn, no_grad, ops
-
-
-def host(array):
-    return backend.to_numpy(array)
-
-
-def needs_two_backends():
-    if backend.default().name == "numpy":
-        pytest.skip("needs CuPy or its stand-in besides NumPy (--standin, --backend cupy)")
-
-
-def arrays(value, dtype="float32"):
-    """An array of the default backend."""
-    return backend.default().asarray(np.asarray(value, dtype=dtype))
-
 
 # --- Making tensors --------------------------------------------------------------------------------------
 
@@ -75,7 +61,7 @@ def test_an_array_of_the_host_is_not_copied():
 
 
 def test_an_array_of_the_backend_is_not_copied():
-    array = arrays([1, 2])
+    array = on_backend([1, 2])
     assert Tensor(array).data is array
 
 
@@ -224,7 +210,7 @@ def test_arrays_and_tensors_do_not_mix(array):
 
 
 def test_arrays_of_the_backend_do_not_mix_either():
-    x, array = Tensor([1.0, 2.0]), arrays([1, 2])
+    x, array = Tensor([1.0, 2.0]), on_backend([1, 2])
     with pytest.raises(TypeError, match="do not mix"):
         x * array
     with pytest.raises(TypeError, match="do not mix"):

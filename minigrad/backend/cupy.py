@@ -1,6 +1,6 @@
 """The GPU backend: CuPy. Most functions are one launch of a kernel in `cupy_kernels.py`.
 
-What a function takes and returns is said in `numpy.py`, where each has its twin; here stands what is different.
+`numpy.py` has the twin of each function and says what it takes and returns; docstrings here say what is different.
 Nothing here waits for the device, except what brings values to the host (`to_numpy`, `synchronize`). Arrays
 of float16 go through float32 or CuPy's own operators.
 
@@ -33,12 +33,12 @@ Array = Any  # cupy.ndarray; CuPy ships no types
 
 
 def unavailable() -> str:
-    """No device is a reason too."""
+    """Why this backend cannot be used here: also where there is CuPy, but no device."""
     return "" if xp.is_available() else "CuPy is installed but finds no CUDA device"
 
 
 def asarray(values: Any, dtype: Any = None) -> Array:
-    """From the host this copies."""
+    """A CuPy array; values from the host are copied."""
     return xp.asarray(values, dtype=dtype)
 
 
@@ -48,7 +48,7 @@ def to_numpy(array: Array) -> Any:
 
 
 def synchronize() -> None:
-    """The one function that is there to wait."""
+    """Wait until the device has finished: the one function that is there for that."""
     xp.cuda.get_current_stream().synchronize()
 
 

@@ -1,9 +1,9 @@
 """The CPU backend: NumPy, and the inner loops that are worth writing with care there.
 
 What is said here of each function's arguments and results holds for every backend. A loop is two functions: one that
-makes the arrays, and below it, with `_block` to its name, the formula for the rows that it is given; `in_blocks`
-(`threads.py`) calls this one block by block, on all of the processor's cores. Matrix products are shared over the same
-threads, with the BLAS on one thread in each. Arrays of float16 go through float32, as on a GPU.
+makes the arrays, and below it one whose name ends in `_block`, the formula for the rows that it is given. `in_blocks`
+(`threads.py`) calls the formula for one block after the other, on all of the processor's cores. Matrix products are
+shared over the same threads, with the BLAS on one thread in each. Arrays of float16 go through float32, as on a GPU.
 """
 
 from __future__ import annotations

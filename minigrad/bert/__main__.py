@@ -14,7 +14,7 @@ from typing import Any
 import numpy.random  # noqa: F401  (NumPy puts it off; a Ctrl-C inside this import, of all, would be swallowed)
 
 from minigrad import backend
-from minigrad.bert.checkpoint import CheckpointError, Pretrained, from_pretrained, read_config
+from minigrad.bert.checkpoint import Pretrained, from_pretrained, read_config
 from minigrad.bert.config import PRESETS, BertConfig, ConfigError
 from minigrad.bert.corpus import Corpus, CorpusError, read_corpus
 from minigrad.bert.data import encode_documents, held_out_batches
@@ -25,7 +25,7 @@ from minigrad.bert.options import parse, settings_in, with_sizes
 from minigrad.bert.predict import fill_mask, next_sentence
 from minigrad.bert.pretraining import HELD_OUT, DivergenceError, Pretraining, prepare, require_positions
 from minigrad.bert.progress import Unfailing
-from minigrad.bert.reading import LONGEST_LINE, is_there, shown
+from minigrad.bert.reading import LONGEST_LINE, CheckpointError, is_there, shown
 from minigrad.bert.runs import RunFolderError, latest_checkpoint
 from minigrad.bert.settings import PretrainingArguments
 from minigrad.bert.state import STATE, TrainingState, read_state

@@ -37,7 +37,6 @@ from minigrad.bert.tokenizer import WordPieceTokenizer, pieces_of
 from minigrad.files import write_atomic
 
 __all__ = [
-    "CheckpointError",
     "Pretrained",
     "from_pretrained",
     "pretrained_files",
@@ -157,9 +156,9 @@ def from_pretrained(folder: str | Path, kind: type = BertForPreTraining) -> Pret
     )
     unexpected = [name for name in stored if name not in names]
     if missing:
-        notes.append(f"not in the checkpoint, left as initialised: {_some(missing)}")
+        notes.append(f"not in the checkpoint, left as initialised: {_listed(missing)}")
     if unexpected:
-        notes.append(f"in the checkpoint, not used: {_some(unexpected)}")
+        notes.append(f"in the checkpoint, not used: {_listed(unexpected)}")
     model.eval()
     tokenizer = read_tokenizer(folder, config)
     if tokenizer is not None and tokenizer.vocab_size < config.vocab_size and not is_there(folder / SUMS):
@@ -266,7 +265,7 @@ def _weights_of_index(path: Path) -> dict[str, StoredArray]:
         stored.update(read_header(path.with_name(name)))
     absent = sorted(set(index) - set(stored))
     if absent:
-        raise CheckpointError(f"{path} names weights that no file has: {_some(absent)}")
+        raise CheckpointError(f"{path} names weights that no file has: {_listed(absent)}")
     return stored
 
 
@@ -285,7 +284,7 @@ def _renamed(stored: dict[str, StoredArray], heads: bool) -> tuple[dict[str, Sto
     bias = stored.get("cls.predictions.decoder.bias")
     if bias is not None:
         renamed.setdefault("cls.predictions.bias", bias)
-    return renamed, [f"left out, held elsewhere or no weights: {_some(left_out)}"] if left_out else []
+    return renamed, [f"left out, held elsewhere or no weights: {_listed(left_out)}"] if left_out else []
 
 
 def _expected(config: BertConfig, heads: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -317,13 +316,14 @@ def _check_fit(folder: Path, config: BertConfig, stored: dict[str, StoredArray],
         more = f" (and {len(misfits) - 1} more)" if len(misfits) > 1 else ""
         raise CheckpointError(f"the weights do not fit {CONFIG}: {misfits[0]}{more}")
     if required:
-        raise CheckpointError(f"{folder}: {len(required)} weights are missing: {_some(required)}")
+        raise CheckpointError(f"{folder}: {len(required)} weights are missing: {_listed(required)}")
     if to_initialise > max(present, MOST_INITIALISED):
         raise CheckpointError(
             f"{folder}: the checkpoint has {present} numbers and lacks {to_initialise} of pooler and heads"
         )
 
 
-def _some(names: list[str]) -> str:
-    listed = ", ".join(shown(name, 80) for name in names[:5])
-    return listed if len(names) <= 5 else f"{listed} and {len(names) - 5} more"
+def _listed(names: list[str]) -> str:
+    """The names with commas between them; of many, the first five and how many more there are."""
+    first = ", ".join(shown(name, 80) for name in names[:5])
+    return first if len(names) <= 5 else f"{first} and {len(names) - 5} more"

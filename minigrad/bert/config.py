@@ -32,7 +32,7 @@ class BertConfig:
 
     vocab_size: rows of the token table, V.
     hidden_size: the length of a token's vector, H; a multiple of num_attention_heads.
-    num_hidden_layers: L. num_attention_heads: A, so that a head has d_k = H / A.
+    num_hidden_layers: N. num_attention_heads: A, so that a head has d_k = H / A.
     intermediate_size: the width of the feed-forward layer, 4 H in the paper.
     hidden_dropout_prob, attention_probs_dropout_prob: dropout on sub-layer outputs, on attention weights.
     max_position_embeddings: rows of the position table, the longest sequence.

@@ -18,7 +18,7 @@ import numpy as np
 from minigrad.bert.python_docs import python_docs
 from minigrad.bert.sentences import iter_sentences
 
-__all__ = ["Corpus", "CorpusError", "read_corpus", "unigram_entropy"]
+__all__ = ["Corpus", "CorpusError", "read_corpus"]
 
 Document = list[str]
 Progress = Callable[[int, int], object]  # called with how much is done, and of how much
@@ -251,13 +251,3 @@ def _sentences(block: list[str]) -> Iterable[str]:
     if len(block) > 1 and all(map(_ends_like_a_sentence, block)):
         return block
     return iter_sentences(" ".join(block))
-
-
-# --- What can be known without reading -------------------------------------------------------------------
-
-
-def unigram_entropy(ids: Iterable[int]) -> float:
-    """The entropy, in nats, of how often each id occurs: the loss of knowing the frequencies and no more."""
-    counts = np.unique(np.fromiter(ids, dtype=np.int64), return_counts=True)[1]
-    shares = counts / counts.sum()
-    return float(-(shares * np.log(shares)).sum())

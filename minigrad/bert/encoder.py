@@ -49,13 +49,13 @@ class BertLayer(nn.Module):
 
 
 class BertEncoder(nn.Module):
-    """L layers, one after the other."""
+    """N layers, one after the other."""
 
     def __init__(self, config: BertConfig) -> None:
         self.layer = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
 
     def forward(self, x: Tensor, mask: Array | None, rows: Array | None = None) -> list[Tensor]:
-        """x (B, T, H), mask (B, 1, 1, T) -> the input and each layer's output, L + 1 tensors (B, T, H).
+        """x (B, T, H), mask (B, 1, 1, T) -> the input and each layer's output, N + 1 tensors (B, T, H).
 
         rows (n,): which of the B T tokens are wanted of the last layer; its output is then (n, H).
         """

@@ -14,7 +14,6 @@ __all__ = [
     "Work",
     "describe_model",
     "forward_work",
-    "parameter_shapes",
     "require_memory",
     "step_cost",
 ]

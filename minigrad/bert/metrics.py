@@ -1,7 +1,8 @@
-"""Losses and hits of both tasks: added up over batches, held out or of training, and how they are said."""
+"""Losses and hits of both tasks: added up over batches, what they are held against, and as a line of text."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from minigrad.bert.data import Batch
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.tensor import no_grad
 
-__all__ = ["Tally", "describe", "evaluate", "quiet_overflow"]
+__all__ = ["Tally", "describe", "evaluate", "quiet_overflow", "unigram_entropy"]
 
 
 class Tally:
@@ -93,6 +94,13 @@ def describe(figures: dict[str, float]) -> str:
     )
 
 
+def unigram_entropy(ids: Iterable[int]) -> float:
+    """The entropy, in nats, of how often each id occurs: the loss of knowing the frequencies and no more."""
+    counts = np.unique(np.fromiter(ids, dtype=np.int64), return_counts=True)[1]
+    shares = counts / counts.sum()
+    return float(-(shares * np.log(shares)).sum())
+
+
 def quiet_overflow() -> np.errstate:
-    """No warnings: losses and norms are looked at anyway; an overflow is a clear error, or mended by loss scaling."""
+    """No warnings of NumPy: whoever reads losses and norms sees an overflow, and reports or mends it (loss scaling)."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")

@@ -27,7 +27,7 @@ class BertModelOutput:
     """What BertModel computes.
 
     last_hidden_state: (B, T, H), or (n, H) where n rows were asked for. pooler_output: (B, H). hidden_states: the
-    L + 1 tensors (B, T, H) that went into and came out of each layer, the last one as that layer left it.
+    N + 1 tensors (B, T, H) that went into and came out of each layer, the last one as that layer left it.
     """
 
     last_hidden_state: Tensor

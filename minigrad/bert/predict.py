@@ -18,7 +18,7 @@ __all__ = ["Filling", "fill_mask", "next_sentence"]
 class Filling:
     """A piece for a [MASK], and its probability.
 
-    token: as the vocabulary has it; what prints it uses `checkpoint.shown`, since a vocabulary may have control
+    token: as the vocabulary has it; what prints it uses `reading.shown`, since a vocabulary may have control
     characters in it.
     """
 

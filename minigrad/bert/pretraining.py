@@ -17,19 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from minigrad import backend, optim, random
-from minigrad.bert.checkpoint import CheckpointError, Pretrained, from_pretrained, pretrained_files
+from minigrad.bert.checkpoint import Pretrained, from_pretrained, pretrained_files
 from minigrad.bert.config import BertConfig
-from minigrad.bert.corpus import Corpus, read_corpus, unigram_entropy
+from minigrad.bert.corpus import Corpus, read_corpus
 from minigrad.bert.data import Batch, PretrainingData, encode_documents, fingerprint, held_out_batches
 from minigrad.bert.info import require_memory
-from minigrad.bert.metrics import Tally, describe, evaluate, quiet_overflow
+from minigrad.bert.metrics import Tally, describe, evaluate, quiet_overflow, unigram_entropy
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.progress import Progress, Stop, counting, interruptible
-from minigrad.bert.reading import LONGEST_LINE, SUMS, is_there, shown
+from minigrad.bert.reading import LONGEST_LINE, SUMS, CheckpointError, is_there, shown
 from minigrad.bert.runs import RunFolder, RunFolderError, environment
 from minigrad.bert.settings import PretrainingArguments
 from minigrad.bert.state import STATE, TrainingState, differences, read_moments, read_state, state_files
-from minigrad.bert.tokenizer import WordPieceTokenizer, train_wordpiece
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.wordpiece import train_wordpiece
 from minigrad.files import SaveError
 from minigrad.nn import Parameter
 from minigrad.tensor import Array
@@ -104,7 +105,7 @@ class Pretraining:
         self.tally = Tally()  # of the steps since the last row
         self.evaluation: dict[str, float] = {}
         # of the steps not looked at yet: the step, what it is, and its value, which may still be on a GPU
-        self._unseen: list[tuple[int, str, Any]] = []
+        self._unchecked: list[tuple[int, str, Any]] = []
         with self.folder.locked_unless_it_fails():
             checkpoint = self.folder.to_resume(resume)
             random.manual_seed(arguments.seed)
@@ -174,7 +175,7 @@ class Pretraining:
                     batch = self.data.next_batch()
                     output = self.model(**batch)
                     assert output.loss is not None
-                    self._unseen.append((self.step + 1, "the loss", output.loss.data))
+                    self._unchecked.append((self.step + 1, "the loss", output.loss.data))
                     tally.add(output, batch)
                     loss = output.loss if micro_batches == 1 else output.loss * (1 / micro_batches)
                     self.scaler.scale(loss).backward()
@@ -183,7 +184,7 @@ class Pretraining:
             rate = self.optimizer.groups[0]["lr"]
             stepped = self.scaler.step(self.optimizer)
         if stepped or self.scaler.get_scale() <= 1:  # otherwise a smaller scale will do
-            self._unseen.append((self.step + 1, "the norm of the gradients", norm))
+            self._unchecked.append((self.step + 1, "the norm of the gradients", norm))
         self.scaler.update()
         self.schedule.step()
         self.step += 1
@@ -221,8 +222,8 @@ class Pretraining:
 
     def _stop_if_not_finite(self) -> None:
         """Look at the losses and norms of the steps since the last look."""
-        unseen, self._unseen = self._unseen, []
-        for step, what, value in unseen:
+        unchecked, self._unchecked = self._unchecked, []
+        for step, what, value in unchecked:
             if math.isfinite(value):
                 continue
             saved = self.folder.newest_step()

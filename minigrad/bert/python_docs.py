@@ -1,7 +1,7 @@
 """The Python documentation on this disk, as text to train on.
 
-It is the prose in the docstrings of the standard library, NumPy and Matplotlib, and in the topics of `help()`. What is
-on this disk differs between versions, so no stored output may hang on it.
+It is the prose in the docstrings of the standard library, NumPy and Matplotlib, and in the topics of `help()`. It
+differs between versions, so no stored output may depend on it.
 """
 
 from __future__ import annotations

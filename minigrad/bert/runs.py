@@ -1,8 +1,8 @@
 """A run's folder: who may write in it, its checkpoints, its two tables, and the machine it runs on.
 
-One run at a time writes there, which a lock sees to. Checkpoints get their name when they are whole, and lose
-it before they are removed; the rows of a table are whole or absent. So whatever ends a run, a kill or a full
-disk, the next one finds what it can go on from.
+A lock sees to it that one run at a time writes there. A checkpoint gets its name when it is whole, and loses it before
+it is removed; a row of a table is whole or absent. So the next run finds a state from which it can go on, whatever
+ended the one before: a kill, or a full disk.
 """
 
 from __future__ import annotations
@@ -309,7 +309,7 @@ def _step_of_row(row: bytes, header: bytes) -> int | None:
 
 
 def environment() -> dict[str, str]:
-    """What the last bits of a run hang on beside its settings and its text. (The number of threads is not among it.)"""
+    """What the last bits of a run depend on beside its settings and its text. The number of threads does not count."""
     blas = {
         f"{library['internal_api']} {library['version']} {library.get('architecture', '')}".strip()
         for library in threadpool_info()

@@ -1,6 +1,6 @@
 """Settings as a table: each on a line of its own, with its default, what it is, and what it may be.
 
-The checks, the list in the docstring and the command line's options are made of the table.
+The table makes the checks, the list in the docstring and the options of the command line.
 """
 
 from __future__ import annotations

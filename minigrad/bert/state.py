@@ -27,10 +27,10 @@ STATE, MOMENTS = "training.json", "optimizer.safetensors"
 
 @dataclass(frozen=True)
 class TrainingState:
-    """`training.json`: all that goes on at the next step, beside weights and moments, and what to hold it against.
+    """`training.json`: what the next step needs beside weights and moments, and what a resumed run is compared with.
 
-    optimizer_steps: fewer than steps, where loss scaling left some out. scaler, random, data, tally: where each of
-    them is. corpus, held_out_text: fingerprints of both parts of the text. held_out: the share that was held out,
+    optimizer_steps: fewer than steps, where loss scaling left some out. scaler, random, data, tally: the state of
+    each. corpus, held_out_text: fingerprints of both parts of the text. held_out: the share that was held out,
     if known. evaluation: the last held-out figures, if any. environment: `runs.environment()`.
     """
 

@@ -41,8 +41,8 @@ def space_out_chinese(text: str) -> str:
 def remove_accents(text: str) -> str:
     """Take letters and their accents apart (Unicode's form NFD), then drop the accents.
 
-    NFD also sorts neighbouring marks by their combining class. That shows only in the few marks that are not
-    accents of Unicode 8 and so stay; an accent of class 0 keeps the marks on its two sides apart.
+    NFD also sorts neighbouring marks by their combining class. This matters only for the few marks that stay,
+    because they are not accents of Unicode 8. An accent of class 0 keeps the marks on its two sides apart.
     """
     if text.isascii():
         return text

@@ -28,18 +28,10 @@ from minigrad.bert.wordpiece import (
     SEP,
     SPECIAL_TOKENS,
     UNK,
-    train_wordpiece,
 )
 from minigrad.files import write_atomic
 
-__all__ = [
-    "SPECIAL_TOKENS",
-    "Encoding",
-    "WordPieceTokenizer",
-    "longest_first",
-    "pieces_of",
-    "train_wordpiece",
-]
+__all__ = ["Encoding", "WordPieceTokenizer", "longest_first", "pieces_of"]
 
 CHUNKS_REMEMBERED = 100_000  # entries after which a cache starts again from empty
 LONGEST_REMEMBERED = 64  # characters: a longer chunk is unlikely to come again
@@ -99,7 +91,7 @@ class WordPieceTokenizer:
         self._word_ids = _Remember(self._cut_word)
         self._chunk_ids = _Remember(self._cut_chunk)
 
-    # the vocabulary
+    # --- The vocabulary ----------------------------------------------------------------------------------
 
     @property
     def vocab_size(self) -> int:
@@ -118,7 +110,7 @@ class WordPieceTokenizer:
             )
         return self.vocab[token_id]
 
-    # text to ids
+    # --- Text to ids -------------------------------------------------------------------------------------
 
     def token_ids(self, text: str) -> list[int]:
         """The ids of a text, without [CLS] and [SEP]: the fast way through a corpus.
@@ -232,7 +224,7 @@ class WordPieceTokenizer:
             "attention_mask": [encoding.attention_mask for encoding in encodings],  # (B, T)
         }
 
-    # ids to text
+    # --- Ids to text -------------------------------------------------------------------------------------
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = True) -> str:
         """Join the pieces of ids into text: `##` glues, all else gets a space, some punctuation loses it.
@@ -244,7 +236,7 @@ class WordPieceTokenizer:
         pieces = map(self.id_to_token, ids)
         return "".join(_tidy(piece if n == 0 else _joined(piece)) for n, piece in enumerate(pieces))
 
-    # files
+    # --- Files -------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the vocabulary, one piece a line; the file is replaced whole, or left as it was."""

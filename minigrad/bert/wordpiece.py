@@ -3,8 +3,8 @@
 `train_wordpiece` counts the words of a text (`count_words`), takes their characters as the first pieces
 (`first_pieces`), and merges (`learn_pieces`). A piece that continues a word begins with `##`.
 
-The vocabulary agrees with the one of `WordPieceTrainer` in Hugging Face's `tokenizers`, up to ties: there, they hang on
-an order that changes from run to run.
+The vocabulary agrees with the one of `WordPieceTrainer` in Hugging Face's `tokenizers`, up to ties: there, they depend
+on an order that changes from run to run.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def train_wordpiece(
     tokenizer makes [UNK] of it unseen. `tokenizers` counts such words, and learns pieces of them.
 
     Ties go to the pair whose first piece is earlier in the vocabulary, then to the one whose second piece is. So the
-    result hangs on the texts alone, whatever their order and whatever the hash seed.
+    result depends on the texts alone, whatever their order and whatever the hash seed.
 
     Raises TypeError if `texts` is one string, ValueError for an unknown score, a repeated special token, a
     `limit_alphabet` below 1 or a `vocab_size` too small for the characters.

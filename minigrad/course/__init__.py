@@ -1,1 +1,2 @@
-"""What the notebooks import: figures, widgets, source listings, stored runs, the checks of the exercises."""
+"""What the notebooks import: figures, widgets, source listings, stored runs, what one chapter shows, the checks of the
+exercises; and, in `authoring`, the tools of those who write them."""

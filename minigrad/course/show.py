@@ -1,7 +1,7 @@
 """The library's source on the page: `show(ops.softmax)` at the end of a cell.
 
 What a chapter quotes is then what runs: in Jupyter, in Colab and in the book, and a stored quotation that no
-longer equals the source is found (`stale` in notebooks.py).
+longer equals the source is found (`stale` in authoring/notebooks.py).
 """
 
 from __future__ import annotations

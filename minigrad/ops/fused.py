@@ -146,9 +146,8 @@ def cross_entropy(
     probabilities, largest, log_total = kernels.softmax(counted)
     shape, matrix_shape = logits.shape, matrix.shape
     picked = kernels.xp.arange(len(rows))
-    below = (
-        largest[:, 0] - counted[picked, classes]
-    )  # first: log_total would lose digits beside a large entry
+    # Subtracted first: log_total would lose digits beside a large entry.
+    below = largest[:, 0] - counted[picked, classes]
     loss = ((below + log_total[:, 0]) * share).sum()
 
     def backward(dy: Array) -> tuple[Array]:

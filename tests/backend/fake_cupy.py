@@ -4,7 +4,7 @@
 is as strict as CuPy's about what it meets: it does not mix with NumPy arrays, does not turn into one by
 itself, and its reductions give arrays without axes, never scalars. It is stricter in two points: a NumPy
 function applied to it raises (CuPy would hand over to its own), and so does a NumPy array as an index. Only
-names are here that CuPy has; `tests/test_backend.py` checks that where CuPy is installed.
+names are here that CuPy has; `tests/backend/test_cuda.py` checks that where CuPy is installed.
 
 Kernels written in CUDA run: g++ compiles them against `fake_cuda.hpp`, where each thread of a block is a
 fiber. A launch is stricter than CuPy's, which passes pointers and numbers on as they are: arrays have to be

@@ -77,6 +77,7 @@ def compile_for(architecture: str) -> tuple[str, dict[str, str]]:
         compiler.nvrtcDestroyProgram(ctypes.byref(program))
 
 
+@pytest.mark.no_arrays
 @pytest.mark.oracle
 @pytest.mark.parametrize("capability", [70, 80, 90])
 def test_compiles_for_a_device(capability):
@@ -84,6 +85,7 @@ def test_compiles_for_a_device(capability):
     assert len(names) == len(cupy_kernels.NAMES)
 
 
+@pytest.mark.no_arrays
 @pytest.mark.oracle
 def test_float32_is_not_computed_in_float64():
     """A number written without T() makes a kernel compute in double, at a 64th of the speed on many GPUs."""
@@ -97,6 +99,7 @@ def test_float32_is_not_computed_in_float64():
     assert "fma.rn.f64" in ptx
 
 
+@pytest.mark.no_arrays
 def test_every_kernel_is_named():
     found = re.findall(r"(template <typename T>\n)?__global__ void (\w+)\(", cupy_kernels.SOURCE)
     names = [name for template, name in found if not template]

@@ -116,6 +116,7 @@ def test_what_is_registered_ends_with_an_error_too():
     assert backend.of(array) is kernels
 
 
+@pytest.mark.no_arrays
 def test_environment_variable():
     code = "import minigrad; print(minigrad.Tensor([1.0]).backend)"
     assert run_python(code).stdout.strip() == "numpy"
@@ -125,6 +126,7 @@ def test_environment_variable():
     assert "BackendError: there is no backend 'abacus': expected one of numpy, cupy" in wrong.stderr
 
 
+@pytest.mark.no_arrays
 def test_importing_minigrad_imports_nothing_heavy():
     heavy = {"cupy", "torch", "transformers", "matplotlib"}
     run = run_python(f"import sys, minigrad; print({heavy} & set(sys.modules))")

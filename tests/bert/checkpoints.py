@@ -12,7 +12,8 @@ from tiny import SMALL
 
 from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertForPreTraining, BertModel
-from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.wordpiece import SPECIAL_TOKENS
 from minigrad.tensor import no_grad
 
 CONFIGS = {

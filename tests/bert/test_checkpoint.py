@@ -26,14 +26,9 @@ from tiny import SMALL
 
 import minigrad
 from minigrad import backend
-from minigrad.bert.checkpoint import (
-    CheckpointError,
-    from_pretrained,
-    pretrained_files,
-    save_pretrained,
-)
+from minigrad.bert.checkpoint import from_pretrained, pretrained_files, save_pretrained
 from minigrad.bert.model import BertForPreTraining, BertModel
-from minigrad.bert.reading import checksums
+from minigrad.bert.reading import CheckpointError, checksums
 from minigrad.files import SaveError
 
 # --- There and back --------------------------------------------------------------------------------------

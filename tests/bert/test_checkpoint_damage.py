@@ -22,14 +22,12 @@ from checkpoints import (
 from safetensors.numpy import load_file, save_file
 from tiny import SMALL
 
-from minigrad.bert.checkpoint import (
-    CheckpointError,
-    from_pretrained,
-    save_pretrained,
-)
+from minigrad.bert.checkpoint import from_pretrained, save_pretrained
 from minigrad.bert.config import ConfigError
 from minigrad.bert.predict import fill_mask, next_sentence
-from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer
+from minigrad.bert.reading import CheckpointError
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.wordpiece import SPECIAL_TOKENS
 
 # --- What is wrong is named ------------------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ from commands import pretrain
 
 from minigrad.bert.runs import latest_checkpoint
 
+pytestmark = pytest.mark.no_arrays  # in this process
+
 MODULE = "import runpy, sys; sys.argv[0] = 'minigrad'; runpy.run_module('minigrad.bert', run_name='__main__')"
 BERT = f"{shlex.quote(sys.executable)} -m minigrad.bert"
 TRAIN = shlex.join([*pretrain(Path("text.txt"), Path("run")), "--set", "max_position_embeddings=128"])

@@ -6,15 +6,13 @@ import errno
 import math
 import os
 import re
-from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import processes
 import pytest
 
 from minigrad.bert import corpus as corpus_module
-from minigrad.bert.corpus import CUT_EVERY, Corpus, CorpusError, read_corpus, unigram_entropy
+from minigrad.bert.corpus import CUT_EVERY, Corpus, CorpusError, read_corpus
 
 pytestmark = pytest.mark.no_arrays
 
@@ -351,23 +349,3 @@ def test_fingerprints():
 
 def test_a_fingerprint_is_the_same_tomorrow():
     assert Corpus([["Ä."], ["B.", "C."]], "x").fingerprint() == "57b8460fa9259121"
-
-
-@pytest.mark.parametrize(
-    ("ids", "entropy"),
-    [
-        ([7, 7, 7], 0.0),
-        ([0, 1] * 5, math.log(2)),
-        (list(range(50)), math.log(50)),
-        ([3, 3, 3, 9], -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))),
-    ],
-)
-def test_unigram_entropy(ids, entropy):
-    assert unigram_entropy(iter(ids)) == pytest.approx(entropy, abs=1e-12)
-
-
-def test_unigram_entropy_is_the_loss_of_the_frequencies():
-    ids = np.random.default_rng(0).geometric(0.1, 10_000)
-    counts = Counter(ids.tolist())
-    loss = -np.mean([math.log(counts[i] / len(ids)) for i in ids.tolist()])
-    assert unigram_entropy(ids) == pytest.approx(loss)

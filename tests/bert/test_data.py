@@ -1,26 +1,19 @@
-"""Sentence pairs, masking and batches (Devlin et al. 2019, sections 3.1 and A.1).
-
-Shares are held to five standard deviations of as many draws as it takes to tell 80/10/10 from 81/10/9; that a
-wrong share is caught is a test too.
-"""
+"""Documents as ids, batches, and what is held out (Devlin et al. 2019, sections 3.1 and A.1)."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from itertools import pairwise
 
 import numpy as np
-import processes
 import pytest
 import tiny
-from hypothesis import given
-from hypothesis import strategies as st
+from draws import CLS, PAD, SEP, TOKENIZER, numbered_words, within
 
 from minigrad.bert import data as data_module
+from minigrad.bert.config import IGNORED
 from minigrad.bert.corpus import CorpusError
 from minigrad.bert.data import (
-    IGNORED,
     IS_NEXT,
     NOT_NEXT,
     PretrainingData,
@@ -30,35 +23,9 @@ from minigrad.bert.data import (
     fingerprint,
     held_out_batches,
     make_batch,
-    mask_tokens,
-    truncate,
 )
 
 pytestmark = pytest.mark.no_arrays
-
-TOKENIZER = tiny.tokenizer()
-PAD, CLS, SEP, MASK = (
-    TOKENIZER.pad_token_id,
-    TOKENIZER.cls_token_id,
-    TOKENIZER.sep_token_id,
-    TOKENIZER.mask_token_id,
-)
-V = TOKENIZER.vocab_size
-FIRST_WORD = 5  # the first id that is no special token
-SIGMAS = 5
-
-
-def within(count: float, draws: int, share: float) -> bool:
-    """Whether a count of independent draws is within five standard deviations of its expectation."""
-    return abs(count - share * draws) <= SIGMAS * math.sqrt(draws * share * (1 - share))
-
-
-def even(counts: np.ndarray) -> bool:
-    """Whether counts may come from equally likely classes: chi-square, within five standard deviations."""
-    expected = counts.sum() / counts.size
-    chi_square = float(((counts - expected) ** 2 / expected).sum())
-    freedom = counts.size - 1
-    return abs(chi_square - freedom) <= SIGMAS * math.sqrt(2 * freedom)
 
 
 # --- Documents -------------------------------------------------------------------------------------------
@@ -91,353 +58,6 @@ def test_progress_of_encoding():
         (d for d in [["bal"], [""], ["bil"]]), TOKENIZER, lambda done, total: calls.append((done, total))
     )
     assert calls == [(1, 3), (2, 3), (3, 3)]
-
-
-# --- Pairs -----------------------------------------------------------------------------------------------
-
-
-def numbered(shape: list[list[int]]) -> list[list[list[int]]]:
-    """Documents with sentences of these lengths, in which every token is another number."""
-    ids = iter(range(10**6))
-    return [[[next(ids) for _ in range(length)] for length in document] for document in shape]
-
-
-def owners(documents) -> dict[int, int]:
-    """The document of each token."""
-    return {
-        token: number
-        for number, document in enumerate(documents)
-        for sentence in document
-        for token in sentence
-    }
-
-
-SHAPES = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=9), min_size=2, max_size=6).filter(
-    lambda shape: any(len(document) > 1 for document in shape)
-)
-
-
-def consecutive(ids: list[int]) -> bool:
-    return all(b == a + 1 for a, b in pairwise(ids))
-
-
-@given(SHAPES, st.integers(5, 40), st.integers(0, 10**6))
-def test_every_pair_is_what_its_label_says(shape, max_length, seed):
-    documents = numbered(shape)
-    owner = owners(documents)
-    pairs = create_pairs(documents, max_length, np.random.default_rng(seed))
-    for pair in pairs:
-        assert pair.a
-        assert pair.b
-        assert len(pair.a) + len(pair.b) + 3 <= max_length
-        assert consecutive(pair.a)
-        assert consecutive(pair.b)
-        documents_of_a, documents_of_b = {owner[t] for t in pair.a}, {owner[t] for t in pair.b}
-        assert len(documents_of_a) == len(documents_of_b) == 1
-        if pair.next_sentence_label == IS_NEXT:
-            assert documents_of_a == documents_of_b
-            assert pair.a[-1] < pair.b[0]
-        else:
-            assert pair.next_sentence_label == NOT_NEXT
-            assert documents_of_a != documents_of_b
-    labels = Counter(pair.next_sentence_label for pair in pairs)
-    assert abs(labels[IS_NEXT] - labels[NOT_NEXT]) <= 1  # dealt, one of each
-    assert len(pairs) < 2 or len(labels) == 2
-
-
-@given(SHAPES, st.integers(0, 10**6))
-def test_where_nothing_is_cut_off_b_begins_where_a_ends(shape, seed):
-    documents = numbered(shape)
-    beginnings = {sentence[0] for document in documents for sentence in document}
-    endings = {sentence[-1] for document in documents for sentence in document}
-    pairs = create_pairs(documents, 10_000, np.random.default_rng(seed))
-    for pair in pairs:
-        assert pair.a[0] in beginnings
-        assert pair.b[0] in beginnings
-        assert pair.a[-1] in endings
-        assert pair.b[-1] in endings
-        if pair.next_sentence_label == IS_NEXT:
-            assert pair.b[0] == pair.a[-1] + 1
-
-
-@given(SHAPES, st.integers(0, 10**6))
-def test_what_a_random_b_displaced_is_used_again(shape, seed):
-    documents = numbered(shape)
-    pairs = create_pairs(documents, 10_000, np.random.default_rng(seed))
-    used = [
-        token for pair in pairs for token in pair.a + (pair.b if pair.next_sentence_label == IS_NEXT else [])
-    ]
-    assert len(used) == len(set(used))
-    left = set(owners(documents)) - set(used)
-    alone = {token for document in documents for token in document[-1]}  # a last sentence with no next one
-    assert left <= alone
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_the_smallest_corpus_has_both_classes(seed):
-    pairs = create_pairs(numbered([[3, 4], [5, 2]]), 64, np.random.default_rng(seed))
-    assert sorted(pair.next_sentence_label for pair in pairs) == [IS_NEXT, NOT_NEXT]
-
-
-def test_the_classes_come_in_random_order():
-    pairs = create_pairs(numbered([[1] * 2000] * 2), 8, np.random.default_rng(0))
-    labels = np.array([pair.next_sentence_label for pair in pairs])
-    assert len(labels) > 500
-    firsts = labels[::2]  # each deal is of two: the first of them is drawn
-    assert within(firsts.sum(), len(firsts), 0.5)
-
-
-def test_a_and_the_random_b_begin_and_end_anywhere():
-    """Every split of a chunk, every other document and every sentence in it comes up."""
-    documents = numbered([[1] * 6, [1] * 4, [1] * 5])
-    rng = np.random.default_rng(0)
-    pairs = [pair for _ in range(400) for pair in create_pairs(documents, 100, rng, short_sequence_prob=0)]
-    of_first = [pair for pair in pairs if pair.a[0] == 0]
-    assert {len(pair.a) for pair in of_first} == {1, 2, 3, 4, 5}
-    random_starts = {pair.b[0] for pair in of_first if pair.next_sentence_label == NOT_NEXT}
-    assert random_starts == set(range(6, 15))
-
-
-def test_one_pair_in_ten_aims_at_a_random_length():
-    """With sentences of one token a pair is as long as its target, unless its document ends before."""
-    length, count = 203, 40
-    documents = numbered([[1] * 5000] * count)
-    pairs = create_pairs(documents, length, np.random.default_rng(0))
-    ends = {document[-1][0] for document in documents}
-    sizes = [len(p.a) + len(p.b) for p in pairs if p.b[-1] not in ends]
-    assert len(sizes) > 800
-    assert max(sizes) == length - 3
-    short = sum(size < length - 3 for size in sizes)
-    assert within(short, len(sizes), 0.1 * (1 - 1 / (length - 4)))
-    assert all(
-        len(p.a) + len(p.b) == length - 3
-        for p in create_pairs(documents[:4], length, np.random.default_rng(0), short_sequence_prob=0)
-        if p.b[-1] not in ends
-    )
-
-
-@pytest.mark.parametrize("shape", [[[1], [1]], [[5], [7], [3]]])
-def test_no_document_with_two_sentences(shape):
-    with pytest.raises(CorpusError, match="no document has two sentences"):
-        create_pairs(numbered(shape), 64, np.random.default_rng(0))
-
-
-class Watched(list):
-    """A list that counts how many of its items are handed out."""
-
-    handed_out = 0
-
-    def __getitem__(self, place):
-        items = super().__getitem__(place)
-        self.handed_out += len(items) if isinstance(place, slice) else 1
-        return items
-
-
-def test_a_long_document_is_not_copied_for_each_pair():
-    documents = [Watched([[FIRST_WORD]] * 20_000) for _ in range(2)]
-    pairs = create_pairs(documents, 64, np.random.default_rng(0))
-    assert len(pairs) > 500
-    assert sum(document.handed_out for document in documents) < 10 * 40_000
-
-
-def test_a_huge_sentence_is_not_copied_for_each_pair():
-    """Such as a file in which no sentence ends; half of all pairs could begin there."""
-    program = (
-        "import tiny; from minigrad.bert.data import PretrainingData, encode_documents;"
-        "word = tiny.word(0, 0);"
-        "documents = [[' '.join([word] * 2_000_000)], [' '.join([word] * 5)] * 50_000];"
-        "tokenizer = tiny.tokenizer();"
-        "data = PretrainingData(encode_documents(documents, tokenizer), tokenizer, 32, 64, 0);"
-        "print(data.next_batch()['input_ids'].shape)"
-    )
-    result = processes.run_python(program, timeout=60)
-    assert (result.stdout, result.stderr) == ("(32, 64)\n", "")
-
-
-# --- Truncation ------------------------------------------------------------------------------------------
-
-
-def lengths_of_the_released_code(a: int, b: int, room: int) -> tuple[int, int]:
-    """`truncate_seq_pair` of the released `create_pretraining_data.py`, lengths only."""
-    while a + b > room:
-        if a > b:
-            a -= 1
-        else:
-            b -= 1
-    return a, b
-
-
-@given(st.integers(1, 30), st.integers(1, 30), st.integers(2, 60), st.integers(0, 1000))
-def test_the_longer_one_is_cut(a, b, room, seed):
-    first, second = list(range(a)), list(range(100, 100 + b))
-    kept = truncate(first, second, room, np.random.default_rng(seed))
-    assert (len(kept[0]), len(kept[1])) == lengths_of_the_released_code(a, b, room)
-    for whole, part in zip((first, second), kept, strict=True):
-        assert part == whole[part[0] - whole[0] :][: len(part)]
-
-
-def truncate_plainly(a, b, room, rng):
-    """`truncate`, one token after another."""
-    a, b = list(a), list(b)
-    for from_front in rng.random(max(0, len(a) + len(b) - room)) < 0.5:
-        (a if len(a) > len(b) else b).pop(0 if from_front else -1)
-    return a, b
-
-
-@given(st.integers(1, 30), st.integers(1, 30), st.integers(2, 60), st.integers(0, 1000))
-def test_it_is_cut_as_token_by_token(a, b, room, seed):
-    first, second = list(range(a)), list(range(100, 100 + b))
-    rng, plain = np.random.default_rng(seed), np.random.default_rng(seed)
-    assert truncate(first, second, room, rng) == truncate_plainly(first, second, room, plain)
-    assert rng.random() == plain.random()  # and no other numbers were drawn
-
-
-def test_it_is_cut_at_either_end_by_the_toss_of_a_coin():
-    rng = np.random.default_rng(0)
-    cut, count, front_a, front_b = 40, 500, 0, 0
-    for _ in range(count):
-        a, b = truncate(list(range(60)), list(range(60)), 80, rng)
-        assert len(a) == len(b) == 40
-        front_a, front_b = front_a + a[0], front_b + b[0]
-    for front in (front_a, front_b):
-        assert within(front, count * cut // 2, 0.5)
-
-
-# --- Masking ---------------------------------------------------------------------------------------------
-
-
-def rows(lengths, length: int, rng: np.random.Generator, ids=None) -> np.ndarray:
-    """Inputs [CLS] A [SEP] B [SEP] of these lengths, padded, their words drawn evenly or all `ids`."""
-    lengths = np.asarray(lengths)
-    place = np.arange(length)
-    words = rng.integers(FIRST_WORD, V, (len(lengths), length)) if ids is None else ids
-    words = np.where(place == 0, CLS, words)
-    words = np.where((place == lengths[:, None] - 1) | (place == lengths[:, None] // 2), SEP, words)
-    return np.where(place < lengths[:, None], words, PAD)
-
-
-def draw(split: tuple[float, float, float]):
-    """A function like mask_tokens, with these shares of [MASK], random and kept: right or wrong."""
-
-    def mask(input_ids, tokenizer, rng):
-        free = ~np.isin(input_ids, [CLS, SEP, PAD])
-        chosen = free & (rng.random(input_ids.shape) < 0.15)
-        fate = rng.choice(3, size=input_ids.shape, p=split)
-        random_ids = rng.integers(0, tokenizer.vocab_size, input_ids.shape)
-        masked = np.choose(fate, [np.full_like(input_ids, MASK), random_ids, input_ids])
-        return np.where(chosen, masked, input_ids), np.where(chosen, input_ids, IGNORED)
-
-    return mask
-
-
-# To tell 80 % from 81 % with five standard deviations on either side, 0.01 ≥ 2 · 5 · √(0.8 · 0.2 / n): n is
-# at least 160,000 chosen tokens, 15 % of 1.07 million; 10 % and 9 % then lie further apart still.
-CHOSEN = 165_000
-
-
-def fates(mask) -> tuple[int, int, int, int]:
-    """Of at least CHOSEN chosen tokens: how many became [MASK], stayed, or became something else; and all."""
-    rng = np.random.default_rng(0)
-    input_ids = rows(np.full(9_000, 128), 128, rng)
-    masked, labels = mask(input_ids, TOKENIZER, rng)
-    chosen = labels != IGNORED
-    to_mask, stayed = masked[chosen] == MASK, masked[chosen] == input_ids[chosen]
-    count = int(chosen.sum())
-    assert count > CHOSEN
-    return int(to_mask.sum()), int(stayed.sum()), int((~to_mask & ~stayed).sum()), count
-
-
-def are_80_10_10(to_mask: int, stayed: int, other: int, count: int) -> bool:
-    """A random token is [MASK] or the true one with probability 1 / V each."""
-    return (
-        within(to_mask, count, 0.8 + 0.1 / V)
-        and within(stayed, count, 0.1 + 0.1 / V)
-        and within(other, count, 0.1 - 0.2 / V)
-    )
-
-
-def test_80_10_10():
-    assert are_80_10_10(*fates(mask_tokens))
-
-
-@pytest.mark.parametrize(
-    "split", [(0.81, 0.1, 0.09), (0.81, 0.09, 0.1), (0.8, 0.11, 0.09), (0.79, 0.1, 0.11), (0.85, 0.1, 0.05)]
-)
-def test_a_split_that_is_off_by_one_per_cent_is_told_from_80_10_10(split):
-    assert not are_80_10_10(*fates(draw(split)))
-
-
-def test_the_right_split_passes_with_any_draw():
-    assert are_80_10_10(*fates(draw((0.8, 0.1, 0.1))))
-
-
-@pytest.mark.parametrize("length", [5, 10, 16, 23, 64, 128])
-def test_fifteen_per_cent_of_each_row_and_at_least_one(length):
-    rng = np.random.default_rng(0)
-    lengths = rng.integers(5, length + 1, 300)
-    input_ids = rows(lengths, length, rng)
-    _, labels = mask_tokens(input_ids, TOKENIZER, rng)
-    expected = [
-        max(1, round(0.15 * n)) for n in lengths.tolist()
-    ]  # [CLS] and [SEP] count, as in the released code
-    assert (labels != IGNORED).sum(axis=1).tolist() == expected
-
-
-def test_a_row_without_words_has_nothing_to_choose():
-    input_ids = np.array([[CLS, SEP, SEP, PAD], [CLS, 7, SEP, PAD]])
-    masked, labels = mask_tokens(input_ids, TOKENIZER, np.random.default_rng(0))
-    assert (labels[0] == IGNORED).all()
-    assert (masked[0] == input_ids[0]).all()
-    assert labels[1].tolist() == [IGNORED, 7, IGNORED, IGNORED]
-
-
-def test_special_tokens_are_never_chosen():
-    rng = np.random.default_rng(0)
-    input_ids = rows(rng.integers(5, 33, 3000), 32, rng)
-    masked, labels = mask_tokens(input_ids, TOKENIZER, rng)
-    special = np.isin(input_ids, [CLS, SEP, PAD])
-    assert (labels[special] == IGNORED).all()
-    assert (masked[special] == input_ids[special]).all()
-    assert not np.isin(labels, [CLS, SEP, PAD]).any()
-
-
-def test_labels_are_the_true_ids_and_the_rest_stays():
-    rng = np.random.default_rng(0)
-    input_ids = rows(rng.integers(5, 33, 300), 32, rng)
-    before = input_ids.copy()
-    masked, labels = mask_tokens(input_ids, TOKENIZER, rng)
-    chosen = labels != IGNORED
-    assert (labels[chosen] == input_ids[chosen]).all()
-    assert (masked[~chosen] == input_ids[~chosen]).all()
-    assert (input_ids == before).all()
-    assert masked.shape == labels.shape == input_ids.shape
-
-
-def test_random_tokens_are_any_of_the_vocabulary():
-    rng = np.random.default_rng(0)
-    word = 11
-    input_ids = rows(np.full(6000, 64), 64, rng, ids=word)
-    masked, labels = mask_tokens(input_ids, TOKENIZER, rng)
-    came = np.bincount(masked[labels != IGNORED], minlength=V)
-    seen = [i for i in range(V) if i not in (word, MASK)]
-    assert came.size == V
-    assert came[seen].min() > 0  # special tokens among them, as in the released code
-    assert even(came[seen])
-    assert not even(np.append(came[seen], 0))  # one token that never comes is noticed
-
-
-def test_every_place_is_as_likely():
-    rng = np.random.default_rng(0)
-    input_ids = rows(np.full(6000, 64), 64, rng)
-    chosen = mask_tokens(input_ids, TOKENIZER, rng)[1] != IGNORED
-    places = chosen.sum(axis=0)[~np.isin(input_ids[0], [CLS, SEP])]
-    assert all(within(count, len(chosen), chosen.sum() / chosen.shape[0] / len(places)) for count in places)
-
-
-def test_another_share_of_tokens():
-    rng = np.random.default_rng(0)
-    _, labels = mask_tokens(rows([20] * 10, 24, rng), TOKENIZER, rng, share=0.5)
-    assert ((labels != IGNORED).sum(axis=1) == 10).all()
 
 
 # --- Batches ---------------------------------------------------------------------------------------------
@@ -580,11 +200,6 @@ def test_of_ordinary_text_every_pair_is_used():
         rng = np.random.default_rng([5, 2, epoch])
         pairs = create_pairs(documents, 16, rng)
         assert whole._pairs == [pairs[i] for i in rng.permutation(len(pairs))]
-
-
-def numbered_words(shape):
-    """`numbered` documents in ids of words."""
-    return [[[FIRST_WORD + t for t in sentence] for sentence in document] for document in numbered(shape)]
 
 
 @pytest.mark.parametrize("max_length", [5, 6, 16, 128])

@@ -15,11 +15,11 @@ from tiny import SMALL
 
 from minigrad import ops
 from minigrad.bert import info
-from minigrad.bert.config import PRESETS, BertConfig
-from minigrad.bert.info import describe_model, forward_work, parameter_shapes, require_memory, step_cost
+from minigrad.bert.config import PRESETS, BertConfig, parameter_shapes
+from minigrad.bert.info import describe_model, forward_work, require_memory, step_cost
 from minigrad.bert.model import BertForPreTraining
 from minigrad.course.walks import count_walks
-from minigrad.tensor import Node
+from minigrad.graph import Node
 
 
 def parameters(config: BertConfig, prefix: str = "") -> int:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+
 import numpy as np
 import pytest
 import tiny
 
 from minigrad import backend, random
-from minigrad.bert.data import IGNORED, PretrainingData
-from minigrad.bert.metrics import evaluate
+from minigrad.bert.config import IGNORED
+from minigrad.bert.data import PretrainingData
+from minigrad.bert.metrics import evaluate, unigram_entropy
 
 
 def test_figures_are_means_over_what_was_predicted(tmp_path):
@@ -59,3 +63,23 @@ def test_evaluation_that_fails_leaves_the_mode(tmp_path):
     with pytest.raises(IndexError, match="input_ids"):
         evaluate(run.model, [{**run.held_out[0], "input_ids": run.held_out[0]["input_ids"] + 1000}])
     assert run.model.training
+
+
+@pytest.mark.parametrize(
+    ("ids", "entropy"),
+    [
+        ([7, 7, 7], 0.0),
+        ([0, 1] * 5, math.log(2)),
+        (list(range(50)), math.log(50)),
+        ([3, 3, 3, 9], -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))),
+    ],
+)
+def test_unigram_entropy(ids, entropy):
+    assert unigram_entropy(iter(ids)) == pytest.approx(entropy, abs=1e-12)
+
+
+def test_unigram_entropy_is_the_loss_of_the_frequencies():
+    ids = np.random.default_rng(0).geometric(0.1, 10_000)
+    counts = Counter(ids.tolist())
+    loss = -np.mean([math.log(counts[i] / len(ids)) for i in ids.tolist()])
+    assert unigram_entropy(ids) == pytest.approx(loss)

@@ -11,6 +11,8 @@ from minigrad.bert.__main__ import main
 from minigrad.bert.options import parse, settings_in
 from minigrad.bert.settings import PretrainingArguments
 
+pytestmark = pytest.mark.no_arrays
+
 COMMANDS = ["pretrain", "evaluate", "fill-mask", "next-sentence", "info"]
 
 

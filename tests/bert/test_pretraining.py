@@ -14,7 +14,7 @@ from tiny import before_step, changed, checkpoints, contents, quietly, table
 
 from minigrad import backend, random
 from minigrad.bert import pretraining as module
-from minigrad.bert.corpus import Corpus, CorpusError, unigram_entropy
+from minigrad.bert.corpus import Corpus, CorpusError
 from minigrad.bert.data import (
     PretrainingData,
     SentencePair,
@@ -22,7 +22,7 @@ from minigrad.bert.data import (
     held_out_batches,
     make_batch,
 )
-from minigrad.bert.metrics import Tally, evaluate
+from minigrad.bert.metrics import Tally, evaluate, unigram_entropy
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import DivergenceError, parameter_groups, prepare
 

@@ -30,6 +30,7 @@ class Terminal(io.StringIO):
 FIGURES = {"loss": 2.5, "mlm_accuracy": 0.25, "nsp_accuracy": 0.75}
 
 
+@pytest.mark.no_arrays
 def test_in_a_log_file_lines_and_no_bar():
     file = io.StringIO()
     with Progress(0, 3, None, file) as progress:
@@ -45,6 +46,7 @@ def test_in_a_log_file_lines_and_no_bar():
     assert "\r" not in file.getvalue()
 
 
+@pytest.mark.no_arrays
 def test_in_a_log_file_a_line_every_ten_seconds(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(module.time, "perf_counter", lambda: clock[0])
@@ -61,6 +63,7 @@ def test_in_a_log_file_a_line_every_ten_seconds(monkeypatch):
     assert lines[-1].startswith("step 200/200 ")
 
 
+@pytest.mark.no_arrays
 def test_in_a_terminal_a_bar():
     file = Terminal()
     with Progress(2, 5, None, file) as progress:
@@ -78,6 +81,7 @@ def test_in_a_terminal_a_bar():
     assert "min left" not in text
 
 
+@pytest.mark.no_arrays
 @pytest.mark.parametrize("stream", [io.StringIO, Terminal])
 def test_a_report_takes_each_line(stream):
     file, lines = stream(), []
@@ -99,6 +103,7 @@ def test_a_run_prints_its_lines_on_stderr(tmp_path, capsys):
     )
 
 
+@pytest.mark.no_arrays
 def test_the_speed_is_measured_without_the_time_away(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(module.time, "perf_counter", lambda: clock[0])
@@ -162,6 +167,7 @@ print(run.stopped_by)
 """
 
 
+@pytest.mark.no_arrays
 @posix
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_to_end_finishes_the_step_saves_and_stops(tmp_path, name):
@@ -175,6 +181,7 @@ def test_a_signal_to_end_finishes_the_step_saves_and_stops(tmp_path, name):
     assert checkpoints(tmp_path) == ["checkpoint-000004", "checkpoint-000006"]
 
 
+@pytest.mark.no_arrays
 @posix
 @pytest.mark.parametrize("where", ["step", "save"])
 def test_a_second_ctrl_c_ends_the_process_at_once(tmp_path, where):
@@ -184,6 +191,7 @@ def test_a_second_ctrl_c_ends_the_process_at_once(tmp_path, where):
     assert checkpoints(tmp_path) == ["checkpoint-000004"]
 
 
+@pytest.mark.no_arrays
 @posix
 @pytest.mark.parametrize("where", ["step", "save", "at once"])
 @pytest.mark.parametrize(
@@ -205,6 +213,7 @@ def test_two_other_signals_are_as_one(tmp_path, first, second, where):
     assert checkpoints(tmp_path) == ["checkpoint-000004", "checkpoint-000006"]
 
 
+@pytest.mark.no_arrays
 @posix
 @pytest.mark.parametrize(("first", "stopped_by"), [("ignored", "None"), ("own", str(int(signal.SIGTERM)))])
 def test_a_signal_that_was_ignored_stays_ignored(tmp_path, first, stopped_by):

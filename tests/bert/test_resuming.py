@@ -16,9 +16,10 @@ from tiny import before_step, changed, checkpoints, contents, quietly, table, wi
 
 from minigrad import backend
 from minigrad.bert import runs
-from minigrad.bert.checkpoint import CheckpointError, from_pretrained
+from minigrad.bert.checkpoint import from_pretrained
 from minigrad.bert.data import PretrainingData
 from minigrad.bert.metrics import evaluate
+from minigrad.bert.reading import CheckpointError
 from minigrad.bert.runs import METRICS, latest_checkpoint
 from minigrad.files import SaveError
 

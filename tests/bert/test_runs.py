@@ -16,8 +16,7 @@ import processes
 import pytest
 import tiny
 
-from minigrad.bert.checkpoint import CheckpointError
-from minigrad.bert.reading import SUMS
+from minigrad.bert.reading import SUMS, CheckpointError
 from minigrad.bert.runs import RunFolder, RunFolderError, Table, environment, latest_checkpoint
 from minigrad.files import SaveError
 

@@ -9,6 +9,8 @@ import pytest
 
 from minigrad.bert.settings import PretrainingArguments, check, documented, setting
 
+pytestmark = pytest.mark.no_arrays
+
 
 @pytest.mark.parametrize(
     ("changes", "message"),

@@ -17,8 +17,7 @@ from tiny import before_step, changed, checkpoints, contents, quietly
 
 from minigrad import backend
 from minigrad.bert import runs
-from minigrad.bert.checkpoint import CheckpointError
-from minigrad.bert.reading import checksums
+from minigrad.bert.reading import CheckpointError, checksums
 from minigrad.bert.state import read_state
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sample_texts import FEW_TEXTS, HOSTILE, HOSTILE_WORDS, REAL_TEXTS, SETTINGS, TEXT
 
 from minigrad.bert import tokenizer as tokenizer_module
-from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer, longest_first
-from minigrad.bert.wordpiece import train_wordpiece
+from minigrad.bert.tokenizer import WordPieceTokenizer, longest_first
+from minigrad.bert.wordpiece import SPECIAL_TOKENS, train_wordpiece
 
 pytestmark = pytest.mark.no_arrays
 

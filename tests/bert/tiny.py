@@ -14,7 +14,8 @@ from minigrad.bert.config import BertConfig
 from minigrad.bert.data import PretrainingData, TokenDocument, encode_documents
 from minigrad.bert.pretraining import Pretraining
 from minigrad.bert.settings import PretrainingArguments
-from minigrad.bert.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.wordpiece import SPECIAL_TOKENS
 
 TOPICS, WORDS = 8, 8  # words of a topic occur in no other
 

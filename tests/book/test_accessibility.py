@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from building import skip
 
-pytestmark = pytest.mark.numpy_only("the book's pages are the same on each backend")
+pytestmark = pytest.mark.no_arrays
 
 # All rules on the light page; on the dark one again those that a colour can break.
 RULES = {"light": {}, "dark": {"runOnly": ["color-contrast", "link-in-text-block"]}}

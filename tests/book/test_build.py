@@ -12,7 +12,7 @@ from building import ROOT, build, pages
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 
-pytestmark = pytest.mark.numpy_only("the book's pages are the same on each backend")
+pytestmark = pytest.mark.no_arrays
 
 ADDRESS = "https://github.com/someone/course"
 

@@ -19,7 +19,7 @@ notebooks = pytest.importorskip(
 )
 pytest.importorskip("nbval", reason="nbval is not installed")
 
-pytestmark = pytest.mark.numpy_only("the comparison is of text")
+pytestmark = pytest.mark.no_arrays
 
 spec = importlib.util.spec_from_file_location("root_conftest", ROOT / "conftest.py")
 root_conftest: Any = importlib.util.module_from_spec(spec)

@@ -19,7 +19,7 @@ notebooks = pytest.importorskip(
     "minigrad.course.authoring.notebooks", reason="nbclient is not installed (as nbformat)"
 )
 
-pytestmark = pytest.mark.numpy_only("stored notebooks are the same on each backend")
+pytestmark = pytest.mark.no_arrays
 
 FOLDERS = ("book", "solutions", "exercises")
 PATHS = [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.ipynb"))]

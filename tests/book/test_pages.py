@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from building import ROOT, pages
 
-pytestmark = pytest.mark.numpy_only("the book's pages are the same on each backend")
+pytestmark = pytest.mark.no_arrays
 
 
 PHONE = {"width": 390, "height": 844}

@@ -15,7 +15,7 @@ import pytest
 
 from minigrad.course.widgets import BLUE, RED, Frame, attention_map, bars, memory_walk, player, svg
 
-pytestmark = pytest.mark.numpy_only("HTML is the same on each backend")
+pytestmark = pytest.mark.no_arrays
 
 VOID = {"img", "input", "br"}
 NASTY = [

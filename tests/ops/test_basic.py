@@ -7,13 +7,10 @@ import re
 
 import numpy as np
 import pytest
+from arrays import host
 
 from minigrad import Tensor, backend, check_grad, ops
 from minigrad.ops.broadcasting import unbroadcast
-
-
-def host(array):
-    return backend.to_numpy(array)
 
 
 def zeros(*shape):

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from arrays import host
 
 from minigrad import Tensor, backend, ops
 from minigrad.ops import composed, fused
@@ -14,10 +15,6 @@ from minigrad.ops import composed, fused
 TOLERANCE = {"float32": 2e-6, "float64": 1e-13}
 
 both = pytest.mark.parametrize("module", [fused, composed], ids=["fused", "composed"])
-
-
-def host(array):
-    return backend.to_numpy(array)
 
 
 def zeros(*shape, dtype="float64"):

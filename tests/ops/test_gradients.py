@@ -9,7 +9,7 @@ import pytest
 from op_cases import BASIC, CASES, FUSED, Case
 
 from minigrad import Tensor, backend, check_grad, ops
-from minigrad.tensor import Node
+from minigrad.graph import Node
 
 MODULES = {"fused": ops.fused, "composed": ops.composed}
 EVERY = [pytest.param(case, ops, id=str(case)) for case in BASIC] + [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arrays import host
 from op_cases import CASES, FUSED, Case
 
 from minigrad import Tensor, backend, ops
@@ -16,10 +17,6 @@ from minigrad.ops import composed, fused
 
 DRAWS = 6  # layouts of each case
 TOLERANCE = {"float32": 3e-6, "float64": 1e-13}
-
-
-def host(array):
-    return backend.to_numpy(array)
 
 
 def in_some_layout(array, rng):

@@ -6,17 +6,14 @@ import itertools
 
 import numpy as np
 import pytest
+from arrays import host
 
-from minigrad import Tensor, backend, ops
+from minigrad import Tensor, ops
 from minigrad.ops import composed
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy says where NaN and inf come from
 
 INF, NAN = np.inf, np.nan
-
-
-def host(array):
-    return backend.to_numpy(array)
 
 
 def gradient(function, *values, dy=1.0, dtype="float32"):

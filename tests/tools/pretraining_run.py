@@ -33,7 +33,9 @@ from minigrad import backend
 from minigrad.bert.config import PRESETS
 from minigrad.bert.corpus import read_corpus
 from minigrad.bert.data import encode_documents
-from minigrad.bert.pretraining import Pretraining, PretrainingArguments, Tally
+from minigrad.bert.metrics import Tally
+from minigrad.bert.pretraining import Pretraining
+from minigrad.bert.settings import PretrainingArguments
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.wordpiece import train_wordpiece
 

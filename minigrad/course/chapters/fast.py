@@ -1,8 +1,8 @@
 """Chapter 24's optimisations, each as a pair: the plain way, and one idea later.
 
 `PAIRS` has them by name with inputs of a step's sizes. tests/tools/before_after.py measures each; the chapter
-shows its code and its figures. Where the library has the second one, the pair calls the library. One idea that
-the library leaves alone, padding left out, is here as a whole forward: `forward_without_padding`.
+shows its code and its figures. Where the library has the second one, the pair calls the library. One idea is not in the
+library: to leave padding out. Here it is a whole forward, `forward_without_padding`.
 """
 
 from __future__ import annotations

@@ -35,9 +35,8 @@ def valley(
     legend = []
     for number, (name, path) in enumerate(paths.items()):
         colour, dashes = (BLUE, RED)[number], ' stroke-dasharray="7 4"' if number else ""
-        points = np.clip(
-            path * (scale, -scale) + middle, -9999, 9999
-        )  # one that runs away leaves the picture
+        # A path that runs away leaves the picture.
+        points = np.clip(path * (scale, -scale) + middle, -9999, 9999)
         line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>')
         for (x, y), fill in ((points[0], "none"), (points[-1], colour)):

@@ -16,7 +16,7 @@ MAP_SIZE = (5.4, 6.2)  # inches
 
 def course_map(canvas: Any, colours: dict[str, str]) -> None:
     """BERT's parts from the text up, each with the chapter that builds it: a `plot` for `figure` and `draw`."""
-    from matplotlib.patches import Rectangle  # here, so that who lacks matplotlib is told by `figures`
+    from matplotlib.patches import Rectangle  # here: without matplotlib, `figures` says what is missing
 
     axes = canvas.subplots()
     axes.set(xlim=(0, 10), ylim=(0, 12.4))

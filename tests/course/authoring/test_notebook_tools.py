@@ -19,7 +19,7 @@ from minigrad.course.authoring import notebooks
 from minigrad.course.authoring.claims import CLAIMS
 from minigrad.course.show import show
 
-pytestmark = pytest.mark.numpy_only("notebooks run in a process of their own")
+pytestmark = pytest.mark.no_arrays
 
 
 def code(source, tags=(), **more):

@@ -15,7 +15,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "optimiser_trajectories
 
 
 @pytest.mark.oracle
-@pytest.mark.numpy_only("PyTorch against a file")
+@pytest.mark.no_arrays
 def test_the_stored_trajectories_are_pytorchs(torch):
     kept = json.loads(stored("pytorch_trajectories.json").read_text())
     made = runpy.run_path(str(SCRIPT))["reference"]()

@@ -12,7 +12,7 @@ from doubling import double, make, recorded
 from minigrad.course.check import exercise as module
 from minigrad.course.check.exercise import progress
 
-pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
+pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.no_arrays]
 
 # --- Progress --------------------------------------------------------------------------------------------
 
