@@ -124,7 +124,7 @@ SOFTMAX_WRONG = [
         lambda x: right_softmax(x.astype(np.float64)),
         "On a (3, 5) array of float32: The numbers are right, and are float64",
     ),
-    (lambda x: right_softmax(x.astype(np.float32)), "The numbers themselves are right. Right is only"),
+    (lambda x: right_softmax(x.astype(np.float32)), "are float32 for float64. Right is only"),
     (lambda x: np.squeeze(right_softmax(x)), "it should return shape (6, 1), and returned shape (6,)"),
     (lambda x: right_softmax(x).tolist(), "and returned a list of 3"),
     (lambda x: ops.softmax(Tensor(x)), "and returned a Tensor of shape (3, 5)"),
