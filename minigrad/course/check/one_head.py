@@ -72,7 +72,7 @@ You subtract the largest entry of the whole array. A row far below it underflows
 You subtract each row's mean. Its largest entry can still be far above that and overflow: subtract the maximum.
     x.max( -> x.mean(
 
-You subtract the largest absolute value. In a row far below 0 that is the smallest entry's, and all underflows to 0 / 0: subtract the largest entry, with its sign.
+You take the largest absolute value, which in a row below 0 is the smallest entry's. Then all can underflow to 0 / 0: subtract the largest entry, with its sign.
     x.max(axis=-1, keepdims=True) -> np.abs(x).max(axis=-1, keepdims=True)
 
 You subtract each row's smallest entry: the others lie above 0 then, and can still overflow. Subtract the largest.

@@ -85,8 +85,9 @@ class Trial:
                 if self._alike(outcomes, wrong, effects):
                     return ["Two slips at once.", f"(1) {one.sentence}", f"(2) {other.sentence}"]
         measured = self._measured(outcomes, complaints)
-        # What is true of several cases, all that are wrong, says more than a slip behind some of them.
-        of_all = (measured or "").startswith("Every number") and sum(map(bool, complaints)) > 1
+        # What is true of all wrong cases, if most are wrong, says more than a slip behind some of them.
+        most = 2 * complaints.count(None) < len(complaints) and sum(map(bool, complaints)) > 1
+        of_all = most and (measured or "").startswith("Every number")
         if not of_all and (part := self._in_part(outcomes, complaints, singles)):
             return [part]
         return [text for text in (measured, self._which(complaints)) if text]
