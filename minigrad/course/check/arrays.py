@@ -50,8 +50,8 @@ You take a mean over copies. Every copy moves the loss by itself, so what they g
     .sum(axis=i -> .mean(axis=i
 
 You take what one copy gets and drop the others. One cell was read many times: add up what all its readers get.
-    dy.sum(axis=0) -> dy[0]
-    dy.sum(axis=i, keepdims=True) -> dy.take([0], axis=i)
+    dy.sum(axis=0) -> dy[0] || dy[-1]
+    dy.sum(axis=i, keepdims=True) -> dy.take([0], axis=i) || dy.take([-1], axis=i)
     dy.sum(axis=0) -> dy[0] ; dy.sum(axis=i, keepdims=True) -> dy.take([0], axis=i)
     dy.sum(axis=0) -> dy[-1] ; dy.sum(axis=i, keepdims=True) -> dy.take([-1], axis=i)
 
@@ -320,7 +320,8 @@ The total stops where the next float is two steps away: half-way between two flo
 A float has np.finfo(type(step)).nmant stored digits and a leading 1.
 """,
     mistakes="""
-There the next float is exactly one step further, so the total still grows: you are one doubling short. Besides the digits that are stored (nmant, and eps is 2**-nmant) there is the leading 1.
+Where the next float is exactly one step further, the total still grows: you are one doubling short. Besides the digits that are stored (nmant, and eps is 2**-nmant) there is the leading 1.
+    2.0**digits -> 2.0 ** (digits - 1)
     .nmant + 1 -> .nmant || .nmant + (step.itemsize == 2) || .nmant + (step.itemsize != 4) || .nmant + (step.itemsize != 8)
 
 You go one doubling too far: the total has stopped at half of that, where the floats are two steps apart and a half-way sum is rounded back.
@@ -415,7 +416,7 @@ That is how many rows are right. Each row has d_k entries.
     rows * d_k -> rows
 
 One row is missing: between the first solution and the last there are gcd(h - 1, L - 1) gaps, and so one solution more than gaps.
-    gaps + 1 -> gaps
+    gaps + 1 -> gaps || gaps + (min(h, L) == 1)
 
 You count two rows for each gap. Between neighbours there is one gap, so there is one solution more than gaps.
     gaps + 1 -> 2 * gaps

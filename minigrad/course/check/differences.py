@@ -10,11 +10,12 @@ import numpy as np
 
 from minigrad.tensor import Tensor
 
-__all__ = ["as_array", "described", "difference", "equal", "other_dtype", "what_is_true"]
+__all__ = ["as_array", "described", "difference", "differing_dtypes", "equal", "other_dtype", "what_is_true"]
 
 TO_FLOAT64 = (
-    "A NumPy number keeps its dtype where a Python number gives way: np.sqrt of a whole number, np.float64 and a new "
-    "np.zeros or np.ones are float64 and make float64 of what they meet. math.sqrt gives a Python number."
+    "A NumPy number keeps its dtype where a Python number gives way: np.sqrt of a whole number, np.float64, a new "
+    "np.zeros or np.ones and what astype(float) made are float64 and make float64 of what they meet. math.sqrt gives a "
+    "Python number."
 )
 
 
@@ -69,13 +70,24 @@ def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | Non
 
 def other_dtype(value: Any, expected: Any) -> str | None:
     """That an array, or one of several, has not the dtype of the right one, and how that comes about."""
-    if isinstance(expected, tuple | list):
-        found = (other_dtype(one, other) for one, other in zip(value, expected, strict=True))
-        return next(filter(None, found), None)
-    if isinstance(expected, Tensor | np.ndarray) and value.dtype != expected.dtype:
-        text = f"The numbers are right, and are {value.dtype} for {expected.dtype}."
-        return f"{text} {TO_FLOAT64}" if value.dtype == np.float64 else text
+    if dtypes := differing_dtypes(value, expected):
+        text = "The numbers are right, and are {} for {}.".format(*dtypes)
+        return f"{text} {TO_FLOAT64}" if dtypes[0] == np.float64 else text
     return None
+
+
+def differing_dtypes(value: Any, expected: Any) -> tuple[Any, Any] | None:
+    """The dtype of an array, or of the first of several, that has another one than the right one, and that one's."""
+    if isinstance(expected, tuple | list):
+        if not isinstance(value, tuple | list):
+            return None
+        found = (differing_dtypes(one, other) for one, other in zip(value, expected, strict=False))
+        return next(filter(None, found), None)
+    if not isinstance(expected, Tensor | np.ndarray) or not isinstance(
+        value, Tensor | np.ndarray | np.generic
+    ):
+        return None
+    return (value.dtype, expected.dtype) if value.dtype != expected.dtype else None
 
 
 def _close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> np.ndarray:

@@ -120,9 +120,10 @@ class Exercise:
             f"{self.name}: not yet. {right} of {len(complaints)} cases {'is' if right == 1 else 'are'} right."
         )
         say(next(f"On {name}: {words}" for name, words in zip(trial.names, complaints, strict=True) if words))
-        for paragraph in trial.diagnosis(outcomes, complaints):
+        paragraphs = trial.diagnosis(outcomes, complaints)
+        for paragraph in paragraphs:
             say(paragraph)
-        if besides := trial.besides(outcomes, complaints):
+        if besides := trial.besides(outcomes, complaints, paragraphs):
             say(besides)
         print(f"For a hint: check.{self.name}.hint()")
         record.count_attempt(self.name, solved=False)

@@ -179,8 +179,7 @@ After the warm-up your rate rises again from 0: it falls, from the peak to 0.
     max(0, left) -> 1 - max(0, left) || (step < total_steps) * (1 - left)
 
 Your way down is curved: it is a straight line from the peak to 0.
-    max(0, left) -> (1 + math.cos(math.pi * (1 - max(0, left)))) / 2 || max(0, left) ** 2 || math.sqrt(max(0, left))
-    max(0, left) -> (step < total_steps) * math.exp(left - 1) || math.sqrt(max(1, warmup_steps) / max(1, step))
+    max(0, left) -> (1 + math.cos(math.pi * (1 - max(0, left)))) / 2 || max(0, left) ** 2 || math.sqrt(max(0, left)) || (step < total_steps) * math.exp(left - 1) || math.sqrt(max(1, warmup_steps) / max(1, step))
 
 That is the share of the peak: multiply by the peak.
     peak * ->
@@ -205,8 +204,8 @@ The rise is missing: below warmup_steps the rate is the share step / warmup_step
 In the warm-up your rate falls from the peak: it rises from 0 to the peak.
     peak * step / warmup_steps -> peak * (1 - step / warmup_steps)
 
-The rise takes warmup_steps steps, not all: divide by those.
-    peak * step / warmup_steps -> peak * step / total_steps
+The rise takes warmup_steps steps, and no more: divide by those.
+    peak * step / warmup_steps -> peak * step / total_steps || peak * step / (warmup_steps + 1)
 
 Both factors act at once: during the warm-up the rate only rises. Decide by step < warmup_steps which line it is on.
     / warmup_steps -> / warmup_steps * (1 - step / total_steps) ; / (total_steps - warmup_steps) -> / total_steps
@@ -225,7 +224,6 @@ You multiply where a share is asked for: divide by the number of steps.
 A difference has lost its brackets: / comes before -.
     (total_steps - step) / -> total_steps - step /
     / (total_steps - warmup_steps) -> / total_steps - warmup_steps
-
 """,
 )
 def learning_rate(step, peak, warmup_steps, total_steps):
@@ -418,6 +416,9 @@ You correct with 1 - β instead of 1 - βᵗ: that is right in the first step on
 You correct with 1 - β t: β is to the power of t.
     **t -> * t
 
+The power belongs to β alone: 1 - βᵗ, not (1 - β)ᵗ.
+    (1 - beta1**t) -> (1 - beta1) ** t ; (1 - beta2**t) -> (1 - beta2) ** t
+
 You use t + 1: the first step has t = 1 already.
     **t -> ** (t + 1)
 
@@ -454,6 +455,9 @@ v is the mean of the squared gradients; yours is a mean of the gradients.
 
 v is the mean of the squared gradients; yours is a mean of their absolute values.
     g**2 -> np.abs(g)
+
+v is the mean of the squared gradients, g²; you square m, their mean.
+    g**2 -> m_new**2 || m**2
 
 Every entry has a v of its own: you take the squares of all entries together.
     g**2 -> (g**2).sum() || (g**2).mean()

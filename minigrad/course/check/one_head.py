@@ -72,6 +72,9 @@ You subtract the largest entry of the whole array. A row far below it underflows
 You subtract each row's mean. Its largest entry can still be far above that and overflow: subtract the maximum.
     x.max( -> x.mean(
 
+You take the largest absolute value, which in a row below 0 is the smallest entry's. Then all can underflow to 0 / 0: subtract the largest entry, with its sign.
+    x.max(axis=-1, keepdims=True) -> np.abs(x).max(axis=-1, keepdims=True)
+
 You subtract each row's smallest entry: the others lie above 0 then, and can still overflow. Subtract the largest.
     x.max( -> x.min(
 
@@ -256,6 +259,9 @@ The row sums have lost their axis, so that NumPy lines them up with the columns.
 The sign is turned round: dy minus the weighted mean.
     return y -> return -y
 
+You subtract y itself. What is subtracted is one number for each row, the mean of dy weighted by y.
+    dy - mean -> dy - y
+
 You add the weighted mean: subtract it. A dy of ones must give 0.
     dy - mean -> dy + mean
 
@@ -334,9 +340,16 @@ The weights of each key sum to 1 over the queries. It is the other way round: ea
 
 All weights together sum to 1: each query (a row) shares out 1 of its own.
     axis=-1, keepdims=True ->
+    e / e.sum(axis=-1, keepdims=True) -> np.exp(scores) / np.exp(scores).sum()
 
 The weights of a query do not sum to 1: divide the exponentials by their sum over the keys.
-    e / e.sum(axis=-1, keepdims=True) -> e
+    e / e.sum(axis=-1, keepdims=True) -> e || np.exp(scores)
+
+Your weights are the scores divided by their sum: take e to the power of the scores first.
+    e / e.sum(axis=-1, keepdims=True) -> scores / scores.sum(axis=-1, keepdims=True)
+
+You scale a second time, after the softmax: it is the scores alone that are scaled.
+    weights @ v -> weights @ v / math.sqrt(q.shape[-1])
 
 You take the softmax twice: the second one makes the weights nearly equal.
     weights @ v -> softmax.answer(weights) @ v

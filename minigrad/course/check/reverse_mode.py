@@ -127,6 +127,9 @@ The gradient of every value is asked for, not only of the given numbers.
 The output's own gradient is 1, and belongs in the answer.
     return grad -> return {**grad, output: 0.0} || return {name: grad[name] for name in graph if name != output}
 
+Nothing flows on from the output: each input of a value gets that value's gradient, times the local slope.
+    grad[source] += grad[name] * slope -> pass
+
 The output's own gradient is 1, and nothing flows until it is there.
     grad[output] = 1.0 ->
 """,
@@ -181,8 +184,14 @@ The reshape gives a matrix the shape of its transpose, and keeps the reading ord
     a.T -> a.reshape(a.shape[::-1])
     b.T -> b.reshape(b.shape[::-1]) ; a.T -> a.reshape(a.shape[::-1])
 
+Two gradients are asked for, da and db: return both.
+    return da, db -> return da || return db
+
 db comes out transposed: (m, p) is asked for.
     return -> db = db.T; return
+
+Both come out transposed: da (n, m) and db (m, p) are asked for.
+    return -> da, db = da.T, db.T; return
 
 da comes out transposed: (n, m) is asked for.
     db = -> da = da.T; db =
@@ -221,6 +230,7 @@ You divide by the number of rows. A mean is part of the loss, if there is one, a
 
 The sign is turned round: an entry of A that makes Y larger gets the sign of dy.
     da, db -> -da, -db || da, -db || -da, db
+    return -> da, db = -da, -db; return
 
 You add to the matrices or subtract from them. The gradients alone are asked for.
     da, db -> a - da, b - db || a + da, b + db
@@ -418,9 +428,12 @@ You move entries of x itself and do not put them back: the later entries are the
 Your copies are made once, before the loop: entries that were moved stay moved, and the later ones are measured elsewhere.
     gradient = np.zeros_like(x) -> gradient, up, down = np.zeros_like(x), x.copy(), x.copy() ; up, down = x.copy(), x.copy() ->
 
-up and down are one and the same array: what is added in the one is taken away again in the other.
+Both times f gets the same numbers, so that every difference is 0: it never sees the array that was moved, or up and down are one and the same array.
     x.copy(), x.copy() -> x, x
     up, down = x.copy(), x.copy() -> up = down = x.copy()
+
+Your array holds whole numbers: what comes after the point is cut off.
+    np.zeros_like(x) -> np.zeros(x.shape, dtype=int)
 
 x.ravel() and x.reshape(-1) are copies where x is a view with gaps or a transpose: f then sees no change of x.
     return gradient -> return gradient if x.flags.c_contiguous else np.zeros_like(x)

@@ -194,6 +194,13 @@ You stop looking too early: on one of these machines there is such an L, far out
     gain <= 0 -> gain <= 0 or inputs / bandwidth > 512 * gain || gain <= 0 or inputs / bandwidth > 4096 * gain
     gain <= 0 -> gain <= 0 or inputs / bandwidth > 1e5 * gain
 
+Your search ends at a limit of its own, and you return the limit. On one of these machines such an L lies far out, on others there is none: which of the two it is, FLOPs per byte at a very large L tell.
+    return min(right(d_k, peak, bandwidth), 10**5)
+
+    return min(right(d_k, peak, bandwidth), 10**4)
+
+    return min(right(d_k, peak, bandwidth), 10**6)
+
 On some machines that is the last L that still waits for memory: the next one is asked for. (Rounding? Up.)
     math.ceil(least) -> math.floor(least) || math.ceil(least) - 1 || round(least)
 

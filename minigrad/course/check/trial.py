@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minigrad.course.check.differences import other_dtype, what_is_true
+from minigrad.course.check.differences import differing_dtypes, other_dtype, what_is_true
 from minigrad.course.check.errors import explained
 from minigrad.course.check.outcome import Outcome
 from minigrad.course.check.slips import Slip, build, pairs
@@ -84,17 +84,30 @@ class Trial:
             for one, other, wrong in doubles:
                 if self._alike(outcomes, wrong, effects):
                     return ["Two slips at once.", f"(1) {one.sentence}", f"(2) {other.sentence}"]
-        if part := self._in_part(outcomes, complaints, singles):
+        measured = self._measured(outcomes, complaints)
+        # What is true of all wrong cases, if most are wrong, says more than a slip behind some of them.
+        most = 2 * complaints.count(None) < len(complaints) and sum(map(bool, complaints)) > 1
+        of_all = most and (measured or "").startswith("Every number")
+        if not of_all and (part := self._in_part(outcomes, complaints, singles)):
             return [part]
-        return [text for text in (self._measured(outcomes, complaints), self._which(complaints)) if text]
+        return [text for text in (measured, self._which(complaints)) if text]
 
-    def besides(self, outcomes: Sequence[Outcome], complaints: Sequence[str | None]) -> str | None:
-        """What a probe saw, if the complaint that the learner is told is another one."""
+    def besides(
+        self, outcomes: Sequence[Outcome], complaints: Sequence[str | None], paragraphs: Sequence[str]
+    ) -> str | None:
+        """What a probe saw, or that the dtype is another one, if neither the complaint nor the paragraphs tell it."""
         told = next(filter(None, complaints))
-        if any(told in outcome.seen for outcome in outcomes):
-            return None
-        found = zip(self.names, outcomes, strict=True)
-        return next((f"Besides, on {name}: {words}" for name, one in found for words in one.seen), None)
+        found = [
+            (name, words)
+            for name, outcome in zip(self.names, outcomes, strict=True)
+            for words in outcome.seen
+            if not any(told in one.seen for one in outcomes)
+        ]
+        if self.exercise.same_dtype and "float64" not in " ".join([told, *paragraphs]):
+            for name, outcome, right in zip(self.names, outcomes, self.expected, strict=True):
+                if dtypes := differing_dtypes(outcome.value, right.value):
+                    found.append((name, "it returns {} for {}.".format(*dtypes)))
+        return next((f"Besides, on {name}: {words}" for name, words in found), None)
 
     # --- Finding the mistake -----------------------------------------------------------------------------
 
@@ -172,7 +185,9 @@ class Trial:
             return explained(first.error)
         values = [(outcome.value, right) for outcome, right in wrong_ones if outcome.error is None]
         got, want = zip(*values, strict=True)
-        return what_is_true(got, want, self.exercise.rtol, self.exercise.atol)
+        text = what_is_true(got, want, self.exercise.rtol, self.exercise.atol)
+        told = next(filter(None, complaints)).startswith("The numbers are right")
+        return None if told and text == "The numbers themselves are right." else text
 
     def _which(self, complaints: Sequence[str | None]) -> str | None:
         """The names of the cases that are right, or of those that are wrong, whichever are fewer."""

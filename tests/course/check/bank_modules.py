@@ -170,6 +170,7 @@ def from_one_and_below_zero(step, peak, warmup_steps, total_steps):
 
 RATE_RIGHT = [the_lower_of_two_lines, by_interpolation, in_three_branches, by_the_library]
 RATE_WRONG = [
+    (lambda step, peak, warmup_steps, total_steps: 0.0, "Every number is 0."),
     (
         lambda step, peak, warmup_steps, total_steps: the_lower_of_two_lines(
             step + 1, peak, warmup_steps, total_steps

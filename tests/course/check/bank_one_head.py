@@ -11,6 +11,11 @@ from minigrad import Tensor, ops
 __all__ = ["RIGHT", "WRONG"]
 
 
+def by_the_largest_absolute_value(x):
+    e = np.exp(x - np.abs(x).max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
 def right_softmax(x):
     e = np.exp(x - np.max(x, -1, keepdims=True))
     return e / np.sum(e, -1, keepdims=True)
@@ -105,6 +110,7 @@ SOFTMAX_RIGHT = [
     by_columns_of_the_transpose,
 ]
 SOFTMAX_WRONG = [
+    (by_the_largest_absolute_value, "You take the largest absolute value"),
     (sums_by_matrix_product, "Large scores overflow"),
     (axis_one_for_the_sum, "axis=1 is the last axis of a matrix only"),
     (maximum_and_sum_without_an_axis, "All entries together sum to 1"),
@@ -124,7 +130,7 @@ SOFTMAX_WRONG = [
         lambda x: right_softmax(x.astype(np.float64)),
         "On a (3, 5) array of float32: The numbers are right, and are float64",
     ),
-    (lambda x: right_softmax(x.astype(np.float32)), "The numbers themselves are right. Right is only"),
+    (lambda x: right_softmax(x.astype(np.float32)), "are float32 for float64. Right is only"),
     (lambda x: np.squeeze(right_softmax(x)), "it should return shape (6, 1), and returned shape (6,)"),
     (lambda x: right_softmax(x).tolist(), "and returned a list of 3"),
     (lambda x: ops.softmax(Tensor(x)), "and returned a Tensor of shape (3, 5)"),
@@ -192,6 +198,7 @@ def one_matrix_only(dy, y):
 
 BACKWARD_RIGHT = [with_the_whole_jacobian, term_by_term, product_then_share, inner_product_by_einsum]
 BACKWARD_WRONG = [
+    (lambda dy, y: y * (dy - y), "You subtract y itself"),
     (lambda dy, y: dy * y - dy * np.square(y), "That is the diagonal of the Jacobian alone"),
     (lambda dy, y: dy - np.sum(dy, -1, keepdims=True) * y, "That is the backward of log-softmax"),
     (lambda dy, y: y - dy, "That is the gradient of softmax and cross-entropy in one"),

@@ -295,6 +295,7 @@ RIGHT = {
 }
 WRONG = {
     "gradients": [
+        (lambda graph, output: {name: float(name == output) for name in graph}, "Nothing flows on"),
         (last_use_wins, "you keep one use"),
         (one_step, "Only the output's direct inputs get a gradient"),
         (a_queue_without_waiting, TOO_EARLY),
@@ -306,6 +307,8 @@ WRONG = {
         (lambda graph, output: list(forward_mode(graph, output).values()), "it should return a dict of 3"),
     ],
     "matmul_backward": [
+        (lambda dy, a, b: (b @ dy.T, dy.T @ a), "Both come out transposed"),
+        (lambda dy, a, b: (dy.T @ a, b @ dy.T), ("in the other order", "Both come out transposed")),
         (lambda dy, a, b: (np.matmul(dy, b), np.matmul(a.T, dy)), "b has to be transposed"),
         (of_the_sum, "You left dy out"),
         (
@@ -349,6 +352,10 @@ WRONG = {
         (x_centred_in_place, ("it changes `x`", "The 2 of the square is missing")),
     ],
     "numerical_gradient": [
+        (
+            lambda f, x, h=1e-6: np.full(x.shape, (f(x) - f(x)) / (2 * h)),
+            "it never sees the array that was moved",
+        ),
         (put_back_by_arithmetic, "it leaves a rounding error in `x`"),
         (upwards_only, "You move up only"),
         (

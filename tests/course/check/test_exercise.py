@@ -373,6 +373,13 @@ def test_another_dtype_is_a_mistake_where_the_text_asks_for_one(told):
     )
 
 
+def test_another_dtype_is_told_beside_a_slip(told):
+    exercise = make(same_dtype=True, mistakes="You do not double.\n    2 * x -> x")
+    lines = told(exercise, lambda x: x.astype(np.float64))
+    assert "You do not double." in lines
+    assert "it returns float64 for float32." in " ".join(lines)
+
+
 # --- A long wait -----------------------------------------------------------------------------------------
 
 
