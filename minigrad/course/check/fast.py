@@ -67,79 +67,57 @@ On the way you hold more than half of dy's memory at one moment. Operators such 
 
     right(dy, y, out)
     own = dy.copy(), y.copy(), out.copy()
-
 dy times the transpose of y multiplies each row with every row: n² numbers, and you need the n on the diagonal.
     out[:] = y * (dy - np.diag(dy @ y.T)[:, None])
 
     np.subtract(dy, np.diag(dy @ y.T)[:, None], out=out)
     out *= y
-
 You make the matrix of all ∂y_i/∂x_j, (m, m), for each row: the formula needs one number for each row.
     out[:] = np.einsum("nij,nj->ni", np.eye(y.shape[1]) * y[:, None, :] - y[:, :, None] * y[:, None, :], dy)
 
     for i, p in enumerate(y):
         matrix = np.diag(p) - np.outer(p, p)
         out[i] = matrix @ dy[i]
-
 You wrote over dy. A residual sum hands the same dy to its other parent, who reads it after you.
     np.subtract(dy, along, out=out) -> dy -= along ; np.multiply(out, y -> np.multiply(dy, y
-
 You wrote over y. It is the output of the forward: whoever kept the weights finds something else there.
     np.multiply(out, y, out=out) -> y *= out; out[:] = y
-
 `out` held dy times y when you went on with it: subtract the sum from dy, into `out`, then multiply by y.
     np.subtract(dy, along -> np.subtract(out, along
-
 You subtract the sum from dy times y: it is subtracted from dy itself, and the difference is multiplied by y.
     np.subtract(dy, along -> np.subtract(out, along ; np.multiply(out, y, out=out) ->
-
 You sum dy over the row: the sum is of dy times y.
     out.sum( -> dy.sum(
-
 You subtract 1, which is the sum of y over the row, or a largest entry: what is subtracted is the sum of dy times y.
     out.sum( -> y.sum( || out.max( || dy.max(
-
 You divide by the length of the row, as a mean does. The shares y sum to 1: the sum of dy times y is a mean already, and nothing else is averaged.
     out.sum( -> out.mean( || dy.mean(
     np.multiply(out, y, out=out) -> np.multiply(out, y / y.shape[-1], out=out)
-
 You sum over what `out` held when it was given to you: write dy times y there first.
     np.multiply(dy, y, out=out) ->
-
 The factor y at the end is missing.
     np.multiply(out, y, out=out) ->
-
 There is one factor y too many outside of the sum.
     np.multiply(out, y, out=out) -> np.multiply(out, y * y, out=out)
-
 The sum is not subtracted: what all scores of the row have in common, Σ dy y, must be taken out.
     np.subtract(dy, along, out=out) -> || out[:] = dy
-
 That is y (1 - y) dy, the diagonal of the Jacobian alone: right for a sigmoid. In softmax each output depends on every score of its row.
     out[:] = y * (1 - y) * dy
-
 That is the backward of log-softmax, dy - y times the sum of dy.
     out[:] = dy - y * dy.sum(axis=-1, keepdims=True)
-
 That has no sum over the row in it: y - dy belongs to softmax with a cross-entropy behind it, where dy stands for the targets.
     out[:] = y - dy
-
 dy and y have changed places: y is the factor in front, and the weighted mean is subtracted from dy.
     np.subtract(dy, along -> np.subtract(y, along ; np.multiply(out, y -> np.multiply(out, dy
-
 You sum over the columns: each row has a softmax of its own.
     axis=-1 -> axis=0
-
 You take one sum for all rows: each row has a softmax of its own, and a sum of its own.
     axis=-1, keepdims=True ->
     along = out.sum(axis=-1, keepdims=True) -> along = out[0].sum()
-
 A row of n sums is stretched along the wrong axis: keepdims=True keeps them below each other, (n, 1).
     axis=-1, keepdims=True -> axis=-1
-
 The sign is turned round: the sum is subtracted from dy.
     np.subtract(dy, along -> np.subtract(along, dy || np.add(dy, along
-
 You add to what `out` held before, which is of no use to anybody: write over it.
     held = out.copy()
     right(dy, y, out)
@@ -148,10 +126,8 @@ You add to what `out` held before, which is of no use to anybody: write over it.
     held = 0 * out  # which is NaN where it was NaN
     right(dy, y, out)
     out += held
-
 Nothing was written to `out`. `out = …` gives the name to another array, and a returned array is a new one: out[:] = …, out *= … and out=out write to the one you were given.
     return y
-
 The last rows of `out` are not written: your blocks, or your loop, end before the array does.
     np.multiply(dy, y, out=out) -> dy, y, out = (x[:-1] for x in (dy, y, out)); np.multiply(dy, y, out=out)
     np.multiply(dy, y, out=out) -> dy, y, out = (x[: len(x) // 2 * 2] for x in (dy, y, out)); np.multiply(dy, y, out=out)
@@ -204,13 +180,10 @@ scores = q @ k.swapaxes(-1, -2), with the views; then scores /= math.sqrt(d_k).
 There is still a copy of q or of k, or a scaled one. `@` takes the transposed view as it is: the BLAS is told how far apart the rows lie.
     q = q.transpose(0, 2, 1, 3) -> q = q.transpose(0, 2, 1, 3).copy()
     k = k.transpose(0, 2, 1, 3) -> k = k.transpose(0, 2, 1, 3).copy()
-
 Both q and k are there a second time: copied or scaled by you, or inside a call such as a reshape of a transposed view or np.einsum(…, optimize=True). `@` takes the transposed views as they are: the BLAS is told how far apart the rows lie.
     .transpose(0, 2, 1, 3) -> .transpose(0, 2, 1, 3).copy()
-
 Nothing is saved yet: q and k are there a second time, and then an array as large as the scores too. Look for what copies, line by line.
     .transpose(0, 2, 1, 3) -> .transpose(0, 2, 1, 3).copy() ; scores /= math.sqrt(d_k) -> scores = scores / math.sqrt(d_k)
-
 Beside the result there is another array of about its size at one moment. `scores / …` makes a new one, and so do np.stack or np.array of the heads' scores. Have one array: write to it and scale it in place.
     scores /= math.sqrt(d_k) -> scores = scores / math.sqrt(d_k)
 
@@ -219,62 +192,44 @@ Beside the result there is another array of about its size at one moment. `score
     for a in range(h):
         scores[:, a] = q[:, a] @ k[:, a].swapaxes(1, 2) / math.sqrt(q.shape[-1])
     return scores
-
-
 You change q or k, and the caller still needs them: gradients will be computed from them. The scores are the array that you have made yourself.
     scores = q @ -> q /= math.sqrt(d_k); scores = q @ ; scores /= math.sqrt(d_k) ->
     scores = q @ -> k /= math.sqrt(d_k); scores = q @ ; scores /= math.sqrt(d_k) ->
     scores = q @ -> q /= d_k**0.25; k /= d_k**0.25; scores = q @ ; scores /= math.sqrt(d_k) ->
     scores = q @ -> q /= math.sqrt(d_k); scores = q @ ; scores /= math.sqrt(d_k) -> q *= math.sqrt(d_k)
     scores = q @ -> k /= math.sqrt(d_k); scores = q @ ; scores /= math.sqrt(d_k) -> k *= math.sqrt(d_k)
-
 The scale is missing.
     scores /= math.sqrt(d_k) ->
-
 The scale is the root of a head's length, d_k = d_model / h, and of nothing else.
     math.sqrt(d_k) -> math.sqrt(d_model) || math.sqrt(h) || math.sqrt(L) || 8
-
 You divide by d_k (or by its root twice); the scale is its root, once.
     math.sqrt(d_k) -> d_k
-
 You multiply by the scale: divide by it.
     scores /= -> scores *=
     scores /= math.sqrt(d_k) -> scores *= d_k
-
 You round: the root of d_k is not a whole number in general, and neither are the scores. //, int() and math.isqrt cut off what is behind the point.
     math.sqrt(d_k) -> math.isqrt(d_k)
     scores /= -> scores //=
-
 A reshape to (B, h, L, d_k) is no copy, and not the heads either: it keeps the reading order, and mixes tokens and heads (chapter 1). Reshape to (B, L, h, d_k), then transpose.
     .reshape(B, L, h, d_k) -> .reshape(B, h, L, d_k) ; .transpose(0, 2, 1, 3) ->
-
 You deal the features out to the heads in turn. Head i has the features i d_k, …, (i + 1) d_k - 1 of each token, next to each other.
     .reshape(B, L, h, d_k) -> .reshape(B, L, d_k, h) ; .transpose(0, 2, 1, 3) -> .transpose(0, 3, 1, 2)
-
 You compare keys with queries: a row belongs to a query.
     q @ k.swapaxes(-1, -2) -> k @ q.swapaxes(-1, -2)
-
 You compare queries with queries, or keys with keys.
     q @ k.swapaxes(-1, -2) -> q @ q.swapaxes(-1, -2) || k @ k.swapaxes(-1, -2)
-
 A reshape of the keys to (B, h, d_k, L) is no transpose: it keeps the reading order, and mixes tokens and features.
     k.swapaxes(-1, -2) -> k.reshape(B, h, d_k, L)
-
 Row i of the queries meets row j of the keys: the last two axes of the keys change places, and no others (.T turns all four round).
     k.swapaxes(-1, -2) -> k || k.T
-
 In your product the heads stand where the tokens should: each token's heads are compared with each other. Heads and tokens have to change places before it.
     .transpose(0, 2, 1, 3) ->
-
 You add up the scores of all heads (or have never split the heads): each head has scores of its own.
     return scores -> return scores.sum(axis=1)
-
 The axes of the result are (B, h, L, L), in this order.
     return scores -> return scores.transpose(0, 2, 3, 1) || return scores.transpose(0, 2, 1, 3) || return scores.transpose(1, 0, 2, 3)
-
 The axis of the batch is gone: each of its members has scores of its own.
     return scores -> return scores.sum(axis=0) || return scores[0]
-
 That is the softmax of the scores: the scores themselves are asked for.
     scores /= math.sqrt(d_k) -> scores = np.exp(scores / math.sqrt(d_k)); scores /= scores.sum(axis=-1, keepdims=True)
 """,
@@ -355,16 +310,13 @@ You add into one of the arrays, at least in some cases. All are borrowed: in a +
     total = total + -> total = total.copy() if any(one is total for one in contributions[1:]) else total; total +=
     total = total + -> total = total.copy() if total is contributions[1] else total; total +=
     total = contributions[0] -> total = contributions[-1] ; total = total + contributions[1] -> total += contributions[0] ; contributions[2:] -> contributions[1:-1]
-
 total = total + one makes a new array each time. After the first sum the array is yours: go on with +=.
     total += one -> total = total + one
-
 You change the caller's list: pop, append, reverse and an assignment to a place change it for everybody who holds it. Go through it with a loop, and leave it whole.
     return total -> contributions.clear(); return total || contributions[1:] = []; return total || contributions[2:] = []; return total || contributions.append(total); return total
     return total -> contributions[0] = total; return total
     total = contributions[0] -> contributions.reverse(); total = contributions[0]
     total = contributions[0] -> total = contributions.pop(0) ; len(contributions) > 1 -> contributions ; contributions[1] -> contributions[0] ; contributions[2:] -> contributions[1:]
-
 Your sum starts from 0, as sum() does, or from a copy, and then each addition makes one more array. One new array is enough: go on in it with +=.
     return sum(contributions)
 
@@ -374,7 +326,6 @@ Your sum starts from 0, as sum() does, or from a copy, and then each addition ma
     for one in contributions:
         total = total + one
     return total
-
 All of them are copied first, as np.stack, np.array and np.sum of a list do too. One new array is enough.
     return np.stack(contributions).sum(axis=0)
 
@@ -387,43 +338,32 @@ All of them are copied first, as np.stack, np.array and np.sum of a list do too.
     for one in own[1:]:
         own[0] += one
     return own[0] if len(own) > 1 else contributions[0]
-
 One gradient alone needs no copy: hand it on as it is. Most nodes of a graph have a single contribution.
     total = contributions[0] -> total = contributions[0].copy() ; total = total + -> total +=
-
 Your sum is in float64 also where the contributions are in float32, and takes twice the memory: np.zeros and np.empty ask for a dtype.
     total = total + contributions[1] -> total = total.astype(np.float64); total += contributions[1]
     total = contributions[0] -> total = contributions[0].astype(np.float64) ; total = total + -> total +=
-
 The same array twice counts twice: the gradient of a + a is 2 dy.
     return right([one for n, one in enumerate(contributions) if not any(one is other for other in contributions[:n])])
-
 When the first two are the same array, you forget the others.
     contributions[2:] -> contributions[2 : None if contributions[0] is not contributions[1] else 2]
-
 One of them alone is returned: contributions of several paths add up (chapter 2).
     return total -> return contributions[-1] || return contributions[0]
-
 They are added up, and neither averaged nor multiplied (chapter 2).
     return total -> return total / len(contributions) || return contributions[0] * len(contributions)
     total + contributions[1] -> total * contributions[1] ; total += one -> total *= one
-
 Some of them are not in your sum: add all of the list, however many there are.
     contributions[2:] -> contributions[3:] || contributions[2:3] || contributions[2:-1] || []
     contributions[2:] -> contributions[2:3] if len(contributions) == 3 else []
     total = contributions[0] -> contributions = contributions[:-1] or contributions; total = contributions[0]
     total = contributions[0] -> contributions = contributions[1:] or contributions; total = contributions[0]
-
 One of them is in your sum twice.
     contributions[2:] -> contributions[1:] || [*contributions[2:], contributions[-1]] || [*contributions[2:], contributions[0]]
     total = contributions[0] -> contributions = [contributions[0], *contributions]; total = contributions[0]
-
 One contribution alone comes back as None: hand it on.
     return total -> return total if len(contributions) > 1 else None
-
 You return a list: an array is asked for.
     return total -> return [total] || return [total] if len(contributions) == 1 else total
-
 That is one number, the sum of all entries: the sum of the arrays has their shape.
     return total -> return total.sum()
 """,
