@@ -9,18 +9,14 @@ them is named, or what was measured: the input, what came, what was expected, an
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from minigrad.course.check import record
 from minigrad.course.check.differences import described
-from minigrad.course.check.outcome import Probe
-from minigrad.course.check.slips import Slip, parse, source_of
-from minigrad.course.check.trial import Trial, say
+from minigrad.course.check.slips import source_of
+from minigrad.course.check.trial import Answer, Task, Trial, say
 from minigrad.course.show import Source
 
 __all__ = ["EXERCISES", "Exercise", "exercise", "progress"]
@@ -29,34 +25,19 @@ NOT_ATTEMPTED = "not attempted yet: replace the `...` above, run that cell, then
 
 EXERCISES: dict[str, Exercise] = {}  # by name, in the order of the course
 
-Cases = Callable[[np.random.Generator], Iterable[tuple[Any, ...]]]
 
-
-@dataclass
-class Exercise:
+@dataclass(kw_only=True)
+class Exercise(Task):
     """A check to call on an answer, `check.softmax(softmax)`, with hints and a solution.
 
-    answer: a right one, which gives the exercise its name and its parameters. chapter: its number. difficulty: 1 to 3.
-    minutes: about how long. cases: from a random generator to tuples, what is special about an input (shown to the
-    learner) and the arguments; each call of an answer gets arguments that were made for it alone. mistakes: the
-    typical wrong answers as text, the more special first (slips.py says how). hints: paragraphs, the gentlest first.
-    into: the parameter that takes the result, if it is not returned. probes: what else is looked at in each call.
-    same_dtype: whether the text asks for the arguments' dtype; if not, another one is a remark, not a mistake.
-    rtol, atol: how close the numbers must be in float64; in float32 10⁵ times as far.
+    chapter: its number. difficulty: 1 to 3. minutes: about how long. hints: paragraphs, the gentlest first. The rest is
+    `Task`'s.
     """
 
-    answer: Callable[..., Any]
     chapter: int
     difficulty: int
     minutes: int
-    cases: Cases
-    mistakes: str
     hints: str
-    into: str = ""
-    probes: Sequence[Probe] = ()
-    same_dtype: bool = False
-    rtol: float = 1e-9
-    atol: float = 1e-11
     _hints_given: int = field(default=0, init=False)
     _attempted: bool = field(default=False, init=False)
 
@@ -74,23 +55,13 @@ class Exercise:
             f"check.{self.name}: chapter {self.chapter}, difficulty {self.difficulty}, {self.minutes} minutes"
         )
 
-    @property
-    def name(self) -> str:
-        """Of the function asked for."""
-        return self.answer.__name__
-
-    @cached_property
-    def slips(self) -> list[Slip]:
-        """The typical wrong answers."""
-        return parse(self.mistakes)
-
     # --- For the learner ---------------------------------------------------------------------------------
 
-    def __call__(self, answer: Callable[..., Any]) -> None:
+    def __call__(self, answer: Answer) -> None:
         """Try `answer` on all cases and say what came of it."""
         self.judge(answer)
 
-    def judge(self, answer: Callable[..., Any]) -> bool:
+    def judge(self, answer: Answer) -> bool:
         """The same, and return whether it is right."""
         if not callable(answer):
             print(f"{self.name}: pass the function itself, check.{self.name}({self.name}).")
@@ -146,11 +117,11 @@ class Exercise:
         return Source(self.answer, source_of(self.answer))
 
 
-def exercise(
-    chapter: int, difficulty: int, minutes: int, *, cases: Cases, mistakes: str, hints: str, **settings: Any
-) -> Callable[[Callable[..., Any]], Exercise]:
+def exercise(chapter: int, difficulty: int, minutes: int, **settings: Any) -> Callable[[Answer], Exercise]:
     """The function below is the right answer of an exercise; the arguments are those of `Exercise`."""
-    return lambda answer: Exercise(answer, chapter, difficulty, minutes, cases, mistakes, hints, **settings)
+    return lambda answer: Exercise(
+        answer=answer, chapter=chapter, difficulty=difficulty, minutes=minutes, **settings
+    )
 
 
 # --- Progress --------------------------------------------------------------------------------------------

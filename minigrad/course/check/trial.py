@@ -5,57 +5,89 @@ from __future__ import annotations
 import inspect
 import textwrap
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from minigrad.course.check.differences import differing_dtypes, other_dtype, what_is_true
 from minigrad.course.check.errors import explained
-from minigrad.course.check.outcome import Outcome
-from minigrad.course.check.slips import Slip, build, pairs
+from minigrad.course.check.outcome import Outcome, Probe
+from minigrad.course.check.slips import Slip, build, pairs, parse
 
-if TYPE_CHECKING:
-    from minigrad.course.check.exercise import Exercise
-
-__all__ = ["Trial", "say"]
+__all__ = ["Answer", "Cases", "Task", "Trial", "say"]
 
 WIDTH = 100  # of what is printed, in characters
 PATIENCE = 10  # seconds without an answer after which the check says where it is
 
 Answer = Callable[..., Any]
+Cases = Callable[[np.random.Generator], Iterable[tuple[Any, ...]]]
+
+
+@dataclass(kw_only=True)
+class Task:
+    """What answers are held against.
+
+    answer: a right one, which gives the task its name and its parameters. cases: from a random generator to tuples,
+    what is special about an input (shown to the learner) and the arguments; each call of an answer gets arguments
+    that were made for it alone. mistakes: the typical wrong answers as text, the more special first (slips.py says
+    how). into: the parameter that takes the result, if it is not returned. probes: what else is looked at in each
+    call. same_dtype: whether the text asks for the arguments' dtype; if not, another one is a remark, not a mistake.
+    rtol, atol: how close the numbers must be in float64; in float32 10⁵ times as far.
+    """
+
+    answer: Answer
+    cases: Cases
+    mistakes: str
+    into: str = ""
+    probes: Sequence[Probe] = ()
+    same_dtype: bool = False
+    rtol: float = 1e-9
+    atol: float = 1e-11
+
+    @property
+    def name(self) -> str:
+        """Of the function asked for."""
+        return self.answer.__name__
+
+    @cached_property
+    def slips(self) -> list[Slip]:
+        """The typical wrong answers."""
+        return parse(self.mistakes)
 
 
 class Trial:
     """The cases of one seed, what the right answer does with them, and what can be said of another one."""
 
-    def __init__(self, exercise: Exercise, seed: int) -> None:
-        self.exercise, self.seed = exercise, seed
-        self.names = [name for name, *_ in exercise.cases(np.random.default_rng(seed))]
+    def __init__(self, task: Task, seed: int) -> None:
+        self.task, self.seed = task, seed
+        self.names = [name for name, *_ in task.cases(np.random.default_rng(seed))]
         self.unchanged = list(self._arguments())  # to see what a call has changed
-        self.expected = list(self.outcomes(exercise.answer))
+        self.expected = list(self.outcomes(task.answer))
 
     def _arguments(self) -> Iterator[dict[str, Any]]:
         """Each case's arguments by name: the same numbers each time, in objects that are new each time."""
-        parameters = inspect.signature(self.exercise.answer).parameters
-        for _, *values in self.exercise.cases(np.random.default_rng(self.seed)):
+        parameters = inspect.signature(self.task.answer).parameters
+        for _, *values in self.task.cases(np.random.default_rng(self.seed)):
             yield dict(zip(parameters, values, strict=False))
 
     def outcomes(self, answer: Answer, patience: bool = False) -> Iterator[Outcome]:
         """What an answer does with each case. patience: say where it is if that takes long."""
-        exercise = self.exercise
+        task = self.task
         for number, (arguments, unchanged) in enumerate(zip(self._arguments(), self.unchanged, strict=True)):
-            where = f"{exercise.name}: still at case {number + 1} of {len(self.names)}, {self.names[number]}."
+            where = f"{task.name}: still at case {number + 1} of {len(self.names)}, {self.names[number]}."
             with _patience(f"{where} Interrupt the kernel to stop.") if patience else nullcontext():
-                outcome = Outcome(answer, arguments, unchanged, exercise.into, exercise.probes)
+                outcome = Outcome(answer, arguments, unchanged, task.into, task.probes)
             yield outcome
 
     def complaints(self, outcomes: Sequence[Outcome]) -> list[str | None]:
         """What is wrong on each case, or None."""
         return [
-            outcome.complaint(right.value, self.exercise.rtol, self.exercise.atol)
-            or (self.exercise.same_dtype and other_dtype(outcome.value, right.value))
+            outcome.complaint(right.value, self.task.rtol, self.task.atol)
+            or (self.task.same_dtype and other_dtype(outcome.value, right.value))
             or None
             for outcome, right in zip(outcomes, self.expected, strict=True)
         ]
@@ -71,7 +103,7 @@ class Trial:
         """Paragraphs on what is behind the complaints; none if nothing is known."""
         if all(one.value is None and one.error is None for one in outcomes):
             return []  # told already, and no sign of more
-        answer, slips = self.exercise.answer, self.exercise.slips
+        answer, slips = self.task.answer, self.task.slips
         singles = [(slip, wrong) for slip in slips if (wrong := build(answer, slip))]
         # With what was done to memory and arguments first; where all values are right, that is all that tells.
         kinds = (True, False) if self._wrong_values(outcomes) else (True,)
@@ -103,7 +135,7 @@ class Trial:
             for words in outcome.seen
             if not any(told in one.seen for one in outcomes)
         ]
-        if self.exercise.same_dtype and "float64" not in " ".join([told, *paragraphs]):
+        if self.task.same_dtype and "float64" not in " ".join([told, *paragraphs]):
             for name, outcome, right in zip(self.names, outcomes, self.expected, strict=True):
                 if dtypes := differing_dtypes(outcome.value, right.value):
                     found.append((name, "it returns {} for {}.".format(*dtypes)))
@@ -112,7 +144,7 @@ class Trial:
     # --- Finding the mistake -----------------------------------------------------------------------------
 
     def _same(self, one: Outcome, other: Outcome) -> bool:
-        return one.same_value(other, self.exercise.rtol, self.exercise.atol)
+        return one.same_value(other, self.task.rtol, self.task.atol)
 
     def _wrong_values(self, outcomes: Sequence[Outcome]) -> bool:
         return not all(self._same(*both) for both in zip(outcomes, self.expected, strict=True))
@@ -185,7 +217,7 @@ class Trial:
             return explained(first.error)
         values = [(outcome.value, right) for outcome, right in wrong_ones if outcome.error is None]
         got, want = zip(*values, strict=True)
-        text = what_is_true(got, want, self.exercise.rtol, self.exercise.atol)
+        text = what_is_true(got, want, self.task.rtol, self.task.atol)
         told = next(filter(None, complaints)).startswith("The numbers are right")
         return None if told and text == "The numbers themselves are right." else text
 

@@ -28,7 +28,9 @@ def make(name="double", answer=double, cases=two_arrays, mistakes="", hints="Add
     named = types.FunctionType(
         answer.__code__, answer.__globals__, name, answer.__defaults__, answer.__closure__
     )
-    return Exercise(named, 3, 1, 5, cases, mistakes, hints, **more)
+    return Exercise(
+        answer=named, chapter=3, difficulty=1, minutes=5, cases=cases, mistakes=mistakes, hints=hints, **more
+    )
 
 
 def returning(expected, *arguments):
