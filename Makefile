@@ -5,14 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ORACLES := $(VENV)/.oracles
-TEST := $(BIN)/python -m pytest
 # As many tests at once as there are cores, each with one thread of the BLAS.
 PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 COURSE := $(BIN)/python -m minigrad.course.authoring.notebooks
 NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 
 # $(call timed,NAME,COMMAND): the command, and a line that says how long it took.
-timed = @set -e; start=$$(date +%s); $(2); echo "$(1): $$(($$(date +%s) - start)) s"
+timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
 .PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises claims stored trajectories gpu-check bench \

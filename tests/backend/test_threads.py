@@ -141,6 +141,17 @@ def test_where_no_thread_can_start_the_caller_does_the_work(monkeypatch):
 # --- The BLAS' threads -----------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def two_blas_threads():
+    """The BLAS on two threads, also where the tests as a whole run on one: else there is nothing to give back."""
+    before = blas_threads()
+    threads._set_blas_threads([2] * len(before))
+    assert blas_threads() == [2] * len(before)
+    yield
+    threads._set_blas_threads(before)
+
+
+@pytest.mark.usefixtures("two_blas_threads")
 @pytest.mark.parametrize("fails", [False, True])
 def test_matmul_gives_the_blas_its_threads_back(fails, monkeypatch, rng):
     inside = []
@@ -184,6 +195,7 @@ def test_another_thread_leaves_the_blas_alone(monkeypatch):
     assert blas.num_threads == 6
 
 
+@pytest.mark.usefixtures("two_blas_threads")
 def test_two_threads_at_once_leave_the_blas_its_threads():
     before = blas_threads()
     other = threading.Thread(target=lambda: [large_step() for _ in range(30)])
