@@ -1,4 +1,4 @@
-"""The course's figures: one style, each drawn for a light and for a dark page. Needs matplotlib."""
+"""The course's figures: one style, drawn once, in colours that follow the page. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import csv
 import html
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,52 +19,37 @@ except ImportError as error:
         "the course's figures need matplotlib: pip install 'minigrad[course]'"
     ) from error
 
+from minigrad.course.palette import COLOURS, STYLE, colour
+
 __all__ = ["SCHEMES", "Picture", "Plot", "draw", "figure", "read_table"]
 
 Plot = Callable[[Figure, dict[str, str]], None]
 
-# Okabe & Ito's colours, which the colour-blind can tell apart; lighter ones on a dark page.
 SCHEMES: dict[str, dict[str, str]] = {
-    "light": {
-        "ink": "#24292f",
-        "grid": "#d8dee4",
-        "first": "#0072b2",
-        "second": "#d55e00",
-        "third": "#595959",
-    },
-    "dark": {
-        "ink": "#e6edf3",
-        "grid": "#3d444d",
-        "first": "#56b4e9",
-        "second": "#f0a35e",
-        "third": "#b0b0b0",
-    },
+    scheme: {name: pair[i] for name, pair in COLOURS.items()} for i, scheme in enumerate(("light", "dark"))
 }
 
-
-# A page says which scheme it has: the book on <html>, JupyterLab on <body>. Elsewhere the light picture shows.
-_SWITCH = """<style>
-html[data-theme="dark"] .picture-light, body[data-jp-theme-light="false"] .picture-light {display: none !important}
-html[data-theme="dark"] .picture-dark, body[data-jp-theme-light="false"] .picture-dark {display: block !important}
-</style>"""
+# The drawing that is in the page comes first; a notebook that is not trusted yet drops it and shows the still picture.
+_HIDE_STILL = "<style>.course-figure svg ~ img {display: none}</style>"
 
 
 class Picture:
-    """A figure in a cell's output: both drawings with their alt text, of which the page shows one."""
+    """A figure in a cell's output: an SVG in the page's colours, its alt text, and a still picture in its place."""
 
-    def __init__(self, drawings: dict[str, bytes], alt: str, width: int) -> None:
-        self.drawings, self.alt, self.width = drawings, alt, width
+    def __init__(self, svg: str, alt: str, width: int) -> None:
+        self.svg, self.alt, self.width = svg, alt, width
 
     def _repr_html_(self) -> str:
-        images = []
-        for scheme, png in self.drawings.items():
-            source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-            hidden = "display: none; " if scheme == "dark" else ""
-            images.append(
-                f'<img class="picture-{scheme}" style="{hidden}width: {self.width}px; max-width: 100%" '
-                f'alt="{html.escape(self.alt)}" src="{source}">'
-            )
-        return "\n".join([*images, _SWITCH])
+        alt = html.escape(self.alt)
+        still = base64.b64encode(self.svg.encode()).decode()
+        drawn = self.svg
+        for name, (light, _) in COLOURS.items():
+            drawn = drawn.replace(light, colour(name))
+        drawn = drawn.replace("<svg ", f'<svg class="course-drawing" role="img" aria-label="{alt}" ', 1)
+        return (
+            f'<div class="course-figure course-colours" style="max-width: {self.width}px">{STYLE}{_HIDE_STILL}'
+            f'{drawn}<img alt="{alt}" src="data:image/svg+xml;base64,{still}"></div>'
+        )
 
     def __repr__(self) -> str:
         return f"Figure: {self.alt}"
@@ -72,51 +58,66 @@ class Picture:
 def figure(plot: Plot, alt: str, size: tuple[float, float] = (5.4, 3.4)) -> Picture:
     """A figure to be the last line of a cell.
 
-    plot: puts axes on an empty figure, with the colours it is given (the names in `SCHEMES`). alt: what there
+    plot: puts axes on an empty figure, with the colours it is given (the names of `palette.COLOURS`). alt: what there
     is to see, for those who cannot. size: width and height in inches; wider than 5.4 gets small on a phone.
     """
-    return Picture(_drawings(plot, size), alt, round(96 * size[0]))
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "minigrad", "path.simplify_threshold": 0.5}
+    with matplotlib.rc_context(settings):
+        file = io.StringIO()
+        _drawn(plot, size, "light", ground="none").savefig(
+            file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+        )
+    return Picture(_small(file.getvalue()), alt, round(96 * size[0]))
 
 
 def draw(plot: Plot, stem: str | Path, size: tuple[float, float]) -> None:
-    """The same into two files, `stem`-light.png and `stem`-dark.png."""
-    for scheme, png in _drawings(plot, size).items():
+    """The same into two files for pages that are no notebooks, `stem`-light.png on white and `stem`-dark.png."""
+    for scheme in SCHEMES:
         path = Path(f"{stem}-{scheme}.png")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(png)
+        canvas = _drawn(plot, size, scheme, ground="white" if scheme == "light" else "none")
+        canvas.savefig(path, format="png", dpi=160, metadata={"Software": None})
 
 
-def _drawings(plot: Plot, size: tuple[float, float]) -> dict[str, bytes]:
-    """The figure as PNG in both schemes: on white for a light page, see-through for a dark one."""
-    drawings = {}
-    for scheme, colours in SCHEMES.items():
-        ink, grid = colours["ink"], colours["grid"]
-        style: Any = {
-            "font.size": 11,
-            "text.color": ink,
-            "axes.labelcolor": ink,
-            "axes.edgecolor": grid,
-            "axes.grid": True,
-            "axes.axisbelow": True,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "grid.color": grid,
-            "grid.linewidth": 0.6,
-            "legend.frameon": False,
-            "xtick.color": ink,
-            "ytick.color": ink,
-            "lines.linewidth": 1.8,
-        }
-        with matplotlib.rc_context(style):
-            canvas = Figure(figsize=size, layout="constrained")
-            canvas.patch.set_facecolor("white" if scheme == "light" else "none")
-            plot(canvas, colours)
-            for axes in canvas.axes:
-                axes.patch.set_facecolor("none")
-            png = io.BytesIO()
-            canvas.savefig(png, format="png", dpi=160, metadata={"Software": None})
-        drawings[scheme] = png.getvalue()
-    return drawings
+def _drawn(plot: Plot, size: tuple[float, float], scheme: str, ground: str) -> Figure:
+    """The figure in the course's style and the scheme's colours."""
+    colours = SCHEMES[scheme]
+    ink, grid = colours["ink"], colours["grid"]
+    style: Any = {
+        "font.size": 11,
+        "text.color": ink,
+        "axes.labelcolor": ink,
+        "axes.edgecolor": grid,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "grid.color": grid,
+        "grid.linewidth": 0.6,
+        "legend.frameon": False,
+        "xtick.color": ink,
+        "ytick.color": ink,
+        "lines.linewidth": 1.8,
+    }
+    with matplotlib.rc_context(style):
+        canvas = Figure(figsize=size, layout="constrained")
+        canvas.patch.set_facecolor(ground)
+        plot(canvas, colours)
+        for axes in canvas.axes:
+            axes.patch.set_facecolor("none")
+    return canvas
+
+
+def _small(svg: str) -> str:
+    """The SVG element alone, with two digits after the point and without names that a second figure would repeat."""
+    svg = svg[svg.index("<svg ") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->|<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
+    svg = svg.replace("<svg ", '<svg stroke-linejoin="round" ', 1)
+    svg = re.sub(r"font-family: [^;]*", "font-family: sans-serif", svg)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
+    svg = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number.group()):.2f}", svg)
+    return re.sub(r"\s*\n\s*", "\n", svg).strip()
 
 
 def read_table(path: str | Path) -> dict[str, list[float]]:

@@ -155,8 +155,9 @@ def stale(notebook: Any) -> Iterator[str]:
             name = f"{quoted['module']}.{quoted['name']}".rstrip(".")
             try:
                 module = importlib.import_module(quoted["module"])
-                now = Source(reduce(getattr, filter(None, quoted["name"].split(".")), module)).text
-            except (ImportError, AttributeError, TypeError, OSError):  # the last two: it has no source now
+                thing = reduce(getattr, filter(None, quoted["name"].split(".")), module)
+                now = Source(thing, tuple(quoted.get("lines", ())) or None).text
+            except (ImportError, AttributeError, TypeError, OSError, ValueError):  # it has no such source now
                 yield f"{name} (is no more)"
                 continue
             if now != output["data"]["text/plain"]:

@@ -114,7 +114,7 @@ class Exercise(Task):
         if not self._attempted:
             print(f"First try: run check.{self.name}({self.name}) on an answer of your own.")
             return None
-        return Source(self.answer, source_of(self.answer))
+        return Source(self.answer, text=source_of(self.answer))
 
 
 def exercise(chapter: int, difficulty: int, minutes: int, **settings: Any) -> Callable[[Answer], Exercise]:
