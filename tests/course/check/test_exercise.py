@@ -11,7 +11,7 @@ from doubling import HINT, double, make, recorded
 
 from minigrad import Tensor
 from minigrad.course.check import exercise as module
-from minigrad.course.check import trial
+from minigrad.course.check import watch
 from minigrad.course.show import Source
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
@@ -392,7 +392,7 @@ def test_right_numbers_of_another_dtype_are_no_mistake_that_is_nearly_right(told
 
 
 def test_a_long_wait_is_told_with_the_case(capsys, monkeypatch):
-    monkeypatch.setattr(trial, "PATIENCE", 0.05)
+    monkeypatch.setattr(watch, "PATIENCE", 0.05)
     make()(lambda x: time.sleep(0.2 * (x.ndim == 1)) or 2 * x)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("double: still at case 2 of 2, a (4,) array of float32. Interrupt")
