@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.check.differences import differing, differing_dtypes, other_dtype, what_is_true
+from minigrad.course.check.differences import (
+    difference,
+    differing,
+    differing_dtypes,
+    other_dtype,
+    what_is_true,
+)
 from minigrad.course.check.errors import explained
 from minigrad.course.check.outcome import Outcome, Probe
 from minigrad.course.check.report import Values
@@ -94,9 +100,11 @@ class Trial:
         place = next(i for i, words in enumerate(complaints) if words)
         outcome, right = outcomes[place], self.expected[place]
         inputs = {name: value for name, value in self.unchanged[place].items() if name != self.task.into}
-        if outcome.error is not None or outcome.value is None:
+        close = self.task.rtol, self.task.atol
+        none = outcome.error is not None or outcome.value is None
+        if none or difference(outcome.value, right.value, *close) is None:
             return Values(inputs)
-        return Values(inputs, differing(outcome.value, right.value, self.task.rtol, self.task.atol))
+        return Values(inputs, differing(outcome.value, right.value, *close))
 
     def remark(self, outcomes: Sequence[Outcome]) -> str | None:
         """On an answer that is right, what could still be better."""
