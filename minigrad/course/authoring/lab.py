@@ -1,4 +1,4 @@
-"""What `make lab` does: copies the exercises to a folder of the learner's own, and opens JupyterLab on a page to start from.
+"""What `make lab` does: copies the exercises to a folder of the learner's own, and opens JupyterLab on a first page.
 
     python -m minigrad.course.authoring.lab [--copy-only] [options of jupyter lab]
 
@@ -20,13 +20,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from nbformat.sign import NotebookNotary
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from minigrad.course.authoring.notebooks import KERNEL, MADE_WITH, fingerprint, make_exercise, read, write
-from minigrad.course import check
 from minigrad.course.check.exercise import EXERCISES, Exercise
 
-__all__ = ["FOLDER", "command", "main", "place", "prepare", "start_page"]
+__all__ = ["FOLDER", "command", "main", "place", "prepare", "start_page", "trust"]
 
 FOLDER = "my-exercises"
 START = "START.ipynb"
@@ -54,11 +54,13 @@ def prepare(root: Path) -> list[str]:
         copy = read(path)
         solution = root / "solutions" / path.name
         version = fingerprint(make_exercise(read(solution)) if solution.exists() else copy)
-        copy.metadata[MADE_WITH] = version  # of the exercise, though somebody may have solved it in exercises/
+        copy.metadata[MADE_WITH] = (
+            version  # of the exercise, though somebody may have solved it in exercises/
+        )
         said += place(copy, folder, path.stem)
     place(start_page(root), folder, Path(START).stem)
     if first:
-        return [f"{FOLDER}/: {len(exercises)} exercises copied; your answers stay there"]
+        return [f"{FOLDER}/: the exercises of {len(exercises)} chapters are copied; your answers stay there"]
     return said
 
 
@@ -93,7 +95,9 @@ def place(notebook: Any, folder: Path, stem: str) -> list[str]:
 def _read_or_none(path: Path) -> Any:
     try:
         return read(path)
-    except Exception:  # whatever nbformat raises for a file that is no notebook: it is somebody's all the same
+    except (
+        Exception
+    ):  # whatever nbformat raises for a file that is no notebook: it is somebody's all the same
         return None
 
 
@@ -101,7 +105,8 @@ def _read_or_none(path: Path) -> Any:
 
 WELCOME = """# Start here
 
-You read a chapter, and then you write its parts yourself. The checks tell you what is right, and which mistake is behind what is not.
+You read a chapter, and then you write its parts yourself. The checks tell you what is right, and which mistake
+is behind what is not.
 
 1. Open the first chapter in the table below and read it. You can run its cells with Shift+Enter.
 2. Open its exercises. Write your answer where the dots `...` are, run that cell, then run the cell with the check.
@@ -111,11 +116,15 @@ You read a chapter, and then you write its parts yourself. The checks tell you w
 
 RULES = """## How the exercises work
 
-- **Your answers are yours.** This folder, `my-exercises`, holds copies. An update of the course never writes over a file in which you have worked. If an exercise changes, its new version is put beside yours, as `NN_name.new.ipynb`.
-- **A check** tries your function on several inputs. It shows the first input on which your function is wrong, what it returned and what was expected, and often the mistake behind it.
-- **Hints** unfold below a wrong result, one after the other, the gentlest first. `check.softmax.hint()` shows the next one too.
+- **Your answers are yours.** This folder, `my-exercises`, holds copies. An update of the course never writes over a
+  file in which you have worked. If an exercise changes, its new version is put beside yours, as `NN_name.new.ipynb`.
+- **A check** tries your function on several inputs. It shows the first input on which your function is wrong, what
+  it returned and what was expected, and often the mistake behind it.
+- **Hints** unfold below a wrong result, one after the other, the gentlest first. `check.softmax.hint()` shows the
+  next one too.
 - **A solution** stands behind the last hint, after an attempt. `check.softmax.solution()` shows it too.
-- **Difficulty** goes from 1 to 3. At 1 you use what the chapter says, in a few lines. At 2 you derive something, or combine two ideas. At 3 you find something that the chapter does not tell.
+- **Difficulty** goes from 1 to 3. At 1 you use what the chapter says, in a few lines. At 2 you derive something, or
+  combine two ideas. At 3 you find something that the chapter does not tell.
 - **Your progress** is kept in this folder. Run the next cell to see it.
 - A check that takes long says at which case it is. To stop it, press the square in the toolbar.
 
@@ -164,6 +173,20 @@ def _is_asked_in(one: Exercise, chapter: Path) -> bool:
 # --- JupyterLab ------------------------------------------------------------------------------------------
 
 
+def trust(root: Path) -> None:
+    """Tell Jupyter that the chapters and the copies nobody has touched may show their stored outputs as they are.
+
+    Until then it takes the colours from tables and the movement from figures. What somebody has run and saved is
+    trusted anyway.
+    """
+    notary = NotebookNotary()
+    for path in [*(root / "book").glob("*.ipynb"), *(root / FOLDER).glob("*.ipynb")]:
+        notebook = _read_or_none(path)
+        untouched = notebook is not None and fingerprint(notebook) == notebook.metadata.get(MADE_WITH)
+        if notebook is not None and (untouched or path.parent.name == "book"):
+            notary.sign(notebook)
+
+
 def command(root: Path, options: Sequence[str], as_root: bool) -> list[str]:
     """JupyterLab with the course's folder as its root, in a workspace of its own, on the page to start from."""
     page = f"/lab/workspaces/bert-from-nothing/tree/{FOLDER}/{START}"
@@ -193,6 +216,7 @@ def main(arguments: Any = None) -> int:
     if importlib.util.find_spec("jupyterlab") is None:
         print("JupyterLab is not installed: pip install '.[course]'", file=sys.stderr)
         return 1
+    trust(root)
     as_root = hasattr(os, "geteuid") and os.geteuid() == 0
     if as_root:
         print("You are root, which Jupyter refuses unless it is told (--allow-root): it is told.", flush=True)

@@ -97,7 +97,8 @@ def _joined_streams(outputs: list[Any]) -> list[Any]:
 def make_exercise(solution: Any) -> Any:
     """The exercise from its solution: what stands between the solution marks becomes `...`.
 
-    Cells tagged `solution` are left out; its metadata say what it was made with. Raises ValueError for marks that do not pair or share their line.
+    Cells tagged `solution` are left out; its metadata say what it was made with. Raises ValueError for marks that
+    do not pair or share their line.
     """
     exercise = nbformat.from_dict(solution)  # a deep copy
     exercise.cells = [cell for cell in exercise.cells if "solution" not in cell.metadata.get("tags", [])]
@@ -187,7 +188,9 @@ def _exercises(root: Path, check: bool) -> tuple[list[str], bool]:
 
 def _cells(notebook: Any) -> list[list[Any]]:
     """What an exercise takes over from its solution."""
-    return [[cell.id, cell.cell_type, cell.source, cell.metadata.get("tags") or None] for cell in notebook.cells]
+    return [
+        [cell.id, cell.cell_type, cell.source, cell.metadata.get("tags") or None] for cell in notebook.cells
+    ]
 
 
 # --- What is stale or missing ----------------------------------------------------------------------------

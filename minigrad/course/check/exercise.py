@@ -8,7 +8,9 @@ them is named, or what was measured: the input, what came, what was expected, an
 
 from __future__ import annotations
 
+import itertools
 import os
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +29,7 @@ from minigrad.course.tables import table
 __all__ = ["EXERCISES", "Exercise", "exercise", "progress"]
 
 NOT_ATTEMPTED = "not attempted yet: replace the `...` above, run that cell, then this one"
+LISTING = 88  # columns of a solution: JupyterLab breaks longer lines inside of words
 
 EXERCISES: dict[str, Exercise] = {}  # by name, in the order of the course
 
@@ -114,7 +117,7 @@ class Exercise(Task):
             report.paragraphs = trial.diagnosis(outcomes, complaints)
             if besides := trial.besides(outcomes, complaints, report.paragraphs):
                 report.paragraphs.append(besides)
-            report.hints, report.solution = self._hints, partial(source_of, self.answer)
+            report.hints, report.solution = self._hints, partial(_listing, self.answer)
             report.call = f"For a hint: check.{self.name}.hint()"
         report.footnotes = record.count_attempt(self.name, solved)
         return report
@@ -140,7 +143,29 @@ class Exercise(Task):
             words = f"run check.{self.name}({self.name}) on an answer of your own."
             tell(Report("note", "First try:", words))
             return None
-        return Source(self.answer, text=source_of(self.answer))
+        return Source(self.answer, text=_listing(self.answer))
+
+
+def _listing(answer: Answer) -> str:
+    """The source of an answer; comments too long for a notebook's cell are broken between words."""
+    lines: list[str] = []
+    for column, group in itertools.groupby(source_of(answer).split("\n"), _comment_at):
+        block = list(group)
+        lines += block if column is None else _refilled(block, column)
+    return "\n".join(lines)
+
+
+def _comment_at(line: str) -> int | None:
+    """Where a line that is nothing but a comment begins, or None."""
+    return len(line) - len(line.lstrip()) if line.lstrip().startswith("# ") else None
+
+
+def _refilled(comment: list[str], column: int) -> list[str]:
+    if max(map(len, comment)) <= LISTING:
+        return comment
+    text = " ".join(line.strip().removeprefix("# ") for line in comment)
+    start = " " * column + "# "
+    return textwrap.wrap(text, LISTING, initial_indent=start, subsequent_indent=start, break_on_hyphens=False)
 
 
 def exercise(chapter: int, difficulty: int, minutes: int, **settings: Any) -> Callable[[Answer], Exercise]:

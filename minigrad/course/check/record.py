@@ -43,7 +43,9 @@ def count_attempt(name: str, solved: bool) -> list[str]:
         write_atomic(path, (json.dumps(entries, indent=2) + "\n").encode())
     except OSError as error:
         reason = error.__cause__ or error
-        said.append(f"(Your progress could not be kept in {PROGRESS_FILE}: {getattr(reason, 'strerror', reason)}.)")
+        said.append(
+            f"(Your progress could not be kept in {PROGRESS_FILE}: {getattr(reason, 'strerror', reason)}.)"
+        )
     return said
 
 

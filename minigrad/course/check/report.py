@@ -37,6 +37,7 @@ _STYLE = f"""<style>
 .course-check table {{border-collapse: collapse; margin: 0.15rem 0; font-size: 0.92em; font-variant-numeric: tabular-nums}}
 .course-check :is(td, th) {{border: 1px solid rgba(128, 128, 128, 0.35); padding: 0.15em 0.6em; text-align: right; background: none; font-weight: normal}}
 .course-check td.off {{color: {colour("wrong")}; font-weight: bold; text-decoration: underline dotted}}
+.course-check .expected td.off {{color: {colour("right")}; text-decoration: none}}
 .course-check pre {{white-space: pre; overflow-x: auto; margin: 0.3rem 0; padding: 0.5rem 0.7rem; border: 1px solid rgba(128, 128, 128, 0.35)}}
 .course-check pre code {{white-space: pre; word-break: normal}}
 .course-check details details {{margin-left: 1rem}}
@@ -71,7 +72,7 @@ class Values:
         lines = []
         for label, rows, value in shown:
             if rows is None or not _fits(rows, TEXT_ROWS, TEXT_COLUMNS):
-                lines.append(f"  {label:{wide}}{described(value)}")
+                lines.append(f"  {label:{wide}}{_in_short(value)}")
                 continue
             widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
             for number, row in enumerate(rows):
@@ -198,21 +199,28 @@ def _rows(value: Any) -> list[list[str]] | None:
     return [[_number(entry) for entry in row] for row in np.atleast_2d(array)]
 
 
+def _in_short(value: Any) -> str:
+    """A shape or another few numbers as Python writes them, of what is longer its kind."""
+    plain = isinstance(value, tuple | list) and all(isinstance(one, int | float | str) for one in value)
+    return repr(value) if plain and len(repr(value)) <= 60 else described(value)
+
+
 def _fits(rows: list[list[str]] | None, most: int, wide: int) -> bool:
     return rows is not None and len(rows) <= most and len(rows[0]) <= wide
 
 
 def _value_html(label: str, value: Any, wrong: np.ndarray | None = None) -> str:
+    kind = "value expected" if label.startswith("expected") and wrong is not None else "value"
     rows = _rows(value)
     name = f"<div>{html.escape(label)}</div>"
     if rows is None or not _fits(rows, ROWS, COLUMNS):
-        return f'<div class="value">{name}<code>{html.escape(described(value))}</code></div>'
+        return f'<div class="value">{name}<code>{html.escape(_in_short(value))}</code></div>'
     off = np.zeros((len(rows), len(rows[0])), bool) if wrong is None else np.atleast_2d(wrong)
     body = "".join(
         "<tr>" + "".join(_cell(text, mark) for text, mark in zip(row, marks, strict=True)) + "</tr>"
         for row, marks in zip(rows, off, strict=True)
     )
-    return f'<div class="value">{name}<table><tbody>{body}</tbody></table></div>'
+    return f'<div class="{kind}">{name}<table><tbody>{body}</tbody></table></div>'
 
 
 def _cell(text: str, off: bool) -> str:

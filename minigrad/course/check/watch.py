@@ -27,14 +27,17 @@ class Excerpt(io.TextIOBase):
 
     def __init__(self, target: TextIO) -> None:
         self.target = target
-        self.lines = self.characters = self.dropped = 0
+        self.lines = self.characters = 0  # shown
         self.open_line = False  # what was shown last does not end its line
+        self.rest = ""  # the end of what is not shown
+        self.dropped = 0  # lines of it that end
 
     def write(self, text: str) -> int:
         """Pass on what is within the limits. Returns the length of the text, as a stream does."""
         for line in text.splitlines(keepends=True):
             ends = line.endswith("\n")
-            if self.dropped or self.lines >= LINES or self.characters + len(line) > CHARACTERS:
+            if self.rest or self.lines >= LINES or self.characters + len(line) > CHARACTERS:
+                self.rest = line
                 self.dropped += ends
                 continue
             self.target.write(line)
@@ -42,6 +45,10 @@ class Excerpt(io.TextIOBase):
             self.characters += len(line)
             self.open_line = not ends
         return len(text)
+
+    def lines_left_out(self) -> int:
+        """How many lines were not shown, one without an end among them."""
+        return self.dropped + bool(self.rest and not self.rest.endswith("\n"))
 
     def flush(self) -> None:
         """As a stream does."""
@@ -85,8 +92,10 @@ class Watch:
         for stream in self.streams:
             if stream.open_line:
                 stream.target.write("\n")
-        if dropped := sum(stream.dropped for stream in self.streams):
-            lines = "line that your answer printed is" if dropped == 1 else "lines that your answer printed are"
+        if dropped := sum(stream.lines_left_out() for stream in self.streams):
+            lines = (
+                "line that your answer printed is" if dropped == 1 else "lines that your answer printed are"
+            )
             print(f"(… {dropped:,} more {lines} not shown.)")
 
 

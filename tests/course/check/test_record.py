@@ -121,7 +121,9 @@ def test_the_table_of_progress(told, capsys):
     ]
 
 
-@pytest.mark.parametrize(("asked", "known"), [(3, True), ("3", True), (99, False), ("x", False), (True, False)])
+@pytest.mark.parametrize(
+    ("asked", "known"), [(3, True), ("3", True), (99, False), ("x", False), (True, False)]
+)
 def test_progress_of_a_chapter(asked, known, capsys):
     make()
     progress(asked)
