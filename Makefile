@@ -65,13 +65,13 @@ live: $(READY)  ## build the course again whenever a page changes, until Ctrl-C
 	@mkdir -p _build; while true; do touch _build/.seen; $(MAKE) --no-print-directory book; \
 		until find book _config.yml _toc.yml -type f -newer _build/.seen | grep -q .; do sleep 1; done; done
 
-lab: $(READY)  ## open the exercises in JupyterLab
-	$(BIN)/jupyter-lab exercises
+lab: $(READY)  ## copy the exercises to my-exercises/ and open JupyterLab there: make lab LAB="--no-browser --port 9000"
+	@$(BIN)/python -m minigrad.course.authoring.lab $(LAB)
 
 notebook: $(READY)  ## run a notebook in place and store its outputs: make notebook NB=book/07_one_head.ipynb
 	$(COURSE) run $(or $(NB),$(error which one? make notebook NB=book/07_one_head.ipynb))
 
-exercises: $(READY)  ## make exercises/ from solutions/
+exercises: $(READY)  ## for authors: make exercises/ from solutions/; what holds answers is left as it is
 	$(COURSE) exercises
 
 claims: $(READY)  ## what the source documents say that no chapter covers yet

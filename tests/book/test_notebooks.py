@@ -193,7 +193,10 @@ NAMED = {rule.__name__: rule for rule in EVERYWHERE + IN_CHAPTERS}
     ],
 )
 def test_notebook(path: Path, rule: Rule):
-    complaints = list(rule(read(path)))
+    notebook, solution = read(path), ROOT / "solutions" / path.name
+    if path.parent.name == "exercises" and notebooks.holds_answers(notebook, read(solution)):
+        pytest.skip(f"{path.name} holds answers: a learner's, not the course's")
+    complaints = list(rule(notebook))
     assert not complaints, "\n".join(complaints)
 
 
