@@ -61,7 +61,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         "start",
         "What BERT is, and what you will build",
         START,
-        "nothing yet: you see what the finished model does with a hidden word, and why both sides of it count",
+        "a first picture of BERT: what the finished model does with a hidden word, and why both sides of it count",
         ("minigrad/bert/predict.py",),
     ),
     Chapter(
@@ -258,7 +258,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         "scaling",
         "Scaling",
         MACHINES,
-        "the laws that say how loss falls with parameters, data and compute, fitted to your own runs",
+        "fits of the laws that say how loss falls with parameters, data and compute, to runs of your own",
         ("minigrad/bert/info.py",),
     ),
     Chapter(
@@ -266,6 +266,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "errata",
         "The sources' errata",
         SOURCES,
-        "a run of every mistake in the documents that this course implements, with what it breaks and what is right",
+        "a table of every mistake in the documents that this course implements, each run: what it breaks, what is right",
     ),
 )

@@ -35,11 +35,11 @@ def add_head(app: Any, page: str, template: str, context: dict[str, Any], doctre
 def description(app: Any, page: str, doctree: nodes.document) -> str:
     """One sentence on what the page is about: a chapter's from the list, another page's first one."""
     for chapter in chapters_of(app):
-        if chapter.page == page and chapter.number != "0":
+        if chapter.page == page:
             return f"You will build {chapter.build}."
     for paragraph in doctree.findall(nodes.paragraph):
         text = " ".join(paragraph.astext().split())
-        if "pip install" in text or isinstance(paragraph.parent, nodes.container):
+        if "course-facts" in paragraph.parent.get("classes", []):
             continue
         return re.split(r"(?<=[.?!]) ", text)[0]
     return ""

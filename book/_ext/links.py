@@ -16,7 +16,7 @@ from typing import Any
 import nbformat
 from chapters import CHAPTERS, ERRATA
 from docutils import nodes
-from planned import chapters_of
+from planned import chapters_of, is_planned
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
@@ -176,12 +176,13 @@ class Links(SphinxPostTransform):
         for text in list(self.prose()):
             self.replace(text, self.references(text.astext(), text))
         terms = self.app.course_glossary
-        if self.page in {self.config.root_doc, "book/references", *(term.page for term in terms)}:
+        about_it = {page for page, *_ in self.bibliography.entries} | {term.page for term in terms}
+        if self.page in {self.config.root_doc, *about_it} or is_planned(self.app, self.page):
             return
         introduced = self.introduced()
         met: set[str] = set()
         for text in list(self.prose()):
-            if not inside(text, nodes.strong, "course-facts", "course-exercises", "course-next", "course-planned"):
+            if not inside(text, nodes.strong, "course-facts", "course-exercises"):
                 self.replace(text, self.first_terms(text.astext(), terms, introduced, met))
 
     def prose(self) -> Iterator[nodes.Text]:
