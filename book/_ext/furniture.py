@@ -5,7 +5,6 @@ All of it comes from the notebook, from its solutions and from the list of chapt
 
 from __future__ import annotations
 
-import posixpath
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,12 @@ logger = logging.getLogger(__name__)
 
 
 def furnish(app: Any, document: nodes.document) -> None:
-    """Add what a chapter's page gets; other pages stay as they are."""
+    """Add what a written chapter's page gets; other pages stay as they are."""
     docname = app.env.docname
     chapters = chapters_of(app)
     chapter = next((one for one in chapters if one.page == docname), None)
     section = next(document.findall(nodes.section), None)
-    if chapter is None or section is None:
+    if chapter is None or section is None or is_planned(app, docname):
         return
     exercises = exercises_of(app, chapter)
     notebook = read_notebook(app, Path(app.env.doc2path(docname)))
@@ -96,11 +95,11 @@ def chapter_links(chapters: list[Chapter]) -> list[nodes.Node]:
     """ "needs chapters 1, 2", each number with its link."""
     line: list[nodes.Node] = [nodes.Text("needs chapter " if len(chapters) == 1 else "needs chapters ")]
     for i, one in enumerate(chapters):
-        line += ([nodes.Text(", ")] if i else []) + [page_link(one.page, one.number, one.heading)]
+        line += ([nodes.Text(", ")] if i else []) + [page_link(one.page, one.number)]
     return line
 
 
-def page_link(page: str, text: str, title: str = "") -> addnodes.pending_xref:
+def page_link(page: str, text: str) -> addnodes.pending_xref:
     """A link to another page of the book, which Sphinx resolves, and complains of where there is none."""
     link = addnodes.pending_xref(
         refdomain="std", reftype="doc", refexplicit=True, reftarget=f"/{page}", refwarn=True
@@ -143,11 +142,6 @@ def next_line(app: Any, following: Chapter) -> nodes.container:
     if is_planned(app, following.page):
         line += nodes.Text(" (planned)")
     return nodes.container("", line, classes=["course-next"])
-
-
-def relative(page: str, target: str) -> str:
-    """The address of a file of the site from a page of it."""
-    return posixpath.relpath(target, posixpath.dirname(page) or ".")
 
 
 def setup(app: Any) -> None:

@@ -54,6 +54,7 @@ CITATION = re.compile(
     r",?\s+(?:\((?P<in_brackets>\d{4}[a-z]?)(?=[),;])\)?|(?P<plain>\d{4}[a-z]?)\b(?!\s*(?:[%×]|steps|tokens)))"
     r"(?P<part>,\s+(?:chapters?|sections?|appendix)\s+[\w.]+)?"  # a chapter of that book, not of this one
 )
+NOT_TERMS = re.compile(r"\bin view\b")  # the words of a term, meant otherwise
 NOT_AUTHORS = set(
     "January February March April May June July August September October November December "
     "In Since Until By From After Before Around About Of To And Python NumPy CUDA".split()
@@ -280,13 +281,13 @@ class Links(SphinxPostTransform):
         self, text: str, terms: list[Term], introduced: set[str], met: set[str]
     ) -> Iterator[tuple[int, int, nodes.reference]]:
         """Links for terms that the page has not had so far; `met` notes them."""
-        taken: list[tuple[int, int]] = []
+        taken = [found.span() for found in NOT_TERMS.finditer(text)]
         for term in terms:
             found = term.pattern.search(text)
             if term.name in met or not found:
                 continue
             if any(found.start() < end and start < found.end() for start, end in taken):
-                continue  # within a longer term
+                continue  # within a longer term, or not a term at all
             taken.append(found.span())
             met.add(term.name)
             if not any(term.pattern.fullmatch(name) for name in introduced) and term.name.lower() not in introduced:

@@ -3,7 +3,14 @@
   const MOST = 60; // results that are listed
   const AROUND = 90; // characters before and after the word that an excerpt shows
 
-  const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}_√]+/gu) || [];
+  const SMALL = new Set("a an and are as at be by for from how in is it of on or that the this to what why with".split(" "));
+
+  // The words of a query, without the small ones if there are others.
+  function words(query) {
+    const all = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}_√]+/gu) || [])];
+    const large = all.filter((word) => !SMALL.has(word));
+    return large.length ? large : all;
+  }
   const escaped = (word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   // A word of the query is the beginning of a word of the text; an ending such as -s or -ing may differ.
   const stem = (word) => (word.length > 5 ? word.replace(/(?:ies|ing|es|s|ed)$/u, "") : word);
@@ -38,14 +45,21 @@
     return box;
   }
 
+  // The piece of a text, prose before code, that has the most of the words.
   function excerpt(section, wanted) {
+    const any = new RegExp(wanted.map((word) => finder(word, "u").source).join("|"), "giu");
     for (const text of [section.text, section.code]) {
-      const places = wanted.map((word) => text.search(finder(word, "iu"))).filter((place) => place >= 0);
-      if (!places.length) continue;
-      const from = Math.max(0, places[0] - AROUND), to = Math.min(text.length, places[0] + 2 * AROUND);
+      let best = -1, most = 0;
+      for (const found of text.matchAll(any)) {
+        const piece = text.slice(found.index, found.index + 2 * AROUND);
+        const number = wanted.filter((word) => finder(word, "iu").test(piece)).length;
+        if (number > most) [best, most] = [found.index, number];
+      }
+      if (best < 0) continue;
+      const from = Math.max(0, best - AROUND), to = Math.min(text.length, best + 2 * AROUND);
       const start = from ? text.indexOf(" ", from) + 1 : 0;
-      const end = to < text.length ? text.lastIndexOf(" ", to) : to;
-      return (start ? "… " : "") + text.slice(start, Math.max(end, places[0] + 1)) + (end < text.length ? " …" : "");
+      const end = to < text.length ? Math.max(text.lastIndexOf(" ", to), best + 1) : to;
+      return (start ? "… " : "") + text.slice(start, end) + (end < text.length ? " …" : "");
     }
     return section.text.slice(0, 2 * AROUND);
   }
@@ -63,7 +77,7 @@
   }
 
   function search(query) {
-    const wanted = [...new Set(words(query))];
+    const wanted = words(query);
     const results = document.getElementById("search-results");
     results.replaceChildren();
     if (!wanted.length) return;
