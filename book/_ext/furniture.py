@@ -125,7 +125,7 @@ def exercises_section(app: Any, chapter: Chapter, exercises: list[reading_time.E
     listed = nodes.enumerated_list(enumtype="arabic", prefix="", suffix=".")
     for one in exercises:
         text = nodes.Text(f"{one.title} ")
-        note = nodes.inline("", f"difficulty {one.difficulty}, {one.minutes} min", classes=["course-note"])
+        note = nodes.inline("", f"(difficulty {one.difficulty}, {one.minutes} min)", classes=["course-note"])
         listed += nodes.list_item("", nodes.paragraph("", "", text, note))
     section += listed
     how = nodes.paragraph("", "", download(app, chapter, "Download the exercises"))
