@@ -140,13 +140,19 @@ def glossary(app: Any) -> list[Term]:
             definition = item.next_node(nodes.definition)
             for term in item.findall(nodes.term):
                 definitions[term.astext()] = first_sentence(plain_text(definition))
-    terms = []
-    for name, (page, anchor) in places.items():
-        for form in term_forms(name):
-            ignore_case = re.IGNORECASE if not form.isupper() else 0
-            pattern = re.compile(rf"(?<![\w\[-]){re.escape(form)}(?:e?s)?(?![\w\]-])", ignore_case)
-            terms.append(Term(name, page, anchor, definitions.get(name, ""), pattern))
-    return sorted(terms, key=lambda term: -len(term.pattern.pattern))
+    terms = [
+        Term(name, page, anchor, definitions.get(name, ""), pattern_of(name)) for name, (page, anchor) in places.items()
+    ]
+    return sorted(terms, key=lambda term: -len(term.name))
+
+
+def pattern_of(entry: str) -> re.Pattern[str]:
+    """Any form of a glossary's entry, also in the plural; capitals count in abbreviations alone."""
+    forms = []
+    for form in term_forms(entry):
+        words = re.escape(form).replace(r"\ ", r"\s+")
+        forms.append(words if form.isupper() else f"(?i:{words})")
+    return re.compile(rf"(?<![\w\[-])(?:{'|'.join(forms)})(?:e?s)?(?![\w\]-])")
 
 
 def plain_text(node: nodes.Node) -> str:
@@ -163,6 +169,26 @@ def first_sentence(text: str) -> str:
 # --- The pages -------------------------------------------------------------------------------------------
 
 
+def put(old: nodes.Node, *new: nodes.Node) -> None:
+    """Put nodes in the place of another. (docutils' `replace` would take the first *equal* text.)"""
+    parent = old.parent
+    here = next(i for i, child in enumerate(parent.children) if child is old)
+    parent[here : here + 1] = list(new)
+
+
+def join_texts(document: nodes.document) -> None:
+    """Make one text of neighbours: MyST gives each line of a paragraph a text of its own."""
+    for element in {id(text.parent): text.parent for text in document.findall(nodes.Text)}.values():
+        joined: list[nodes.Node] = []
+        for child in element.children:
+            if joined and isinstance(child, nodes.Text) and isinstance(joined[-1], nodes.Text):
+                joined[-1] = nodes.Text(joined[-1].astext() + child.astext())
+            else:
+                joined.append(child)
+        if len(joined) < len(element.children):
+            element[:] = joined
+
+
 class Links(SphinxPostTransform):
     """Puts the links into a page."""
 
@@ -174,6 +200,7 @@ class Links(SphinxPostTransform):
         self.page = self.env.docname
         self.pages = {chapter.number: chapter.page for chapter in chapters_of(self.app)}
         self.bibliography = Bibliography.of(self.env)
+        join_texts(self.document)
         for text in list(self.prose()):
             self.replace(text, self.references(text.astext(), text))
         terms = self.app.course_glossary
@@ -201,7 +228,7 @@ class Links(SphinxPostTransform):
             last = end
         if pieces:
             pieces.append(nodes.Text(whole[last:]))
-            text.parent.replace(text, [piece for piece in pieces if piece.astext()])
+            put(text, *(piece for piece in pieces if piece.astext()))
 
     def link(self, page: str, anchor: str = "", says: str = "", kind: str = "") -> nodes.reference:
         """A link to a place in the book, without its words."""
@@ -316,24 +343,22 @@ class FormulaEnds(SphinxPostTransform):
         """Sphinx calls this for each page."""
         for formula in list(self.document.findall(nodes.math)):
             beside = formula.parent.children
-            here = beside.index(formula)
-            before = self.cut(beside, here - 1, self.BEFORE)
-            after = self.cut(beside, here + 1, self.AFTER)
+            here = next(i for i, child in enumerate(beside) if child is formula)
+            before = self.cut(beside[here - 1] if here else None, self.BEFORE)
+            after = self.cut(beside[here + 1] if here + 1 < len(beside) else None, self.AFTER)
             if before or after:
                 held = nodes.inline("", "", classes=["course-nowrap"])
-                formula.parent.replace(formula, held)
+                put(formula, held)
                 held += [nodes.Text(before), formula, nodes.Text(after)]
 
     @staticmethod
-    def cut(beside: list[nodes.Node], at: int, pattern: re.Pattern[str]) -> str:
-        """Take what the pattern finds out of the text at this place, and return it."""
-        if not 0 <= at < len(beside) or not isinstance(beside[at], nodes.Text):
-            return ""
-        text = beside[at].astext()
-        found = pattern.search(text)
+    def cut(text: nodes.Node | None, pattern: re.Pattern[str]) -> str:
+        """Take what the pattern finds out of a text, and return it."""
+        found = pattern.search(text.astext()) if isinstance(text, nodes.Text) else None
         if not found:
             return ""
-        beside[at].parent.replace(beside[at], nodes.Text(text[: found.start()] + text[found.end() :]))
+        whole = text.astext()
+        put(text, nodes.Text(whole[: found.start()] + whole[found.end() :]))
         return found[0]
 
 

@@ -98,14 +98,14 @@ def listing_after(name: nodes.literal) -> str:
 
 def lines_of(text: str, listing: str) -> str:
     """ "#L10-L22" where the file has these lines one after the other, at whatever indentation; else nothing."""
-    wanted = [line.strip() for line in listing.rstrip().split("\n")]
+    wanted = [line.strip() for line in listing.strip().split("\n")]
     while wanted and wanted[0] == "...":
         wanted.pop(0)
     while wanted and wanted[-1] == "...":
         wanted.pop()
     there = [line.strip() for line in text.split("\n")]
     for first in range(len(there) - len(wanted) + 1):
-        if wanted and there[first : first + len(wanted)] == wanted:
+        if any(wanted) and there[first : first + len(wanted)] == wanted:
             return f"#L{first + 1}-L{first + len(wanted)}"
     return ""
 

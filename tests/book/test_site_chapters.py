@@ -51,7 +51,7 @@ def test_a_planned_chapter_has_a_page_and_a_grey_entry(chapter: Any, site: Path)
 
 
 def test_a_notebook_replaces_its_planned_page(tmp_path: Path):
-    small_book(tmp_path, {"index": "# Start\n\nSee chapter 8.\n", "08_many_heads": "", "glossary": "", "references": ""})
+    small_book(tmp_path, {"index": "# Start\n\nSee chapter 8.\n", "08_many_heads": ""})
     done = build(tmp_path, tmp_path)
     assert done.returncode == 0, done.stderr
     page = tmp_path / "_build" / "html" / "book" / "08_many_heads.html"
