@@ -266,6 +266,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "errata",
         "The sources' errata",
         SOURCES,
-        "a table of every mistake in the documents that this course implements, each run: what it breaks, what is right",
+        "a table of every mistake in the documents that this course implements, run: what it breaks, what is right",
     ),
 )

@@ -101,7 +101,8 @@ def write(app: Any, error: Exception | None) -> None:
     sections = app.env.course_sections
     order = [page for page in app.config.external_site_map if page in sections]
     text = [
-        {"page": page, "title": one_line(app.env.titles[page].astext()), "sections": sections[page]} for page in order
+        {"page": page, "title": one_line(app.env.titles[page].astext()), "sections": sections[page]}
+        for page in order
     ]
     script = json.dumps(text, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
     path = Path(app.outdir) / "_static" / "search_text.js"

@@ -65,7 +65,9 @@ def exercise_path(chapter: Chapter) -> str:
 # --- The line under the title ----------------------------------------------------------------------------
 
 
-def facts(app: Any, chapter: Chapter, notebook: Any, exercises: list[reading_time.Exercise]) -> nodes.container:
+def facts(
+    app: Any, chapter: Chapter, notebook: Any, exercises: list[reading_time.Exercise]
+) -> nodes.container:
     """How long, how hard, what first, how many exercises."""
     course = notebook.metadata.get("course", {})
     items: list[list[nodes.Node]] = [[nodes.Text(f"{reading_time.minutes(notebook)} min")]]
@@ -120,7 +122,9 @@ def download(app: Any, chapter: Chapter, text: str) -> addnodes.download_referen
 
 def exercises_section(app: Any, chapter: Chapter, exercises: list[reading_time.Exercise]) -> nodes.section:
     """Each exercise with its difficulty and its minutes, and how to open them."""
-    section = nodes.section(ids=["course-exercises"], names=["course-exercises"], classes=["course-exercises"])
+    section = nodes.section(
+        ids=["course-exercises"], names=["course-exercises"], classes=["course-exercises"]
+    )
     section += nodes.title("", "Exercises")
     listed = nodes.enumerated_list(enumtype="arabic", prefix="", suffix=".")
     for one in exercises:

@@ -55,10 +55,13 @@ CITATION = re.compile(
     r"(?P<part>,\s+(?:chapters?|sections?|appendix)\s+[\w.]+)?"  # a chapter of that book, not of this one
 )
 NOT_TERMS = re.compile(r"\bin view\b")  # the words of a term, meant otherwise
-NOT_AUTHORS = set(
-    "January February March April May June July August September October November December "
-    "In Since Until By From After Before Around About Of To And Python NumPy CUDA".split()
-)
+# fmt: off
+NOT_AUTHORS = {
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December", "In", "Since", "Until", "By", "From", "After", "Before", "Around", "About", "Of", "To", "And",
+    "Python", "NumPy", "CUDA",
+}
+# fmt: on
 
 
 def surnames(authors: str) -> tuple[list[str], bool]:
@@ -70,7 +73,9 @@ def surnames(authors: str) -> tuple[list[str], bool]:
 class Bibliography:
     """The entries of the page References, found by how a text cites them."""
 
-    entries: list[tuple[str, list[str], str, str, str]] = field(default_factory=list)  # page, names, year, key, id
+    entries: list[tuple[str, list[str], str, str, str]] = field(
+        default_factory=list
+    )  # page, names, year, key, id
 
     @classmethod
     def of(cls, env: Any) -> Bibliography:
@@ -130,9 +135,7 @@ class Term:
 def glossary(app: Any) -> list[Term]:
     """The glossary's terms, the longest first; empty where the book has no glossary."""
     places = {
-        name: place
-        for (kind, name), place in app.env.get_domain("std").objects.items()
-        if kind == "term"
+        name: place for (kind, name), place in app.env.get_domain("std").objects.items() if kind == "term"
     }
     definitions: dict[str, str] = {}
     for page in {page for page, _ in places.values()}:
@@ -141,7 +144,8 @@ def glossary(app: Any) -> list[Term]:
             for term in item.findall(nodes.term):
                 definitions[term.astext()] = first_sentence(plain_text(definition))
     terms = [
-        Term(name, page, anchor, definitions.get(name, ""), pattern_of(name)) for name, (page, anchor) in places.items()
+        Term(name, page, anchor, definitions.get(name, ""), pattern_of(name))
+        for name, (page, anchor) in places.items()
     ]
     return sorted(terms, key=lambda term: -len(term.name))
 
@@ -261,7 +265,12 @@ class Links(SphinxPostTransform):
         if not isinstance(place, str):
             end = found.start("part") if found["part"] else found.end()
             yield found.start(), end, self.link(*place, kind="course-citation")
-        elif more or len(names) > 1 or found["in_brackets"] or text[: found.start()].rstrip()[-1:] in ("(", ";"):
+        elif (
+            more
+            or len(names) > 1
+            or found["in_brackets"]
+            or text[: found.start()].rstrip()[-1:] in ("(", ";")
+        ):
             cited = " ".join(found[0].split())
             logger.warning("%r: %s", cited, place, location=node.parent)
 
@@ -317,7 +326,10 @@ class Links(SphinxPostTransform):
                 continue  # within a longer term, or not a term at all
             taken.append(found.span())
             met.add(term.name)
-            if not any(term.pattern.fullmatch(name) for name in introduced) and term.name.lower() not in introduced:
+            if (
+                not any(term.pattern.fullmatch(name) for name in introduced)
+                and term.name.lower() not in introduced
+            ):
                 yield *found.span(), self.link(term.page, term.anchor, term.says, kind="course-term")
 
 

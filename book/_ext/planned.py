@@ -54,9 +54,13 @@ def is_planned(app: Any, page: str) -> bool:
 
 def find_planned(app: Any, config: Any) -> None:
     """Note which chapters have no file. It is a setting, so that a change of it reads every page again."""
-    files = [Path(app.srcdir) / f"{chapter.page}{suffix}" for chapter in chapters_of(app) for suffix in SUFFIXES]
+    files = [
+        Path(app.srcdir) / f"{chapter.page}{suffix}" for chapter in chapters_of(app) for suffix in SUFFIXES
+    ]
     written = {file.relative_to(app.srcdir).with_suffix("").as_posix() for file in files if file.exists()}
-    config.course_planned = sorted(chapter.page for chapter in chapters_of(app) if chapter.page not in written)
+    config.course_planned = sorted(
+        chapter.page for chapter in chapters_of(app) if chapter.page not in written
+    )
 
 
 SUFFIXES = (".ipynb", ".md")

@@ -69,7 +69,9 @@ def small_book(folder: Path, pages: dict[str, str | dict[str, Any]], repository:
         shutil.copy(ROOT / name, folder / name)
     config = (ROOT / "_config.yml").read_text(encoding="utf-8")
     assert config.count('  url: ""') == 1, "the repository's address is set: update this test"
-    (folder / "_config.yml").write_text(config.replace('  url: ""', f"  url: {repository!r}"), encoding="utf-8")
+    (folder / "_config.yml").write_text(
+        config.replace('  url: ""', f"  url: {repository!r}"), encoding="utf-8"
+    )
     lines = ["format: jb-book", "root: book/index", "chapters:"]
     for name, text in pages.items():
         if name != "index":

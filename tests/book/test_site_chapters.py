@@ -11,7 +11,7 @@ from building import ROOT, build, pages, small_book
 
 pytest.importorskip("yaml", reason="PyYAML is not installed (it comes with jupyter-book)")
 sys.path.append(str(ROOT / "book" / "_ext"))
-from chapters import CHAPTERS  # noqa: E402
+from chapters import CHAPTERS
 
 pytestmark = pytest.mark.no_arrays
 
@@ -56,7 +56,9 @@ def test_a_notebook_replaces_its_planned_page(tmp_path: Path):
     assert done.returncode == 0, done.stderr
     page = tmp_path / "_build" / "html" / "book" / "08_many_heads.html"
     assert "This chapter is planned." in page.read_text(encoding="utf-8")
-    (tmp_path / "book" / "08_many_heads.md").write_text("# 8. Twelve heads\n\nHere it is.\n", encoding="utf-8")
+    (tmp_path / "book" / "08_many_heads.md").write_text(
+        "# 8. Twelve heads\n\nHere it is.\n", encoding="utf-8"
+    )
     done = build(tmp_path, tmp_path)  # into the same folder
     assert done.returncode == 0, done.stderr
     assert "This chapter is planned." not in page.read_text(encoding="utf-8")

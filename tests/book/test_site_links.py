@@ -73,7 +73,8 @@ SHORT = {
     + "\n".join(
         f"{term}\n    Meaning of it. More.\n"
         for term in (
-            "view", "broadcasting", "stride", "cache", "[CLS]", "masked language modelling (MLM)", "post-LN", "reading order"
+            "view", "broadcasting", "stride", "cache", "[CLS]", "masked language modelling (MLM)",
+            "post-LN", "reading order",
         )
     )
     + ":::\n"
@@ -165,7 +166,9 @@ WRONG = {
 
 
 def test_what_leads_nowhere_fails_the_build(tmp_path: Path):
-    _, said, status = made(tmp_path, {**PAGES, "07_one_head": "# 7. One\n\n" + "\n\n".join(f"({one})." for one in WRONG)})
+    _, said, status = made(
+        tmp_path, {**PAGES, "07_one_head": "# 7. One\n\n" + "\n\n".join(f"({one})." for one in WRONG)}
+    )
     assert status != 0
     for text, complaint in WRONG.items():
         assert f"{text!r}: {complaint}" in said, said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import struct
 from pathlib import Path
@@ -49,7 +50,9 @@ def test_the_pages_that_no_source_makes(site: Path, name: str):
     assert "BERT from nothing</title>" in page
     addresses = re.findall(r'(?:href|src|url)="?=?([^">]*)', page)
     if name == "404":
-        assert [address for address in addresses if not address.startswith("/")] == [], "it works at any depth"
+        assert [address for address in addresses if not address.startswith("/")] == [], (
+            "it works at any depth"
+        )
 
 
 def test_the_preview_has_the_size_that_others_ask_for():
@@ -92,8 +95,10 @@ def test_each_exercise_is_counted(path: Path):
 
 def test_a_chapter_names_the_next(site: Path):
     chapters = [name for name in pages() if re.match(r"book/\d", name)]
-    for name, following in zip(chapters, chapters[1:], strict=False):
-        found = re.findall(r'<div class="course-next[^>]*>\s*<p>Next: <a [^>]*href="(.*?)"(.*?)</p>', read(site, name))
+    for name, following in itertools.pairwise(chapters):
+        found = re.findall(
+            r'<div class="course-next[^>]*>\s*<p>Next: <a [^>]*href="(.*?)"(.*?)</p>', read(site, name)
+        )
         if name in WRITTEN:
             ((address, rest),) = found
             assert address == f"{Path(following).name}.html"

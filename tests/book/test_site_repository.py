@@ -22,15 +22,28 @@ ADDRESS = "https://github.com/Someone/course"
 def page(folder: Path, address: str, file: str = "book/07_one_head.html") -> str:
     """A page of the small book with chapter 7, its exercises and chapter 8 planned, built with this address."""
     chapter = nbformat.v4.new_notebook(
-        metadata={"course": {"difficulty": 2, "needs": ["reverse_mode", "arrays"]}, "kernelspec": notebooks.KERNEL}
+        metadata={
+            "course": {"difficulty": 2, "needs": ["reverse_mode", "arrays"]},
+            "kernelspec": notebooks.KERNEL,
+        }
     )
     output = nbformat.v4.new_output("display_data", data={"text/markdown": LISTING, "text/plain": "x"})
     chapter.cells = [
-        nbformat.v4.new_markdown_cell("# 7. One attention head\n\nSee `minigrad/ops/fused.py` and `minigrad/none.py`."),
+        nbformat.v4.new_markdown_cell(
+            "# 7. One attention head\n\nSee `minigrad/ops/fused.py` and `minigrad/none.py`."
+        ),
         nbformat.v4.new_code_cell("show(f)", execution_count=1, outputs=[output]),
         nbformat.v4.new_markdown_cell("**Predict** it."),
     ]
-    names = ("index", "01_arrays", "02_reverse_mode", "07_one_head", "08_many_heads", "glossary", "references")
+    names = (
+        "index",
+        "01_arrays",
+        "02_reverse_mode",
+        "07_one_head",
+        "08_many_heads",
+        "glossary",
+        "references",
+    )
     texts = {"index": "# Start\n\nText.\n", "07_one_head": chapter}
     small_book(folder, {name: texts.get(name, "") for name in names}, address)
     (folder / "book" / "references.md").write_text(
@@ -42,7 +55,9 @@ def page(folder: Path, address: str, file: str = "book/07_one_head.html") -> str
         shutil.copy(ROOT / name / "07_one_head.ipynb", folder / name)
     source = folder / "minigrad" / "ops" / "fused.py"
     source.parent.mkdir(parents=True)
-    source.write_text("import numpy\n\n\nclass C:\n    def f(x):\n        y = x\n        return y\n", encoding="utf-8")
+    source.write_text(
+        "import numpy\n\n\nclass C:\n    def f(x):\n        y = x\n        return y\n", encoding="utf-8"
+    )
     done = build(folder, folder)
     assert done.returncode == 0, done.stderr
     return (folder / "_build" / "html" / file).read_text(encoding="utf-8")
@@ -108,7 +123,9 @@ def test_the_cell_comes_and_goes(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     def furnish(address: str, *options: str) -> int:
-        Path("_config.yml").write_text(re.sub(r"  url: .*", f'  url: "{address}"  # here', config), encoding="utf-8")
+        Path("_config.yml").write_text(
+            re.sub(r"  url: .*", f'  url: "{address}"  # here', config), encoding="utf-8"
+        )
         return notebooks.main(["furnish", *options])
 
     assert furnish("", "--check") == 0
@@ -141,5 +158,5 @@ def test_settings_without_the_line_are_refused(tmp_path: Path):
     from minigrad.course.authoring.install_cell import repository_url
 
     (tmp_path / "_config.yml").write_text('title: x\nother:\n  url: "no"\n', encoding="utf-8")
-    with pytest.raises(ValueError, match="repository.url"):
+    with pytest.raises(ValueError, match=r"repository\.url"):
         repository_url(tmp_path / "_config.yml")

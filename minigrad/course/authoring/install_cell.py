@@ -24,9 +24,14 @@ if find_spec("minigrad") is None:
 
 
 def repository_url(config: Path) -> str:
-    """`repository.url` of a `_config.yml`; empty if it is not set. Raises ValueError where the file has no such line."""
+    """`repository.url` of a `_config.yml`, empty if it is not set.
+
+    Raises ValueError where the file has no such line.
+    """
     text = config.read_text(encoding="utf-8")
-    found = re.search(r"^repository:\n(?:[ \t]+.*\n|[ \t]*#.*\n|\n)*?[ \t]+url:[ \t]*(.*)$", text, re.MULTILINE)
+    found = re.search(
+        r"^repository:\n(?:[ \t]+.*\n|[ \t]*#.*\n|\n)*?[ \t]+url:[ \t]*(.*)$", text, re.MULTILINE
+    )
     if not found:
         raise ValueError(f"{config} has no repository.url")
     return re.sub(r"\s+#.*", "", found[1]).strip().strip("\"'").rstrip("/")

@@ -37,7 +37,9 @@ def draw_preview(path: str | Path) -> None:
     axes.set(xlim=(0, SIZE[0]), ylim=(0, SIZE[1]))
     axes.axis("off")
     ink = colours["ink"]
-    axes.text(70, 440, "BERT\nfrom nothing", fontsize=52, weight="bold", color=ink, va="center", linespacing=1.15)
+    axes.text(
+        70, 440, "BERT\nfrom nothing", fontsize=52, weight="bold", color=ink, va="center", linespacing=1.15
+    )
     words = "Build an autograd engine,\nthen every part of BERT,\nthen train it on your laptop."
     axes.text(70, 240, words, fontsize=23, color=ink, va="center", linespacing=1.4)
     axes.text(70, 105, "NumPy only. No GPU, no PyTorch.", fontsize=19, color=colours["third"], va="center")

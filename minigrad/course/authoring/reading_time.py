@@ -23,7 +23,12 @@ __all__ = [
 WORDS_A_MINUTE = 150  # slow: what is read here is to be understood
 MINUTES_A_CODE_CELL = 1.5
 MINUTES_A_PREDICTION = 2
-HIDDEN = {"remove-cell", "remove-input", "hide-input", "hide-cell"}  # tags of code that the page folds or leaves out
+HIDDEN = {
+    "remove-cell",
+    "remove-input",
+    "hide-input",
+    "hide-cell",
+}  # tags of code that the page folds or leaves out
 
 NOT_WORDS = re.compile(
     r"```.*?```|~~~.*?~~~"  # blocks of code
