@@ -45,7 +45,8 @@ CLOSED = (
 ONE = r"\d+[a-h]?"
 MORE = rf"(?:(?:\s*,\s*(?:and\s+)?|\s+(?:and|or|to)\s+|\s*[–-]\s*){ONE}(?![\w.]*\d))*"
 REFERENCE = re.compile(
-    rf"\b(?:(?P<kind>[Cc]hapter|[Ee]rratum)\s+(?P<number>{ONE})|(?P<kinds>[Cc]hapters|[Ee]rrata)\s+(?P<numbers>{ONE}{MORE}))\b"
+    rf"\b(?:(?:[Cc]hapter|[Ee]rratum)\s+(?P<number>{ONE})"
+    rf"|(?:[Cc]hapters|[Ee]rrata)\s+(?P<numbers>{ONE}{MORE}))\b"
 )
 
 NAME = r"[A-ZÀ-ÖØ-ÞŁŚŠŽ][\w’'-]+"

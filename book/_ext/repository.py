@@ -1,4 +1,4 @@
-"""What there is with the repository's address, which `_config.yml` has in one place (`repository.url`), and not without.
+"""What there is with the repository's address alone. `_config.yml` has it in one place, `repository.url`.
 
 With it: buttons to launch, edit and report, launch links of the exercises, links from quoted code to its file, the
 site's own address. Without it none of these is on any page.
@@ -37,11 +37,8 @@ def site_address(repository: str) -> str:
     if not found:
         return ""
     owner, name = found[1].lower(), found[2]
-    return (
-        f"https://{owner}.github.io/"
-        if name.lower() == f"{owner}.github.io"
-        else f"https://{owner}.github.io/{name}/"
-    )
+    own = name.lower() == f"{owner}.github.io"
+    return f"https://{owner}.github.io/" + ("" if own else f"{name}/")
 
 
 def launch_addresses(config: Any, path: str) -> list[tuple[str, str]]:

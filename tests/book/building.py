@@ -43,6 +43,14 @@ def pages() -> list[str]:
     return list(files(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))))
 
 
+def visited_pages() -> list[str]:
+    """The pages to look at in a browser: all that have a file, and one of those made for planned chapters."""
+    made = [
+        page for page in pages() if not any((ROOT / f"{page}{end}").exists() for end in (".ipynb", ".md"))
+    ]
+    return [page for page in pages() if page not in made[1:]]
+
+
 def build(source: Path, output: Path) -> subprocess.CompletedProcess[str]:
     """Build the book in `source` as `make book` does, into `output`/_build/html; skips without jupyter-book."""
     if importlib.util.find_spec("jupyter_book") is None:
