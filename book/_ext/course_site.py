@@ -1,4 +1,10 @@
-"""What the book's site needs beyond jupyter-book's settings: a Sphinx extension that _config.yml names."""
+"""What the book's site needs beyond jupyter-book's settings: a Sphinx extension that _config.yml names.
+
+chapters.py    the list of chapters               links.py       links from plain text
+planned.py     pages of unwritten chapters        repository.py  what hangs on the repository's address
+furniture.py   what a chapter's page gets         head.py        titles, previews, index.html, 404.html
+find.py        the search
+"""
 
 from __future__ import annotations
 
@@ -6,21 +12,19 @@ import re
 from pathlib import Path
 from typing import Any
 
-
-def no_dead_buttons(app: Any, config: Any) -> None:
-    """Without the repository's address there is nothing to launch: no Binder or Colab button."""
-    if not config.html_theme_options.get("repository_url"):
-        config.html_theme_options["launch_buttons"] = {}
-
+HERE = Path(__file__).parent
+PARTS = ("planned", "repository", "furniture", "links", "head", "find")
 
 # What the theme and sphinx-thebe put on each page that fails, loudly, on a page opened from disk: the preloading of
-# icon fonts, which a browser refuses, and the settings of thebe, which is off (and would ask a CDN).
+# icon fonts, which a browser refuses, and the settings of thebe, which is off (and would ask a CDN). And the second
+# <h1>, which repeats the title on paper.
 LOUD = re.compile(
     r'\s*<link rel="preload" as="font"[^>]*>'
     r"|\s*<script>(?:const|let|var) THEBE_JS_URL.*?</script>"
     r"|\s*<script[^>]*sphinx-thebe\.js[^>]*></script>"
     r'|\s*<script type="text/x-thebe-config">.*?</script>'
-    r"|\s*<script>kernelName = .*?</script>",
+    r"|\s*<script>kernelName = .*?</script>"
+    r'|(?<=<div id="jb-print-docs-body" class="onlyprint">)\s*<h1>.*?</h1>',
     re.DOTALL,
 )
 
@@ -33,8 +37,17 @@ def quiet(app: Any, error: Exception | None) -> None:
             page.write_text(LOUD.sub("", text), encoding="utf-8")
 
 
+def add_files(app: Any, config: Any) -> None:
+    """Let Sphinx find the templates, scripts and styles beside this file."""
+    config.templates_path = [*config.templates_path, str(HERE / "templates")]
+    config.html_static_path = [*config.html_static_path, str(HERE / "static")]
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Sphinx calls this."""
-    app.connect("config-inited", no_dead_buttons)
+    app.connect("config-inited", add_files)
     app.connect("build-finished", quiet)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    app.add_css_file("course_site.css")
+    for part in PARTS:
+        app.setup_extension(part)
+    return {"parallel_read_safe": False, "parallel_write_safe": True}

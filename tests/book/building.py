@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -42,6 +43,14 @@ def pages() -> list[str]:
     return list(files(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))))
 
 
+def visited_pages() -> list[str]:
+    """The pages to look at in a browser: all that have a file, and one of those made for planned chapters."""
+    made = [
+        page for page in pages() if not any((ROOT / f"{page}{end}").exists() for end in (".ipynb", ".md"))
+    ]
+    return [page for page in pages() if page not in made[1:]]
+
+
 def build(source: Path, output: Path) -> subprocess.CompletedProcess[str]:
     """Build the book in `source` as `make book` does, into `output`/_build/html; skips without jupyter-book."""
     if importlib.util.find_spec("jupyter_book") is None:
@@ -53,6 +62,34 @@ def build(source: Path, output: Path) -> subprocess.CompletedProcess[str]:
         text=True,
         env={**os.environ, "PYTHONWARNINGS": "ignore", "NO_COLOR": "1"},
     )
+
+
+def small_book(folder: Path, pages: dict[str, str | dict[str, Any]], repository: str = "") -> Path:
+    """A book of these pages with the course's settings, in `folder`; returns the folder.
+
+    pages: name: Markdown, or a notebook as a dictionary; those without a text are planned chapters. The first page is
+    book/index.
+    """
+    book = folder / "book"
+    for name in ("_static", "_ext"):
+        shutil.copytree(ROOT / "book" / name, book / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("book/references.bib", "book/references.md", "book/glossary.md"):
+        shutil.copy(ROOT / name, folder / name)
+    config = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    assert config.count('  url: ""') == 1, "the repository's address is set: update this test"
+    (folder / "_config.yml").write_text(
+        config.replace('  url: ""', f"  url: {repository!r}"), encoding="utf-8"
+    )
+    lines = ["format: jb-book", "root: book/index", "chapters:"]
+    for name, text in pages.items():
+        if name != "index":
+            lines.append(f"  - file: book/{name}")
+        if isinstance(text, dict):
+            (book / f"{name}.ipynb").write_text(json.dumps(text), encoding="utf-8")
+        elif text:
+            (book / f"{name}.md").write_text(text, encoding="utf-8")
+    (folder / "_toc.yml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
 
 
 def chromium() -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import ROOT, build, chromium, pages, skip
+from building import ROOT, build, chromium, skip, visited_pages
 
 LOCAL = ("file:", "data:", "blob:")
 
@@ -110,9 +110,9 @@ def visit(site: Path, browser: Any) -> Iterator[Any]:
     context.close()
 
 
-@pytest.fixture(scope="module", params=pages())
+@pytest.fixture(scope="module", params=visited_pages())
 def visited(request: pytest.FixtureRequest, visit: Any) -> Iterator[Visit]:
-    """Each page of the book in turn, opened once for all the tests of a module."""
+    """Each page of the book in turn (of planned chapters, one), opened once for all the tests of a module."""
     opened = visit(request.param)
     yield opened
     opened.page.close()

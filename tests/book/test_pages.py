@@ -20,7 +20,7 @@ def test_the_pages_are_those_of_the_table_of_contents(site: Path):
     built = {
         path.relative_to(site).as_posix() for path in site.rglob("*.html") if "_static" not in path.parts
     }
-    assert built == {f"{name}.html" for name in pages()} | {"index.html", "genindex.html", "search.html"}
+    assert built == {f"{name}.html" for name in pages()} | {"index.html", "404.html", "search.html"}
 
 
 class Images(html.parser.HTMLParser):

@@ -4,6 +4,8 @@
     python -m $TOOL run book/07_one_head.ipynb …
     python -m $TOOL exercises           exercises/ from solutions/
     python -m $TOOL exercises --check   fail if they are out of step
+    python -m $TOOL furnish             the cell that installs the course, if _config.yml has the repository's address
+    python -m $TOOL furnish --check     fail if a notebook has it and should not, or the other way round
     python -m $TOOL stale               quoted sources that the library no longer has
     python -m $TOOL claims              claims of the source documents that no chapter covers
 
@@ -33,6 +35,7 @@ except ImportError as error:
     ) from error
 
 from minigrad.course.authoring.claims import CLAIMS
+from minigrad.course.authoring.install_cell import furnish, repository_url
 from minigrad.course.show import Source
 from minigrad.files import write_atomic
 
@@ -193,6 +196,19 @@ def _cells(notebook: Any) -> list[list[Any]]:
     ]
 
 
+def _furnish(root: Path, check: bool) -> list[str]:
+    """Give each notebook the cell that installs the course or take it out; returns those that it was wrong in."""
+    address, found = repository_url(root / "_config.yml"), []
+    for folder in ("book", "solutions", "exercises"):
+        for path in sorted((root / folder).glob("*.ipynb")):
+            notebook = read(path)
+            if furnish(notebook, address):
+                found.append(f"{folder}/{path.name}: {'has the wrong first cell' if check else 'changed'}")
+                if not check:
+                    write(path, notebook)
+    return found
+
+
 # --- What is stale or missing ----------------------------------------------------------------------------
 
 
@@ -236,6 +252,7 @@ def main(arguments: Any = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("run").add_argument("notebooks", type=Path, nargs="+")
     commands.add_parser("exercises").add_argument("--check", action="store_true")
+    commands.add_parser("furnish").add_argument("--check", action="store_true")
     commands.add_parser("stale")
     commands.add_parser("claims")
     options = parser.parse_args(arguments)
@@ -252,6 +269,10 @@ def main(arguments: Any = None) -> int:
         found, well = _exercises(root, options.check)
         print("\n".join(found) or "every exercise is in step with its solution")
         return 0 if well else 1
+    if options.command == "furnish":
+        changed = _furnish(root, options.check)
+        print("\n".join(changed) or "every notebook is as _config.yml says")
+        return 1 if options.check and changed else 0
     if options.command == "stale":
         every = chapters + sorted((root / "solutions").glob("*.ipynb"))
         found = [f"{path.relative_to(root)}: {name}" for path in every for name in stale(read(path))]

@@ -1,0 +1,153 @@
+"""What each chapter's page gets beside its text: the line under the title, the list of exercises, what comes next.
+
+All of it comes from the notebook, from its solutions and from the list of chapters, when the page is read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from chapters import CHAPTERS, Chapter
+from docutils import nodes
+from planned import chapters_of, is_planned
+from repository import launch_addresses
+from sphinx import addnodes
+from sphinx.util import logging
+
+from minigrad.course.authoring import reading_time
+
+__all__ = ["setup"]
+
+logger = logging.getLogger(__name__)
+
+
+def furnish(app: Any, document: nodes.document) -> None:
+    """Add what a written chapter's page gets; other pages stay as they are."""
+    docname = app.env.docname
+    chapters = chapters_of(app)
+    chapter = next((one for one in chapters if one.page == docname), None)
+    section = next(document.findall(nodes.section), None)
+    if chapter is None or section is None or is_planned(app, docname):
+        return
+    exercises = exercises_of(app, chapter)
+    notebook = read_notebook(app, Path(app.env.doc2path(docname)))
+    if notebook is not None:
+        section.insert(1, facts(app, chapter, notebook, exercises))
+    if exercises:
+        section += exercises_section(app, chapter, exercises)
+    following = chapters[chapters.index(chapter) + 1 :]
+    if following:
+        section += next_line(app, following[0])
+
+
+def read_notebook(app: Any, path: Path) -> Any:
+    """The notebook in a file, or None; a change of the file reads the page again."""
+    if path.suffix != ".ipynb" or not path.exists():
+        return None
+    app.env.note_dependency(str(path))
+    return nbformat.read(path, as_version=4)
+
+
+def exercises_of(app: Any, chapter: Chapter) -> list[reading_time.Exercise]:
+    """The chapter's exercises, if they are there for learners."""
+    solution = read_notebook(app, Path(app.srcdir) / "solutions" / f"{chapter.stem}.ipynb")
+    there = (Path(app.srcdir) / exercise_path(chapter)).exists()
+    return reading_time.exercises(solution) if solution is not None and there else []
+
+
+def exercise_path(chapter: Chapter) -> str:
+    """Where learners find a chapter's exercises, in the repository and in the site."""
+    return f"exercises/{chapter.stem}.ipynb"
+
+
+# --- The line under the title ----------------------------------------------------------------------------
+
+
+def facts(
+    app: Any, chapter: Chapter, notebook: Any, exercises: list[reading_time.Exercise]
+) -> nodes.container:
+    """How long, how hard, what first, how many exercises."""
+    course = notebook.metadata.get("course", {})
+    items: list[list[nodes.Node]] = [[nodes.Text(f"{reading_time.minutes(notebook)} min")]]
+    if difficulty := course.get("difficulty"):
+        items.append([nodes.Text(f"difficulty {difficulty} of 3")])
+    if needs := needed(chapter, course.get("needs", [])):
+        items.append(chapter_links(needs))
+    if exercises:
+        noun = "exercise" if len(exercises) == 1 else "exercises"
+        link = download(app, chapter, f"{len(exercises)} {noun}")
+        items.append([link, nodes.Text(f" ({sum(one.minutes for one in exercises)} min)")])
+    line = nodes.paragraph()
+    for i, item in enumerate(items):
+        line += ([nodes.Text(" · ")] if i else []) + item
+    return nodes.container("", line, classes=["course-facts"])
+
+
+def needed(chapter: Chapter, names: list[str]) -> list[Chapter]:
+    """The chapters that a chapter's metadata name by their stems, in the course's order."""
+    for name in names:
+        if name not in {one.name for one in CHAPTERS}:
+            logger.warning("course.needs: there is no chapter %r", name, location=chapter.page)
+    return [one for one in CHAPTERS if one.name in names]
+
+
+def chapter_links(chapters: list[Chapter]) -> list[nodes.Node]:
+    """ "needs chapters 1, 2", each number with its link."""
+    line: list[nodes.Node] = [nodes.Text("needs chapter " if len(chapters) == 1 else "needs chapters ")]
+    for i, one in enumerate(chapters):
+        line += ([nodes.Text(", ")] if i else []) + [page_link(one.page, one.number)]
+    return line
+
+
+def page_link(page: str, text: str) -> addnodes.pending_xref:
+    """A link to another page of the book, which Sphinx resolves, and complains of where there is none."""
+    link = addnodes.pending_xref(
+        refdomain="std", reftype="doc", refexplicit=True, reftarget=f"/{page}", refwarn=True
+    )
+    link += nodes.inline("", text, classes=["doc"])
+    return link
+
+
+def download(app: Any, chapter: Chapter, text: str) -> addnodes.download_reference:
+    """A link that downloads the chapter's exercises, which thereby are part of the site."""
+    return addnodes.download_reference(
+        "", "", nodes.Text(text), refdoc=app.env.docname, reftarget=f"/{exercise_path(chapter)}"
+    )
+
+
+# --- The page's end --------------------------------------------------------------------------------------
+
+
+def exercises_section(app: Any, chapter: Chapter, exercises: list[reading_time.Exercise]) -> nodes.section:
+    """Each exercise with its difficulty and its minutes, and how to open them."""
+    section = nodes.section(
+        ids=["course-exercises"], names=["course-exercises"], classes=["course-exercises"]
+    )
+    section += nodes.title("", "Exercises")
+    listed = nodes.enumerated_list(enumtype="arabic", prefix="", suffix=".")
+    for one in exercises:
+        text = nodes.Text(f"{one.title} ")
+        note = nodes.inline("", f"(difficulty {one.difficulty}, {one.minutes} min)", classes=["course-note"])
+        listed += nodes.list_item("", nodes.paragraph("", "", text, note))
+    section += listed
+    how = nodes.paragraph("", "", download(app, chapter, "Download the exercises"))
+    for name, address in launch_addresses(app.config, exercise_path(chapter)):
+        how += [nodes.Text(", "), nodes.reference("", f"open them in {name}", refuri=address, internal=False)]
+    how += [nodes.Text(", or run "), nodes.literal("", "make lab"), nodes.Text(" in the course’s folder.")]
+    section += how
+    return section
+
+
+def next_line(app: Any, following: Chapter) -> nodes.container:
+    """ "Next: 8. Twelve heads (planned)"."""
+    line = nodes.paragraph("", "", nodes.Text("Next: "), page_link(following.page, following.heading))
+    if is_planned(app, following.page):
+        line += nodes.Text(" (planned)")
+    return nodes.container("", line, classes=["course-next"])
+
+
+def setup(app: Any) -> None:
+    """Sphinx calls this."""
+    app.connect("doctree-read", furnish, priority=400)  # before the page's contents are collected

@@ -1,0 +1,132 @@
+"""A page for each chapter of the table of contents that has no file yet, made when the site is built.
+
+The pages' sources are written below the build's own folder, never into book/. A chapter that gets its notebook
+replaces its page by being there: its name and address stay.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from chapters import CHAPTERS, Chapter
+from sphinx.project import Project
+
+__all__ = ["chapters_of", "is_planned", "setup"]
+
+
+def text_of(chapter: Chapter, chapters: list[Chapter], planned: set[str]) -> str:
+    """The page of a planned chapter, in Markdown.
+
+    chapters: those of this book, in order; planned: the pages among them that have no file.
+    """
+    listed = []
+    for other in (one for one in chapters if one.part == chapter.part):
+        if other == chapter:
+            listed.append(f"- **{other.heading}** (this page)")
+        else:
+            mark = " (planned)" if other.page in planned else ""
+            listed.append(f"- {{doc}}`{other.heading} </{other.page}>`{mark}")
+    lines = [
+        f"# {chapter.heading}",
+        f":::{{div}} course-planned\n**This chapter is planned.** You will build {chapter.build}.\n:::",
+        "## Its place in the course",
+        f"Part {chapter.part}" if chapter.part[0] in "IVX" else chapter.part,
+        "\n".join(listed),
+    ]
+    lines[3] += ":"
+    if chapter.library:
+        paths = " and ".join(f"`{path}`" for path in chapter.library)
+        lines += ["## What is there now", f"The library has what this chapter will derive, in {paths}."]
+    return "\n\n".join(lines) + "\n"
+
+
+def chapters_of(app: Any) -> list[Chapter]:
+    """The chapters in this book's table of contents, in the order of the list."""
+    return [chapter for chapter in CHAPTERS if chapter.page in app.config.external_site_map]
+
+
+def is_planned(app: Any, page: str) -> bool:
+    """Whether the page stands for a chapter without a file."""
+    return page in app.config.course_planned
+
+
+def find_planned(app: Any, config: Any) -> None:
+    """Note which chapters have no file. It is a setting, so that a change of it reads every page again."""
+    files = [
+        Path(app.srcdir) / f"{chapter.page}{suffix}" for chapter in chapters_of(app) for suffix in SUFFIXES
+    ]
+    written = {file.relative_to(app.srcdir).with_suffix("").as_posix() for file in files if file.exists()}
+    config.course_planned = sorted(
+        chapter.page for chapter in chapters_of(app) if chapter.page not in written
+    )
+
+
+SUFFIXES = (".ipynb", ".md")
+
+
+class BookProject(Project):
+    """The files of the book, and beside them the pages of planned chapters, as page: file."""
+
+    planned: dict[str, str]
+
+    def discover(self, *arguments: Any, **options: Any) -> set[str]:
+        """All pages, as Sphinx asks for them before each build."""
+        found = super().discover(*arguments, **options)
+        for page, path in self.planned.items():
+            found.add(page)
+            self._docname_to_path[page] = path
+            self._path_to_docname[path] = page
+        return found
+
+
+def add_to_project(app: Any) -> None:
+    """Write the pages of planned chapters and let Sphinx find them."""
+    folder = Path(app.doctreedir).parent / "planned"
+    chapters, planned = chapters_of(app), set(app.config.course_planned)
+    project = BookProject(app.srcdir, app.project.source_suffix)
+    project.restore(app.project)
+    project.planned = {}
+    for chapter in (one for one in chapters if one.page in planned):
+        path = folder / f"{chapter.stem}.md"
+        write_if_new(path, text_of(chapter, chapters, planned))
+        project.planned[chapter.page] = os.path.relpath(path, app.srcdir)
+    app.project = app.env.project = project
+
+
+def write_if_new(path: Path, text: str) -> None:
+    """Write a file unless it has this text: its time says when it changed."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def mark_in_sidebar(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Give the sidebar's entry of a planned chapter the class `planned`; take from its page the buttons for a file."""
+    if "generate_toctree_html" in context:
+        generate, pathto = context["generate_toctree_html"], context["pathto"]
+        addresses = {pathto(one) for one in app.config.course_planned}
+
+        def generate_marked(*arguments: Any, **options: Any) -> Any:
+            soup = generate(*arguments, **options)
+            for link in soup.select("li > a"):
+                if link["href"] in addresses or (link["href"] == "#" and is_planned(app, page)):
+                    link.parent["class"] = list(dict.fromkeys([*link.parent.get("class", []), "planned"]))
+            return soup
+
+        context["generate_toctree_html"] = generate_marked
+    if is_planned(app, page):
+        for_a_file = ("download-buttons", "source-edit-button", "source-file-button", "launch-buttons")
+        buttons = [one for one in context.get("header_buttons", []) if one.get("label") not in for_a_file]
+        for group in (one for one in buttons if one["type"] == "group"):
+            group["buttons"] = [one for one in group["buttons"] if one.get("label") not in for_a_file]
+        context["header_buttons"] = buttons
+
+
+def setup(app: Any) -> None:
+    """Sphinx calls this."""
+    app.add_config_value("course_planned", [], "env")
+    app.connect("config-inited", find_planned, priority=950)  # after the table of contents was read, at 900
+    app.connect("builder-inited", add_to_project)
+    app.connect("html-page-context", mark_in_sidebar, priority=900)  # after the theme's

@@ -1,0 +1,175 @@
+"""Links from plain text, in a small book: what gets one, what does not, and what fails the build."""
+
+from __future__ import annotations
+
+import html.parser
+import re
+from pathlib import Path
+
+import pytest
+from building import build, small_book
+
+pytestmark = [pytest.mark.no_arrays, pytest.mark.xdist_group("book")]
+
+TEXT = r"""# 7. One attention head, chapter 2
+
+As chapter 2 says, and chapters 2 and
+8 and 7. Not chapter 2b of another plan, but `chapter 2`, and [chapter 2](https://example.org). Erratum 39, errata 5,
+6. See Goodfellow, whose book has a chapter.
+
+Vaswani et al. (2017), section 3.2.1; (Devlin et al. 2019, appendix A.2; Kingma & Ba 2015), Glorot and Bengio (2010),
+Ba et al. 2016, chapter 3, Polyak 1964. In 2018 and in May 2018 nothing.
+
+## Reading order in headings
+
+A **view** is another shape. A view, a broadcasting, Broadcasting again, strides, `cache`, $cache$, [CLS], the MLM,
+masked language modelling, previews, in view. A pre-LN layer, and a score of 3.
+
+The formula $x$, and ($y$). Again $z$ here. Equal pieces: a cache, `a`, $a$, `b`, $b$, the end.
+"""
+
+
+class Links(html.parser.HTMLParser):
+    """Collects each link inside <article> that the extension made: (class, address, words)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside, self.open = 0, False
+        self.found: list[tuple[str, str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note links."""
+        values = {name: value or "" for name, value in attrs}
+        self.inside += tag == "article"
+        kind = next((c for c in values.get("class", "").split() if c.startswith("course-")), "")
+        if tag == "a" and self.inside and kind:
+            self.open = True
+            self.found.append((kind, values["href"], ""))
+
+    def handle_data(self, data: str) -> None:
+        """Collect a link's words."""
+        if self.open:
+            kind, address, words = self.found[-1]
+            self.found[-1] = (kind, address, words + data)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave a link, or the article."""
+        self.inside -= tag == "article"
+        self.open = self.open and tag != "a"
+
+
+PAGES = {
+    "index": "# Start\n\nThe cache.\n",
+    "02_reverse_mode": "",
+    "07_one_head": TEXT.replace("chapter 2b of another plan", "the second chapter"),
+    "08_many_heads": "",
+    "26_errata": "# 26. The sources' errata\n\n(erratum-5)=\n## The fifth\n\nText.\n",
+    "glossary": "",
+    "references": "",
+}
+# The glossary and the references name chapters that this book lacks.
+SHORT = {
+    "glossary": "# Glossary\n\n:::{glossary}\n"
+    + "\n".join(
+        f"{term}\n    Meaning of it. More.\n"
+        for term in (
+            "view", "broadcasting", "stride", "cache", "[CLS]", "masked language modelling (MLM)",
+            "post-LN", "reading order",
+        )
+    )
+    + ":::\n"
+}  # fmt: skip
+
+
+def made(folder: Path, pages: dict[str, str]) -> tuple[Path, str, int]:
+    """Build a small book; returns its pages' folder, what the build said, and its exit status."""
+    small_book(folder, pages)
+    for name, text in SHORT.items():
+        (folder / "book" / f"{name}.md").write_text(text, encoding="utf-8")
+    done = build(folder, folder)
+    return folder / "_build" / "html" / "book", " ".join(done.stderr.split()), done.returncode
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages of the small book."""
+    pages, said, status = made(tmp_path_factory.mktemp("links"), PAGES)
+    assert status == 0, said
+    return pages
+
+
+def links(page: Path, kind: str) -> list[tuple[str, str]]:
+    """The links of one kind in a page: address, words."""
+    parser = Links()
+    parser.feed(page.read_text(encoding="utf-8"))
+    return [(address, " ".join(words.split())) for one, address, words in parser.found if one == kind]
+
+
+def test_chapters_and_errata(folder: Path):
+    assert links(folder / "07_one_head.html", "course-reference") == [
+        ("02_reverse_mode.html", "chapter 2"),
+        ("02_reverse_mode.html", "chapters 2"),
+        ("08_many_heads.html", "8"),  # and 7 is this page
+        ("26_errata.html", "Erratum 39"),
+        ("26_errata.html#erratum-5", "errata 5"),  # the chapter has a target for this one
+        ("26_errata.html", "6"),
+    ]
+
+
+def test_citations(folder: Path):
+    assert links(folder / "07_one_head.html", "course-citation") == [
+        ("references.html#vaswani2017", "Vaswani et al. (2017)"),
+        ("references.html#devlin2019", "Devlin et al. 2019"),
+        ("references.html#kingma2015", "Kingma & Ba 2015"),
+        ("references.html#glorot2010", "Glorot and Bengio (2010)"),
+        ("references.html#ba2016", "Ba et al. 2016"),
+        ("references.html#polyak1964", "Polyak 1964"),
+    ]
+    references = (folder / "references.html").read_text(encoding="utf-8")
+    for _, address in [("", "vaswani2017"), ("", "kingma2015")]:
+        assert f'id="{address}"' in references
+
+
+def test_terms(folder: Path):
+    assert links(folder / "07_one_head.html", "course-term") == [
+        ("glossary.html#term-broadcasting", "broadcasting"),
+        ("glossary.html#term-stride", "strides"),
+        ("glossary.html#term-CLS", "[CLS]"),
+        ("glossary.html#term-masked-language-modelling-MLM", "MLM"),
+        ("glossary.html#term-cache", "cache"),
+    ]
+    assert 'title="Meaning of it."' in (folder / "07_one_head.html").read_text(encoding="utf-8")
+    assert links(folder / "index.html", "course-term") == []
+
+
+def test_a_formula_and_its_punctuation_stay_together(folder: Path):
+    page = (folder / "07_one_head.html").read_text(encoding="utf-8")
+    held = re.findall(r'<span class="course-nowrap">(.*?</span>.*?)</span>', page)
+    assert [re.sub(r"<[^>]*>", "", one) for one in held] == [
+        r"\(cache\),", r"\(x\),", r"(\(y\)).", r"\(a\),", r"\(b\),"
+    ]  # fmt: skip
+    text = re.sub(r"<[^>]*>", "", page)
+    assert r"Equal pieces: a cache, a, \(a\), b, \(b\), the end." in text, "no comma is lost"
+
+
+WRONG = {
+    "chapter 99": "there is no chapter 99",
+    "chapters 2 and 57": "there is no chapter 57",
+    "chapter 9": "chapter 9 has no line in _toc.yml",
+    "erratum 72": "the errata have the numbers 1 to 71",
+    "Nobody et al. (2017)": "the bibliography has no such entry",
+    "Vaswani et al. 2018": "the bibliography has no such entry",
+    "Devlin & Chang 2019": "the bibliography has no such entry",
+    "Kingma et al. 2015": "the bibliography has no such entry",
+    "Nobody 1999": "the bibliography has no such entry",
+}
+
+
+def test_what_leads_nowhere_fails_the_build(tmp_path: Path):
+    _, said, status = made(
+        tmp_path, {**PAGES, "07_one_head": "# 7. One\n\n" + "\n\n".join(f"({one})." for one in WRONG)}
+    )
+    assert status != 0
+    for text, complaint in WRONG.items():
+        assert f"{text!r}: {complaint}" in said, said
+    assert said.count("WARNING") == len(WRONG)

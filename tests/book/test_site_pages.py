@@ -1,0 +1,148 @@
+"""What the extension puts on the course's own pages, in the files and in a browser without a network."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import ROOT, pages
+
+nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
+from minigrad.course.authoring import reading_time  # noqa: E402
+
+pytestmark = pytest.mark.no_arrays
+
+WRITTEN = [page for page in pages() if (ROOT / f"{page}.ipynb").exists()]
+
+
+def read(site: Path, name: str) -> str:
+    """A page of the site."""
+    return (site / f"{name}.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", pages())
+def test_the_head_says_what_the_page_is(site: Path, name: str):
+    page = read(site, name)
+    (title,) = re.findall(r"<title>(.*?)</title>", page)
+    assert title.count("BERT from nothing") == 1
+    assert title.endswith("BERT from nothing")
+    (description,) = re.findall(r'<meta name="description" content="(.*?)">', page)
+    assert 20 < len(description) < 300
+    assert "pip install" not in description
+    assert '<meta property="og:title"' in page
+    assert '<html lang="en"' in page
+    assert len(re.findall(r"<h1\b", page)) == 1
+
+
+def test_no_two_pages_have_one_title(site: Path):
+    titles = [re.findall(r"<title>(.*?)</title>", read(site, name))[0] for name in pages()]
+    assert len(set(titles)) == len(titles)
+
+
+@pytest.mark.parametrize("name", ["index", "404"])
+def test_the_pages_that_no_source_makes(site: Path, name: str):
+    page = read(site, name)
+    assert '<html lang="en">' in page
+    assert "BERT from nothing</title>" in page
+    addresses = re.findall(r'(?:href|src|url)="?=?([^">]*)', page)
+    if name == "404":
+        assert [address for address in addresses if not address.startswith("/")] == [], (
+            "it works at any depth"
+        )
+
+
+def test_the_preview_has_the_size_that_others_ask_for():
+    data = (ROOT / "book" / "_static" / "preview.png").read_bytes()
+    assert struct.unpack(">II", data[16:24]) == (1200, 630)
+    assert len(data) < 100_000
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_chapter_says_how_long_it_takes(site: Path, name: str):
+    page = read(site, name)
+    notebook = nbformat.read(ROOT / f"{name}.ipynb", as_version=4)
+    (facts,) = re.findall(r'<div class="course-facts[^>]*>\s*<p>(.*?)</p>', page, re.DOTALL)
+    assert facts.startswith(f"{reading_time.minutes(notebook)} min")
+    solution = ROOT / "solutions" / Path(name).with_suffix(".ipynb").name
+    if solution.exists():
+        exercises = reading_time.exercises(nbformat.read(solution, as_version=4))
+        (target,) = set(re.findall(r'download="" href="\.\./([^"]*)"', page))
+        assert (site / target).read_bytes() == (ROOT / "exercises" / solution.name).read_bytes()
+        assert f">{len(exercises)} exercises</a> ({sum(one.minutes for one in exercises)} min)" in re.sub(
+            r"</?span[^>]*>", "", facts
+        )
+        end = page[page.index('id="course-exercises"') :]
+        for one in exercises:
+            assert f"(difficulty {one.difficulty}, {one.minutes} min)" in end
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "solutions").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_each_exercise_is_counted(path: Path):
+    notebook = nbformat.read(path, as_version=4)
+    headings = [
+        line
+        for cell in notebook.cells
+        if cell.cell_type == "markdown"
+        for line in cell.source.split("\n")
+        if re.match(r"## \d", line)
+    ]
+    assert len(reading_time.exercises(notebook)) == len(headings) > 0
+
+
+def test_a_chapter_names_the_next(site: Path):
+    chapters = [name for name in pages() if re.match(r"book/\d", name)]
+    for name, following in itertools.pairwise(chapters):
+        found = re.findall(
+            r'<div class="course-next[^>]*>\s*<p>Next: <a [^>]*href="(.*?)"(.*?)</p>', read(site, name)
+        )
+        if name in WRITTEN:
+            ((address, rest),) = found
+            assert address == f"{Path(following).name}.html"
+            assert ("(planned)" in rest) is (following not in WRITTEN)
+
+
+# --- In a browser ------------------------------------------------------------------------------------------
+
+
+def search(visit: Any, query: str) -> list[tuple[str, str, str]]:
+    """The results of a search: address, title, excerpt."""
+    found = visit("search", f"?q={query}")
+    found.page.wait_for_selector("#search-results .search-summary")
+    results = found.page.eval_on_selector_all(
+        "#search-results li",
+        "e => e.map(l => [l.querySelector('a').getAttribute('href'), l.querySelector('a').textContent,"
+        " l.querySelector('p').textContent])",
+    )
+    assert found.errors == []
+    assert found.requests == []
+    found.page.close()
+    return [tuple(result) for result in results]
+
+
+def test_the_search_finds_sections_and_shows_why(visit: Any, site: Path):
+    results = search(visit, "broadcasting")
+    assert any("#" in address for address, _, _ in results), "sections, not pages alone"
+    assert all("broadcast" in (title + excerpt).lower() for _, title, excerpt in results)
+    for address, _, _ in results:
+        page, _, anchor = address.partition("#")
+        assert (site / page).exists()
+        assert not anchor or f'id="{anchor}"' in (site / page).read_text(encoding="utf-8")
+    assert len({address for address, _, _ in results}) == len(results)
+
+
+def test_the_search_knows_formulas_and_the_glossary_once(visit: Any):
+    assert any("One attention head" in title for _, title, _ in search(visit, "√d_k"))
+    assert sum(title.startswith("Glossary") for _, title, _ in search(visit, "roofline")) == 1
+    assert search(visit, "zyzzyva") == []
+
+
+def test_a_formula_is_no_stop_of_the_tab_key(visit: Any):
+    opened = visit("book/symbols")
+    assert opened.page.eval_on_selector_all("mjx-container", "e => e.length") > 20
+    stops = "e => e.filter(m => m.tabIndex >= 0 && !('scrolls' in m.dataset)).length"
+    assert opened.page.eval_on_selector_all("mjx-container", stops) == 0
+    opened.page.close()
