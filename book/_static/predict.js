@@ -59,6 +59,7 @@
     }
     count();
     document.addEventListener("course-memory", count);
-    document.querySelector("article.bd-article > section").append(score);
+    const section = document.querySelector("article.bd-article > section");
+    section.insertBefore(score, section.querySelector(":scope > :is(.course-exercises, .course-next)"));
   });
 })();
