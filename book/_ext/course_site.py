@@ -17,7 +17,7 @@ def no_dead_buttons(app: Any, config: Any) -> None:
 # icon fonts, which a browser refuses, and the settings of thebe, which is off (and would ask a CDN).
 LOUD = re.compile(
     r'\s*<link rel="preload" as="font"[^>]*>'
-    r'|\s*<link[^>]*/fontawesome/[^>]*>|\s*<script[^>]*/fontawesome/[^>]*></script>'  # icons.css draws its icons
+    r"|\s*<link[^>]*/fontawesome/[^>]*>|\s*<script[^>]*/fontawesome/[^>]*></script>"  # icons.css draws its icons
     r"|\s*<script>(?:const|let|var) THEBE_JS_URL.*?</script>"
     r"|\s*<script[^>]*sphinx-thebe\.js[^>]*></script>"
     r'|\s*<script type="text/x-thebe-config">.*?</script>'

@@ -37,6 +37,8 @@
     const what = !output ? "code" : output.querySelector(".course-player, .course-map") ? "code of what moves"
       : output.querySelector("img, svg") ? "code of the figure" : output.querySelector(".course-table") ? "code of the table" : "code";
     const summary = details.querySelector("summary");
+    details.classList.remove("admonition"); // the theme would make a box of it
+    summary.querySelectorAll("p").forEach((text) => text.classList.remove("admonition-title"));
     summary.removeAttribute("aria-label"); // its text says it
     summary.querySelector(".collapsed").textContent = `Show the ${what}`;
     summary.querySelector(".expanded").textContent = `Hide the ${what}`;

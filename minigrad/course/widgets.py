@@ -294,7 +294,9 @@ def bars(
         order = [int(place) for place in order]
         for name, values in series.items():
             if sorted(order) != list(range(len(values))):
-                raise ValueError(f"order must name each of the {len(values)} values of {name!r} once, got {order}")
+                raise ValueError(
+                    f"order must name each of the {len(values)} values of {name!r} once, got {order}"
+                )
         series = {name: [values[place] for place in order] for name, values in series.items()}
     width, height, left, gap = 480, 130, 44, 30
     colours = (BLUE, RED, colour("third"))

@@ -39,7 +39,9 @@ def at(page: Any, width: int) -> None:
 def test_nothing_is_cut_on_a_laptop(visited: Any):
     page = visited.page
     at(page, 1280)
-    page.eval_on_selector_all("main details:not(.course-contents)", "all => all.forEach((one) => { one.open = true; })")
+    page.eval_on_selector_all(
+        "main details:not(.course-contents)", "all => all.forEach((one) => { one.open = true; })"
+    )
     cut = page.evaluate(CUT)
     allowed = STILL_CUT.get(visited.name, 0)
     assert len(cut) <= allowed, f"{len(cut)} boxes are cut, {allowed} may be: {cut}"
@@ -67,7 +69,10 @@ def test_lines_of_78_columns_fit(reader: Any, width: int):
 def test_a_listing_goes_on_below(reader: Any):
     page = reader("01_arrays", viewport={"width": 1280, "height": 900})
     listing = page.locator(".course-listing")
-    assert listing.locator(".course-listing-caption").inner_text().split() == ["minigrad/ops/composed.py", "show(f)"]
+    assert listing.locator(".course-listing-caption").inner_text().split() == [
+        "minigrad/ops/composed.py",
+        "show(f)",
+    ]
     assert not page.locator(".cell_input", has_text="show(f)").is_visible()
     assert listing.locator("pre").evaluate("box => box.scrollWidth <= box.clientWidth")
     lines = listing.locator(".line")
@@ -118,7 +123,10 @@ def test_a_formula_that_is_a_little_too_wide_shrinks(reader: Any):
 def test_copy_buttons_are_on_code_alone(visited: Any):
     page = visited.page
     assert page.locator(".output .copybtn").count() == 0
-    assert page.locator(".highlight > .copybtn").count() == page.locator("div:not(.output) > .highlight > pre").count()
+    assert (
+        page.locator(".highlight > .copybtn").count()
+        == page.locator("div:not(.output) > .highlight > pre").count()
+    )
 
 
 # --- Paper -----------------------------------------------------------------------------------------------
@@ -126,7 +134,9 @@ def test_copy_buttons_are_on_code_alone(visited: Any):
 
 def test_paper_is_light_and_whole(reader: Any):
     page = reader("01_arrays", viewport={"width": 700, "height": 900}, color_scheme="dark")
-    background = "() => getComputedStyle(document.documentElement).getPropertyValue('--pst-color-background').trim()"
+    background = (
+        "() => getComputedStyle(document.documentElement).getPropertyValue('--pst-color-background').trim()"
+    )
     dark = page.evaluate(background)
     page.locator(".course-player input").fill("0")
     page.emulate_media(media="print")
@@ -145,7 +155,9 @@ def test_paper_is_light_and_whole(reader: Any):
     assert page.locator(".course-player .text").inner_text() == "threeThe last."
     for unwanted in (".copybtn", ".bd-sidebar-primary", ".bd-header-article", ".prev-next-footer"):
         assert not page.locator(unwanted).first.is_visible()
-    cell = "text => [...document.querySelectorAll('.cell_input')].find((one) => one.textContent.includes(text))"
+    cell = (
+        "text => [...document.querySelectorAll('.cell_input')].find((one) => one.textContent.includes(text))"
+    )
     breaks = f"text => getComputedStyle(({cell})(text)).breakInside"
     assert page.evaluate(breaks, "print(eleven)") == "avoid"
     assert page.evaluate(breaks, "line_59") == "auto"
@@ -159,7 +171,9 @@ def test_paper_is_light_and_whole(reader: Any):
 def test_the_printed_page_has_what_the_screen_has(reader: Any):
     """Chromium's own printing tells the page that it prints."""
     page = reader("01_arrays", color_scheme="dark")
-    page.evaluate("addEventListener('beforeprint', () => { window.printed = document.documentElement.dataset.theme; })")
+    page.evaluate(
+        "addEventListener('beforeprint', () => { window.printed = document.documentElement.dataset.theme; })"
+    )
     page.pdf()
     assert page.evaluate("window.printed") == "light"
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
@@ -171,7 +185,8 @@ def test_the_printed_page_has_what_the_screen_has(reader: Any):
 def test_the_first_page_stands_on_one_edge_and_has_a_button(reader: Any):
     page = reader("index", viewport={"width": 1280, "height": 900})
     title, text, button = (
-        page.locator(f"article {what}").first.bounding_box() for what in ("h1", ".sd-col p", ".sd-btn-primary")
+        page.locator(f"article {what}").first.bounding_box()
+        for what in ("h1", ".sd-col p", ".sd-btn-primary")
     )
     assert text["x"] == title["x"]
     assert button["height"] >= 36

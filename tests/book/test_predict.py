@@ -56,9 +56,15 @@ def test_the_page_counts_and_remembers(reader: Any):
     page.get_by_role("button", name="I had it").nth(0).click()
     again = reader("01_arrays")
     for one in (page, again):
-        assert one.locator(".course-score").inner_text().startswith("Your predictions: 1 of 2 right, 1 not made yet.")
+        assert (
+            one.locator(".course-score")
+            .inner_text()
+            .startswith("Your predictions: 1 of 2 right, 1 not made yet.")
+        )
     assert answers(again) == [True, False, True]
-    pressed = [one.get_attribute("aria-pressed") for one in again.get_by_role("button", name="I had it").all()]
+    pressed = [
+        one.get_attribute("aria-pressed") for one in again.get_by_role("button", name="I had it").all()
+    ]
     assert pressed == ["true", "false"]
     assert not reader("02_reverse_mode").locator(".course-score").count()
 
@@ -71,7 +77,9 @@ def test_it_works_where_the_browser_keeps_nothing(reader: Any):
     page.reload()
     make_two_predictions(page)
     assert page.locator(".course-score").inner_text().startswith("Your predictions: 1 of 2 right")
-    assert [error for error in errors if "refused" not in error] == []  # the theme's own scripts do not expect it
+    assert [
+        error for error in errors if "refused" not in error
+    ] == []  # the theme's own scripts do not expect it
 
 
 def test_answers_are_there_on_paper(reader: Any):

@@ -59,7 +59,9 @@ def test_arrow_keys_turn_the_page(reader: Any):
     page.wait_for_url("**/01_arrays.html")
 
 
-@pytest.mark.parametrize("box", [".course-player input", ".course-player .play", ".course-map td", "pre[data-cut]"])
+@pytest.mark.parametrize(
+    "box", [".course-player input", ".course-player .play", ".course-map td", "pre[data-cut]"]
+)
 def test_arrow_keys_belong_to_what_has_the_focus(reader: Any, box: str):
     page = reader("01_arrays")
     page.locator(box).last.focus()
