@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from minigrad import Tensor, backend, ops
+from minigrad import Tensor, backend, no_grad, ops
+from minigrad.bert import BertForPreTraining
+from minigrad.bert.config import PRESETS
 from minigrad.course.palette import colour
 from minigrad.course.widgets import Frame, svg
 from minigrad.graph import Node
@@ -20,7 +22,18 @@ from minigrad.graph import Node
 if TYPE_CHECKING:
     from minigrad.course.figures import Picture
 
-__all__ = ["every_operation", "forward_picture", "play_backward", "record", "regions", "saved_by", "spirals"]
+__all__ = [
+    "by_trying",
+    "every_operation",
+    "forward_picture",
+    "jacobian",
+    "nodes_of_bert",
+    "play_backward",
+    "record",
+    "regions",
+    "saved_by",
+    "spirals",
+]
 
 # --- The graph of (tanh(w x + b) - t)² as a picture ------------------------------------------------------
 
@@ -47,7 +60,7 @@ EDGES = [
     ("e", "loss"),
     ("e", "loss"),
 ]
-WIDE, TALL, BOX_WIDTH, BOX_HEIGHT, TOP = 97, 82, 60, 72, 24  # of a column, a row, a box; above the first row
+WIDE, TALL, BOX_WIDTH, BOX_HEIGHT, TOP = 104, 86, 58, 80, 20  # of a column, a row, a box; above the first row
 
 
 class Value(Protocol):
@@ -138,20 +151,20 @@ def _drawing(
             f'stroke="{back if active else ink}" stroke-width="{2.5 if active else 1}"/>'
         )
         middle = x + BOX_WIDTH / 2
-        parts.append(_text(middle, y + 16, name, ink, 15, "font-weight='bold'"))
-        parts.append(_text(middle, y + 31, formula, ink, 12, "fill-opacity='0.75'"))
-        parts.append(_text(middle, y + 48, _short(value), colour("first"), 15))
+        parts.append(_text(middle, y + 17, name, ink, 16, "font-weight='bold'"))
+        parts.append(_text(middle, y + 33, formula, ink, 13, "fill-opacity='0.8'"))
+        parts.append(_text(middle, y + 52, _short(value), colour("first"), 17))
         if name in gradients:
-            parts.append(_text(middle, y + 65, _short(gradients[name]), back, 15, "font-weight='bold'"))
+            parts.append(_text(middle, y + 72, _short(gradients[name]), back, 17, "font-weight='bold'"))
     width, height = 5 * WIDE + BOX_WIDTH + 16, round(2 * TALL + TOP + BOX_HEIGHT + 30)
     legend = [("value", colour("first"))]
     if edges[0][2] is not None:
         legend += [("local slope, on the arrow", ink), ("gradient", back)]
     left = 8
     for label, shade in legend:
-        parts.append(_text(left, height - 6, label, shade, 13, anchor="start"))
-        left += 7 * len(label) + 24
-    return svg(width, height, parts)
+        parts.append(_text(left, height - 6, label, shade, 15, anchor="start"))
+        left += 8 * len(label) + 24
+    return _svg(width, height, parts)
 
 
 def _arrow(
@@ -173,9 +186,15 @@ def _arrow(
         f'<polygon points="{head}" fill="{stroke}" fill-opacity="{opacity}"/>',
     ]
     if slope is not None:
-        lift = bend / 2 + (12.0 if bend > 0 else -5 - abs(y1 - y0) / 4)
-        parts.append(_text(middle[0], (y0 + y1) / 2 + lift, _short(slope), stroke, 13))
+        # above the arrow; of two that bend apart, the lower one has it below
+        lift = bend / 2 + 15 if bend > 0 else bend / 2 - 5 - abs(y1 - y0) / 4
+        parts.append(_text(middle[0], (y0 + y1) / 2 + lift, _short(slope), stroke, 15))
     return "".join(parts)
+
+
+def _svg(width: int, height: int, parts: Sequence[str]) -> str:
+    """A picture in the course's colours, wherever it is put."""
+    return svg(width, height, ['<g class="course-colours">', *parts, "</g>"])
 
 
 def _text(
@@ -208,16 +227,16 @@ MARKS = {
 
 
 def regions(
-    guess: Callable[[np.ndarray], np.ndarray], points: np.ndarray, arms: np.ndarray, notes: Sequence[str]
-) -> str:
-    """The plane as SVG, in the colour of the arm that a network guesses at each place, with points of known arms on it.
+    guess: Callable[[np.ndarray], np.ndarray], points: np.ndarray, arms: np.ndarray, step: int, text: str
+) -> Frame:
+    """A frame for `widgets.player`: the plane in the colours of the arms that a network guesses, and points of known arms.
 
     guess: from points (n, 2) to arm numbers (n,), each 0, 1 or 2. points (m, 2), arms (m,): drawn as +, × and △.
-    notes: lines beside the map.
+    step: of training, for the title. text: the sentence below.
     """
-    edge = (np.arange(CELLS) + 0.5) / CELLS * 2 * REACH - REACH
-    across, down = np.meshgrid(edge, -edge)
-    guessed = np.asarray(guess(np.stack([across.ravel(), down.ravel()], axis=1))).reshape(CELLS, CELLS)
+    middles = (np.arange(CELLS) + 0.5) / CELLS * 2 * REACH - REACH
+    across, up = np.meshgrid(middles, -middles)
+    guessed = np.asarray(guess(np.stack([across.ravel(), up.ravel()], axis=1))).reshape(CELLS, CELLS)
     cell, parts = SIDE // CELLS, []
     for arm, shade in enumerate(MARKS):
         strips = []  # of one row each, from the first cell of a run to its last
@@ -232,15 +251,10 @@ def regions(
     for arm, (shade, mark) in enumerate(MARKS.items()):
         marks = "".join(mark.format(x, y) for x, y in places[arms == arm])
         parts.append(f'<path d="{marks}" fill="none" stroke="{colour(shade)}" stroke-width="1.4"/>')
-        parts.append(
-            f'<path d="{mark.format(SIDE + 22, 20 + 24 * arm)}" stroke="{colour(shade)}" fill="none" stroke-width="2"/>'
-        )
-        parts.append(_text(SIDE + 34, 25 + 24 * arm, f"arm {arm}", colour(shade), 15, anchor="start"))
-    parts += [
-        _text(SIDE + 14, 130 + 24 * i, note, "currentColor", 15, anchor="start")
-        for i, note in enumerate(notes)
-    ]
-    return svg(480, SIDE, parts)
+        sample = mark.format(SIDE + 18, 20 + 26 * arm)
+        parts.append(f'<path d="{sample}" stroke="{colour(shade)}" fill="none" stroke-width="2"/>')
+        parts.append(_text(SIDE + 30, 25 + 26 * arm, f"arm {arm}", colour(shade), 15, anchor="start"))
+    return Frame(f"Step {step}", _svg(SIDE + 84, SIDE, parts), text)
 
 
 # --- What the library's graph holds ----------------------------------------------------------------------
@@ -276,6 +290,43 @@ def saved_by(output: Tensor) -> list[tuple[str, str, np.ndarray]]:
             if backend.is_array(cell.cell_contents):
                 found.setdefault(id(cell.cell_contents), (node.op, name, cell.cell_contents))
     return list(found.values())
+
+
+def nodes_of_bert(layers: int) -> int:
+    """How many nodes the losses of a BERT with dropout record; they do not depend on its width, so it is a narrow one."""
+    config = PRESETS["reduced"].replace(
+        num_hidden_layers=layers, hidden_size=8, intermediate_size=16, vocab_size=64, hidden_dropout_prob=0.1
+    )
+    ids, labels = np.arange(12).reshape(2, 6), np.full((2, 6), -100)
+    labels[:, 2] = 7
+    output = BertForPreTraining(config)(ids, labels=labels, next_sentence_label=np.array([0, 1]))
+    return len(record(output.loss))
+
+
+# --- Slopes by trying ------------------------------------------------------------------------------------
+
+
+def jacobian(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray, step: float = 1e-6) -> np.ndarray:
+    """The Jacobian of `function` at x by central differences: (entries of the output, entries of x), in reading order."""
+    columns = []
+    for index in np.ndindex(x.shape):
+        move = np.zeros_like(x)
+        move[index] = step
+        columns.append((function(x + move) - function(x - move)).ravel() / (2 * step))
+    return np.stack(columns, axis=1)
+
+
+def by_trying(
+    loss: Callable[[], Tensor], parameter: Tensor, index: tuple[int, ...], step: float = 1e-5
+) -> float:
+    """The slope of a loss for one entry of a parameter, by two forward passes; the entry is put back."""
+    before, losses = parameter.data[index].copy(), []
+    for moved in (before + step, before - step):
+        parameter.data[index] = moved
+        with no_grad():
+            losses.append(loss().item())
+    parameter.data[index] = before
+    return (losses[0] - losses[1]) / (2 * step)
 
 
 # --- One call of every operation -------------------------------------------------------------------------
