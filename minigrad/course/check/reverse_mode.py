@@ -21,8 +21,8 @@ def _random_program(rng: np.random.Generator, inputs: int, steps: int) -> Callab
         for step in range(steps)
     ]
 
-    def program(*values):
-        values = list(values)
+    def program(*given):
+        values = list(given)
         for operation, back, place in plan:
             one, other = values[-back], values[place]
             values.append(
@@ -153,7 +153,7 @@ def differentiate(program, numbers):
             y = math.tanh(self.value)
             return Var(y, (self,), (1 - y * y,))
 
-    order = []  # oldest first
+    order: list = []  # oldest first
     given = [Var(number) for number in numbers]
     output = program(*given)
     output.grad = 1.0
