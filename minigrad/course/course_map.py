@@ -46,7 +46,8 @@ TALL, GAP = 32, 16  # of a box, and between two: an arrow fits in
 
 _STYLE = f"""<style>
 .course-tower {{display: flex; flex-wrap: wrap; gap: 1rem 2rem; align-items: flex-end; margin: 0.5rem 0}}
-.course-tower svg {{height: auto; flex: 1 1 {TOWER_WIDTH * 0.82:.0f}px; max-width: {TOWER_WIDTH * 1.1:.0f}px; min-width: 0}}
+.course-tower svg {{height: auto; min-width: 0}}
+.course-tower svg:first-of-type {{flex: 1 1 {TOWER_WIDTH * 0.82:.0f}px; max-width: {TOWER_WIDTH * 1.1:.0f}px}}
 .course-tower svg + svg {{flex: 0 1 {SIDE_WIDTH}px}}
 .course-tower text {{font: 14px sans-serif; fill: {colour("ink")}}}
 .course-tower .caption {{font-size: 13px; fill: {colour("third")}}}
@@ -81,12 +82,12 @@ class CourseMap:
 
     def _tower(self) -> str:
         """BERT from the arrays up: rows of boxes from the top down, and arrows between them."""
-        wide, parts, y = TOWER_WIDTH, [], 0.0
-        inset = 12
+        wide, y, inset = TOWER_WIDTH, 0.0, 12
+        parts: list[str] = []
 
-        def row(*numbers: int, left: float = 1.0, right: float = wide - 1.0, arrow: bool = True) -> None:
+        def row(*numbers: int, left: float = 1.0, arrow: bool = True) -> None:
             nonlocal y
-            each = (right - left - 8 * (len(numbers) - 1)) / len(numbers)
+            each = (wide - 2 * left - 8 * (len(numbers) - 1)) / len(numbers)
             parts.extend(self._box(n, left + i * (each + 8), y + 1, each) for i, n in enumerate(numbers))
             y += TALL + (GAP if arrow else 8)
             if arrow:
@@ -97,14 +98,14 @@ class CourseMap:
         row(13, 14)
         top = y
         y += inset
-        inside = {"left": float(inset), "right": float(wide - inset)}
-        row(12, arrow=False, **inside)
-        row(11, **inside)
-        row(10, **inside)
-        row(11, **inside)
-        row(7, 8, 9, arrow=False, **inside)
+        row(12, left=inset, arrow=False)
+        row(11, left=inset)
+        row(10, left=inset)
+        row(11, left=inset)
+        row(7, 8, 9, left=inset, arrow=False)
         parts.append(
-            f'<rect class="line" x="1" y="{top + 1:g}" width="{wide - 2}" height="{y - top:g}" rx="8" stroke-dasharray="5 4"/>'
+            f'<rect class="line" x="1" y="{top + 1:g}" width="{wide - 2}" height="{y - top:g}" rx="8" '
+            'stroke-dasharray="5 4"/>'
         )
         y += GAP
         parts.append(_arrow(wide / 2, y))
@@ -113,7 +114,9 @@ class CourseMap:
         row(3, 4, arrow=False)
         row(1, 2, arrow=False)
         row(0, arrow=False)
-        return _svg(wide, y, parts, "The parts of BERT, each with its chapter, from the arrays at the bottom up")
+        return _svg(
+            wide, y, parts, "The parts of BERT, each with its chapter, from the arrays at the bottom up"
+        )
 
     def _side(self) -> str:
         """What stands beside the tower: lists of boxes under a caption."""

@@ -70,7 +70,12 @@ def test_the_pages_show_the_map_as_it_is_now():
     nbformat = pytest.importorskip("nbformat")
     assert (BOOK / "runs" / "map.html").read_text(encoding="utf-8") == course_map()._repr_html_() + "\n"
     page = nbformat.read(BOOK / "00_start.ipynb", as_version=4)
-    shown = [o.data["text/html"] for c in page.cells for o in c.get("outputs", []) if "text/html" in o.get("data", {})]
+    shown = [
+        o.data["text/html"]
+        for c in page.cells
+        for o in c.get("outputs", [])
+        if "text/html" in o.get("data", {})
+    ]
     assert course_map(here=0)._repr_html_() in shown
 
 
@@ -86,7 +91,9 @@ def test_maps_are_made_again_wherever_they_are_shown(tmp_path, monkeypatch):
         return v4.new_code_cell("x", outputs=[v4.new_output("display_data", data=data)])
 
     monkeypatch.setattr(module, "written", lambda: frozenset({0}))
-    notebook = v4.new_notebook(cells=[cell(course_map(here=0)), cell(course_map()), v4.new_markdown_cell("x")])
+    notebook = v4.new_notebook(
+        cells=[cell(course_map(here=0)), cell(course_map()), v4.new_markdown_cell("x")]
+    )
     path = tmp_path / "00_start.ipynb"
     path.write_text(v4.writes(notebook))
     monkeypatch.setattr(module, "written", lambda: frozenset({0, 1}))

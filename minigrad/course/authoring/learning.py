@@ -2,8 +2,8 @@
 
     python -m minigrad.course.authoring.learning runs/learning book/runs/start/learning.json
 
-trains with the settings of `make stored`, stops at some steps to score held-out text and to fill the gap of WATCHED, and
-writes that down with the settings. A run that was stopped goes on where it was.
+trains with the settings of `make stored`, stops at some steps to score held-out text and to fill the gap of WATCHED,
+and writes that down with the settings. A run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def learning(
     """Train in `folder`, and write to `target` what the model says at `points`: steps, the first of them 0.
 
     corpus: by default `python-docs`. The file is JSON, and is written again after each point: the settings; the words
-    and pieces of the training text, the entropy of the pieces in nats, and the share of the hidden words that the most
-    frequent piece gets right; `longest_run` of the page's sentences; and for each point the losses in nats, the shares that
-    are right, and the five likeliest pieces for the gap of WATCHED.
+    and pieces of the training text, the entropy of the pieces in nats, and the share of the hidden words that the
+    most frequent piece gets right; `longest_run` of the page's sentences; and for each point the losses in nats, the
+    shares that are right, and the five likeliest pieces for the gap of WATCHED.
     """
     corpus = corpus or read_corpus("python-docs")
     train, _ = corpus.split(HELD_OUT, settings.seed)

@@ -10,7 +10,16 @@ from typing import Any
 from minigrad.course.palette import STYLE, colour
 from minigrad.course.widgets import Frame
 
-__all__ = ["EXAMPLES", "SENTENCES", "SIMILAR", "Drawing", "guesses", "hidden_words", "learning_frames", "three_ways"]
+__all__ = [
+    "EXAMPLES",
+    "SENTENCES",
+    "SIMILAR",
+    "Drawing",
+    "guesses",
+    "hidden_words",
+    "learning_frames",
+    "three_ways",
+]
 
 # What the page asks the model first, and the word that stood in the gap.
 EXAMPLES = {
@@ -58,14 +67,15 @@ _GUESSES = f"""
 .course-guesses {{max-width: 34rem; margin: 0.6rem 0 1.1rem}}
 .course-guesses p {{margin: 0 0 0.3rem}}
 .course-guesses .gap {{color: {colour("first")}; font-weight: bold}}
-.course-guesses .row {{display: grid; grid-template-columns: 7.5em 1fr 3em; gap: 0.6em; align-items: center; line-height: 1.45}}
+.course-guesses .row {{display: grid; grid-template-columns: 7.5em 1fr 3em; gap: 0.6em; align-items: center}}
+.course-guesses .row {{line-height: 1.45}}
 .course-guesses .bar {{height: 0.75em; border-radius: 2px; background: {colour("first")}; min-width: 1px}}
 .course-guesses .share {{text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums}}
 """
 
 
 def guesses(by_text: Mapping[str, Sequence[tuple[str, float]]]) -> Drawing:
-    """Texts with a [MASK], each with words for the gap and their probabilities as bars, to be the last line of a cell."""
+    """Texts with a [MASK], each with words for the gap and their probabilities as bars, to be a cell's last line."""
     body, lines = [], []
     for text, words in by_text.items():
         shown = html.escape(text).replace("[MASK]", '<span class="gap">[MASK]</span>')
@@ -115,7 +125,9 @@ def hidden_words(
                 boxes.append(f"<span>{html.escape(word)}</span>")
                 marks.append(word)
         title = f"Hidden: {name}. The probability of “{words[asked]}” is {share:.3f}."
-        body.append(f'<div><div class="way">{html.escape(title)}</div><div class="words">{"".join(boxes)}</div></div>')
+        body.append(
+            f'<div><div class="way">{html.escape(title)}</div><div class="words">{"".join(boxes)}</div></div>'
+        )
         lines += [title, "    " + " ".join(marks)]
     return Drawing(f'<div class="course-hidden">{"".join(body)}</div>', _HIDDEN, "\n".join(lines))
 
@@ -217,9 +229,8 @@ def learning_frames(points: Sequence[Mapping[str, Any]], prompt: str, frequencie
     )
     frames = []
     for point in points:
-        marker = (
-            f'<circle cx="{x(point["step"]):.1f}" cy="{y(point["mlm_loss"]):.1f}" r="6" fill="{colour("second")}"/>'
-        )
+        at_x, at_y = x(point["step"]), y(point["mlm_loss"])
+        marker = f'<circle cx="{at_x:.1f}" cy="{at_y:.1f}" r="6" fill="{colour("second")}"/>'
         words = point["guesses"]
         title = f'<text x="2" y="238" fill="{ink}" font-size="16">{html.escape(prompt)}</text>'
         rows = "".join(
@@ -238,9 +249,7 @@ def learning_frames(points: Sequence[Mapping[str, Any]], prompt: str, frequencie
     return frames
 
 
-def _axes(
-    steps: Iterable[tuple[int, float]], losses: Iterable[tuple[int, float]], right: float
-) -> str:
+def _axes(steps: Iterable[tuple[int, float]], losses: Iterable[tuple[int, float]], right: float) -> str:
     """Lines and labels of the loss curve: (value, place) of the marks on both axes."""
     grid, ink = colour("grid"), colour("ink")
     parts = []

@@ -15,7 +15,11 @@ pytest.importorskip("filelock")
 
 CORPUS = Corpus(
     [
-        [f"Raise an error if file {i} does not exist.", "The default value is none.", f"Return the {i} items."]
+        [
+            f"Raise an error if file {i} does not exist.",
+            "The default value is none.",
+            f"Return the {i} items.",
+        ]
         for i in range(8)
     ],
     "eight documents",
@@ -42,6 +46,7 @@ def test_a_record_has_its_points_and_goes_on(tmp_path):
     assert 0 < first["most_frequent_right"] < 1
     assert first["training_words"] < first["training_pieces"]
     assert len(first["points"][0]["guesses"]) == 5
+    assert [path.name for path in (tmp_path / "run").glob("checkpoint-*")] == ["checkpoint-000002"]
     second = record_of(tmp_path, (0, 2, 3))
     assert [point["step"] for point in second["points"]] == [0, 2, 3]
     assert second["points"][:2] == first["points"]
@@ -57,7 +62,8 @@ def test_the_first_point_is_the_untrained_model_and_the_last_the_end():
 def test_longest_run_counts_words_in_a_row():
     sentences = ["Raise an error, if the file is closed.", "It does not exist."]
     found = longest_run(
-        ["Raise an error if it does not exist.", "An error if the file exists", "nothing here", "err"], sentences
+        ["Raise an error if it does not exist.", "An error if the file exists", "nothing here", "err"],
+        sentences,
     )
     assert list(found.values()) == [4, 5, 0, 0]
     # not over the border of two sentences, and no half words

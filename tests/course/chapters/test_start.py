@@ -48,7 +48,12 @@ def test_each_word_sees_what_its_model_lets_it_see():
     drawn = three_ways(["a", "b", "c", "d"], shown=1)._repr_html_()
     labels = re.findall(r'aria-label="(\w+: \w+ sees [^"]*)"', drawn)
     assert len(labels) == 12
-    assert {"ELMo: b sees a, c, d", "GPT: a sees no other word", "GPT: c sees a, b", "BERT: b sees a, c, d"} <= set(labels)
+    assert {
+        "ELMo: b sees a, c, d",
+        "GPT: a sees no other word",
+        "GPT: c sees a, b",
+        "BERT: b sees a, c, d",
+    } <= set(labels)
     elmo, gpt, bert = drawn.split("<svg ")[1:]
     assert (elmo.count('class="left"'), elmo.count('class="right"')) == (6, 6)  # two networks
     assert (gpt.count('class="left"'), gpt.count('class="right"')) == (6, 0)
@@ -56,7 +61,10 @@ def test_each_word_sees_what_its_model_lets_it_see():
 
 
 def test_three_ways_prints_the_word_that_is_shown():
-    assert repr(three_ways(["a", "b", "c"], shown=1)).splitlines()[1] == "GPT, one network reads from the left: b sees a"
+    assert (
+        repr(three_ways(["a", "b", "c"], shown=1)).splitlines()[1]
+        == "GPT, one network reads from the left: b sees a"
+    )
 
 
 POINTS = [
@@ -77,7 +85,9 @@ def test_the_marker_walks_along_the_curve():
     frames = learning_frames(POINTS, "x", 6.15)
     curves = {re.search(r'points="([^"]+)"', frame.svg)[1] for frame in frames}
     assert len(curves) == 1
-    markers = [",".join(re.search(r'<circle cx="([^"]+)" cy="([^"]+)"', frame.svg).groups()) for frame in frames]
+    markers = [
+        ",".join(re.search(r'<circle cx="([^"]+)" cy="([^"]+)"', frame.svg).groups()) for frame in frames
+    ]
     assert markers == curves.pop().split()
 
 
