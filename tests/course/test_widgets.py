@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from minigrad.course.widgets import BLUE, RED, Frame, attention_map, bars, memory_walk, player, svg
+from minigrad.course.widgets import BLUE, RED, Frame, attention_map, bars, player, svg
 
 pytestmark = pytest.mark.no_arrays
 
@@ -297,20 +297,6 @@ def test_bars_lie_inside_of_the_picture():
 def test_bars_that_cannot_be_drawn(series, top):
     with pytest.raises(ValueError, match="bars need"):
         bars(series, top, ("x", "y"))
-
-
-def test_a_memory_walk_visits_the_places_in_reading_order():
-    places = np.arange(6).reshape(2, 3).T  # a transposed view
-    parts = drawn(memory_walk(places, 6, ("first", "second & third")))
-    cells = [bar for bar in parts["rect"] if bar.get("fill") in (BLUE, RED)]
-    across = [float(cell.get("x")) for cell in cells]
-    assert np.argsort(across).tolist() == np.argsort(places.ravel()).tolist()
-    down = [float(cell.get("y")) for cell in cells]
-    assert down == sorted(down)
-    assert len(set(down)) == 6
-    assert [cell.get("fill") for cell in cells] == [BLUE, BLUE, RED, RED, BLUE, BLUE]
-    texts = [text.text for text in parts["text"]]
-    assert texts == ["first", "second & third", *"012345", "[0, :]", "[1, :]", "[2, :]"]
 
 
 @pytest.mark.parametrize("make", [lambda: svg(3, 4, []), lambda: bars({"a": [1]}, 1, ("x", "y"))])
