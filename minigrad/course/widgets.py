@@ -28,7 +28,6 @@ __all__ = [
     "Player",
     "attention_map",
     "bars",
-    "memory_walk",
     "player",
     "svg",
 ]
@@ -356,42 +355,3 @@ def _tallest(pictures: Sequence[str]) -> float:
 def _json(value: object) -> str:
     """As a JavaScript literal; `<` is written so that no text can end the script or hide its end."""
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
-
-
-def memory_walk(places: np.ndarray, size: int, owners: Sequence[str] = ()) -> str:
-    """The walk of a view over memory as SVG: memory from left to right, the view's reading order from top to bottom.
-
-    places: for each entry of the view, the number of its memory cell. size: how many cells there are. owners: names
-    of equal parts of memory. The colour changes with each row of the view.
-    """
-    width, left, top, tall = 480, 78, 44 if owners else 24, 17
-    step = (width - left) / size
-    height = top + tall * places.size + 4
-    parts = []
-    for i, owner in enumerate(owners):
-        x, wide = left + i * (width - left) / len(owners), (width - left) / len(owners)
-        parts.append(
-            f'<rect x="{x:.1f}" y="0" width="{wide:.1f}" height="{height}" fill="currentColor" '
-            f'fill-opacity="{0.1 if i % 2 == 0 else 0.03:g}"/>'
-            f'<text x="{x + wide / 2:.1f}" y="16" text-anchor="middle" fill="currentColor" font-size="14">'
-            f"{html.escape(owner)}</text>"
-        )
-    parts += [
-        f'<text x="{left + (i + 0.5) * step:.1f}" y="{top - 8}" text-anchor="middle" fill="currentColor" '
-        f'font-size="13">{i}</text>'
-        for i in range(size)
-    ]
-    row = places.shape[-1]
-    for time, place in enumerate(places.ravel().tolist()):
-        y = top + tall * time
-        if time % row == 0:
-            index = ", ".join(map(str, np.unravel_index(time // row, places.shape[:-1])))
-            parts.append(
-                f'<text x="{left - 8}" y="{y + 13}" text-anchor="end" fill="currentColor" font-size="13">'
-                f"[{index}, :]</text>"
-            )
-        parts.append(
-            f'<rect x="{left + place * step + 2:.1f}" y="{y + 1}" width="{step - 4:.1f}" height="{tall - 2}" '
-            f'fill="{(BLUE, RED)[time // row % 2]}"/>'
-        )
-    return svg(width, height, parts)

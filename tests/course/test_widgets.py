@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from minigrad.course.palette import COLOURS, STYLE, colour
-from minigrad.course.widgets import BLUE, RED, Frame, attention_map, bars, memory_walk, player, svg
+from minigrad.course.widgets import BLUE, RED, Frame, attention_map, bars, player, svg
 
 pytestmark = pytest.mark.no_arrays
 
@@ -326,20 +326,6 @@ def test_bars_keep_an_order_in_which_they_can_be_followed():
 def test_an_order_names_each_bar_once(order):
     with pytest.raises(ValueError, match=r"order must name each of the 3 values of 'a' once, got \["):
         bars({"a": [1, 2, 3]}, 3, ("x", "y"), order=order)
-
-
-def test_a_memory_walk_visits_the_places_in_reading_order():
-    places = np.arange(6).reshape(2, 3).T  # a transposed view
-    parts = drawn(memory_walk(places, 6, ("first", "second & third")))
-    cells = [bar for bar in parts["rect"] if bar.get("fill") in (BLUE, RED)]
-    across = [float(cell.get("x")) for cell in cells]
-    assert np.argsort(across).tolist() == np.argsort(places.ravel()).tolist()
-    down = [float(cell.get("y")) for cell in cells]
-    assert down == sorted(down)
-    assert len(set(down)) == 6
-    assert [cell.get("fill") for cell in cells] == [BLUE, BLUE, RED, RED, BLUE, BLUE]
-    texts = [text.text for text in parts["text"]]
-    assert texts == ["first", "second & third", *"012345", "[0, :]", "[1, :]", "[2, :]"]
 
 
 @pytest.mark.parametrize("make", [lambda: svg(3, 4, []), lambda: bars({"a": [1]}, 1, ("x", "y"))])
