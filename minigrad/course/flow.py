@@ -1,4 +1,4 @@
-"""How numbers flow through a component: matrices as grids of boxes, step by step, and computed again when one is edited.
+"""How numbers flow through a component: matrices as grids of boxes, step by step, computed again when one is edited.
 
     boxes = [
         Box("X", X, "token", rows="tokens", columns="features"),
@@ -19,7 +19,7 @@ import ast
 import html
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,10 +31,12 @@ from minigrad.course.widgets import Frame, Player, player, svg
 __all__ = ["FUNCTIONS", "Box", "Flow", "Step", "View", "flow"]
 
 # what a formula may call: in Python, and as JavaScript on a matrix (a list of rows)
-FUNCTIONS = {
+FUNCTIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
     "softmax": (
-        lambda x: np.exp(x - x.max(axis=-1, keepdims=True))
-        / np.exp(x - x.max(axis=-1, keepdims=True)).sum(axis=-1, keepdims=True),
+        lambda x: (
+            np.exp(x - x.max(axis=-1, keepdims=True))
+            / np.exp(x - x.max(axis=-1, keepdims=True)).sum(axis=-1, keepdims=True)
+        ),
         "x => x.map(row => { var top = Math.max(...row), e = row.map(v => Math.exp(v - top)); "
         "var sum = e.reduce((a, b) => a + b); return e.map(v => v / sum); })",
     ),
@@ -43,7 +45,12 @@ FUNCTIONS = {
 _SIGNS = {ast.MatMult: "@", ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _ENTRYWISE = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
 
-CELL, TALL, GAP, LINE = 38, 27, 9, 22  # of a picture, in its own units: an entry, the space at a sign, between lines
+CELL, TALL, GAP, LINE = (
+    38,
+    27,
+    9,
+    22,
+)  # of a picture, in its own units: an entry, the space at a sign, between lines
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ class Box:
 
 @dataclass(frozen=True)
 class View:
-    """A box within a step. only: the rows whose numbers are shown, the others stay empty. lit: the rows with a frame."""
+    """A box within a step. only: the rows whose numbers are shown, others stay empty. lit: the rows with a frame."""
 
     name: str
     only: Sequence[int] | None = None
@@ -133,7 +140,9 @@ class Flow:
             "choices": {name: [row, list(values)] for name, (row, values) in self.choices.items()},
         }
         functions = ", ".join(f"{name}: {script}" for name, (_, script) in FUNCTIONS.items())
-        script = _SCRIPT.replace("STATE", json.dumps(state).replace("<", "\\u003c")).replace("FUNCTIONS", functions)
+        script = _SCRIPT.replace("STATE", json.dumps(state).replace("<", "\\u003c")).replace(
+            "FUNCTIONS", functions
+        )
         return (
             f'<div class="course-flow course-colours">{STYLE}{_FIELDS_STYLE}{self._player()._repr_html_()}'
             f'<div class="fields" hidden>{self._buttons()}{self._fields()}</div><script>{script}</script></div>'
@@ -257,7 +266,9 @@ def _picture(flow: Flow, step: Step) -> str:
         for i, view in enumerate(views):
             if view.name not in flow.values:
                 width = 8 * len(view.name)
-                drawing.text(x + GAP + width / 2, middle + 5, html.escape(view.name), 'text-anchor="middle"', 15)
+                drawing.text(
+                    x + GAP + width / 2, middle + 5, html.escape(view.name), 'text-anchor="middle"', 15
+                )
                 x += width + 2 * GAP
                 continue
             x = _grid(drawing, flow, view, x, middle, named=i == 0)
@@ -318,7 +329,9 @@ def _number(value: float, digits: int) -> str:
 
 def _indexed(label: str) -> str:
     """W_Q with its index set lower."""
-    return re.sub(r"_(\w+)", r'<tspan dy="3" font-size="10">\1</tspan><tspan dy="-3"> </tspan>', html.escape(label))
+    return re.sub(
+        r"_(\w+)", r'<tspan dy="3" font-size="10">\1</tspan><tspan dy="-3"> </tspan>', html.escape(label)
+    )
 
 
 # --- In the browser ---------------------------------------------------------------------------------------
@@ -326,11 +339,14 @@ def _indexed(label: str) -> str:
 _FIELDS_STYLE = """<style>
 .course-flow .fields {max-width: 36rem; margin: 0.3rem auto; font-size: 0.9rem}
 .course-flow .fields[hidden] {display: none}
-.course-flow .fields button {font: inherit; color: inherit; background: none; border: 1px solid currentColor; border-radius: 4px; padding: 0.2rem 0.8rem; margin-right: 0.5rem; cursor: pointer}
-.course-flow .fields button[aria-pressed="true"] {font-weight: bold; border-width: 2px}
+.course-flow .fields :is(button, input) {
+  font: inherit; color: inherit; background: none; border: 1px solid rgba(128, 128, 128, 0.8); border-radius: 4px}
+.course-flow .fields button {padding: 0.2rem 0.8rem; margin-right: 0.5rem; cursor: pointer}
+.course-flow .fields button[aria-pressed="true"] {font-weight: bold; outline: 2px solid currentColor}
+.course-flow .fields input {width: 3.6rem}
 .course-flow .fields table {border-collapse: collapse; margin: 0.4rem 0; width: auto}
-.course-flow .fields :is(th, td) {padding: 0.1rem 0.3rem; border: 0; background: none; font-weight: normal; text-align: center}
-.course-flow .fields input {width: 3.6rem; font: inherit; color: inherit; background: none; border: 1px solid rgba(128, 128, 128, 0.6); border-radius: 4px}
+.course-flow .fields :is(th, td) {
+  padding: 0.1rem 0.3rem; border: 0; background: none; font-weight: normal; text-align: center}
 @media print {.course-flow .fields {display: none}}
 </style>"""
 

@@ -194,4 +194,6 @@ def test_all_signs_are_the_same_in_the_browser(page):
 
 
 def test_no_number_is_hidden_from_the_still_picture():
-    assert re.search(r'<img alt="Three tokens[^>]*src="data:image/svg', head_flow(X, W_Q, W_K, W_V)._repr_html_())
+    assert re.search(
+        r'<img alt="Three tokens[^>]*src="data:image/svg', head_flow(X, W_Q, W_K, W_V)._repr_html_()
+    )

@@ -3,8 +3,8 @@
     nice -n 19 env OPENBLAS_NUM_THREADS=1 python tests/tools/scale_runs.py
 
 writes book/runs/score_scale.json, run by run, and goes on where it was stopped. Two starts (`STARTS`), each with and
-without the scale and with three seeds, and for the small start three learning rates: 24 runs of about 40 seconds on
-one core.
+without the scale and with three seeds, and one seed at two more learning rates: 16 runs of about 45 seconds on one
+core.
 
 All train on the same batches in the same order, from the same draws. They differ in what is named here alone:
 `std` is the standard deviation that the matrices of queries and keys start from (the others keep the preset's), and
@@ -28,7 +28,7 @@ import numpy as np
 
 from minigrad import backend, no_grad, ops, optim, random
 from minigrad.bert.attention import BertSelfAttention
-from minigrad.bert.config import PRESETS, BertConfig
+from minigrad.bert.config import PRESETS
 from minigrad.bert.corpus import read_corpus
 from minigrad.bert.data import Batch, PretrainingData, encode_documents, held_out_batches
 from minigrad.bert.metrics import evaluate, unigram_entropy
@@ -42,10 +42,10 @@ LENGTH, BATCH, STEPS, WARMUP, EVERY = 32, 16, 1500, 150, 100
 SEEDS = (0, 1, 2)
 # what queries and keys start from: the reduced model's deviation, and the one that gives q and k variance 1
 STARTS = {"small": 0.05, "unit": 1 / math.sqrt(128)}
-# the rate, the start, the seed, and whether scaled: the small start is searched for its best rate
+# the rate, the start, the seed, whether scaled: three seeds at the middle rate, one at the others
 CASES = [
     *itertools.product((1e-3,), STARTS, SEEDS, (True, False)),
-    *itertools.product((3e-4, 3e-3), ("small",), SEEDS, (True, False)),
+    *itertools.product((3e-4, 3e-3), ("small",), SEEDS[:1], (True, False)),
 ]
 CONFIG = replace(PRESETS["reduced"], vocab_size=1024, max_position_embeddings=LENGTH)
 
@@ -157,10 +157,16 @@ def main() -> None:
     for rate, start, seed, scaled in CASES:
         if (start, seed, scaled, rate) in done:
             continue
-        run = {"start": start, "std": round(STARTS[start], 4), **train(text, seed, STARTS[start], scaled, rate)}
+        run = {
+            "start": start,
+            "std": round(STARTS[start], 4),
+            **train(text, seed, STARTS[start], scaled, rate),
+        }
         record["runs"].append(run)
         options.record.write_text(compact(record))
-        print(start, seed, "scaled" if scaled else "plain", rate, run["mlm_loss"][-1], run["after"], flush=True)
+        print(
+            start, seed, "scaled" if scaled else "plain", rate, run["mlm_loss"][-1], run["after"], flush=True
+        )
 
 
 def compact(record: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What chapter 7 shows: the flow of its hand-sized head, and the heads of the stored model's first layer."""
+"""What chapter 7 shows: its hand-sized head step by step, trained heads, and training with and without the scale."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from minigrad import no_grad, random
 from minigrad.bert import from_pretrained
 from minigrad.bert.model import BertForPreTraining
+from minigrad.course.figures import Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.stored import stored
 
-__all__ = ["FirstLayer", "head_flow"]
+__all__ = ["FirstLayer", "head_flow", "scale_curves"]
 
 
 def head_flow(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray) -> Flow:
@@ -46,7 +48,11 @@ def head_flow(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray) 
             [[View("X", lit=[2]), "·", "W_Q", "=", bank("Q")]],
             "Its row of X, times W_Q: what it asks for.",
         ),
-        Step("The keys", [["X", "·", "W_K", "=", "K"]], "Every row of X, times W_K: what each token is found by."),
+        Step(
+            "The keys",
+            [["X", "·", "W_K", "=", "K"]],
+            "Every row of X, times W_K: what each token is found by.",
+        ),
         Step(
             "Compare",
             [[bank("Q"), "·", "KT", "=", bank("QKT")]],
@@ -90,6 +96,7 @@ class FirstLayer:
 
     def __post_init__(self) -> None:
         loaded = from_pretrained(stored("start"))
+        assert loaded.tokenizer is not None
         self._model, self.tokenizer = loaded.model.bert, loaded.tokenizer
         if not self.trained:
             random.manual_seed(0)
@@ -119,3 +126,36 @@ class FirstLayer:
             x = embeddings.LayerNorm(words + segments + embeddings.position_embeddings(places[None]))
             q, k = (heads.split_heads(part(x)).numpy()[0] for part in (heads.query, heads.key))  # (h, L, d_k)
         return q.astype(float), k.astype(float)
+
+
+# --- Training with and without the scale ------------------------------------------------------------------
+
+
+def scale_curves(
+    steps: Sequence[int], scaled: Sequence[float], plain: Sequence[float], unigram: float
+) -> Picture:
+    """The held-out losses, in nats, by step: with the scale, without it, and that of a model without context."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        for losses, name, colour in ((plain, "q·k", "second"), (scaled, "q·k / √d_k", "first")):
+            axes.plot(steps, losses, color=colours[colour])
+            offset = (5, 2) if losses is plain else (5, -8)
+            axes.annotate(
+                name, (steps[-1], losses[-1]), offset, textcoords="offset points", color=colours[colour]
+            )
+        axes.axhline(unigram, linestyle="--", color=colours["third"])
+        axes.annotate(
+            "unigram entropy",
+            (steps[-1], unigram),
+            (0, 5),
+            textcoords="offset points",
+            color=colours["third"],
+        )
+        axes.set(xlabel="step", ylabel="held-out loss (nats)", xlim=(0, 1.35 * steps[-1]))
+
+    return figure(
+        plot,
+        "Held-out loss on masked words by training step. Both curves fall below the unigram entropy; the one with the "
+        "scale ends a little lower.",
+    )

@@ -10,6 +10,7 @@ import numpy as np
 
 from minigrad.course.check.exercise import exercise
 
+
 def _softmax(x: np.ndarray) -> np.ndarray:
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
