@@ -60,7 +60,7 @@ def head_flow(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray) 
         ),
         Step(
             "Share",
-            [[bank("QKT"), "/ √2 =", bank("S")], [bank("S"), "softmax", bank("A")]],
+            [[bank("QKT"), "/ √2 =", bank("S")], [bank("S"), "softmax →", bank("A")]],
             "Divided by √d_k they are the scores. Softmax makes them weights: positive, and their sum is 1.",
         ),
         Step(
@@ -70,8 +70,8 @@ def head_flow(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray) 
         ),
         Step(
             "All tokens at once",
-            [["Q", "·", "KT", "=", "QKT"], ["S", "softmax", "A"], ["A", "·", "V", "=", "Z"]],
-            "The same for every row: four matrix products and a softmax are the whole head.",
+            [["Q", "·", "KT", "=", "QKT"], ["S", "softmax →", "A"], ["A", "·", "V", "=", "Z"]],
+            "The same for every row: five matrix products and a softmax are the whole head.",
         ),
     ]
     names = {"tokens": ["the", "river", "bank"], "features": ["water", "money", "place", "other"]}
