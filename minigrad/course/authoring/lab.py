@@ -54,9 +54,8 @@ def prepare(root: Path) -> list[str]:
         copy = read(path)
         solution = root / "solutions" / path.name
         version = fingerprint(make_exercise(read(solution)) if solution.exists() else copy)
-        copy.metadata[MADE_WITH] = (
-            version  # of the exercise, though somebody may have solved it in exercises/
-        )
+        # Of the exercise as it was made, even if somebody has solved it in exercises/.
+        copy.metadata[MADE_WITH] = version
         said += place(copy, folder, path.stem)
     place(start_page(root), folder, Path(START).stem)
     if first:
