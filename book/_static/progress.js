@@ -34,7 +34,7 @@
     const end = document.querySelector(".prev-next-footer");
     if (!end || !written.includes(course.page)) return;
     new IntersectionObserver((seen, observer) => {
-      if (!seen.some((one) => one.isIntersecting) || !scrollY) return;
+      if (!seen.some((one) => one.isIntersecting)) return;
       observer.disconnect();
       const read = course.recall("read", []);
       if (!read.includes(course.page)) course.keep("read", [...read, course.page]);

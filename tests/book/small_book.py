@@ -1,4 +1,7 @@
-"""A book of two chapters with one of each thing that answers to the reader: quick to build, and no chapter's text can change it."""
+"""A book of two chapters with one of each thing that answers to the reader.
+
+It is quick to build, and no chapter's text can change it.
+"""
 
 from __future__ import annotations
 

@@ -10,8 +10,9 @@ pytestmark = pytest.mark.no_arrays
 
 # Boxes whose content is wider than they are: kind, pixels that are missing, how the content begins.
 CUT = """() => {
-  const boxes = "main :is(pre, .output, mjx-container[display='true'], table, .course-table, .course-map, .pst-scrollable-table-container)";
-  return [...document.querySelectorAll(boxes)]
+  const boxes = "pre, .output, mjx-container[display='true'], table, .course-table, .course-map"
+    + ", .pst-scrollable-table-container";
+  return [...document.querySelectorAll(`main :is(${boxes})`)]
     .filter((box) => box.clientWidth && box.scrollWidth > box.clientWidth + 1)
     .map((box) => [box.localName, box.scrollWidth - box.clientWidth, box.textContent.trim().slice(0, 60)]);
 }"""
@@ -52,7 +53,8 @@ def test_no_page_scrolls_sideways(visited: Any):
     for width in WIDTHS:
         at(page, width)
         seen = page.evaluate("document.scrollingElement.scrollWidth")
-        wide = """width => [...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > width + 1)
+        wide = """width => [...document.querySelectorAll("main *")]
+            .filter(e => e.getBoundingClientRect().right > width + 1)
             .filter(e => !e.closest("[data-cut]")).slice(0, 5).map(e => e.localName + "." + e.className)"""
         assert seen <= width, f"{seen} pixels at {width}; perhaps {page.evaluate(wide, width)}"
     at(page, 1280)
@@ -76,7 +78,7 @@ def test_a_listing_goes_on_below(reader: Any):
     assert not page.locator(".cell_input", has_text="show(f)").is_visible()
     assert listing.locator("pre").evaluate("box => box.scrollWidth <= box.clientWidth")
     lines = listing.locator(".line")
-    assert [text.rstrip() for text in lines.all_text_contents()][0] == "def f(x):"
+    assert lines.first.text_content().rstrip() == "def f(x):"
     heights = [line.bounding_box()["height"] for line in lines.all()]
     assert heights[1] >= 2 * heights[0]
     start = """line => {
@@ -143,9 +145,9 @@ def test_paper_is_light_and_whole(reader: Any):
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.evaluate(background) != dark
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
-    first = "() => getComputedStyle(document.querySelector('.course-colours')).getPropertyValue('--course-first').trim()"
-    assert page.evaluate(first) == "#0072b2"
-    hidden = """() => [...document.querySelectorAll("main :is(pre, .output, mjx-container[display='true'], .course-table)")]
+    first = "box => getComputedStyle(box).getPropertyValue('--course-first').trim()"
+    assert page.locator(".course-colours").first.evaluate(first) == "#0072b2"
+    hidden = """() => [...document.querySelectorAll("main :is(pre, .output, mjx-container, .course-table)")]
         .filter((box) => getComputedStyle(box).overflowX !== "visible").map((box) => box.outerHTML.slice(0, 80))"""
     assert page.evaluate(hidden) == []
     long = [text for kind, _, text in page.evaluate(CUT) if kind == "pre"]

@@ -188,7 +188,9 @@ def _arrow(
     if slope is not None:
         # above the arrow; of two that bend apart, the lower one has it below
         lift = bend / 2 + 15 if bend > 0 else bend / 2 - 5 - abs(y1 - y0) / 4
-        parts.append(_text(middle[0] + (6 if bend > 0 else 0), (y0 + y1) / 2 + lift, _short(slope), stroke, 15))
+        parts.append(
+            _text(middle[0] + (6 if bend > 0 else 0), (y0 + y1) / 2 + lift, _short(slope), stroke, 15)
+        )
     return "".join(parts)
 
 

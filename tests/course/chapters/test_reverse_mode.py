@@ -89,8 +89,8 @@ def test_what_is_used_twice_has_two_arrows():
 
 def test_arrows_of_the_visited_value_alone_point_back():
     gradient = "var(--course-gradient"
-    heads = play_backward(example())[2].svg.split("<polygon")[1:]
-    assert sum(gradient in head.split("/>")[0] for head in heads) == 2  # to y and t
+    heads = play_backward(example())[4].svg.split("<polygon")[1:]  # s: made of two, used once
+    assert sum(gradient in head.split("/>")[0] for head in heads) == 2  # to p and b
 
 
 def test_an_input_without_a_name_is_told():
