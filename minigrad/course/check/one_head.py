@@ -309,8 +309,7 @@ def _heads(scale: float) -> dict[str, Callable[[np.ndarray, np.ndarray, np.ndarr
 
 
 def _catch_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    for name, head in _heads(1.0).items():
-        yield name, head
+    yield from _heads(1.0).items()
     yield "a right head with another scale", _heads(rng.uniform(0.4, 2.5))["a right head"]
 
 
@@ -347,8 +346,6 @@ Your test of the ones is turned round: it is a fault if the output is not 1.
     if not same(head(q, k, np.ones_like(v)), 1): -> if same(head(q, k, np.ones_like(v)), 1):
 Your range is that of each row of the values: a row is one token, and the mixture goes along the columns.
     v.min(axis=0) -> v.min(axis=1, keepdims=True) ; v.max(axis=0) -> v.max(axis=1, keepdims=True)
-Only one side of the range is tested: an output can also lie below the smallest value.
-    (z < v.min(axis=0) - 1e-9).any() or ->
 The name is asked for, "none" if no test fails.
     return "none" -> return ""
 """,

@@ -43,7 +43,9 @@ def test_random_words_leave_the_ends(layer):
 
 def test_positions_in_their_order_change_nothing_and_shuffled_ones_do(layer):
     length = len(layer.ids)
-    for same, moved in zip(layer.queries_and_keys(positions=range(length)), layer.queries_and_keys(), strict=True):
+    for same, moved in zip(
+        layer.queries_and_keys(positions=range(length)), layer.queries_and_keys(), strict=True
+    ):
         np.testing.assert_array_equal(same, moved)
     backwards, _ = layer.queries_and_keys(positions=range(length)[::-1])
     assert np.abs(backwards - layer.queries_and_keys()[0]).max() > 0.1
