@@ -41,21 +41,22 @@ def test_a_memory_walk_has_the_view_as_a_grid():
     assert found[19:] == ["[0, 0]", "[0, 1]", "[1, 0]", "[1, 1]"]
 
 
-X = np.array([[1, 2], [3, 5]])
-W = np.array([[1, 7], [0, 1]])
+X = np.array([[1, 2, 0, 4], [3, 5, 1, 0]])
+W = np.array([[1, 7, 0, 2], [0, 1, 1, 0], [2, 0, 3, 1], [1, 0, 0, 6]])
 
 
 def test_token_to_heads_has_the_product_and_its_columns():
-    picture = token_to_heads(X, W, 2, ("a", "b"), token=1, column=1)
+    picture = token_to_heads(X, W, 2, ("a", "b"), token=1, column=2)
     assert isinstance(picture, Picture)
-    numbers = [int(text) for text in texts(picture.svg) if text.lstrip("-").isdigit()]
-    assert numbers == [1, 2, 3, 5, 1, 7, 0, 1, 1, 9, 3, 26, 1, 3, 9, 26]
-    assert "26 of Q, in row b" in picture.alt
+    numbers = [int(text) for text in texts(picture.svg) if text.isdigit()]
+    Q = X @ W
+    assert numbers == [n for part in (X, W, Q, Q[:, :2], Q[:, 2:]) for n in part.ravel()]
+    assert f"{Q[1, 2]} of Q, in row b" in picture.alt
     assert sum(box.get("stroke-width") == "3" for box in drawn(picture.svg).iter("rect")) == 4
 
 
 def test_token_to_heads_needs_heads_that_fit():
-    with pytest.raises(ValueError, match="3 heads do not divide 2 columns"):
+    with pytest.raises(ValueError, match="3 heads do not divide 4 columns"):
         token_to_heads(X, W, 3, ("a", "b"), 0, 0)
 
 
