@@ -11,8 +11,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from minigrad.course.chapters.one_head import head_flow
 from minigrad.course.flow import FUNCTIONS, Box, Flow, Step, View, flow
+
+pytest.importorskip("matplotlib")
+from minigrad.course.chapters.one_head import head_flow
 
 pytestmark = pytest.mark.no_arrays
 

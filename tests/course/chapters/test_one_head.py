@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from minigrad.bert import from_pretrained
-from minigrad.course.chapters.one_head import FirstLayer, scale_curves
 from minigrad.course.stored import stored
+
+pytest.importorskip("matplotlib")
+from minigrad.course.chapters.one_head import FirstLayer, scale_curves
 
 TEXT = "Return a new array of the given shape."
 
