@@ -315,7 +315,7 @@ class Links(SphinxPostTransform):
         return names | facts(self.env, self.page, "introduces")
 
     def known_here(self, terms: list[Term]) -> set[str]:
-        """The terms that a reader of this page may have met: not those of later chapters, unless the page mentions them.
+        """The terms that a reader may have met: not those of later chapters, unless this page mentions them.
 
         A chapter's metadata list them, `{"course": {"mentions": ["gradient"]}}`, where a word means the term.
         """

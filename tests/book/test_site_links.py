@@ -156,9 +156,7 @@ def test_a_later_chapters_terms_are_linked_where_the_page_mentions_them(tmp_path
         {
             "index": "# Start\n",
             "02_reverse_mode": chapter(f"# 2. Two\n\n{text}", mentions=["broadcasting"]),
-            "07_one_head": chapter(
-                f"# 7. Seven\n\n{text} **stride**", introduces=["stride", "broadcasting"]
-            ),
+            "07_one_head": chapter(f"# 7. Seven\n\n{text} **stride**", introduces=["stride", "broadcasting"]),
             "08_many_heads": chapter(f"# 8. Eight\n\n{text}"),
             "glossary": "",
         },

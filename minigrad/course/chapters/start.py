@@ -67,8 +67,8 @@ _GUESSES = f"""
 .course-guesses {{max-width: 34rem; margin: 0.6rem 0 1.1rem}}
 .course-guesses p {{margin: 0 0 0.3rem}}
 .course-guesses .gap {{color: {colour("first")}; font-weight: bold}}
-.course-guesses .row {{display: grid; grid-template-columns: 7.5em 1fr 3em; gap: 0.6em; align-items: center}}
-.course-guesses .row {{line-height: 1.45}}
+.course-guesses .guess {{display: grid; grid-template-columns: 7.5em 1fr 3em; gap: 0.6em; align-items: center}}
+.course-guesses .guess {{line-height: 1.45}}
 .course-guesses .bar {{height: 0.75em; border-radius: 2px; background: {colour("first")}; min-width: 1px}}
 .course-guesses .share {{text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums}}
 """
@@ -80,7 +80,7 @@ def guesses(by_text: Mapping[str, Sequence[tuple[str, float]]]) -> Drawing:
     for text, words in by_text.items():
         shown = html.escape(text).replace("[MASK]", '<span class="gap">[MASK]</span>')
         rows = "".join(
-            f'<div class="row"><span>{html.escape(word)}</span>'
+            f'<div class="guess"><span>{html.escape(word)}</span>'
             f'<span><span class="bar" style="display: block; width: calc(100% * {share:.2f})"></span></span>'
             f'<span class="share">{share:.2f}</span></div>'
             for word, share in words
