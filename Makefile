@@ -81,7 +81,7 @@ stored: $(READY)  ## train again the model that the pages show, and store it in 
 	$(BIN)/python -m minigrad.bert pretrain --steps 12000 --eval-every 1000 --save-every 1000 --output runs/start --resume
 	$(BIN)/python -m minigrad.course.authoring.store runs/start book/runs/start
 
-trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter 3 compares with
+trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter 4 compares with
 	$(BIN)/python tests/tools/optimiser_trajectories.py
 
 gpu-check:  ## the tests on real CuPy, with the Python that calls it; skips where there is no GPU

@@ -1,4 +1,4 @@
-"""The stored trajectories of chapter 3 are what PyTorch does."""
+"""The stored trajectories of chapter 4 are what PyTorch does."""
 
 from __future__ import annotations
 
