@@ -65,7 +65,9 @@ def way_to(model: nn.Module, name: str) -> list[tuple[list[str], int]]:
         raise KeyError(f"way_to: the model has no parameter {name!r}")
     levels, prefix = [], ""
     for part in name.split("."):
-        inside = dict.fromkeys(path[len(prefix) :].split(".")[0] for path in shapes if path.startswith(prefix))
+        inside = dict.fromkeys(
+            path[len(prefix) :].split(".")[0] for path in shapes if path.startswith(prefix)
+        )
         texts = [f"{one} {shapes[prefix + one]}" if prefix + one in shapes else one for one in inside]
         levels.append((texts, list(inside).index(part)))
         prefix += f"{part}."
@@ -93,6 +95,11 @@ def draw_way(canvas: Any, colours: dict[str, str], levels: list[tuple[list[str],
             if here:
                 left = x + 0.25
                 if depth + 1 < len(levels):
-                    axes.plot([x + 0.1, x + 0.1, x + 0.2], [y - 0.3, y - 1, y - 1], color=colours["third"], linewidth=1)
+                    axes.plot(
+                        [x + 0.1, x + 0.1, x + 0.2],
+                        [y - 0.3, y - 1, y - 1],
+                        color=colours["third"],
+                        linewidth=1,
+                    )
             x += 0.1 * len(text) + 0.3
     axes.set(xlim=(-0.1, 6.3), ylim=(-len(levels) + 0.5, 0.5))

@@ -66,16 +66,12 @@ def valley(
     return svg(width, height + foot, [field, *legend])
 
 
-def _axis_numbers(
-    reach: float, climb: float, scale: float, middle: np.ndarray, height: int
-) -> list[str]:
+def _axis_numbers(reach: float, climb: float, scale: float, middle: np.ndarray, height: int) -> list[str]:
     """The even numbers under the picture and at its left edge."""
 
     def number(x: float, y: float, value: int, anchor: str) -> str:
         text = str(value).replace("-", "−")
-        return (
-            f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="currentColor" font-size="12">{text}</text>'
-        )
+        return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="currentColor" font-size="12">{text}</text>'
 
     def even(limit: float) -> range:
         most = 2 * math.floor(limit / 2)
