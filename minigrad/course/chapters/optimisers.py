@@ -98,7 +98,7 @@ def replay(case: Mapping[str, Any], kind: type[optim.Optimizer] | None = None) -
     rng = np.random.default_rng(reference["data_seed"])
     batches = [rng.standard_normal((reference["batch"], 2)) for _ in range(reference["steps"])]
     p = {name: nn.Parameter(np.array(value)) for name, value in reference["start"].items()}
-    kind, recipe = kind or getattr(optim, case["optimiser"]), case.get("recipe")
+    kind, recipe = kind or getattr(optim, case["optimiser"]), case.get("recipe", {})
     groups: Any = list(p.values())
     if recipe:
         groups = [{"params": [p["W1"], p["W2"]]}, {"params": [p["b1"], p["b2"]], "weight_decay": 0.0}]

@@ -248,22 +248,26 @@ class _Turned(nn.Sequential):
         return -scores if self.training else scores
 
 
-def _tested_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    def linear(n_in: int, n_out: int) -> nn.Linear:
-        layer = nn.Linear(n_in, n_out)
-        layer.weight.data = Tensor(rng.standard_normal((n_in, n_out))).data
-        layer.bias.data = Tensor(rng.standard_normal(n_out)).data
-        return layer
+class _Product(nn.Module):
+    """A linear layer of given weights, which takes no draw from the learner's generator."""
 
+    def __init__(self, weight: np.ndarray) -> None:
+        self.weight = nn.Parameter(weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.weight
+
+
+def _tested_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     def case(name: str, training: bool, drop: str, rows: int = 40) -> tuple[Any, ...]:
-        parts: list[Any] = [linear(5, 8)]
+        first, second = rng.standard_normal((5, 8)), rng.standard_normal((8, 3))
+        parts: list[nn.Module] = [_Product(first)]
         if drop == "inside":
             parts.append(_Drop(np.arange(8) % 2 == 0))
         kind = _Turned if drop == "itself" else nn.Sequential
-        model = kind(nn.Sequential(*parts), linear(8, 3)).train(training)
+        model = kind(nn.Sequential(*parts), _Product(second)).train(training)
         x = rng.standard_normal((rows, 5))
-        scores = x @ parts[0].weight.numpy() + parts[0].bias.numpy()
-        labels = (scores @ model[1].weight.numpy() + model[1].bias.numpy()).argmax(axis=1)
+        labels = (x @ first @ second).argmax(axis=1)
         wrong = rng.choice(rows, rows // 5, replace=False)
         return name, model, x, np.where(np.isin(np.arange(rows), wrong), (labels + 1) % 3, labels)
 

@@ -249,8 +249,10 @@ def _momentum_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     def case(
         name: str, shapes: list[tuple[int, ...]], steps: int, dtype: type = np.float64
     ) -> tuple[Any, ...]:
-        parameters = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
-        gradients = [[rng.standard_normal(shape).astype(dtype) for shape in shapes] for _ in range(steps)]
+        def draw() -> list[np.ndarray]:
+            return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+
+        parameters, gradients = draw(), [draw() for _ in range(steps)]
         return name, parameters, gradients, float(rng.uniform(0.01, 0.2)), float(rng.uniform(0.5, 0.9))
 
     yield case("one parameter, one step", [(3, 2)], 1)
