@@ -11,7 +11,8 @@ from minigrad.course.chapters.modules import accuracy, loss_of, network, spirals
 
 def test_spirals_have_three_arms_of_points_within_the_unit_circle():
     points, arms = spirals(seed=0, n=50)
-    assert points.shape == (150, 2) and np.bincount(arms).tolist() == [50, 50, 50]
+    assert points.shape == (150, 2)
+    assert np.bincount(arms).tolist() == [50, 50, 50]
     assert np.hypot(*points.T).max() <= 1 + 1e-12
     assert not np.array_equal(points, spirals(seed=1, n=50)[0])
 
@@ -21,7 +22,8 @@ def test_the_network_differs_in_its_start_alone():
     for (name, p), q in zip(small.named_parameters(), large.parameters(), strict=True):
         np.testing.assert_allclose(2 * p.numpy(), q.numpy(), rtol=1e-6, err_msg=name)
     kinds = [type(module) for module in network(0.02, norm=True).modules()]
-    assert kinds.count(nn.LayerNorm) == 3 and nn.LayerNorm not in [type(m) for m in small.modules()]
+    assert kinds.count(nn.LayerNorm) == 3
+    assert nn.LayerNorm not in [type(module) for module in small.modules()]
 
 
 def test_loss_and_accuracy_are_those_of_the_scores():
