@@ -87,7 +87,7 @@ learning: $(READY)  ## train it once more, and store what it guesses on the way 
 map: $(READY)  ## make the map of the course again wherever pages show it: with each new chapter
 	$(BIN)/python -m minigrad.course.authoring.pictures map
 
-trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter 3 compares with
+trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter 4 compares with
 	$(BIN)/python tests/tools/optimiser_trajectories.py
 
 gpu-check:  ## the tests on real CuPy, with the Python that calls it; skips where there is no GPU
