@@ -46,11 +46,12 @@ def learning(
 ) -> None:
     """Train in `folder`, and write to `target` what the model says at `points`: steps, the first of them 0.
 
-    corpus: by default `python-docs`. The file is JSON, and is written again after each point: the settings; the words
-    and pieces of the training text, the entropy of the pieces in nats, and the share of the hidden words that the
-    most frequent piece gets right; `frequencies_loss`, the loss in nats on the hidden words of a guess that knows how
-    frequent each piece is in the training text, and no more; `longest_run` of the page's sentences; and for each point the losses in nats, the
-    shares that are right, and the five likeliest pieces for the gap of WATCHED.
+    corpus: by default `python-docs`. The file is JSON, and is written again after each point: the settings; the
+    words and pieces of the training text, the entropy of the pieces in nats, and the share of the hidden words that
+    the most frequent piece gets right; `frequencies_loss`, the loss in nats on the hidden words of a guess that
+    knows how frequent each piece is in the training text, and no more; `longest_run` of the page's sentences; and
+    for each point the losses in nats, the shares that are right, and the five likeliest pieces for the gap of
+    WATCHED.
     """
     corpus = corpus or read_corpus("python-docs")
     train, _ = corpus.split(HELD_OUT, settings.seed)
