@@ -67,7 +67,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter(
         "1",
         "arrays",
-        "Arrays and backends",
+        "Arrays",
         ENGINE,
         "heads out of one array without copying it, and the adjoint of broadcasting",
         ("minigrad/backend/numpy.py",),

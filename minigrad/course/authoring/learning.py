@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -45,10 +46,12 @@ def learning(
 ) -> None:
     """Train in `folder`, and write to `target` what the model says at `points`: steps, the first of them 0.
 
-    corpus: by default `python-docs`. The file is JSON, and is written again after each point: the settings; the words
-    and pieces of the training text, the entropy of the pieces in nats, and the share of the hidden words that the
-    most frequent piece gets right; `longest_run` of the page's sentences; and for each point the losses in nats, the
-    shares that are right, and the five likeliest pieces for the gap of WATCHED.
+    corpus: by default `python-docs`. The file is JSON, and is written again after each point: the settings; the
+    words and pieces of the training text, the entropy of the pieces in nats, and the share of the hidden words that
+    the most frequent piece gets right; `frequencies_loss`, the loss in nats on the hidden words of a guess that
+    knows how frequent each piece is in the training text, and no more; `longest_run` of the page's sentences; and
+    for each point the losses in nats, the shares that are right, and the five likeliest pieces for the gap of
+    WATCHED.
     """
     corpus = corpus or read_corpus("python-docs")
     train, _ = corpus.split(HELD_OUT, settings.seed)
@@ -95,11 +98,14 @@ def _frequencies(run: Pretraining, train: Corpus) -> dict[str, Any]:
     counts = Counter(piece for sentence in train.sentences for piece in run.tokenizer.token_ids(sentence))
     ((most_frequent, _),) = counts.most_common(1)
     hidden = [int(label) for batch in run.held_out for label in batch["labels"].ravel() if label != IGNORED]
+    total = counts.total() + run.tokenizer.vocab_size  # one more of each: no piece is impossible
+    surprise = [-math.log((counts[label] + 1) / total) for label in hidden]
     return {
         "training_pieces": counts.total(),
         "unigram_entropy": round(run.unigram_entropy, 4),
         "most_frequent": run.tokenizer.id_to_token(most_frequent),
         "most_frequent_right": round(hidden.count(most_frequent) / len(hidden), 4),
+        "frequencies_loss": round(sum(surprise) / len(surprise), 4),
     }
 
 

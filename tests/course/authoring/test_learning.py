@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -44,6 +45,7 @@ def test_a_record_has_its_points_and_goes_on(tmp_path):
     assert first["settings"]["steps"] == 4
     assert first["corpus"] == "eight documents"
     assert 0 < first["most_frequent_right"] < 1
+    assert 0 < first["frequencies_loss"] < math.log(CONFIG.vocab_size)  # what knowing nothing costs
     assert first["training_words"] < first["training_pieces"]
     assert len(first["points"][0]["guesses"]) == 5
     assert [path.name for path in (tmp_path / "run").glob("checkpoint-*")] == ["checkpoint-000002"]
