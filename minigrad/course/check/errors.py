@@ -80,7 +80,7 @@ SAYINGS = [
 def explained(error: BaseException) -> str | None:
     """What an error says, in a sentence; None for one that is not in the list."""
     if isinstance(error, KeyError):
-        return f"The dictionary has no {error} yet: += needs a number there first. Begin with 0 for every key, or use .get."
+        return f"The dictionary has no key {error}. Where += adds to it, begin with 0 for every key."
     for pattern, sentence in SAYINGS:
         if match := re.search(pattern, str(error)):
             return sentence.format(**match.groupdict(default="these"))

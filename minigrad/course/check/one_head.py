@@ -370,6 +370,11 @@ You change the queries. A head that takes its values for keys notices that too: 
     head(q, other, v) -> head(other, k, v)
 With queries and keys of ones all weights are the same, and faults in them do not show. Only the values are ones.
     head(q, k, np.ones_like(v)) -> head(np.ones_like(q), np.ones_like(k), np.ones_like(v))
+You compare the head with a right one. That tells whether it is wrong, and not which of the four tests is the first to notice.
+    rng = np.random.default_rng(0)
+    q, k, v = rng.standard_normal((3, 7, 4))
+    alike = np.allclose(head(q, k, v), _softmax(q @ k.T / math.sqrt(4)) @ v)
+    return "none" if alike else "keys"
 With a single key its weight is 1 whatever the scores are, so the tests cannot tell heads apart: draw several keys.
     (3, 7, 4) -> (3, 1, 4) ; (7, 4) -> (1, 4) ; permutation(7) -> permutation(1)
 You shuffle the keys or the values alone: then the pairs are others, and a right head gives another output. Shuffle both in the same way.

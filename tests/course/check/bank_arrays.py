@@ -188,14 +188,6 @@ def added_by_an_array_of_places(dy):
     return dx
 
 
-def the_last_window_wins(dy):
-    windows, n, d_model = dy.shape
-    dx = np.zeros((windows + n - 1, d_model), dy.dtype)
-    for w in range(windows):
-        dx[w : w + n] = dy[w]
-    return dx
-
-
 def as_many_tokens_as_windows(dy):
     windows, n, d_model = dy.shape
     dx = np.zeros((windows, d_model), dy.dtype)
@@ -293,7 +285,6 @@ WRONG = {
         (lambda L, d_model, n: ((L - n + 1, n, d_model), (d_model, n, 1)), "a token has d_model numbers"),
     ],
     "window_adjoint": [
-        (the_last_window_wins, "On 4 windows of 2 tokens"),
         (lambda dy: np.concatenate(list(dy)), "You put the windows one after the other"),
         (
             lambda dy: entry_by_entry_of_windows(dy) / dy.dtype.type(dy.shape[1]),

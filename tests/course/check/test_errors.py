@@ -74,7 +74,7 @@ def test_every_saying_is_tried():
 def test_a_key_that_is_missing_is_told():
     with pytest.raises(KeyError) as caught:
         {}["y"] += 1
-    assert explained(caught.value).startswith("The dictionary has no 'y' yet")
+    assert explained(caught.value).startswith("The dictionary has no key 'y'")
 
 
 def test_other_errors_are_left_as_they_are():
