@@ -68,7 +68,7 @@ def _program_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 def _last_path(output):
     """Walks each path and lets every value keep what the last one brings; nothing is left to visit."""
-    waiting = [(output, 1.0)]
+    waiting: list[Any] = [(output, 1.0)]
     while waiting:
         value, value.grad = waiting.pop()
         paths = [
