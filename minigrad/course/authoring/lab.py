@@ -119,9 +119,9 @@ RULES = """## How the exercises work
   file in which you have worked. If an exercise changes, its new version is put beside yours, as `NN_name.new.ipynb`.
 - **A check** tries your function on several inputs. It shows the first input on which your function is wrong, what
   it returned and what was expected, and often the mistake behind it.
-- **Hints** unfold below a wrong result, one after the other, the gentlest first. `check.softmax.hint()` shows the
+- **Hints** unfold below a wrong result, one after the other, the gentlest first. `check.attend.hint()` shows the
   next one too.
-- **A solution** stands behind the last hint, after an attempt. `check.softmax.solution()` shows it too.
+- **A solution** stands behind the last hint, after an attempt. `check.attend.solution()` shows it too.
 - **Difficulty** goes from 1 to 3. At 1 you use what the chapter says, in a few lines. At 2 you derive something, or
   combine two ideas. At 3 you find something that the chapter does not tell.
 - **Your progress** is kept in this folder. Run the next cell to see it.

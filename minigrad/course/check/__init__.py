@@ -1,4 +1,4 @@
-"""Checks of the exercises: `check.softmax(softmax)`, `check.softmax.hint()`, `check.progress()`."""
+"""Checks of the exercises: `check.attend(attend)`, `check.attend.hint()`, `check.progress()`."""
 
 from __future__ import annotations
 

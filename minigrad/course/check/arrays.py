@@ -72,6 +72,8 @@ A stretched axis has length 1 again in the end. Yours is gone: keepdims=True, or
 
     dy = dy.sum(axis=tuple(range(dy.ndim - len(shape))))
     return dy.sum(axis=tuple(i for i, n in enumerate(shape) if n != dy.shape[i]))
+You fold all axes in front into one and sum over it. Where an axis was stretched, its copies lie behind that: sum over it as well.
+    return dy.reshape((-1, *shape)).sum(axis=0)
 You add up everything. Only the copies of one entry belong together.
     return np.full(shape, dy.sum())
 
@@ -165,6 +167,8 @@ Every sequence gets the heads of the first one: each has tokens of its own.
     return parts -> return parts[[0] * B]
 That is the first sequence alone: all of the batch is asked for.
     return parts.transpose(0, 2, 1, 3) -> return parts[0].transpose(1, 0, 2)
+Your slices begin one column apart. Head i begins at column i d_k.
+    return np.stack([x[:, :, i : i + x.shape[2] // h] for i in range(h)], axis=1)
 Every head has all the numbers of a token. Each gets d_k of them.
     return np.stack([x] * h, axis=1)
 x comes back as it was: each token has to be cut, (B, L, d_model) -> (B, h, L, d_k).
@@ -213,10 +217,14 @@ The last window reads beyond the end of the memory: the last token from which n 
     L - n + 1 -> L - n + 2
 The next window begins one cell later in yours. The next token is d_model cells on.
     (d_model, d_model, 1) -> (1, d_model, 1)
+A step from token to token is not n or L cells: a token has d_model numbers.
+    (d_model, d_model, 1) -> (d_model, n, 1) || (n, d_model, 1) || (n, n, 1) || (L, L, 1) || (d_model, L, 1)
+The numbers of a token lie side by side: one step along the last axis is one cell.
+    (d_model, d_model, 1) -> (d_model, d_model, 0)
+The tokens of a window are the second axis and their numbers the third: yours are exchanged, as np's sliding_window_view gives them.
+    (L - n + 1, n, d_model) -> (L - n + 1, d_model, n) ; (d_model, d_model, 1) -> (d_model, 1, d_model)
 One step along the window is one cell in yours. The next token is d_model cells on.
     (d_model, d_model, 1) -> (d_model, 1, 1)
-One step along the window is n cells in yours. n counts the tokens of a window; the next token is d_model cells on.
-    (d_model, d_model, 1) -> (d_model, n, 1)
 Every window is the first one: with a stride of 0 the next one begins where this one does.
     (d_model, d_model, 1) -> (0, d_model, 1)
 These strides are in bytes. The task counts entries, as the chapter does.
@@ -258,9 +266,9 @@ Entry (w, i, j) of the windows is a copy of entry (w + i, j) of the text. A cell
 Add dy[:, i] to the tokens i, i + 1, …: one line for each place i within a window.
 """,
     mistakes="""
-Each token keeps only what one window gives it. It has a copy in up to n windows, and what the copies get adds up: += in place of =.
+Each token keeps only what one window gives it. It has a copy in up to n windows, and what the copies get adds up: += in place of =. (With an array of indices or a view, += too keeps one of several: np.add.at adds all.)
     ] += dy[:, i] -> ] = dy[:, i]
-    range(n) -> reversed(range(n)) ; ] += dy[:, i] -> ] = dy[:, i]
+    in range(n) -> in reversed(range(n)) ; ] += dy[:, i] -> ] = dy[:, i]
 You take the mean over a token's copies. Each copy moves the loss by itself, so what they get adds up.
     return dx -> count = np.convolve(np.ones(windows), np.ones(n)); return dx / count[:, None].astype(dy.dtype)
     return dx -> return dx / n
@@ -276,6 +284,12 @@ You sum over the places and keep the windows: what is asked for is a row for eac
     return dy.sum(axis=1)
 The text is one token too long: the last token is the end of the last window, number windows + n - 2.
     windows + n - 1 -> windows + n
+The last tokens are missing: the last window begins at token windows - 1 and has n tokens.
+    return dx -> return dx[:windows]
+The last window is missing.
+    dx[i : i + windows] += dy[:, i] -> dx[i : i + windows - 1] += dy[:-1, i]
+The places go backwards in yours: place i of window w is token w + i, not w - i.
+    dx[i : i + windows] += dy[:, i] -> np.add.at(dx, np.arange(windows) - i, dy[:, i])
 The ends are missing: only the tokens that are in n windows are left. The others have fewer copies, and count.
     return dx -> return dx[n - 1 : windows]
 The result is turned on its side: a row for each token.
@@ -349,7 +363,7 @@ The width d_k has no part in which rows are right: it is how many entries a row 
 The 1 is a row, not an entry: it has d_k entries as well.
     rows * d_k -> (rows - 1) * d_k + 1
 You look at the two cases with many right rows and with two. There are others between: try L = 13 and h = 9.
-    gaps + 1 -> h if h == L else 2 || h if h > 1 and (L - 1) % (h - 1) == 0 else 2 || h if h > 1 and L > 1 and (L - 1) % (h - 1) == 0 else 2
+    gaps + 1 -> h if h == L else 2 || h if h > 1 and (L - 1) % (h - 1) == 0 else 2 || h if (L - 1) % (h - 1) == 0 else 2 || h if h > 1 and L > 1 and (L - 1) % (h - 1) == 0 else 2
     gaps + 1 -> min(h, L) if min(h, L) > 1 and max(h - 1, L - 1) % min(h - 1, L - 1) == 0 else 2
 With one token or one head, both ways read the same: all entries are right.
     gaps + 1 -> gaps + 1 if min(L, h) > 1 else 1 || gaps + 1 if min(L, h) > 1 else 2 || gaps + 1 if L > 1 else 1 || gaps + 1 if h > 1 else 1

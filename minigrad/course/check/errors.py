@@ -53,7 +53,7 @@ SAYINGS = [
         r"only (length-1|0-dimensional|size-1|integer scalar)",
         "math's functions, float() and int() take one number; np's functions take an array, entry by entry.",
     ),
-    (r"division by zero", "You divide by a number that is 0 for this input."),
+    (r"(division|modulo) by zero", "You divide by a number that is 0 for this input."),
     (r"unhashable", "A set, and the keys of a dict, cannot hold arrays or lists: those can change."),
     (r"has no attribute", "That value is of another type than the line takes it for."),
     (r"positional argument|keyword argument", "The function has other parameters than it was called with."),
@@ -62,9 +62,14 @@ SAYINGS = [
         r"where it is not associated|before assignment",
         "That name gets its value in a branch that is not taken here.",
     ),
+    (
+        r"empty sequence|empty iterable|zero-size array",
+        "Nothing is left there to take the smallest or the largest of: for this input a range, or a condition, lets "
+        "nothing through.",
+    ),
     (r"recursion", "The function calls itself and does not come to an end."),
     (r"not callable", "Round brackets after it call it, and it is no function: square ones take an entry."),
-    (r"Unable to allocate", "That array would be larger than the memory."),
+    (r"Unable to allocate|array is too big", "That array would be larger than the memory."),
     (
         r"out of range|out of bounds for axis",
         "That place is beyond the end: a loop that goes one too far, or over another axis.",
@@ -74,6 +79,8 @@ SAYINGS = [
 
 def explained(error: BaseException) -> str | None:
     """What an error says, in a sentence; None for one that is not in the list."""
+    if isinstance(error, KeyError):
+        return f"The dictionary has no key {error}. Where += adds to it, begin with 0 for every key."
     for pattern, sentence in SAYINGS:
         if match := re.search(pattern, str(error)):
             return sentence.format(**match.groupdict(default="these"))

@@ -36,7 +36,7 @@ EXERCISES: dict[str, Exercise] = {}  # by name, in the order of the course
 
 @dataclass(kw_only=True)
 class Exercise(Task):
-    """A check to call on an answer, `check.softmax(softmax)`, with hints and a solution.
+    """A check to call on an answer, `check.attend(attend)`, with hints and a solution.
 
     chapter: its number. difficulty: 1 to 3. minutes: about how long. hints: paragraphs, the gentlest first. The rest is
     `Task`'s.

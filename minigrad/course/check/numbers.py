@@ -66,6 +66,8 @@ You count all bits. Some of them are the sign and the exponent; np.finfo(type(st
     digits = np.finfo(type(step)).nmant + 1 -> digits = 8 * step.itemsize
 You count decimal digits. The digits of a float are binary ones.
     2.0**digits -> 10.0**np.finfo(type(step)).precision
+You raise the step to a power. The power of two says how many steps it takes: multiply the step by it.
+    return float(step) * steps -> return float(step) ** digits
 The step comes in twice. Twice the step gives twice the total.
     float(step) * -> float(step) ** 2 *
 That is the distance from 1 to the next float: it says how many digits there are, and is no total.
@@ -90,6 +92,8 @@ def _norm_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "float16, about 1e-6", (1e-6 * (1 + rng.random(11))).astype(np.float16)
     yield "float16, about 3,000", (3000 * rng.standard_normal(8)).astype(np.float16)
     yield "float16, 200 times 60,000", np.full(200, 60_000, dtype=np.float16)
+    yield "float32, all below 0", -1 - rng.random(6).astype(np.float32)
+    yield "float32, one entry below 0", np.array([-2.5], dtype=np.float32)
     yield "float32, all 0", np.zeros((2, 3), dtype=np.float32)
 
 
@@ -116,12 +120,20 @@ float32 is wide enough for the squares of a float16, not for those of a float32:
 You divide by the largest entry, and where all are 0 that is 0/0.
     top = np.abs(g).max().astype(np.float64)
     return float(top * np.sqrt(((g / top) ** 2).sum()))
-You divide by the largest entry, which is a good way, but you square and add in the dtype of g. In float16 such a sum has 11 digits: make g wide as well.
+You look for the largest entry and not for the largest in size. Where all entries are below 0, what you divide by is negative, or the smallest of all.
+    top = float(g.max())
+    return top * float(np.sqrt(((g / np.float64(top)) ** 2).sum()))
+
+    top = float(g.max()) or 1.0
+    return top * float(np.sqrt(((g / np.float64(top)) ** 2).sum()))
+Your last steps are in the dtype of g, which has few digits and overflows. A Python float is asked for: make g wide before you square, add up and multiply, and leave it so.
+    float(np.sqrt((wide * wide).sum())) -> float(np.sqrt((wide * wide).sum()).astype(g.dtype))
+    float(np.sqrt((wide * wide).sum())) -> float(g.dtype.type(np.sqrt((wide * wide).sum())))
+
     top = np.abs(g).max() or g.dtype.type(1)
     return float(top * np.sqrt(((g / top) ** 2).sum()))
-
-    top = np.abs(g).max()
-    return float(top * np.sqrt(((g / top) ** 2).sum())) if top else 0.0
+You multiply by a fixed number before you square. It saves small entries, and large ones overflow the sooner.
+    g.astype(np.float64) -> g * np.float32(1e15) ; float(np.sqrt((wide * wide).sum())) -> float(np.sqrt((wide * wide).sum()) / 1e15)
 You divide by the largest entry and do not multiply by it again in the end.
     top = float(np.abs(g).max()) or 1.0
     return float(np.sqrt(((g.astype(np.float64) / top) ** 2).sum()))
@@ -136,12 +148,16 @@ You divide by how many entries there are. The norm is the square root of the sum
 You replace what is infinite or not a number in the end. The digits were lost before: nothing brings them back.
     wide = g.astype(np.float64)
     return float(np.nan_to_num(np.sqrt((g * g).sum()), posinf=float(np.finfo(g.dtype).max)))
+You replace what is infinite among the squares. The digits were lost before: nothing brings them back.
+    return float(np.sqrt(np.nan_to_num(g * g).sum(dtype=np.float64)))
 You cut off large entries so that their squares fit. They belong to the norm.
     g.astype(np.float64) -> np.clip(g, -200, 200).astype(np.float64)
 You add a small number. It keeps the root of 0 away, but the norm of zeros is 0, and that of tiny gradients is their own.
     (wide * wide).sum() -> (wide * wide).sum() + 1e-12 || (wide * wide).sum() + 1e-8
 The norm is one number for the whole array, not one for each row.
-    return float(np.sqrt((wide * wide).sum())) -> return np.sqrt((wide * wide).sum(axis=-1))
+    return float(np.sqrt((wide * wide).sum())) -> return np.sqrt((wide * wide).sum(axis=-1)) || return float(np.sqrt((wide * wide).sum(axis=-1)).sum())
+For a matrix that is another norm, its largest stretch. The task's is that of all entries as one long vector.
+    return float(np.sqrt((wide * wide).sum())) -> return float(np.linalg.norm(wide, 2))
 """,
 )
 def safe_norm(g):
@@ -158,10 +174,11 @@ def _scale_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "entries about 1e20", (1e20 * rng.standard_normal(6)).astype(np.float32)
     yield "the largest is negative", np.array([0.5, -3.0, 1.0, 0.0], dtype=np.float32)
     yield "the largest is 65504", np.array([1.0, 65504.0], dtype=np.float32)
-    yield "the largest is 65510", np.array([-65510.0, 2.0], dtype=np.float32)
+    yield "the largest is 65510", np.array([65510.0, -2.0], dtype=np.float32)
     yield "the largest is 65520", np.array([65520.0, 2.0], dtype=np.float32)
     yield "the largest is 2**-10", np.array([2.0**-10, 2.0**-20], dtype=np.float32)
     yield "one entry, 40000", np.array([40000.0], dtype=np.float32)
+    yield "200 times 3", np.full((10, 20), 3.0, dtype=np.float32)
     yield "some entries are 0", np.array([0.0, 1e-3, 0.0], dtype=np.float32)
 
 
@@ -192,16 +209,24 @@ One doubling less is needed: the largest entry becomes infinite.
     return scale -> return scale * 2
 You double as long as it fits, and never go below 1. Large gradients need a scale below 1.
     while top * scale >= FITS -> while False
-You halve until it fits, and never go above 1. Small gradients are what the scale is for.
+You halve until it fits, and never go above the scale that you start with. Small gradients are what the scale is for.
     while top * scale * 2 < FITS -> while False
+    , 1.0 -> , 2.0**15 ; while top * scale * 2 < FITS -> while False
+    , 1.0 -> , 2.0**16 ; while top * scale * 2 < FITS -> while False
 That is no power of two, so dividing by it again rounds. The next lower power of two is asked for.
     return scale -> return 65504.0 / top
     return scale -> return FITS / top
 You scale the mean of the entries. A single large entry overflows by itself.
     np.abs(g).max() -> np.abs(g).mean()
+You add up the entries, as a norm does. Each entry is rounded by itself: only the largest counts.
+    np.abs(g).max() -> np.sqrt((g.astype(np.float64) ** 2).sum()) || np.abs(g).sum(dtype=np.float64)
+You lift the smallest entry to the smallest float16. What is asked for is how far the largest may go.
+    return scale -> return 2.0 ** np.ceil(np.log2(2.0**-24 / np.abs(g.astype(np.float64))[g != 0].min()))
 You scale by the smallest entry. The largest overflows first.
     np.abs(g).max() -> np.abs(g).min() or 1.0
     np.abs(g).max() -> np.abs(g)[g != 0].min()
+You round the logarithm up: then the largest entry overflows. Take the whole number below.
+    return scale -> return 2.0 ** np.ceil(np.log2(65504.0 / top))
 You round the logarithm to the nearest whole number: upwards it overflows. Take the whole number below.
     return scale -> return 2.0 ** round(np.log2(65504.0 / top))
 That is the exponent: the scale is 2 to that power.
@@ -226,15 +251,17 @@ def largest_scale(g):
 
 
 def _moments_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    for name, n1, n2, far in (
-        ("3 and 5 rows", 3, 5, 0.0),
-        ("4 and 4 rows", 4, 4, 0.0),
-        ("1 and 6 rows", 1, 6, 0.0),
-        ("50 and 2 rows", 50, 2, 0.0),
-        ("6 and 9 rows, means near 1e8", 6, 9, 1e8),
-        ("2 and 2 rows, means near -1e9", 2, 2, -1e9),
+    for name, n1, n2, far, apart in (
+        ("3 and 5 rows", 3, 5, 0, 0),
+        ("4 and 4 rows", 4, 4, 0, 0),
+        ("1 and 6 rows", 1, 6, 0, 0),
+        ("50 and 2 rows", 50, 2, 0, 0),
+        ("6 and 9 rows, means near 1e8", 6, 9, 1e8, 0),
+        ("2 and 2 rows, means near -1e9", 2, 2, -1e9, 12),
     ):
-        one, other = (far + rng.integers(-40, 40, (n, 3)) / 8 for n in (n1, n2))
+        one, other = (
+            start + rng.integers(-40, 40, (n, 3)) / 8 for n, start in ((n1, far), (n2, far + apart))
+        )
         yield name, n1, one.mean(axis=0), one.var(axis=0), n2, other.mean(axis=0), other.var(axis=0)
 
 
@@ -257,6 +284,10 @@ You add only the variances within the two blocks. Their means differ, and that s
     within + between -> within
 You add only what the difference of the means brings. The rows also spread within each block.
     within + between -> between
+You subtract what the difference of the means brings. It spreads the rows: add it.
+    within + between -> within - between
+You take plain means of means and variances, and nothing for the difference of the means. The larger block counts more, and means that differ spread the rows.
+    return (m1 + m2) / 2, (v1 + v2) / 2
 You take the plain mean of the two variances. The larger block counts more.
     (n1 * v1 + n2 * v2) / n -> (v1 + v2) / 2
 You take the plain mean of the two means. The larger block counts more.
@@ -270,9 +301,10 @@ Far from 0 your variance has no right digit: mean of squares less square of mean
 The squared difference of the means has to be weighted by both shares, n1 / n and n2 / n.
     d * d * n1 * n2 / n**2 -> d * d || d * d * n1 * n2 / n || d * d * n1 / n || d * d * n2 / n || d * d / 4
 The difference of the means has to be squared: it spreads the rows in both directions.
-    d * d * n1 -> d * n1 || np.abs(d) * n1
+    d * d * n1 -> d * n1 || np.abs(d) * n1 || -d * n1
 You divide by n - 1. The variance of this task, like LayerNorm's, divides by n.
     return mean, within + between -> return mean, (within + between) * n / (n - 1)
+    within + between -> ((n1 - 1) * v1 + (n2 - 1) * v2 + n * between) / (n - 1)
 That is the standard deviation: the variance is its square.
     return mean, within + between -> return mean, np.sqrt(within + between)
 That is the sum of squared deviations: divide by n.

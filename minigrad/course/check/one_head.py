@@ -70,7 +70,7 @@ The weights of each key sum to 1 over the queries. It is the other way round: ea
     axis=-1 -> axis=0
 All weights together sum to 1: each query (a row) shares out 1 of its own.
     axis=-1, keepdims=True ->
-    e / e.sum(axis=-1, keepdims=True) -> np.exp(scores) / np.exp(scores).sum()
+    e / e.sum(axis=-1, keepdims=True) -> np.exp(scores) / np.exp(scores).sum() || e / e.sum()
 The weights of a query do not sum to 1: divide the exponentials by their sum over the keys.
     e / e.sum(axis=-1, keepdims=True) -> e || np.exp(scores)
 Your weights are the scores divided by their sum: take e to the power of the scores first.
@@ -113,6 +113,13 @@ Row i of the output belongs to query i: yours is transposed.
     weights @ v -> (weights @ v).T
 Large scores overflow: your softmax lacks the shift by each row's largest entry.
     scores - largest -> scores
+You cut off large scores. Scores beyond the limit then count alike, and the best key no longer wins: subtract each row's largest score, which changes no weight.
+    scores - largest -> np.clip(scores, -50, 50)
+You replace what is not a number in the end. The weights were lost before: subtract each row's largest score, and nothing overflows.
+    scores - largest -> scores ; weights @ v -> np.nan_to_num(weights) @ v
+    scores - largest -> scores ; weights @ v -> np.nan_to_num(weights @ v)
+What you subtract differs from key to key, and that changes the weights. Within a row it must be one number: the row's own largest score, axis=-1.
+    scores.max(axis=-1, keepdims=True) -> scores.max(axis=0)
 Your softmax subtracts the largest score of all. A row far below it underflows to 0 / 0: every row needs its own largest entry.
     scores.max(axis=-1, keepdims=True) -> scores.max()
 """,
@@ -153,11 +160,11 @@ The last step is a matrix product like any other: from Q = X W_Q follows dW_Q = 
 """,
     mistakes="""
 The scale is missing on the way back: S is Q Kᵀ / √d_k, so dQ and dK have the factor 1 / √d_k too.
-    dS @ K * scale -> dS @ K ; dS.T @ Q * scale -> dS.T @ Q
+    K * scale -> K ; Q * scale -> Q
 dQ has the scale and dK lacks it: both come from S = Q Kᵀ / √d_k.
-    dS.T @ Q * scale -> dS.T @ Q
+    Q * scale -> Q
 dK has the scale and dQ lacks it: both come from S = Q Kᵀ / √d_k.
-    dS @ K * scale -> dS @ K
+    K * scale -> K
 The scale is missing in the forward: without it A is another one.
     Q @ K.T * scale -> Q @ K.T
 You scale by 1 / d_k. It is 1 / √d_k.
@@ -167,11 +174,15 @@ You scale by the number of tokens. It is the length of a query, d_k, that counts
 You scale dS as well as dQ and dK: the factor is then there twice.
     dS = A -> dS = scale * A
 For dK the scores' gradient is transposed: S has a row for each query, and dK needs a row for each key, dSᵀ Q.
-    dS.T @ Q -> dS @ Q
+    dS.T @ -> dS @
 For dV the attention weights are transposed: dV = Aᵀ dZ collects, for each value, what all queries took of it.
     A.T @ dZ -> A @ dZ
+You take dZ for dV. The values are mixed by A on the way to Z, so dV = Aᵀ dZ.
+    A.T @ dZ -> dZ
+For dA the second factor is transposed: Z = A V has a row for each query, and so has dA = dZ Vᵀ.
+    dZ @ V.T -> V @ dZ.T
 For dQ the scores' gradient is not transposed: dQ = dS K.
-    dS @ K * -> dS.T @ K *
+    dQ = dS @ -> dQ = dS.T @
 dQ needs the keys and dK the queries: a dot product's gradient for one factor is the other factor.
     dS @ K * -> dS @ Q * ; dS.T @ Q * -> dS.T @ K *
 The backward of softmax is missing: you use dA as if it were dS.
@@ -201,7 +212,7 @@ X is missing at the end. You return dQ, dK and dV; from Q = X W_Q follows dW_Q =
 X stands on the left and is transposed: (d_model, L) (L, d_k) -> (d_model, d_k).
     X.T @ dQ, X.T @ dK, X.T @ dV -> dQ.T @ X, dK.T @ X, dV.T @ X || X @ dQ, X @ dK, X @ dV
 The order is dW_Q, dW_K, dW_V.
-    X.T @ dQ, X.T @ dK, X.T @ dV -> X.T @ dV, X.T @ dK, X.T @ dQ || X.T @ dK, X.T @ dQ, X.T @ dV
+    X.T @ dQ, X.T @ dK, X.T @ dV -> X.T @ dV, X.T @ dK, X.T @ dQ || X.T @ dV, X.T @ dQ, X.T @ dK || X.T @ dK, X.T @ dV, X.T @ dQ || X.T @ dK, X.T @ dQ, X.T @ dV
 You divide by the number of tokens. Where the loss is a mean, dZ holds that already.
     X.T @ dQ, X.T @ dK, X.T @ dV -> X.T @ dQ / len(X), X.T @ dK / len(X), X.T @ dV / len(X)
 The sign is turned round: a gradient points where the loss grows; the optimiser subtracts it.
@@ -254,6 +265,10 @@ Your head looks to the left, but too softly: a part of the weight still goes to 
     100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 * || 10 *
 Your head looks at everything to the left. The token before it alone is asked for: one 1 in each row, np.eye(L, k=-1).
     np.eye(L, k=-1) -> np.tri(L, k=-1)
+0 times infinity is not a number. A large number is enough.
+    100 * -> np.inf *
+The first row does not count: leave it out of both, as the sheet's last line does.
+    A[1:] -> A ; (A @ V)[1:] -> (A @ V)
 The sign is turned round: the token to the left gets the least, and all others share the rest.
     100 * -> -100 *
 Your head compares words: a token then finds those with its own word, wherever they stand. Compare positions, the lower half of X.
@@ -301,6 +316,10 @@ def _heads(scale: float) -> dict[str, Callable[[np.ndarray, np.ndarray, np.ndarr
         distance = np.abs(np.arange(len(q))[:, None] - np.arange(len(k)))
         return _softmax(scores(q, k) - distance) @ v
 
+    def places_alone(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+        distance = np.abs(np.arange(len(q))[:, None] - np.arange(len(k)))
+        return _softmax(-distance.astype(float)) @ v
+
     return {
         "a right head": lambda q, k, v: _softmax(scores(q, k)) @ v,
         "a head whose keys are its values": lambda q, k, v: _softmax(scores(q, v)) @ v,
@@ -308,6 +327,10 @@ def _heads(scale: float) -> dict[str, Callable[[np.ndarray, np.ndarray, np.ndarr
         "a head that halves its output": lambda q, k, v: _softmax(scores(q, k)) @ v / 2,
         "a head that divides the scores by their sum": plain_shares,
         "a head that prefers what stands near": nearest_places,
+        "a head that looks at places alone": places_alone,
+        "a head that takes the values of the next column": lambda q, k, v: (
+            _softmax(1000 * scores(q, k)) @ np.roll(v, 1, axis=1)
+        ),
         "a head that gives everybody the mean": lambda q, k, v: np.full((len(q), len(k)), 1 / len(k)) @ v,
     }
 
@@ -338,6 +361,26 @@ The test of the order is missing: pairs of key and value in another order must g
     if not same(head(q, k[order], v[order]), z): -> if False:
 The test of the keys is missing: an output that stays the same with other keys did not look at them.
     if same(head(q, other, v), z): -> if False:
+Your test of the keys comes before that of the order. Where a head fails on both, the first in the list is its name.
+    if not same(head(q, k[order], v[order]), z): -> if same(head(q, other, v), z): ; return "order" -> return "keys" ; if same(head(q, other, v), z): -> if not same(head(q, k[order], v[order]), z): ; return "keys" -> return "order"
+Your range is that of all values. Each column has its own: v.min(axis=0) and v.max(axis=0).
+    v.min(axis=0) -> v.min() ; v.max(axis=0) -> v.max()
+You compare floats with ==. Rounding makes 0.9999999999999999 of a 1, and a right head fails: allow for a small difference, as np.allclose does.
+    same = np.allclose -> same = lambda x, y: (x == y).all()
+    same = np.allclose -> same = lambda x, y: (x == y).all() ; - 1e-9 -> ; + 1e-9 ->
+Your other keys are the first ones and the same number added to all. That adds one number to all scores of a row, and softmax does not see it: draw new keys.
+    head(q, other, v) -> head(q, k + 1, v)
+You change the queries. A head that takes its values for keys notices that too: change the keys alone.
+    head(q, other, v) -> head(other, k, v)
+With queries and keys of ones all weights are the same, and faults in them do not show. Only the values are ones.
+    head(q, k, np.ones_like(v)) -> head(np.ones_like(q), np.ones_like(k), np.ones_like(v))
+You compare the head with a right one. That tells whether it is wrong, and not which of the four tests is the first to notice.
+    rng = np.random.default_rng(0)
+    q, k, v = rng.standard_normal((3, 7, 4))
+    alike = np.allclose(head(q, k, v), _softmax(q @ k.T / math.sqrt(4)) @ v)
+    return "none" if alike else "keys"
+With a single key its weight is 1 whatever the scores are, so the tests cannot tell heads apart: draw several keys.
+    (3, 7, 4) -> (3, 1, 4) ; (7, 4) -> (1, 4) ; permutation(7) -> permutation(1)
 You shuffle the keys or the values alone: then the pairs are others, and a right head gives another output. Shuffle both in the same way.
     k[order], v[order] -> k[order], v || k, v[order]
 You shuffle the queries too: the outputs are then shuffled with them. Leave the queries, or compare with z[order].
@@ -351,7 +394,7 @@ Your test of the ones is turned round: it is a fault if the output is not 1.
 Your range is that of each row of the values: a row is one token, and the mixture goes along the columns.
     v.min(axis=0) -> v.min(axis=1, keepdims=True) ; v.max(axis=0) -> v.max(axis=1, keepdims=True)
 The name is asked for, "none" if no test fails.
-    return "none" -> return ""
+    return "none" -> return "" || return None
 """,
 )
 def first_to_catch(head):
@@ -422,6 +465,10 @@ The deviations stand under the root without their squares: √(d_k σ_q² σ_k²
     **2 ->
 You add the deviations: a product of independent numbers multiplies them.
     std_q**2 * std_k**2 -> (std_q + std_k) ** 2 || ((std_q + std_k) / 2) ** 2 || ((std_q + std_k) / 2) ** 4
+You take one of the two deviations for both: each multiplies into the score.
+    std_q**2 * std_k**2 -> max(std_q, std_k) ** 4 || min(std_q, std_k) ** 4
+The root of d_k is seldom a whole number: int and isqrt cut off what comes after the point.
+    = d_k -> = math.isqrt(d_k) ** 2
 One of the deviations is squared and the other is not: treat both alike.
     std_q**2 -> std_q**4 || std_q
     std_k**2 -> std_k**4 || std_k

@@ -161,6 +161,8 @@ def _how_changed(name: str, before: Any, after: Any, members: list[Any], into: s
                 f"it leaves a rounding error in `{name}`: adding and subtracting again does not bring back every bit. "
                 "Keep the old entry and write it back, or work on a copy."
             )
+        if one.shape != other.shape:
+            return f"{change}: its shape is {other.shape} now. x.reshape(…) gives a new view, x.shape = … changes x itself."
         if into:
             return f"{change}. Write into `{into}` alone."
         return f"{change}. Put the result into a new array: x = x - 1 makes one, x -= 1 does not."

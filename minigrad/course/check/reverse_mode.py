@@ -58,11 +58,24 @@ def _program_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "a a + a", lambda a: a * a + a, numbers(1)
     yield "a residual connection", residual, numbers(3)
     yield "short and long paths to one value", short_and_long, numbers(2)
+    yield "two inputs that are the same number", lambda a, b: a * b * b, numbers(1) * 2
     yield "an input that is not used", lambda a, b: b.tanh() * b, numbers(2)
     yield "values that the output is not made of", with_values_beside, numbers(2)
     yield "an output that is an input", lambda a, b: b, numbers(2)
     for steps in (5, 8, 8):
         yield f"a random program of {steps} steps", _random_program(rng, 3, steps), numbers(3)
+
+
+def _last_path(output):
+    """Walks each path and lets every value keep what the last one brings; nothing is left to visit."""
+    waiting: list[Any] = [(output, 1.0)]
+    while waiting:
+        value, value.grad = waiting.pop()
+        paths = [
+            (source, value.grad * slope) for source, slope in zip(value.inputs, value.slopes, strict=True)
+        ]
+        waiting += reversed(paths)
+    return []
 
 
 def _walked(output, place, again):
@@ -102,6 +115,7 @@ times the local slope to the input's.
     mistakes="""
 Of a value that is used more than once you keep one use: the gradients of all uses are added.
     source.grad += -> source.grad =
+    reversed(order) -> _last_path(output)
 A value that is used twice in one step, as in a * a, gets one share of the two: their slopes are added.
     zip(value.inputs, value.slopes, strict=True) -> dict(zip(value.inputs, value.slopes, strict=True)).items()
 The factors' slopes are the wrong way round: the slope of a * b for a is b.
@@ -120,8 +134,14 @@ Along a path slopes multiply; only different paths are added.
     value.grad * slope -> (value.grad + slope)
 You pass on the local slope alone. It has to be multiplied with the gradient of the value that was computed with it.
     value.grad * slope -> slope
+The rule of tanh leaves out the gradient of its output: the local slope has to be multiplied with it, as in a product.
+    value.grad * slope -> (value.grad if len(value.inputs) == 2 else 1) * slope || (value.grad if len(value.inputs) == 2 else value.grad != 0) * slope
 You pass on the gradient without the local slope: multiply with it.
     value.grad * slope -> value.grad
+You look a value up by its number. Two values can be the same number and still be two: the object itself is the key.
+    output.grad = 1.0 -> grad = {output.value: 1.0} ; source.grad += value.grad * slope -> grad[source.value] = grad.get(source.value, 0.0) + grad.get(value.value, 0.0) * slope ; value.grad for value in given -> grad.get(value.value, 0.0) for value in given
+A number that the output does not depend on has the gradient 0, not None.
+    value.grad for value in given -> value.grad or None for value in given
 You visit the oldest value first, or the output alone: the gradient flows from the output back, so the newest comes first.
     reversed(order) -> order || [output]
 You pass a value's gradient on before everything that used the value has been visited. Newest first is an order in which that cannot happen.
@@ -301,6 +321,7 @@ def _variance_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=3,
     minutes=20,
     cases=_variance_cases,
+    same_dtype=True,
     hints="""
 First pretend that μ is a constant. What is the derivative of (x - μ)² / n?
 
@@ -321,6 +342,8 @@ You add a term for the mean, and it comes to a factor (1 - 1/n) or (1 + 1/n). Su
     * direct -> * direct * (1 - 1 / x.shape[1]) || * direct * (1 + 1 / x.shape[1])
 The mean has not been subtracted.
     (x - mean) -> x
+The mean is subtracted twice. What comes through it is the sum of -2 (x - μ) / n over the row, and Σ (x - μ) is 0.
+    (x - mean) -> (x - 2 * mean)
 The mean is that of the whole array: each row has its own.
     x.mean(axis=1, keepdims=True) -> x.mean()
 The mean is taken over the columns: the variance is that of a row.
@@ -374,7 +397,7 @@ def variance_backward(dv, x):
 
 
 def _peak_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    for n in (12, 16, 24, 1, 2, 46, 97, 100, 360, 4096, int(rng.choice([72, 90, 150, 200]))):
+    for n in (12, 16, 24, 1, 2, 46, 50, 97, 100, 360, 4096, int(rng.choice([72, 90, 150, 200]))):
         yield f"{n} layer{'s' if n > 1 else ''}", n
 
 
@@ -392,11 +415,16 @@ Try all k from 1 to n that divide n, and return the smallest n // k + k - 1.
 """,
     mistakes="""
 You count the first input of a stretch twice: it is among the n / k that are kept already.
-    n // k + k - 1 -> n // k + k
+    + k - 1 -> + k
+You leave out one array too many. The first inputs are all kept, that of the stretch in hand among them, and its k - 1 others.
+    + k - 1 -> + k - 2
+The two numbers are kept at the same time: add them.
+    n // k + k - 1 -> max(n // k, k) || max(n // k, k - 1)
 k has to divide n: the stretches are equally long. (2√n - 1 is right where √n is whole, and a little too small elsewhere.)
     if n % k == 0 ->
     if n % k == 0 -> ; n // k -> -(-n // k)
-    return min(peaks) -> return round(2 * n**0.5 - 1) || return math.ceil(2 * n**0.5) - 1 || return int(2 * n**0.5) - 1 || return 2 * math.isqrt(n) - 1
+    if n % k == 0 -> ; n // k -> n / k
+    return min(peaks) -> return 2 * n**0.5 - 1 || return 2 * math.isqrt(n) - 1 || return round(2 * n**0.5 - 1) || return math.ceil(2 * n**0.5) - 1 || return int(2 * n**0.5) - 1
 That is how many layers a stretch has. The number of arrays that are kept at the worst moment is asked for.
     min(peaks) -> min(zip(peaks, stretches))[1]
 That is the square root of n, the best k for a square. The number of arrays is asked for.

@@ -181,10 +181,40 @@ def counted_in_an_array(L, h, d_k):
     return int((x.reshape(h, L, d_k) == x.reshape(L, h, d_k).transpose(1, 0, 2)).sum())
 
 
+def added_by_an_array_of_places(dy):
+    windows, n, d_model = dy.shape
+    dx = np.zeros((windows + n - 1, d_model), dy.dtype)
+    dx[np.arange(windows)[:, None] + np.arange(n)] += dy
+    return dx
+
+
+def as_many_tokens_as_windows(dy):
+    windows, n, d_model = dy.shape
+    dx = np.zeros((windows, d_model), dy.dtype)
+    for w in range(windows):
+        for i in range(min(n, windows - w)):
+            dx[w + i] += dy[w, i]
+    return dx
+
+
+def with_the_shape_set(x, h):
+    x.shape = (*x.shape[:2], h, x.shape[2] // h)
+    return x.transpose(0, 2, 1, 3)
+
+
+def as_sliding_window_view_has_it(L, d_model, n):
+    view = np.lib.stride_tricks.sliding_window_view(np.zeros((L, d_model)), n, axis=0)
+    return view.shape, tuple(step // view.itemsize for step in view.strides)
+
+
 RIGHT = {
     "unbroadcast": [all_axes_at_once, entry_by_entry, through_einsum, by_a_matrix, as_in_the_library],
     "heads_of_batch": [sequence_by_sequence, the_last_line_mended, letters_for_axes],
-    "window_rule": [asked_of_numpy, read_off_the_cells],
+    "window_rule": [
+        asked_of_numpy,
+        read_off_the_cells,
+        lambda *sizes: tuple(map(np.array, asked_of_numpy(*sizes))),
+    ],
     "window_adjoint": [entry_by_entry_of_windows, by_add_at, sums_of_diagonals],
     "right_by_luck": [head_after_head_by_division, euclid, along_the_line],
 }
@@ -208,6 +238,7 @@ WRONG = {
             lambda dy, shape: as_in_the_library(dy.astype(np.float64), shape),
             "The numbers are right, and are float64 for float32",
         ),
+        (lambda dy, shape: dy.reshape((-1, *shape)).sum(0), "You fold all axes in front into one"),
     ],
     "heads_of_batch": [
         (the_broken_one, "This has the fault of the broken function"),
@@ -222,6 +253,7 @@ WRONG = {
         (lambda x, h: sequence_by_sequence(x, 2), "Your answer has two heads"),
         (lambda x, h: sequence_by_sequence(x.swapaxes(1, 2), h), "On 2 sequences of 3 tokens"),
         (lambda x, h: sequence_by_sequence(x, h).tolist(), "only the type is not what is asked for"),
+        (lambda x, h: np.stack([x[..., i : i + x.shape[2] // h] for i in range(h)], 1), "one column apart"),
     ],
     "window_rule": [
         (
@@ -243,7 +275,7 @@ WRONG = {
         ),
         (
             lambda L, d_model, n: ((L + 1 - n, n, d_model), (d_model, n, 1)),
-            "One step along the window is n cells",
+            "a token has d_model numbers",
         ),
         (
             lambda L, d_model, n: ((n, L - n + 1, d_model), (d_model, d_model, 1)),
@@ -253,6 +285,8 @@ WRONG = {
             lambda L, d_model, n: ((L - n, n, d_model), (1, d_model, 1)),
             ("One window is missing", "The next window begins one cell later"),
         ),
+        (as_sliding_window_view_has_it, "as np's sliding_window_view gives them"),
+        (lambda L, d_model, n: ((L - n + 1, n, d_model), (d_model, n, 1)), "a token has d_model numbers"),
     ],
     "window_adjoint": [
         (the_last_window_wins, "Each token keeps only what one window gives it"),
@@ -268,6 +302,9 @@ WRONG = {
             lambda dy: entry_by_entry_of_windows(dy.astype(np.float64)),
             "The numbers are right, and are float64",
         ),
+        (added_by_an_array_of_places, "keeps only what one window gives it"),
+        (the_last_window_wins, "keeps only what one window gives it"),
+        (as_many_tokens_as_windows, "The last tokens are missing"),
     ],
     "right_by_luck": [
         (lambda L, h, d_k: d_k + d_k, "can have more solutions"),

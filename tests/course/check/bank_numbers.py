@@ -120,11 +120,30 @@ def from_squares(n1, m1, v1, n2, m2, v2):
     return mean, (n1 * (v1 + m1 * m1) + n2 * (v2 + m2 * m2)) / n - mean * mean
 
 
+def pooled(n1, m1, v1, n2, m2, v2):
+    n = n1 + n2
+    sums = (n1 - 1) * v1 + (n2 - 1) * v2 + n1 * n2 / n * (m1 - m2) ** 2
+    return (n1 * m1 + n2 * m2) / n, sums / (n - 1)
+
+
+def subtracted(n1, m1, v1, n2, m2, v2):
+    n = n1 + n2
+    return (n1 * m1 + n2 * m2) / n, (n1 * v1 + n2 * v2) / n - n1 * n2 / n**2 * (m1 - m2) ** 2
+
+
+def in_float32(n1, m1, v1, n2, m2, v2):
+    return from_deviations(n1, m1.astype(np.float32), v1, n2, m2.astype(np.float32), v2)
+
+
 RIGHT = {
     "stops_growing": [doubled_until_it_stays, from_the_spacing, from_epsilon, a_table_of_types],
     "safe_norm": [by_the_largest, hypotenuse_after_hypotenuse, through_vdot],
     "largest_scale": [by_the_exponent, tried_in_float16],
-    "merged_moments": [from_deviations, from_made_up_rows],
+    "merged_moments": [
+        from_deviations,
+        from_made_up_rows,
+        lambda *blocks: np.stack(from_deviations(*blocks)),
+    ],
 }
 WRONG = {
     "stops_growing": [
@@ -142,6 +161,7 @@ WRONG = {
         ),
         (lambda step: float(np.cumsum(np.full(100_000, step))[-1]), "Right is only: float16(1); float16(4)"),
         (lambda step: np.array([from_epsilon(step)]), "only the type is not what is asked for"),
+        (lambda step: float(step) ** (np.finfo(type(step)).nmant + 1), "You raise the step to a power"),
     ],
     "safe_norm": [
         (as_it_was, "The squares are computed in the dtype of g"),
@@ -157,6 +177,13 @@ WRONG = {
         (lambda g: through_vdot(g) ** 2, "The square root is missing"),
         (lambda g: through_vdot(g) / math.sqrt(g.size), "You divide by how many entries there are"),
         (lambda g: float(np.abs(g).max()), "That is the largest entry"),
+        (
+            lambda g: float(np.sqrt((g.astype(float) ** 2).sum()).astype(g.dtype)),
+            "Your last steps are in the dtype of g",
+        ),
+        (lambda g: float(np.linalg.norm(g.astype(float), 2 if g.ndim > 1 else None)), "largest stretch"),
+        (lambda g: float(np.sqrt(np.nan_to_num(g * g).sum(dtype=float))), "infinite among the squares"),
+        (lambda g: float(g.max()) * through_vdot(g / (float(g.max()) or 1.0)), "not for the largest in size"),
     ],
     "largest_scale": [
         (by_the_logarithm, "Entries up to 65,520 are still finite"),
@@ -169,6 +196,14 @@ WRONG = {
         (lambda g: 65504 / float(np.abs(g).max()), "That is no power of two"),
         (lambda g: float(np.log2(by_the_exponent(g))), "That is the exponent"),
         (lambda g: 65536.0, "That is one scale for all gradients"),
+        (lambda g: 2.0 ** np.floor(np.log2(65536 / float(np.abs(g).max()))), "65,520 and more is rounded up"),
+        (lambda g: 2.0 ** np.ceil(np.log2(65504 / float(np.abs(g).max()))), "You round the logarithm up"),
+        (lambda g: min(2.0**15, by_the_exponent(g)), "above the scale that you start with"),
+        (lambda g: by_the_exponent(np.array([np.linalg.norm(g.astype(float))])), "as a norm does"),
+        (
+            lambda g: 2.0 ** np.floor(np.log2(65504 / float(g.max()))),
+            ("not for the largest in size", "Entries up to 65,520"),
+        ),
     ],
     "merged_moments": [
         (from_squares, "Far from 0 your variance has no right digit"),
@@ -195,5 +230,12 @@ WRONG = {
             lambda *block: (from_deviations(*block)[0], np.sqrt(from_deviations(*block)[1])),
             "That is the standard deviation",
         ),
+        (pooled, "You divide by n - 1"),
+        (subtracted, "spreads the rows: add it"),
+        (
+            lambda n1, m1, v1, n2, m2, v2: ((m1 + m2) / 2, (v1 + v2) / 2),
+            "You take plain means of means and variances",
+        ),
+        (in_float32, "means near -1e9"),
     ],
 }

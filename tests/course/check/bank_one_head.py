@@ -19,6 +19,18 @@ def right_softmax(x):
 # --- attend ----------------------------------------------------------------------------------------------
 
 
+def total_over_all(q, k):
+    scores = q @ k.T / math.sqrt(q.shape[1])
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return e / e.sum()
+
+
+def shifted_by_column(q, k):
+    scores = q @ k.T / math.sqrt(q.shape[1])
+    e = np.exp(scores - scores.max(axis=0))
+    return e / e.sum(axis=1, keepdims=True)
+
+
 def query_by_query(q, k, v):
     out = np.zeros((len(q), v.shape[1]), v.dtype)
     for i, query in enumerate(q):
@@ -103,6 +115,12 @@ ATTEND_WRONG = [
         lambda q, k, v: right_softmax(q[0] @ k.T / math.sqrt(len(q[0]))) @ v,
         "it should return shape (3, 6), and returned shape (6,)",
     ),
+    (
+        lambda q, k, v: right_softmax(np.clip(q @ k.T / math.sqrt(q.shape[1]), -50, 50)) @ v,
+        "You cut off large scores",
+    ),
+    (lambda q, k, v: total_over_all(q, k) @ v, "All weights together sum to 1"),
+    (lambda q, k, v: shifted_by_column(q, k) @ v, "What you subtract differs from key to key"),
 ]
 
 # --- attention_gradients ---------------------------------------------------------------------------------
@@ -419,7 +437,46 @@ SCALE_WRONG = [
         ("The variance grows with d_k", "The deviation of the keys is missing"),
     ),
     (lambda d_k, std_q, std_k: [1 / (math.sqrt(d_k) * std_q * std_k)], "and returned a list of 1"),
+    (
+        lambda d_k, std_q, std_k: 1 / (math.sqrt(d_k) * max(std_q, std_k) ** 2),
+        "one of the two deviations for both",
+    ),
+    (lambda d_k, std_q, std_k: 1 / (int(math.sqrt(d_k)) * std_q * std_k), "seldom a whole number"),
 ]
+
+
+def the_four_tests(head, *, same=np.allclose, other=None, whole=False, keys_first=False, ones=None):
+    """The tests of the chapter, with what a learner may have changed in them."""
+    rng = np.random.default_rng(3)
+    q, k, v, new = rng.standard_normal((4, 6, 4))
+    z, axis, order = head(q, k, v), None if whole else 0, rng.permutation(6)
+    changed = (q, new, v) if other is None else other(q, k, v, new)
+    filled = np.ones_like(v)
+    tests = {
+        "ones": not same(head(*(ones or (lambda q, k: (q, k)))(q, k), filled), 1),
+        "range": (z < v.min(axis) - 1e-9).any() or (z > v.max(axis) + 1e-9).any(),
+        "order": not same(head(q, k[order], v[order]), z),
+        "keys": same(head(*changed), z),
+    }
+    names = ["ones", "range", "keys", "order"] if keys_first else list(tests)
+    return next((name for name in names if tests[name]), "none")
+
+
+CATCH_WRONG += [
+    (
+        lambda head: the_four_tests(head, keys_first=True),
+        "Your test of the keys comes before that of the order",
+    ),
+    (lambda head: the_four_tests(head, whole=True), "Your range is that of all values"),
+    (lambda head: the_four_tests(head, same=lambda x, y: (x == y).all()), "You compare floats with =="),
+    (
+        lambda head: the_four_tests(head, other=lambda q, k, v, new: (q, k + 1, v)),
+        "the same number added to all",
+    ),
+    (lambda head: the_four_tests(head, other=lambda q, k, v, new: (new, k, v)), "You change the queries"),
+]
+CATCH_RIGHT += [the_four_tests]
+
 
 RIGHT = {
     "attend": ATTEND_RIGHT,

@@ -426,12 +426,53 @@ def from_the_root(n):
     return n // k + k - 1
 
 
+def isqrt_of_n(n):
+    return 2 * int(n**0.5) - 1
+
+
+def by_values(program, numbers):
+    """Gradients in a dictionary whose keys are the numbers."""
+    tape = []
+
+    class Number(float):
+        def __add__(self, other):
+            return made(float(self) + float(other), (self, 1.0), (other, 1.0))
+
+        def __mul__(self, other):
+            return made(float(self) * float(other), (self, float(other)), (other, float(self)))
+
+        def tanh(self):
+            y = np.tanh(float(self))
+            return made(y, (self, 1 - y * y))
+
+    def made(value, *uses):
+        tape.append((Number(value), uses))
+        return tape[-1][0]
+
+    given = [Number(number) for number in numbers]
+    grad = defaultdict(float, {program(*given): 1.0})
+    for value, uses in reversed(tape):
+        for source, slope in uses:
+            grad[source] += grad[value] * slope
+    return [grad[value] for value in given]
+
+
+def centred_by_a_matrix(dv, x):
+    n = x.shape[1]
+    return np.einsum("i,ij,jk->ik", 2 / n * dv, x, np.eye(n) - 1 / n).astype(x.dtype)
+
+
 TOO_EARLY = "before everything that used the value has been visited"
 
 RIGHT = {
     "gradients": [by_number_of_users, all_paths, forward_mode, recursive_sort],
-    "variance_backward": [row_by_row, through_both_ways, by_a_matrix_in_double, with_a_mean_in_double],
-    "differentiate": [with_closures, sorted_by_recursion(Micro), by_forward_mode],
+    "variance_backward": [row_by_row, through_both_ways, centred_by_a_matrix],
+    "differentiate": [
+        with_closures,
+        sorted_by_recursion(Micro),
+        by_forward_mode,
+        lambda program, numbers: np.array(by_forward_mode(program, numbers)),
+    ],
     "smallest_peak": [played_through, from_the_root, lambda n: float(played_through(n))],
 }
 WRONG = {
@@ -470,6 +511,12 @@ WRONG = {
         ),
         (lambda dv, x: -of_a_sample(dv, x), ("The sign is turned round", "You divide by n - 1")),
         (x_centred_in_place, ("it changes `x`", "The 2 of the square is missing")),
+        (by_a_matrix_in_double, "are float64 for float32"),
+        (with_a_mean_in_double, "are float64 for float32"),
+        (
+            lambda dv, x: dv[:, None] * 2 / x.shape[1] * (x - 2 * x.mean(1, keepdims=True)),
+            "The mean is subtracted twice",
+        ),
     ],
     "differentiate": [
         (sorted_by_recursion(Overwriting), "you keep one use"),
@@ -484,6 +531,11 @@ WRONG = {
             lambda program, numbers: [2 * slope for slope in by_forward_mode(program, numbers)],
             "it should return",
         ),
+        (by_values, "You look a value up by its number"),
+        (
+            lambda program, numbers: [d or None for d in by_forward_mode(program, numbers)],
+            "has the gradient 0, not None",
+        ),
     ],
     "smallest_peak": [
         (
@@ -497,5 +549,15 @@ WRONG = {
         (lambda n: math.isqrt(n) * 2 - 1, "right where √n is whole"),
         (lambda n: n // 2, "That is half of n"),
         (lambda n: int(np.ceil(n / 2)), "That is half of n"),
+        (lambda n: 2 * n**0.5 - 1, "k has to divide n"),
+        (isqrt_of_n, "k has to divide n"),
+        (
+            lambda n: min(-(-n // k) + k for k in range(1, n + 1)),
+            ("first input of a stretch twice", "k has to divide n"),
+        ),
+        (
+            lambda n: min(max(n // k, k) for k in range(1, n + 1) if n % k == 0),
+            "kept at the same time: add them",
+        ),
     ],
 }

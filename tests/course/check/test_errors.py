@@ -46,6 +46,7 @@ RAISED = [
     (lambda: endless(), "does not come to an end"),
     (lambda: x(0), "it is no function"),
     (lambda: np.ones(10**15), "larger than the memory"),
+    (lambda: max(n for n in ()), "the smallest or the largest of"),
     (lambda: np.einsum("ij,ij->i", x, y), "letters of an einsum"),
     (lambda: x[7, 0], "beyond the end"),
     (lambda: [1][3], "beyond the end"),
@@ -68,6 +69,12 @@ def test_every_saying_is_tried():
         except Exception as error:
             tried.add(explained(error))
     assert len(tried) == len(sentences)
+
+
+def test_a_key_that_is_missing_is_told():
+    with pytest.raises(KeyError) as caught:
+        {}["y"] += 1
+    assert explained(caught.value).startswith("The dictionary has no key 'y'")
 
 
 def test_other_errors_are_left_as_they_are():

@@ -15,10 +15,11 @@ from minigrad.course.check import cells
 
 pytestmark = pytest.mark.no_arrays
 
-WRONG = "def softmax(x):\n    return np.exp(x)"
-RIGHT = """def softmax(x):
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)"""
+WRONG = "def attend(q, k, v):\n    return np.exp(q @ k.T) @ v"
+RIGHT = """def attend(q, k, v):
+    s = q @ k.T / q.shape[-1] ** 0.5
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True) @ v"""
 FAILS = "raises-exception"
 SOURCES = [
     (
@@ -26,21 +27,21 @@ SOURCES = [
         "",
     ),
     (WRONG, ""),
-    ("check.softmax(softmax)", ""),
-    ("def softmax(x:\n    return x", FAILS),
-    ("check.softmax(softmax)", ""),
-    ("1 / 0\n\nsoftmax = lambda x: x", FAILS),
-    ("check.softmax(softmax)\nprint('after')", ""),
+    ("check.attend(attend)", ""),
+    ("def attend(q:\n    return q", FAILS),
+    ("check.attend(attend)", ""),
+    ("1 / 0\n\nattend = lambda q, k, v: v", FAILS),
+    ("check.attend(attend)\nprint('after')", ""),
     (RIGHT, ""),
     ("def another(x:", FAILS),
-    ("check.softmax(softmax)", ""),
+    ("check.attend(attend)", ""),
     (RIGHT + "\n1 / 0", FAILS),
-    ("check.softmax(softmax)", ""),
-    ("watch.PATIENCE = 0.05\ndef softmax(x):\n    time.sleep(0.3 * (x.shape == (4, 4)))", ""),
-    ("check.softmax(softmax)", ""),
+    ("check.attend(attend)", ""),
+    ("watch.PATIENCE = 0.05\ndef attend(q, k, v):\n    time.sleep(0.3 * (k.shape == (4, 4)))", ""),
+    ("check.attend(attend)", ""),
     ("check.progress(7)", ""),
-    ("check.softmax.hint()\ncheck.softmax.solution()", ""),
-    ("def split_heads(x, h):\n    ...\ncheck.split_heads(split_heads)", ""),
+    ("check.attend.hint()\ncheck.attend.solution()", ""),
+    ("def heads_of_batch(x, h):\n    ...\ncheck.heads_of_batch(heads_of_batch)", ""),
 ]
 
 
@@ -62,7 +63,7 @@ def shown(outputs):
 
 def test_a_check_shows_text_and_html(ran):
     text, markup = shown(ran[3])
-    assert text.startswith("softmax: not yet. 0 of 8 cases are right. On a (3, 5) array")
+    assert text.startswith("attend: not yet. 0 of 5 cases are right. On 3 queries, 5 keys")
     assert '<div class="course-check course-colours is-wrong">' in markup
 
 
@@ -72,7 +73,7 @@ def test_a_cell_with_a_syntax_error_is_named(ran):
         "You are checking the function of cell [2]. Cell [4], which defines it anew, failed (SyntaxError): mend it, "
         "run it, then check again."
     )
-    assert text.startswith(f"{words} softmax: not yet.")
+    assert text.startswith(f"{words} attend: not yet.")
     assert words in markup
 
 
@@ -87,30 +88,32 @@ def test_a_check_need_not_be_the_last_line(ran):
 @pytest.mark.parametrize("cell", [10, 12])
 def test_a_function_that_is_newer_than_what_failed_is_not_doubted(cell, ran):
     """Of another name, failed before it, or in the same cell after its definition."""
-    assert shown(ran[cell])[0].startswith("softmax: right.")
+    assert shown(ran[cell])[0].startswith("attend: right.")
 
 
 def test_a_long_wait_is_told_while_it_lasts(ran):
     (stream,) = [output for output in ran[14] if output.output_type == "stream"]
-    assert stream.text == "softmax: still at case 3 of 8, a square (4, 4). Interrupt the kernel to stop.\n"
+    assert (
+        stream.text == "attend: still at case 2 of 5, n = m = d_k = d_v = 4. Interrupt the kernel to stop.\n"
+    )
 
 
 def test_progress_is_a_table_of_what_this_notebook_did(ran):
     text, markup = shown(ran[15])
-    assert text.startswith("1 of 4 solved exercise chapter")
-    assert "softmax 7 1 8 solved, 6 attempts" in text
+    assert text.startswith("1 of 5 solved exercise chapter")
+    assert "attend 7 1 10 solved, 6 attempts" in text
     assert "<table>" in markup
 
 
 def test_the_solution_is_shown_as_a_listing(ran):
     hint, solution = ran[16]
     assert hint.data["text/plain"].startswith("Hint 1 of")
-    assert "```python\ndef softmax(x):" in solution.data["text/markdown"]
+    assert "```python\ndef attend(q, k, v):" in solution.data["text/markdown"]
 
 
 def test_an_empty_answer_is_one_friendly_line(ran):
     text, markup = shown(ran[17])
-    assert text == "split_heads: not attempted yet: replace the `...` above, run that cell, then this one"
+    assert text == "heads_of_batch: not attempted yet: replace the `...` above, run that cell, then this one"
     assert "is-note" in markup
 
 
