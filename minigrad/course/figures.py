@@ -124,7 +124,9 @@ def _small(svg: str) -> str:
     svg = svg.replace("<svg ", '<svg stroke-linejoin="round" ', 1)
     svg = re.sub(r"font-family: [^;]*", "font-family: sans-serif", svg)
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
-    svg = re.sub(r"<[^>]+>", lambda tag: _rounded(tag.group()), svg)  # what a text says between the tags stays
+    svg = re.sub(
+        r"<[^>]+>", lambda tag: _rounded(tag.group()), svg
+    )  # what a text says between the tags stays
     return re.sub(r"\s*\n\s*", "\n", svg).strip()
 
 
