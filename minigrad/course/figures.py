@@ -111,6 +111,11 @@ def _drawn(plot: Plot, size: tuple[float, float], scheme: str, ground: str) -> F
     return canvas
 
 
+def _rounded(tag: str) -> str:
+    """The tag with two digits after the point in all its numbers."""
+    return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number.group()):.2f}", tag)
+
+
 def _small(svg: str) -> str:
     """The SVG element alone, with two digits after the point and without names that a second figure would repeat."""
     svg = svg[svg.index("<svg ") :]
@@ -119,7 +124,9 @@ def _small(svg: str) -> str:
     svg = svg.replace("<svg ", '<svg stroke-linejoin="round" ', 1)
     svg = re.sub(r"font-family: [^;]*", "font-family: sans-serif", svg)
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
-    svg = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number.group()):.2f}", svg)
+    svg = re.sub(
+        r"<[^>]+>", lambda tag: _rounded(tag.group()), svg
+    )  # what a text says between the tags stays
     return re.sub(r"\s*\n\s*", "\n", svg).strip()
 
 

@@ -75,6 +75,15 @@ def test_a_figure_is_one_drawing_in_the_pages_colours():
     assert '<img alt="a &quot;line&quot;" src="data:image/svg+xml;base64,' in shown
 
 
+def test_a_number_in_a_text_keeps_its_digits_and_one_in_a_path_does_not():
+    def three_digits(canvas, colours):
+        canvas.subplots().set_title("sigma = 0.125")
+
+    shown = figures.figure(three_digits, "x").svg
+    assert "sigma = 0.125" in shown
+    assert not re.search(r"\d\.\d{3}", shown.replace("0.125", ""))
+
+
 def test_figures_on_one_page_do_not_repeat_names():
     shown = figures.figure(plot, "x").svg
     names = re.findall(r'\bid="([^"]+)"', shown)

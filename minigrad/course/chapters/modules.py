@@ -1,4 +1,4 @@
-"""Chapter 3: the spirals and the network that is trained on them, and the way to a parameter as a picture.
+"""Chapter 3: the network that is trained on the spirals of chapter 2, and the way to a parameter as a picture.
 
 Chapter 4 trains the same network on the same points.
 """
@@ -11,16 +11,7 @@ import numpy as np
 
 from minigrad import Tensor, manual_seed, nn, no_grad, ops
 
-__all__ = ["accuracy", "draw_way", "loss_of", "network", "spirals", "way_to"]
-
-
-def spirals(seed: int, n: int = 100) -> tuple[np.ndarray, np.ndarray]:
-    """Points (3n, 2) on three spiral arms, and for each the number of its arm (3n,)."""
-    rng = np.random.default_rng(seed)
-    radius = np.tile(np.linspace(0.1, 1, n), 3)
-    arm = np.repeat([0, 1, 2], n)
-    angle = 2 * np.pi * arm / 3 + 4 * radius + 0.15 * rng.standard_normal(3 * n)
-    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1), arm
+__all__ = ["accuracy", "draw_way", "loss_of", "network", "way_to"]
 
 
 def network(std: float, norm: bool = False, seed: int = 0, width: int = 64) -> nn.Sequential:

@@ -203,7 +203,7 @@ With g = 1 the products keep their size, and the tanh takes some of it away in e
 If g is too large, the gradient grows on its way back. Try g from 1 to 2 in steps of 0.1.
 """,
     mistakes="""
-That keeps the size of what goes through the products, and tanh shrinks it in every layer: after twenty layers a sixth is left. The weights have to make up for the tanh.
+That keeps the size of what goes through the products, and tanh shrinks it in every layer: after twenty layers too little is left. The weights have to make up for the tanh.
     1.3 -> 1 || 0.88 || 1.1
 That is PyTorch's gain for tanh, 5/3. Sizes keep well with it, but measure the gradient: over twenty layers it grows fivefold.
     1.3 -> 5 / 3

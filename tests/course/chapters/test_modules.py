@@ -1,4 +1,4 @@
-"""Chapter 3's helpers: the spirals, the network, and the way to a parameter."""
+"""Chapter 3's helpers: the network and the way to a parameter."""
 
 from __future__ import annotations
 
@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 from minigrad import Tensor, nn
-from minigrad.course.chapters.modules import accuracy, loss_of, network, spirals, way_to
-
-
-def test_spirals_have_three_arms_of_points_within_the_unit_circle():
-    points, arms = spirals(seed=0, n=50)
-    assert points.shape == (150, 2)
-    assert np.bincount(arms).tolist() == [50, 50, 50]
-    assert np.hypot(*points.T).max() <= 1 + 1e-12
-    assert not np.array_equal(points, spirals(seed=1, n=50)[0])
+from minigrad.course.chapters.modules import accuracy, loss_of, network, way_to
 
 
 def test_the_network_differs_in_its_start_alone():
