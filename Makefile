@@ -14,7 +14,7 @@ NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
-.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises claims stored trajectories gpu-check bench \
+.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises claims stored learning map trajectories gpu-check bench \
 	machine compare curve clean
 
 help:  ## list the targets
@@ -65,13 +65,13 @@ live: $(READY)  ## build the course again whenever a page changes, until Ctrl-C
 	@mkdir -p _build; while true; do touch _build/.seen; $(MAKE) --no-print-directory book; \
 		until find book _config.yml _toc.yml -type f -newer _build/.seen | grep -q .; do sleep 1; done; done
 
-lab: $(READY)  ## open the exercises in JupyterLab
-	$(BIN)/jupyter-lab exercises
+lab: $(READY)  ## copy the exercises to my-exercises/ and open JupyterLab there: make lab LAB="--no-browser --port 9000"
+	@$(BIN)/python -m minigrad.course.authoring.lab $(LAB)
 
 notebook: $(READY)  ## run a notebook in place and store its outputs: make notebook NB=book/07_one_head.ipynb
 	$(COURSE) run $(or $(NB),$(error which one? make notebook NB=book/07_one_head.ipynb))
 
-exercises: $(READY)  ## make exercises/ from solutions/
+exercises: $(READY)  ## for authors: make exercises/ from solutions/; what holds answers is left as it is
 	$(COURSE) exercises
 
 claims: $(READY)  ## what the source documents say that no chapter covers yet
@@ -80,6 +80,12 @@ claims: $(READY)  ## what the source documents say that no chapter covers yet
 stored: $(READY)  ## train again the model that the pages show, and store it in book/runs (a quarter of an hour)
 	$(BIN)/python -m minigrad.bert pretrain --steps 12000 --eval-every 1000 --save-every 1000 --output runs/start --resume
 	$(BIN)/python -m minigrad.course.authoring.store runs/start book/runs/start
+
+learning: $(READY)  ## train it once more, and store what it guesses on the way (as long)
+	$(BIN)/python -m minigrad.course.authoring.learning runs/learning book/runs/start/learning.json
+
+map: $(READY)  ## make the map of the course again wherever pages show it: with each new chapter
+	$(BIN)/python -m minigrad.course.authoring.pictures map
 
 trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter 3 compares with
 	$(BIN)/python tests/tools/optimiser_trajectories.py

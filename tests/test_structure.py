@@ -96,6 +96,7 @@ def private_names_used(source: str) -> set[str]:
 
 PRIVATE = {  # used from outside all the same
     "_get_help_string",  # argparse's: it has no public name
+    "_repr_html_",  # Jupyter's name for what a notebook shows
 }
 
 

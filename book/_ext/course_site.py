@@ -20,6 +20,7 @@ PARTS = ("planned", "repository", "furniture", "links", "head", "find")
 # <h1>, which repeats the title on paper.
 LOUD = re.compile(
     r'\s*<link rel="preload" as="font"[^>]*>'
+    r"|\s*<link[^>]*/fontawesome/[^>]*>|\s*<script[^>]*/fontawesome/[^>]*></script>"  # icons.css draws its icons
     r"|\s*<script>(?:const|let|var) THEBE_JS_URL.*?</script>"
     r"|\s*<script[^>]*sphinx-thebe\.js[^>]*></script>"
     r'|\s*<script type="text/x-thebe-config">.*?</script>'

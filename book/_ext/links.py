@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,8 @@ class Bibliography:
 def term_forms(entry: str) -> list[str]:
     """How a glossary's entry is written in a sentence.
 
-    "next-sentence prediction (NSP)" has two forms; "weights (attention)" is "attention weights".
+    "next-sentence prediction (NSP)" has two forms. "value (attention)", which as one word means
+    other things too, is found as "attention value" alone.
     """
     found = re.fullmatch(r"(.+?) \((.+)\)", entry)
     if not found:
@@ -213,6 +215,8 @@ class Links(SphinxPostTransform):
         if self.page in {self.config.root_doc, *about_it} or is_planned(self.app, self.page):
             return
         introduced = self.introduced()
+        known = self.known_here(terms)
+        terms = [term for term in terms if term.name in known]
         met: set[str] = set()
         for text in list(self.prose()):
             if not inside(text, nodes.strong, "course-facts", "course-exercises"):
@@ -308,11 +312,18 @@ class Links(SphinxPostTransform):
     def introduced(self) -> set[str]:
         """What this page itself makes bold, or names in its metadata as introduced: lower case."""
         names = {plain_text(strong).rstrip(".:,").lower() for strong in self.document.findall(nodes.strong)}
-        path = Path(self.env.doc2path(self.page))
-        if path.suffix == ".ipynb":
-            course = nbformat.read(path, as_version=4).metadata.get("course", {})
-            names.update(name.lower() for name in course.get("introduces", []))
-        return names
+        return names | facts(self.env, self.page, "introduces")
+
+    def known_here(self, terms: list[Term]) -> set[str]:
+        """The terms that a reader may have met: not those of later chapters, unless this page mentions them.
+
+        A chapter's metadata list them, `{"course": {"mentions": ["gradient"]}}`, where a word means the term.
+        """
+        order = [chapter.page for chapter in chapters_of(self.app)]
+        here = order.index(self.page) if self.page in order else len(order)
+        later = set().union(*(facts(self.env, page, "introduces") for page in order[here + 1 :]))
+        later -= facts(self.env, self.page, "mentions")
+        return {term.name for term in terms if not {form.lower() for form in term_forms(term.name)} & later}
 
     def first_terms(
         self, text: str, terms: list[Term], introduced: set[str], met: set[str]
@@ -332,6 +343,20 @@ class Links(SphinxPostTransform):
                 and term.name.lower() not in introduced
             ):
                 yield *found.span(), self.link(term.page, term.anchor, term.says, kind="course-term")
+
+
+def facts(env: Any, page: str, name: str) -> set[str]:
+    """A list of terms in the metadata of a page, in lower case; empty for a page that is no notebook."""
+    path = Path(env.doc2path(page))
+    if path.suffix != ".ipynb" or not path.exists():
+        return set()
+    return {term.lower() for term in course_metadata(path, path.stat().st_mtime).get(name, [])}
+
+
+@cache
+def course_metadata(path: Path, changed: float) -> dict[str, Any]:
+    """What a notebook says of itself; `changed`, the time of its last change, makes it read again."""
+    return nbformat.read(path, as_version=4).metadata.get("course", {})
 
 
 def inside(node: nodes.Node, *what: type | str) -> bool:

@@ -30,7 +30,10 @@ SCHEMES: dict[str, dict[str, str]] = {
 }
 
 # The drawing that is in the page comes first; a notebook that is not trusted yet drops it and shows the still picture.
-_HIDE_STILL = "<style>.course-figure svg ~ img {display: none}</style>"
+_LAYOUT = (
+    "<style>.course-figure svg, .course-figure img {width: 100%; height: auto; display: block}"
+    " .course-figure svg ~ img {display: none}</style>"
+)
 
 
 class Picture:
@@ -47,7 +50,7 @@ class Picture:
             drawn = drawn.replace(light, colour(name))
         drawn = drawn.replace("<svg ", f'<svg class="course-drawing" role="img" aria-label="{alt}" ', 1)
         return (
-            f'<div class="course-figure course-colours" style="max-width: {self.width}px">{STYLE}{_HIDE_STILL}'
+            f'<div class="course-figure course-colours" style="max-width: {self.width}px">{STYLE}{_LAYOUT}'
             f'{drawn}<img alt="{alt}" src="data:image/svg+xml;base64,{still}"></div>'
         )
 

@@ -35,7 +35,8 @@ STYLE = (
     f"<style>.course-colours{{{_variables(False)}}}"
     'html[data-theme="dark"] .course-colours,body[data-jp-theme-light="false"] .course-colours'
     f"{{{_variables(True)}}}"
-    f"@media print{{html .course-colours,body .course-colours{{{_variables(False)}}}}}</style>"
+    "@media print{html[data-theme] .course-colours,body[data-jp-theme-light] .course-colours"
+    f"{{{_variables(False)}}}}}</style>"
 )
 
 

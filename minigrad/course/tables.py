@@ -14,11 +14,11 @@ __all__ = ["Table", "spread", "table"]
 _STYLE = """<style>
 .course-table {overflow-x: auto; margin: 0.5rem 0}
 .course-table table {border-collapse: collapse; margin: 0; font-size: 0.92em; font-variant-numeric: tabular-nums}
-.course-table th, .course-table td {padding: 0.25em 0.8em; border: 0; text-align: left; background: none}
-.course-table :is(th, td) {border-bottom: 1px solid rgba(128, 128, 128, 0.35)}
-.course-table thead :is(th, td) {border-bottom: 2px solid rgba(128, 128, 128, 0.6); vertical-align: bottom}
-.course-table .number {text-align: right; white-space: nowrap}
-.course-table tbody th {font-weight: normal}
+.course-table table :is(th, td) {padding: 0.25em 0.8em; border: 0; text-align: left; background: none; max-width: none}
+.course-table table :is(th, td) {border-bottom: 1px solid rgba(128, 128, 128, 0.35)}
+.course-table table thead :is(th, td) {border-bottom: 2px solid rgba(128, 128, 128, 0.6); vertical-align: bottom}
+.course-table table :is(th, td).number {text-align: right; white-space: nowrap}
+.course-table table tbody th {font-weight: normal}
 .course-table caption {caption-side: top; text-align: left; padding: 0 0 0.3em; color: inherit}
 </style>"""
 

@@ -1,8 +1,8 @@
 """Figures that answer to the reader: HTML, SVG and a few lines of JavaScript in a cell's output.
 
-No server, no download: they work in JupyterLab and in the built book without a network. Colours are those of
-the page (`currentColor`) and two that show on light and dark. Until its script runs (a notebook that is not
-trusted yet) a widget shows a still picture. Every number is rounded before it is written, so that stored
+No server, no download: they work in JupyterLab and in the built book without a network. Colours are the course's
+(palette.py), which follow the page from light to dark, and `currentColor`. Until its script runs (a notebook that is
+not trusted yet) a widget shows a still picture. Every number is rounded before it is written, so that stored
 outputs can be compared.
 """
 
@@ -11,11 +11,14 @@ from __future__ import annotations
 import base64
 import html
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
+
+from minigrad.course.palette import STYLE, colour
 
 __all__ = [
     "BLUE",
@@ -25,46 +28,91 @@ __all__ = [
     "Player",
     "attention_map",
     "bars",
-    "memory_walk",
     "player",
     "svg",
 ]
 
-BLUE, RED = "#2f86c4", "#d55e00"  # both at least 3 : 1 on white and on the dark page
+BLUE, RED = colour("first"), colour("second")
 
-_PLAYER = """<div class="course-player">
+_PLAYER = """<div class="course-player course-colours">
+PALETTE
 <style>
 .course-player {max-width: 36rem; margin: 0.5rem auto}
 .course-player svg, .course-player img {width: 100%; height: auto; display: block}
-.course-player .controls {display: flex; gap: 0.6rem; align-items: center; margin: 0.3rem 0}
-.course-player input {flex: 1; min-width: 0; accent-color: #2f86c4}
-.course-player button {font: inherit; color: inherit; background: none; border: 1px solid currentColor; border-radius: 4px; padding: 0.1rem 0.7rem; cursor: pointer}
-.course-player .text {min-height: 3em}
-@media print {.course-player .controls {display: none}}
+.course-player .controls {display: flex; gap: 0.5rem; align-items: center; margin: 0.3rem 0}
+.course-player [hidden] {display: none}
+.course-player input {flex: 1; min-width: 0; height: 2rem; accent-color: var(--course-first)}
+.course-player button {min-width: 2.2rem; height: 2.2rem; font: inherit; color: inherit; background: none; border: 1px solid currentColor; border-radius: 4px; padding: 0 0.5rem; cursor: pointer}
+.course-player button:focus-visible {outline: 2px solid var(--course-second); outline-offset: 2px}
+.course-player .words {display: grid}
+.course-player .words > * {grid-area: 1 / 1}
+.course-player .room {visibility: hidden}
+.course-player .text strong {margin-right: 0.6em}
+@media print {.course-player :is(.controls, .room) {display: none !important}}
 </style>
-<div class="stage" role="img" aria-label="ALT"><img alt="ALT" src="STILL"></div>
+<div class="stage" role="img" aria-label="ALT" style="aspect-ratio: 100 / TALL"><img alt="ALT" src="STILL"></div>
 <div class="controls" hidden>
+<button type="button" aria-label="play" class="play">▶</button>
 <button type="button" aria-label="back">‹</button>
 <input type="range" min="0" max="LAST" value="FIRST" aria-label="LABEL">
 <button type="button" aria-label="on">›</button>
 </div>
-<div class="text" aria-live="polite">TEXT</div>
+<div class="words"><div class="text" aria-live="polite">TEXT</div></div>
 <script>
 (function () {
   var root = document.currentScript.parentElement, frames = FRAMES;
-  var stage = root.querySelector(".stage"), slider = root.querySelector("input");
-  var text = root.querySelector(".text"), buttons = root.querySelectorAll("button");
-  root.querySelector(".controls").hidden = false;
+  var stage = root.querySelector(".stage"), slider = root.querySelector("input"), words = root.querySelector(".words");
+  var text = root.querySelector(".text"), play = root.querySelector(".play"), timer = null, printed = null;
+  function say(box, frame) {
+    var title = document.createElement("strong");
+    title.textContent = frame.title;
+    if (frame.text.toLowerCase().indexOf(frame.title.toLowerCase()) === 0) box.replaceChildren(frame.text);
+    else box.replaceChildren(title, frame.text);
+  }
   function show(i) {
     i = Math.max(0, Math.min(frames.length - 1, i));
     slider.value = i;
     slider.setAttribute("aria-valuetext", frames[i].title);
     stage.innerHTML = frames[i].svg;
-    text.textContent = frames[i].title + ". " + frames[i].text;
+    say(text, frames[i]);
   }
-  slider.addEventListener("input", function () { show(+slider.value); });
-  buttons[0].addEventListener("click", function () { show(+slider.value - 1); });
-  buttons[1].addEventListener("click", function () { show(+slider.value + 1); });
+  function stop() {
+    clearInterval(timer);
+    timer = null;
+    play.textContent = "\u25b6";
+    play.setAttribute("aria-label", "play");
+    text.setAttribute("aria-live", "polite");
+  }
+  function step(by) { stop(); show(+slider.value + by); }
+  function start() {
+    if (+slider.value === frames.length - 1) show(0);
+    play.textContent = "\u23f8\ufe0e";
+    play.setAttribute("aria-label", "pause");
+    text.setAttribute("aria-live", "off");
+    timer = setInterval(function () {
+      if (!root.isConnected) return stop();
+      show(+slider.value + 1);
+      if (+slider.value === frames.length - 1) stop();
+    }, 1200);
+  }
+  slider.addEventListener("input", function () { step(0); });
+  play.addEventListener("click", function () { timer ? stop() : start(); });
+  root.querySelector("[aria-label=back]").addEventListener("click", function () { step(-1); });
+  root.querySelector("[aria-label=on]").addEventListener("click", function () { step(1); });
+  root.addEventListener("keydown", function (e) {
+    var by = {ArrowLeft: -1, ArrowRight: 1}[e.key];
+    if (by && e.target.tagName === "BUTTON") { e.preventDefault(); step(by); }
+  });
+  window.addEventListener("beforeprint", function () { printed = +slider.value; stop(); show(frames.length - 1); });
+  window.addEventListener("afterprint", function () { if (printed !== null) show(printed); printed = null; });
+  frames.forEach(function (frame) {
+    var room = document.createElement("div");
+    room.className = "room"; room.setAttribute("aria-hidden", "true");
+    say(room, frame);
+    words.append(room);
+  });
+  root.querySelector(".controls").hidden = false;
+  play.hidden = frames.length < 2 || matchMedia("(prefers-reduced-motion: reduce)").matches;
   show(FIRST);
 })();
 </script>
@@ -81,7 +129,11 @@ class Frame:
 
 
 class Player:
-    """Frames that the reader steps through, with a slider, two buttons or the arrow keys."""
+    """Frames that the reader steps through or plays, with a slider, buttons or the arrow keys.
+
+    It has the height of its tallest frame and its longest text from the start, so that the page below stands still.
+    On paper it is its last frame.
+    """
 
     def __init__(self, frames: Sequence[Frame], label: str, alt: str, first: int = 0) -> None:
         if not frames:
@@ -97,8 +149,10 @@ class Player:
             "LABEL": html.escape(self.label),
             "LAST": str(len(self.frames) - 1),
             "FIRST": str(self.first),
-            "TEXT": html.escape(f"{frame.title}. {frame.text}"),
+            "TEXT": f"<strong>{html.escape(frame.title)}</strong> {html.escape(frame.text)}",
             "STILL": _data_url(frame.svg),
+            "PALETTE": STYLE,
+            "TALL": f"{_tallest([frame.svg for frame in self.frames]):.1f}",
             "FRAMES": _json([asdict(frame) for frame in self.frames]),
         }
         return _filled(_PLAYER, parts)
@@ -117,21 +171,27 @@ def player(frames: Sequence[Frame], label: str, alt: str, first: int = 0) -> Pla
     return Player(frames, label, alt, first)
 
 
-_MAP = """<div class="course-map">
+_MAP = """<div class="course-map course-colours">
+PALETTE
 <style>
 .course-map {max-width: 36rem; margin: 0.5rem auto; overflow-x: auto}
 .course-map table {border-collapse: collapse; margin: 0; font-size: 0.85rem}
-.course-map .text {min-height: 3em; padding-top: 0.4rem}
+.course-map .text {min-height: 4.5em; padding-top: 0.4rem}
 .course-map th {font-weight: normal; padding: 0 0.4rem; text-align: right}
 .course-map thead th {writing-mode: vertical-rl; transform: rotate(180deg); text-align: left; padding: 0.3rem 0; line-height: 1}
 .course-map td {width: 1.9em; height: 1.9em; min-width: 1.3em; border: 1px solid rgba(128, 128, 128, 0.35); padding: 0}
-.course-map td:focus {outline: 2px solid #d55e00; outline-offset: -2px}
+.course-map tbody td {background: color-mix(in srgb, var(--course-weight) var(--share), transparent); print-color-adjust: exact}
+.course-map thead td {border: 0}
+.course-map td:focus {outline: 3px solid var(--course-second); outline-offset: -2px}
 .course-map .here {font-weight: bold}
+.course-map .legend {display: flex; gap: 0.5rem; align-items: center; margin-top: 0.5rem; font-size: 0.85rem}
+.course-map .scale {width: 8rem; height: 0.9rem; border: 1px solid rgba(128, 128, 128, 0.35); background: linear-gradient(to right, transparent, var(--course-weight)); print-color-adjust: exact}
 </style>
 <table role="grid" aria-label="ALT">
 HEAD
 <tbody>ROWS</tbody>
 </table>
+<div class="legend">weight: 0 <span class="scale"></span> 1</div>
 <div class="text" aria-live="polite">HELP</div>
 <script>
 (function () {
@@ -179,7 +239,7 @@ class AttentionMap:
             cells = "".join(
                 f'<td role="gridcell" tabindex="{0 if i == j == 0 else -1}" data-weight="{weight:.2f}" '
                 f'aria-label="{names[i]} to {names[j]}: {weight:.2f}" '
-                f'style="background: rgba(47, 134, 196, {weight:.2f})"></td>'
+                f'style="--share: {100 * weight:.0f}%"></td>'
                 for j, weight in enumerate(row)
             )
             rows.append(
@@ -187,6 +247,7 @@ class AttentionMap:
             )
         parts = {
             "ALT": html.escape(self.alt),
+            "PALETTE": STYLE,
             "HELP": "Rows ask, columns answer. Point at a cell, or press Tab and the arrow keys.",
             "HEAD": f"<thead><tr><td></td>{head}</tr></thead>",
             "ROWS": "\n".join(rows),
@@ -214,15 +275,30 @@ def attention_map(tokens: Sequence[str], weights: np.ndarray, alt: str) -> Atten
 # --- Pictures for frames ---------------------------------------------------------------------------------
 
 
-def bars(series: dict[str, Sequence[float]], top: float, labels: tuple[str, str]) -> str:
+def bars(
+    series: dict[str, Sequence[float]],
+    top: float,
+    labels: tuple[str, str],
+    order: Sequence[int] | None = None,
+) -> str:
     """A bar chart as SVG, a panel for each of `series`, one above the other, all with the same axis from 0 to `top`.
 
-    labels: of the horizontal and the vertical axis. Raises ValueError if there is nothing to draw, or a bar below 0.
+    labels: of the horizontal and the vertical axis. order: which value stands first, which second, and so on; the same
+    for all frames of a player, a bar can be followed from one to the next. Raises ValueError if there is nothing to
+    draw, a bar below 0, or an order that does not name each value once.
     """
     if not series or top <= 0 or not all(len(values) and min(values) >= 0 for values in series.values()):
         raise ValueError("bars need at least one series, values of 0 and more in each, and a top above 0")
+    if order is not None:
+        order = [int(place) for place in order]
+        for name, values in series.items():
+            if sorted(order) != list(range(len(values))):
+                raise ValueError(
+                    f"order must name each of the {len(values)} values of {name!r} once, got {order}"
+                )
+        series = {name: [values[place] for place in order] for name, values in series.items()}
     width, height, left, gap = 480, 130, 44, 30
-    colours = (BLUE, RED)
+    colours = (BLUE, RED, colour("third"))
     parts = []
     for number, (name, values) in enumerate(series.items()):
         y0 = (height + gap) * number + 22
@@ -240,7 +316,7 @@ def bars(series: dict[str, Sequence[float]], top: float, labels: tuple[str, str]
             tall = height * min(1.0, value / top)
             parts.append(
                 f'<rect x="{left + i * step + 1:.1f}" y="{y0 + height - tall:.1f}" width="{step - 2:.1f}" '
-                f'height="{tall:.1f}" fill="{colours[number % 2]}"/>'
+                f'height="{tall:.1f}" fill="{colours[number % len(colours)]}"/>'
             )
     total = (height + gap) * len(series) + 26
     parts.append(
@@ -264,52 +340,18 @@ def _filled(template: str, parts: dict[str, str]) -> str:
 
 
 def _data_url(svg: str) -> str:
-    """A still picture; outside of the page there is no current colour, so a grey that shows on both grounds."""
-    return (
-        "data:image/svg+xml;base64,"
-        + base64.b64encode(svg.replace("currentColor", "#767676").encode()).decode()
-    )
+    """A still picture; outside of the page there is no current colour, so a grey that shows on both grounds, and the
+    light page's colours."""
+    still = re.sub(r"var\(--[\w-]+, *(#\w+)\)", r"\1", svg.replace("currentColor", "#767676"))
+    return "data:image/svg+xml;base64," + base64.b64encode(still.encode()).decode()
+
+
+def _tallest(pictures: Sequence[str]) -> float:
+    """The height of the tallest picture, where each is 100 wide; rounded up, so that it has room."""
+    sizes = [re.search(r'viewBox="\S+ \S+ (\S+) ([^"\s]+)"', picture) for picture in pictures]
+    return max(math.ceil(1000 * float(size[2]) / float(size[1])) / 10 if size else 1.0 for size in sizes)
 
 
 def _json(value: object) -> str:
     """As a JavaScript literal; `<` is written so that no text can end the script or hide its end."""
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
-
-
-def memory_walk(places: np.ndarray, size: int, owners: Sequence[str] = ()) -> str:
-    """The walk of a view over memory as SVG: memory from left to right, the view's reading order from top to bottom.
-
-    places: for each entry of the view, the number of its memory cell. size: how many cells there are. owners: names
-    of equal parts of memory. The colour changes with each row of the view.
-    """
-    width, left, top, tall = 480, 78, 44 if owners else 24, 17
-    step = (width - left) / size
-    height = top + tall * places.size + 4
-    parts = []
-    for i, owner in enumerate(owners):
-        x, wide = left + i * (width - left) / len(owners), (width - left) / len(owners)
-        parts.append(
-            f'<rect x="{x:.1f}" y="0" width="{wide:.1f}" height="{height}" fill="currentColor" '
-            f'fill-opacity="{0.1 if i % 2 == 0 else 0.03:g}"/>'
-            f'<text x="{x + wide / 2:.1f}" y="16" text-anchor="middle" fill="currentColor" font-size="14">'
-            f"{html.escape(owner)}</text>"
-        )
-    parts += [
-        f'<text x="{left + (i + 0.5) * step:.1f}" y="{top - 8}" text-anchor="middle" fill="currentColor" '
-        f'font-size="13">{i}</text>'
-        for i in range(size)
-    ]
-    row = places.shape[-1]
-    for time, place in enumerate(places.ravel().tolist()):
-        y = top + tall * time
-        if time % row == 0:
-            index = ", ".join(map(str, np.unravel_index(time // row, places.shape[:-1])))
-            parts.append(
-                f'<text x="{left - 8}" y="{y + 13}" text-anchor="end" fill="currentColor" font-size="13">'
-                f"[{index}, :]</text>"
-            )
-        parts.append(
-            f'<rect x="{left + place * step + 2:.1f}" y="{y + 1}" width="{step - 4:.1f}" height="{tall - 2}" '
-            f'fill="{(BLUE, RED)[time // row % 2]}"/>'
-        )
-    return svg(width, height, parts)

@@ -23,7 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if "built" in getattr(item, "fixturenames", ()):
+        if {"built", "small_site"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group("book"))  # in one process, so that it is built once
     if "slow" not in config.option.markexpr:
         for item in items:
@@ -46,6 +46,20 @@ def site(built: tuple[Path, Any]) -> Path:
     if not (folder / "index.html").exists():
         pytest.fail("there is no book to look at: see test_build.py", pytrace=False)
     return folder
+
+
+@pytest.fixture(scope="session")
+def small_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a built book with one of each thing that answers to the reader (small_book.py)."""
+    pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
+    import small_book
+
+    folder = tmp_path_factory.mktemp("small")
+    small_book.write(folder)
+    done = build(folder, folder)
+    if not (folder / "_build" / "html" / "book" / "01_arrays.html").exists():
+        pytest.fail(done.stderr, pytrace=False)
+    return folder / "_build" / "html"
 
 
 @pytest.fixture(scope="session")
@@ -108,6 +122,25 @@ def visit(site: Path, browser: Any) -> Iterator[Any]:
 
     yield open_page
     context.close()
+
+
+@pytest.fixture
+def reader(small_site: Path, browser: Any) -> Iterator[Any]:
+    """`reader("01_arrays")` opens a page of the small book; what it keeps is kept until the test ends."""
+    contexts = []
+
+    def open_page(name: str, **settings: Any) -> Any:
+        if settings or not contexts:
+            contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings}))
+        page = contexts[-1].new_page()
+        page.goto((small_site / "book" / f"{name}.html").as_uri(), wait_until="load")
+        if settings.get("java_script_enabled", True):
+            page.evaluate(TYPESET)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
 
 
 @pytest.fixture(scope="module", params=visited_pages())

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -183,3 +184,26 @@ def test_green(outcomes: dict[str, str], name: str):
 @pytest.mark.parametrize("name", RED)
 def test_red(outcomes: dict[str, str], name: str):
     assert outcomes[name] == "FAILED"
+
+
+@pytest.mark.parametrize(("answer", "outcome"), [("return 2 * x", "SKIPPED"), ("...", "FAILED")])
+def test_an_exercise_that_somebody_has_solved_is_left_out(answer: str, outcome: str, tmp_path: Path):
+    """And one that holds no answers is compared: its stored output is not what it puts out."""
+    shutil.copy(ROOT / "conftest.py", tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    source = "def f(x):\n    ### BEGIN SOLUTION\n    return 3 * x\n    ### END SOLUTION\nprint(f(2))"
+    solution = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    exercise = notebooks.make_exercise(solution)
+    exercise.cells[0].source = exercise.cells[0].source.replace("...", answer)
+    exercise.cells[0].outputs = [nbformat.v4.new_output("stream", name="stdout", text="another\n")]
+    for folder, notebook in (("solutions", solution), ("exercises", exercise)):
+        (tmp_path / folder).mkdir()
+        notebooks.write(tmp_path / folder / "01.ipynb", notebook)
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--color=no", "--tb=no"]
+    done = subprocess.run(
+        [*command, "--nbval", "--nbval-current-env", "exercises/01.ipynb"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert re.findall(r"ipynb::Cell \d+ (\w+)", done.stdout) == [outcome], done.stdout

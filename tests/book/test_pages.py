@@ -77,6 +77,26 @@ def test_images_are_loaded(visited: Any):
     assert visited.page.eval_on_selector_all("img", broken) == []
 
 
+def test_each_icon_is_drawn(visited: Any):
+    page = visited.page
+    page.set_viewport_size(PHONE)  # where the bar has the most of them
+    icons = """all => all.map((icon) => {
+        const mask = getComputedStyle(icon).maskImage, box = icon.getBoundingClientRect();
+        return [icon.className, mask.startsWith('url("data:image/svg'), box.width && box.height / box.width];
+    })"""
+    found = page.eval_on_selector_all("[class*='fa-']", icons)
+    page.set_viewport_size(DESK)
+    assert {name for name, drawn, _ in found if not drawn} == set()
+    assert {name for name, _, shape in found if shape and not 0.9 < shape < 1.1} == set()
+    assert len([name for name, _, shape in found if shape]) >= 4
+    assert page.locator(":is(script, link)[src*=fontawesome], link[href*=fontawesome]").count() == 0
+
+
+def test_formulas_are_no_stops_of_the_tab_key(visited: Any):
+    wide = "e => e.filter(m => m.tabIndex >= 0 && !('cut' in m.dataset)).map(m => m.textContent)"
+    assert visited.page.eval_on_selector_all("mjx-container", wide) == []
+
+
 def test_a_phone_scrolls_down_alone(visited: Any):
     page = visited.page
     page.set_viewport_size(PHONE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html.parser
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from building import build, small_book
@@ -140,6 +141,36 @@ def test_terms(folder: Path):
     ]
     assert 'title="Meaning of it."' in (folder / "07_one_head.html").read_text(encoding="utf-8")
     assert links(folder / "index.html", "course-term") == []
+
+
+def chapter(text: str, **course: list[str]) -> dict[str, Any]:
+    """A notebook of one text."""
+    cell = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": text}
+    return {"cells": [cell], "metadata": {"course": course}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def test_a_later_chapters_terms_are_linked_where_the_page_mentions_them(tmp_path: Path):
+    text = "A stride, a broadcasting, a cache."
+    pages, said, status = made(
+        tmp_path,
+        {
+            "index": "# Start\n",
+            "02_reverse_mode": chapter(f"# 2. Two\n\n{text}", mentions=["broadcasting"]),
+            "07_one_head": chapter(f"# 7. Seven\n\n{text} **stride**", introduces=["stride", "broadcasting"]),
+            "08_many_heads": chapter(f"# 8. Eight\n\n{text}"),
+            "glossary": "",
+        },
+    )
+    assert status == 0, said
+    linked = {
+        name: [words for _, words in links(pages / f"{name}.html", "course-term")]
+        for name in ("02_reverse_mode", "07_one_head", "08_many_heads")
+    }
+    assert linked == {
+        "02_reverse_mode": ["broadcasting", "cache"],  # stride may mean anything here
+        "07_one_head": ["cache"],
+        "08_many_heads": ["stride", "broadcasting", "cache"],
+    }
 
 
 def test_a_formula_and_its_punctuation_stay_together(folder: Path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,12 +13,8 @@ from matplotlib import image
 
 from minigrad.course import figures, palette
 from minigrad.course.authoring import pictures
-from minigrad.course.chapters.start import MAP_ALT
 
 pytestmark = pytest.mark.no_arrays
-
-
-BOOK = Path(__file__).resolve().parents[2] / "book"
 
 
 @pytest.fixture
@@ -108,19 +103,3 @@ def test_each_colour_can_be_read_on_its_page(name, scheme):
 def test_a_colour_that_the_palette_lacks_is_named():
     with pytest.raises(ValueError, match="no colour 'bleu': the course has ink, grid"):
         palette.colour("bleu")
-
-
-def test_the_map_is_drawn_for_both_schemes(tmp_path):
-    pictures.main(["map", str(tmp_path / "map")])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["map-dark.png", "map-light.png"]
-
-
-def test_the_first_page_describes_the_map_that_is_drawn():
-    """Its pictures are files, `pictures map` makes them: with other chapters, they are to be drawn again."""
-    page = (BOOK / "index.md").read_text(encoding="utf-8")
-    described = re.findall(r":alt: (BERT as a tower.*)", page)
-    assert len(described) == 2
-    for text in described:
-        assert sorted(re.findall(r"\d+", text)) == sorted(
-            re.findall(r"\d+", MAP_ALT.replace("(7, 8) with masks (9)", "7 9"))
-        )

@@ -13,7 +13,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from minigrad.course.widgets import BLUE, RED, Frame, attention_map, bars, memory_walk, player, svg
+from minigrad.course.palette import COLOURS, STYLE, colour
+from minigrad.course.widgets import BLUE, RED, Frame, attention_map, bars, player, svg
 
 pytestmark = pytest.mark.no_arrays
 
@@ -94,18 +95,23 @@ def test_a_player_names_its_parts():
     page = Page(player(three_frames(), "width", "A bar that grows", first=1)._repr_html_())
     slider, _ = page.one("input")
     assert slider == {"type": "range", "min": "0", "max": "2", "value": "1", "aria-label": "width"}
-    assert [button["aria-label"] for button, _ in page.all("button")] == ["back", "on"]
+    assert [button["aria-label"] for button, _ in page.all("button")] == ["play", "back", "on"]
     assert all(button["type"] == "button" for button, _ in page.all("button"))  # not one that sends a form
     assert page.one("div", class_="stage")[0] == {
         "class": "stage",
         "role": "img",
         "aria-label": "A bar that grows",
+        "style": "aspect-ratio: 100 / 100.0",
     }
     assert page.one("img")[0]["alt"] == "A bar that grows"
-    assert page.one("div", class_="text") == (
-        {"class": "text", "aria-live": "polite"},
-        "d = 2. The bar is 2 wide.",
-    )
+    assert page.one("div", class_="text") == ({"class": "text", "aria-live": "polite"}, " The bar is 2 wide.")
+    assert page.one("strong")[1] == "d = 2"
+
+
+def test_a_player_has_room_for_its_tallest_frame():
+    frames = [Frame("a", svg(300, height, []), "b") for height in (10, 100, 50)]
+    stage, _ = Page(player(frames, "width", "A bar")._repr_html_()).one("div", class_="stage")
+    assert stage["style"] == "aspect-ratio: 100 / 33.4"
 
 
 def test_a_player_has_no_ids_so_that_a_page_can_hold_two():
@@ -120,7 +126,8 @@ def test_a_player_without_its_script_is_a_still_picture():
     assert kind == "data:image/svg+xml;base64"
     still = ElementTree.fromstring(base64.b64decode(data))
     assert still[0].get("width") == "4"
-    assert page.one("div", class_="text")[1] == "d = 4. The bar is 4 wide."
+    assert page.one("strong")[1] == "d = 4"
+    assert page.one("div", class_="text")[1] == " The bar is 4 wide."
 
 
 def test_a_still_picture_has_a_colour_of_its_own():
@@ -129,8 +136,17 @@ def test_a_still_picture_has_a_colour_of_its_own():
     page = Page(player([frame], "a", "b")._repr_html_())
     still = base64.b64decode(page.one("img")[0]["src"].split(",")[1]).decode()
     assert "currentColor" not in still
+    assert "var(" not in still
     assert "#767676" in still
+    assert COLOURS["first"][0] in still
     assert "currentColor" in frames_in(page)[0]["svg"]
+    assert colour("first") in frames_in(page)[0]["svg"]
+
+
+def test_widgets_bring_the_courses_colours():
+    for widget in (player(three_frames(), "a", "b"), attention_map(["a"], np.eye(1), "b")):
+        assert STYLE in widget._repr_html_()
+        assert "course-colours" in Page(widget._repr_html_()).elements[0][1]["class"].split()
 
 
 def test_a_players_script_holds_every_frame():
@@ -149,7 +165,8 @@ def test_no_text_breaks_a_player(text):
     assert "<" not in page.one("script")[1].partition("frames = ")[2].partition("\n")[0]
     assert page.one("img")[0]["alt"] == text
     assert page.one("input")[0] | {"aria-label": text} == page.one("input")[0]
-    assert page.one("div", class_="text")[1] == f"{text}. {text}"
+    assert page.one("strong")[1] == text
+    assert page.one("div", class_="text")[1] == f" {text}"
 
 
 @pytest.mark.parametrize("first", [-1, 3, 100])
@@ -195,7 +212,7 @@ def test_a_maps_cells_say_what_they_are():
     assert weights == "0.12 0.60 0.28 0.33 0.33 0.33 0.00 0.00 1.00"
     assert cells[1]["aria-label"] == "[CLS] to a: 0.60"
     assert cells[3]["aria-label"] == "a to [CLS]: 0.33"
-    assert cells[1]["style"] == "background: rgba(47, 134, 196, 0.60)"
+    assert cells[1]["style"] == "--share: 60%"
     rows = [own for own, _ in page.all("th", scope="row")]
     assert [(row["data-most"], row["data-to"]) for row in rows] == [
         ("0.60", "a"),
@@ -299,18 +316,16 @@ def test_bars_that_cannot_be_drawn(series, top):
         bars(series, top, ("x", "y"))
 
 
-def test_a_memory_walk_visits_the_places_in_reading_order():
-    places = np.arange(6).reshape(2, 3).T  # a transposed view
-    parts = drawn(memory_walk(places, 6, ("first", "second & third")))
-    cells = [bar for bar in parts["rect"] if bar.get("fill") in (BLUE, RED)]
-    across = [float(cell.get("x")) for cell in cells]
-    assert np.argsort(across).tolist() == np.argsort(places.ravel()).tolist()
-    down = [float(cell.get("y")) for cell in cells]
-    assert down == sorted(down)
-    assert len(set(down)) == 6
-    assert [cell.get("fill") for cell in cells] == [BLUE, BLUE, RED, RED, BLUE, BLUE]
-    texts = [text.text for text in parts["text"]]
-    assert texts == ["first", "second & third", *"012345", "[0, :]", "[1, :]", "[2, :]"]
+def test_bars_keep_an_order_in_which_they_can_be_followed():
+    given = drawn(bars({"a": [1, 2, 3], "b": [3, 1, 2]}, 3, ("x", "y"), order=np.array([2, 0, 1])))
+    moved = drawn(bars({"a": [3, 1, 2], "b": [2, 3, 1]}, 3, ("x", "y")))
+    assert [bar.attrib for bar in given["rect"]] == [bar.attrib for bar in moved["rect"]]
+
+
+@pytest.mark.parametrize("order", [[0, 1], [0, 1, 1], [1, 2, 3], []])
+def test_an_order_names_each_bar_once(order):
+    with pytest.raises(ValueError, match=r"order must name each of the 3 values of 'a' once, got \["):
+        bars({"a": [1, 2, 3]}, 3, ("x", "y"), order=order)
 
 
 @pytest.mark.parametrize("make", [lambda: svg(3, 4, []), lambda: bars({"a": [1]}, 1, ("x", "y"))])

@@ -15,7 +15,9 @@ Each works in the repository's root. Needs nbformat and nbclient, which Jupyter 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib
+import json
 import os
 import re
 import sys
@@ -37,9 +39,20 @@ from minigrad.course.authoring.install_cell import furnish, repository_url
 from minigrad.course.show import Source
 from minigrad.files import write_atomic
 
-__all__ = ["main", "make_exercise", "run", "stale", "uncovered_claims"]
+__all__ = [
+    "fingerprint",
+    "holds_answers",
+    "main",
+    "make_exercise",
+    "read",
+    "run",
+    "stale",
+    "uncovered_claims",
+    "write",
+]
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # nbgrader's marks
+MADE_WITH = "made_with"  # in an exercise's metadata: its fingerprint when it was made
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -87,7 +100,8 @@ def _joined_streams(outputs: list[Any]) -> list[Any]:
 def make_exercise(solution: Any) -> Any:
     """The exercise from its solution: what stands between the solution marks becomes `...`.
 
-    Cells tagged `solution` are left out. Raises ValueError for marks that do not pair or share their line.
+    Cells tagged `solution` are left out; its metadata say what it was made with. Raises ValueError for marks that
+    do not pair or share their line.
     """
     exercise = nbformat.from_dict(solution)  # a deep copy
     exercise.cells = [cell for cell in exercise.cells if "solution" not in cell.metadata.get("tags", [])]
@@ -95,6 +109,7 @@ def make_exercise(solution: Any) -> Any:
         if cell.cell_type == "code":
             cell.source = _without_solutions(cell.source)
             cell.outputs, cell.execution_count = [], None
+    exercise.metadata[MADE_WITH] = fingerprint(exercise)
     return exercise
 
 
@@ -120,29 +135,65 @@ def _without_solutions(source: str) -> str:
     return "\n".join(lines)
 
 
-def _exercises(root: Path, check: bool) -> list[str]:
-    """Write exercises/ (or, with `check`, compare the cells), and return what there is to say of each."""
-    found = []
+def fingerprint(notebook: Any) -> str:
+    """A short text that is another one when a cell's source, type, id or tags are others; outputs do not count."""
+    return hashlib.sha256(json.dumps(_cells(notebook)).encode()).hexdigest()[:16]
+
+
+def holds_answers(exercise: Any, solution: Any) -> bool:
+    """Whether somebody has worked in an exercise: its cells are not those that it was made with.
+
+    One that does not say what it was made with holds answers where a `...` of today's exercise is gone.
+    """
+    if made_with := exercise.metadata.get(MADE_WITH):
+        return fingerprint(exercise) != made_with
+    gaps = {cell.id for cell in make_exercise(solution).cells if _has_gap(cell)}
+    return any(cell.id in gaps and not _has_gap(cell) for cell in exercise.cells)
+
+
+def _has_gap(cell: Any) -> bool:
+    return cell.cell_type == "code" and any(line.strip() == "..." for line in cell.source.split("\n"))
+
+
+def _exercises(root: Path, check: bool) -> tuple[list[str], bool]:
+    """Write exercises/ (or, with `check`, compare the cells).
+
+    Returns what there is to say of each, and whether all is well. What holds answers is left as it is: that is well
+    as long as it was made from today's solution, except in CI, where answers are about to be committed.
+    """
+    found, well = [], True
     solutions = sorted((root / "solutions").glob("*.ipynb"))
     for path in solutions:
-        target = root / "exercises" / path.name
-        made = make_exercise(read(path))
-        if target.exists() and _cells(read(target)) == _cells(made):
+        target, solution = root / "exercises" / path.name, read(path)
+        made = make_exercise(solution)
+        there = read(target) if target.exists() else None
+        if there and holds_answers(there, solution):
+            today = there.metadata.get(MADE_WITH) == fingerprint(made)
+            age = "answers" if today else "answers to an older version"
+            found.append(f"exercises/{path.name}: holds {age}, left as it is (make lab copies it)")
+            well = well and today and not os.environ.get("CI")
+            continue
+        if there and _cells(there) == _cells(made):
             continue
         found.append(f"exercises/{path.name}: {'out of step' if check else 'made'}")
-        if not check:
+        if check:
+            well = False
+        else:
             target.parent.mkdir(exist_ok=True)
             run(made, target.parent)
             write(target, made)
     for path in sorted((root / "exercises").glob("*.ipynb")):
         if path.name not in {solution.name for solution in solutions}:
             found.append(f"exercises/{path.name}: has no solution")
-    return found
+            well = False
+    return found, well
 
 
-def _cells(notebook: Any) -> list[tuple[Any, ...]]:
+def _cells(notebook: Any) -> list[list[Any]]:
     """What an exercise takes over from its solution."""
-    return [(cell.id, cell.cell_type, cell.source, cell.metadata.get("tags")) for cell in notebook.cells]
+    return [
+        [cell.id, cell.cell_type, cell.source, cell.metadata.get("tags") or None] for cell in notebook.cells
+    ]
 
 
 def _furnish(root: Path, check: bool) -> list[str]:
@@ -215,9 +266,9 @@ def main(arguments: Any = None) -> int:
             write(path, notebook)
         return 0
     if options.command == "exercises":
-        found = _exercises(root, options.check)
+        found, well = _exercises(root, options.check)
         print("\n".join(found) or "every exercise is in step with its solution")
-        return 1 if options.check and found else 0
+        return 0 if well else 1
     if options.command == "furnish":
         changed = _furnish(root, options.check)
         print("\n".join(changed) or "every notebook is as _config.yml says")

@@ -1,21 +1,22 @@
 """The pictures that the README and the course's first page show. Needs matplotlib.
 
-    python -m minigrad.course.authoring.pictures curve RUN STEM   the training curve of a run's folder
-    python -m minigrad.course.authoring.pictures map STEM         the map of the course
+    python -m minigrad.course.authoring.pictures curve RUN STEM   a run's training curve: STEM-light.png, STEM-dark.png
+    python -m minigrad.course.authoring.pictures map [BOOK]       the map of the course, wherever pages show it
 
-Each draws STEM-light.png and STEM-dark.png.
+The map says which chapters are written, so it is made again with each new one.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
-from minigrad.course.chapters.start import MAP_SIZE, course_map
+from minigrad.course.course_map import course_map
 from minigrad.course.figures import draw, read_table
 
-__all__ = ["main", "training_curve"]
+__all__ = ["main", "renew_maps", "training_curve"]
 
 
 def training_curve(run: str | Path, stem: str | Path) -> None:
@@ -49,6 +50,33 @@ def training_curve(run: str | Path, stem: str | Path) -> None:
     draw(plot, stem, (9.0, 3.4))
 
 
+def renew_maps(book: str | Path) -> list[Path]:
+    """Make the map again in a book's folder: `runs/map.html`, which index.md includes, and what notebooks have stored.
+
+    Returns the files that changed.
+    """
+    import nbformat  # here: the curve needs none
+
+    changed = []
+    included = Path(book) / "runs" / "map.html"
+    drawn = course_map()._repr_html_() + "\n"
+    if not included.exists() or included.read_text(encoding="utf-8") != drawn:
+        included.write_text(drawn, encoding="utf-8")
+        changed.append(included)
+    for path in sorted(Path(book).glob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
+        outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+        maps = [o.data for o in outputs if 'class="course-tower' in o.get("data", {}).get("text/html", "")]
+        before = [data["text/html"] for data in maps]
+        for data in maps:
+            here = re.search(r'class="here"[^>]*aria-label="Chapter (\d+)', data["text/html"])
+            data["text/html"] = course_map(int(here[1]) if here else None)._repr_html_()
+        if before != [data["text/html"] for data in maps]:
+            nbformat.write(notebook, path)
+            changed.append(path)
+    return changed
+
+
 def main(arguments: Any = None) -> None:
     """Draw one of the pictures."""
     parser = argparse.ArgumentParser(
@@ -57,13 +85,14 @@ def main(arguments: Any = None) -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     curve, course = commands.add_parser("curve"), commands.add_parser("map")
     curve.add_argument("run", type=Path, help="a run's folder")
-    for command in (curve, course):
-        command.add_argument("stem", help="where to write, without -light.png and -dark.png")
+    curve.add_argument("stem", help="where to write, without -light.png and -dark.png")
+    course.add_argument("book", type=Path, nargs="?", default=Path("book"), help="the folder of the chapters")
     options = parser.parse_args(arguments)
     if options.command == "curve":
         training_curve(options.run, options.stem)
     else:
-        draw(course_map, options.stem, MAP_SIZE)
+        for path in renew_maps(options.book):
+            print(path)
 
 
 if __name__ == "__main__":

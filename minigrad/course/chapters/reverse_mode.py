@@ -1,17 +1,337 @@
-"""What chapter 2 shows: one call of every operation, and a small graph as a picture that is played both ways."""
+"""What chapter 2 shows: a graph played backwards, a network's map of the plane, and what the library's graph holds.
+
+And one call of every operation, which the page puts to the check.
+"""
 
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from minigrad import Tensor, ops
-from minigrad.course.widgets import BLUE, RED, Frame, svg
+from minigrad import Tensor, backend, no_grad, ops
+from minigrad.bert import BertForPreTraining
+from minigrad.bert.config import PRESETS
+from minigrad.course.palette import colour
+from minigrad.course.widgets import Frame, svg
+from minigrad.graph import Node
 
-__all__ = ["Step", "every_operation", "play"]
+if TYPE_CHECKING:
+    from minigrad.course.figures import Picture
+
+__all__ = [
+    "by_trying",
+    "every_operation",
+    "forward_picture",
+    "jacobian",
+    "nodes_of_bert",
+    "play_backward",
+    "record",
+    "regions",
+    "saved_by",
+    "spirals",
+]
+
+# --- The graph of (tanh(w x + b) - t)² as a picture ------------------------------------------------------
+
+# name: how it is computed, its column and its row
+LAYOUT = {
+    "x": ("given", 0, 0.0),
+    "w": ("given", 0, 1.35),
+    "p": ("w x", 1, 0.65),
+    "b": ("given", 1, 2.0),
+    "s": ("p + b", 2, 1.15),
+    "y": ("tanh s", 3, 0.65),
+    "t": ("given", 3, 2.0),
+    "e": ("y - t", 4, 1.15),
+    "loss": ("e e", 5, 0.65),
+}
+EDGES = [
+    ("w", "p"),
+    ("x", "p"),
+    ("p", "s"),
+    ("b", "s"),
+    ("s", "y"),
+    ("y", "e"),
+    ("t", "e"),
+    ("e", "loss"),
+    ("e", "loss"),
+]
+WIDE, TALL, BOX_WIDTH, BOX_HEIGHT, TOP = 104, 86, 58, 80, 20  # of a column, a row, a box; above the first row
+
+
+class Value(Protocol):
+    """A value of the page's engine."""
+
+    value: np.ndarray
+    grad: np.ndarray
+    inputs: Sequence[Value]
+    rule: Callable[[Any], Sequence[Any]] | None
+    number: int
+
+
+def forward_picture(values: Mapping[str, float]) -> Picture:
+    """The example's graph with the value that each step computed, to be the last line of a cell.
+
+    values: by the names of LAYOUT.
+    """
+    from minigrad.course.figures import Picture  # here: without matplotlib, `figures` says what is missing
+
+    alt = (
+        "Boxes from left to right, joined by arrows: w and x make p, p and b make s, s makes y, y and t make e, and e, "
+        "used twice, makes the loss. Each box holds its value: "
+        + ", ".join(f"{k} {_short(v)}" for k, v in values.items())
+    )
+    return Picture(_drawing(values, [(*edge, None) for edge in EDGES], {}, ""), f"{alt}.", 600)
+
+
+def play_backward(names: Mapping[str, Value]) -> list[Frame]:
+    """Frames for `widgets.player`: the forward values with all local slopes, then one visit of `backward` after the other.
+
+    names: the values of the page's engine by the names of LAYOUT, after `backward`. Which inputs a value has, and the
+    slopes, are read from what the engine recorded. Raises ValueError for an input that has no name.
+    """
+    called = {id(value): name for name, value in names.items()}
+    values = {name: float(value.value) for name, value in names.items()}
+    edges: list[tuple[str, str, float | None]] = []
+    for name, value in names.items():
+        slopes = value.rule(np.ones(())) if value.rule else ()
+        for source, slope in zip(value.inputs, slopes, strict=True):
+            if id(source) not in called:
+                raise ValueError(f"an input of {name} has no name: give all of {', '.join(LAYOUT)}")
+            edges.append((called[id(source)], name, float(slope)))
+    text = "Each box holds its value, and each arrow its local slope: how fast the box at its tip moves with the box at its end."
+    frames = [Frame("After the forward pass", _drawing(values, edges, {}, ""), text)]
+    newest_first = sorted(names, key=lambda name: names[name].number, reverse=True)
+    gradients: dict[str, float] = {newest_first[0]: 1.0}
+    for visited in newest_first:
+        mine = [(source, slope) for source, target, slope in edges if target == visited and slope is not None]
+        if not mine:
+            continue
+        dy, sent = gradients[visited], []
+        for inner, slope in mine:
+            gradients[inner] = gradients.get(inner, 0.0) + dy * slope
+            sent.append(f"{inner} gets {_short(dy)} times {_short(slope)} = {_short(dy * slope)}")
+        text = f"{_short(dy)} is complete. {'; '.join(sent)}."
+        if len(mine) > len({source for source, _ in mine}):
+            text += f" The two are added: {_short(gradients[mine[0][0]])}."
+        frames.append(Frame(f"Visit {visited}", _drawing(values, edges, dict(gradients), visited), text))
+    return frames
+
+
+def _short(number: float) -> str:
+    """At most two digits after the point."""
+    return f"{round(number, 2) + 0.0:.2f}".rstrip("0").rstrip(".")  # + 0.0: no -0
+
+
+def _drawing(
+    values: Mapping[str, float],
+    edges: Sequence[tuple[str, str, float | None]],
+    gradients: Mapping[str, float],
+    visited: str,
+) -> str:
+    """The graph as SVG. visited: the value whose rule has just run; its arrows point backwards."""
+    places = {name: (column * WIDE + 8, row * TALL + TOP) for name, (_, column, row) in LAYOUT.items()}
+    parts, ink, back = [], "currentColor", colour("gradient")
+    for number, (source, target, slope) in enumerate(edges):
+        uses = [i for i, edge in enumerate(edges) if edge[:2] == (source, target)]
+        bend = 0.0 if len(uses) == 1 else (-30 if number == uses[0] else 30)
+        x0, y0 = places[source][0] + BOX_WIDTH, places[source][1] + BOX_HEIGHT / 2 + bend / 3
+        x1, y1 = places[target][0], places[target][1] + BOX_HEIGHT / 2 + bend / 3
+        parts.append(_arrow((x0, y0), (x1, y1), bend, back if target == visited else "", slope))
+    for name, value in values.items():
+        formula, _, _ = LAYOUT[name]
+        x, y = places[name]
+        active = name == visited
+        parts.append(
+            f'<rect x="{x:g}" y="{y:g}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6" fill="none" '
+            f'stroke="{back if active else ink}" stroke-width="{2.5 if active else 1}"/>'
+        )
+        middle = x + BOX_WIDTH / 2
+        parts.append(_text(middle, y + 17, name, ink, 16, "font-weight='bold'"))
+        parts.append(_text(middle, y + 33, formula, ink, 13, "fill-opacity='0.8'"))
+        parts.append(_text(middle, y + 52, _short(value), colour("first"), 17))
+        if name in gradients:
+            parts.append(_text(middle, y + 72, _short(gradients[name]), back, 17, "font-weight='bold'"))
+    width, height = 5 * WIDE + BOX_WIDTH + 16, round(2 * TALL + TOP + BOX_HEIGHT + 30)
+    legend = [("value", colour("first"))]
+    if edges[0][2] is not None:
+        legend += [("local slope, on the arrow", ink), ("gradient", back)]
+    left = 8
+    for label, shade in legend:
+        parts.append(_text(left, height - 6, label, shade, 15, anchor="start"))
+        left += 8 * len(label) + 24
+    return _svg(width, height, parts)
+
+
+def _arrow(
+    start: tuple[float, float], end: tuple[float, float], bend: float, back: str, slope: float | None
+) -> str:
+    """An arrow from start to end, bent by `bend` in the middle; back: the colour of one that points to its start."""
+    (x0, y0), (x1, y1) = start, end
+    stroke, width, opacity = (back, 2.5, 1) if back else ("currentColor", 1.2, 0.55)
+    middle = ((x0 + x1) / 2, (y0 + y1) / 2 + bend)
+    tip = start if back else end
+    angle = math.atan2(tip[1] - middle[1], tip[0] - middle[0])
+    wings = [
+        (tip[0] - 9 * math.cos(angle + turn), tip[1] - 9 * math.sin(angle + turn)) for turn in (0.42, -0.42)
+    ]
+    head = " ".join(f"{x:.0f},{y:.0f}" for x, y in (tip, *wings))
+    parts = [
+        f'<path d="M{x0:.0f} {y0:.0f}Q{middle[0]:.0f} {middle[1]:.0f} {x1:.0f} {y1:.0f}" fill="none" '
+        f'stroke="{stroke}" stroke-width="{width}" stroke-opacity="{opacity}"/>',
+        f'<polygon points="{head}" fill="{stroke}" fill-opacity="{opacity}"/>',
+    ]
+    if slope is not None:
+        # above the arrow; of two that bend apart, the lower one has it below
+        lift = bend / 2 + 15 if bend > 0 else bend / 2 - 5 - abs(y1 - y0) / 4
+        parts.append(
+            _text(middle[0] + (6 if bend > 0 else 0), (y0 + y1) / 2 + lift, _short(slope), stroke, 15)
+        )
+    return "".join(parts)
+
+
+def _svg(width: int, height: int, parts: Sequence[str]) -> str:
+    """A picture in the course's colours, wherever it is put."""
+    return svg(width, height, ['<g class="course-colours">', *parts, "</g>"])
+
+
+def _text(
+    x: float, y: float, text: str, shade: str, size: int, more: str = "", anchor: str = "middle"
+) -> str:
+    return (
+        f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" fill="{shade}" font-size="{size}" {more}>'
+        f"{html.escape(text)}</text>"
+    )
+
+
+# --- The spirals, and what a network makes of them -------------------------------------------------------
+
+
+def spirals(seed: int, n: int = 100) -> tuple[np.ndarray, np.ndarray]:
+    """Points (3n, 2) on three spiral arms, and the number of each one's arm, (3n,)."""
+    rng = np.random.default_rng(seed)
+    radius = np.tile(np.linspace(0.1, 1, n), 3)
+    arm = np.repeat([0, 1, 2], n)
+    angle = 2 * np.pi * arm / 3 + 4 * radius + 0.15 * rng.standard_normal(3 * n)
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1), arm
+
+
+SIDE, CELLS, REACH = 300, 75, 1.25  # of the map in units of the picture; cells along it; from -REACH to REACH
+MARKS = {
+    "first": "M{} {}m-3 0h6m-3-3v6",
+    "second": "M{} {}l-3-3m3 3l3 3m0-6l-6 6",
+    "third": "M{} {}m0-3l3 5h-6z",
+}
+
+
+def regions(
+    guess: Callable[[np.ndarray], np.ndarray], points: np.ndarray, arms: np.ndarray, step: int, text: str
+) -> Frame:
+    """A frame for `widgets.player`: the plane in the colours of the arms that a network guesses, and points of known arms.
+
+    guess: from points (n, 2) to arm numbers (n,), each 0, 1 or 2. points (m, 2), arms (m,): drawn as +, × and △.
+    step: of training, for the title. text: the sentence below.
+    """
+    middles = (np.arange(CELLS) + 0.5) / CELLS * 2 * REACH - REACH
+    across, up = np.meshgrid(middles, -middles)
+    guessed = np.asarray(guess(np.stack([across.ravel(), up.ravel()], axis=1))).reshape(CELLS, CELLS)
+    cell, parts = SIDE // CELLS, []
+    for arm, shade in enumerate(MARKS):
+        strips = []  # of one row each, from the first cell of a run to its last
+        for row in range(CELLS):
+            ends = np.flatnonzero(np.diff(np.r_[0, guessed[row] == arm, 0]))
+            strips += [
+                f"M{a * cell} {row * cell}h{(b - a) * cell}v{cell}H{a * cell}z"
+                for a, b in ends.reshape(-1, 2)
+            ]
+        parts.append(f'<path d="{"".join(strips)}" fill="{colour(shade)}" fill-opacity="0.28"/>')
+    places = np.rint((points * (1, -1) / REACH + 1) * SIDE / 2).astype(int)
+    for arm, (shade, mark) in enumerate(MARKS.items()):
+        marks = "".join(mark.format(x, y) for x, y in places[arms == arm])
+        parts.append(f'<path d="{marks}" fill="none" stroke="{colour(shade)}" stroke-width="1.4"/>')
+        sample = mark.format(SIDE + 18, 20 + 26 * arm)
+        parts.append(f'<path d="{sample}" stroke="{colour(shade)}" fill="none" stroke-width="2"/>')
+        parts.append(_text(SIDE + 30, 25 + 26 * arm, f"arm {arm}", colour(shade), 15, anchor="start"))
+    return Frame(f"Step {step}", _svg(SIDE + 84, SIDE, parts), text)
+
+
+# --- What the library's graph holds ----------------------------------------------------------------------
+
+
+def record(output: Tensor) -> list[Node]:
+    """The nodes that `output` was made by, the newest first.
+
+    Raises ValueError if no operation was recorded.
+    """
+    if output.node is None:
+        raise ValueError(
+            "no operation was recorded: no input has requires_grad=True, or this is a leaf, or no_grad() was on"
+        )
+    found, waiting = {output.node}, [output.node]
+    while waiting:
+        for parent in waiting.pop().parents or ():
+            if isinstance(parent, Node) and parent not in found:
+                found.add(parent)
+                waiting.append(parent)
+    return sorted(found, key=lambda node: node.number, reverse=True)
+
+
+def saved_by(output: Tensor) -> list[tuple[str, str, np.ndarray]]:
+    """The arrays that the rules behind `output` hold on to: operation, variable, array; each array once.
+
+    A Python function keeps the variables of the function around it that it mentions, in its closure.
+    """
+    found: dict[int, tuple[str, str, np.ndarray]] = {}
+    for node in reversed(record(output)):
+        names = node.backward.__code__.co_freevars  # type: ignore[union-attr]
+        for name, cell in zip(names, node.backward.__closure__ or (), strict=True):  # type: ignore[union-attr]
+            if backend.is_array(cell.cell_contents):
+                found.setdefault(id(cell.cell_contents), (node.op, name, cell.cell_contents))
+    return list(found.values())
+
+
+def nodes_of_bert(layers: int) -> int:
+    """How many nodes the losses of a BERT with dropout record; they do not depend on its width, so it is a narrow one."""
+    config = PRESETS["reduced"].replace(
+        num_hidden_layers=layers, hidden_size=8, intermediate_size=16, vocab_size=64, hidden_dropout_prob=0.1
+    )
+    ids, labels = np.arange(12).reshape(2, 6), np.full((2, 6), -100)
+    labels[:, 2] = 7
+    output = BertForPreTraining(config)(ids, labels=labels, next_sentence_label=np.array([0, 1]))
+    return len(record(output.loss))
+
+
+# --- Slopes by trying ------------------------------------------------------------------------------------
+
+
+def jacobian(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray, step: float = 1e-6) -> np.ndarray:
+    """The Jacobian of `function` at x by central differences: (entries of the output, entries of x), in reading order."""
+    columns = []
+    for index in np.ndindex(x.shape):
+        move = np.zeros_like(x)
+        move[index] = step
+        columns.append((function(x + move) - function(x - move)).ravel() / (2 * step))
+    return np.stack(columns, axis=1)
+
+
+def by_trying(
+    loss: Callable[[], Tensor], parameter: Tensor, index: tuple[int, ...], step: float = 1e-5
+) -> float:
+    """The slope of a loss for one entry of a parameter, by two forward passes; the entry is put back."""
+    before, losses = parameter.data[index].copy(), []
+    for moved in (before + step, before - step):
+        parameter.data[index] = moved
+        with no_grad():
+            losses.append(loss().item())
+    parameter.data[index] = before
+    return (losses[0] - losses[1]) / (2 * step)
+
+
+# --- One call of every operation -------------------------------------------------------------------------
 
 Call = tuple[Callable[..., Tensor], tuple[Tensor, ...]]
 
@@ -86,78 +406,3 @@ def every_operation(rng: np.random.Generator) -> dict[str, Call]:
         "var": (lambda x: ops.var(x, axis=1), (normal(3, 5),)),
         "where": (lambda a, b: ops.where(mask, a, b), (normal(3, 5), normal(5))),
     }
-
-
-# --- A graph as a picture --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Step:
-    """A node of the drawing: its name, what it computes from which nodes, and its place (column, row)."""
-
-    name: str
-    formula: str
-    inputs: Sequence[str]
-    place: tuple[float, float]
-
-
-def play(
-    steps: Sequence[Step],
-    values: Mapping[str, float],
-    gradients: Sequence[tuple[str, Mapping[str, float], str]],
-) -> list[Frame]:
-    """Frames for `widgets.player`: values appear in the order of `steps`, then gradients from the last node back.
-
-    values: of each node. gradients: for each backward step the node that is visited, the gradients known after
-    it, and a sentence on it.
-    """
-    frames = []
-    for i, step in enumerate(steps):
-        known = {earlier.name: values[earlier.name] for earlier in steps[: i + 1]}
-        text = (
-            f"{step.name} = {step.formula} = {values[step.name]:.4g}"
-            if step.inputs
-            else f"given: {values[step.name]:.4g}"
-        )
-        frames.append(Frame(f"Forward, {step.name}", _drawing(steps, known, {}, step.name), text))
-    for visited, known_gradients, text in gradients:
-        frames.append(Frame(f"Backward, {visited}", _drawing(steps, values, known_gradients, visited), text))
-    return frames
-
-
-def _drawing(
-    steps: Sequence[Step], values: Mapping[str, float], gradients: Mapping[str, float], active: str
-) -> str:
-    wide, tall, box_width, box_height = 116, 88, 104, 62  # narrow: it must be read on a phone
-    places = {step.name: (step.place[0] * wide + 6, step.place[1] * tall + 6) for step in steps}
-    parts = []
-    for step in steps:
-        x, y = places[step.name]
-        for name in step.inputs:
-            from_x, from_y = places[name]
-            used = step.name == active
-            parts.append(
-                f'<line x1="{from_x + box_width / 2:g}" y1="{from_y + box_height:g}" x2="{x + box_width / 2:g}" y2="{y:g}" '
-                f'stroke="{(RED if gradients else BLUE) if used else "currentColor"}" stroke-opacity="{1 if used else 0.4}" '
-                f'stroke-width="{2.5 if used else 1.2}"/>'
-            )
-    for step in steps:
-        x, y = places[step.name]
-        stroke = (RED if gradients else BLUE) if step.name == active else "currentColor"
-        parts.append(
-            f'<rect x="{x:g}" y="{y:g}" width="{box_width}" height="{box_height}" rx="6" fill="none" stroke="{stroke}" '
-            f'stroke-width="{2.5 if step.name == active else 1}"/>'
-        )
-        label = step.name if not step.inputs else f"{step.name} = {step.formula}"
-        parts.append(_text(x + box_width / 2, y + 17, label, "currentColor", 13))
-        if step.name in values:
-            parts.append(_text(x + box_width / 2, y + 34, f"{values[step.name]:.4g}", BLUE, 13))
-        if step.name in gradients:
-            parts.append(_text(x + box_width / 2, y + 51, f"grad {gradients[step.name]:.4g}", RED, 13))
-    width = max(x for x, _ in places.values()) + box_width + 6
-    height = max(y for _, y in places.values()) + box_height + 6
-    return svg(round(width), round(height), parts)
-
-
-def _text(x: float, y: float, text: str, colour: str, size: int) -> str:
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="middle" fill="{colour}" font-size="{size}">{html.escape(text)}</text>'

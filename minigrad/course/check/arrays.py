@@ -1,4 +1,4 @@
-"""Chapter 1: arrays and backends."""
+"""Chapter 1: arrays."""
 
 from __future__ import annotations
 
@@ -116,203 +116,177 @@ def unbroadcast(dy, shape):
     return dy
 
 
-# --- split_heads and merge_heads -------------------------------------------------------------------------
+# --- heads_of_batch --------------------------------------------------------------------------------------
 
 
-def _split_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    for length, d_model, h in ((3, 4, 2), (5, 12, 3), (8, 8, 4), (4, 8, 4), (1, 6, 3), (4, 6, 1)):
-        name = f"{length} token{'s' if length > 1 else ''} of {d_model} in {h} head{'s' if h > 1 else ''}"
-        yield name, rng.standard_normal((length, d_model)), h
-    yield "float32, 6 tokens of 10 in 2 heads", rng.standard_normal((6, 10)).astype(np.float32), 2
-    yield "an x that is a view, 5 tokens of 6 in 2 heads", rng.standard_normal((6, 5)).T, 2
+def _batch_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    for batch, length, d_model, h in ((2, 3, 4, 2), (1, 5, 12, 3), (3, 5, 12, 3), (4, 4, 8, 4), (2, 6, 6, 2)):
+        shape = f"{batch} sequence{'s' if batch > 1 else ''} of {length} tokens, {d_model} numbers each, {h} heads"
+        yield shape, rng.standard_normal((batch, length, d_model)), h
+    yield "1 head", rng.standard_normal((3, 4, 6)), 1
+    yield "float32, 2 heads", rng.standard_normal((3, 2, 10)).astype(np.float32), 2
+    yield "an x that is a view", rng.standard_normal((6, 5, 2)).T, 3
 
 
 @exercise(
     chapter=1,
     difficulty=1,
-    minutes=6,
-    cases=_split_cases,
+    minutes=10,
+    cases=_batch_cases,
     hints="""
-Column c belongs to head c // d_k. Which reshape puts c // d_k and c % d_k on two axes, and moves nothing else?
+Run both functions on np.arange(2 * 3 * 4).reshape(2, 3, 4) with 2 heads. Which numbers should head 0 of sequence 0 have?
 
-x.reshape(L, h, d_k) reads the same. Then the axes (L, h, d_k) have to come in the order (h, L, d_k).
+With one sequence the broken function is right. So which of its lines treats the axis of length B?
+
+Write the shape after each line. A reshape may cut one axis in two, or join two neighbours. Which of its reshapes does more than that?
 """,
     mistakes="""
-A plain reshape keeps the reading order: your head 0 is the first tokens with all their features. It has to be all tokens with their first features.
-    x.reshape(L, h, d_model // h) -> x.reshape(h, L, d_model // h).transpose(1, 0, 2) || x.reshape(h, d_model // h, L).transpose(2, 0, 1)
-The head is still the second axis. Each token is cut; now bring the heads to the front.
-    .transpose(1, 0, 2) ->
+This has the fault of the broken function: before its last line the axes are (h, B L, d_k), and a reshape keeps that order. So the first sequence gets what head 0 has of all sequences. Exchange axes with a transpose only.
+    parts.transpose(0, 2, 1, 3) -> parts.reshape(B * L, h, -1).transpose(1, 0, 2).reshape(B, h, L, -1)
+A plain reshape of each sequence keeps the reading order: its head 0 is its first tokens, whole. It has to be all tokens with a part of each.
+    x.reshape(B, L, h, d_model // h) -> x.reshape(B, h, L, d_model // h).transpose(0, 2, 1, 3)
+The head is still the third axis. Each token is cut; now bring the heads in front of the tokens.
+    .transpose(0, 2, 1, 3) ->
 You deal the columns out like cards: head 0 gets the columns 0, h, 2h. It gets the first d_k columns.
-    x.reshape(L, h, d_model // h) -> x.reshape(L, d_model // h, h).transpose(0, 2, 1)
+    x.reshape(B, L, h, d_model // h) -> x.reshape(B, L, d_model // h, h).swapaxes(2, 3)
 Each head lies on its side, (d_k, L). Tokens are rows.
-    .transpose(1, 0, 2) -> .transpose(1, 2, 0)
-The axes come out in another order than asked for. After the cut they are (L, h, d_k), and they have to become (h, L, d_k).
-    .transpose(1, 0, 2) -> .transpose(2, 1, 0) || .transpose(0, 2, 1) || .transpose(2, 0, 1)
-You read x column after column, as x.T and order="F" do, and cut that. Cut the last axis in two first; then move whole axes.
-    return x.T.reshape(h, x.shape[0], -1)
-
-    return x.reshape(h, x.shape[0], -1, order="F")
-
-    return x.T.reshape(x.shape[0], h, -1).transpose(1, 0, 2)
-You cut the tokens into h groups. Each head has all tokens, and a part of their features.
-    return np.stack(np.split(x, h, axis=0))
-
-    return x.reshape(h, x.shape[0] // h, -1)
+    (0, 2, 1, 3) -> (0, 2, 3, 1)
+The heads are in front of the batch: (h, B, L, d_k). The batch stays the first axis.
+    (0, 2, 1, 3) -> (2, 0, 1, 3)
+The axes come out in another order than asked for. After the cut they are (B, L, h, d_k), and they have to become (B, h, L, d_k).
+    (0, 2, 1, 3) -> (3, 2, 1, 0) || (0, 1, 3, 2) || (0, 3, 1, 2) || (0, 3, 2, 1) || (1, 2, 0, 3)
 You take h for the length of a head. It is how many heads there are; the length is d_model / h.
-    x.reshape(L, h, d_model // h) -> x.reshape(L, d_model // h, h)
+    x.reshape(B, L, h, d_model // h) -> x.reshape(B, L, d_model // h, h)
 Your answer has two heads whatever h is.
-    (L, h, d_model // h) -> (L, 2, d_model // 2)
-The heads come in the opposite order: head 0 has the first features.
-    return parts -> return parts[:, ::-1]
-Your head i begins at column i. Each head has d_k columns, so it begins at column i d_k.
-    d_k = x.shape[1] // h
-    return np.stack([x[:, i : i + d_k] for i in range(h)])
-Each head has lost its last feature: a slice ends before its second number.
-    return parts -> return parts[..., :-1]
-That is one head: all h of them are asked for, along a new first axis.
-    return parts.transpose(1, 0, 2) -> return parts[:, 0]
-Every head has all the features. Each gets d_k of them.
-    return np.stack([x] * h)
-x comes back as it was: it has to be cut, (L, d_model) -> (h, L, d_k).
+    (B, L, h, d_model // h) -> (B, L, 2, d_model // 2)
+The heads come in the opposite order: head 0 has the first part of each token.
+    return parts -> return parts[:, :, ::-1]
+Every sequence gets the heads of the first one: each has tokens of its own.
+    return parts -> return parts[[0] * B]
+That is the first sequence alone: all of the batch is asked for.
+    return parts.transpose(0, 2, 1, 3) -> return parts[0].transpose(1, 0, 2)
+Every head has all the numbers of a token. Each gets d_k of them.
+    return np.stack([x] * h, axis=1)
+x comes back as it was: each token has to be cut, (B, L, d_model) -> (B, h, L, d_k).
     return x
 """,
 )
-def split_heads(x, h):
-    L, d_model = x.shape
-    parts = x.reshape(L, h, d_model // h)  # each token is cut; nothing moves
-    return parts.transpose(1, 0, 2)
+def heads_of_batch(x, h):
+    B, L, d_model = x.shape
+    parts = x.reshape(B, L, h, d_model // h)  # each token is cut; nothing moves
+    return parts.transpose(0, 2, 1, 3)
 
 
-def _merge_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    for h, length, d_k in ((2, 3, 2), (3, 5, 4), (4, 4, 4), (2, 1, 3), (1, 4, 6)):
-        name = f"{h} head{'s' if h > 1 else ''}, {length} token{'s' if length > 1 else ''}, d_k = {d_k}"
-        yield name, rng.standard_normal((h, length, d_k))
-    yield "float32, 2 heads, 6 tokens, d_k = 3", rng.standard_normal((2, 6, 3)).astype(np.float32)
+# --- window_rule and window_adjoint ----------------------------------------------------------------------
 
 
-@exercise(
-    chapter=1,
-    difficulty=1,
-    minutes=5,
-    cases=_merge_cases,
-    hints="""
-It undoes split_heads: the two steps backwards, in the opposite order.
-
-(h, L, d_k) -> (L, h, d_k) is a transpose; (L, h, d_k) -> (L, h d_k) is a reshape.
-""",
-    mistakes="""
-Heads and tokens have not changed places, and a reshape keeps the reading order: a row holds several tokens of one head. It has to hold one token of all heads.
-    z.transpose(1, 0, 2) -> z || z.reshape(L, h, d_k).swapaxes(0, 1)
-You take the heads in turn, feature by feature. Head 0 goes whole, then head 1.
-    (1, 0, 2) -> (1, 2, 0)
-You swap tokens and features. Heads and tokens have to change places, and features stay last.
-    (1, 0, 2) -> (0, 2, 1)
-You bring the features to the front. Tokens belong there, and features stay last.
-    (1, 0, 2) -> (2, 1, 0) || (2, 0, 1)
-The heads are still an axis of their own: the last two axes have to become one.
-    tokens.reshape(L, h * d_k) -> tokens
-You put the heads one below the other, and every token appears h times. They go beside each other.
-    tokens.reshape(L, h * d_k) -> z.reshape(h * L, d_k)
-You add the heads up. They are put beside each other: mixing them is the work of the next layer.
-    tokens.reshape(L, h * d_k) -> z.sum(axis=0)
-You average the heads. They are put beside each other: mixing them is the work of the next layer.
-    tokens.reshape(L, h * d_k) -> z.mean(axis=0)
-Not all heads are there. Each token has h of them.
-    tokens.reshape(L, h * d_k) -> z[0] || np.hstack(z[:2]) || np.hstack(z[:-1]) || np.hstack([*z[:-1], 0 * z[-1]])
-The result lies on its side: a row for each token.
-    h * d_k) -> h * d_k).T
-The result has a row for each head: a row for each token is asked for. Which axis of z is L?
-    reshape(L, h * d_k) -> reshape(h, L * d_k)
-The result has the shape (h d_k, L): a row for each token is asked for.
-    reshape(L, h * d_k) -> reshape(h * d_k, L)
-Each head is turned on its side before they are put together: tokens are rows.
-    return np.hstack([head.T for head in z])
-The heads come in the opposite order: head 0 goes first.
-    h, L, d_k = z.shape -> h, L, d_k = z.shape; z = z[::-1]
-z comes back as it was: the heads have to be put together, (h, L, d_k) -> (L, h d_k).
-    return z
-You put head i at column i, over the one before. Each head has d_k columns, so head i begins at column i d_k.
-    h, L, d_k = z.shape
-    merged = np.zeros((L, h * d_k))
-    for i in range(h):
-        merged[:, i : i + d_k] = z[i]
-    return merged
-""",
-)
-def merge_heads(z):
-    h, L, d_k = z.shape
-    tokens = z.transpose(1, 0, 2)  # (L, h, d_k)
-    return tokens.reshape(L, h * d_k)
-
-
-# --- stops_growing ---------------------------------------------------------------------------------------
-
-
-def _step_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    for kind, step in (
-        (np.float16, 1.0),
-        (np.float32, 1.0),
-        (np.float64, 1.0),
-        (np.float32, 0.5),
-        (np.float16, 4.0),
-    ):
-        yield f"{kind.__name__}({step:g})", kind(step)
-    for kind, least in ((np.float32, -30), (np.float64, -60)):
-        exponent = int(rng.integers(least, -3))
-        yield f"{kind.__name__}(2**{exponent})", kind(2.0**exponent)
+def _rule_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    for length, d_model, n in ((5, 4, 2), (6, 1, 3), (9, 5, 4), (7, 7, 2), (512, 768, 3), (4, 3, 3)):
+        yield f"L = {length}, d_model = {d_model}, windows of {n}", length, d_model, n
+    length, d_model = (int(m) for m in rng.integers(10, 100, 2))
+    yield f"L = {length}, d_model = {d_model}, windows of 6", length, d_model, 6
 
 
 @exercise(
     chapter=1,
     difficulty=2,
     minutes=12,
-    cases=_step_cases,
+    cases=_rule_cases,
     hints="""
-Try it in float16 with a loop: it ends soon. Then float32 with np.cumsum. What do the two results have in common?
+Write down the memory of L = 4 tokens with d_model = 1: cells 0, 1, 2, 3. The windows of 2 are (0, 1), (1, 2), (2, 3). How many are there?
 
-The total stops where the next float is two steps away: half-way between two floats, the sum is rounded to the even one, which is the total itself.
+From entry (w, i, j), how many cells is it to (w, i, j + 1)? To (w, i + 1, j)? And to (w + 1, i, j), the same place in the next window?
 
-A float has np.finfo(type(step)).nmant stored digits and a leading 1.
+The next window begins one token later. Two axes may have the same stride.
 """,
     mistakes="""
-Where the next float is exactly one step further, the total still grows: you are one doubling short. Besides the digits that are stored (nmant, and eps is 2**-nmant) there is the leading 1.
-    2.0**digits -> 2.0 ** (digits - 1)
-    .nmant + 1 -> .nmant || .nmant + (step.itemsize == 2) || .nmant + (step.itemsize != 4) || .nmant + (step.itemsize != 8)
-You go one doubling too far: the total has stopped at half of that, where the floats are two steps apart and a half-way sum is rounded back.
-    .nmant + 1 -> .nmant + 2
-That is how many steps it takes. The total is that many times the step.
-    float(step) * ->
-You divide by the step. Larger steps reach further: the total is a number of steps, times the step.
-    float(step) * steps -> steps / float(step)
-That is the first total that the dtype cannot hold. The sum stays at the one before it.
-    2.0**digits -> 2.0**digits + 1
-You stop one step early: with as many digits as there are, all of them ones, there is room for one more step.
-    2.0**digits -> 2.0**digits - 1
-That is the largest number of the dtype. The sum stops long before: a small step is lost in a large total.
-    return float(np.finfo(type(step)).max)
-The sum does not grow for ever: a small step is lost in a large total.
-    return math.inf
-You have float16's 11 digits for every dtype: a float32 and a float64 have more.
-    digits = np.finfo(type(step)).nmant + 1 -> digits = 11
-You have float32's 24 digits for every dtype. np.finfo(type(step)) knows how many this one has.
-    digits = np.finfo(type(step)).nmant + 1 -> digits = 24
-You have float64's 53 digits for every dtype, which Python's own floats have too. Each total is rounded to the dtype of the step.
-    digits = np.finfo(type(step)).nmant + 1 -> digits = 53
-You count all bits. Some of them are the sign and the exponent; np.finfo(type(step)).nmant are digits.
-    digits = np.finfo(type(step)).nmant + 1 -> digits = 8 * step.itemsize
-You count decimal digits. The digits of a float are binary ones.
-    2.0**digits -> 10.0**np.finfo(type(step)).precision
-The step comes in twice. Twice the step gives twice the total.
-    float(step) * -> float(step) ** 2 *
-That is the distance from 1 to the next float: it says how many digits there are, and is no total.
-    return float(step) * steps -> return float(np.finfo(type(step)).eps)
-    * steps -> * float(np.finfo(type(step)).eps)
+Your windows do not overlap: the next one begins n tokens later. It should begin one token later, at the second token of this one.
+    (d_model, d_model, 1) -> (n * d_model, d_model, 1)
+    L - n + 1 -> L // n ; (d_model, d_model, 1) -> (n * d_model, d_model, 1)
+That many windows fit side by side. Windows that overlap may begin at any token from which n are left.
+    L - n + 1 -> L // n
+One window is missing: the last one begins at token L - n, the first at token 0.
+    L - n + 1 -> L - n
+You have a window for each token. The last ones would read beyond the end of the memory.
+    L - n + 1 -> L
+The last window reads beyond the end of the memory: the last token from which n are left is L - n.
+    L - n + 1 -> L - n + 2
+The next window begins one cell later in yours. The next token is d_model cells on.
+    (d_model, d_model, 1) -> (1, d_model, 1)
+One step along the window is one cell in yours. The next token is d_model cells on.
+    (d_model, d_model, 1) -> (d_model, 1, 1)
+Every window is the first one: with a stride of 0 the next one begins where this one does.
+    (d_model, d_model, 1) -> (0, d_model, 1)
+These strides are in bytes. The task counts entries, as the chapter does.
+    (d_model, d_model, 1) -> (8 * d_model, 8 * d_model, 8) || (4 * d_model, 4 * d_model, 4)
+The last axis steps from token to token in yours. The numbers of a token lie side by side, with stride 1.
+    (d_model, d_model, 1) -> (d_model, 1, d_model) || (1, d_model, d_model)
+The first axis counts the windows and the second the tokens in one: yours are exchanged.
+    (L - n + 1, n, d_model) -> (n, L - n + 1, d_model)
+Shape and strides are exchanged: the shape comes first.
+    return shape, strides -> return strides, shape
+Those are the strides of the tokens themselves, (L, d_model). A window needs an axis of its own.
+    strides = (d_model, d_model, 1) -> strides = (d_model, 1)
 """,
 )
-def stops_growing(step):
-    digits = np.finfo(type(step)).nmant + 1  # with the leading 1, which is not stored
-    steps = 2.0**digits
-    return float(step) * steps
+def window_rule(L, d_model, n):
+    shape = (L - n + 1, n, d_model)
+    strides = (d_model, d_model, 1)  # the next window and the next token are equally far
+    return shape, strides
+
+
+def _windows_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    for windows, n, d_model in ((4, 2, 3), (3, 3, 1), (5, 4, 2), (2, 5, 3), (1, 3, 2), (4, 1, 2), (6, 6, 6)):
+        name = f"{windows} window{'s' if windows > 1 else ''} of {n} token{'s' if n > 1 else ''}"
+        yield f"{name}, d_model = {d_model}", rng.standard_normal((windows, n, d_model))
+    yield "float32, 7 windows of 3 tokens", rng.standard_normal((7, 3, 2)).astype(np.float32)
+
+
+@exercise(
+    chapter=1,
+    difficulty=3,
+    minutes=15,
+    cases=_windows_cases,
+    same_dtype=True,
+    hints="""
+How long is the text? The windows begin at the tokens 0, 1, …, and there are dy.shape[0] of them.
+
+Entry (w, i, j) of the windows is a copy of entry (w + i, j) of the text. A cell gets the sum of what its copies get.
+
+Add dy[:, i] to the tokens i, i + 1, …: one line for each place i within a window.
+""",
+    mistakes="""
+Each token keeps only what one window gives it. It has a copy in up to n windows, and what the copies get adds up: += in place of =.
+    ] += dy[:, i] -> ] = dy[:, i]
+You take the mean over a token's copies. Each copy moves the loss by itself, so what they get adds up.
+    return dx -> count = np.convolve(np.ones(windows), np.ones(n)); return dx / count[:, None].astype(dy.dtype)
+    return dx -> return dx / n
+You use one place of each window and drop the others: each of them is a copy of a token.
+    for i in range(n) -> for i in range(1) || for i in range(n - 1, n)
+The places are counted from the end in yours: place i of window w is token w + i.
+    dy[:, i] -> dy[:, n - 1 - i]
+You put the windows one after the other. They overlap: window 1 begins at token 1.
+    return dy.reshape(-1, dy.shape[2])
+You sum over the windows and keep the places: what is asked for is a row for each token, w + i.
+    return dy.sum(axis=0)
+You sum over the places and keep the windows: what is asked for is a row for each token, w + i.
+    return dy.sum(axis=1)
+The text is one token too long: the last token is the end of the last window, number windows + n - 2.
+    windows + n - 1 -> windows + n
+The ends are missing: only the tokens that are in n windows are left. The others have fewer copies, and count.
+    return dx -> return dx[n - 1 : windows]
+The result is turned on its side: a row for each token.
+    return dx -> return dx.T
+That counts the copies. What they get is in dy: add it up.
+    dy[:, i] -> 1
+""",
+)
+def window_adjoint(dy):
+    windows, n, d_model = dy.shape
+    dx = np.zeros((windows + n - 1, d_model), dtype=dy.dtype)
+    for i in range(n):
+        dx[i : i + windows] += dy[:, i]  # place i of window w is token w + i
+    return dx
 
 
 # --- right_by_luck ---------------------------------------------------------------------------------------

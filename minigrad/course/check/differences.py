@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from minigrad.tensor import Tensor
 
-__all__ = ["as_array", "described", "difference", "differing_dtypes", "equal", "other_dtype", "what_is_true"]
+__all__ = [
+    "Differing",
+    "as_array",
+    "described",
+    "difference",
+    "differing",
+    "differing_dtypes",
+    "digits_that_differ",
+    "equal",
+    "other_dtype",
+    "what_is_true",
+]
 
 TO_FLOAT64 = (
     "A NumPy number keeps its dtype where a Python number gives way: np.sqrt of a whole number, np.float64, a new "
@@ -59,13 +71,44 @@ def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | Non
     if not wrong.any():
         return None
     if not want.ndim:
-        return "it should return {}, and returned {}".format(*_with_digits(want[()], got[()]))
+        return "it should return {}, and returned {}".format(*digits_that_differ(want[()], got[()]))
     if unbounded := int((wrong & ~np.isfinite(got)).sum()):
         return f"{unbounded} of {got.size} entries are NaN or infinite"
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
-    wanted, came = _with_digits(want[place], got[place])
+    wanted, came = digits_that_differ(want[place], got[place])
     count = f"{int(wrong.sum())} of {got.size} entries are off"
     return f"{count}. The entry [{', '.join(map(str, place))}] should be {wanted}, and is {came}"
+
+
+@dataclass(frozen=True)
+class Differing:
+    """The first place where a value differs from the right one.
+
+    where: of several values, which, in words. got, want: arrays where both are numbers, else as they came. wrong: of
+    arrays of one shape, True for each entry that differs; None where entries cannot be held against each other.
+    """
+
+    where: str
+    got: Any
+    want: Any
+    wrong: np.ndarray | None
+
+
+def differing(value: Any, expected: Any, rtol: float, atol: float, where: str = "") -> Differing:
+    """The first place where `value` differs from `expected`; where it does not, all of it."""
+    if isinstance(expected, tuple | list) and isinstance(value, tuple | list) and len(value) == len(expected):
+        for number, (one, other) in enumerate(zip(value, expected, strict=True), 1):
+            if difference(one, other, rtol, atol):
+                return differing(one, other, rtol, atol, f"{where} value {number} of {len(expected)}".strip())
+    elif isinstance(expected, dict) and isinstance(value, dict) and set(value) == set(expected):
+        for key, other in expected.items():
+            if difference(value[key], other, rtol, atol):
+                return differing(value[key], other, rtol, atol, f"{where} {key}".strip())
+    elif all(isinstance(one, Tensor | np.ndarray | np.number) for one in (value, expected)):
+        got, want = as_array(value), as_array(expected)
+        alike = got.shape == want.shape and got.dtype.kind in "fiub"
+        return Differing(where, got, want, ~_close(got, want, rtol, atol) if alike else None)
+    return Differing(where, value, expected, None)
 
 
 def other_dtype(value: Any, expected: Any) -> str | None:
@@ -96,8 +139,8 @@ def _close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> np.nd
     return np.isclose(got, want, rtol=rtol * slack, atol=atol * slack, equal_nan=True)
 
 
-def _with_digits(want: Any, got: Any) -> tuple[str, str]:
-    """Two numbers that differ, with as many digits as it takes to see it."""
+def digits_that_differ(want: Any, got: Any) -> tuple[str, str]:
+    """Two numbers that differ, what is wanted first, with as many digits as it takes to see it."""
     for digits in (6, 10):
         texts = [f"{number + 0.0:.{digits}g}" for number in (want, got)]  # + 0.0: no -0
         if texts[0] != texts[1]:

@@ -72,7 +72,7 @@ SAYINGS = [
 ]
 
 
-def explained(error: Exception) -> str | None:
+def explained(error: BaseException) -> str | None:
     """What an error says, in a sentence; None for one that is not in the list."""
     for pattern, sentence in SAYINGS:
         if match := re.search(pattern, str(error)):

@@ -8,20 +8,28 @@ them is named, or what was measured: the input, what came, what was expected, an
 
 from __future__ import annotations
 
+import itertools
 import os
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from minigrad.course.check import record
+from minigrad.course.check.cells import failed_since
 from minigrad.course.check.differences import described
+from minigrad.course.check.report import Report, tell
 from minigrad.course.check.slips import source_of
-from minigrad.course.check.trial import Answer, Task, Trial, say
+from minigrad.course.check.trial import Answer, Task, Trial
+from minigrad.course.check.watch import Watch, no_trace
 from minigrad.course.show import Source
+from minigrad.course.tables import table
 
 __all__ = ["EXERCISES", "Exercise", "exercise", "progress"]
 
 NOT_ATTEMPTED = "not attempted yet: replace the `...` above, run that cell, then this one"
+LISTING = 88  # columns of a solution: JupyterLab breaks longer lines inside of words
 
 EXERCISES: dict[str, Exercise] = {}  # by name, in the order of the course
 
@@ -63,58 +71,101 @@ class Exercise(Task):
 
     def judge(self, answer: Answer) -> bool:
         """The same, and return whether it is right."""
+        with no_trace():
+            report = self._report(answer)
+        tell(report)
+        return report.verdict == "right"
+
+    def _report(self, answer: Answer) -> Report:
         if not callable(answer):
-            print(f"{self.name}: pass the function itself, check.{self.name}({self.name}).")
-            print(f"This is {described(answer)}.")
-            return False
+            words = f"pass the function itself, check.{self.name}({self.name})."
+            return Report("note", f"{self.name}:", words, paragraphs=[f"This is {described(answer)}."])
         seed = os.environ.get("MINIGRAD_CHECK_SEED", "0")
         if not seed.isdecimal():
-            print(f"{self.name}: MINIGRAD_CHECK_SEED should be a whole number, and is {seed!r}.")
-            return False
-        trial = Trial(self, int(seed))
+            words = f"MINIGRAD_CHECK_SEED should be a whole number, and is {seed!r}."
+            return Report("note", f"{self.name}:", words)
+        watch = Watch()
+        try:
+            return self._tried(answer, Trial(self, int(seed)), watch)
+        except KeyboardInterrupt:
+            where = f"It was at {watch.case}." if watch.case else "It was looking for the mistake."
+            return Report("note", f"{self.name}: interrupted.", where)
+        finally:
+            watch.close()
+
+    def _tried(self, answer: Answer, trial: Trial, watch: Watch) -> Report:
         outcomes = []
-        for outcome in trial.outcomes(answer, patience=True):
+        for outcome in trial.outcomes(answer, watch):
             outcomes.append(outcome)
             if outcome.not_attempted:
-                print(f"{self.name}: {NOT_ATTEMPTED}")
-                return False
+                return Report("note", f"{self.name}:", NOT_ATTEMPTED, caution=failed_since(answer) or "")
         self._attempted = True
         complaints = trial.complaints(outcomes)
-        if not any(complaints):
-            say(f"{self.name}: right. {len(trial.names)} cases: {'; '.join(dict.fromkeys(trial.names))}.")
-            if remark := trial.remark(outcomes):
-                say(remark)
-            record.count_attempt(self.name, solved=True)
-            return True
         right = complaints.count(None)
-        print(
-            f"{self.name}: not yet. {right} of {len(complaints)} cases {'is' if right == 1 else 'are'} right."
-        )
-        say(next(f"On {name}: {words}" for name, words in zip(trial.names, complaints, strict=True) if words))
-        paragraphs = trial.diagnosis(outcomes, complaints)
-        for paragraph in paragraphs:
-            say(paragraph)
-        if besides := trial.besides(outcomes, complaints, paragraphs):
-            say(besides)
-        print(f"For a hint: check.{self.name}.hint()")
-        record.count_attempt(self.name, solved=False)
-        return False
+        solved = right == len(complaints)
+        report = Report("right" if solved else "wrong", "", caution=failed_since(answer) or "")
+        if solved:
+            report.title = f"{self.name}: right."
+            report.more = f"{len(trial.names)} cases: {'; '.join(dict.fromkeys(trial.names))}."
+            report.paragraphs = list(filter(None, [trial.remark(outcomes)]))
+        else:
+            report.title = f"{self.name}: not yet."
+            report.more = f"{right} of {len(complaints)} cases {'is' if right == 1 else 'are'} right."
+            named = zip(trial.names, complaints, strict=True)
+            report.symptom = next(f"On {name}: {words}" for name, words in named if words)
+            report.values = trial.values(outcomes, complaints)
+            report.paragraphs = trial.diagnosis(outcomes, complaints)
+            if besides := trial.besides(outcomes, complaints, report.paragraphs):
+                report.paragraphs.append(besides)
+            report.hints, report.solution = self._hints, partial(_listing, self.answer)
+            report.call = f"For a hint: check.{self.name}.hint()"
+        report.footnotes = record.count_attempt(self.name, solved)
+        return report
+
+    @property
+    def _hints(self) -> list[str]:
+        return [" ".join(hint.split()) for hint in self.hints.strip().split("\n\n")]
 
     def hint(self) -> None:
-        """Print the next hint; after the last one, say how to see a solution."""
-        hints = [" ".join(hint.split()) for hint in self.hints.strip().split("\n\n")]
+        """Show the next hint; after the last one, say how to see a solution."""
+        hints = self._hints
         if self._hints_given == len(hints):
-            print(f"No more hints. After an attempt, check.{self.name}.solution() shows one way.")
+            words = f"After an attempt, check.{self.name}.solution() shows one way."
+            tell(Report("note", "No more hints.", words))
             return
         self._hints_given += 1
-        say(f"Hint {self._hints_given} of {len(hints)}: {hints[self._hints_given - 1]}")
+        title = f"Hint {self._hints_given} of {len(hints)}:"
+        tell(Report("note", title, hints[self._hints_given - 1]))
 
     def solution(self) -> Source | None:
         """One right answer, after an attempt."""
         if not self._attempted:
-            print(f"First try: run check.{self.name}({self.name}) on an answer of your own.")
+            words = f"run check.{self.name}({self.name}) on an answer of your own."
+            tell(Report("note", "First try:", words))
             return None
-        return Source(self.answer, text=source_of(self.answer))
+        return Source(self.answer, text=_listing(self.answer))
+
+
+def _listing(answer: Answer) -> str:
+    """The source of an answer; comments too long for a notebook's cell are broken between words."""
+    lines: list[str] = []
+    for column, group in itertools.groupby(source_of(answer).split("\n"), _comment_at):
+        block = list(group)
+        lines += block if column is None else _refilled(block, column)
+    return "\n".join(lines)
+
+
+def _comment_at(line: str) -> int | None:
+    """Where a line that is nothing but a comment begins, or None."""
+    return len(line) - len(line.lstrip()) if line.lstrip().startswith("# ") else None
+
+
+def _refilled(comment: list[str], column: int) -> list[str]:
+    if max(map(len, comment)) <= LISTING:
+        return comment
+    text = " ".join(line.strip().removeprefix("# ") for line in comment)
+    start = " " * column + "# "
+    return textwrap.wrap(text, LISTING, initial_indent=start, subsequent_indent=start, break_on_hyphens=False)
 
 
 def exercise(chapter: int, difficulty: int, minutes: int, **settings: Any) -> Callable[[Answer], Exercise]:
@@ -127,21 +178,23 @@ def exercise(chapter: int, difficulty: int, minutes: int, **settings: Any) -> Ca
 # --- Progress --------------------------------------------------------------------------------------------
 
 
-def progress(chapter: int | None = None) -> None:
-    """Print which exercises of a chapter, or of all, are solved and which were tried."""
+def progress(chapter: int | str | None = None) -> None:
+    """Show which exercises of a chapter, or of all, are solved and which were tried."""
     chapters = sorted({one.chapter for one in EXERCISES.values()})
+    if isinstance(chapter, str) and chapter.isdecimal():
+        chapter = int(chapter)
     if chapter is not None and chapter not in chapters:
-        print(
-            f"There are no exercises for chapter {chapter!r}; there are some for {', '.join(map(str, chapters))}."
-        )
+        words = f"there are some for {', '.join(map(str, chapters))}."
+        tell(Report("note", f"There are no exercises for chapter {chapter!r};", words))
         return
     known = record.known()
     exercises = [one for one in EXERCISES.values() if chapter in (None, one.chapter)]
-    print(f"{'chapter':>7}  {'exercise':24}{'difficulty':>10}{'minutes':>9}  state")
+    rows, solved = [], 0
     for one in exercises:
         entry = known.get(one.name, {"attempts": 0, "solved": False})
+        solved += entry["solved"]
         tries = f"{entry['attempts']} attempt{'s' if entry['attempts'] != 1 else ''}"
         state = f"solved, {tries}" if entry["solved"] else tries if entry["attempts"] else "-"
-        print(f"{one.chapter:7}  {one.name:24}{one.difficulty:10}{one.minutes:9}  {state}")
-    solved = sum(bool(known.get(one.name, {}).get("solved")) for one in exercises)
-    print(f"{solved} of {len(exercises)} solved")
+        rows.append([one.name, one.chapter, one.difficulty, one.minutes, state])
+    header = ["exercise", "chapter", "difficulty", "minutes", "state"]
+    tell(table(header, rows, caption=f"{solved} of {len(exercises)} solved"))

@@ -3,220 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from minigrad.course.check.exercise import exercise
 
-# --- softmax ---------------------------------------------------------------------------------------------
 
-
-def _softmax_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    for dtype in (np.float64, np.float32):
-        yield f"a (3, 5) array of {dtype.__name__}", rng.standard_normal((3, 5)).astype(dtype)
-    yield "a square (4, 4)", rng.standard_normal((4, 4))
-    yield "two matrices at once (2, 3, 7)", rng.standard_normal((2, 3, 7))
-    yield "one row alone (6,)", rng.standard_normal(6)
-    yield "a single entry in each row (6, 1)", rng.standard_normal((6, 1))
-    yield "scores in the thousands (3, 4)", (1000 * rng.standard_normal((3, 4))).astype(np.float32)
-    masked = rng.standard_normal((2, 5)).astype(np.float32)
-    masked[0] = np.finfo(np.float32).min
-    masked[1, 3:] = np.finfo(np.float32).min
-    yield "a row with everything masked (2, 5)", masked
-
-
-@exercise(
-    chapter=7,
-    difficulty=1,
-    minutes=8,
-    cases=_softmax_cases,
-    same_dtype=True,
-    hints="""
-Three steps: shift, exponential, divide. The first and the last need one number for each row.
-
-x.max(axis=-1, keepdims=True) has shape (..., 1): one number a row, in the right place to be broadcast.
-
-With e = np.exp(x - x.max(axis=-1, keepdims=True)), the answer is e over its sum along the last axis.
-""",
-    mistakes="""
-Large scores overflow: e to the 1000 is not a float. Softmax does not change when a row's largest entry is subtracted from the row first.
-    x - largest -> x
-    x - largest -> x ; e / total -> e / (total + 1e-9) || e / (total + 1e-12)
-
-    return np.exp(x - np.log(np.exp(x).sum(axis=-1, keepdims=True)))
-You replace NaN by 0 and leave what makes it, the overflow: the largest score, which should get nearly everything, gets nothing. Subtract the row's largest entry before the exponential.
-    x - largest -> x ; e / total -> np.nan_to_num(e / total)
-You cut the scores off at a fixed value: all that lie beyond get equal shares. Subtract the row's largest entry: then nothing overflows, and nothing is lost.
-    x - largest -> np.clip(x, -80, 80)
-Each column sums to 1, not each row: over which axis did you normalise? A row holds the scores of one query, and its weights share out 1.
-    axis=-1 -> axis=-2 || axis=0
-    e.sum(axis=-1 -> e.sum(axis=-2 || e.sum(axis=0
-axis=1 is the last axis of a matrix only. With more axes in front, the last one is axis=-1.
-    axis=-1 -> axis=1
-    e.sum(axis=-1 -> e.sum(axis=1
-All entries together sum to 1, not each row: sum over the last axis only.
-    axis=-1, keepdims=True ->
-    e.sum(axis=-1, keepdims=True) -> e.sum()
-You subtract the largest entry of the whole array. A row far below it underflows to 0 / 0: every row needs its own largest entry.
-    x.max(axis=-1, keepdims=True) -> x.max()
-You subtract each row's mean. Its largest entry can still be far above that and overflow: subtract the maximum.
-    x.max( -> x.mean(
-You take the largest absolute value, which in a row below 0 is the smallest entry's. Then all can underflow to 0 / 0: subtract the largest entry, with its sign.
-    x.max(axis=-1, keepdims=True) -> np.abs(x).max(axis=-1, keepdims=True)
-You subtract each row's smallest entry: the others lie above 0 then, and can still overflow. Subtract the largest.
-    x.max( -> x.min(
-You add the row's largest entry: that drives the exponents up. Subtract it, so that none is above 0.
-    x - largest -> x + largest
-You divide the scores by the largest: that changes how far they are apart, and so the weights. Subtract it.
-    x - largest -> x / largest
-You shift the numerator or the denominator, not both: the factor cancels only if it stands above and below the line.
-    e.sum( -> np.exp(x).sum(
-    e / total -> np.exp(x) / total
-The sign of the exponent is turned round: the smallest score gets the largest share.
-    x - largest -> largest - x
-    x.max( -> x.min( ; x - largest -> largest - x
-The base of the power is e: np.exp.
-    np.exp(x - largest) -> 2 ** (x - largest) || 10 ** (x - largest)
-The rows do not sum to 1: divide by each row's sum.
-    e / total -> e
-    e.sum( -> e.max(
-You divide by the mean of the exponentials: a row then sums to its length. Divide by their sum.
-    e.sum( -> e.mean(
-You divide by the root of the sum of the squares: then the squares of a row sum to 1. Divide by the sum itself.
-    e.sum( -> np.linalg.norm(e,
-You sum the scores and take the exponential of that: it is the sum of the exponentials that makes a row sum to 1.
-    e.sum(axis=-1, keepdims=True) -> np.exp(x.sum(axis=-1, keepdims=True)) || np.exp((x - largest).sum(axis=-1, keepdims=True))
-You divide the scores themselves by their sum: the largest need not get the largest share. Take e to the power of the scores first.
-    np.exp(x - largest) -> x || x - largest
-That is the sigmoid of each score by itself: the entries of a row have to share out 1.
-    return 1 / (1 + np.exp(-x))
-You give everything to the largest score. Softmax leaves each entry a share, larger for larger scores.
-    return np.eye(x.shape[-1])[x.argmax(axis=-1)]
-The row sums have lost their axis: without keepdims=True, NumPy lines them up with the columns.
-    e.sum(axis=-1, keepdims=True) -> e.sum(axis=-1)
-Row maximum and row sum have lost their axis: without keepdims=True, NumPy lines them up with the columns.
-    axis=-1, keepdims=True -> axis=-1
-That is the logarithm of softmax: the weights themselves are asked for.
-    e / total -> x - largest - np.log(total)
-A small number added to the denominator makes every row sum to less than 1. After the shift the sum is at least 1 already: nothing to protect.
-    e / total -> e / (total + 1e-2) || e / (total + 1e-3) || e / (total + 1e-4) || e / (total + 1e-5) || e / (total + 1e-6) || e / (total + 1e-7) || e / (total + 1e-8)
-You leave out entries with the lowest float. In a row that holds nothing else no weight is left; softmax gives its entries equal shares, like those of any row of equal scores.
-    total = -> e = e * (x > np.finfo(x.dtype).min); total =
-    e / total -> e * (x > np.finfo(x.dtype).min) / total
-You add the logarithm of the sum to the row's largest entry before you subtract: beside the lowest float it is lost to rounding. Subtract the largest entry first, then the logarithm.
-    e / total -> np.exp(x - (largest + np.log(total)))
-""",
-)
-def softmax(x):
-    largest = x.max(axis=-1, keepdims=True)
-    e = np.exp(x - largest)  # no exponent is above 0: nothing overflows
-    total = e.sum(axis=-1, keepdims=True)
-    return e / total
-
-
-# --- softmax_backward ------------------------------------------------------------------------------------
-
-
-def _backward_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    for shape, dtype in (
-        ((3, 5), np.float64),
-        ((4, 4), np.float64),
-        ((2, 3, 7), np.float32),
-        ((6,), np.float64),
-        ((6, 1), np.float64),
-    ):
-        y = softmax.answer(rng.standard_normal(shape)).astype(dtype)
-        yield f"shape {shape} of {dtype.__name__}", rng.standard_normal(shape).astype(dtype), y
-    yield (
-        "a dy of ones (3, 5), which must give 0",
-        np.ones((3, 5)),
-        softmax.answer(rng.standard_normal((3, 5))),
-    )
-    yield "rows that are sure of themselves (2, 4)", rng.standard_normal((2, 4)), np.eye(4)[[1, 3]]
-
-
-@exercise(
-    chapter=7,
-    difficulty=2,
-    minutes=15,
-    cases=_backward_cases,
-    same_dtype=True,
-    hints="""
-Write down dy_i/dx_j for i = j and for i ≠ j, with y_i = e^(x_i) / S.
-
-Both are y_i (δ_ij - y_j). Now sum over i with dy_i: dx_j = Σ_i dy_i y_i (δ_ij - y_j).
-
-dx_j = y_j (dy_j - Σ_i dy_i y_i): one sum a row, then two products, no matrix.
-""",
-    mistakes="""
-That is the diagonal of the Jacobian alone, y (1 - y): right for a sigmoid. In softmax every output depends on every score of its row, through the denominator.
-    return dy * y * (1 - y)
-The sum over the row is missing: raising one score lowers all other weights.
-    return dy * y
-You sum dy over the row. What is subtracted is the mean of dy weighted by y: sum dy times y.
-    (dy * y) -> dy
-You subtract the plain mean of dy. It is the mean weighted by y.
-    (dy * y).sum -> dy.mean
-Under the sum y stands once: what is subtracted is the mean of dy, weighted by y.
-    (dy * y) -> (dy * y * y)
-dy is missing under the sum: what is subtracted is the mean of dy, weighted by y.
-    (dy * y) -> (y * y) || y
-You take the largest product of dy and y: what is subtracted is their sum.
-    .sum( -> .max(
-You leave each entry's own product out of the sum: the denominator holds its exponential too.
-    dy - mean -> dy - (mean - dy * y)
-You take the mean of dy times y. The shares y sum to 1 already: their weighted mean is the sum.
-    .sum( -> .mean(
-That is the backward of log-softmax, dy minus the weights times the sum of dy: y are the weights themselves here, not their logarithms.
-    return dy - y * dy.sum(axis=-1, keepdims=True)
-
-    return dy - np.exp(y) * dy.sum(axis=-1, keepdims=True)
-That is the gradient of softmax and cross-entropy in one, the weights minus the target. Here dy is the gradient for the weights, whatever comes after them.
-    return y - dy
-
-    return dy - y
-You sum over the columns: each row has a softmax of its own.
-    axis=-1 -> axis=-2 || axis=0
-axis=1 is the last axis of a matrix only. With more axes in front, the last one is axis=-1.
-    axis=-1 -> axis=1
-You sum over the whole array: each row has a softmax of its own.
-    axis=-1, keepdims=True ->
-The factor y outside of the bracket is missing.
-    y * (dy - mean) -> dy - mean
-The brackets are missing: y multiplies the whole difference, not dy alone.
-    y * (dy - mean) -> y * dy - mean
-dy itself is missing in the bracket: a score also raises its own weight.
-    dy - mean -> -mean
-You divide by y: it is a factor.
-    y * (dy - mean) -> (dy - mean) / y
-The factor in front is y alone; 1 - y belongs to the sigmoid.
-    return y -> return (1 - y) || return y * (1 - y)
-You divide by the number of rows, or of entries in one. Where the loss is a mean, dy holds that already.
-    return y -> return 1 / len(y) * y || return 1 / y.shape[-1] * y
-You return the derivatives of each weight for each score: their products with dy still have to be summed.
-    return y[..., :, None] * (np.eye(y.shape[-1]) - y[..., None, :])
-The factor y stands inside of the bracket too: outside is enough.
-    dy - mean -> dy - y * mean
-dy and y have changed places: y is the factor in front, and the weighted mean is subtracted from dy.
-    y * (dy - mean) -> dy * (y - mean)
-The row sums have lost their axis, so that NumPy lines them up with the columns. keepdims=True, or [..., None], keeps it.
-    , keepdims=True ->
-    (dy * y).sum(axis=-1, keepdims=True) -> np.einsum("ij,ij->i", dy, y)
-The sign is turned round: dy minus the weighted mean.
-    return y -> return -y
-You subtract y itself. What is subtracted is one number for each row, the mean of dy weighted by y.
-    dy - mean -> dy - y
-You add the weighted mean: subtract it. A dy of ones must give 0.
-    dy - mean -> dy + mean
-You took the softmax of y. y is the output of the forward already; the backward needs nothing else.
-    mean = -> y = softmax.answer(y); mean =
-""",
-)
-def softmax_backward(dy, y):
-    mean = (dy * y).sum(axis=-1, keepdims=True)  # of dy, weighted by y
-    return y * (dy - mean)
+def _softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
 
 
 # --- attend ----------------------------------------------------------------------------------------------
@@ -268,7 +65,7 @@ The scale comes after the softmax: it then shrinks the output, and the weights h
 You return the scores times V: the softmax between them is missing.
     weights @ v -> scores @ v
 Softmax belongs to the scores. You take it of the values, or of the output.
-    weights @ v -> softmax.answer(scores @ v) || scores @ softmax.answer(v)
+    weights @ v -> _softmax(scores @ v) || scores @ _softmax(v)
 The weights of each key sum to 1 over the queries. It is the other way round: each query shares out 1 over the keys.
     axis=-1 -> axis=0
 All weights together sum to 1: each query (a row) shares out 1 of its own.
@@ -281,7 +78,7 @@ Your weights are the scores divided by their sum: take e to the power of the sco
 You scale a second time, after the softmax: it is the scores alone that are scaled.
     weights @ v -> weights @ v / math.sqrt(q.shape[-1])
 You take the softmax twice: the second one makes the weights nearly equal.
-    weights @ v -> softmax.answer(weights) @ v
+    weights @ v -> _softmax(weights) @ v
 Each query takes the value of its best key alone: softmax mixes all of them.
     weights @ v -> v[scores.argmax(axis=-1)]
 Every query gets the plain mean of the values: the scores have to decide.
@@ -326,6 +123,249 @@ def attend(q, k, v):
     e = np.exp(scores - largest)
     weights = e / e.sum(axis=-1, keepdims=True)  # each row sums to 1
     return weights @ v  # (n, d_v)
+
+
+# --- attention_gradients ---------------------------------------------------------------------------------
+
+
+def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    for name, L, d_model, d_k, d_v, dtype in (
+        ("5 tokens, d_model = 7, d_k = 3, d_v = 2", 5, 7, 3, 2, np.float64),
+        ("all sizes 4", 4, 4, 4, 4, np.float64),
+        ("float32, 6 tokens, d_k = 9", 6, 8, 9, 3, np.float32),
+        ("one token", 1, 3, 2, 5, np.float64),
+    ):
+        shapes = ((L, d_model), (d_model, d_k), (d_model, d_k), (d_model, d_v), (L, d_v))
+        yield name, *(rng.standard_normal(shape).astype(dtype) for shape in shapes)
+
+
+@exercise(
+    chapter=7,
+    difficulty=3,
+    minutes=25,
+    cases=_gradient_cases,
+    hints="""
+First run the head forward and keep Q, K, V and A. Then go backwards: from Z to A and V, from A to S, from S to Q and K.
+
+Z = A V gives dV = Aᵀ dZ and dA = dZ Vᵀ. S is Q Kᵀ times a number, and that number also stands in dQ and dK.
+
+The last step is a matrix product like any other: from Q = X W_Q follows dW_Q = Xᵀ dQ.
+""",
+    mistakes="""
+The scale is missing on the way back: S is Q Kᵀ / √d_k, so dQ and dK have the factor 1 / √d_k too.
+    dS @ K * scale -> dS @ K ; dS.T @ Q * scale -> dS.T @ Q
+dQ has the scale and dK lacks it: both come from S = Q Kᵀ / √d_k.
+    dS.T @ Q * scale -> dS.T @ Q
+dK has the scale and dQ lacks it: both come from S = Q Kᵀ / √d_k.
+    dS @ K * scale -> dS @ K
+The scale is missing in the forward: without it A is another one.
+    Q @ K.T * scale -> Q @ K.T
+You scale by 1 / d_k. It is 1 / √d_k.
+    1 / math.sqrt(Q.shape[-1]) -> 1 / Q.shape[-1]
+You scale by the number of tokens. It is the length of a query, d_k, that counts.
+    1 / math.sqrt(Q.shape[-1]) -> 1 / math.sqrt(len(X))
+You scale dS as well as dQ and dK: the factor is then there twice.
+    dS = A -> dS = scale * A
+For dK the scores' gradient is transposed: S has a row for each query, and dK needs a row for each key, dSᵀ Q.
+    dS.T @ Q -> dS @ Q
+For dV the attention weights are transposed: dV = Aᵀ dZ collects, for each value, what all queries took of it.
+    A.T @ dZ -> A @ dZ
+For dQ the scores' gradient is not transposed: dQ = dS K.
+    dS @ K * -> dS.T @ K *
+dQ needs the keys and dK the queries: a dot product's gradient for one factor is the other factor.
+    dS @ K * -> dS @ Q * ; dS.T @ Q * -> dS.T @ K *
+The backward of softmax is missing: you use dA as if it were dS.
+    dS = A * (dA - mean) -> dS = dA
+The mean is missing in the backward of softmax: dS = A (dA - mean), with the mean of dA weighted by A.
+    A * (dA - mean) -> A * dA
+The factor A is missing in the backward of softmax: dS = A (dA - mean).
+    A * (dA - mean) -> dA - mean
+That is the backward of a sigmoid. In softmax each weight depends on every score of its row.
+    A * (dA - mean) -> A * (1 - A) * dA
+You take the plain mean of dA: in the backward of softmax it is weighted by A, the sum of dA times A.
+    (dA * A).sum( -> dA.mean(
+You sum dA over a row: in the backward of softmax it is dA times A that is summed.
+    (dA * A).sum( -> dA.sum(
+You sum over the queries: each row of A has a softmax of its own, so the sum goes along the row.
+    axis=-1, keepdims=True -> axis=0, keepdims=True
+You sum over all entries: each row of A has a softmax of its own, so the sum goes along the row.
+    axis=-1, keepdims=True ->
+The row sums have lost their axis, so that NumPy lines them up with the columns: keepdims=True keeps it.
+    axis=-1, keepdims=True -> axis=-1
+You add the weighted mean in the backward of softmax: it is subtracted.
+    dA - mean -> dA + mean
+You take the gradient of the loss as 1: dZ is what comes from the layers above.
+    dV = A.T @ dZ -> dZ = np.ones_like(dZ); dV = A.T @ dZ
+X is missing at the end. You return dQ, dK and dV; from Q = X W_Q follows dW_Q = Xᵀ dQ.
+    X.T @ dQ, X.T @ dK, X.T @ dV -> dQ, dK, dV
+X stands on the left and is transposed: (d_model, L) (L, d_k) -> (d_model, d_k).
+    X.T @ dQ, X.T @ dK, X.T @ dV -> dQ.T @ X, dK.T @ X, dV.T @ X || X @ dQ, X @ dK, X @ dV
+The order is dW_Q, dW_K, dW_V.
+    X.T @ dQ, X.T @ dK, X.T @ dV -> X.T @ dV, X.T @ dK, X.T @ dQ || X.T @ dK, X.T @ dQ, X.T @ dV
+You divide by the number of tokens. Where the loss is a mean, dZ holds that already.
+    X.T @ dQ, X.T @ dK, X.T @ dV -> X.T @ dQ / len(X), X.T @ dK / len(X), X.T @ dV / len(X)
+The sign is turned round: a gradient points where the loss grows; the optimiser subtracts it.
+    X.T @ dQ, X.T @ dK, X.T @ dV -> -X.T @ dQ, -X.T @ dK, -X.T @ dV
+""",
+)
+def attention_gradients(X, W_Q, W_K, W_V, dZ):
+    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
+    scale = 1 / math.sqrt(Q.shape[-1])
+    A = _softmax(Q @ K.T * scale)  # (L, L)
+    dV = A.T @ dZ  # (L, d_v)
+    dA = dZ @ V.T  # (L, L)
+    mean = (dA * A).sum(axis=-1, keepdims=True)  # of dA, weighted by A
+    dS = A * (dA - mean)
+    dQ = dS @ K * scale
+    dK = dS.T @ Q * scale
+    return X.T @ dQ, X.T @ dK, X.T @ dV
+
+
+# --- look_left -------------------------------------------------------------------------------------------
+
+
+def _look_left_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    yield "2 tokens, 3 words", rng.integers(0, 3, 2), 3
+    yield "5 tokens that are the same word", np.full(5, 2), 4
+    yield "9 tokens, 4 words", rng.integers(0, 4, 9), 4
+    yield "6 tokens, 11 words", rng.integers(0, 11, 6), 11
+
+
+@exercise(
+    chapter=7,
+    difficulty=2,
+    minutes=20,
+    cases=_look_left_cases,
+    hints="""
+A query and a key have L entries, one for each position: the key says "I am at j", the query says "I want j". X @ W_Q is row i of the lower half of W_Q for the token at i, as long as the upper half, which the word picks from, is 0.
+
+np.eye(L) says "I am at j". np.eye(L, k=-1) has its ones one place to the left: row i has a 1 at column i - 1.
+
+Softmax mixes: only a score that is far above the others takes nearly everything. Make the queries long. The value is the word: the identity in the upper half of W_V, 0 in the lower.
+""",
+    mistakes="""
+Your head looks to the right. Row i of the queries must point at i - 1: np.eye(L, k=-1).
+    k=-1 -> k=1
+Each token looks at itself. Row i of the queries must point at i - 1: np.eye(L, k=-1).
+    k=-1 -> k=0
+Your head looks two places to the left. One is asked for.
+    k=-1 -> k=-2
+Your head looks to the left, but too softly: a part of the weight still goes to the others. Longer queries make larger scores.
+    100 * -> || 3 * || 10 *
+The sign is turned round: the token to the left gets the least, and all others share the rest.
+    100 * -> -100 *
+Your head compares words: a token then finds those with its own word, wherever they stand. Compare positions, the lower half of X.
+    W_Q = np.vstack([no_words, 100 * np.eye(L, k=-1)]) -> W_Q = np.vstack([100 * np.eye(n_words), np.zeros((L, n_words))]) ; W_K = np.vstack([no_words, np.eye(L)]) -> W_K = np.vstack([np.eye(n_words), np.zeros((L, n_words))])
+The queries or the keys are all 0: then all scores are 0, and every token gets an even mixture.
+    100 * np.eye(L, k=-1) -> np.zeros((L, L))
+    no_words, np.eye(L)] -> no_words, np.zeros((L, L))]
+It looks at the right token and hands over its position. The word is asked for: the upper half of X.
+    W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.vstack([np.zeros((n_words, L)), np.eye(L)])
+It looks at the right token and hands over its whole row, word and position. The word alone is asked for.
+    W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.eye(n_words + L)
+It hands over nothing: the values are all 0.
+    W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.zeros((n_words + L, n_words))
+""",
+)
+def look_left(words, n_words):
+    L = len(words)
+    X = np.hstack([np.eye(n_words)[words], np.eye(L)])  # (L, n_words + L)
+    no_words = np.zeros((n_words, L))
+    W_Q = np.vstack([no_words, 100 * np.eye(L, k=-1)])
+    W_K = np.vstack([no_words, np.eye(L)])
+    W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))])
+    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
+    A = _softmax(Q @ K.T / math.sqrt(Q.shape[-1]))  # (L, L)
+    return A[1:].round(1), (A @ V)[1:].round(1)
+
+
+# --- first_to_catch --------------------------------------------------------------------------------------
+
+
+def _heads(scale: float) -> dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]]:
+    """Heads with scores divided by `scale` times √d_k, by what is special about them."""
+
+    def scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
+        return q @ k.T / (scale * math.sqrt(q.shape[-1]))
+
+    def plain_shares(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+        s = scores(q, k)
+        s = s * np.abs(s).mean()
+        return s / s.sum(axis=-1, keepdims=True) @ v
+
+    def nearest_places(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+        distance = np.abs(np.arange(len(q))[:, None] - np.arange(len(k)))
+        return _softmax(scores(q, k) - distance) @ v
+
+    return {
+        "a right head": lambda q, k, v: _softmax(scores(q, k)) @ v,
+        "a head whose keys are its values": lambda q, k, v: _softmax(scores(q, v)) @ v,
+        "a head that transposes its weights": lambda q, k, v: _softmax(scores(q, k)).T @ v,
+        "a head that halves its output": lambda q, k, v: _softmax(scores(q, k)) @ v / 2,
+        "a head that divides the scores by their sum": plain_shares,
+        "a head that prefers what stands near": nearest_places,
+        "a head that gives everybody the mean": lambda q, k, v: np.full((len(q), len(k)), 1 / len(k)) @ v,
+    }
+
+
+def _catch_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    yield from _heads(1.0).items()
+    yield "a right head with another scale", _heads(rng.uniform(0.4, 2.5))["a right head"]
+
+
+@exercise(
+    chapter=7,
+    difficulty=2,
+    minutes=20,
+    cases=_catch_cases,
+    hints="""
+Draw q, k and v of shape (7, 4): as many queries as keys, and d_k = d_v, so that a wrong head does not fail on a shape. Then call head on them, and on changed copies.
+
+"ones": head(q, k, ones) must be ones, because the weights of a row sum to 1. "range": each column of the output lies between v.min(axis=0) and v.max(axis=0), because a mixture does.
+
+"order": with k[order] and v[order] for the same order, each query finds the same pairs, so the output is the same. "keys": with other keys the output must be another one.
+""",
+    mistakes="""
+The test with ones is missing: values of 1 must come out as 1, because the weights of a row sum to 1.
+    if not same(head(q, k, np.ones_like(v)), 1): -> if False:
+The test of the range is missing: an output outside of the values' range is no mixture of them. Weights that sum to 1 can still be negative.
+    if (z < v.min(axis=0) - 1e-9).any() or (z > v.max(axis=0) + 1e-9).any(): -> if False:
+The test of the order is missing: pairs of key and value in another order must give the same output.
+    if not same(head(q, k[order], v[order]), z): -> if False:
+The test of the keys is missing: an output that stays the same with other keys did not look at them.
+    if same(head(q, other, v), z): -> if False:
+You shuffle the keys or the values alone: then the pairs are others, and a right head gives another output. Shuffle both in the same way.
+    k[order], v[order] -> k[order], v || k, v[order]
+You shuffle the queries too: the outputs are then shuffled with them. Leave the queries, or compare with z[order].
+    head(q, k[order], v[order]) -> head(q[order], k[order], v[order])
+Your test of the keys is turned round: it is a fault if the output does not change.
+    if same(head(q, other, v), z): -> if not same(head(q, other, v), z):
+Your test of the order is turned round: it is a fault if the output changes.
+    if not same(head(q, k[order], v[order]), z): -> if same(head(q, k[order], v[order]), z):
+Your test of the ones is turned round: it is a fault if the output is not 1.
+    if not same(head(q, k, np.ones_like(v)), 1): -> if same(head(q, k, np.ones_like(v)), 1):
+Your range is that of each row of the values: a row is one token, and the mixture goes along the columns.
+    v.min(axis=0) -> v.min(axis=1, keepdims=True) ; v.max(axis=0) -> v.max(axis=1, keepdims=True)
+The name is asked for, "none" if no test fails.
+    return "none" -> return ""
+""",
+)
+def first_to_catch(head):
+    rng = np.random.default_rng(0)
+    q, k, other = rng.standard_normal((3, 7, 4))
+    v = rng.standard_normal((7, 4))
+    order = rng.permutation(7)
+    same = np.allclose
+    z = head(q, k, v)
+    if not same(head(q, k, np.ones_like(v)), 1):
+        return "ones"
+    if (z < v.min(axis=0) - 1e-9).any() or (z > v.max(axis=0) + 1e-9).any():
+        return "range"
+    if not same(head(q, k[order], v[order]), z):
+        return "order"
+    if same(head(q, other, v), z):
+        return "keys"
+    return "none"
 
 
 # --- score_scale -----------------------------------------------------------------------------------------

@@ -87,14 +87,14 @@ class Outcome:
     ) -> None:
         self.function = function
         self.returned: Any = None
-        self.error: Exception | None = None
+        self.error: Exception | SystemExit | None = None
         members = {name: _members(argument) for name, argument in arguments.items()}
         seen = [(probe, probe.before(arguments)) for probe in probes]
         try:
             # An answer may change NumPy's settings: they end with the call.
             with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
                 self.returned = function(*arguments.values())
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # exit() must not end the learner's kernel
             self.error = error
         found = [probe.after(start, self.returned, arguments) for probe, start in seen]
         self.seen = [sentence for sentence in found if sentence] if self.error is None else []
@@ -196,7 +196,7 @@ def _has_gap(function: Callable[..., Any]) -> bool:
     )
 
 
-def _in_a_line(error: Exception, function: Callable[..., Any]) -> str:
+def _in_a_line(error: Exception | SystemExit, function: Callable[..., Any]) -> str:
     """The error on one line, with the line of the learner's own code that led to it."""
     text = textwrap.shorten(f"{type(error).__name__}: {error}".rstrip(": "), 300, placeholder=" …")
     file = getattr(getattr(function, "__code__", None), "co_filename", None)

@@ -1,4 +1,8 @@
-"""Which exercises were tried and solved: a small file in the folder of the notebook."""
+"""Which exercises were tried and solved: a small file in the folder of the notebook.
+
+With MINIGRAD_PROGRESS=off no file is read or written, and what counts is this run alone: a stored notebook shows what
+its own cells did.
+"""
 
 from __future__ import annotations
 
@@ -13,37 +17,52 @@ __all__ = ["PROGRESS_FILE", "count_attempt", "known"]
 
 PROGRESS_FILE = ".progress.json"
 Entries = dict[str, dict[str, Any]]
+_this_run: Entries = {}
 
 
-def count_attempt(name: str, solved: bool) -> None:
-    """Count an attempt; what was solved stays solved. A damaged file is kept beside the new one."""
+def count_attempt(name: str, solved: bool) -> list[str]:
+    """Count an attempt; what was solved stays solved. A damaged file is kept beside the new one.
+
+    Returns what there is to say of the file, mostly nothing.
+    """
     if os.environ.get("MINIGRAD_PROGRESS") == "off":
-        return
+        _count(_this_run, name, solved)
+        return []
     path = Path(PROGRESS_FILE)
+    said = []
     try:
         entries = _read(path)
         if entries is None:
             damaged = path.with_name(PROGRESS_FILE + ".damaged")
             path.replace(damaged)
-            print(f"({PROGRESS_FILE} could not be read: it is now {damaged.name}, and counting starts anew.)")
+            said.append(
+                f"({PROGRESS_FILE} could not be read: it is now {damaged.name}, and counting starts anew.)"
+            )
             entries = {}
-        entry = entries.setdefault(name, {"attempts": 0, "solved": False})
-        entry["attempts"] += 1
-        entry["solved"] = entry["solved"] or solved
+        _count(entries, name, solved)
         write_atomic(path, (json.dumps(entries, indent=2) + "\n").encode())
     except OSError as error:
         reason = error.__cause__ or error
-        print(f"(Your progress could not be kept in {PROGRESS_FILE}: {getattr(reason, 'strerror', reason)}.)")
+        said.append(
+            f"(Your progress could not be kept in {PROGRESS_FILE}: {getattr(reason, 'strerror', reason)}.)"
+        )
+    return said
 
 
 def known() -> Entries:
-    """The record so far; none if the file is missing or damaged, or no record is kept."""
+    """The record so far; none if the file is missing or damaged."""
     if os.environ.get("MINIGRAD_PROGRESS") == "off":
-        return {}
+        return _this_run
     try:
         return _read(Path(PROGRESS_FILE)) or {}
     except OSError:
         return {}
+
+
+def _count(entries: Entries, name: str, solved: bool) -> None:
+    entry = entries.setdefault(name, {"attempts": 0, "solved": False})
+    entry["attempts"] += 1
+    entry["solved"] = entry["solved"] or solved
 
 
 def _read(path: Path) -> Entries | None:

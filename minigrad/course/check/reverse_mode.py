@@ -3,12 +3,165 @@
 from __future__ import annotations
 
 import itertools  # noqa: F401
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from minigrad.course.check.exercise import exercise
+
+# --- differentiate ---------------------------------------------------------------------------------------
+
+
+def _random_program(rng: np.random.Generator, inputs: int, steps: int) -> Callable[..., Any]:
+    """A program of sums, products and tanh; each step takes one of the last values and any other."""
+    plan = [
+        (str(rng.choice(["+", "*", "tanh"])), int(rng.integers(1, 3)), int(rng.integers(0, inputs + step)))
+        for step in range(steps)
+    ]
+
+    def program(*given):
+        values = list(given)
+        for operation, back, place in plan:
+            one, other = values[-back], values[place]
+            values.append(
+                one + other if operation == "+" else one * other if operation == "*" else (one * other).tanh()
+            )
+        return values[-1].tanh() + values[-2]
+
+    return program
+
+
+def _program_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    def numbers(count):
+        return [round(float(value), 3) for value in rng.uniform(0.3, 1.4, count) * rng.choice([-1, 1], count)]
+
+    def residual(x, w, b):
+        y = (w * x + b).tanh()
+        return x + y * y
+
+    def with_values_beside(a, b):
+        c = a * b
+        output = c + a
+        c * c * b
+        return output
+
+    def short_and_long(a, b):
+        c = a * b
+        d = c.tanh()
+        return d * d * c + c
+
+    yield "w x + b", lambda x, w, b: w * x + b, numbers(3)
+    yield "tanh", lambda a: a.tanh(), numbers(1)
+    yield "a a", lambda a: a * a, numbers(1)
+    yield "a a + a", lambda a: a * a + a, numbers(1)
+    yield "a residual connection", residual, numbers(3)
+    yield "short and long paths to one value", short_and_long, numbers(2)
+    yield "an input that is not used", lambda a, b: b.tanh() * b, numbers(2)
+    yield "values that the output is not made of", with_values_beside, numbers(2)
+    yield "an output that is an input", lambda a, b: b, numbers(2)
+    for steps in (5, 8, 8):
+        yield f"a random program of {steps} steps", _random_program(rng, 3, steps), numbers(3)
+
+
+def _walked(output, place, again):
+    """Values as a walk from the output reaches them; again: each time, not only the first."""
+    waiting, seen = [output], {output}
+    while waiting:
+        value = waiting.pop(place)
+        yield value
+        for source in value.inputs:
+            if again or source not in seen:
+                seen.add(source)
+                waiting.append(source)
+
+
+@exercise(
+    chapter=2,
+    difficulty=2,
+    minutes=25,
+    cases=_program_cases,
+    hints="""
+The program calls +, * and .tanh() on what you give it. So give it objects of a class of yours, with __add__, __mul__ and
+tanh, each of which returns a new object.
+
+Each object keeps its value, the objects it was made of, and the local slope for each of them. Keep all objects in a list
+as they are made: reversed, it is "newest first".
+
+Set the output's gradient to 1. Then, for each object from the newest back, and each of its inputs: add the object's gradient
+times the local slope to the input's.
+""",
+    mistakes="""
+Of a value that is used more than once you keep one use: the gradients of all uses are added.
+    source.grad += -> source.grad =
+A value that is used twice in one step, as in a * a, gets one share of the two: their slopes are added.
+    zip(value.inputs, value.slopes, strict=True) -> dict(zip(value.inputs, value.slopes, strict=True)).items()
+The factors' slopes are the wrong way round: the slope of a * b for a is b.
+    (other.value, self.value) -> (self.value, other.value)
+A sum has slope 1 for each of its inputs, whatever their values are.
+    (1.0, 1.0) -> (self.value, other.value) || (other.value, self.value) || (0.5, 0.5)
+You take tanh's slope at its input x, as 1 - x². It is 1 - y², with y the output.
+    1 - y * y -> 1 - self.value * self.value
+You take tanh's slope at its output: 1 - tanh(y)². With y = tanh(x) it is 1 - y².
+    1 - y * y -> 1 - math.tanh(y) ** 2
+That is the slope of the sigmoid, y (1 - y). Of tanh it is 1 - y².
+    1 - y * y -> y * (1 - y)
+The square is missing in tanh's slope: 1 - y².
+    1 - y * y -> 1 - y
+Along a path slopes multiply; only different paths are added.
+    value.grad * slope -> (value.grad + slope)
+You pass on the local slope alone. It has to be multiplied with the gradient of the value that was computed with it.
+    value.grad * slope -> slope
+You pass on the gradient without the local slope: multiply with it.
+    value.grad * slope -> value.grad
+You visit the oldest value first, or the output alone: the gradient flows from the output back, so the newest comes first.
+    reversed(order) -> order || [output]
+You pass a value's gradient on before everything that used the value has been visited. Newest first is an order in which that cannot happen.
+    reversed(order) -> _walked(output, -1, True) || _walked(output, 0, True) || _walked(output, -1, False) || _walked(output, 0, False)
+Only one input of each operation gets a gradient: a sum and a product have two.
+    zip(value.inputs, value.slopes, strict=True) -> list(zip(value.inputs, value.slopes, strict=True))[:1] || list(zip(value.inputs, value.slopes, strict=True))[-1:]
+You start from the value that was made last; the output is what the program returns.
+    output.grad = 1.0 -> order[-1].grad = 1.0
+Nothing flows until the output has its own gradient, 1.
+    output.grad = 1.0 -> pass
+Every gradient starts with 1. Only the output's does; the others start with 0.
+    self.slopes, self.grad = value, inputs, slopes, 0.0 -> self.slopes, self.grad = value, inputs, slopes, 1.0
+The gradients are in the other order: one for each number, in the order of the numbers.
+    for value in given] -> for value in reversed(given)]
+You return the values that went in. Their gradients are asked for.
+    value.grad for value in given -> value.value for value in given
+You return the output's value. The gradients of the inputs are asked for, as a list.
+    return [value.grad for value in given] -> return output.value
+Those are the gradients of all values. Only those of the numbers that went in are asked for.
+    [value.grad for value in given] -> [value.grad for value in order]
+""",
+)
+def differentiate(program, numbers):
+    class Var:
+        def __init__(self, value, inputs=(), slopes=()):
+            self.value, self.inputs, self.slopes, self.grad = value, inputs, slopes, 0.0
+            order.append(self)
+
+        def __add__(self, other):
+            return Var(self.value + other.value, (self, other), (1.0, 1.0))
+
+        def __mul__(self, other):
+            return Var(self.value * other.value, (self, other), (other.value, self.value))
+
+        def tanh(self):
+            y = math.tanh(self.value)
+            return Var(y, (self,), (1 - y * y,))
+
+    order: list = []  # oldest first
+    given = [Var(number) for number in numbers]
+    output = program(*given)
+    output.grad = 1.0
+    for value in reversed(order):
+        for source, slope in zip(value.inputs, value.slopes, strict=True):
+            source.grad += value.grad * slope
+    return [value.grad for value in given]
+
 
 # --- gradients -------------------------------------------------------------------------------------------
 
@@ -123,95 +276,6 @@ def gradients(graph, output):
     return grad
 
 
-# --- matmul_backward -------------------------------------------------------------------------------------
-
-
-def _matmul_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    for n, m, p in ((3, 5, 2), (4, 4, 4), (1, 6, 1), (5, 3, 3), (4, 4, 2)):
-        arrays = rng.standard_normal((n, p)), rng.standard_normal((n, m)), rng.standard_normal((m, p))
-        yield f"a ({n}, {m}), b ({m}, {p})", *arrays
-    single = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 3), (2, 7), (7, 3)))
-    yield "float32, a (2, 7), b (7, 3)", *single
-
-
-@exercise(
-    chapter=2,
-    difficulty=1,
-    minutes=8,
-    cases=_matmul_cases,
-    hints="""
-The shapes decide: da is made of dy (n, p) and b (m, p), and has shape (n, m).
-
-dA = dY Bᵀ. For the other one, sum over the rows n.
-""",
-    mistakes="""
-The two gradients are in the other order: da first, then db.
-    da, db -> db, da
-You multiply dy with b as it is. dy (n, p) and b (m, p) meet along p: b has to be transposed.
-    b.T -> b
-You multiply a with dy as it is. a (n, m) and dy (n, p) meet along n: a has to be transposed.
-    a.T -> a
-A square matrix has to be transposed as well: that the shapes fit without it says nothing.
-    b.T -> b if b.shape[0] == b.shape[1] else b.T
-    a.T -> a if a.shape[0] == a.shape[1] else a.T
-    b.T -> b if b.shape[0] == b.shape[1] else b.T ; a.T -> a if a.shape[0] == a.shape[1] else a.T
-The reshape gives a matrix the shape of its transpose, and keeps the reading order. A transpose changes the reading order.
-    b.T -> b.reshape(b.shape[::-1])
-    a.T -> a.reshape(a.shape[::-1])
-    b.T -> b.reshape(b.shape[::-1]) ; a.T -> a.reshape(a.shape[::-1])
-Two gradients are asked for, da and db: return both.
-    return da, db -> return da || return db
-db comes out transposed: (m, p) is asked for.
-    return -> db = db.T; return
-Both come out transposed: da (n, m) and db (m, p) are asked for.
-    return -> da, db = da.T, db.T; return
-da comes out transposed: (n, m) is asked for.
-    db = -> da = da.T; db =
-The factors of a product have changed places. Entry by entry, write down which axis is summed over: it is the one on which the two factors touch.
-    dy @ bT -> bT @ dy
-    aT @ dy -> dy @ aT
-    dy @ bT -> bT @ dy ; aT @ dy -> dy @ aT
-You left dy out: what you have is a gradient of the sum of all entries of Y.
-    dy @ bT -> np.ones_like(dy) @ bT
-    aT @ dy -> aT @ np.ones_like(dy)
-    da = -> dy = np.ones_like(dy); da =
-Those are the two factors: each has to be multiplied with dy.
-    return da, db -> return b.T, a.T || return b, a
-That is the product of dy with the other factor entry by entry. Y is a matrix product, and so are its gradients.
-    dy @ bT -> dy * b || dy * bT
-    aT @ dy -> a * dy || aT * dy
-    dy @ bT -> dy * b ; aT @ dy -> a * dy
-    dy @ bT -> dy * bT ; aT @ dy -> aT * dy
-You sum first and multiply then. A gradient is a sum of products, one for each entry along the axis that is summed over.
-    dy @ bT -> dy.sum(axis=1)[:, None] * b.sum(axis=1)
-    aT @ dy -> a.sum(axis=0)[:, None] * dy.sum(axis=0)
-    dy @ bT -> dy.sum(axis=1)[:, None] * b.sum(axis=1) ; aT @ dy -> a.sum(axis=0)[:, None] * dy.sum(axis=0)
-A gradient holds the last term of its sum only: add them all up.
-    dy @ bT -> np.outer(dy[:, -1], b[:, -1])
-    aT @ dy -> np.outer(a[-1], dy[-1])
-    dy @ bT -> np.outer(dy[:, -1], b[:, -1]) ; aT @ dy -> np.outer(a[-1], dy[-1])
-You divide by the number of rows. A mean is part of the loss, if there is one, and then in dy already.
-    return -> db = db / len(a); return || da = da / len(a); return || da, db = da / len(a), db / len(a); return
-The sign is turned round: an entry of A that makes Y larger gets the sign of dy.
-    da, db -> -da, -db || da, -db || -da, db
-    return -> da, db = -da, -db; return
-You add to the matrices or subtract from them. The gradients alone are asked for.
-    da, db -> a - da, b - db || a + da, b + db
-A factor's gradient is made of dy and the other factor, not of the factor itself.
-    b.T -> a.T
-    a.T -> b.T
-You make db out of da. It is made of a and dy.
-    aT @ dy -> da.T @ dy
-""",
-)
-def matmul_backward(dy, a, b):
-    bT = b.T
-    aT = a.T
-    da = dy @ bT  # (n, p) (p, m): the sum over p
-    db = aT @ dy  # (m, n) (n, p): the sum over n
-    return da, db
-
-
 # --- variance_backward -----------------------------------------------------------------------------------
 
 
@@ -297,107 +361,50 @@ def variance_backward(dv, x):
     return dv[:, None] * direct
 
 
-# --- numerical_gradient ----------------------------------------------------------------------------------
+# --- smallest_peak ---------------------------------------------------------------------------------------
 
 
-def _numerical_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    weights = rng.standard_normal((3, 4))
-
-    def curved(x):
-        return float((np.exp(x) * weights).sum())
-
-    def joint(x):
-        return float(((x + 1) ** 2).sum() ** 1.5)
-
-    yield "a sum of exponentials, (3, 4)", curved, rng.standard_normal((3, 4))
-    yield "a function of all entries together, (5,)", joint, rng.standard_normal(5)
-    yield "three axes, (2, 3, 4)", joint, rng.standard_normal((2, 3, 4)) / 2
-    yield "one entry, (1, 1)", joint, rng.standard_normal((1, 1)) + 2
-    yield "a number alone, ()", joint, np.array(rng.uniform(1, 2))
-    yield "an x that is a view, (3, 4)", curved, rng.standard_normal((4, 3)).T
-    for f in (curved, joint):
-        yield "h = 0.1, where the difference is coarse", f, rng.standard_normal((3, 4)), 0.1
+def _peak_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    for n in (12, 16, 24, 1, 2, 46, 97, 100, 360, 4096, int(rng.choice([72, 90, 150, 200]))):
+        yield f"{n} layer{'s' if n > 1 else ''}", n
 
 
 @exercise(
     chapter=2,
-    difficulty=1,
-    minutes=10,
-    cases=_numerical_cases,
-    rtol=1e-7,
-    atol=1e-7,
+    difficulty=2,
+    minutes=15,
+    cases=_peak_cases,
     hints="""
-for index in np.ndindex(x.shape) walks over all places of an array of any shape.
+Take n = 12 and k = 4. What is kept when the forward pass has ended? What more, while the walk goes through the last stretch?
 
-Make copies: up = x.copy(); up[index] += h.
+n / k first inputs, and k - 1 others of the stretch that the walk is in.
+
+Try all k from 1 to n that divide n, and return the smallest n // k + k - 1.
 """,
     mistakes="""
-You move up only, or down only. The difference to both sides is asked for: its error falls with h², not with h.
-    down[index] -= h -> ; (2 * h) -> h
-    up[index] += h -> ; (2 * h) -> h
-You move to one side only, and divide by 2h: the two places are h apart. Move to both sides.
-    down[index] -= h ->
-    up[index] += h ->
-Up and down are 2h apart: divide by 2h.
-    (2 * h) -> h
-Python divides by 2 first and multiplies with h then: write / (2 * h).
-    / (2 * h) -> / 2 * h
-You move all entries at once: that is the slope along the diagonal, one number. Move one entry at a time.
-    up[index] -> up ; down[index] -> down
-    return gradient -> return (f(x + h) - f(x - h)) / (2 * h)
-You move a whole row, or all of some axes, at once. Every entry has a slope of its own: walk over all places.
-    np.ndindex(x.shape) -> np.ndindex(x.shape[:1]) || range(len(x)) || range(x.shape[0])
-    np.ndindex(x.shape) -> range(len(x)) ; np.zeros_like(x) -> np.zeros(len(x))
-    [index] -> [..., index] ; np.ndindex(x.shape) -> range(x.shape[-1])
-Your loops fit arrays with a certain number of axes only. np.ndindex(x.shape) walks over all places of any array.
-    np.ndindex(x.shape) -> np.ndindex(x.shape[:2]) || np.ndindex(x.shape[0], x.shape[1]) || np.ndindex((x.shape[0],) if x.ndim == 1 else x.shape[:2])
-You move entries of x itself and do not put them back: the later entries are then measured elsewhere.
-    x.copy(), x.copy() -> x.copy(), x || x, x.copy()
-Your copies are made once, before the loop: entries that were moved stay moved, and the later ones are measured elsewhere.
-    gradient = np.zeros_like(x) -> gradient, up, down = np.zeros_like(x), x.copy(), x.copy() ; up, down = x.copy(), x.copy() ->
-Both times f gets the same numbers, so that every difference is 0: it never sees the array that was moved, or up and down are one and the same array.
-    x.copy(), x.copy() -> x, x
-    up, down = x.copy(), x.copy() -> up = down = x.copy()
-Your array holds whole numbers: what comes after the point is cut off.
-    np.zeros_like(x) -> np.zeros(x.shape, dtype=int)
-x.ravel() and x.reshape(-1) are copies where x is a view with gaps or a transpose: f then sees no change of x.
-    return gradient -> return gradient if x.flags.c_contiguous else np.zeros_like(x)
-You have a step of your own: use h.
-    gradient = np.zeros_like(x) -> gradient, h = np.zeros_like(x), 1e-6
-You move by h / 2 to each side. By h is asked for.
-    += h -> += h / 2 ; -= h -> -= h / 2
-    += h -> += h / 2 ; -= h -> -= h / 2 ; (2 * h) -> h
-You move each entry by a share of itself. By h is asked for, whatever the entry.
-    += h -> *= 1 + h ; -= h -> *= 1 - h
-You put h and -h in the place of the entry. Move it by h from where it is.
-    += h -> = h ; -= h -> = -h
-You move away from 0, and the gradient is asked for at x.
-    x.copy(), x.copy() -> np.zeros_like(x), np.zeros_like(x)
-You give f one entry. It takes an array of the shape of x, with one entry moved.
-    f(up) - f(down) -> f(x[index] + h) - f(x[index] - h)
-The gradient has the shape of x; yours is flat.
-    return gradient -> return gradient.ravel()
-The sign is turned round: f moved up minus f moved down.
-    f(up) - f(down) -> f(down) - f(up)
-You add the two values of f. The gradient is made of their difference.
-    f(up) - f(down) -> f(up) + f(down)
-The gradient has lost its sign: f can fall where an entry grows.
-    f(up) - f(down) -> abs(f(up) - f(down))
-You take f at four places, which is another formula. The central difference has two, x + h and x - h.
-    (f(up) - f(down)) / (2 * h) -> (8 * (f(up) - f(down)) - f(2 * up - x) + f(2 * down - x)) / (12 * h)
-The change of f still has to be divided by 2h.
-    / (2 * h) ->
-Only one entry has a gradient: does your `return` stand inside of the loop?
-    np.ndindex(x.shape) -> itertools.islice(np.ndindex(x.shape), 1)
-An entry's slope is added to those of the entries before it. Every entry has its own.
-    return gradient -> return gradient.cumsum().reshape(x.shape)
+You count the first input of a stretch twice: it is among the n / k that are kept already.
+    n // k + k - 1 -> n // k + k
+k has to divide n: the stretches are equally long. (2√n - 1 is right where √n is whole, and a little too small elsewhere.)
+    if n % k == 0 ->
+    if n % k == 0 -> ; n // k -> -(-n // k)
+    return min(peaks) -> return round(2 * n**0.5 - 1) || return math.ceil(2 * n**0.5) - 1 || return int(2 * n**0.5) - 1
+That is how many layers a stretch has. The number of arrays that are kept at the worst moment is asked for.
+    min(peaks) -> min(zip(peaks, stretches))[1]
+That is the square root of n, the best k for a square. The number of arrays is asked for.
+    return min(peaks) -> return round(n**0.5) || return math.isqrt(n)
+That is twice the square root of n. It is close for large squares; count the arrays for each k instead.
+    return min(peaks) -> return round(2 * n**0.5)
+That is n, what is kept when nothing is computed again, and the largest number over all k. Look for the smallest; and each stretch drops its arrays before the next one makes its own.
+    return min(peaks) -> return n
+    n // k + k - 1 -> n // k + n - 1 || n // k * k
+    min(peaks) -> max(peaks)
+While the walk is in a stretch, the inputs of that stretch's other layers are kept as well.
+    n // k + k - 1 -> n // k
+The first inputs of the stretches before are kept all the time: add them.
+    n // k + k - 1 -> k - 1
 """,
 )
-def numerical_gradient(f, x, h=1e-6):
-    gradient = np.zeros_like(x)
-    for index in np.ndindex(x.shape):
-        up, down = x.copy(), x.copy()
-        up[index] += h
-        down[index] -= h
-        gradient[index] = (f(up) - f(down)) / (2 * h)
-    return gradient
+def smallest_peak(n):
+    stretches = [k for k in range(1, n + 1) if n % k == 0]
+    peaks = [n // k + k - 1 for k in stretches]
+    return min(peaks)

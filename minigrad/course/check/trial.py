@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import inspect
-import textwrap
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from minigrad.course.check.differences import differing_dtypes, other_dtype, what_is_true
+from minigrad.course.check.differences import (
+    difference,
+    differing,
+    differing_dtypes,
+    other_dtype,
+    what_is_true,
+)
 from minigrad.course.check.errors import explained
 from minigrad.course.check.outcome import Outcome, Probe
+from minigrad.course.check.report import Values
 from minigrad.course.check.slips import Slip, build, pairs, parse
+from minigrad.course.check.watch import Watch
 
-__all__ = ["Answer", "Cases", "Task", "Trial", "say"]
-
-WIDTH = 100  # of what is printed, in characters
-PATIENCE = 10  # seconds without an answer after which the check says where it is
+__all__ = ["Answer", "Cases", "Task", "Trial"]
 
 Answer = Callable[..., Any]
 Cases = Callable[[np.random.Generator], Iterable[tuple[Any, ...]]]
@@ -74,12 +77,12 @@ class Trial:
         for _, *values in self.task.cases(np.random.default_rng(self.seed)):
             yield dict(zip(parameters, values, strict=False))
 
-    def outcomes(self, answer: Answer, patience: bool = False) -> Iterator[Outcome]:
-        """What an answer does with each case. patience: say where it is if that takes long."""
+    def outcomes(self, answer: Answer, watch: Watch | None = None) -> Iterator[Outcome]:
+        """What an answer does with each case. watch: it is a learner's, which may print, or not come to an end."""
         task = self.task
         for number, (arguments, unchanged) in enumerate(zip(self._arguments(), self.unchanged, strict=True)):
-            where = f"{task.name}: still at case {number + 1} of {len(self.names)}, {self.names[number]}."
-            with _patience(f"{where} Interrupt the kernel to stop.") if patience else nullcontext():
+            case = f"case {number + 1} of {len(self.names)}, {self.names[number]}"
+            with watch.at(task.name, case) if watch else nullcontext():
                 outcome = Outcome(answer, arguments, unchanged, task.into, task.probes)
             yield outcome
 
@@ -91,6 +94,17 @@ class Trial:
             or None
             for outcome, right in zip(outcomes, self.expected, strict=True)
         ]
+
+    def values(self, outcomes: Sequence[Outcome], complaints: Sequence[str | None]) -> Values:
+        """The first wrong case: its input, what came, what was expected."""
+        place = next(i for i, words in enumerate(complaints) if words)
+        outcome, right = outcomes[place], self.expected[place]
+        inputs = {name: value for name, value in self.unchanged[place].items() if name != self.task.into}
+        close = self.task.rtol, self.task.atol
+        none = outcome.error is not None or outcome.value is None
+        if none or difference(outcome.value, right.value, *close) is None:
+            return Values(inputs)
+        return Values(inputs, differing(outcome.value, right.value, *close))
 
     def remark(self, outcomes: Sequence[Outcome]) -> str | None:
         """On an answer that is right, what could still be better."""
@@ -231,20 +245,3 @@ class Trial:
         if len(right) < len(wrong):
             return f"Right is only: {'; '.join(right)}."
         return f"Wrong is only: {'; '.join(wrong)}."
-
-
-def say(text: str) -> None:
-    """Print a paragraph in lines that fit a page."""
-    print(textwrap.fill(text, WIDTH, break_on_hyphens=False))
-
-
-@contextmanager
-def _patience(words: str) -> Iterator[None]:
-    """Say so if what is inside takes long."""
-    timer = threading.Timer(PATIENCE, say, [words])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()

@@ -97,6 +97,10 @@ def printed(cell):
     return "".join(output.text for output in cell.outputs if output.output_type == "stream")
 
 
+def shown(cell):
+    return "".join(o.data["text/plain"] for o in cell.outputs if o.output_type == "display_data")
+
+
 def test_a_run_stores_what_cells_put_out(ran):
     made, _ = ran
     assert [cell.execution_count for cell in made.cells if cell.cell_type == "code"] == list(range(1, 9))
@@ -142,14 +146,14 @@ def test_a_run_keeps_what_show_quotes(ran):
 
 def test_a_stripped_exercise_reaches_the_line_of_its_check(ran):
     made, _ = ran
-    assert printed(made.cells[7]) == (
-        "task: not attempted yet: replace the `...` above, run that cell, then this one\n"
+    assert shown(made.cells[7]) == (
+        "task: not attempted yet: replace the `...` above, run that cell, then this one"
     )
 
 
 def test_a_check_in_a_notebook_names_the_line_of_an_error(ran):
     made, _ = ran
-    said = " ".join(printed(made.cells[8]).split())
+    said = " ".join(shown(made.cells[8]).split())
     assert "it raised NameError: name 'nothing' is not defined. The line is: y = x + nothing" in said
 
 
@@ -274,7 +278,9 @@ def test_an_exercise_keeps_ids_and_text_and_has_no_outputs():
     assert exercise.cells[0].outputs == []
     assert exercise.cells[0].execution_count is None
     assert exercise.cells[1].source == text.source
+    made_with = exercise.metadata.pop("made_with")
     assert exercise.metadata == solution.metadata
+    assert made_with == notebooks.fingerprint(exercise)
     nbformat.validate(exercise)
     exercise.cells[1].source = "changed"
     exercise.metadata["course"]["claims"].append("A2")
@@ -449,9 +455,77 @@ def test_an_exercise_without_a_solution_is_named_and_left(root, no_kernel, capsy
     (root / "exercises").mkdir()
     notebooks.write(root / "exercises" / "09.ipynb", notebook())
     assert notebooks.main(["exercises", "--check"]) == 1
-    assert notebooks.main(["exercises"]) == 0
+    assert notebooks.main(["exercises"]) == 1
     assert capsys.readouterr().out == "exercises/09.ipynb: has no solution\n" * 2
     assert (root / "exercises" / "09.ipynb").exists()
+
+
+# --- Exercises that somebody has solved -------------------------------------------------------------------
+
+
+@pytest.fixture
+def solved(root, no_kernel, monkeypatch):
+    """An exercise in exercises/ that a learner has solved there, and saved."""
+    monkeypatch.delenv("CI", raising=False)
+    notebooks.write(root / "solutions" / "01.ipynb", notebook(code(SOLVED), code("check.double(double)")))
+    assert notebooks.main(["exercises"]) == 0
+    path = root / "exercises" / "01.ipynb"
+    exercise = notebooks.read(path)
+    exercise.cells[0].source = STRIPPED.replace("...", "return 2 * x")
+    exercise.cells[0].execution_count = 17
+    exercise.cells.append(code("double(3)"))
+    notebooks.write(path, exercise)
+    return path
+
+
+def change_the_solution(root):
+    path = root / "solutions" / "01.ipynb"
+    solution = notebooks.read(path)
+    solution.cells[0].source = SOLVED.replace("Twice", "Two times")
+    notebooks.write(path, solution)
+
+
+def test_a_solved_exercise_is_in_step_and_said(solved, capsys):
+    before = solved.read_bytes()
+    capsys.readouterr()
+    for arguments in (["exercises", "--check"], ["exercises"]):
+        assert notebooks.main(arguments) == 0
+        words = "exercises/01.ipynb: holds answers, left as it is (make lab copies it)\n"
+        assert capsys.readouterr().out == words
+    assert solved.read_bytes() == before
+
+
+def test_answers_are_not_committed(solved, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    assert notebooks.main(["exercises", "--check"]) == 1
+
+
+def test_a_solved_exercise_is_out_of_step_when_its_solution_changes(solved, root, capsys):
+    change_the_solution(root)
+    before = solved.read_bytes()
+    for arguments in (["exercises", "--check"], ["exercises"]):
+        assert notebooks.main(arguments) == 1
+        assert "exercises/01.ipynb: holds answers to an older version" in capsys.readouterr().out
+    assert solved.read_bytes() == before
+
+
+def test_an_exercise_that_was_only_run_holds_no_answers(root, no_kernel):
+    notebooks.write(root / "solutions" / "01.ipynb", notebook(code(SOLVED)))
+    notebooks.main(["exercises"])
+    path = root / "exercises" / "01.ipynb"
+    exercise = notebooks.read(path)
+    exercise.cells[0].update(execution_count=9, outputs=[new_output("stream", text="1")])
+    exercise.cells[0].metadata.update(tags=[])  # as JupyterLab leaves it when somebody looked at them
+    notebooks.write(path, exercise)
+    assert not notebooks.holds_answers(exercise, notebooks.read(root / "solutions" / "01.ipynb"))
+
+
+def test_an_exercise_of_before_fingerprints_holds_answers_where_the_dots_are_gone(solved, root):
+    exercise, solution = notebooks.read(solved), notebooks.read(root / "solutions" / "01.ipynb")
+    del exercise.metadata["made_with"]
+    assert notebooks.holds_answers(exercise, solution)
+    exercise.cells[0].source = STRIPPED.replace("Twice", "2 times")
+    assert not notebooks.holds_answers(exercise, solution)
 
 
 def test_stale_says_where(root, capsys):

@@ -86,89 +86,74 @@ def first_copy_in_front_mean_of_the_stretched(dy, shape):
     return dy
 
 
-# --- split_heads -----------------------------------------------------------------------------------------
+# --- heads_of_batch --------------------------------------------------------------------------------------
 
 
-def stacked_columns(x, h):
-    return np.stack(np.split(x, h, axis=1))
+def sequence_by_sequence(x, h):
+    return np.array([np.stack(np.split(tokens, h, axis=1)) for tokens in x])
 
 
-def head_after_head(x, h):
-    d_k = x.shape[1] // h
-    return np.array([x[:, i * d_k : (i + 1) * d_k] for i in range(h)])
-
-
-def through_the_transpose(x, h):
-    return x.T.reshape(h, -1, len(x)).swapaxes(1, 2)
+def the_last_line_mended(x, h):
+    B, L, d_model = x.shape
+    x = x.reshape(B * L, h, d_model // h).transpose(1, 0, 2)
+    return x.reshape(h, B, L, d_model // h).transpose(1, 0, 2, 3)
 
 
 def letters_for_axes(x, h):
-    return np.einsum("lhd->hld", x.reshape(len(x), h, -1))
+    return np.einsum("blhd->bhld", x.reshape(*x.shape[:2], h, -1))
 
 
-def reading_on_and_last_head_first(x, h):
-    return np.array(np.split(x.ravel(), h)).reshape(h, len(x), -1)[::-1]
+def the_broken_one(x, h):
+    B, L, d_model = x.shape
+    x = x.reshape(B * L, d_model)
+    x = x.reshape(B * L, h, d_model // h)
+    x = x.transpose(1, 0, 2)
+    return x.reshape(B, h, L, d_model // h)
 
 
-# --- merge_heads -----------------------------------------------------------------------------------------
+# --- window_rule and window_adjoint ----------------------------------------------------------------------
 
 
-def beside_each_other(z):
-    return np.concatenate(list(z), axis=1)
+def asked_of_numpy(L, d_model, n):
+    x = np.zeros((L, d_model), dtype=np.int8)
+    view = np.lib.stride_tricks.sliding_window_view(x, n, axis=0).transpose(0, 2, 1)
+    return view.shape, view.strides
 
 
-def filled_in(z):
-    out = np.empty((z.shape[1], z.shape[0] * z.shape[2]), z.dtype)
-    for i, head in enumerate(z):
-        out[:, i * z.shape[2] : (i + 1) * z.shape[2]] = head
-    return out
+def read_off_the_cells(L, d_model, n):
+    def cell(w, i, j):
+        return (w + i) * d_model + j
+
+    return (L - n + 1, n, d_model), (cell(1, 0, 0), cell(0, 1, 0), cell(0, 0, 1))
 
 
-def all_but_the_last(z):
-    out = filled_in(z)
-    out[:, -z.shape[2] :] = 0
-    return out
+def entry_by_entry_of_windows(dy):
+    windows, n, d_model = dy.shape
+    dx = np.zeros((windows + n - 1, d_model), dy.dtype)
+    for w, i in np.ndindex(windows, n):
+        dx[w + i] += dy[w, i]
+    return dx
 
 
-def axes_of_another_order(z):
-    L, h, d_k = z.shape
-    return z.reshape(L, h * d_k)
+def by_add_at(dy):
+    windows, n, d_model = dy.shape
+    dx = np.zeros((windows + n - 1, d_model), dy.dtype)
+    np.add.at(dx, np.arange(windows)[:, None] + np.arange(n), dy)
+    return dx
 
 
-# --- stops_growing ---------------------------------------------------------------------------------------
+def sums_of_diagonals(dy):
+    windows, n, _ = dy.shape
+    rows = [np.trace(dy[:, ::-1], n - 1 - t, 0, 1) for t in range(windows + n - 1)]
+    return np.stack(rows).astype(dy.dtype)
 
 
-def doubled_until_it_stays(step):
-    total = step
-    while total + step > total:
-        total = type(step)(total * 2)
-    return float(total)
-
-
-def from_the_spacing(step):
-    total = float(step)
-    while np.spacing(type(step)(total)) <= step:
-        total *= 2
-    return total
-
-
-def from_epsilon(step):
-    return float(2 * step / np.finfo(type(step)).eps)
-
-
-def a_table_of_types(step):
-    return float(step) * 2.0 ** {2: 11, 4: 24, 8: 53}[step.itemsize]
-
-
-def how_many_steps(step):
-    return 2.0 / float(np.finfo(type(step)).eps)
-
-
-def found_in_python_numbers(step):
-    step = total = float(step)
-    while total + step > total:
-        total *= 2
-    return total
+def the_last_window_wins(dy):
+    windows, n, d_model = dy.shape
+    dx = np.zeros((windows + n - 1, d_model), dy.dtype)
+    for w in range(windows):
+        dx[w : w + n] = dy[w]
+    return dx
 
 
 # --- right_by_luck ---------------------------------------------------------------------------------------
@@ -198,9 +183,9 @@ def counted_in_an_array(L, h, d_k):
 
 RIGHT = {
     "unbroadcast": [all_axes_at_once, entry_by_entry, through_einsum, by_a_matrix, as_in_the_library],
-    "split_heads": [stacked_columns, head_after_head, through_the_transpose, letters_for_axes],
-    "merge_heads": [beside_each_other, np.hstack, filled_in],
-    "stops_growing": [doubled_until_it_stays, from_the_spacing, from_epsilon, a_table_of_types],
+    "heads_of_batch": [sequence_by_sequence, the_last_line_mended, letters_for_axes],
+    "window_rule": [asked_of_numpy, read_off_the_cells],
+    "window_adjoint": [entry_by_entry_of_windows, by_add_at, sums_of_diagonals],
     "right_by_luck": [head_after_head_by_division, euclid, along_the_line],
 }
 WRONG = {
@@ -224,54 +209,61 @@ WRONG = {
             "The numbers are right, and are float64 for float32",
         ),
     ],
-    "split_heads": [
-        (lambda x, h: np.stack([x[:, i::h] for i in range(h)]), "You deal the columns out like cards"),
-        (lambda x, h: np.stack([part.T for part in np.split(x, h, axis=1)]), "Each head lies on its side"),
-        (lambda x, h: x.reshape(h, len(x) // h, -1), "You cut the tokens into h groups"),
-        (lambda x, h: stacked_columns(x, 2), "Your answer has two heads"),
-        (lambda x, h: np.flip(stacked_columns(x, h), axis=0), "The heads come in the opposite order"),
-        (lambda x, h: np.stack([x.T[i::h] for i in range(h)]), ("like cards", "on its side")),
+    "heads_of_batch": [
+        (the_broken_one, "This has the fault of the broken function"),
+        (lambda x, h: x.reshape(len(x), h, x.shape[1], -1), "A plain reshape of each sequence"),
         (
-            reading_on_and_last_head_first,
-            ("A plain reshape keeps the reading order", "in the opposite order"),
+            lambda x, h: np.stack([x[:, :, i::h] for i in range(h)], axis=1),
+            "You deal the columns out like cards",
         ),
-        (
-            lambda x, h: np.stack(np.split(x, h, axis=1)[::-1], axis=1),
-            ("The head is still the second axis", "in the opposite order"),
-        ),
-        (lambda x, h: np.split(x, h, axis=1), "only the type is not what is asked for"),
+        (lambda x, h: np.stack(np.split(x, h, axis=2)), "The heads are in front of the batch"),
+        (lambda x, h: np.stack(np.split(x, h, axis=2), axis=2), "The head is still the third axis"),
+        (lambda x, h: sequence_by_sequence(x, h)[:, ::-1], "The heads come in the opposite order"),
+        (lambda x, h: sequence_by_sequence(x, 2), "Your answer has two heads"),
+        (lambda x, h: sequence_by_sequence(x.swapaxes(1, 2), h), "On 2 sequences of 3 tokens"),
+        (lambda x, h: sequence_by_sequence(x, h).tolist(), "only the type is not what is asked for"),
     ],
-    "merge_heads": [
+    "window_rule": [
         (
-            lambda z: np.dstack(list(z)).reshape(z.shape[1], -1),
-            "You take the heads in turn, feature by feature",
+            lambda L, d_model, n: ((L - n + 1, n, d_model), (n * d_model, d_model, 1)),
+            "Your windows do not overlap",
         ),
-        (lambda z: np.vstack(z), "You put the heads one below the other"),
-        (all_but_the_last, "Not all heads are there"),
-        (lambda z: np.vstack([head.T for head in z]), "The result lies on its side"),
         (
-            lambda z: np.flip(z, 0).ravel().reshape(z.shape[1], -1),
-            ("have not changed places", "in the opposite order"),
+            lambda L, d_model, n: ((L // n, n, d_model), (n * d_model, d_model, 1)),
+            "Your windows do not overlap",
         ),
-        (lambda z: z.transpose(2, 0, 1).reshape(-1, z.shape[1]), ("feature by feature", "lies on its side")),
-        (axes_of_another_order, ("have not changed places", "a row for each head")),
-        (lambda z: beside_each_other(z).tolist(), "only the type is not what is asked for"),
+        (lambda L, d_model, n: ((L - n, n, d_model), (d_model, d_model, 1)), "One window is missing"),
+        (
+            lambda L, d_model, n: ((L - n + 1, n, d_model), (8 * d_model, 8 * d_model, 8)),
+            "These strides are in bytes",
+        ),
+        (
+            lambda L, d_model, n: ((d_model, d_model, 1), (L - n + 1, n, d_model)),
+            "Shape and strides are exchanged",
+        ),
+        (
+            lambda L, d_model, n: ((n, L - n + 1, d_model), (d_model, d_model, 1)),
+            "The first axis counts the windows",
+        ),
+        (
+            lambda L, d_model, n: ((L - n, n, d_model), (1, d_model, 1)),
+            ("One window is missing", "The next window begins one cell later"),
+        ),
     ],
-    "stops_growing": [
-        (lambda step: float(step / np.finfo(type(step)).eps), "you are one doubling short"),
+    "window_adjoint": [
+        (the_last_window_wins, "On 4 windows of 2 tokens"),
+        (lambda dy: np.concatenate(list(dy)), "You put the windows one after the other"),
         (
-            lambda step: float(step) * {2: 2048, 4: 2**23, 8: 2**52}[step.itemsize],
-            "you are one doubling short",
+            lambda dy: entry_by_entry_of_windows(dy) / dy.dtype.type(dy.shape[1]),
+            "You take the mean over a token's",
         ),
-        (how_many_steps, "That is how many steps it takes"),
-        (found_in_python_numbers, "You have float64's 53 digits for every dtype"),
-        (lambda step: how_many_steps(step) - 1, ("That is how many steps", "You stop one step early")),
+        (lambda dy: entry_by_entry_of_windows(dy[:, ::-1]), "The places are counted from the end"),
+        (lambda dy: entry_by_entry_of_windows(np.ones_like(dy)), "That counts the copies"),
+        (lambda dy: np.einsum("wij->ij", dy), "You sum over the windows and keep the places"),
         (
-            lambda step: 1 / float(np.finfo(type(step)).eps) / float(step),
-            ("You divide by the step", "you are one doubling short"),
+            lambda dy: entry_by_entry_of_windows(dy.astype(np.float64)),
+            "The numbers are right, and are float64",
         ),
-        (lambda step: float(np.cumsum(np.full(100_000, step))[-1]), "Right is only: float16(1); float16(4)"),
-        (lambda step: np.array([from_epsilon(step)]), "only the type is not what is asked for"),
     ],
     "right_by_luck": [
         (lambda L, h, d_k: d_k + d_k, "can have more solutions"),

@@ -11,213 +11,10 @@ from minigrad import Tensor, ops
 __all__ = ["RIGHT", "WRONG"]
 
 
-def by_the_largest_absolute_value(x):
-    e = np.exp(x - np.abs(x).max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
-
-
 def right_softmax(x):
     e = np.exp(x - np.max(x, -1, keepdims=True))
     return e / np.sum(e, -1, keepdims=True)
 
-
-# --- softmax ---------------------------------------------------------------------------------------------
-
-
-def a_row_at_a_time(x):
-    out = np.empty_like(x)
-    for place in np.ndindex(x.shape[:-1]):
-        row = np.exp(x[place] - max(x[place]))
-        out[place] = row / row.sum()
-    return out
-
-
-def powers_of_two(x):
-    e = np.exp2((x - x.max(-1)[..., None]) * math.log2(math.e))
-    return e / np.einsum("...i->...", e)[..., np.newaxis]
-
-
-def through_the_logarithm(x):
-    shifted = x - np.amax(x, axis=x.ndim - 1, keepdims=True)
-    return np.exp(shifted - np.log(np.exp(shifted).sum(axis=x.ndim - 1, keepdims=True)))
-
-
-def in_place_on_a_copy(x):
-    y = x.copy()
-    y -= y.max(axis=-1, keepdims=True)
-    np.exp(y, out=y)
-    y /= y.sum(axis=-1, keepdims=True)
-    return y
-
-
-def by_columns_of_the_transpose(x):
-    t = np.moveaxis(x, -1, 0)
-    e = np.exp(t - t.max(axis=0))
-    return np.moveaxis(e / e.sum(axis=0), 0, -1)
-
-
-def sums_by_matrix_product(x):
-    e = np.exp(x)
-    return e / (e @ np.ones((x.shape[-1], 1), x.dtype)) if x.ndim > 1 else e / e.sum()
-
-
-def axis_one_for_the_sum(x):
-    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
-    return e / np.sum(e, axis=1, keepdims=True)
-
-
-def maximum_and_sum_without_an_axis(x):
-    e = np.exp(x - np.max(x))
-    return e / np.sum(e)
-
-
-def largest_score_and_logarithm_in_one_sum(x):
-    m = x.max(axis=-1, keepdims=True)
-    return np.exp(x - (m + np.log(np.exp(x - m).sum(axis=-1, keepdims=True))))
-
-
-def guarded(x):
-    e = np.exp(x - np.max(x, -1, keepdims=True))
-    return e / (np.sum(e, -1, keepdims=True) + 1e-8)
-
-
-def smallest_subtracted_down_the_columns(x):
-    e = np.exp(x - np.min(x, axis=0))
-    return e / np.sum(e, axis=0)
-
-
-def logarithm_down_the_columns(x):
-    shifted = x - np.max(x, axis=0)
-    return shifted - np.log(np.sum(np.exp(shifted), axis=0))
-
-
-def shifted_in_place(x):
-    x -= x.max(axis=-1, keepdims=True)
-    e = np.exp(x)
-    return e / e.sum()
-
-
-def kept_to_itself(x):
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    e = e / e.sum(axis=-1, keepdims=True)
-
-
-SOFTMAX_RIGHT = [
-    a_row_at_a_time,
-    powers_of_two,
-    through_the_logarithm,
-    in_place_on_a_copy,
-    by_columns_of_the_transpose,
-]
-SOFTMAX_WRONG = [
-    (by_the_largest_absolute_value, "You take the largest absolute value"),
-    (sums_by_matrix_product, "Large scores overflow"),
-    (axis_one_for_the_sum, "axis=1 is the last axis of a matrix only"),
-    (maximum_and_sum_without_an_axis, "All entries together sum to 1"),
-    (
-        lambda x: (
-            np.stack([right_softmax(row) for row in x]) if x.ndim > 1 else np.exp(x) / np.exp(x).sum(axis=1)
-        ),
-        "On one row alone (6,): it raised AxisError",
-    ),
-    (largest_score_and_logarithm_in_one_sum, "beside the lowest float it is lost to rounding"),
-    (guarded, "A small number added to the denominator"),
-    (lambda x: np.exp(x) / np.exp(x).sum(), ("Large scores overflow", "All entries together sum to 1")),
-    (smallest_subtracted_down_the_columns, ("each row's smallest entry", "Each column sums to 1")),
-    (logarithm_down_the_columns, ("That is the logarithm of softmax", "Each column sums to 1")),
-    (shifted_in_place, ("it changes `x`", "All entries together sum to 1")),
-    (
-        lambda x: right_softmax(x.astype(np.float64)),
-        "On a (3, 5) array of float32: The numbers are right, and are float64",
-    ),
-    (lambda x: right_softmax(x.astype(np.float32)), "are float32 for float64. Right is only"),
-    (lambda x: np.squeeze(right_softmax(x)), "it should return shape (6, 1), and returned shape (6,)"),
-    (lambda x: right_softmax(x).tolist(), "and returned a list of 3"),
-    (lambda x: ops.softmax(Tensor(x)), "and returned a Tensor of shape (3, 5)"),
-    (lambda x: x.softmax(dim=-1), "AttributeError: 'numpy.ndarray' object has no attribute 'softmax'"),
-    (kept_to_itself, "it returned None. Is there a `return` before the result?"),
-]
-
-# --- softmax_backward ------------------------------------------------------------------------------------
-
-
-def with_the_whole_jacobian(dy, y):
-    jacobian = y[..., :, None] * (np.eye(y.shape[-1], dtype=y.dtype) - y[..., None, :])
-    return np.einsum("...i,...ij->...j", dy, jacobian)
-
-
-def term_by_term(dy, y):
-    dx = np.zeros_like(y)
-    for place in np.ndindex(y.shape[:-1]):
-        g, p = dy[place], y[place]
-        for j in range(len(p)):
-            dx[(*place, j)] = sum(g[i] * p[i] * ((i == j) - p[j]) for i in range(len(p)))
-    return dx
-
-
-def product_then_share(dy, y):
-    dx = dy * y
-    dx -= y * dx.sum(axis=-1, keepdims=True)
-    return dx
-
-
-def inner_product_by_einsum(dy, y):
-    return y * dy - y * np.einsum("...i,...i->...", y, dy)[..., None]
-
-
-def jacobian_with_a_plus(dy, y):
-    jacobian = y[..., :, None] * (np.eye(y.shape[-1], dtype=y.dtype) + y[..., None, :])
-    return np.einsum("...i,...ij->...j", dy, jacobian)
-
-
-def softmax_once_more(dy, x):
-    y = right_softmax(x)
-    return y * (dy - np.sum(dy * y, -1, keepdims=True))
-
-
-def written_into_dy(dy, y):
-    dy += (dy * y).sum(axis=-1, keepdims=True)
-    dy *= y
-    return dy
-
-
-def jacobian_in_double_precision(dy, y):
-    jacobian = y[..., :, None] * (np.eye(y.shape[-1]) - y[..., None, :])
-    return np.einsum("...i,...ij->...j", dy, jacobian)
-
-
-def both_gradients(dy, y):
-    dx = y * (dy - (dy * y).sum(axis=-1, keepdims=True))
-    return dx, dy
-
-
-def one_matrix_only(dy, y):
-    jacobian = [np.diag(p) - np.outer(p, p) for p in y]
-    return np.stack([g @ j for g, j in zip(dy, jacobian, strict=True)])
-
-
-BACKWARD_RIGHT = [with_the_whole_jacobian, term_by_term, product_then_share, inner_product_by_einsum]
-BACKWARD_WRONG = [
-    (lambda dy, y: y * (dy - y), "You subtract y itself"),
-    (lambda dy, y: dy * y - dy * np.square(y), "That is the diagonal of the Jacobian alone"),
-    (lambda dy, y: dy - np.sum(dy, -1, keepdims=True) * y, "That is the backward of log-softmax"),
-    (lambda dy, y: y - dy, "That is the gradient of softmax and cross-entropy in one"),
-    (lambda dy, y: y * (dy - np.vdot(dy, y)), "You sum over the whole array"),
-    (jacobian_with_a_plus, "You add the weighted mean"),
-    (softmax_once_more, "You took the softmax of y"),
-    (
-        lambda dy, y: dy - np.einsum("...i->...", dy)[..., None],
-        ("You sum dy over the row", "The factor y outside of the bracket is missing"),
-    ),
-    (
-        lambda dy, y: y * (np.sum(dy * y, axis=0) - dy),
-        ("The sign is turned round", "You sum over the columns"),
-    ),
-    (written_into_dy, ("it changes `dy`", "You add the weighted mean")),
-    (jacobian_in_double_precision, "and are float64 for float32"),
-    (both_gradients, "and returned a tuple of 2"),
-    (one_matrix_only, "On shape (2, 3, 7) of float32: it raised ValueError"),
-]
 
 # --- attend ----------------------------------------------------------------------------------------------
 
@@ -308,6 +105,257 @@ ATTEND_WRONG = [
     ),
 ]
 
+# --- attention_gradients ---------------------------------------------------------------------------------
+
+
+def by_the_engine(X, W_Q, W_K, W_V, dZ):
+    matrices = [Tensor(W, requires_grad=True, dtype=W.dtype) for W in (W_Q, W_K, W_V)]
+    x = Tensor(X, dtype=X.dtype)
+    ops.composed.scaled_dot_product_attention(*(x @ W for W in matrices)).backward(dZ)
+    return tuple(Tensor(W.grad).numpy() for W in matrices)
+
+
+def row_by_row(X, W_Q, W_K, W_V, dZ):
+    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
+    root = math.sqrt(W_Q.shape[1])
+    dQ, dK, dV = np.zeros_like(Q), np.zeros_like(K), np.zeros_like(V)
+    for i, q in enumerate(Q):
+        a = right_softmax(K @ q / root)
+        dV += np.outer(a, dZ[i])
+        da = V @ dZ[i]
+        ds = (np.diag(a) - np.outer(a, a)) @ da / root
+        dQ[i] = ds @ K
+        dK += np.outer(ds, q)
+    return X.T @ dQ, X.T @ dK, X.T @ dV
+
+
+def with_einsum_back(X, W_Q, W_K, W_V, dZ):
+    Q, K, V = (np.einsum("ld,de->le", X, W) for W in (W_Q, W_K, W_V))
+    A = right_softmax(np.einsum("id,jd->ij", Q, K) / math.sqrt(Q.shape[1]))
+    dA = np.einsum("ie,je->ij", dZ, V)
+    dS = A * dA - A * np.einsum("ij,ij->i", A, dA)[:, None]
+    dS /= math.sqrt(Q.shape[1])
+    return X.T @ (dS @ K), X.T @ (dS.T @ Q), X.T @ (A.T @ dZ)
+
+
+def a_list(X, W_Q, W_K, W_V, dZ):
+    return list(row_by_row(X, W_Q, W_K, W_V, dZ))
+
+
+def without_the_root(X, W_Q, W_K, W_V, dZ):
+    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
+    A = right_softmax(Q @ K.T / math.sqrt(K.shape[1]))
+    dA = dZ @ V.T
+    dS = A * (dA - np.sum(A * dA, 1, keepdims=True))
+    return X.T @ dS @ K, X.T @ dS.T @ Q, X.T @ A.T @ dZ
+
+
+def before_the_projections(X, W_Q, W_K, W_V, dZ):
+    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
+    root = math.sqrt(K.shape[1])
+    A = right_softmax(Q @ K.T / root)
+    dA = dZ @ V.T
+    dS = A * (dA - np.sum(A * dA, 1)[:, None]) / root
+    return dS @ K, dS.T @ Q, A.T @ dZ
+
+
+def by_the_diagonal(X, W_Q, W_K, W_V, dZ):
+    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
+    root = math.sqrt(K.shape[1])
+    A = right_softmax(Q @ K.T / root)
+    dS = (dZ @ V.T) * A * (1 - A) / root
+    return X.T @ (dS @ K), X.T @ (dS.T @ Q), X.T @ (A.T @ dZ)
+
+
+def one_transpose_too_few(X, W_Q, W_K, W_V, dZ):
+    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
+    root = math.sqrt(K.shape[1])
+    A = right_softmax(Q @ K.T / root)
+    dA = np.inner(dZ, V)
+    dS = A * (dA - np.sum(A * dA, 1)[:, None]) / root
+    return X.T @ (dS @ K), X.T @ (dS @ Q), X.T @ (A.T @ dZ)
+
+
+def two_slips_back(X, W_Q, W_K, W_V, dZ):
+    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
+    root = math.sqrt(K.shape[1])
+    A = right_softmax(Q @ K.T / root)
+    dS = A * (dZ @ V.T) / root
+    return X.T @ (dS @ K), X.T @ (dS.T @ Q), X.T @ (A @ dZ)
+
+
+GRADIENTS_RIGHT = [by_the_engine, row_by_row, with_einsum_back, a_list]
+GRADIENTS_WRONG = [
+    (without_the_root, "The scale is missing on the way back"),
+    (before_the_projections, "X is missing at the end"),
+    (by_the_diagonal, "That is the backward of a sigmoid"),
+    (one_transpose_too_few, "For dK the scores' gradient is transposed"),
+    (
+        two_slips_back,
+        ("The mean is missing in the backward of softmax", "For dV the attention weights are transposed"),
+    ),
+    (lambda X, W_Q, W_K, W_V, dZ: row_by_row(X, W_Q, W_K, W_V, dZ)[:2], "it should return 3 values"),
+]
+
+# --- look_left -------------------------------------------------------------------------------------------
+
+
+def _one_hot(words, n_words):
+    L = len(words)
+    return np.hstack([np.eye(n_words)[words], np.eye(L)])
+
+
+def _run(X, W_Q, W_K, W_V):
+    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
+    A = right_softmax(Q @ K.T / math.sqrt(Q.shape[-1]))
+    return A[1:].round(1), (A @ V)[1:].round(1)
+
+
+def by_loops(words, n_words):
+    L = len(words)
+    W_Q, W_K, W_V = np.zeros((n_words + L, L)), np.zeros((n_words + L, L)), np.zeros((n_words + L, n_words))
+    for i in range(L):
+        W_K[n_words + i, i] = 40
+        if i > 0:
+            W_Q[n_words + i, i - 1] = 5
+    for word in range(n_words):
+        W_V[word, word] = 1
+    return _run(_one_hot(words, n_words), W_Q, W_K, W_V)
+
+
+def shifted_keys(words, n_words):
+    """Token j is found by j + 1, and each asks for its own place."""
+    L = len(words)
+    W_Q = 60 * np.vstack([np.zeros((n_words, L)), np.eye(L)])
+    W_K = np.vstack([np.zeros((n_words, L)), np.eye(L, k=1)])
+    return _run(_one_hot(words, n_words), W_Q, W_K, np.eye(n_words + L)[:, :n_words])
+
+
+def on_a_circle(words, n_words):
+    """Positions as angles, in two entries: a turn by one step looks to the left."""
+    L = len(words)
+    angle = 2 * np.pi * np.arange(L) / (L + 1)
+    points = np.stack([np.cos(angle), np.sin(angle)], 1)
+    back = 2 * np.pi / (L + 1)
+    turn = np.array([[np.cos(back), -np.sin(back)], [np.sin(back), np.cos(back)]])
+    nothing = np.zeros((n_words, 2))
+    W_Q, W_K = np.vstack([nothing, 200 * points @ turn]), np.vstack([nothing, points])
+    return _run(_one_hot(words, n_words), W_Q, W_K, np.eye(n_words + L, n_words))
+
+
+def towards_the_right(words, n_words):
+    L = len(words)
+    W_Q = 90 * np.vstack([np.zeros((n_words, L)), np.eye(L, k=1)])
+    return _run(_one_hot(words, n_words), W_Q, np.eye(n_words + L)[:, n_words:], np.eye(n_words + L, n_words))
+
+
+def too_soft(words, n_words):
+    L = len(words)
+    W_Q = 3 * np.vstack([np.zeros((n_words, L)), np.eye(L, k=-1)])
+    return _run(_one_hot(words, n_words), W_Q, np.eye(n_words + L)[:, n_words:], np.eye(n_words + L, n_words))
+
+
+def nothing_asked(words, n_words):
+    L = len(words)
+    W = np.zeros((n_words + L, L))
+    return _run(_one_hot(words, n_words), W, np.eye(n_words + L)[:, n_words:], np.eye(n_words + L, n_words))
+
+
+def itself_and_everything(words, n_words):
+    L = len(words)
+    W = np.eye(n_words + L)[:, n_words:]
+    return _run(_one_hot(words, n_words), 100 * W, W, np.eye(n_words + L))
+
+
+def places_handed_over(words, n_words):
+    L = len(words)
+    W_Q = 90 * np.vstack([np.zeros((n_words, L)), np.eye(L, k=-1)])
+    W = np.eye(n_words + L)[:, n_words:]
+    return _run(_one_hot(words, n_words), W_Q, W, W)
+
+
+LOOK_RIGHT = [by_loops, shifted_keys, on_a_circle]
+LOOK_WRONG = [
+    (towards_the_right, "Your head looks to the right"),
+    (too_soft, "Your head looks to the left, but too softly"),
+    (nothing_asked, "every token gets an even mixture"),
+    (places_handed_over, "hands over its position"),
+    (itself_and_everything, ("Each token looks at itself", "hands over its whole row")),
+]
+
+# --- first_to_catch --------------------------------------------------------------------------------------
+
+
+def in_a_dictionary(head):
+    rng = np.random.default_rng(3)
+    q, k, v, others = rng.normal(size=(4, 20, 5))
+    turned = slice(None, None, -1)
+    out = head(q, k, v)
+    tests = {
+        "ones": np.abs(head(q, k, np.ones((20, 5))) - 1).max() < 1e-9,
+        "range": bool(np.all(out <= v.max(0) + 1e-9) and np.all(out >= v.min(0) - 1e-9)),
+        "order": np.abs(head(q, k[turned], v[turned]) - out).max() < 1e-9,
+        "keys": np.abs(head(q, others, v) - out).max() > 1e-6,
+    }
+    return next((name for name, passed in tests.items() if not passed), "none")
+
+
+def with_queries_turned_too(head):
+    rng = np.random.default_rng(9)
+    q, k, v = rng.normal(size=(3, 11, 11))
+    out = head(q, k, v)
+    if not np.allclose(head(q, k, 0 * v + 5.0), 5.0):
+        return "ones"
+    if np.any(np.clip(out, v.min(0), v.max(0)) - out > 1e-8) or np.any(out - v.max(0) > 1e-8):
+        return "range"
+    order = rng.permutation(11)
+    if not np.allclose(head(q[order], k, v), out[order]) or not np.allclose(head(q, k[order], v[order]), out):
+        return "order"
+    return "keys" if np.allclose(head(q, -k, v), out) else "none"
+
+
+def without_keys(head):
+    name = in_a_dictionary(head)
+    return "none" if name == "keys" else name
+
+
+def without_range(head):
+    rng = np.random.default_rng(3)
+    q, k, v, others = rng.normal(size=(4, 20, 5))
+    if not np.allclose(head(q, k, np.ones((20, 5))), 1):
+        return "ones"
+    if not np.allclose(head(q, k[::-1], v[::-1]), head(q, k, v)):
+        return "order"
+    return "keys" if np.allclose(head(q, others, v), head(q, k, v)) else "none"
+
+
+def keys_alone_turned(head):
+    q, k, v, others = np.random.default_rng(1).normal(size=(4, 20, 5))
+    out = head(q, k, v)
+    if not np.allclose(head(q, k, np.ones((20, 5))), 1):
+        return "ones"
+    if (out > v.max(0) + 1e-9).any() or (out < v.min(0) - 1e-9).any():
+        return "range"
+    if not np.allclose(head(q, k[::-1], v), out):
+        return "order"
+    return "keys" if np.allclose(head(q, others, v), out) else "none"
+
+
+def the_other_way_round(head):
+    name = in_a_dictionary(head)
+    return {"keys": "none", "none": "keys"}.get(name, name)
+
+
+CATCH_RIGHT = [in_a_dictionary, with_queries_turned_too]
+CATCH_WRONG = [
+    (without_keys, "The test of the keys is missing"),
+    (without_range, "The test of the range is missing"),
+    (keys_alone_turned, "You shuffle the keys or the values alone"),
+    (the_other_way_round, "Your test of the keys is turned round"),
+    (lambda head: None, "it returned None"),
+    (lambda head: in_a_dictionary(head).upper(), "it should return"),
+]
+
 # --- score_scale -----------------------------------------------------------------------------------------
 
 
@@ -351,14 +399,16 @@ SCALE_WRONG = [
 ]
 
 RIGHT = {
-    "softmax": SOFTMAX_RIGHT,
-    "softmax_backward": BACKWARD_RIGHT,
     "attend": ATTEND_RIGHT,
+    "attention_gradients": GRADIENTS_RIGHT,
+    "look_left": LOOK_RIGHT,
+    "first_to_catch": CATCH_RIGHT,
     "score_scale": SCALE_RIGHT,
 }
 WRONG = {
-    "softmax": SOFTMAX_WRONG,
-    "softmax_backward": BACKWARD_WRONG,
     "attend": ATTEND_WRONG,
+    "attention_gradients": GRADIENTS_WRONG,
+    "look_left": LOOK_WRONG,
+    "first_to_catch": CATCH_WRONG,
     "score_scale": SCALE_WRONG,
 }

@@ -132,43 +132,6 @@ def emptied(graph, output):
     return grads
 
 
-# --- matmul_backward -------------------------------------------------------------------------------------
-
-
-def by_einsum(dy, a, b):
-    return np.einsum("ik,jk->ij", dy, b), np.einsum("ij,ik->jk", a, dy)
-
-
-def by_loops(dy, a, b):
-    da, db = np.zeros_like(a), np.zeros_like(b)
-    for i in range(a.shape[0]):
-        for j in range(a.shape[1]):
-            for k in range(b.shape[1]):
-                da[i, j] += dy[i, k] * b[j, k]
-                db[j, k] += dy[i, k] * a[i, j]
-    return da, db
-
-
-def transposed_twice(dy, a, b):
-    return [(b @ dy.T).T, (dy.T @ a).T]
-
-
-def in_double(dy, a, b):
-    return np.einsum("np,mp->nm", dy, b, dtype=np.float64), np.einsum("nm,np->mp", a, dy, dtype=np.float64)
-
-
-def of_the_sum(dy, a, b):
-    return np.tile(b.sum(axis=1), (a.shape[0], 1)), np.tile(a.sum(axis=0)[:, None], (1, b.shape[1]))
-
-
-def last_row_and_column(dy, a, b):
-    for i in range(len(dy)):
-        db = a[i][:, None] * dy[i]
-    for k in range(dy.shape[1]):
-        da = dy[:, k][:, None] * b[:, k]
-    return da, db
-
-
 # --- variance_backward -----------------------------------------------------------------------------------
 
 
@@ -208,90 +171,227 @@ def x_centred_in_place(dv, x):
     return dv[:, None] * x / x.shape[1]
 
 
-# --- numerical_gradient ----------------------------------------------------------------------------------
+# --- differentiate ---------------------------------------------------------------------------------------
 
 
-def with_a_unit_array(f, x, h=1e-6):
-    slopes = []
-    for i in range(x.size):
-        unit = np.zeros(x.size)
-        unit[i] = h
-        unit = unit.reshape(x.shape)
-        slopes.append((f(x + unit) - f(x - unit)) / (2 * h))
-    return np.array(slopes).reshape(x.shape)
+def with_closures(program, numbers):
+    """Like the page's engine: a rule for each value, and a count of values."""
+
+    class Value:
+        made = 0
+
+        def __init__(self, data, parents=(), rule=None):
+            self.data, self.parents, self.rule, self.total = data, parents, rule, 0.0
+            Value.made += 1
+            self.age = Value.made
+
+        def __add__(self, other):
+            return Value(self.data + other.data, (self, other), lambda dy: (dy, dy))
+
+        def __mul__(self, other):
+            return Value(self.data * other.data, (self, other), lambda dy: (dy * other.data, dy * self.data))
+
+        def tanh(self):
+            y = np.tanh(self.data)
+            return Value(y, (self,), lambda dy: (dy * (1 - y**2),))
+
+    leaves = [Value(number) for number in numbers]
+    out = program(*leaves)
+    found, waiting = {out}, [out]
+    while waiting:
+        for parent in waiting.pop().parents:
+            if parent not in found:
+                found.add(parent)
+                waiting.append(parent)
+    out.total = 1.0
+    for value in sorted(found, key=lambda value: -value.age):
+        if value.rule:
+            for parent, share in zip(value.parents, value.rule(value.total), strict=True):
+                parent.total += share
+    return [leaf.total for leaf in leaves]
 
 
-def moved_and_put_back(f, x, h=1e-6):
-    gradient = np.empty(x.shape)
-    for place, value in np.ndenumerate(x.copy()):
-        x[place] = value + h
-        up = f(x)
-        x[place] = value - h
-        down = f(x)
-        x[place] = value
-        gradient[place] = (up - down) / h / 2
-    return gradient
+class Micro:
+    """A value after micrograd: each operation leaves a function that adds to its inputs' gradients."""
+
+    def __init__(self, data, children=()):
+        self.data, self.grad, self.children, self.push = data, 0.0, children, lambda: None
+
+    def __add__(self, other):
+        out = Micro(self.data + other.data, (self, other))
+
+        def push():
+            self.grad += out.grad
+            other.grad += out.grad
+
+        out.push = push
+        return out
+
+    def __mul__(self, other):
+        out = Micro(self.data * other.data, (self, other))
+
+        def push():
+            self.grad += other.data * out.grad
+            other.grad += self.data * out.grad
+
+        out.push = push
+        return out
+
+    def tanh(self):
+        out = Micro(np.tanh(self.data), (self,))
+
+        def push():
+            self.grad += (1 - out.data**2) * out.grad
+
+        out.push = push
+        return out
 
 
-def put_back_by_arithmetic(f, x, h=1e-6):
-    gradient = np.empty(x.shape)
-    for place in np.ndindex(*x.shape):
-        x[place] += h
-        up = f(x)
-        x[place] -= 2 * h
-        gradient[place] = (up - f(x)) / (2 * h)
-        x[place] += h
-    return gradient
+class Overwriting(Micro):
+    """The same with `=` for `+=`."""
+
+    def __add__(self, other):
+        out = Overwriting(self.data + other.data, (self, other))
+
+        def push():
+            self.grad = out.grad
+            other.grad = out.grad
+
+        out.push = push
+        return out
+
+    def __mul__(self, other):
+        out = Overwriting(self.data * other.data, (self, other))
+
+        def push():
+            self.grad = other.data * out.grad
+            other.grad = self.data * out.grad
+
+        out.push = push
+        return out
+
+    def tanh(self):
+        out = Overwriting(np.tanh(self.data), (self,))
+
+        def push():
+            self.grad = (1 - out.data**2) * out.grad
+
+        out.push = push
+        return out
 
 
-def upwards_only(f, x, h=1e-6):
-    here = f(x)
-    gradient = np.empty_like(x)
-    for place in np.ndindex(*x.shape):
-        moved = np.array(x)
-        moved[place] += h
-        gradient[place] = (f(moved) - here) / h
-    return gradient
+def sorted_by_recursion(kind):
+    """An answer with this class and a depth-first sort."""
+
+    def answer(program, numbers):
+        order, seen = [], set()
+
+        def visit(value):
+            if value not in seen:
+                seen.add(value)
+                for child in value.children:
+                    visit(child)
+                order.append(value)
+
+        leaves = [kind(number) for number in numbers]
+        out = program(*leaves)
+        visit(out)
+        out.grad = 1.0
+        for value in order[::-1]:
+            value.push()
+        return [leaf.grad for leaf in leaves]
+
+    return answer
 
 
-def not_put_back(f, x, h=1e-6):
-    gradient = np.empty_like(x)
-    for place in np.ndindex(*x.shape):
-        x[place] = x[place] + h
-        up = f(x)
-        x[place] = x[place] - 2 * h
-        gradient[place] = (up - f(x)) / h
-    return gradient
+def without_sorting(program, numbers):
+    leaves = [Micro(number) for number in numbers]
+    out = program(*leaves)
+    out.grad, stack = 1.0, [out]
+    while stack:
+        value = stack.pop()
+        value.push()
+        stack.extend(value.children)
+    return [leaf.grad for leaf in leaves]
 
 
-def one_or_two_axes(f, x, h=1e-6):
-    places = [(i,) for i in range(len(x))] if x.ndim == 1 else np.ndindex(*x.shape[:2])
-    gradient = np.zeros_like(x)
-    for place in places:
-        unit = np.zeros_like(x)
-        unit[place] = h
-        gradient[place] = (f(x + unit) - f(x - unit)) / (2 * h)
-    return gradient
+class Dual:
+    """A value and how fast it moves with one input: forward mode."""
+
+    def __init__(self, data, slope):
+        self.data, self.slope = data, slope
+
+    def __add__(self, other):
+        return Dual(self.data + other.data, self.slope + other.slope)
+
+    def __mul__(self, other):
+        return Dual(self.data * other.data, self.slope * other.data + self.data * other.slope)
+
+    def tanh(self):
+        y = np.tanh(self.data)
+        return Dual(y, self.slope * (1 - y * y))
 
 
-def moved_in_a_flat_copy(f, x, h=1e-6):
-    flat, slopes = x.reshape(-1), []
-    for i, value in enumerate(flat.tolist()):
-        flat[i] = value + h
-        up = f(x)
-        flat[i] = value - h
-        slopes.append((up - f(x)) / (2 * h))
-        flat[i] = value
-    return np.reshape(slopes, x.shape)
+def by_forward_mode(program, numbers):
+    return [
+        program(*(Dual(number, float(i == j)) for j, number in enumerate(numbers))).slope
+        for i in range(len(numbers))
+    ]
+
+
+class SlopeAtTheInput(Dual):
+    def tanh(self):
+        return SlopeAtTheInput(np.tanh(self.data), self.slope * (1 - self.data**2))
+
+    def __add__(self, other):
+        return SlopeAtTheInput(self.data + other.data, self.slope + other.slope)
+
+    def __mul__(self, other):
+        return SlopeAtTheInput(self.data * other.data, self.slope * other.data + self.data * other.slope)
+
+
+def with_the_slope_at_the_input(program, numbers):
+    return [
+        program(*(SlopeAtTheInput(number, float(i == j)) for j, number in enumerate(numbers))).slope
+        for i in range(len(numbers))
+    ]
+
+
+def with_plain_numbers(program, numbers):
+    return program(*numbers)
+
+
+# --- smallest_peak ---------------------------------------------------------------------------------------
+
+
+def played_through(n):
+    """Keeps and drops as the text says, and looks how many there are."""
+    best = n
+    for k in range(1, n + 1):
+        if n % k == 0:
+            kept = set(range(0, n, k))
+            most = len(kept)
+            for first in range(n - k, -1, -k):
+                more = set(range(first, first + k))
+                most = max(most, len(kept | more))
+            best = min(best, most)
+    return best
+
+
+def from_the_root(n):
+    k = int(n**0.5)
+    while n % k:
+        k -= 1
+    return n // k + k - 1
 
 
 TOO_EARLY = "before everything that used the value has been visited"
 
 RIGHT = {
     "gradients": [by_number_of_users, all_paths, forward_mode, recursive_sort],
-    "matmul_backward": [by_einsum, by_loops, transposed_twice, in_double],
     "variance_backward": [row_by_row, through_both_ways, by_a_matrix_in_double, with_a_mean_in_double],
-    "numerical_gradient": [with_a_unit_array, moved_and_put_back],
+    "differentiate": [with_closures, sorted_by_recursion(Micro), by_forward_mode],
+    "smallest_peak": [played_through, from_the_root, lambda n: float(played_through(n))],
 }
 WRONG = {
     "gradients": [
@@ -305,27 +405,6 @@ WRONG = {
         (given_numbers_from_the_newest, ("not only of the given numbers", "You start from the last value")),
         (emptied, "it takes entries out of the dict `graph`"),
         (lambda graph, output: list(forward_mode(graph, output).values()), "it should return a dict of 3"),
-    ],
-    "matmul_backward": [
-        (lambda dy, a, b: (b @ dy.T, dy.T @ a), "Both come out transposed"),
-        (lambda dy, a, b: (dy.T @ a, b @ dy.T), ("in the other order", "Both come out transposed")),
-        (lambda dy, a, b: (np.matmul(dy, b), np.matmul(a.T, dy)), "b has to be transposed"),
-        (of_the_sum, "You left dy out"),
-        (
-            lambda dy, a, b: (dy @ b.reshape(-1, len(b)), a.reshape(-1, len(a)) @ dy),
-            "and keeps the reading order",
-        ),
-        (last_row_and_column, "A gradient holds the last term"),
-        (lambda dy, a, b: (dy.dot(b), a.dot(dy)), ("b has to be transposed", "a has to be transposed")),
-        (
-            lambda dy, a, b: (np.einsum("nm,np->pm", a, dy), np.einsum("np,mp->nm", dy, b)),
-            ("in the other order", "db comes out transposed"),
-        ),
-        (
-            lambda dy, a, b: (dy @ b, np.mean(a[:, :, None] * dy[:, None, :], axis=0)),
-            ("b has to be transposed", "You divide by the number of rows"),
-        ),
-        (lambda dy, a, b: dy @ b.T, "it should return 2 values"),
     ],
     "variance_backward": [
         (of_a_sample, "You divide by n - 1"),
@@ -351,27 +430,26 @@ WRONG = {
         (lambda dv, x: -of_a_sample(dv, x), ("The sign is turned round", "You divide by n - 1")),
         (x_centred_in_place, ("it changes `x`", "The 2 of the square is missing")),
     ],
-    "numerical_gradient": [
+    "differentiate": [
+        (sorted_by_recursion(Overwriting), "you keep one use"),
+        (without_sorting, TOO_EARLY),
+        (with_the_slope_at_the_input, "You take tanh's slope at its input"),
+        (with_plain_numbers, "it should return 3 values"),
+        (lambda program, numbers: by_forward_mode(program, numbers)[::-1], "in the other order"),
+        (lambda program, numbers: by_forward_mode(program, numbers)[0], "it should return 3 values"),
         (
-            lambda f, x, h=1e-6: np.full(x.shape, (f(x) - f(x)) / (2 * h)),
-            "it never sees the array that was moved",
+            lambda program, numbers: [2 * slope for slope in by_forward_mode(program, numbers)],
+            "it should return",
         ),
-        (put_back_by_arithmetic, "it leaves a rounding error in `x`"),
-        (upwards_only, "You move up only"),
+    ],
+    "smallest_peak": [
         (
-            lambda f, x, h=1e-6: (f(x + h) - f(x - h)) / (2 * h) * np.ones_like(x),
-            "You move all entries at once",
+            lambda n: min(n // k + k for k in range(1, n + 1) if n % k == 0),
+            "the first input of a stretch twice",
         ),
-        (one_or_two_axes, "Your loops fit arrays with a certain number of axes only"),
-        (moved_in_a_flat_copy, "are copies where x is a view"),
-        (not_put_back, ("do not put them back", "Up and down are 2h apart")),
-        (
-            lambda f, x, h=1e-6: 2 * with_a_unit_array(f, x, h).reshape(-1),
-            ("yours is flat", "Up and down are 2h apart"),
-        ),
-        (
-            lambda f, x, h=1e-6: -with_a_unit_array(f, x, 1e-6),
-            ("You have a step of your own", "The sign is turned round"),
-        ),
+        (lambda n: round(2 * np.sqrt(n)) - 1, "right where √n is whole"),
+        (lambda n: int(np.sqrt(n)), "the best k for a square"),
+        (lambda n: min(-(-n // k) + k - 1 for k in range(1, n + 1)), "k has to divide n"),
+        (lambda n: n, "when nothing is computed again"),
     ],
 }

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from minigrad.course.check import exercise as module
+from minigrad.course.check import record
 from minigrad.course.check.exercise import Exercise
 
 
@@ -16,6 +17,7 @@ def folder(tmp_path, monkeypatch):
     """An empty working directory, no exercises but the test's own, and no settings from outside."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(module, "EXERCISES", {})
+    monkeypatch.setattr(record, "_this_run", {})
     monkeypatch.delenv("MINIGRAD_PROGRESS", raising=False)
     monkeypatch.delenv("MINIGRAD_CHECK_SEED", raising=False)
     return tmp_path

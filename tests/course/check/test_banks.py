@@ -157,7 +157,7 @@ def test_names_are_not_those_of_modules():
 
 
 def test_an_unknown_name_is_told_with_a_near_one():
-    with pytest.raises(AttributeError, match=r"no exercise 'sofmax': did you mean check.softmax\?"):
-        check.sofmax  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no exercise 'atend': did you mean check.attend\?"):
+        check.atend  # noqa: B018
     with pytest.raises(AttributeError, match=r"no exercise 'xyz': check.progress\(\) lists them"):
         check.xyz  # noqa: B018

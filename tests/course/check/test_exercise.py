@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random as python_random
+import sys
 import time
 import warnings
 
@@ -9,9 +11,9 @@ import numpy as np
 import pytest
 from doubling import HINT, double, make, recorded
 
-from minigrad import Tensor
+from minigrad import Tensor, random
 from minigrad.course.check import exercise as module
-from minigrad.course.check import trial
+from minigrad.course.check import trial, watch
 from minigrad.course.show import Source
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
@@ -392,7 +394,7 @@ def test_right_numbers_of_another_dtype_are_no_mistake_that_is_nearly_right(told
 
 
 def test_a_long_wait_is_told_with_the_case(capsys, monkeypatch):
-    monkeypatch.setattr(trial, "PATIENCE", 0.05)
+    monkeypatch.setattr(watch, "PATIENCE", 0.05)
     make()(lambda x: time.sleep(0.2 * (x.ndim == 1)) or 2 * x)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("double: still at case 2 of 2, a (4,) array of float32. Interrupt")
@@ -424,6 +426,82 @@ def test_numpys_settings_of_the_learner_neither_matter_nor_change(told):
         before = np.geterr()
         assert told(make(cases=cases, answer=lambda x: x * x), lambda x: x**2)[0].startswith("double: right")
         assert np.geterr() == before
+
+
+def test_more_prints_than_a_few_lines_are_counted(capsys):
+    def answer(x):
+        for i in range(10_000):
+            print(i)
+        return 2 * x
+
+    make()(answer)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:12] == [str(i) for i in range(12)]
+    assert lines[12] == "(… 19,988 more lines that your answer printed are not shown.)"
+    assert lines[13].startswith("double: right.")
+
+
+def test_what_is_written_to_stderr_is_counted_with_it(capsys):
+    make()(lambda x: print("x" * 5000, file=sys.stderr) or (sys.stderr.write("y") and 2 * x))
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out.startswith("(… 3 more lines")
+    make(name="again")(lambda x: sys.stdout.write("x" * (5000 if x.ndim == 1 else 1)) and 2 * x)
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "x",
+        "(… 1 more line that your answer printed is not shown.)",
+    ]
+
+
+def test_a_print_without_an_end_of_line_does_not_run_into_the_verdict(capsys):
+    make()(lambda x: print(".", end="") or 2 * x)
+    assert capsys.readouterr().out.splitlines()[0] == ".."
+
+
+def test_settings_that_an_answer_changes_do_not_reach_the_check_nor_what_comes_after(told):
+    def answer(x):
+        np.seterr(all="raise")
+        np.set_printoptions(precision=1)
+        np.random.seed(3)
+        python_random.seed(3)
+        random.manual_seed(3)
+        warnings.simplefilter("error")
+        sys.stdout = sys.stderr = None
+        return 2 * x
+
+    def settings():
+        draws = np.random.get_state()[1].tolist(), python_random.getstate(), str(random.get_state())
+        return np.geterr(), np.get_printoptions(), draws, warnings.filters[:], sys.stdout, sys.stderr
+
+    before = settings()
+    large = make(cases=lambda rng: [("large", np.array([1e308, 1e-320]))] * 2, answer=lambda x: x * x)
+    assert told(large, lambda x: [x * x, np.seterr(all="raise")][0])[0].startswith("double: right.")
+    assert told(make(name="again"), answer)[0].startswith("again: right.")
+    assert settings() == before
+
+
+def test_an_answer_may_not_end_the_kernel(told):
+    assert "it raised SystemExit: 3" in told(make(), lambda x: sys.exit(3))[1]
+
+
+def test_an_interrupted_answer_is_told_the_case_and_not_counted(told, folder):
+    def answer(x):
+        if x.ndim == 1:
+            raise KeyboardInterrupt
+        return 2 * x
+
+    exercise = make()
+    assert told(exercise, answer) == ["double: interrupted. It was at case 2 of 2, a (4,) array of float32."]
+    assert list(folder.iterdir()) == []
+    assert exercise.solution() is None
+
+
+def test_an_interrupted_search_for_the_mistake_is_told(told, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trial.Trial, "diagnosis", interrupt)
+    assert told(make(), lambda x: x) == ["double: interrupted. It was looking for the mistake."]
 
 
 def test_prints_of_an_answer_are_kept(capsys):
@@ -463,6 +541,25 @@ def test_the_solution_comes_after_an_attempt(told, capsys):
     shown = exercise.solution()
     assert isinstance(shown, Source)
     assert repr(shown) == "def double(x):\n    return 2 * x"
+
+
+def test_long_comments_of_a_solution_are_broken_between_words(told):
+    def answer(x):
+        # A short comment stays.
+        y = 2 * x
+        # This comment is longer than what a cell of a notebook can show in one line, so it is broken somewhere. It
+        # goes on here.
+        return y + 0
+
+    exercise = make(answer=answer)
+    told(exercise, abs)
+    lines = exercise.solution().text.split("\n")
+    assert lines[1:3] == ["    # A short comment stays.", "    y = 2 * x"]
+    assert lines[-1] == "    return y + 0"
+    comment = lines[3:-1]
+    assert max(map(len, comment)) <= 88
+    assert all(line.startswith("    # ") for line in comment)
+    assert " ".join(line[6:] for line in comment).endswith("it is broken somewhere. It goes on here.")
 
 
 def test_an_exercise_says_what_it_is():

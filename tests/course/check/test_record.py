@@ -85,16 +85,21 @@ def test_a_folder_that_is_gone(told, folder, monkeypatch):
 
 
 def test_progress_can_be_switched_off(told, folder, monkeypatch, capsys):
+    """The file is neither read nor written: a stored notebook's table is the same for all, and of its own cells."""
     exercise = make()
     told(exercise, double)
     before = recorded()
     monkeypatch.setenv("MINIGRAD_PROGRESS", "off")
+    progress()
+    assert "0 of 1 solved" in capsys.readouterr().out
+    told(exercise, lambda x: x)
     told(exercise, double)
     assert recorded() == before
     progress()
-    assert (
-        "0 of 1 solved" in capsys.readouterr().out
-    )  # nor is it read: a stored notebook's table is the same for all
+    assert "solved, 2 attempts" in capsys.readouterr().out
+    monkeypatch.delenv("MINIGRAD_PROGRESS")
+    progress()
+    assert "solved, 1 attempt" in capsys.readouterr().out
 
 
 def test_the_table_of_progress(told, capsys):
@@ -107,10 +112,23 @@ def test_the_table_of_progress(told, capsys):
     )
     progress()
     assert capsys.readouterr().out.splitlines() == [
-        "chapter  exercise                difficulty  minutes  state",
-        "      3  first                            1        5  solved, 1 attempt",
-        "      3  second                           1        5  1 attempt",
-        "      3  third                            1        5  2 attempts",
-        "      3  fourth                           1        5  -",
         "1 of 4 solved",
+        "exercise  chapter  difficulty  minutes  state",
+        "first           3           1        5  solved, 1 attempt",
+        "second          3           1        5  1 attempt",
+        "third           3           1        5  2 attempts",
+        "fourth          3           1        5  -",
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "known"), [(3, True), ("3", True), (99, False), ("x", False), (True, False)]
+)
+def test_progress_of_a_chapter(asked, known, capsys):
+    make()
+    progress(asked)
+    words = capsys.readouterr().out
+    if known:
+        assert words.startswith("0 of 1 solved")
+    else:
+        assert words == f"There are no exercises for chapter {asked!r}; there are some for 3.\n"

@@ -1,0 +1,53 @@
+// What is too wide for the page: a formula shrinks a little; all else scrolls in its box, with a fade at the edge behind
+// which there is more, and can be reached with the Tab key, as axe-core and keyboards ask.
+(function () {
+  const FORMULAS = "main mjx-container[display='true']";
+  const BOXES = `main :is(pre, .output, .pst-scrollable-table-container, .course-table, .course-map), ${FORMULAS}`;
+  const SMALLEST = 0.75; // of a formula's size
+
+  function shrink(formula) {
+    if (!("size" in formula.dataset)) formula.dataset.size = formula.style.fontSize;
+    formula.style.fontSize = formula.dataset.size;
+    const share = formula.clientWidth / formula.scrollWidth;
+    if (share < 1 && share >= SMALLEST) {
+      const size = parseFloat(getComputedStyle(formula).fontSize);
+      formula.style.fontSize = `${Math.floor(size * share * 20) / 20 - 0.05}px`;
+    }
+  }
+
+  function edges(box) {
+    const more = box.scrollWidth - box.clientWidth;
+    box.dataset.cut = box.scrollLeft < 2 ? "right" : box.scrollLeft > more - 2 ? "left" : "both";
+  }
+
+  function mark(box) {
+    const scrolls = box.scrollWidth > box.clientWidth + 1 && !["visible", "hidden"].includes(getComputedStyle(box).overflowX);
+    if (scrolls) {
+      if (!("cut" in box.dataset)) {
+        box.addEventListener("scroll", () => "cut" in box.dataset && edges(box), { passive: true });
+        if (!box.hasAttribute("tabindex")) box.tabIndex = 0;
+      }
+      edges(box);
+    } else if ("cut" in box.dataset) {
+      delete box.dataset.cut;
+      box.removeAttribute("tabindex");
+    }
+  }
+
+  function look() {
+    document.querySelectorAll(FORMULAS).forEach(shrink);
+    document.querySelectorAll(BOXES).forEach(mark);
+  }
+
+  window.addEventListener("load", () => {
+    const typeset = window.MathJax && MathJax.startup && MathJax.startup.promise;
+    Promise.resolve(typeset).then(look);
+    let width = innerWidth;
+    window.addEventListener("resize", () => {
+      if (innerWidth !== width) look(); // not when a phone's address bar comes and goes
+      width = innerWidth;
+    });
+    document.addEventListener("toggle", look, true); // what was folded had no width
+    document.addEventListener("course-opened", look);
+  });
+})();

@@ -1,0 +1,253 @@
+"""Shape comments, executed: a notebook runs, and what a line says of a shape is held against the array on it.
+
+    python -m minigrad.course.authoring.shapes book/07_one_head.ipynb …
+
+A shape comment stands at the end of an assignment, a `return` or the head of a `for`:
+
+    Q = X @ W_Q            # (3, 4) (4, 2) -> (3, 2)     what comes after the last arrow is Q's shape
+    Q, K, V = project(X)   # (L, d_k), (L, d_k), (L, d_v)     one for each target
+    A = softmax(S)         # (L, L), each row sums to 1     words may follow
+
+A number must be equal. A name that holds an integer where the line runs (inside a function: one of its own names)
+must be equal too; any other name has one value within the line. `...` stands for any axes in front.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import itertools
+import linecache
+import os
+import re
+import sys
+import tokenize
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Shape", "check_shapes", "count_shape_comments", "main", "shape_comment"]
+
+Shape = tuple[str, ...]
+
+_AXIS = r"(?:\.\.\.|[\w√_]+(?:\s*[·*+/-]\s*[\w_]+)*)"
+_SHAPE = re.compile(rf"\(\s*(?:{_AXIS}(?:\s*,\s*{_AXIS})*\s*,?)?\s*\)")
+_BETWEEN = re.compile(r"\s*(->|→|,|@|and|\+)?\s*")
+
+
+def shape_comment(text: str) -> list[Shape] | None:
+    """The shapes of what a line makes, by its comment: those after the last arrow. None if it is no shape comment.
+
+    text: the comment without its `#`.
+    """
+    text = text.strip()
+    shapes: list[Shape] = []
+    position = 0
+    while match := _SHAPE.match(text, position):
+        inside = match.group()[1:-1]
+        axes = tuple(part.strip() for part in inside.split(",") if part.strip())
+        if len(axes) == 1 and not inside.rstrip().endswith(",") and not re.fullmatch(r"\d+|\.\.\.", axes[0]):
+            return None  # (water) is a remark
+        shapes.append(axes)
+        between = _BETWEEN.match(text, match.end())
+        assert between is not None
+        if between.group(1) in ("->", "→"):
+            shapes = []
+        position = between.end()
+    return shapes or None
+
+
+def check_shapes(cells: Sequence[str], where: str = "notebook") -> Iterator[str]:
+    """Run the cells one after the other in one namespace, and yield what is wrong with their shape comments.
+
+    cells: the source of each. where: what to call them in a complaint. A cell that fails is a complaint, and the last
+    one. The working directory is the caller's.
+    """
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    complaints: dict[str, None] = {}  # in the order in which they came up, each once
+
+    def hold(cell: int, line: int, shapes: list[Shape], value: Any, names: dict[str, Any]) -> Any:
+        complaints.update(
+            (f"{where}, cell {cell}, line {line}: {c}", None) for c in _compare(shapes, value, names)
+        )
+        return value
+
+    namespace["__hold_shape__"] = hold
+    for number, source in enumerate(cells):
+        name = f"<{where} cell {number}>"
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        try:
+            tree, left = _instrumented(source, number)
+        except SyntaxError as error:
+            yield f"{where}, cell {number}: {error}"
+            return
+        for line, text in left:
+            complaints[f"{where}, cell {number}, line {line}: no value to hold {text!r} against"] = None
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(tree, name, "exec"), namespace)
+        except Exception as error:
+            yield from complaints
+            yield f"{where}, cell {number} fails: {type(error).__name__}: {error}"
+            return
+    yield from complaints
+
+
+def count_shape_comments(cells: Sequence[str]) -> int:
+    """How many shape comments there are."""
+    return sum(len(_comments(source)) for source in cells)
+
+
+def _comments(source: str) -> dict[int, tuple[str, list[Shape]]]:
+    """The shape comments behind code, by line."""
+    found = {}
+    lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        line, column = token.start
+        shapes = shape_comment(token.string.lstrip("# "))
+        if shapes is not None and lines[line - 1][:column].strip():
+            found[line] = (token.string, shapes)
+    return found
+
+
+def _instrumented(source: str, cell: int) -> tuple[ast.Module, list[tuple[int, str]]]:
+    """The cell's tree with a call beside each shape comment, and the comments that no line can be held against."""
+    tree = ast.parse(source)
+    comments = _comments(source)
+    held: set[int] = set()
+
+    def call(line: int, shapes: list[Shape], value: ast.expr) -> ast.expr:
+        arguments = [ast.Constant(cell), ast.Constant(line), ast.parse(repr(shapes), mode="eval").body, value]
+        arguments.append(ast.parse("locals()", mode="eval").body)
+        return ast.Call(ast.Name("__hold_shape__", ast.Load()), arguments, [])
+
+    def line_of(node: ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return | ast.For) -> int | None:
+        end = node.body[0].lineno - 1 if isinstance(node, ast.For) else node.end_lineno
+        return next((n for n in (end, node.lineno) if n in comments and n not in held), None)
+
+    def beside(node: ast.stmt) -> list[ast.stmt]:
+        """The statement, and the call that holds what it makes against the comment on its line."""
+        if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return | ast.For):
+            return [node]
+        line = line_of(node)
+        if line is None:
+            return [node]
+        shapes = comments[line][1]
+        held.add(line)
+        if isinstance(node, ast.Return):
+            node.value = call(line, shapes, node.value or ast.Constant(None))
+            return [node]
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        extra = ast.Expr(call(line, shapes, _loaded(target)))
+        if isinstance(node, ast.For):
+            node.body.insert(0, extra)
+            return [node]
+        return [node, extra]
+
+    class Instrument(ast.NodeTransformer):
+        def generic_visit(self, node: ast.AST) -> ast.AST:
+            super().generic_visit(node)
+            for field in ("body", "orelse", "finalbody"):
+                block = getattr(node, field, None)
+                if not isinstance(block, list):
+                    continue
+                new: list[ast.stmt] = []
+                for one, after in itertools.zip_longest(block, block[1:]):
+                    last_on_its_line = after is None or after.lineno != one.end_lineno
+                    new += beside(one) if last_on_its_line else [one]
+                setattr(node, field, new)
+            return node
+
+    tree = ast.fix_missing_locations(Instrument().visit(tree))
+    return tree, [(line, text) for line, (text, _) in comments.items() if line not in held]
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """The same expression, to be read: what was assigned."""
+    return ast.parse(ast.unparse(target).removeprefix("*"), mode="eval").body
+
+
+def _compare(shapes: list[Shape], value: Any, names: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with these shapes of a value, or of the values of a tuple."""
+    values = list(value) if isinstance(value, tuple | list) and not hasattr(value, "shape") else [value]
+    if len(shapes) == 1:
+        shapes = shapes * len(values)
+    if len(shapes) != len(values):
+        yield f"{len(shapes)} shapes for {len(values)} values"
+        return
+    bound: dict[str, int] = {}
+    for shape, one in zip(shapes, values, strict=True):
+        actual = getattr(one, "shape", None)
+        if actual is None:
+            if not isinstance(one, int | float):
+                yield f"it says ({', '.join(shape)}), and the value is a {type(one).__name__}, which has no shape"
+                continue
+            actual = ()
+        if not _fits(shape, tuple(actual), names, bound):
+            yield f"it says ({', '.join(shape)}), and the shape is {tuple(actual)}"
+
+
+def _fits(shape: Shape, actual: tuple[int, ...], names: dict[str, Any], bound: dict[str, int]) -> bool:
+    if shape[:1] == ("...",):
+        shape = shape[1:]
+        actual = actual[max(0, len(actual) - len(shape)) :]
+    if len(shape) != len(actual):
+        return False
+    return all(
+        size is None or size == n for size, n in zip(_values(shape, names), actual, strict=True)
+    ) and _bind(shape, actual, names, bound)
+
+
+def _values(shape: Shape, names: dict[str, Any]) -> list[int | None]:
+    """The size of each axis where it is known: a number, or an expression of names that hold integers."""
+    sizes: list[int | None] = []
+    for axis in shape:
+        words = set(re.findall(r"[A-Za-z_]\w*", axis))
+        known = {word: names[word] for word in words if isinstance(names.get(word), int)}
+        try:
+            expression = axis.replace("·", "*").replace("/", "//")
+            sizes.append(int(eval(expression, {}, known)) if len(known) == len(words) else None)
+        except (SyntaxError, NameError, ZeroDivisionError):
+            sizes.append(None)
+    return sizes
+
+
+def _bind(shape: Shape, actual: tuple[int, ...], names: dict[str, Any], bound: dict[str, int]) -> bool:
+    """A free name has one value within the line."""
+    for axis, n in zip(shape, actual, strict=True):
+        free = axis.isidentifier() and not isinstance(names.get(axis), int)
+        if free and bound.setdefault(axis, n) != n:
+            return False
+    return True
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check the notebooks that are named; returns 1 if there is something to say."""
+    import nbformat
+
+    found: list[str] = []
+    for path in map(Path, sys.argv[1:] if arguments is None else arguments):
+        notebook = nbformat.read(path, as_version=4)
+        cells = [
+            cell.source
+            for cell in notebook.cells
+            if cell.cell_type == "code"
+            and "raises-exception" not in cell.metadata.get("tags", [])
+            and not cell.source.startswith("%")
+        ]
+        here = Path.cwd()
+        os.chdir(path.parent)
+        try:
+            found += check_shapes(cells, path.stem)
+        finally:
+            os.chdir(here)
+        print(f"{path.stem}: {count_shape_comments(cells)} shape comments")
+    print("\n".join(found) or "every shape comment is true")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""A book of two chapters with one of each thing that answers to the reader.
+
+It is quick to build, and no chapter's text can change it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from building import ROOT
+
+TOC = """format: jb-book
+root: book/index
+chapters:
+  - file: book/01_arrays
+  - file: book/02_reverse_mode
+"""
+INDEX = """# A book
+
+::::{grid} 1 1 2 2
+:::{grid-item}
+The first paragraph.
+
+```{button-ref} 01_arrays
+:color: primary
+Begin
+```
+:::
+::::
+
+| | chapter |
+|---|---|
+| | {doc}`Arrays <01_arrays>` |
+| | {doc}`Reverse mode <02_reverse_mode>` |
+"""
+LISTING = """*From `minigrad/ops/composed.py`:*
+
+```python
+def f(x):
+    return {}  # the end
+```""".format(" + ".join("x" * 40))
+
+
+def write(folder: Path) -> None:
+    """Put the book's sources into `folder`, with the settings and the looks of the course."""
+    import nbformat
+
+    from minigrad.course.tables import table
+    from minigrad.course.widgets import Frame, attention_map, bars, player
+
+    v4 = nbformat.v4
+    book = folder / "book"
+    for name in ("_static", "_ext"):
+        shutil.copytree(ROOT / "book" / name, book / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in [ROOT / "_config.yml", *ROOT.glob("book/*.bib")]:
+        shutil.copy(path, folder / path.relative_to(ROOT))
+    (folder / "_toc.yml").write_text(TOC, encoding="utf-8")
+    (book / "index.md").write_text(INDEX, encoding="utf-8")
+
+    def code(source: str, *outputs: Any, tags: tuple[str, ...] = ()) -> Any:
+        return v4.new_code_cell(source, outputs=list(outputs), metadata={"tags": list(tags)})
+
+    def printed(text: str) -> Any:
+        return v4.new_output("stream", name="stdout", text=text)
+
+    def shown(kind: str, text: str) -> Any:
+        return v4.new_output("execute_result", {kind: text, "text/plain": "text"}, execution_count=1)
+
+    frames = [
+        Frame("one", bars({"a": [1]}, 1, ("x", "y")), "A short text."),
+        Frame("two", bars({"a": [1], "b": [2]}, 2, ("x", "y")), "A long text. " * 30),
+        Frame("three", bars({"a": [0.5]}, 1, ("x", "y")), "The last."),
+    ]
+    words = [f"word{i}" for i in range(5)]
+    weights = [[0.2] * 5] * 5
+    wide = table(["name", *(f"column {i}" for i in range(20))], [["row", *range(20)]])
+    first = [
+        v4.new_markdown_cell("# 1. Arrays\n\n" + "A sentence of the text. " * 40),
+        v4.new_markdown_cell("## Guess\n\n" + "A sentence of the text. " * 200),
+        *(
+            code(f"print({i})", printed(f"The answer is {i}\n"), tags=("predict",))
+            for i in ("eleven", "twelve", "thirteen")
+        ),
+        v4.new_markdown_cell("## Look\n\n$$ " + " + ".join(f"x_{{{i}}}" for i in range(40)) + " $$"),
+        v4.new_markdown_cell("$$ " + " + ".join(f"x_{{{i}}}" for i in range(19)) + " $$"),
+        code("show(f)", shown("text/markdown", LISTING)),
+        code(
+            "figure(plot)",
+            shown("text/html", '<div class="course-figure"><img alt="a" src="data:,"></div>'),
+            tags=("hide-input",),
+        ),
+        code("player(frames)", shown("text/html", player(frames, "state", "Bars")._repr_html_())),
+        code("attention_map()", shown("text/html", attention_map(words, weights, "A map")._repr_html_())),
+        code("#" * 78, printed("=" * 78)),
+        code("#" * 200, printed("=" * 200)),
+        code("table()", shown("text/html", wide._repr_html_())),
+        code("\n".join(f"line_{i} = {i}" for i in range(60))),
+    ]
+    second = [v4.new_markdown_cell("# 2. Reverse mode\n\n" + "A sentence of the text. " * 600)]
+    python = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    for stem, cells in (("01_arrays", first), ("02_reverse_mode", second)):
+        nbformat.write(v4.new_notebook(cells=cells, metadata=python), book / f"{stem}.ipynb")

@@ -1,0 +1,129 @@
+"""What the pages remember of their reader and do for the hand: chapters read, the arrow keys, the contents, players."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.no_arrays
+
+WIDE, DESK = {"width": 1500, "height": 900}, {"width": 1280, "height": 900}
+
+
+def read(page: Any) -> list[str]:
+    """The links with a tick."""
+    return [link.inner_text() for link in page.query_selector_all(".course-read")]
+
+
+def to_the_end(page: Any) -> None:
+    """Scroll down as a reader does."""
+    page.evaluate("scrollTo({top: document.body.scrollHeight, behavior: 'instant'})")
+    page.wait_for_timeout(200)
+
+
+def test_a_chapter_scrolled_to_its_end_is_read(reader: Any):
+    page = reader("02_reverse_mode")
+    page.evaluate("scrollTo({top: 500, behavior: 'instant'})")
+    page.wait_for_timeout(200)
+    assert read(page) == []
+    to_the_end(page)
+    assert read(page) == ["2. Reverse mode"]
+    index = reader("index")
+    assert read(index) == ["2. Reverse mode", "Reverse mode"]  # in the sidebar and in the list
+    assert index.locator(".course-memory").inner_text().startswith("1 of 2 chapters read.")
+    index.get_by_role("button", name="Forget it all").click()
+    assert read(index) == []
+    assert read(reader("02_reverse_mode")) == []
+
+
+def test_forgetting_forgets_predictions(reader: Any):
+    page = reader("01_arrays")
+    page.get_by_role("button", name="Show the answer").first.click()
+    page.get_by_role("button", name="I had it").first.click()
+    page.get_by_role("button", name="Forget it all").click()
+    assert page.locator(".course-score").inner_text().startswith("This page asks for 3 predictions.")
+
+
+def test_a_page_that_is_not_a_chapter_is_not_read(reader: Any):
+    page = reader("index", viewport={"width": 390, "height": 300})
+    to_the_end(page)
+    assert page.evaluate("localStorage.getItem('minigrad-course')") is None
+
+
+def test_arrow_keys_turn_the_page(reader: Any):
+    page = reader("01_arrays")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url("**/02_reverse_mode.html")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url("**/01_arrays.html")
+
+
+@pytest.mark.parametrize(
+    "box", [".course-player input", ".course-player .play", ".course-map td", "pre[data-cut]"]
+)
+def test_arrow_keys_belong_to_what_has_the_focus(reader: Any, box: str):
+    page = reader("01_arrays")
+    page.locator(box).last.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(300)
+    assert page.url.endswith("01_arrays.html")
+
+
+def test_the_contents_mark_the_section_that_is_read(reader: Any):
+    page = reader("01_arrays", viewport=WIDE)
+    column = page.locator(".bd-toc-nav")
+    assert column.is_visible()
+    assert not page.locator(".course-contents").is_visible()
+    marked = column.locator("[aria-current]")
+    assert marked.count() == 0
+    # The middle of a section longer than the window.
+    page.evaluate("scrollTo({top: document.querySelector('#guess').offsetTop + 1200, behavior: 'instant'})")
+    page.wait_for_timeout(200)
+    assert marked.all_inner_texts() == ["Guess"]
+    to_the_end(page)
+    assert marked.all_inner_texts() == ["Look"]
+
+
+@pytest.mark.parametrize("width", [1439, 1280, 820, 390])
+def test_the_contents_are_in_the_bar_where_the_column_has_no_room(reader: Any, width: int):
+    page = reader("01_arrays", viewport={"width": width, "height": 900})
+    assert not page.locator(".bd-sidebar-secondary").is_visible()
+    summary = page.locator(".course-contents > summary")
+    assert summary.inner_text().startswith("Contents")
+    summary.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("navigation", name="Contents of this page").get_by_role("link", name="Look").click()
+    page.wait_for_function("document.querySelector('.course-contents > summary').textContent === 'Look'")
+    assert not page.locator(".course-contents").evaluate("box => box.open")
+    summary.press("Enter")
+    page.keyboard.press("Escape")
+    assert not page.locator(".course-contents").evaluate("box => box.open")
+
+
+def test_a_player_stands_still_plays_and_stops_at_its_end(reader: Any):
+    page = reader("01_arrays", reduced_motion="no-preference")
+    page.clock.install()
+    page.reload()
+    player = page.locator(".course-player")
+    slider = player.locator("input")
+    below = "document.querySelector('.course-map').offsetTop"
+    places = set()
+    for frame in range(3):
+        slider.fill(str(frame))
+        places.add(page.evaluate(below))
+    assert len(places) == 1, f"the page below hops: {places}"
+    player.get_by_role("button", name="play").click()
+    assert slider.input_value() == "0"  # from its end it starts again
+    page.clock.run_for(1300)
+    assert slider.input_value() == "1"
+    assert player.get_by_role("button", name="pause").is_visible()
+    page.clock.run_for(5000)
+    assert slider.input_value() == "2"
+    assert player.get_by_role("button", name="play").is_visible()
+
+
+def test_nothing_plays_where_the_reader_wants_no_motion(reader: Any):
+    page = reader("01_arrays", reduced_motion="reduce")
+    assert page.locator(".course-player .controls").is_visible()
+    assert not page.locator(".course-player .play").is_visible()
