@@ -120,8 +120,8 @@ def _train(run: Pretraining, options: argparse.Namespace) -> int:
     figures = run.run()
     if run.stopped_by is not None:
         return 128 + run.stopped_by  # so that `pretrain && evaluate` does not go on
-    since = f" since step {before:,}" if before else ""
-    _say(f"\ntrained to step {settings.steps:,}; {time.perf_counter() - started:.0f} s{since}")
+    since = f" from step {before:,}" if before else ""
+    _say(f"\ntrained{since} to step {settings.steps:,} in {time.perf_counter() - started:.0f} s")
     if figures:
         _say(f"held out: {describe(figures, run.unigram_entropy)}")
     _say(

@@ -42,7 +42,7 @@ def test_pretrain_tells_what_it_does(corpus, tmp_path, capsys):
         r"words alone: an MLM loss of \d\.\d{3} nats, .*\(the unigram entropy\)",
         r"a coin:      an NSP loss of 0\.693 nats, and 50 % of the pairs right",
         r"\d,\d{3} parameters; 6 steps of 4 x 24 tokens to .*run",
-        r"trained to step 6; \d+ s",
+        r"trained to step 6 in \d+ s",
         r"held out: MLM loss \d\.\d{3} \(.*word frequencies\), accuracy \d+\.\d%; NSP loss \d\.\d{3}, .*",
         r"saved in .*run.checkpoint-000006; the losses of all steps are in .*run.metrics\.csv",
     ):
@@ -207,13 +207,13 @@ def test_the_same_command_with_resume_goes_on(corpus, tmp_path, monkeypatch, cap
         assert main(pretrain(corpus, tmp_path / "run")) == 128 + signal.SIGINT
         out, err = capsys.readouterr()
         assert "stopped at step 5 of 6 and saved; go on with --resume" in err
-        assert "trained to step" not in out.split("whole")[-1]
+        assert "to step 6 in" not in out.split("whole")[-1]
     monkeypatch.undo()
     assert main(pretrain(corpus, tmp_path / "run", "--resume")) == 0
     left = {"ctrl-c": 1, "crash": 2}[stopped_by]
     out = capsys.readouterr().out
     assert f"parameters; {left} steps of 4 x 24" in out
-    assert re.search(rf"^trained to step 6; \d+ s since step {6 - left}$", out, re.MULTILINE)
+    assert re.search(rf"^trained from step {6 - left} to step 6 in \d+ s$", out, re.MULTILINE)
     for name in ("model.safetensors", "optimizer.safetensors", "training.json"):
         files = [tmp_path / folder / "checkpoint-000006" / name for folder in ("whole", "run")]
         assert files[0].read_bytes() == files[1].read_bytes()

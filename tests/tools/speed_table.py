@@ -84,7 +84,7 @@ def _cell(figures: dict[str, Any], name: str) -> str:
     if name not in figures["ms"]:
         return ""
     low, high = figures["middle_half_ms"][name]
-    return f"{figures['ms'][name]:,.0f} ({low:,.0f} to {high:,.0f})"
+    return f"{figures['ms'][name]:,.0f} ({low:,.0f}\u00a0to\u00a0{high:,.0f})"  # the range stays on one line
 
 
 def _verdicts(entry: dict[str, Any]) -> str:
