@@ -14,7 +14,7 @@ NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
-.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises claims stored learning map contents trajectories gpu-check bench \
+.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises claims stored learning map trajectories gpu-check bench \
 	machine compare curve clean
 
 help:  ## list the targets
@@ -85,13 +85,11 @@ learning: $(READY)  ## train it once more, and store what it guesses on the way 
 	$(BIN)/python -m minigrad.course.authoring.learning runs/learning book/runs/start/learning.json
 	$(BIN)/python -m minigrad.course.authoring.pictures guesses book/runs/start/learning.json book/runs/guesses
 
-map: $(READY)  ## make the map of the course again wherever pages show it: with each new chapter
+map: $(READY)  ## make the map again wherever pages show it, and the README's list of chapters: with each new chapter
 	$(BIN)/python -m minigrad.course.authoring.pictures map
-
-contents: $(READY)  ## list the chapters again in the README: which are written, how long they are
 	$(BIN)/python -m minigrad.course.authoring.readme
 
-trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter 3 compares with
+trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter 4 compares with
 	$(BIN)/python tests/tools/optimiser_trajectories.py
 
 gpu-check:  ## the tests on real CuPy, with the Python that calls it; skips where there is no GPU

@@ -111,6 +111,8 @@ def test_a_phone_scrolls_down_alone(visited: Any):
 
 
 def test_players_answer(visited: Any):
+    for button in visited.page.query_selector_all(".course-prediction button[aria-expanded=false]"):
+        button.click()  # a player may be the answer to a prediction
     for player in visited.page.query_selector_all(".course-player"):
         assert player.query_selector(".controls").is_visible()
         slider = player.query_selector("input[type=range]")

@@ -29,7 +29,7 @@ def table(text: str) -> list[str]:
 
 @pytest.mark.no_arrays
 def test_it_lists_the_chapters_as_they_are():
-    """`make contents` mends it. Minutes may be a little out of date; all else may not."""
+    """`make map` mends it. Minutes may be a little out of date; all else may not."""
     made = readme.renewed(TEXT, ROOT)
     assert readme.status(ROOT) in TEXT
     assert table(TEXT) == table(made)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 from building import ROOT, build, small_book
+
+from minigrad.course.authoring import reading_time
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 notebooks = pytest.importorskip(
@@ -99,8 +102,12 @@ def test_without_the_address(tmp_path: Path):
     home = (tmp_path / "_build" / "html" / "404.html").read_text(encoding="utf-8")
     assert '<a id="home" href="/">' in home
     facts = re.search(r'<div class="course-facts[^>]*>\s*<p>(.*?)</p>', text, re.DOTALL)
+    solution = json.loads((ROOT / "solutions" / "07_one_head.ipynb").read_text(encoding="utf-8"))
+    tasks = reading_time.exercises(solution)
+    assert len(tasks) > 2
     assert re.sub(r"<[^>]*>", "", facts[1]) == (
-        "5 min · difficulty 2 of 3 · needs chapters 1, 2 · 4 exercises (45 min)"
+        f"5 min · difficulty 2 of 3 · needs chapters 1, 2 · {len(tasks)} exercises "
+        f"({sum(task.minutes for task in tasks)} min)"
     )
     assert 'href="01_arrays.html"' in facts[1]
     assert re.search(r'download="" href="\.\./_downloads/\w+/07_one_head\.ipynb"', facts[1])

@@ -2,7 +2,7 @@
 
     python -m minigrad.course.authoring.readme [ROOT]
 
-`make contents` does so. It replaces what stands between the marks in the README.
+`make map` does so. It replaces what stands between the marks in the README.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from minigrad.course.authoring import reading_time
 __all__ = ["contents", "main", "renewed", "status"]
 
 MARKS = {"status": "<!-- status -->\n", "contents": "<!-- contents -->\n"}
-END = "<!-- end, by make contents -->\n"
+END = "<!-- end, by make map -->\n"
 
 
 def renewed(text: str, root: Path) -> str:

@@ -1,56 +1,105 @@
-"""The paths of optimisers over the contours of a valley, as a picture for `widgets.player`."""
+"""Chapter 3: the spirals and the network that is trained on them, and the way to a parameter as a picture.
+
+Chapter 4 trains the same network on the same points.
+"""
 
 from __future__ import annotations
 
-import html
-import math
-from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from minigrad.course.widgets import BLUE, RED, svg
+from minigrad import Tensor, manual_seed, nn, no_grad, ops
 
-__all__ = ["valley"]
-
-LEVELS = (0.02, 0.1, 0.3, 0.7, 1.3, 2.1)  # of the loss
+__all__ = ["accuracy", "draw_way", "loss_of", "network", "spirals", "way_to"]
 
 
-def valley(
-    paths: Mapping[str, np.ndarray], curvature: tuple[float, float], reach: float, labels: tuple[str, str]
-) -> str:
-    """Paths over the contours of ½ (a x² + b y²) as SVG, both axes on one scale, x from -reach to reach.
+def spirals(seed: int, n: int = 100) -> tuple[np.ndarray, np.ndarray]:
+    """Points (3n, 2) on three spiral arms, and for each the number of its arm (3n,)."""
+    rng = np.random.default_rng(seed)
+    radius = np.tile(np.linspace(0.1, 1, n), 3)
+    arm = np.repeat([0, 1, 2], n)
+    angle = 2 * np.pi * arm / 3 + 4 * radius + 0.15 * rng.standard_normal(3 * n)
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1), arm
 
-    paths: at most two, each (n, 2), whose start is marked with a ring and whose end with a dot. curvature: a and b.
-    labels: of the horizontal and the vertical axis.
+
+def network(std: float, norm: bool = False, seed: int = 0, width: int = 64) -> nn.Sequential:
+    """2 -> width -> width -> width -> 3 with tanh between, in float64.
+
+    std: of the initial weights. norm: with a LayerNorm in front of each tanh.
     """
-    width, height, foot = 480, 220, 50
-    scale, middle = width / (2 * reach), np.array([width / 2, height / 2])
-    parts = []
-    for level in LEVELS:
-        rx, ry = (scale * math.sqrt(2 * level / c) for c in curvature)
-        parts.append(
-            f'<ellipse cx="{middle[0]:g}" cy="{middle[1]:g}" rx="{rx:.1f}" ry="{ry:.1f}" fill="none" '
-            'stroke="currentColor" stroke-opacity="0.3"/>'
+    manual_seed(seed)
+    steps: list[Any] = []
+    for n_in in (2, width, width):
+        steps.append(nn.Linear(n_in, width, std=std))
+        steps += [nn.LayerNorm(width)] if norm else []
+        steps.append(ops.tanh)
+    model = nn.Sequential(*steps, nn.Linear(width, 3, std=std))
+    model.astype("float64")
+    return model
+
+
+def loss_of(model: nn.Module, points: np.ndarray, arms: np.ndarray) -> Tensor:
+    """The mean cross-entropy in nats: -log of the probability that the model gives to the right arm."""
+    return ops.cross_entropy(model(Tensor(points)), arms)
+
+
+def accuracy(model: nn.Module, points: np.ndarray, arms: np.ndarray) -> float:
+    """The share of the points to whose arm the model gives the highest score."""
+    with no_grad():
+        guesses = model(Tensor(points)).numpy().argmax(axis=1)
+    return float((guesses == arms).mean())
+
+
+# --- The way to a parameter ------------------------------------------------------------------------------
+
+
+def way_to(model: nn.Module, name: str) -> list[tuple[list[str], int]]:
+    """The boxes on the way from a model to one of its parameters.
+
+    name: dotted, as in `state_dict`. Returns for each level the names that are there, parameters with their shapes,
+    and which of them the way takes. Raises KeyError for a name that the model does not have.
+    """
+    shapes = {path: parameter.shape for path, parameter in model.named_parameters()}
+    if name not in shapes:
+        raise KeyError(f"way_to: the model has no parameter {name!r}")
+    levels, prefix = [], ""
+    for part in name.split("."):
+        inside = dict.fromkeys(
+            path[len(prefix) :].split(".")[0] for path in shapes if path.startswith(prefix)
         )
-    legend = []
-    for number, (name, path) in enumerate(paths.items()):
-        colour, dashes = (BLUE, RED)[number], ' stroke-dasharray="7 4"' if number else ""
-        # A path that runs away leaves the picture.
-        points = np.clip(path * (scale, -scale) + middle, -9999, 9999)
-        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>')
-        for (x, y), fill in ((points[0], "none"), (points[-1], colour)):
-            parts.append(
-                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{fill}" stroke="{colour}" stroke-width="2"/>'
+        texts = [f"{one} {shapes[prefix + one]}" if prefix + one in shapes else one for one in inside]
+        levels.append((texts, list(inside).index(part)))
+        prefix += f"{part}."
+    return levels
+
+
+def draw_way(canvas: Any, colours: dict[str, str], levels: list[tuple[list[str], int]]) -> None:
+    """The levels from top to bottom, each under the box that it is in; what the way takes is in colour."""
+    axes = canvas.subplots()
+    axes.axis("off")
+    left = 0.0
+    for depth, (texts, taken) in enumerate(levels):
+        x, y = left, -float(depth)
+        for number, text in enumerate(texts):
+            here = number == taken
+            axes.text(
+                x,
+                y,
+                text,
+                va="center",
+                fontsize=10,
+                color=colours["weight" if here else "ink"],
+                fontweight="bold" if here else "normal",
             )
-        x, y = 8 + 240 * number, height + 18
-        legend.append(
-            f'<line x1="{x}" x2="{x + 30}" y1="{y - 5}" y2="{y - 5}" stroke="{colour}" stroke-width="3"{dashes}/>'
-            f'<text x="{x + 38}" y="{y}" fill="currentColor" font-size="14">{html.escape(name)}</text>'
-        )
-    legend.append(
-        f'<text x="{width / 2:g}" y="{height + foot - 8}" text-anchor="middle" fill="currentColor" font-size="13">'
-        f"across: {html.escape(labels[0])}; up: {html.escape(labels[1])}</text>"
-    )
-    field = f'<svg width="{width}" height="{height}">{"".join(parts)}</svg>'  # cut at its edges
-    return svg(width, height + foot, [field, *legend])
+            if here:
+                left = x + 0.25
+                if depth + 1 < len(levels):
+                    axes.plot(
+                        [x + 0.1, x + 0.1, x + 0.2],
+                        [y - 0.3, y - 1, y - 1],
+                        color=colours["third"],
+                        linewidth=1,
+                    )
+            x += 0.1 * len(text) + 0.3
+    axes.set(xlim=(-0.1, 6.3), ylim=(-len(levels) + 0.5, 0.5))

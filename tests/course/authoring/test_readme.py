@@ -22,7 +22,7 @@ CHAPTERS = [
     ]
 ]
 """
-END = "<!-- end, by make contents -->"
+END = "<!-- end, by make map -->"
 README = f"Before.\n\n<!-- status -->\nold\n{END}\n\n<!-- contents -->\n{END}\nAfter.\n"
 
 
@@ -54,7 +54,7 @@ def test_the_chapters_and_how_many_are_written(course):
     assert (course / "README.md").read_text() == (
         "Before.\n\n<!-- status -->\n"
         "**Status.** 2 of 3 chapters are written: 0 and 2.\n"
-        "<!-- end, by make contents -->\n\n<!-- contents -->\n"
+        "<!-- end, by make map -->\n\n<!-- contents -->\n"
         "| chapter | what you build | minutes | exercises |\n"
         "|---|---|---|---|\n"
         "| **Start** | | | |\n"
@@ -62,7 +62,7 @@ def test_the_chapters_and_how_many_are_written(course):
         "| **I. The engine** | | | |\n"
         "| 1. Arrays | what 1 builds | *planned* | |\n"
         "| [2. Reverse](book/02_reverse.ipynb) | what 2 builds | 5 | 2, 20 minutes |\n"
-        "<!-- end, by make contents -->\nAfter.\n"
+        "<!-- end, by make map -->\nAfter.\n"
     )
 
 

@@ -1,31 +1,48 @@
-"""The stored trajectories of chapter 3 are what PyTorch does."""
+"""Chapter 3's helpers: the spirals, the network, and the way to a parameter."""
 
 from __future__ import annotations
-
-import json
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from minigrad.course.stored import stored
+from minigrad import Tensor, nn
+from minigrad.course.chapters.modules import accuracy, loss_of, network, spirals, way_to
 
-SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "optimiser_trajectories.py"
+
+def test_spirals_have_three_arms_of_points_within_the_unit_circle():
+    points, arms = spirals(seed=0, n=50)
+    assert points.shape == (150, 2)
+    assert np.bincount(arms).tolist() == [50, 50, 50]
+    assert np.hypot(*points.T).max() <= 1 + 1e-12
+    assert not np.array_equal(points, spirals(seed=1, n=50)[0])
 
 
-@pytest.mark.oracle
-@pytest.mark.no_arrays
-def test_the_stored_trajectories_are_pytorchs(torch):
-    kept = json.loads(stored("pytorch_trajectories.json").read_text())
-    made = runpy.run_path(str(SCRIPT))["reference"]()
-    assert kept.keys() == made.keys()
-    assert kept["torch"] == made["torch"]
-    assert kept["cases"].keys() == made["cases"].keys()
-    for name, value in made["start"].items():
-        np.testing.assert_array_equal(kept["start"][name], value)
-    for name, case in made["cases"].items():
-        stored_case = kept["cases"][name]
-        assert stored_case | {"end": None} == case | {"end": None}
-        for parameter, value in case["end"].items():
-            np.testing.assert_allclose(stored_case["end"][parameter], value, rtol=1e-10, atol=1e-12)
+def test_the_network_differs_in_its_start_alone():
+    small, large = network(0.02, seed=3), network(0.04, seed=3)
+    for (name, p), q in zip(small.named_parameters(), large.parameters(), strict=True):
+        np.testing.assert_allclose(2 * p.numpy(), q.numpy(), rtol=1e-6, err_msg=name)
+    kinds = [type(module) for module in network(0.02, norm=True).modules()]
+    assert kinds.count(nn.LayerNorm) == 3
+    assert nn.LayerNorm not in [type(module) for module in small.modules()]
+
+
+def test_loss_and_accuracy_are_those_of_the_scores():
+    class Scores(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x
+
+    scores = np.log([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]])
+    arms = np.array([0, 1])
+    assert loss_of(Scores(), scores, arms).item() == pytest.approx(-np.log([0.5, 0.1]).mean())
+    assert accuracy(Scores(), scores, arms) == 0.5
+
+
+def test_the_way_names_what_stands_beside_each_step():
+    model = nn.Sequential(nn.Linear(2, 3), nn.ModuleList([nn.Linear(3, 4), nn.LayerNorm(4)]))
+    assert way_to(model, "1.0.bias") == [
+        (["0", "1"], 1),
+        (["0", "1"], 0),
+        (["weight (3, 4)", "bias (4,)"], 1),
+    ]
+    with pytest.raises(KeyError, match=r"no parameter '1.2.bias'"):
+        way_to(model, "1.2.bias")

@@ -1,0 +1,420 @@
+"""Answers to the exercises of chapter 4 as learners write them: wrong ones, with what to tell each, and right ones."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from minigrad import nn, optim
+
+__all__ = ["RIGHT", "WRONG"]
+
+# --- clip_gradients --------------------------------------------------------------------------------------
+
+
+def over_one_long_vector(gradients, max_norm):
+    everything = np.concatenate([g.reshape(-1) for g in gradients])
+    norm = float(np.linalg.norm(everything))
+    if norm <= max_norm:
+        return [g.copy() for g in gradients], norm
+    return [max_norm / norm * g for g in gradients], norm
+
+
+def with_pytorchs_small_number(gradients, max_norm):
+    norm = sum(float(np.vdot(g, g)) for g in gradients) ** 0.5
+    factor = min(1.0, max_norm / (norm + 1e-6))
+    return [g * factor for g in gradients], norm
+
+
+def norm_of_the_norms(gradients, max_norm):
+    norm = math.hypot(*(float(np.linalg.norm(g)) for g in gradients))
+    factor = 1 / max(1.0, norm / max_norm)
+    return [factor * g for g in gradients], norm
+
+
+def clipped_by_the_library(gradients, max_norm):
+    parameters = [nn.Parameter(np.zeros_like(g)) for g in gradients]
+    for parameter, g in zip(parameters, gradients, strict=True):
+        parameter.grad = g.copy()
+    norm = optim.clip_grad_norm(parameters, max_norm)
+    return [parameter.grad for parameter in parameters], norm
+
+
+def joint(gradients):
+    return float(np.sqrt(sum(np.square(g, dtype=np.float64).sum() for g in gradients)))
+
+
+def array_by_array(gradients, max_norm):
+    out = []
+    for g in gradients:
+        length = float(np.linalg.norm(g))
+        out.append(g * (max_norm / length) if length > max_norm else g)
+    return out, joint(gradients)
+
+
+def always_to_the_limit(gradients, max_norm):
+    norm = joint(gradients)
+    return [g / norm * max_norm if norm > 0 else g for g in gradients], norm
+
+
+def norms_added(gradients, max_norm):
+    norm = 0.0
+    for g in gradients:
+        norm += float(np.sqrt((g * g).sum()))
+    return [g * min(1.0, max_norm / norm) if norm else g for g in gradients], norm
+
+
+def squares_over_the_limit(gradients, max_norm):
+    squares = sum(float((g * g).sum()) for g in gradients)
+    factor = max_norm / math.sqrt(squares) if squares > max_norm else 1
+    return [g * factor for g in gradients], math.sqrt(squares)
+
+
+def over_a_norm_of_nought(gradients, max_norm):
+    norm = joint(gradients)
+    factor = max_norm / norm
+    return [g * factor if factor < 1 else g for g in gradients], norm
+
+
+def by_value_and_norm_afterwards(gradients, max_norm):
+    clipped = [np.minimum(np.maximum(g, -max_norm), max_norm) for g in gradients]
+    return clipped, joint(clipped)
+
+
+def absolute_values_upside_down(gradients, max_norm):
+    norm = float(sum(abs(g).sum() for g in gradients))
+    return [g * norm / max_norm if norm > max_norm else g for g in gradients], norm
+
+
+def clipped_in_place(gradients, max_norm):
+    norm = joint(gradients)
+    for g in gradients:
+        if norm > max_norm:
+            g *= max_norm / norm
+    return gradients, min(norm, max_norm)
+
+
+def with_a_float64_factor(gradients, max_norm):
+    norm = np.float64(joint(gradients))
+    return [g * np.minimum(max_norm / norm, 1.0) for g in gradients], norm
+
+
+def one_array(gradients, max_norm):
+    norm = joint(gradients)
+    return np.concatenate([g.ravel() for g in gradients]) * min(1, max_norm / (norm + 1e-12)), norm
+
+
+CLIP_RIGHT = [over_one_long_vector, with_pytorchs_small_number, norm_of_the_norms, clipped_by_the_library]
+CLIP_WRONG = [
+    (array_by_array, "You limit each array's norm by itself"),
+    (always_to_the_limit, "You scale gradients that are below the limit too"),
+    (norms_added, "You add the arrays' norms"),
+    (squares_over_the_limit, "You compare the sum of the squares with the limit"),
+    (over_a_norm_of_nought, ("it raised ZeroDivisionError", "Gradients of zero have norm 0")),
+    (by_value_and_norm_afterwards, ("You cut each entry at the limit", "had before clipping")),
+    (absolute_values_upside_down, ("You sum the absolute values", "The factor is upside down")),
+    (clipped_in_place, ("it writes into what is in the list `gradients`", "had before clipping")),
+    (with_a_float64_factor, "and are float64 for float32"),
+    (one_array, "value 1 of 2: it should return 3 values"),
+]
+
+# --- adam_step -------------------------------------------------------------------------------------------
+
+
+def with_folded_corrections(theta, g, m, v, t, lr, beta1, beta2, eps):
+    m = m + (1 - beta1) * (g - m)
+    v = v + (1 - beta2) * (g * g - v)
+    root = math.sqrt(1 - beta2**t)
+    return theta - lr * root / (1 - beta1**t) * m / (np.sqrt(v) + eps * root), m, v
+
+
+def on_copies(theta, g, m, v, t, lr, beta1, beta2, eps):
+    theta, m, v = theta.copy(), m.copy(), v.copy()
+    m *= beta1
+    m += (1 - beta1) * g
+    v *= beta2
+    v += (1 - beta2) * np.square(g)
+    theta -= lr * (m / (1 - pow(beta1, t))) / (eps + (v / (1 - pow(beta2, t))) ** 0.5)
+    return [theta, m, v]
+
+
+def adam_by_the_library(theta, g, m, v, t, lr, beta1, beta2, eps):
+    p = nn.Parameter(theta.copy())
+    optimiser = optim.Adam([p], lr=lr, betas=(beta1, beta2), eps=eps)
+    optimiser.load_state_dict({"steps": t - 1, "state": [[m, v]]})
+    p.grad = g
+    optimiser.step()
+    return p.numpy(), *optimiser.state[0]
+
+
+def moments(g, m, v, beta1, beta2):
+    return beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
+
+
+def without_correction(theta, g, m, v, t, lr, beta1, beta2, eps):
+    m, v = moments(g, m, v, beta1, beta2)
+    return theta - lr * m / (np.sqrt(v) + eps), m, v
+
+
+def epsilon_too_early(theta, g, m, v, t, lr, beta1, beta2, eps):
+    m, v = moments(g, m, v, beta1, beta2)
+    m_hat = m / (1 - beta1**t)
+    return theta - lr * m_hat / ((np.sqrt(v) + eps) / np.sqrt(1 - beta2**t)), m, v
+
+
+def with_bert_decay(theta, g, m, v, t, lr, beta1, beta2, eps):
+    new, m, v = on_copies(theta, g, m, v, t, lr, beta1, beta2, eps)
+    return new - lr * 0.01 * theta, m, v
+
+
+def corrected_state_and_epsilon_inside(theta, g, m, v, t, lr, beta1, beta2, eps):
+    m, v = moments(g, m, v, beta1, beta2)
+    m, v = m / (1 - beta1**t), v / (1 - beta2**t)
+    return theta - lr * m * (v + eps) ** -0.5, m, v
+
+
+def sums_of_gradients(theta, g, m, v, t, lr, beta1, beta2, eps):
+    m, v = beta1 * m + g, beta2 * v + g * g
+    return theta - lr * (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + eps), m, v
+
+
+def uphill_with_the_root_of_v_alone(theta, g, m, v, t, lr, beta1, beta2, eps):
+    m, v = moments(g, m, v, beta1, beta2)
+    return theta + lr * (m / (1 - beta1**t)) / (np.sqrt(v) + eps), m, v
+
+
+def in_the_arguments(theta, g, m, v, t, lr, beta1, beta2, eps):
+    m *= beta1
+    m += (1 - beta1) * g
+    v *= beta2
+    v += (1 - beta2) * g * g
+    theta -= lr * m / (np.sqrt(v / (1 - beta2**t)) + eps)
+    return theta, m, v
+
+
+ADAM_RIGHT = [with_folded_corrections, on_copies, adam_by_the_library]
+ADAM_WRONG = [
+    (without_correction, "The bias correction is missing"),
+    (epsilon_too_early, "ε is added to the root before v is corrected"),
+    (
+        lambda theta, g, m, v, t, lr, beta2, beta1, eps: with_folded_corrections(
+            theta, g, m, v, t, lr, beta1, beta2, eps
+        ),
+        "β₁ belongs to m and β₂ to v",
+    ),
+    (with_bert_decay, "You decay the weights as well"),
+    (corrected_state_and_epsilon_inside, ("ε stands inside the root", "You return m or v corrected")),
+    (sums_of_gradients, ("enters m whole", "enters v whole")),
+    (uphill_with_the_root_of_v_alone, ("m is corrected and v is not", "You climb")),
+    (in_the_arguments, ("it changes `theta`", "v is corrected and m is not")),
+    (
+        lambda theta, g, m, v, t, lr, beta1, beta2, eps: on_copies(theta, g, m, v, t, lr, beta1, beta2, eps)[
+            0
+        ],
+        "return three values",
+    ),
+]
+
+# --- momentum_steps --------------------------------------------------------------------------------------
+
+
+def parameter_by_parameter(parameters, gradients, lr, beta1):
+    moved = []
+    for i, p in enumerate(parameters):
+        u = 0.0
+        for g in gradients:
+            u = beta1 * u + g[i]
+            p = p - lr * u
+        moved.append(p)
+    return moved
+
+
+def momentum_by_the_library(parameters, gradients, lr, beta1):
+    own = [nn.Parameter(p.copy()) for p in parameters]
+    optimiser = optim.SGD(own, lr=lr, momentum=beta1)
+    for step in gradients:
+        for p, g in zip(own, step, strict=True):
+            p.grad = g
+        optimiser.step()
+    return [p.numpy() for p in own]
+
+
+def with_a_state_each(parameters, gradients, lr, beta1):
+    parameters = list(parameters)
+    states = [{} for _ in parameters]
+    for step in gradients:
+        for i, (g, state) in enumerate(zip(step, states, strict=True)):
+            state["u"] = beta1 * state.get("u", 0) + g
+            parameters[i] = parameters[i] - lr * state["u"]
+    return parameters
+
+
+def one_dictionary(parameters, gradients, lr, beta1):
+    parameters, state = list(parameters), {}
+    for step in gradients:
+        for i, g in enumerate(step):
+            state["u"] = beta1 * state.get("u", 0.0) + g
+            parameters[i] = parameters[i] - lr * state["u"]
+    return parameters
+
+
+def the_same_dictionary_many_times(parameters, gradients, lr, beta1):
+    parameters = [p.copy() for p in parameters]
+    states = [{}] * len(parameters)
+    for step in gradients:
+        for p, g, state in zip(parameters, step, states, strict=True):
+            u = state["u"] = state.get("u", 0) * beta1 + g
+            p -= lr * u
+    return parameters
+
+
+def a_new_one_each_step(parameters, gradients, lr, beta1):
+    parameters = list(parameters)
+    for step in gradients:
+        states = [{} for _ in parameters]
+        for i, g in enumerate(step):
+            states[i]["u"] = beta1 * states[i].get("u", 0.0) + g
+            parameters[i] = parameters[i] - lr * states[i]["u"]
+    return parameters
+
+
+def as_adams_mean(parameters, gradients, lr, beta1):
+    parameters, u = list(parameters), [0.0] * len(parameters)
+    for step in gradients:
+        for i, g in enumerate(step):
+            u[i] = u[i] + (1 - beta1) * (g - u[i])
+            parameters[i] = parameters[i] - lr * u[i]
+    return parameters
+
+
+def into_the_parameters(parameters, gradients, lr, beta1):
+    u = [0.0] * len(parameters)
+    for step in gradients:
+        for i, g in enumerate(step):
+            u[i] = beta1 * u[i] + g
+            parameters[i] -= lr * u[i]
+    return parameters
+
+
+MOMENTUM_RIGHT = [parameter_by_parameter, momentum_by_the_library, with_a_state_each]
+MOMENTUM_WRONG = [
+    (one_dictionary, "All parameters share one u"),
+    (the_same_dictionary_many_times, "All parameters share one u"),
+    (a_new_one_each_step, "Nothing adds up from step to step"),
+    (as_adams_mean, "the share 1 - beta1 belongs to Adam's mean"),
+    (into_the_parameters, "`parameters`"),
+    (
+        lambda parameters, gradients, lr, beta1: parameter_by_parameter(parameters, gradients, -lr, beta1),
+        "You climb",
+    ),
+    (
+        lambda parameters, gradients, lr, beta1: parameter_by_parameter(parameters, gradients, lr, 1),
+        "never brakes",
+    ),
+    (
+        lambda parameters, gradients, lr, beta1: parameter_by_parameter(parameters, gradients, 1, beta1),
+        "rate is missing",
+    ),
+]
+
+# --- largest_rate ----------------------------------------------------------------------------------------
+
+
+def by_trying(curvatures, beta1):
+    """Halve the interval between a rate that comes to rest and one that runs away."""
+    low, high = 0.0, 8 / max(curvatures)
+    for _ in range(24):
+        lr = (low + high) / 2
+        p, u = np.ones_like(curvatures), 0.0
+        for _ in range(3000):
+            u = beta1 * u + curvatures * p
+            p = p - lr * u
+            if np.abs(p).max() > 1e4:
+                break
+        low, high = (low, lr) if np.abs(p).max() > 1e4 else (lr, high)
+    return low
+
+
+def in_one_line(curvatures, beta1):
+    return (2.0 + 2.0 * beta1) / np.max(curvatures)
+
+
+def by_a_loop(curvatures, beta1):
+    return min(2 / c for c in curvatures) * (1 + beta1)
+
+
+RATE_LIMIT_RIGHT = [by_trying, in_one_line, by_a_loop]
+RATE_LIMIT_WRONG = [
+    (lambda curvatures, beta1: 2 / max(curvatures), "That is SGD's limit"),
+    (lambda curvatures, beta1: 2 * (1 + beta1) / min(curvatures), "The flat direction sets no limit"),
+    (lambda curvatures, beta1: 2 / (1 - beta1) / max(curvatures), "You divide by 1 - beta1"),
+    (lambda curvatures, beta1: 2 * (1 - beta1) / max(curvatures), "the limit rises with beta1"),
+    (lambda curvatures, beta1: 3.8 / max(curvatures), "Right is only: the page's valley"),
+    (lambda curvatures, beta1: 2 * (1 + beta1) / np.mean(curvatures), "do not share the limit"),
+]
+
+# --- shortest_warmup -------------------------------------------------------------------------------------
+
+
+def from_the_end(beta1, beta2, limit):
+    t = 20_000
+    while t > 1 and (1 - beta1 ** (t - 1)) / math.sqrt(1 - beta2 ** (t - 1)) <= limit:
+        t -= 1
+    return t
+
+
+def by_the_definition(beta1, beta2, limit):
+    lengths = [(1 - beta1**t) / math.sqrt(1 - beta2**t) for t in range(1, 6000)]
+    for warmup in range(1, 6000):
+        if lengths[warmup - 1] > limit:
+            continue
+        shares = [min(1.0, t / warmup) for t in range(1, 6000)]
+        if all(share * length <= limit for share, length in zip(shares, lengths, strict=True)):
+            return warmup
+    return None
+
+
+def the_first_that_is_short(beta1, beta2, limit):
+    t = 1
+    while (1 - beta1**t) / math.sqrt(1 - beta2**t) > limit:
+        t += 1
+    return t
+
+
+def by_the_second_moment_alone(beta1, beta2, limit):
+    return max((t for t in range(1, 9000) if 1 / math.sqrt(1 - beta2**t) > limit), default=0) + 1
+
+
+def without_the_root(beta1, beta2, limit):
+    return max((t for t in range(1, 9000) if (1 - beta1**t) / (1 - beta2**t) > limit), default=0) + 1
+
+
+def the_last_that_is_long(beta1, beta2, limit):
+    return from_the_end(beta1, beta2, limit) - 1
+
+
+WARMUP_RIGHT = [from_the_end, by_the_definition]
+WARMUP_WRONG = [
+    (the_first_that_is_short, "The first steps are not the longest"),
+    (by_the_second_moment_alone, "You left m out"),
+    (without_the_root, "The root is missing"),
+    (the_last_that_is_long, "must end one step later"),
+    (lambda beta1, beta2, limit: from_the_end(beta2, beta1, limit), "the other way round"),
+    (lambda beta1, beta2, limit: 10_000, "cases"),
+]
+
+RIGHT = {
+    "clip_gradients": CLIP_RIGHT,
+    "adam_step": ADAM_RIGHT,
+    "momentum_steps": MOMENTUM_RIGHT,
+    "largest_rate": RATE_LIMIT_RIGHT,
+    "shortest_warmup": WARMUP_RIGHT,
+}
+WRONG = {
+    "clip_gradients": CLIP_WRONG,
+    "adam_step": ADAM_WRONG,
+    "momentum_steps": MOMENTUM_WRONG,
+    "largest_rate": RATE_LIMIT_WRONG,
+    "shortest_warmup": WARMUP_WRONG,
+}
