@@ -112,7 +112,8 @@ class Progress:
         for shown in range(len(pieces), -1, -1):
             self.bar.set_postfix_str("  ".join(pieces[:shown]), refresh=False)
             growth = len(str(self.total)) - len(str(self.bar.n))  # of the number of steps
-            if len(str(self.bar)) + growth < columns:
+            whole = self.bar.format_meter(**{**self.bar.format_dict, "ncols": None})  # not cut
+            if len(whole) + growth < columns:
                 break
 
     def say(self, line: str) -> None:

@@ -106,12 +106,13 @@ def test_what_to_type_for_this_python(tmp_path, monkeypatch):
 
 def test_guesses_on_the_way_change_nothing(corpus, tmp_path, capsys):
     """With each evaluation a line; weights, moments and draws are as without."""
-    assert main(pretrain(corpus, tmp_path / "a", *LONGER)) == 0
+    longer = [*LONGER, "--set", "hidden_dropout_prob=0.1"]
+    assert main(pretrain(corpus, tmp_path / "a", *longer)) == 0
     out, err = capsys.readouterr()
     assert f"guesses:     {EXAMPLE}\n" in out
     guesses = re.findall(r"^step (\d+): \[MASK\] = \S+ \d+%(?:  \S+ \d+%){3}$", err, re.MULTILINE)
     assert guesses == ["3", "6"]
-    assert main(pretrain(corpus, tmp_path / "b", *LONGER, "--example", "")) == 0
+    assert main(pretrain(corpus, tmp_path / "b", *longer, "--example", "")) == 0
     out, err = capsys.readouterr()
     assert "[MASK]" not in err + out.partition("Your turn")[0]
     for checkpoint in ("checkpoint-000004", "checkpoint-000006"):

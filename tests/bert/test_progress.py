@@ -90,8 +90,9 @@ def test_a_bar_shows_whole_pieces_and_stays_in_its_line(monkeypatch, columns, sh
     monkeypatch.setattr(module.Unfailing, "columns", lambda self: columns)
     file = Terminal()
     with Progress(0, 4000, None, file) as progress:
-        progress.bar.start_t -= 10
-        progress.bar.n = 200
+        progress.bar.dynamic_ncols = lambda _: (columns - 1, 24)  # as of a terminal: tqdm cuts there
+        progress.bar.start_t -= 100
+        progress.bar.n = 2000
         progress.show(PIECES)
         progress.bar.refresh()
         first = file.getvalue().split("\r")[-1].rstrip()
@@ -100,8 +101,24 @@ def test_a_bar_shows_whole_pieces_and_stays_in_its_line(monkeypatch, columns, sh
         last = file.getvalue().split("\r")[-1].rstrip()
     for text in (first, last):
         assert len(text) < columns
+        assert text.endswith(("left", "step/s", *PIECES[shown - 1 : shown]))
         assert [piece in text for piece in PIECES] == [True] * shown + [False] * (len(PIECES) - shown)
         assert ("%|" in text) is (columns >= module.WIDE)
+
+
+@pytest.mark.no_arrays
+def test_a_bar_stays_in_its_line_when_its_numbers_grow(monkeypatch):
+    for columns in range(30, 170):
+        monkeypatch.setattr(module.Unfailing, "columns", lambda self, columns=columns: columns)
+        file = Terminal()
+        with Progress(0, 4000, None, file) as progress:
+            progress.bar.start_t -= 10
+            progress.bar.n = 200
+            progress.show(PIECES)
+            progress.bar.start_t -= 190  # as fast as before
+            progress.bar.n = progress.bar.total
+            progress.bar.refresh()
+            assert len(file.getvalue().split("\r")[-1].rstrip()) < columns
 
 
 @pytest.mark.no_arrays
