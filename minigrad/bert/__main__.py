@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -140,18 +141,18 @@ def _train(run: Pretraining, options: argparse.Namespace) -> int:
 def _what_next(run: Pretraining, options: argparse.Namespace) -> list[str]:
     """Commands to type after a run."""
     here = f"{_python()} -m minigrad.bert"
-    folder, text = shlex.quote(str(run.output)), run.example or EXAMPLE
-    corpus = "" if options.corpus == DEFAULT_CORPUS else f" --corpus {shlex.quote(options.corpus)}"
-    fill = f"{here} fill-mask {folder} {_in_quotes(text)}"
+    folder, text = _typed(str(run.output)), run.example or EXAMPLE
+    corpus = "" if options.corpus == DEFAULT_CORPUS else f" --corpus {_typed(options.corpus)}"
+    fill = f"{here} fill-mask {folder} {_typed(text)}"
     return [
         *([fill] if fits(text, run.tokenizer, run.model.config) else []),
         f"{here} evaluate {folder}{corpus}",
     ]
 
 
-def _in_quotes(text: str) -> str:
-    """A text as one argument: in double quotes, which every shell knows, unless there is something in it for them."""
-    return shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
+def _typed(argument: str) -> str:
+    """How to type one argument in this system's shell."""
+    return subprocess.list2cmdline([argument]) if os.name == "nt" else shlex.quote(argument)
 
 
 def _python() -> str:
@@ -163,7 +164,7 @@ def _python() -> str:
         inside = os.path.relpath(sys.executable)
     except ValueError:  # on another drive
         inside = os.pardir
-    return shlex.quote(sys.executable if inside.startswith(os.pardir) else inside)
+    return _typed(sys.executable if inside.startswith(os.pardir) else inside)
 
 
 def evaluate_command(options: argparse.Namespace) -> None:

@@ -92,6 +92,15 @@ def test_at_the_end_stand_commands_that_work(corpus, tmp_path, capsys):
 
 
 @pytest.mark.no_arrays
+def test_arguments_are_typed_as_the_system_wants_them(monkeypatch):
+    assert cli._typed("runs/reduced") == "runs/reduced"
+    assert cli._typed("a $HOME") == "'a $HOME'"
+    monkeypatch.setattr(os, "name", "nt")
+    assert cli._typed("runs\\reduced") == "runs\\reduced"
+    assert cli._typed("a [MASK].") == '"a [MASK]."'
+
+
+@pytest.mark.no_arrays
 def test_what_to_type_for_this_python(tmp_path, monkeypatch):
     for path, expected in (
         (tmp_path / ".venv" / "bin" / "python", os.path.join(".venv", "bin", "python")),
