@@ -215,6 +215,8 @@ The next window begins one cell later in yours. The next token is d_model cells 
     (d_model, d_model, 1) -> (1, d_model, 1)
 One step along the window is one cell in yours. The next token is d_model cells on.
     (d_model, d_model, 1) -> (d_model, 1, 1)
+One step along the window is n cells in yours. n counts the tokens of a window; the next token is d_model cells on.
+    (d_model, d_model, 1) -> (d_model, n, 1)
 Every window is the first one: with a stride of 0 the next one begins where this one does.
     (d_model, d_model, 1) -> (0, d_model, 1)
 These strides are in bytes. The task counts entries, as the chapter does.
@@ -258,6 +260,7 @@ Add dy[:, i] to the tokens i, i + 1, …: one line for each place i within a win
     mistakes="""
 Each token keeps only what one window gives it. It has a copy in up to n windows, and what the copies get adds up: += in place of =.
     ] += dy[:, i] -> ] = dy[:, i]
+    range(n) -> reversed(range(n)) ; ] += dy[:, i] -> ] = dy[:, i]
 You take the mean over a token's copies. Each copy moves the loss by itself, so what they get adds up.
     return dx -> count = np.convolve(np.ones(windows), np.ones(n)); return dx / count[:, None].astype(dy.dtype)
     return dx -> return dx / n

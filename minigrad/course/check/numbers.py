@@ -116,6 +116,12 @@ float32 is wide enough for the squares of a float16, not for those of a float32:
 You divide by the largest entry, and where all are 0 that is 0/0.
     top = np.abs(g).max().astype(np.float64)
     return float(top * np.sqrt(((g / top) ** 2).sum()))
+You divide by the largest entry, which is a good way, but you square and add in the dtype of g. In float16 such a sum has 11 digits: make g wide as well.
+    top = np.abs(g).max() or g.dtype.type(1)
+    return float(top * np.sqrt(((g / top) ** 2).sum()))
+
+    top = np.abs(g).max()
+    return float(top * np.sqrt(((g / top) ** 2).sum())) if top else 0.0
 You divide by the largest entry and do not multiply by it again in the end.
     top = float(np.abs(g).max()) or 1.0
     return float(np.sqrt(((g.astype(np.float64) / top) ** 2).sum()))
@@ -178,7 +184,7 @@ Entries up to 65,520 are still finite: they are rounded down to 65,504, the larg
     FITS = 65520.0 -> FITS = np.nextafter(65504.0, np.inf)
     FITS = 65520.0 -> FITS = 65504.0
 65,520 and more is rounded up to the next power of two, which float16 does not have: it is infinite. The limit is half a gap above 65,504.
-    FITS = 65520.0 -> FITS = 65536.0 || FITS = np.nextafter(65520.0, np.inf)
+    FITS = 65520.0 -> FITS = 65536.0 || FITS = np.nextafter(65520.0, np.inf) || FITS = np.nextafter(65536.0, np.inf)
 One doubling more would still be finite: the entries may come close to the largest float16.
     return scale -> return scale / 2
     FITS = 65520.0 -> FITS = 32768.0

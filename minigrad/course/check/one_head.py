@@ -251,11 +251,15 @@ Each token looks at itself. Row i of the queries must point at i - 1: np.eye(L, 
 Your head looks two places to the left. One is asked for.
     k=-1 -> k=-2
 Your head looks to the left, but too softly: a part of the weight still goes to the others. Longer queries make larger scores.
-    100 * -> || 3 * || 10 *
+    100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 * || 10 *
+Your head looks at everything to the left. The token before it alone is asked for: one 1 in each row, np.eye(L, k=-1).
+    np.eye(L, k=-1) -> np.tri(L, k=-1)
 The sign is turned round: the token to the left gets the least, and all others share the rest.
     100 * -> -100 *
 Your head compares words: a token then finds those with its own word, wherever they stand. Compare positions, the lower half of X.
     W_Q = np.vstack([no_words, 100 * np.eye(L, k=-1)]) -> W_Q = np.vstack([100 * np.eye(n_words), np.zeros((L, n_words))]) ; W_K = np.vstack([no_words, np.eye(L)]) -> W_K = np.vstack([np.eye(n_words), np.zeros((L, n_words))])
+The upper half of a matrix belongs to the words, and the lower half to the positions. Yours has them the other way round.
+    [no_words, 100 * np.eye(L, k=-1)] -> [100 * np.eye(L, k=-1), no_words] ; [no_words, np.eye(L)] -> [np.eye(L), no_words]
 The queries or the keys are all 0: then all scores are 0, and every token gets an even mixture.
     100 * np.eye(L, k=-1) -> np.zeros((L, L))
     no_words, np.eye(L)] -> no_words, np.zeros((L, L))]

@@ -77,6 +77,13 @@ def _walked(output, place, again):
                 waiting.append(source)
 
 
+def _down_from(value):
+    """The same by recursion: a value, then all that its first input was made of, then its second."""
+    yield value
+    for source in value.inputs:
+        yield from _down_from(source)
+
+
 @exercise(
     chapter=2,
     difficulty=2,
@@ -118,7 +125,9 @@ You pass on the gradient without the local slope: multiply with it.
 You visit the oldest value first, or the output alone: the gradient flows from the output back, so the newest comes first.
     reversed(order) -> order || [output]
 You pass a value's gradient on before everything that used the value has been visited. Newest first is an order in which that cannot happen.
-    reversed(order) -> _walked(output, -1, True) || _walked(output, 0, True) || _walked(output, -1, False) || _walked(output, 0, False)
+    reversed(order) -> _walked(output, -1, True) || _walked(output, 0, True) || _walked(output, -1, False) || _walked(output, 0, False) || _down_from(output)
+    for value in reversed(order) -> def visit(value) ; value.grad * slope -> value.grad * slope; visit(source) ; return [ -> visit(output); return [
+    for value in reversed(order) -> def visit(value, seen=set()) ; in zip( -> in seen.add(value) or zip( ; value.grad * slope -> value.grad * slope; source in seen or visit(source) ; return [ -> visit(output); return [
 Only one input of each operation gets a gradient: a sum and a product have two.
     zip(value.inputs, value.slopes, strict=True) -> list(zip(value.inputs, value.slopes, strict=True))[:1] || list(zip(value.inputs, value.slopes, strict=True))[-1:]
 You start from the value that was made last; the output is what the program returns.
@@ -387,7 +396,7 @@ You count the first input of a stretch twice: it is among the n / k that are kep
 k has to divide n: the stretches are equally long. (2√n - 1 is right where √n is whole, and a little too small elsewhere.)
     if n % k == 0 ->
     if n % k == 0 -> ; n // k -> -(-n // k)
-    return min(peaks) -> return round(2 * n**0.5 - 1) || return math.ceil(2 * n**0.5) - 1 || return int(2 * n**0.5) - 1
+    return min(peaks) -> return round(2 * n**0.5 - 1) || return math.ceil(2 * n**0.5) - 1 || return int(2 * n**0.5) - 1 || return 2 * math.isqrt(n) - 1
 That is how many layers a stretch has. The number of arrays that are kept at the worst moment is asked for.
     min(peaks) -> min(zip(peaks, stretches))[1]
 That is the square root of n, the best k for a square. The number of arrays is asked for.
@@ -398,6 +407,8 @@ That is n, what is kept when nothing is computed again, and the largest number o
     return min(peaks) -> return n
     n // k + k - 1 -> n // k + n - 1 || n // k * k
     min(peaks) -> max(peaks)
+That is half of n. It is right for 12 layers, and far too many for 10,000: stretches of two layers each are not the best.
+    return min(peaks) -> return n // 2 || return n / 2 || return n // 2 + 1 || return (n + 1) // 2
 While the walk is in a stretch, the inputs of that stretch's other layers are kept as well.
     n // k + k - 1 -> n // k
 The first inputs of the stretches before are kept all the time: add them.

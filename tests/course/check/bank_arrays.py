@@ -242,6 +242,10 @@ WRONG = {
             "Shape and strides are exchanged",
         ),
         (
+            lambda L, d_model, n: ((L + 1 - n, n, d_model), (d_model, n, 1)),
+            "One step along the window is n cells",
+        ),
+        (
             lambda L, d_model, n: ((n, L - n + 1, d_model), (d_model, d_model, 1)),
             "The first axis counts the windows",
         ),
@@ -251,7 +255,7 @@ WRONG = {
         ),
     ],
     "window_adjoint": [
-        (the_last_window_wins, "On 4 windows of 2 tokens"),
+        (the_last_window_wins, "Each token keeps only what one window gives it"),
         (lambda dy: np.concatenate(list(dy)), "You put the windows one after the other"),
         (
             lambda dy: entry_by_entry_of_windows(dy) / dy.dtype.type(dy.shape[1]),

@@ -63,6 +63,12 @@ def through_vdot(g):
     return math.sqrt(flat @ flat)
 
 
+def by_the_largest_and_still_narrow(g):
+    top = np.max(np.abs(g)) if g.any() else np.ones((), g.dtype)
+    shares = g / top
+    return float(np.sqrt(np.sum(shares * shares)) * top)
+
+
 def as_it_was(g):
     return float(np.sqrt((g * g).sum()))
 
@@ -85,6 +91,10 @@ def tried_in_float16(g):
 
 def by_the_logarithm(g):
     return 2.0 ** math.floor(math.log2(65504 / float(np.abs(g).max())))
+
+
+def by_the_logarithm_of_the_next_power(g):
+    return 2.0 ** math.floor(math.log2(65536 / float(np.abs(g).max())))
 
 
 # --- merged_moments --------------------------------------------------------------------------------------
@@ -142,6 +152,7 @@ WRONG = {
             lambda g: float(np.abs(g).max() * np.sqrt(((g / np.abs(g).max()).astype(float) ** 2).sum())),
             "You divide by the largest entry, and where all are 0",
         ),
+        (by_the_largest_and_still_narrow, "you square and add in the dtype of g"),
         (lambda g: float(np.abs(g.astype(float)).sum()), "That is the sum of the absolute values"),
         (lambda g: through_vdot(g) ** 2, "The square root is missing"),
         (lambda g: through_vdot(g) / math.sqrt(g.size), "You divide by how many entries there are"),
@@ -149,6 +160,7 @@ WRONG = {
     ],
     "largest_scale": [
         (by_the_logarithm, "Entries up to 65,520 are still finite"),
+        (by_the_logarithm_of_the_next_power, "65,520 and more is rounded up"),
         (lambda g: by_the_exponent(g) / 2, "One doubling more would still be finite"),
         (lambda g: by_the_exponent(np.abs(g).mean()), "You scale the mean of the entries"),
         (lambda g: by_the_exponent(g.max()), "You look for the largest entry and not"),

@@ -255,6 +255,26 @@ def too_soft(words, n_words):
     return _run(_one_hot(words, n_words), W_Q, np.eye(n_words + L)[:, n_words:], np.eye(n_words + L, n_words))
 
 
+def a_little_too_soft(words, n_words):
+    L = len(words)
+    W_Q = np.vstack([np.zeros((n_words, L)), 5 * np.eye(L, k=-1)])
+    return _run(_one_hot(words, n_words), W_Q, np.eye(n_words + L)[:, n_words:], np.eye(n_words + L, n_words))
+
+
+def all_before_it(words, n_words):
+    L = len(words)
+    W_Q = np.vstack([np.zeros((n_words, L)), 80 * np.tril(np.ones((L, L)), -1)])
+    return _run(_one_hot(words, n_words), W_Q, np.eye(n_words + L)[:, n_words:], np.eye(n_words + L, n_words))
+
+
+def upside_down(words, n_words):
+    """Written for rows of X that hold the position first."""
+    L = len(words)
+    W_Q, W_K = np.zeros((2, n_words + L, L))
+    W_Q[:L], W_K[:L] = 100 * np.eye(L, k=-1), np.eye(L)
+    return _run(_one_hot(words, n_words), W_Q, W_K, np.eye(n_words + L, n_words))
+
+
 def nothing_asked(words, n_words):
     L = len(words)
     W = np.zeros((n_words + L, L))
@@ -278,6 +298,9 @@ LOOK_RIGHT = [by_loops, shifted_keys, on_a_circle]
 LOOK_WRONG = [
     (towards_the_right, "Your head looks to the right"),
     (too_soft, "Your head looks to the left, but too softly"),
+    (a_little_too_soft, "Your head looks to the left, but too softly"),
+    (all_before_it, "Your head looks at everything to the left"),
+    (upside_down, "Yours has them the other way round"),
     (nothing_asked, "every token gets an even mixture"),
     (places_handed_over, "hands over its position"),
     (itself_and_everything, ("Each token looks at itself", "hands over its whole row")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 
 import numpy as np
@@ -315,6 +316,46 @@ def without_sorting(program, numbers):
     return [leaf.grad for leaf in leaves]
 
 
+def walked_by_recursion(program, numbers):
+    leaves = [Micro(number) for number in numbers]
+    out = program(*leaves)
+    out.grad = 1.0
+
+    def walk(value):
+        value.push()
+        for child in value.children:
+            walk(child)
+
+    walk(out)
+    return [leaf.grad for leaf in leaves]
+
+
+def sent_on_at_once(program, numbers):
+    class Number:
+        def __init__(self, data, *uses):
+            self.data, self.uses, self.grad = data, uses, 0.0
+
+        def __add__(self, other):
+            return Number(self.data + other.data, (self, 1.0), (other, 1.0))
+
+        def __mul__(self, other):
+            return Number(self.data * other.data, (self, other.data), (other, self.data))
+
+        def tanh(self):
+            return Number(np.tanh(self.data), (self, 1 / np.cosh(self.data) ** 2))
+
+        def send(self):
+            for child, slope in self.uses:
+                child.grad += slope * self.grad
+                child.send()
+
+    leaves = [Number(number) for number in numbers]
+    out = program(*leaves)
+    out.grad = 1.0
+    out.send()
+    return [leaf.grad for leaf in leaves]
+
+
 class Dual:
     """A value and how fast it moves with one input: forward mode."""
 
@@ -433,6 +474,8 @@ WRONG = {
     "differentiate": [
         (sorted_by_recursion(Overwriting), "you keep one use"),
         (without_sorting, TOO_EARLY),
+        (walked_by_recursion, TOO_EARLY),
+        (sent_on_at_once, TOO_EARLY),
         (with_the_slope_at_the_input, "You take tanh's slope at its input"),
         (with_plain_numbers, "it should return 3 values"),
         (lambda program, numbers: by_forward_mode(program, numbers)[::-1], "in the other order"),
@@ -451,5 +494,8 @@ WRONG = {
         (lambda n: int(np.sqrt(n)), "the best k for a square"),
         (lambda n: min(-(-n // k) + k - 1 for k in range(1, n + 1)), "k has to divide n"),
         (lambda n: n, "when nothing is computed again"),
+        (lambda n: math.isqrt(n) * 2 - 1, "right where √n is whole"),
+        (lambda n: n // 2, "That is half of n"),
+        (lambda n: int(np.ceil(n / 2)), "That is half of n"),
     ],
 }
