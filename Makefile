@@ -83,9 +83,11 @@ stored: $(READY)  ## train again the model that the pages show, and store it in 
 
 learning: $(READY)  ## train it once more, and store what it guesses on the way (as long)
 	$(BIN)/python -m minigrad.course.authoring.learning runs/learning book/runs/start/learning.json
+	$(BIN)/python -m minigrad.course.authoring.pictures guesses book/runs/start/learning.json book/runs/guesses
 
-map: $(READY)  ## make the map of the course again wherever pages show it: with each new chapter
+map: $(READY)  ## make the map again wherever pages show it, and the README's list of chapters: with each new chapter
 	$(BIN)/python -m minigrad.course.authoring.pictures map
+	$(BIN)/python -m minigrad.course.authoring.readme
 
 trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter 4 compares with
 	$(BIN)/python tests/tools/optimiser_trajectories.py
@@ -93,18 +95,20 @@ trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that 
 gpu-check:  ## the tests on real CuPy, with the Python that calls it; skips where there is no GPU
 	@$(PYTHON) tests/tools/gpu_check.py
 
-bench: $(ORACLES)  ## time a pre-training step beside PyTorch and JAX, and write the record (half an hour, an idle machine)
+bench: $(ORACLES)  ## time a pre-training step beside PyTorch and JAX; writes the record and book/speed.md (half an hour, an idle machine)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[benchmarks]'
 	$(BIN)/python tests/tools/pretraining_step.py --record book/runs/pretraining_step.json
 	$(BIN)/python tests/tools/pretraining_step.py --kernels Haswell --record book/runs/pretraining_step.json
+	$(BIN)/python tests/tools/speed_table.py
 
 machine: $(READY)  ## measure again what chapter 24 quotes of a machine (three minutes, an idle machine)
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python tests/tools/before_after.py --record book/runs/machine.json
 
 compare: $(ORACLES)  ## train the same model in PyTorch on the same batches, three seeds, and compare what both learn (an hour)
 	$(BIN)/python tests/tools/pretraining_run.py --seeds 0 1 2 --record tests/tools/pretraining_run.json
+	$(BIN)/python tests/tools/speed_table.py
 
-curve: $(READY)  ## draw the picture of the run in runs/reduced that the README shows
+curve: $(READY)  ## draw the picture of the run in runs/reduced that the first page shows
 	$(BIN)/python -m minigrad.course.authoring.pictures curve runs/reduced book/runs/reduced
 	cp runs/reduced/evaluation.csv book/runs/reduced-evaluation.csv
 

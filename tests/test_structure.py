@@ -248,15 +248,19 @@ def test_what_broke_with_a_new_version_has_an_upper_bound(name):
     assert re.search(rf'(^|"){name}[^\n",]*(,[^\n",]*)?<\d', text, re.MULTILINE), name
 
 
-LISTED_WHOLE = ("chapters", "check", "authoring")  # folders whose files the README does not name one by one
+LISTED_WHOLE = (
+    "chapters",
+    "check",
+    "authoring",
+)  # folders whose files CONTRIBUTING.md does not name one by one
 
 
-def readme_tree() -> set[Path]:
-    """The paths of the README's tree: names, two blanks between them, three before what is said of them."""
+def written_tree() -> set[Path]:
+    """The paths of CONTRIBUTING.md's tree: names, two blanks between them, three before what is said of them."""
     block = re.search(
-        r"```text\n(minigrad/.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+        r"```text\n(minigrad/.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL
     )
-    assert block, "README.md has no tree"
+    assert block, "CONTRIBUTING.md has no tree"
     found, folders = set(), [ROOT]
     for line in block[1].splitlines():
         depth = (len(line) - len(line.lstrip())) // 2
@@ -268,8 +272,8 @@ def readme_tree() -> set[Path]:
     return found
 
 
-def test_the_tree_in_the_readme_is_the_tree():
-    listed = readme_tree()
+def test_the_tree_that_is_written_is_the_tree():
+    listed = written_tree()
     assert [str(path) for path in listed if not path.exists()] == []
     files = {path for path in FILES if path.name != "__init__.py" and path.parent.name not in LISTED_WHOLE}
     assert [str(path.relative_to(ROOT)) for path in files - listed] == []

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
+import shlex
+import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -21,19 +25,22 @@ from minigrad.bert.data import encode_documents, held_out_batches
 from minigrad.bert.info import describe_model
 from minigrad.bert.metrics import describe, evaluate
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.options import parse, settings_in, with_sizes
-from minigrad.bert.predict import fill_mask, next_sentence
+from minigrad.bert.options import DEFAULT_CORPUS, EXAMPLE, parse, settings_in, with_sizes
+from minigrad.bert.predict import describe_fillings, fill_mask, fits, next_sentence
 from minigrad.bert.pretraining import HELD_OUT, DivergenceError, Pretraining, prepare, require_positions
 from minigrad.bert.progress import Unfailing
 from minigrad.bert.reading import LONGEST_LINE, CheckpointError, is_there, shown
 from minigrad.bert.runs import RunFolderError, latest_checkpoint
 from minigrad.bert.settings import PretrainingArguments
 from minigrad.bert.state import STATE, TrainingState, read_state
+from minigrad.bert.stored import stored
 from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.wordpiece import MASK
 
+STORED_MODEL = "start"  # of book/runs
 EXAMPLES = [
     "This function returns a new [MASK] of the given shape.",
-    "Raise an [MASK] if the file does not exist.",
+    EXAMPLE,
     "The [MASK] of the array must be an integer.",
 ]
 
@@ -77,6 +84,8 @@ def _fail(message: str) -> int:
 
 def pretrain_command(options: argparse.Namespace) -> int:
     """From raw text to a trained model that fills masks; returns the exit status."""
+    if options.example and MASK not in options.example:
+        raise ValueError(f"--example: there is no {MASK} in {shown(options.example, 40)!r}")
     messages: Any = Unfailing(sys.stdout)
     with (
         contextlib.redirect_stdout(messages),
@@ -89,37 +98,78 @@ def pretrain_command(options: argparse.Namespace) -> int:
             score=options.score,
             held_out=options.held_out,
             resume=options.resume,
+            example=options.example,
             say=_say,
         ) as run,
     ):
-        return _train(run)
+        return _train(run, options)
 
 
-def _train(run: Pretraining) -> int:
-    settings = run.arguments
+def _train(run: Pretraining, options: argparse.Namespace) -> int:
+    settings, before = run.arguments, run.step
     parameters = sum(parameter.size for parameter in run.model.parameters())
     _say(
         f"{parameters:,} parameters; {settings.steps - run.step:,} steps of {settings.batch_size} x "
         f"{settings.max_length} tokens to {run.output}\n"
-        f"unigram entropy {run.unigram_entropy:.3f} nats: the MLM loss of knowing how frequent each piece is"
+        f"words alone: an MLM loss of {run.unigram_entropy:.3f} nats, from knowing only how frequent each piece is "
+        "(the unigram entropy)\n"
+        f"a coin:      an NSP loss of {math.log(2):.3f} nats, and 50 % of the pairs right"
     )
+    if run.example and fits(run.example, run.tokenizer, run.model.config):
+        _say(f"guesses:     {run.example}")
     started = time.perf_counter()
     figures = run.run()
     if run.stopped_by is not None:
         return 128 + run.stopped_by  # so that `pretrain && evaluate` does not go on
-    _say(f"\n{settings.steps:,} steps; the last {time.perf_counter() - started:.0f} s of training are done")
+    since = f" from step {before:,}" if before else ""
+    _say(f"\ntrained{since} to step {settings.steps:,} in {time.perf_counter() - started:.0f} s")
     if figures:
-        _say(f"held out: {describe(figures)}")
-    _say(f"beside:   unigram entropy {run.unigram_entropy:.3f} nats; NSP by chance 50 %")
-    _say(f"saved in {latest_checkpoint(run.output)}\n")
-    for text in EXAMPLES:
-        if len(run.tokenizer.encode(text)) <= run.model.config.max_position_embeddings:
+        _say(f"held out: {describe(figures, run.unigram_entropy)}")
+    _say(
+        f"saved in {latest_checkpoint(run.output)}; the losses of all steps are in {run.folder.metrics.path}\n"
+    )
+    examples = [run.example, *EXAMPLES] if options.corpus == DEFAULT_CORPUS else [run.example]
+    for text in filter(None, dict.fromkeys(examples)):
+        if fits(text, run.tokenizer, run.model.config):
             _print_fillings(run.model, run.tokenizer, text, 5)
+    _say("\nYour turn:")
+    for command in _what_next(run, options):
+        _say(f"  {command}")
     return 0
+
+
+def _what_next(run: Pretraining, options: argparse.Namespace) -> list[str]:
+    """Commands to type after a run."""
+    here = f"{_python()} -m minigrad.bert"
+    folder, text = _typed(str(run.output)), run.example or EXAMPLE
+    corpus = "" if options.corpus == DEFAULT_CORPUS else f" --corpus {_typed(options.corpus)}"
+    fill = f"{here} fill-mask {folder} {_typed(text)}"
+    return [
+        *([fill] if fits(text, run.tokenizer, run.model.config) else []),
+        f"{here} evaluate {folder}{corpus}",
+    ]
+
+
+def _typed(argument: str) -> str:
+    """How to type one argument in this system's shell."""
+    return subprocess.list2cmdline([argument]) if os.name == "nt" else shlex.quote(argument)
+
+
+def _python() -> str:
+    """What to type to get the Python that runs this."""
+    for name in ("python", "python3"):
+        if shutil.which(name) == sys.executable:
+            return name
+    try:
+        inside = os.path.relpath(sys.executable)
+    except ValueError:  # on another drive
+        inside = os.pardir
+    return _typed(sys.executable if inside.startswith(os.pardir) else inside)
 
 
 def evaluate_command(options: argparse.Namespace) -> None:
     """The held-out figures of a checkpoint, by default on what its run held out."""
+    options.model = _chosen(options.model)
     checkpoint = latest_checkpoint(options.model)
     state = read_state(checkpoint) if is_there(checkpoint / STATE) else None
     config = read_config(checkpoint)
@@ -175,14 +225,16 @@ def _warn_of_training_text(corpus: Corpus, held_out: float, scored: Corpus, stat
 
 def fill_mask_command(options: argparse.Namespace) -> None:
     """The likeliest pieces for each [MASK]."""
-    loaded = _load(options.model)
-    _print_fillings(loaded.model, _tokenizer(loaded, options.model), options.text, options.top)
+    model = _chosen(options.model)
+    loaded = _load(model)
+    _print_fillings(loaded.model, _tokenizer(loaded, model), options.text, options.top)
 
 
 def next_sentence_command(options: argparse.Namespace) -> None:
     """The probability that B follows A."""
-    loaded = _load(options.model)
-    probability = next_sentence(loaded.model, _tokenizer(loaded, options.model), options.a, options.b)
+    model = _chosen(options.model)
+    loaded = _load(model)
+    probability = next_sentence(loaded.model, _tokenizer(loaded, model), options.a, options.b)
     _say(f"IsNext {probability:.1%}, NotNext {1 - probability:.1%}")
 
 
@@ -221,6 +273,15 @@ def _note(text: str) -> None:
     print(f"note: {shown(text, LONGEST_LINE)}", file=Unfailing(sys.stderr))
 
 
+def _chosen(model: str | None) -> str:
+    """The model that was named; where none was, the one that came with the course."""
+    if model is not None:
+        return model
+    folder = stored(STORED_MODEL)
+    _note(f"no model is named: this is the one that came with the course, {folder}")
+    return str(folder)
+
+
 def _load(model: str) -> Pretrained:
     loaded = from_pretrained(latest_checkpoint(model))
     for note in loaded.notes:
@@ -237,7 +298,7 @@ def _tokenizer(loaded: Pretrained, model: str) -> WordPieceTokenizer:
 def _print_fillings(model: BertForPreTraining, tokenizer: WordPieceTokenizer, text: str, top: int) -> None:
     _say(text)
     for fillings in fill_mask(model, tokenizer, text, top):
-        _say("   " + "  ".join(f"{shown(filling.token)} {filling.probability:.0%}" for filling in fillings))
+        _say(f"   {describe_fillings(fillings)}")
 
 
 # --- The process -----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,7 +14,7 @@ from minigrad.bert.data import Batch
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.tensor import no_grad
 
-__all__ = ["Tally", "describe", "evaluate", "quiet_overflow", "unigram_entropy"]
+__all__ = ["Tally", "brief", "describe", "evaluate", "quiet_overflow", "unigram_entropy"]
 
 
 class Tally:
@@ -86,12 +87,30 @@ def evaluate(model: BertForPreTraining, batches: list[Batch]) -> dict[str, float
     return tally.means()
 
 
-def describe(figures: dict[str, float]) -> str:
-    """Losses and accuracies as one line for the reader."""
+def describe(figures: dict[str, float], unigram_entropy: float | None = None) -> str:
+    """Losses and accuracies as one line for the reader.
+
+    unigram_entropy: of the training text in nats; the line then says how far the MLM loss is from it.
+    """
+    beside = ""
+    if unigram_entropy is not None:
+        below = unigram_entropy - figures["mlm_loss"]
+        beside = f" ({abs(below):.2f} {'below' if below > 0 else 'above'} word frequencies)"
     return (
-        f"MLM loss {figures['mlm_loss']:.3f}, accuracy {figures['mlm_accuracy']:.1%}; "
+        f"MLM loss {figures['mlm_loss']:.3f}{beside}, accuracy {figures['mlm_accuracy']:.1%}; "
         f"NSP loss {figures['nsp_loss']:.3f}, accuracy {figures['nsp_accuracy']:.1%}"
     )
+
+
+def brief(figures: dict[str, float], unigram_entropy: float) -> list[str]:
+    """Each loss beside the loss of a model that has learned nothing from context: the pieces of a progress bar.
+
+    unigram_entropy: of the training text, in nats. Of sentence pairs, a coin has a loss of log 2.
+    """
+    return [
+        f"MLM {figures['mlm_loss']:.2f} (words alone {unigram_entropy:.2f})",
+        f"NSP {figures['nsp_loss']:.2f} (a coin {math.log(2):.2f})",
+    ]
 
 
 def unigram_entropy(ids: Iterable[int]) -> float:

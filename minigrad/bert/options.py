@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import difflib
 import json
+import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -15,18 +17,35 @@ from minigrad.bert.pretraining import HELD_OUT
 from minigrad.bert.reading import LONGEST_LINE, shown
 from minigrad.bert.settings import LARGEST_INTEGER, PretrainingArguments
 
-__all__ = ["parse", "settings_in", "with_sizes"]
+__all__ = ["DEFAULT_CORPUS", "EXAMPLE", "parse", "settings_in", "with_sizes"]
+
+DEFAULT_CORPUS = "python-docs"
+EXAMPLE = "Raise an [MASK] if the file does not exist."
 
 DESCRIPTION = """\
 Pre-train a BERT from raw text, look at what it has learned, and see what it costs.
 
-    python -m minigrad.bert pretrain                        the Python documentation on this disk, 4,000 steps
-    python -m minigrad.bert pretrain --corpus my-texts/     your own text
-    python -m minigrad.bert fill-mask runs/reduced "The [MASK] is returned."
-    python -m minigrad.bert info base                       where BERT-Base's 110 million parameters are
+    python -m minigrad.bert fill-mask "The [MASK] is returned."     the model that came with the course
+    python -m minigrad.bert pretrain                         the Python documentation on this disk, 4,000 steps
+    python -m minigrad.bert pretrain --corpus my-texts/ --output runs/mine      your own text
+    python -m minigrad.bert fill-mask runs/reduced "The [MASK] is returned."    your own model
+    python -m minigrad.bert info base                        where BERT-Base's 110 million parameters are
 """
 
+PROGRAM = "python -m minigrad.bert"
+USAGE = {  # after the program; the options are listed below each
+    "pretrain": "pretrain [--corpus TEXT] [--output FOLDER] [--resume] [options]",
+    "evaluate": "evaluate [MODEL] [--corpus TEXT] [options]",
+    "fill-mask": "fill-mask [MODEL] TEXT [--top N] [options]",
+    "next-sentence": "next-sentence [MODEL] A B [options]",
+    "info": "info MODEL [options]",
+}
+POSITIONS = {  # what stands without an option's name, in its order; the model may be left out
+    "fill-mask": ("model", "text"),
+    "next-sentence": ("model", "a", "b"),
+}
 MODEL = "a run's folder or a checkpoint"
+STORED = f"{MODEL} (default: the model that came with the course)"
 
 PRETRAIN = """\
 From raw text to a model: cut the text into sentences, hold some documents out, learn a WordPiece vocabulary,
@@ -41,6 +60,13 @@ saves and stops, with exit status 130 (143, 129); a second one stops at once. Th
 goes on bit for bit on the same machine with the same NumPy, also after a kill.
 """
 
+PRETRAIN_EXAMPLES = """\
+examples:
+  python -m minigrad.bert pretrain --steps 12000 --output runs/longer
+  python -m minigrad.bert pretrain --corpus plays/ --output runs/plays --example "To be or not to [MASK]."
+  python -m minigrad.bert pretrain --set hidden_size=256 --set num_attention_heads=4 --output runs/wider
+"""
+
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The options given, by default to this process; `command` is the name of the command.
@@ -48,12 +74,40 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     Exits with status 2 for what is no option, and with 0 after --help.
     """
     parser = _make_parser()
-    options = parser.parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    _require_a_command(parser, arguments)
+    options, rest = parser.parse_known_args(arguments)
+    if rest and not _shift(options, rest):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
     # Until Python 3.12, argparse makes an empty list of `--steps=--`.
     for name, value in vars(options).items():
         if isinstance(value, list) and (name != "set" or not all(isinstance(one, str) for one in value)):
             parser.error(f"argument {_option(name)}: expected one argument")
     return options
+
+
+def _require_a_command(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
+    """Exit with the command that was perhaps meant, if the first argument is none."""
+    if not arguments or arguments[0].startswith("-") or arguments[0] in USAGE:
+        return
+    near = difflib.get_close_matches(arguments[0], USAGE, n=1)
+    help = f"did you mean {near[0]}?" if near else f"there are {', '.join(USAGE)}"
+    parser.error(f"there is no command {shown(arguments[0], 40)!r}: {help}")
+
+
+def _shift(options: argparse.Namespace, rest: Sequence[str]) -> bool:
+    """Give the model its place where an option stands between it and the text; whether that was it.
+
+    (Of `MODEL --top 3 TEXT`, argparse takes the first for the text, as the model may be left out.)
+    """
+    names = POSITIONS.get(options.command, ())
+    given = [value for name in names if (value := getattr(options, name)) is not None]
+    given += rest
+    if len(given) != len(names) or any(one.startswith("-") for one in rest):
+        return False
+    for name, value in zip(names, given, strict=True):
+        setattr(options, name, value)
+    return True
 
 
 def settings_in(options: argparse.Namespace) -> PretrainingArguments:
@@ -83,7 +137,7 @@ def with_sizes(config: BertConfig, options: argparse.Namespace) -> BertConfig:
 
 def _make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="python -m minigrad.bert",
+        prog=PROGRAM,
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -93,6 +147,7 @@ def _make_parser() -> argparse.ArgumentParser:
         command = commands.add_parser(
             name,
             help=help,
+            usage=f"{PROGRAM} {USAGE[name]}",
             description=description or f"{help[0].upper()}{help[1:]}.",
             formatter_class=_HelpFormatter,
         )
@@ -107,25 +162,29 @@ def _make_parser() -> argparse.ArgumentParser:
     _add_evaluate(add("evaluate", "held-out losses and accuracies of a checkpoint"))
 
     command = add("fill-mask", "the likeliest pieces for each [MASK] in a text")
-    command.add_argument("model", help=MODEL)
+    command.add_argument("model", nargs="?", help=STORED)
     command.add_argument("text", help='for example "The [MASK] is returned."')
     command.add_argument("--top", type=_integer, default=5, metavar="N", help="how many pieces to show")
 
     command = add("next-sentence", "the probability that sentence B follows sentence A")
-    command.add_argument("model", help=MODEL)
-    command.add_argument("a")
-    command.add_argument("b")
+    command.add_argument("model", nargs="?", help=STORED)
+    command.add_argument("a", help="the first sentence")
+    command.add_argument("b", help="the second")
 
     _add_info(add("info", "parameters by component, shapes, FLOPs and bytes of a step"))
     return parser
 
 
 def _add_pretrain(command: argparse.ArgumentParser) -> None:
+    command.epilog = PRETRAIN_EXAMPLES
     _add_text(command, HELD_OUT, "is held out")
     command.add_argument("--preset", choices=list(PRESETS), default="reduced", help="the model's sizes")
     _add_sizes(command)
     command.add_argument("--output", default="runs/reduced", metavar="FOLDER", help="the run's folder")
     command.add_argument("--resume", action="store_true", help="go on with the run in that folder")
+    command.add_argument(
+        "--example", default=EXAMPLE, metavar="TEXT", help="what to fill with every evaluation; has a [MASK]"
+    )
     command.add_argument("--cased", action="store_true", help="keep capitals and accents")
     command.add_argument(
         "--score",
@@ -143,7 +202,7 @@ def _add_pretrain(command: argparse.ArgumentParser) -> None:
 
 
 def _add_evaluate(command: argparse.ArgumentParser) -> None:
-    command.add_argument("model", help=MODEL)
+    command.add_argument("model", nargs="?", help=STORED)
     _add_text(command, None, "was held out; 1 for all (default: the run's)")
     helps = {"batch_size": "pairs a batch", "max_length": "tokens a pair", "seed": "of the split"}
     for name, help in helps.items():
@@ -168,7 +227,8 @@ def _add_info(command: argparse.ArgumentParser) -> None:
 def _add_text(command: argparse.ArgumentParser, held_out: float | None, help: str) -> None:
     command.add_argument(
         "--corpus",
-        default="python-docs",
+        default=DEFAULT_CORPUS,
+        metavar="TEXT",
         help="python-docs (what is on this disk), a folder of text files, or a file",
     )
     command.add_argument(

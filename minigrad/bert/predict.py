@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.reading import quoted
+from minigrad.bert.reading import quoted, shown
 from minigrad.bert.tokenizer import Encoding, WordPieceTokenizer
 from minigrad.tensor import no_grad
 
-__all__ = ["Filling", "fill_mask", "next_sentence"]
+__all__ = ["Filling", "describe_fillings", "fill_mask", "fits", "next_sentence"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,16 @@ def fill_mask(
         best = np.argsort(-probabilities, kind="stable")[:top]
         fillings.append([Filling(tokenizer.id_to_token(int(i)), float(probabilities[i])) for i in best])
     return fillings
+
+
+def describe_fillings(fillings: list[Filling]) -> str:
+    """Pieces with their probabilities, as a line for the reader."""
+    return "  ".join(f"{shown(filling.token)} {filling.probability:.0%}" for filling in fillings)
+
+
+def fits(text: str, tokenizer: WordPieceTokenizer, config: BertConfig) -> bool:
+    """Whether a model of these sizes has a position for each token of a text."""
+    return len(tokenizer.encode(text)) <= config.max_position_embeddings
 
 
 def next_sentence(model: BertForPreTraining, tokenizer: WordPieceTokenizer, a: str, b: str) -> float:

@@ -22,15 +22,16 @@ from minigrad.bert.config import BertConfig
 from minigrad.bert.corpus import Corpus, read_corpus
 from minigrad.bert.data import Batch, PretrainingData, encode_documents, fingerprint, held_out_batches
 from minigrad.bert.info import require_memory
-from minigrad.bert.metrics import Tally, describe, evaluate, quiet_overflow, unigram_entropy
+from minigrad.bert.metrics import Tally, brief, describe, evaluate, quiet_overflow, unigram_entropy
 from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.predict import describe_fillings, fill_mask, fits
 from minigrad.bert.progress import Progress, Stop, counting, interruptible
 from minigrad.bert.reading import LONGEST_LINE, SUMS, CheckpointError, is_there, shown
 from minigrad.bert.runs import RunFolder, RunFolderError, environment
 from minigrad.bert.settings import PretrainingArguments
 from minigrad.bert.state import STATE, TrainingState, differences, read_moments, read_state, state_files
 from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import train_wordpiece
+from minigrad.bert.wordpiece import MASK, train_wordpiece
 from minigrad.files import SaveError
 from minigrad.nn import Parameter
 from minigrad.tensor import Array
@@ -69,7 +70,8 @@ class Pretraining:
     them. held_out: batches for the evaluation. output: the run's folder, which is locked until `run` ends, or the
     `with` that this is used in. corpus: a name or fingerprint of the text, so that a resumed run can tell whether
     it is the same. resume: go on from the newest checkpoint in `output`. held_out_share: of the text, for who
-    evaluates the model later.
+    evaluates the model later. example: a text with a [MASK], whose likeliest fillings are reported every `eval_every`
+    steps, if the model has positions for it; they change nothing in the run.
 
     Raises RunFolderError if another run is in `output`; CheckpointError if it holds a run and `resume` is false, if
     its newest checkpoint is damaged, or if settings, model, vocabulary or text differ from those of the run to
@@ -87,6 +89,7 @@ class Pretraining:
         corpus: str = "",
         resume: bool = False,
         held_out_share: float | None = None,
+        example: str = "",
     ) -> None:
         require_positions(arguments.max_length, config)
         if config.type_vocab_size < 2:
@@ -96,7 +99,7 @@ class Pretraining:
                 f"the vocabulary has {tokenizer.vocab_size} pieces, the model only {config.vocab_size}"
             )
         self.arguments, self.tokenizer, self.held_out = arguments, tokenizer, held_out
-        self.corpus, self.held_out_share = corpus, held_out_share
+        self.corpus, self.held_out_share, self.example = corpus, held_out_share, example
         self.folder = output if isinstance(output, RunFolder) else RunFolder(output)
         self.output = self.folder.path
         self.notes: list[str] = []  # for the reader, when the run starts
@@ -157,6 +160,7 @@ class Pretraining:
                     progress.advance()
                     if self._is_due(settings.eval_every):
                         self._evaluate(progress)
+                        self._guess(progress)
                     if self._is_due(settings.save_every):
                         self._save_on_the_way(progress)
                 self._end(stop, progress)
@@ -216,7 +220,8 @@ class Pretraining:
             "tokens_per_second": speed,
         }
         self.folder.metrics.append(row, progress.say)
-        progress.show(figures, speed)
+        pieces = [f"rate {rate:.1e}", f"{speed / 1000:.1f}k tokens/s"]
+        progress.show([*brief(figures, self.unigram_entropy), *pieces])
         self.tally = Tally()
         progress.measure()
 
@@ -240,9 +245,19 @@ class Pretraining:
             self.evaluation = evaluate(self.model, self.held_out)
         row = {"step": self.step, **self.evaluation, "unigram_entropy": self.unigram_entropy}
         self.folder.evaluations.append(row, progress.say)
-        progress.say(
-            f"step {self.step}: held out {describe(self.evaluation)} (unigram entropy {self.unigram_entropy:.3f})"
-        )
+        progress.say(f"step {self.step}: held out {describe(self.evaluation, self.unigram_entropy)}")
+
+    def _guess(self, progress: Progress) -> None:
+        """Report what the model now takes the hidden words of `example` for."""
+        if not self.example or not fits(self.example, self.tokenizer, self.model.config):
+            return
+        try:
+            with progress.away():
+                fillings = fill_mask(self.model, self.tokenizer, self.example, 4)
+        except ValueError:
+            return  # the scores are not finite: the next look at the losses says it better
+        for of_one_mask in fillings:
+            progress.say(f"step {self.step}: {MASK} = {describe_fillings(of_one_mask)}")
 
     def _save_on_the_way(self, progress: Progress) -> None:
         if self.step == self.arguments.steps:
@@ -369,6 +384,7 @@ def prepare(
     score: str = "frequency",
     held_out: float = HELD_OUT,
     resume: bool = False,
+    example: str = "",
     say: Callable[[str], object] = lambda line: None,
 ) -> Pretraining:
     """A run on raw text, ready to `run`: what `python -m minigrad.bert pretrain` starts with.
@@ -376,7 +392,7 @@ def prepare(
         with prepare("python-docs", PRESETS["reduced"], PretrainingArguments(), "runs/reduced", say=print) as run:
             run.run()
 
-    corpus: a text that has been read, or where `read_corpus` finds one. output, resume: as in Pretraining.
+    corpus: a text that has been read, or where `read_corpus` finds one. output, resume, example: as in Pretraining.
     tokenizer: by default a vocabulary of `config.vocab_size` pieces is learned from the training text, with
     lower_case and score as in `train_wordpiece`. held_out: the share of the documents that is not trained on.
     say: takes each line for the reader.
@@ -416,7 +432,16 @@ def prepare(
             settings.seed,
         )
         return Pretraining(
-            config, documents, tokenizer, batches, folder, settings, train.fingerprint(), resume, held_out
+            config,
+            documents,
+            tokenizer,
+            batches,
+            folder,
+            settings,
+            train.fingerprint(),
+            resume,
+            held_out,
+            example,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import sys
@@ -15,6 +16,11 @@ from typing import Any, TextIO
 from tqdm import tqdm
 
 __all__ = ["Progress", "Stop", "Unfailing", "bar", "counting", "interruptible"]
+
+
+WIDE = 100  # columns: below, the figures need the place of the bar
+WIDE_BAR = "{percentage:3.0f}%|{bar:6}| {n_fmt}/{total_fmt} {remaining} left, {rate_fmt}{postfix}"
+NARROW_BAR = "{n_fmt}/{total_fmt} {remaining} left{postfix}"
 
 
 class Unfailing:
@@ -45,10 +51,14 @@ class Unfailing:
                 return False
         except ValueError:
             return False
+        return self.columns() != 0
+
+    def columns(self) -> int | None:
+        """The width of the terminal; None where there is none to ask for."""
         try:
-            return os.get_terminal_size(self._stream.fileno()).columns > 0
-        except (OSError, ValueError):
-            return True  # it says that it is a terminal, and has no size to ask for
+            return os.get_terminal_size(self._stream.fileno()).columns  # type: ignore[union-attr]
+        except (AttributeError, OSError, ValueError):
+            return None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -84,19 +94,27 @@ class Progress:
         if self.bar is not None:
             self.bar.update(1)
 
-    def show(self, figures: dict[str, float], tokens_per_second: float) -> None:
-        """The latest losses, both accuracies and the speed."""
-        text = (
-            f"loss {figures['loss']:.3f}  MLM {figures['mlm_accuracy']:.1%}  NSP {figures['nsp_accuracy']:.1%}  "
-            f"{tokens_per_second / 1000:.1f}k tokens/s"
-        )
+    def show(self, pieces: list[str]) -> None:
+        """The latest figures, the most important first: a bar shows as many whole ones as have room beside it."""
+        text = "  ".join(pieces)
         if self.bar is not None:
-            self.bar.set_postfix_str(text, refresh=False)
+            self._show_in_bar(pieces)
         elif time.perf_counter() - self.last_line > 10 or self.step + 1 >= self.total:
             self.last_line = time.perf_counter()
             done = self.step + 1 - self.first
             left = (self.last_line - self.started) / done * (self.total - self.step - 1)
             self.say(f"step {self.step + 1}/{self.total}  {text}  {left / 60:.1f} min left")
+
+    def _show_in_bar(self, pieces: list[str]) -> None:
+        assert self.bar is not None
+        columns = self.file.columns() or math.inf  # a notebook breaks what is too long
+        self.bar.bar_format = WIDE_BAR if columns >= WIDE else NARROW_BAR
+        for shown in range(len(pieces), -1, -1):
+            self.bar.set_postfix_str("  ".join(pieces[:shown]), refresh=False)
+            growth = len(str(self.total)) - len(str(self.bar.n))  # of the number of steps
+            whole = self.bar.format_meter(**{**self.bar.format_dict, "ncols": None})  # not cut
+            if len(whole) + growth < columns:
+                break
 
     def say(self, line: str) -> None:
         """A line of its own."""

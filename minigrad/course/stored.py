@@ -1,22 +1,5 @@
-"""The models and curves that the pages show, made once by long runs (`authoring/store.py`)."""
+"""The models and curves that the pages show, under the name by which pages import them."""
 
-from __future__ import annotations
-
-from importlib.resources import files
-from pathlib import Path
+from minigrad.bert.stored import stored
 
 __all__ = ["stored"]
-
-
-def stored(name: str) -> Path:
-    """The file or folder `name` that came with the course: in book/runs/, or inside the installed package.
-
-    Raises FileNotFoundError naming what there is.
-    """
-    here = Path(str(files("minigrad.course")))
-    folders = (here / "runs", here.parent.parent / "book" / "runs")  # of a wheel, of the repository
-    for folder in folders:
-        if (folder / name).exists():
-            return folder / name
-    present = sorted(path.name for folder in folders for path in folder.glob("*"))
-    raise FileNotFoundError(f"the course has no stored {name!r}; it has {', '.join(present) or 'nothing'}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import sys
@@ -21,6 +22,7 @@ from minigrad.bert.__main__ import main
 from minigrad.bert.checkpoint import from_pretrained
 from minigrad.bert.config import PRESETS
 from minigrad.bert.corpus import Corpus
+from minigrad.bert.options import EXAMPLE
 from minigrad.bert.pretraining import Pretraining, prepare
 from minigrad.bert.runs import RunFolder, latest_checkpoint
 from minigrad.bert.settings import PretrainingArguments
@@ -37,12 +39,12 @@ def test_pretrain_tells_what_it_does(corpus, tmp_path, capsys):
         r"learning a vocabulary of 90 pieces …",
         r"encoding the text …",
         r"WordPiece: \d+ pieces, [\d,]+ training tokens.*",
-        r".*unigram entropy \d\.\d{3} nats.*",
+        r"words alone: an MLM loss of \d\.\d{3} nats, .*\(the unigram entropy\)",
+        r"a coin:      an NSP loss of 0\.693 nats, and 50 % of the pairs right",
         r"\d,\d{3} parameters; 6 steps of 4 x 24 tokens to .*run",
-        r"6 steps; the last \d+ s of training are done",
-        r"held out: MLM loss \d\.\d{3}, accuracy \d+\.\d%; NSP loss \d\.\d{3}, accuracy \d+\.\d%",
-        r"beside:   unigram entropy \d\.\d{3} nats; NSP by chance 50 %",
-        r"saved in .*run.checkpoint-000006",
+        r"trained to step 6 in \d+ s",
+        r"held out: MLM loss \d\.\d{3} \(.*word frequencies\), accuracy \d+\.\d%; NSP loss \d\.\d{3}, .*",
+        r"saved in .*run.checkpoint-000006; the losses of all steps are in .*run.metrics\.csv",
     ):
         assert re.search(f"^{line}$", out, re.MULTILINE), line
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
@@ -57,12 +59,73 @@ def test_pretrain_tells_what_it_does(corpus, tmp_path, capsys):
     assert loaded.tokenizer.lower_case
 
 
-def test_at_the_end_masks_are_filled(corpus, tmp_path, capsys):
-    assert main([*pretrain(corpus, tmp_path / "run"), "--set", "max_position_embeddings=128"]) == 0
-    out = capsys.readouterr().out
-    for example in cli.EXAMPLES:
-        place = out.index(example)
-        assert re.match(r"\n   \S+ \d+%(  \S+ \d+%){4}\n", out[place + len(example) :])
+LONGER = ("--set", "max_position_embeddings=128")  # for examples in a vocabulary of single letters
+
+
+def test_at_the_end_masks_are_filled(corpus, tmp_path, monkeypatch, capsys):
+    """Those about Python after Python's documentation, otherwise the one that the run was given."""
+    monkeypatch.setattr(cli, "DEFAULT_CORPUS", str(corpus))
+    assert main(pretrain(corpus, tmp_path / "run", *LONGER)) == 0
+    monkeypatch.undo()
+    assert main(pretrain(corpus, tmp_path / "other", *LONGER, "--example", "Bal [MASK].")) == 0
+    out, other = capsys.readouterr().out.split("saved in ")[1:]
+    for examples, text in ((cli.EXAMPLES, out), (["Bal [MASK]."], other)):
+        ends = re.split(r"Your turn:|reading", text)[0]
+        filled = re.findall(r"^(\S.*\[MASK\].*)\n   \S+ \d+%(?:  \S+ \d+%){4}$", ends, re.MULTILINE)
+        assert sorted(filled) == sorted(examples)
+
+
+def test_at_the_end_stand_commands_that_work(corpus, tmp_path, capsys):
+    folder = tmp_path / "a run"
+    assert main(pretrain(corpus, folder, *LONGER, "--example", "Bal [MASK] $HOME.")) == 0
+    lines = capsys.readouterr().out.partition("Your turn:\n")[2].splitlines()
+    commands = [shlex.split(line) for line in lines]
+    assert [command[3] for command in commands] == ["fill-mask", "evaluate"]
+    for python, *module, _, _ in (command[:5] for command in commands):
+        assert module == ["-m", "minigrad.bert"]
+        assert shutil.which(python) == sys.executable or (Path.cwd() / python) == Path(sys.executable)
+    assert main(commands[0][3:]) == 0
+    assert capsys.readouterr().out.startswith("Bal [MASK] $HOME.\n   ")
+    assert main(commands[1][3:]) == 0
+    out, err = capsys.readouterr()
+    assert (out.startswith("4 documents, "), err) == (True, "")
+
+
+@pytest.mark.no_arrays
+def test_arguments_are_typed_as_the_system_wants_them(monkeypatch):
+    assert cli._typed("runs/reduced") == "runs/reduced"
+    assert cli._typed("a $HOME") == "'a $HOME'"
+    monkeypatch.setattr(os, "name", "nt")
+    assert cli._typed("runs\\reduced") == "runs\\reduced"
+    assert cli._typed("a [MASK].") == '"a [MASK]."'
+
+
+@pytest.mark.no_arrays
+def test_what_to_type_for_this_python(tmp_path, monkeypatch):
+    for path, expected in (
+        (tmp_path / ".venv" / "bin" / "python", os.path.join(".venv", "bin", "python")),
+        (tmp_path.parent / "other" / "python", str(tmp_path.parent / "other" / "python")),
+    ):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "executable", str(path))
+        assert cli._python() == expected
+    monkeypatch.setattr(shutil, "which", lambda name: sys.executable if name == "python3" else None)
+    assert cli._python() == "python3"
+
+
+def test_guesses_on_the_way_change_nothing(corpus, tmp_path, capsys):
+    """With each evaluation a line; weights, moments and draws are as without."""
+    longer = [*LONGER, "--set", "hidden_dropout_prob=0.1"]
+    assert main(pretrain(corpus, tmp_path / "a", *longer)) == 0
+    out, err = capsys.readouterr()
+    assert f"guesses:     {EXAMPLE}\n" in out
+    guesses = re.findall(r"^step (\d+): \[MASK\] = \S+ \d+%(?:  \S+ \d+%){3}$", err, re.MULTILINE)
+    assert guesses == ["3", "6"]
+    assert main(pretrain(corpus, tmp_path / "b", *longer, "--example", "")) == 0
+    out, err = capsys.readouterr()
+    assert "[MASK]" not in err + out.partition("Your turn")[0]
+    for checkpoint in ("checkpoint-000004", "checkpoint-000006"):
+        assert tiny.contents(tmp_path / "a" / checkpoint) == tiny.contents(tmp_path / "b" / checkpoint)
 
 
 def test_pretrain_says_what_was_done_to_running_text(tmp_path, capsys):
@@ -154,11 +217,13 @@ def test_the_same_command_with_resume_goes_on(corpus, tmp_path, monkeypatch, cap
         assert main(pretrain(corpus, tmp_path / "run")) == 128 + signal.SIGINT
         out, err = capsys.readouterr()
         assert "stopped at step 5 of 6 and saved; go on with --resume" in err
-        assert "are done" not in out.split("whole")[-1]
+        assert "to step 6 in" not in out.split("whole")[-1]
     monkeypatch.undo()
     assert main(pretrain(corpus, tmp_path / "run", "--resume")) == 0
     left = {"ctrl-c": 1, "crash": 2}[stopped_by]
-    assert f"parameters; {left} steps of 4 x 24" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"parameters; {left} steps of 4 x 24" in out
+    assert re.search(rf"^trained from step {6 - left} to step 6 in \d+ s$", out, re.MULTILINE)
     for name in ("model.safetensors", "optimizer.safetensors", "training.json"):
         files = [tmp_path / folder / "checkpoint-000006" / name for folder in ("whole", "run")]
         assert files[0].read_bytes() == files[1].read_bytes()
@@ -310,6 +375,50 @@ def test_fill_mask(run, capsys):
     assert text == "Bal [MASK] bam [MASK]."
     assert len(fillings) == 2
     assert all(re.fullmatch(r"   \S+ \d+%  \S+ \d+%  \S+ \d+%", line) for line in fillings)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["fill-mask", EXAMPLE, "--top", "1"],
+        ["fill-mask", "--top", "1", EXAMPLE],
+    ],
+)
+def test_without_a_model_it_is_the_one_that_came_with_the_course(capsys, command):
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert re.fullmatch(re.escape(EXAMPLE) + r"\n   exception \d\d%\n", out)
+    assert re.fullmatch(r"note: no model is named: this is the one that came with the course, .*start\n", err)
+
+
+def test_next_sentence_without_a_model(capsys):
+    a, b = "Open the file and read all lines.", "If the file does not exist, an error is raised."
+    assert main(["next-sentence", a, b]) == 0
+    out, err = capsys.readouterr()
+    assert re.match(r"IsNext \d+\.\d%", out)
+    assert err.startswith("note: no model is named")
+
+
+def test_evaluate_without_a_model(corpus, capsys):
+    assert main(["evaluate", "--corpus", str(corpus), "--held-out", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("20 documents, ")
+    notes = err.splitlines()
+    assert notes[0].startswith("note: no model is named")
+    assert notes[1].endswith("whether the model has seen this text is not known")
+
+
+@pytest.mark.parametrize("model", [True, False])
+@pytest.mark.parametrize("command", [["fill-mask", "Bal [MASK]."], ["next-sentence", "Bal.", "Bam."]])
+def test_options_may_stand_anywhere(run, capsys, command, model):
+    """Also between the model and the text: argparse would take the model for the text."""
+    name, *texts = command
+    given = [str(run / "run")] * model + texts
+    outputs = set()
+    for place in range(len(given) + 1):
+        assert main([name, *given[:place], "--backend", backend.default().name, *given[place:]]) == 0
+        outputs.add(capsys.readouterr().out)
+    assert len(outputs) == 1
 
 
 def test_next_sentence(run, capsys):

@@ -87,6 +87,7 @@ def test_a_text_that_is_not_there(tmp_path, failing):
         (["--held-out", "1"], "held_out must be at least 0 and below 1, got 1.0"),
         (["--held-out", "nan"], "held_out must be at least 0 and below 1, got nan"),
         (["--held-out", "0.95"], "with 19 of 20 documents held out"),
+        (["--example", "No mask."], "--example: there is no [MASK] in 'No mask.'"),
     ],
 )
 def test_settings_that_do_not_do(corpus, tmp_path, failing, options, message):

@@ -213,4 +213,4 @@ def test_terminals_with_and_without_columns(corpus, tmp_path, columns, bar):
     assert done.returncode == 0, done.stdout
     assert "step 3: held out MLM loss" in done.stdout
     assert ("%|" in done.stdout) is bar
-    assert ("step 6/6  loss " in done.stdout) is not bar
+    assert ("step 6/6  MLM " in done.stdout) is not bar

@@ -12,7 +12,7 @@ import tiny
 from minigrad import backend, random
 from minigrad.bert.config import IGNORED
 from minigrad.bert.data import PretrainingData
-from minigrad.bert.metrics import evaluate, unigram_entropy
+from minigrad.bert.metrics import brief, describe, evaluate, unigram_entropy
 
 
 def test_figures_are_means_over_what_was_predicted(tmp_path):
@@ -76,6 +76,23 @@ def test_evaluation_that_fails_leaves_the_mode(tmp_path):
 )
 def test_unigram_entropy(ids, entropy):
     assert unigram_entropy(iter(ids)) == pytest.approx(entropy, abs=1e-12)
+
+
+FIGURES = {"loss": 6.5, "mlm_loss": 5.895, "mlm_accuracy": 0.137, "nsp_loss": 0.6749, "nsp_accuracy": 0.597}
+
+
+@pytest.mark.parametrize(
+    ("entropy", "beside"),
+    [(None, ""), (6.153, " (0.26 below word frequencies)"), (5.193, " (0.70 above word frequencies)")],
+)
+def test_figures_as_a_line(entropy, beside):
+    line = describe(FIGURES, entropy)
+    assert line == f"MLM loss 5.895{beside}, accuracy 13.7%; NSP loss 0.675, accuracy 59.7%"
+
+
+def test_figures_beside_what_knows_nothing_of_context():
+    """Not the sum of both losses, which has nothing to be compared with."""
+    assert brief(FIGURES, 6.153) == ["MLM 5.89 (words alone 6.15)", "NSP 0.67 (a coin 0.69)"]
 
 
 def test_unigram_entropy_is_the_loss_of_the_frequencies():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
 
 import pytest
 
@@ -71,6 +72,60 @@ def test_a_command_that_is_none(capsys, command):
     error = capsys.readouterr().err.splitlines()[-1]
     assert "error: " in error
     assert len(error) < 200
+
+
+@pytest.mark.parametrize(
+    ("typed", "help"),
+    [
+        ("fillmask", "did you mean fill-mask?"),
+        ("train", "did you mean pretrain?"),
+        ("next_sentence", "did you mean next-sentence?"),
+        ("x\x1b[31m", "there are pretrain, evaluate, fill-mask, next-sentence, info"),
+    ],
+)
+def test_a_command_with_a_slip(capsys, typed, help):
+    with pytest.raises(SystemExit) as stop:
+        main([typed, "runs/reduced", "The [MASK]."])
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert error.splitlines()[-1].endswith(help)
+    assert "\x1b" not in error
+
+
+@pytest.mark.parametrize(
+    ("command", "rest"),
+    [
+        (["fill-mask", "model", "text", "more"], "more"),
+        (["fill-mask", "text", "--tap", "3"], "--tap 3"),
+        (["next-sentence", "model", "a", "b", "c"], "c"),
+        (["info", "base", "large"], "large"),
+        (["pretrain", "runs/reduced"], "runs/reduced"),
+    ],
+)
+def test_what_is_too_much_is_named(capsys, command, rest):
+    with pytest.raises(SystemExit):
+        main(command)
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f"error: unrecognized arguments: {rest}")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_usage_is_one_line_that_names_what_has_no_dash(capsys, command):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    usage, empty, *_ = capsys.readouterr().out.splitlines()
+    assert empty == ""
+    assert len(usage) <= 100
+
+
+def test_help_of_training_has_examples_that_are_commands(capsys):
+    with pytest.raises(SystemExit):
+        main(["pretrain", "--help"])
+    examples = capsys.readouterr().out.partition("examples:\n")[2].splitlines()
+    assert len(examples) >= 2
+    for line in examples:
+        python, *words = shlex.split(line)
+        assert [python, *words[:3]] == ["python", "-m", "minigrad.bert", "pretrain"]
+        settings_in(parse(words[2:]))
 
 
 @pytest.mark.parametrize("option", ["--steps=--", "--set=--", "--backend=--", "--output=--", "--held-out=--"])

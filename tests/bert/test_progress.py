@@ -27,7 +27,7 @@ class Terminal(io.StringIO):
         return True
 
 
-FIGURES = {"loss": 2.5, "mlm_accuracy": 0.25, "nsp_accuracy": 0.75}
+PIECES = ["MLM 5.83 (words alone 6.15)", "NSP 0.67 (a coin 0.69)", "rate 2.0e-03", "12.3k tokens/s"]
 
 
 @pytest.mark.no_arrays
@@ -35,12 +35,12 @@ def test_in_a_log_file_lines_and_no_bar():
     file = io.StringIO()
     with Progress(0, 3, None, file) as progress:
         for _ in range(3):
-            progress.show(FIGURES, 12_345)
+            progress.show(PIECES)
             progress.advance()
         progress.say("a line")
     lines = file.getvalue().splitlines()
     assert lines == [
-        "step 3/3  loss 2.500  MLM 25.0%  NSP 75.0%  12.3k tokens/s  0.0 min left",
+        "step 3/3  MLM 5.83 (words alone 6.15)  NSP 0.67 (a coin 0.69)  rate 2.0e-03  12.3k tokens/s  0.0 min left",
         "a line",
     ]
     assert "\r" not in file.getvalue()
@@ -54,7 +54,7 @@ def test_in_a_log_file_a_line_every_ten_seconds(monkeypatch):
     with Progress(100, 200, None, file) as progress:
         for _ in range(100):
             clock[0] += 1.5
-            progress.show(FIGURES, 1000)
+            progress.show(PIECES)
             progress.advance()
     lines = file.getvalue().splitlines()
     assert lines[0].startswith("step 107/200 ")
@@ -68,7 +68,7 @@ def test_in_a_terminal_a_bar():
     file = Terminal()
     with Progress(2, 5, None, file) as progress:
         for _ in range(3):
-            progress.show(FIGURES, 12_345)
+            progress.show(PIECES)
             progress.advance()
         progress.bar.refresh()
         progress.say("a line above")
@@ -76,9 +76,49 @@ def test_in_a_terminal_a_bar():
     assert "\r" in text
     assert "2/5" in text
     assert "5/5" in text
-    assert "loss 2.500  MLM 25.0%  NSP 75.0%  12.3k tokens/s" in text
+    assert "MLM 5.83 (words alone 6.15)  NSP 0.67 (a coin 0.69)  rate 2.0e-03  12.3k tokens/s" in text
     assert "a line above\n" in text
     assert "min left" not in text
+
+
+@pytest.mark.no_arrays
+@pytest.mark.parametrize(
+    ("columns", "shown"), [(30, 0), (50, 1), (60, 1), (80, 2), (99, 3), (105, 2), (115, 3), (150, 4)]
+)
+def test_a_bar_shows_whole_pieces_and_stays_in_its_line(monkeypatch, columns, shown):
+    """What is most important comes first; a figure that is cut would be another figure."""
+    monkeypatch.setattr(module.Unfailing, "columns", lambda self: columns)
+    file = Terminal()
+    with Progress(0, 4000, None, file) as progress:
+        progress.bar.dynamic_ncols = lambda _: (columns - 1, 24)  # as of a terminal: tqdm cuts there
+        progress.bar.start_t -= 100
+        progress.bar.n = 2000
+        progress.show(PIECES)
+        progress.bar.refresh()
+        first = file.getvalue().split("\r")[-1].rstrip()
+        progress.bar.n = progress.bar.total
+        progress.bar.refresh()
+        last = file.getvalue().split("\r")[-1].rstrip()
+    for text in (first, last):
+        assert len(text) < columns
+        assert text.endswith(("left", "step/s", *PIECES[shown - 1 : shown]))
+        assert [piece in text for piece in PIECES] == [True] * shown + [False] * (len(PIECES) - shown)
+        assert ("%|" in text) is (columns >= module.WIDE)
+
+
+@pytest.mark.no_arrays
+def test_a_bar_stays_in_its_line_when_its_numbers_grow(monkeypatch):
+    for columns in range(30, 170):
+        monkeypatch.setattr(module.Unfailing, "columns", lambda self, columns=columns: columns)
+        file = Terminal()
+        with Progress(0, 4000, None, file) as progress:
+            progress.bar.start_t -= 10
+            progress.bar.n = 200
+            progress.show(PIECES)
+            progress.bar.start_t -= 190  # as fast as before
+            progress.bar.n = progress.bar.total
+            progress.bar.refresh()
+            assert len(file.getvalue().split("\r")[-1].rstrip()) < columns
 
 
 @pytest.mark.no_arrays
@@ -98,7 +138,8 @@ def test_a_run_prints_its_lines_on_stderr(tmp_path, capsys):
     lines = err.splitlines()
     assert [line.split(":")[0].split("/")[0] for line in lines] == ["step 5", "step 10", "step 10"]
     assert re.match(
-        r"step 5: held out MLM loss \d\.\d{3}, accuracy \d+\.\d%; NSP loss \d\.\d{3}, accuracy \d+\.\d%",
+        r"step 5: held out MLM loss \d\.\d{3} \(\d\.\d\d (below|above) word frequencies\), accuracy \d+\.\d%; "
+        r"NSP loss \d\.\d{3}, accuracy \d+\.\d%",
         lines[0],
     )
 

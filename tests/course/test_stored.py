@@ -13,9 +13,9 @@ from safetensors.numpy import load_file
 
 import minigrad
 from minigrad.bert import BertForPreTraining, from_pretrained, save_pretrained
+from minigrad.bert import stored as module
 from minigrad.bert.config import BertConfig
 from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.course import stored as module
 from minigrad.course.authoring import store
 from minigrad.course.stored import stored
 
@@ -78,7 +78,7 @@ def test_a_wheel_carries_every_package():
 
 
 def test_a_wheel_finds_its_own_runs(tmp_path, monkeypatch):
-    package = tmp_path / "minigrad" / "course"
-    shutil.copytree(ROOT / "book" / "runs", package / "runs")
+    package = tmp_path / "minigrad"
+    shutil.copytree(ROOT / "book" / "runs", package / "course" / "runs")
     monkeypatch.setattr(module, "files", lambda name: package)
-    assert stored("start") == package / "runs" / "start"
+    assert stored("start") == package / "course" / "runs" / "start"

@@ -1,0 +1,22 @@
+"""The models and curves that came with the course, made once by long runs (`course/authoring/store.py`)."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+__all__ = ["stored"]
+
+
+def stored(name: str) -> Path:
+    """The file or folder `name` that came with the course: in book/runs/, or inside the installed package.
+
+    Raises FileNotFoundError naming what there is.
+    """
+    package = Path(str(files("minigrad")))
+    folders = (package / "course" / "runs", package.parent / "book" / "runs")  # of a wheel, of the repository
+    for folder in folders:
+        if (folder / name).exists():
+            return folder / name
+    present = sorted(path.name for folder in folders for path in folder.glob("*"))
+    raise FileNotFoundError(f"the course has no stored {name!r}; it has {', '.join(present) or 'nothing'}")
