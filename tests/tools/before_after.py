@@ -136,7 +136,9 @@ def step_child(without: tuple[str, ...]) -> dict[str, float]:
     if not set(without) - {KEPT}:
         # as a step does: several arrays of 8 MB that live together, and are then freed together
         x, w, y = draws(2048, 256), draws(256, 1024), draws(2048, 1024)
-        found["a product into a new array"] = statistics.median(_times(lambda: [x @ w for _ in range(8)], 9)) / 8
+        found["a product into a new array"] = (
+            statistics.median(_times(lambda: [x @ w for _ in range(8)], 9)) / 8
+        )
         found["a sum into a new array"] = statistics.median(_times(lambda: [y + y for _ in range(8)], 9)) / 8
     return found
 
@@ -235,7 +237,10 @@ def steps(minutes: float, count: int, pytorch: bool) -> tuple[list[Round], int]:
         return min((rounds[i : i + count] for i in range(len(rounds) - count + 1)), key=spread_of)
 
     while (spread := spread_of(quietest())) > QUIET:
-        print(f"{len(rounds)} rounds; in the quietest {count} the finished step spreads by {spread:.0%}", flush=True)
+        print(
+            f"{len(rounds)} rounds; in the quietest {count} the finished step spreads by {spread:.0%}",
+            flush=True,
+        )
         if time.monotonic() > end:
             break
         rounds.append(one_round(pytorch))
@@ -386,7 +391,9 @@ def kernels(rounds: int) -> dict[str, Any]:
     return {
         name: {
             "kernel": results[0]["kernel"],
-            "gflops": {shape: _spread([one["gflops"][shape]["median"] for one in results]) for shape in PRODUCTS},
+            "gflops": {
+                shape: _spread([one["gflops"][shape]["median"] for one in results]) for shape in PRODUCTS
+            },
         }
         for name, results in found.items()
     }
@@ -442,10 +449,16 @@ def measure(minutes: float, count: int, rounds: int, pytorch: bool) -> dict[str,
 def main() -> None:
     """Measure, print, and write the record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=60, help="try for so long to find quiet rounds (%(default)s)")
-    parser.add_argument("--steps", type=int, default=ROUNDS, help="rounds of steps in the record (%(default)s)")
+    parser.add_argument(
+        "--minutes", type=float, default=60, help="try for so long to find quiet rounds (%(default)s)"
+    )
+    parser.add_argument(
+        "--steps", type=int, default=ROUNDS, help="rounds of steps in the record (%(default)s)"
+    )
     parser.add_argument("--rounds", type=int, default=15, help="rounds of everything else (%(default)s)")
-    parser.add_argument("--no-pytorch", action="store_true", help="leave PyTorch out, also where it is installed")
+    parser.add_argument(
+        "--no-pytorch", action="store_true", help="leave PyTorch out, also where it is installed"
+    )
     parser.add_argument("--record", type=Path, help="write the figures to this JSON file")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -466,7 +479,9 @@ def main() -> None:
     record = measure(options.minutes, options.steps, options.rounds, pytorch)
     if record["baseline_spread"] > QUIET:
         spread = record["baseline_spread"]
-        print(f"not quiet: the finished step spreads by {spread:.0%}; only ranges that do not overlap say something")
+        print(
+            f"not quiet: the finished step spreads by {spread:.0%}; only ranges that do not overlap say something"
+        )
     text = json.dumps(record, indent=1) + "\n"
     if options.record:
         options.record.write_text(text)

@@ -107,7 +107,11 @@ def regimes(rounds: int) -> dict[str, dict[str, dict[str, float]]]:
         {
             f"{name}: {case}": lambda run=run, size=size * more, again=again: run(size, again)
             for name, (run, size, _) in codes.items()
-            for case, more, again in (("as it is", 1, 1), ("twice the numbers", 2, 1), ("twice the arithmetic", 1, 2))
+            for case, more, again in (
+                ("as it is", 1, 1),
+                ("twice the numbers", 2, 1),
+                ("twice the arithmetic", 1, 2),
+            )
         },
         rounds,
     )

@@ -157,7 +157,11 @@ def work_everywhere(model: BertForPreTraining, vocabulary: bool) -> None:
         return
 
     def losses(
-        input_ids: Array, attention_mask: Array, token_type_ids: Array, labels: Array, next_sentence_label: Array
+        input_ids: Array,
+        attention_mask: Array,
+        token_type_ids: Array,
+        labels: Array,
+        next_sentence_label: Array,
     ) -> BertPreTrainingOutput:
         output = bert(input_ids, attention_mask, token_type_ids)
         table = bert.embeddings.word_embeddings.weight

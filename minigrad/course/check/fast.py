@@ -381,7 +381,15 @@ def add_up(contributions):
 
 
 def _row_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    for n, m, most in ((100, 64, 640), (100, 64, 1000), (31, 33, 200), (5, 7, 100), (6, 7, 14), (1, 9, 9), (9, 64, 50)):
+    for n, m, most in (
+        (100, 64, 640),
+        (100, 64, 1000),
+        (31, 33, 200),
+        (5, 7, 100),
+        (6, 7, 14),
+        (1, 9, 9),
+        (9, 64, 50),
+    ):
         yield f"{n} rows of {m}, at most {most} numbers in a block", n, m, most
     n, m, most = (int(x) for x in rng.integers([20, 5, 60], [90, 30, 400]))
     yield f"{n} rows of {m}, at most {most} numbers in a block", n, m, most
@@ -394,8 +402,7 @@ def _row_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=12,
     cases=_row_cases,
     hints="""
-There are three faults. Try it by hand with 5 rows of 2 numbers and at most 4 numbers in a block; then with at most 5; then
-with at most 1.
+Try it by hand with 5 rows of 2 numbers and at most 4 numbers in a block; then with at most 5; then with at most 1.
 
 How many whole rows fit into a block? What if not even one does?
 

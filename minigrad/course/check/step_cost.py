@@ -247,9 +247,19 @@ def _profile_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "a profile of 40 ms and four changes", profile, changes, 0.05
     yield "the same, and all that save more than 2 %", profile, changes, 0.02
     yield "the same, and all that save more than half", profile, changes, 0.5
-    yield "an operation with half of the time, slightly faster", {"a": 5.0, "b": 5.0}, {"a": ("a", 1.05)}, 0.03
+    yield (
+        "an operation with half of the time, slightly faster",
+        {"a": 5.0, "b": 5.0},
+        {"a": ("a", 1.05)},
+        0.03,
+    )
     # 10 ms of 100 saved: 10 % of the step, and the new step would be 11 % faster
-    yield "10 of 100 ms saved, and more than 10.5 % asked for", {"a": 20.0, "b": 80.0}, {"a": ("a", 2.0)}, 0.105
+    yield (
+        "10 of 100 ms saved, and more than 10.5 % asked for",
+        {"a": 20.0, "b": 80.0},
+        {"a": ("a", 2.0)},
+        0.105,
+    )
     ops = [f"op {i}" for i in range(6)]
     times = rng.uniform(1, 10, 6)
     yield (
