@@ -53,8 +53,8 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
-# By processor family and model: float32 FLOPs a core can do in a cycle, and the highest clock in GHz that the maker's data
-# sheets give for its server processors of many cores. Zen 4 has two units for multiply-adds of 8 numbers, and does
+# By maker and family: float32 FLOPs that a core can do in a cycle, and the highest clock in GHz that the maker's data
+# sheets give for server processors of many cores. Zen 4 has two units for multiply-adds of 8 numbers, and does
 # AVX-512's 16 in two halves; Zen 5 and Intel's servers from Skylake on have two of 16.
 PEAKS = {
     ("AuthenticAMD", 25): (2 * 8 * 2, 3.7),
@@ -66,8 +66,8 @@ PEAKS = {
 def peak() -> dict[str, float | int | None]:
     """What arithmetic the cores can do at most: a calculation, cores x clock x FLOPs in a cycle.
 
-    flops_per_cycle and clock_ghz are of `PEAKS` (0 for a processor that is not there); reported_ghz is the clock that the
-    system tells, on a virtual machine often the base clock.
+    flops_per_cycle and clock_ghz are those of `PEAKS`, and 0 for a processor that is not there. reported_ghz is the clock
+    that the system tells, on a virtual machine often the base clock.
     """
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -1,9 +1,9 @@
 """Chapter 24's ideas: each as a pair of the plain way and the other one, and the engine without any of them.
 
-`PAIRS` has the pairs by name, with inputs of a step's sizes; tests/tools/before_after.py measures each, and the chapter
-shows its figures. `IDEAS` lists what the finished engine has, in the order in which the chapter adds them;
-`engine_without` and `work_everywhere` take them out again. One idea is not in the library: to leave padding out. Here it
-is a whole forward, `forward_without_padding`.
+`PAIRS` has the pairs by name, with inputs of a step's sizes. tests/tools/before_after.py measures each, and the chapter
+shows its figures. `IDEAS` lists what the finished engine has, in the order in which the chapter adds them, and
+`engine_without` and `work_everywhere` take them out again. One idea is not in the library: to leave padding out. Here
+it is a whole forward, `forward_without_padding`.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def vocabulary_where_asked(x: Array, table: Array, labels: Array) -> Any:
 
 
 def work_everywhere(model: BertForPreTraining, vocabulary: bool) -> None:
-    """Let `model` compute its last layer for all tokens, as the others; vocabulary: and scores at all positions, too."""
+    """Let `model` compute its last layer for all tokens, and, if `vocabulary`, scores at all positions too."""
     bert = model.bert
     if not vocabulary:
 
@@ -153,7 +153,7 @@ def work_everywhere(model: BertForPreTraining, vocabulary: bool) -> None:
             output.last_hidden_state = states.reshape(-1, states.shape[-1])[rows]
             return output
 
-        bert.forward = states_of_all  # type: ignore[method-assign]
+        bert.forward = states_of_all  # type: ignore[assignment, method-assign]
         return
 
     def losses(
@@ -170,7 +170,7 @@ def work_everywhere(model: BertForPreTraining, vocabulary: bool) -> None:
         nsp_loss = ops.cross_entropy(next_scores, next_sentence_label)
         return BertPreTrainingOutput(scores, next_scores, mlm_loss + nsp_loss, mlm_loss, nsp_loss)
 
-    model.forward = losses  # type: ignore[method-assign]
+    model.forward = losses  # type: ignore[assignment, method-assign]
 
 
 # --- The engine without one idea, or without all ---------------------------------------------------------

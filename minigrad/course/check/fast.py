@@ -427,16 +427,15 @@ A block with one row is always right, and slow: take as many rows as fit.
 One row more would still fit into your blocks.
     max(1, most // m) -> max(1, most // m - 1) || max(1, (most - 1) // m)
 There is an empty block at the end: where the blocks come out even, nothing is left over.
-    return blocks -> return [*blocks, (n, n)]
+    for first in range(0, n, rows)] -> for first in range(0, n, rows)] + [(n, n)]
     range(0, n, rows) -> range(0, n + 1, rows)
 Blocks end where the next one begins: yours overlap, or leave a row out between them.
     min(first + rows, n) -> min(first + rows + 1, n) || min(first + rows, n) - 1
     range(0, n, rows) -> range(0, n, rows + 1)
 That is where each block begins; where it ends is asked for too, (first row, row after the last).
-    return blocks -> return [first for first, _ in blocks]
+    [(first, min(first + rows, n)) -> [first
 """,
 )
 def row_blocks(n, m, most):
     rows = max(1, most // m)
-    blocks = [(first, min(first + rows, n)) for first in range(0, n, rows)]
-    return blocks
+    return [(first, min(first + rows, n)) for first in range(0, n, rows)]

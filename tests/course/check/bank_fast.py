@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -344,7 +345,7 @@ def a_loop(n, m, most):
 def borders_first(n, m, most):
     rows = most // m or 1
     borders = [*range(0, n, rows), n]
-    return list(zip(borders[:-1], borders[1:], strict=True))
+    return list(itertools.pairwise(borders))
 
 
 def whole_blocks_alone(n, m, most):
