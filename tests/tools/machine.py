@@ -66,8 +66,8 @@ PEAKS = {
 def peak() -> dict[str, float | int | None]:
     """What arithmetic the cores can do at most: a calculation, cores x clock x FLOPs in a cycle.
 
-    flops_per_cycle and clock_ghz are those of `PEAKS`, and 0 for a processor that is not there. reported_ghz is the clock
-    that the system tells, on a virtual machine often the base clock.
+    flops_per_cycle and clock_ghz are those of `PEAKS`, and 0 for a processor that is not there. reported_ghz is the
+    clock that the system tells, on a virtual machine often the base clock.
     """
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
