@@ -101,7 +101,7 @@ bench: $(ORACLES)  ## time a pre-training step beside PyTorch and JAX; writes th
 	$(BIN)/python tests/tools/pretraining_step.py --kernels Haswell --record book/runs/pretraining_step.json
 	$(BIN)/python tests/tools/speed_table.py
 
-machine: $(READY)  ## measure again what chapter 24 quotes of a machine (three minutes, an idle machine)
+machine: $(ORACLES)  ## measure again what chapters 23 and 24 quote of a machine (ten minutes to an hour, an idle machine)
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python tests/tools/before_after.py --record book/runs/machine.json
 
 compare: $(ORACLES)  ## train the same model in PyTorch on the same batches, three seeds, and compare what both learn (an hour)

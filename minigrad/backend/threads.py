@@ -1,6 +1,6 @@
 """How the CPU's work is shared: in blocks that stay in the cache, a part of them for each core.
 
-A NumPy expression such as `0.5 * x * (1 + t)` walks over main memory once per operator. `in_blocks` calls a
+A NumPy expression such as `0.5 * x * (1 + t)` makes a pass over main memory for each operator. `in_blocks` calls a
 kernel with the same few rows of each array instead, so that what one operator writes is still in the cache when
 the next one reads it. NumPy lets go of the interpreter lock inside an operator, so blocks are also shared over the
 processor's cores. Where blocks end does not depend on the number of threads, so neither do results.

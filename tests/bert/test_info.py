@@ -18,7 +18,7 @@ from minigrad.bert import info
 from minigrad.bert.config import PRESETS, BertConfig, parameter_shapes
 from minigrad.bert.info import describe_model, forward_work, require_memory, step_cost
 from minigrad.bert.model import BertForPreTraining
-from minigrad.course.walks import count_walks
+from minigrad.course.passes import count_passes
 from minigrad.graph import Node
 
 
@@ -247,7 +247,7 @@ MASKS = {"dropout": keep.size, "attention.self": keep_weights.size}  # entries o
 def test_what_each_operation_moves_is_what_its_kernels_read_and_write(name):
     op, shapes = CALLS[name]
     arrays = [np.random.default_rng(1).standard_normal(shape) for shape in shapes]
-    forward, _ = count_walks(op, *arrays)
+    forward, _ = count_passes(op, *arrays)
     entries = round(forward * arrays[0].size)
     moved = 4 * (entries - MASKS.get(name, 0)) + MASKS.get(name, 0)
     config = EVEN.replace(num_hidden_layers=2)

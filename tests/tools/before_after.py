@@ -1,10 +1,12 @@
-"""What chapter 24 says about one machine: its two roofs, and every optimisation before and after.
+"""What chapters 23 and 24 say of one machine: its roofs, where a step's time goes, and every idea before and after.
 
-    python tests/tools/before_after.py [--rounds 15] [--record book/runs/machine.json]
+    python tests/tools/before_after.py [--minutes 60] [--record book/runs/machine.json]
 
-Contestants take turns within a round, so that a noisy machine slows all alike; the figures are medians over rounds.
-What changes a whole process (memory that is kept, the BLAS's kernels, the number of threads) is measured in processes
-that take turns. A few minutes, on a machine that does nothing else.
+Everything that is compared takes turns, so that a noisy machine slows all alike, and every figure keeps its lowest and
+highest value. A step is measured in processes of their own, in rounds: each round has every version of the engine
+once, and the finished one at its start, middle and end. The record keeps the quietest seven rounds in a row, where the
+finished engine spreads least. It goes on until that is below 5 %, or the minutes are over. The rest takes two minutes.
+Run it on a machine that does nothing else; PyTorch takes part where it is installed.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ from __future__ import annotations
 import minigrad  # isort: skip  (before NumPy, as on the command line: it tells OpenBLAS how long to wait)
 
 import argparse
+import importlib.util
 import itertools
 import json
 import os
 import platform
+import shlex
 import statistics
 import subprocess
 import sys
@@ -27,61 +31,69 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from contestants import compute_all_of_the_last_layer
-from machine import processor
-from roofs import PRODUCTS, Contestants, caches, draws, medians, memory_rates, operator_rates, product_rates
+from contestants import pytorch_step
+from machine import Others, peak, processor
+from roofs import (
+    PRODUCTS,
+    Contestants,
+    caches,
+    draws,
+    memory_rates,
+    operator_rates,
+    product_rates,
+    regimes,
+    spreads,
+)
 
 from minigrad import Tensor, backend, ops, optim, profiler
 from minigrad.backend import threads
 from minigrad.bert.config import PRESETS
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import parameter_groups
-from minigrad.course.chapters.fast import (
-    PAIRS,
-    THREADS,
-    add_at,
-    blas_kernel,
-    forward_without_padding,
-    in_blocks,
-    one_exponential,
-)
+from minigrad.course.chapters import fast
+from minigrad.course.chapters.fast import IDEAS, KEPT, LAST_LAYER, PAIRS, THREADS, WORDS
 
-ROWS, LENGTH = 32, 64  # of a batch: B sequences of T tokens
+ROWS, LENGTH = 32, 64  # of a batch: B sequences of L tokens
 CONFIG = PRESETS["reduced"].replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-numpy = backend.get("numpy")
+ROUNDS, QUIET = 7, 0.05  # of the steps; the spread of the baseline that is small enough
+cpu = backend.get("numpy")
 
 
 # --- A step, in processes of their own -------------------------------------------------------------------
 
 
-def pretraining_step(
-    padding: float = 0.0, packed: bool = False, last_layer_everywhere: bool = False
-) -> Callable[[], None]:
-    """Forward, backward, clipping and AdamW of the reduced model, 15 % of the positions chosen.
-
-    padding: the share of the places that hold no token; packed: whether these are left out.
-    last_layer_everywhere: whether it is computed for all tokens, not only for those that the losses read.
-    """
-    minigrad.manual_seed(0)
-    model = BertForPreTraining(CONFIG)
-    if last_layer_everywhere:
-        compute_all_of_the_last_layer(model.bert)
-    optimizer = optim.AdamW(parameter_groups(model, 0.01), lr=1e-4)
+def batch_of(padding: float = 0.0) -> dict[str, np.ndarray]:
+    """Random ids, 15 % of the positions chosen. padding: the share of the places that hold no token."""
     rng = np.random.default_rng(0)
     ids = rng.integers(5, CONFIG.vocab_size, (ROWS, LENGTH))
     lengths = LENGTH - np.rint(np.linspace(0, 2 * padding, ROWS) * LENGTH)
     mask = np.arange(LENGTH) < lengths[:, None]
-    batch = {
+    return {
         "input_ids": ids,
-        "attention_mask": mask.astype(int),
+        "attention_mask": mask.astype(np.int64),
         "token_type_ids": np.zeros_like(ids),
         "labels": np.where((rng.random(ids.shape) < 0.15) & mask, ids, -100),
         "next_sentence_label": rng.integers(0, 2, ROWS),
     }
 
+
+def pretraining_step(
+    padding: float = 0.0, packed: bool = False, without: tuple[str, ...] = ()
+) -> Callable[[], None]:
+    """Forward, backward, clipping and AdamW of the reduced model.
+
+    packed: whether padding is left out. without: the ideas that the model's own work goes without.
+    """
+    minigrad.manual_seed(0)
+    model = BertForPreTraining(CONFIG)
+    if {WORDS, LAST_LAYER} & set(without):
+        fast.work_everywhere(model, vocabulary=WORDS in without)
+    optimizer = optim.AdamW(parameter_groups(model, 0.01), lr=1e-4)
+    batch = batch_of(padding)
+
     def step() -> None:
         optimizer.zero_grad()
-        loss = (forward_without_padding(model, **batch) if packed else model(**batch)).loss
+        loss = (fast.forward_without_padding(model, **batch) if packed else model(**batch)).loss
         assert loss is not None
         loss.backward()
         optim.clip_grad_norm(model.parameters(), 1.0)
@@ -90,91 +102,64 @@ def pretraining_step(
     return step
 
 
-def _compose() -> None:
-    for name in ops.composed.__all__:
-        setattr(ops, name, getattr(ops.composed, name))
+FINISHED, NAIVE, PYTORCH = "finished", "naive", "PyTorch"
+ONE_THREAD, HASWELL = "one thread", "Haswell kernels"
 
 
-def _replace(**functions: Any) -> Callable[[], None]:
-    """What puts other functions into the NumPy backend."""
+def versions() -> dict[str, tuple[str, ...]]:
+    """Each version of the engine that is measured, and the ideas that it goes without.
 
-    def replace() -> None:
-        for name, function in functions.items():
-            assert hasattr(numpy, name), name
-            setattr(numpy, name, function)
-
-    return replace
-
-
-def _without_blocks() -> None:
-    threads.BLOCK = 2**60
-
-
-def _adamw_plain(
-    parameters: Any,
-    gradients: Any,
-    firsts: Any,
-    seconds: Any,
-    *,
-    beta1: float,
-    beta2: float,
-    **settings: float,
-) -> None:
-    for p, g, m, v in zip(parameters, gradients, firsts, seconds, strict=True):
-        m[:] = beta1 * m + (1 - beta1) * g
-        v[:] = beta2 * v + (1 - beta2) * g**2
-        root = np.sqrt(v) / settings["second_correction"] + settings["eps"]
-        p[:] = p - settings["decay"] * p - settings["step_size"] * m / root
+    "naive" has none, "+ idea" has all up to this one, "finished" all, and "- idea" all but this one.
+    """
+    found: dict[str, tuple[str, ...]] = {FINISHED: (), NAIVE: IDEAS}
+    for i, idea in enumerate(IDEAS[:-1], 1):
+        found[f"+ {idea}"] = IDEAS[i:]
+    for idea in IDEAS:
+        # Scores at all positions need the last layer at all positions.
+        found[f"- {idea}"] = (WORDS, LAST_LAYER) if idea == WORDS else (idea,)
+    return found
 
 
-# The engine without one of its optimisations: by name, what a process changes before it runs.
-UNDO: dict[str, Callable[[], None]] = {
-    "operations composed": _compose,
-    "no blocks": _without_blocks,
-    "products in turn, each on all threads": _replace(matmul=np.matmul),
-    "a random float for each mask entry": _replace(
-        keep_mask=lambda shape, p, keys: np.random.default_rng(keys).random(shape, np.float32) >= p
-    ),
-    "rows added one at a time": _replace(scatter_add_rows=add_at),
-    "AdamW as in its formulas": _replace(adamw_step=_adamw_plain),
-}
-LAST_LAYER, MEMORY_GIVEN_BACK = "the last layer everywhere", "memory given back"
-ONE_THREAD, AVX2 = "one thread", "AVX2 kernels"
-# Each step that is measured, and what it goes without.
-STEPS: dict[str, tuple[str, ...]] = {
-    "everything": (),
-    **{name: (name,) for name in (*UNDO, LAST_LAYER, MEMORY_GIVEN_BACK, ONE_THREAD, AVX2)},
-    "composed, memory given back": ("operations composed", MEMORY_GIVEN_BACK),
-}
-
-
-def step_child(without: list[str]) -> dict[str, float]:
+def step_child(without: tuple[str, ...]) -> dict[str, float]:
     """In a process of its own: milliseconds and page faults of a step, and of what else kept memory changes."""
-    if MEMORY_GIVEN_BACK not in without:
-        numpy.keep_freed_memory()
-    for name in set(without) & set(UNDO):
-        UNDO[name]()
-    step = pretraining_step(last_layer_everywhere=LAST_LAYER in without)
-    for _ in range(3):
-        step()
-    woken = _threads_woken(step)
-    times, faults = [], _page_faults()
-    for _ in range(20):
+    if KEPT not in without:
+        cpu.keep_freed_memory()
+    with fast.engine_without(without):
+        step = pretraining_step(without=without)
+        for _ in range(2):
+            step()
+        woken = _threads_woken(step)
+        faults = _page_faults()
+        times = _times(step, 8)
+        faults = (_page_faults() - faults) / 8
+    found = {"ms": statistics.median(times), "page faults": faults, "threads woken": woken}
+    if not set(without) - {KEPT}:
+        # as a step does: several arrays of 8 MB that live together, and are then freed together
+        x, w, y = draws(2048, 256), draws(256, 1024), draws(2048, 1024)
+        found["a product into a new array"] = (
+            statistics.median(_times(lambda: [x @ w for _ in range(8)], 9)) / 8
+        )
+        found["a sum into a new array"] = statistics.median(_times(lambda: [y + y for _ in range(8)], 9)) / 8
+    return found
+
+
+def torch_child() -> dict[str, float]:
+    """The same step in PyTorch, as it stands (its last layer goes on with all tokens)."""
+    import torch
+
+    step = pytorch_step(CONFIG, batch_of(), "cpu").step  # type: ignore[arg-type]
+    _times(step, 3)
+    return {"ms": statistics.median(_times(step, 8)), "threads": torch.get_num_threads()}
+
+
+def _times(run: Callable[[], Any], count: int) -> list[float]:
+    """Milliseconds of each of `count` calls."""
+    times = []
+    for _ in range(count):
         start = time.perf_counter()
-        step()
+        run()
         times.append((time.perf_counter() - start) * 1000)
-    faults = (_page_faults() - faults) / len(times)
-    # as a step does: several arrays of 8 MB that live together, and are then freed together
-    x, w, y = draws(2048, 256), draws(256, 1024), draws(2048, 1024)
-    new = medians(
-        {
-            "a product into a new array": lambda: [x @ w for _ in range(8)],
-            "a sum into a new array": lambda: [y + y for _ in range(8)],
-        },
-        9,
-    )
-    new = {name: ms / 8 for name, ms in new.items()}
-    return {"step": statistics.median(times), "page faults": faults, "threads woken": woken, **new}
+    return times
 
 
 def _threads_woken(step: Callable[[], None]) -> int:
@@ -219,28 +204,61 @@ def _page_faults() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
-def steps(rounds: int) -> dict[str, dict[str, float]]:
-    """The medians over rounds of what `step_child` gives, by name in STEPS; and the lowest and highest step."""
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in STEPS}
-    for _ in range(max(3, rounds // 3)):
-        for name, without in STEPS.items():
-            environment = {"OPENBLAS_CORETYPE": "Haswell"} if AVX2 in without else {}
-            found[name].append(child("step", *without, one_thread=ONE_THREAD in without, **environment))
-    return {
-        name: {key: statistics.median(one[key] for one in results) for key in results[0]}
-        | {"lowest": min(one["step"] for one in results), "highest": max(one["step"] for one in results)}
-        for name, results in found.items()
-    }
+Round = dict[str, list[dict[str, float]]]  # what each version's processes gave
 
 
-def padding(rounds: int) -> list[list[float]]:
-    """Milliseconds of a step with padding computed and with it left out: [share of padding, ms, ms]."""
-    shares = (0.0, 0.05, 0.1, 0.25, 0.5)
-    contestants = {
-        f"{share} {packed}": pretraining_step(share, packed) for share in shares for packed in (False, True)
-    }
-    times = medians(contestants, 2 * rounds)
-    return [[share, times[f"{share} False"], times[f"{share} True"]] for share in shares]
+def one_round(pytorch: bool) -> Round:
+    """Every version once, the finished one at the start, in the middle and at the end."""
+    found: Round = {FINISHED: [child("step")]}
+    others = list(versions().items())[1:]
+    for i, (name, without) in enumerate(others):
+        if i == len(others) // 2:
+            found[FINISHED].append(child("step"))
+        found[name] = [child("step", *without)]
+    found[ONE_THREAD] = [child("step", one_thread=True)]
+    found[HASWELL] = [child("step", OPENBLAS_CORETYPE="Haswell")]
+    if pytorch:
+        found[PYTORCH] = [child("torch")]
+    found[FINISHED].append(child("step"))
+    return found
+
+
+def spread_of(rounds: list[Round]) -> float:
+    """How far the finished engine's processes lie apart, as a share of their median."""
+    ms = [one["ms"] for a_round in rounds for one in a_round[FINISHED]]
+    return (max(ms) - min(ms)) / statistics.median(ms)
+
+
+def steps(minutes: float, count: int, pytorch: bool) -> tuple[list[Round], int]:
+    """The quietest `count` rounds in a row, and how many there were."""
+    end, rounds = time.monotonic() + 60 * minutes, [one_round(pytorch) for _ in range(count)]
+
+    def quietest() -> list[Round]:
+        return min((rounds[i : i + count] for i in range(len(rounds) - count + 1)), key=spread_of)
+
+    while (spread := spread_of(quietest())) > QUIET:
+        print(
+            f"{len(rounds)} rounds; in the quietest {count} the finished step spreads by {spread:.0%}",
+            flush=True,
+        )
+        if time.monotonic() > end:
+            break
+        rounds.append(one_round(pytorch))
+    return quietest(), len(rounds)
+
+
+def summary(rounds: list[Round]) -> dict[str, dict[str, Any]]:
+    """By version: the median, lowest and highest milliseconds, how many processes, and the medians of the rest."""
+    found = {}
+    for name in rounds[0]:
+        results = [one for a_round in rounds for one in a_round[name]]
+        rest = {key: statistics.median(one[key] for one in results) for key in results[0] if key != "ms"}
+        found[name] = {**_spread([one["ms"] for one in results]), "processes": len(results), **rest}
+    return found
+
+
+def _spread(values: list[float]) -> dict[str, float]:
+    return {"median": statistics.median(values), "lowest": min(values), "highest": max(values)}
 
 
 def child(*arguments: str, one_thread: bool = False, **environment: str) -> Any:
@@ -258,40 +276,47 @@ def child(*arguments: str, one_thread: bool = False, **environment: str) -> Any:
     return json.loads(done.stdout)
 
 
-def time_by_operation(without: list[str], count: int = 10) -> list[dict[str, Any]]:
-    """In a process of its own: the rows of `minigrad.profiler`, in milliseconds a step, the longest first."""
-    numpy.keep_freed_memory()
-    for name in without:
-        UNDO[name]()
-    step = pretraining_step()
-    for _ in range(3):
-        step()
-    with profiler.profile() as report:
-        for _ in range(count):
-            step()
+def padding(rounds: int) -> list[dict[str, Any]]:
+    """Milliseconds of a step with padding computed and with it left out, by the share of padding."""
+    shares = (0.0, 0.05, 0.1, 0.25, 0.5)
+    contestants = {
+        f"{share} {packed}": pretraining_step(share, packed) for share in shares for packed in (False, True)
+    }
+    times = spreads(contestants, rounds)
     return [
-        {
-            "op": row.op,
-            "calls": row.calls // count,
-            "forward_ms": row.forward_ms / count,
-            "backward_ms": row.backward_ms / count,
-            "ms": row.ms / count,
-            "share": row.share,
-        }
-        for row in report.rows
+        {"share": share, "computed": times[f"{share} False"], "left out": times[f"{share} True"]}
+        for share in shares
     ]
 
 
-def operations(rounds: int, *without: str) -> list[dict[str, Any]]:
-    """`time_by_operation` of the process whose total is the median."""
-    found = [child("operations", *without) for _ in range(2 * (rounds // 3) + 1)]
-    return sorted(found, key=lambda rows: sum(row["ms"] for row in rows))[len(found) // 2]
+def time_by_operation(without: tuple[str, ...], count: int = 8) -> list[dict[str, Any]]:
+    """In a process of its own: the rows of `minigrad.profiler`, in milliseconds a step, the longest first."""
+    if KEPT not in without:
+        cpu.keep_freed_memory()
+    with fast.engine_without(without):
+        step = pretraining_step(without=without)
+        for _ in range(2):
+            step()
+        with profiler.profile() as report:
+            for _ in range(count):
+                step()
+    return [{"op": row.op, "calls": row.calls // count, "ms": row.ms / count} for row in report.rows]
+
+
+def operations(processes: int, without: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """`time_by_operation` of several processes: the median, lowest and highest milliseconds of each operation."""
+    found = [child("operations", *without) for _ in range(processes)]
+    rows = [{row["op"]: row for row in one} for one in found]
+    return [
+        {"op": op, "calls": first["calls"], **_spread([one[op]["ms"] for one in rows if op in one])}
+        for op, first in rows[0].items()
+    ]
 
 
 # --- Before and after ------------------------------------------------------------------------------------
 
 
-def pairs(rounds: int) -> dict[str, dict[str, float]]:
+def pairs(rounds: int) -> dict[str, dict[str, Any]]:
     """Each pair of `minigrad.course.chapters.fast`."""
     found = {}
     for name, (before, after, make) in PAIRS.items():
@@ -300,12 +325,13 @@ def pairs(rounds: int) -> dict[str, dict[str, float]]:
             "before": lambda f=before, x=first: f(*x),
             "after": lambda f=after, x=second: f(*x),
         }
-        found[name] = medians(contestants, 3 * rounds)
+        found[name] = spreads(contestants, rounds)
     return found
 
 
-def composed_and_fused(rounds: int) -> dict[str, dict[str, float]]:
-    """Forward and backward of the operations that have a fused twin, at the reduced model's sizes."""
+def composed_and_fused(rounds: int) -> dict[str, dict[str, Any]]:
+    """Forward and backward of the operations that have a fused twin, at the reduced model's sizes: composed, fused
+    on one core, and fused on all."""
     n, d, classes = ROWS * LENGTH, CONFIG.hidden_size, CONFIG.vocab_size
     labels = np.random.default_rng(0).integers(0, classes, 300)
     cases: dict[str, tuple[np.ndarray, ...]] = {
@@ -315,40 +341,42 @@ def composed_and_fused(rounds: int) -> dict[str, dict[str, float]]:
         "cross_entropy": (draws(300, classes),),
     }
 
-    def run(op: Callable[..., Tensor], name: str) -> None:
+    def run(op: Callable[..., Tensor], name: str, cores: int | None = None) -> None:
         tensors = [Tensor(array, requires_grad=True) for array in cases[name]]
-        if name == "cross_entropy":
-            op(*tensors, labels).backward()
-        else:
-            op(*tensors).backward(cases[name][0])
+        all_cores = threads.THREADS
+        threads.THREADS = cores or all_cores
+        try:
+            if name == "cross_entropy":
+                op(*tensors, labels).backward()
+            else:
+                op(*tensors).backward(cases[name][0])
+        finally:
+            threads.THREADS = all_cores
 
     return {
-        name: medians(
+        name: spreads(
             {
                 "composed": lambda name=name: run(getattr(ops.composed, name), name),
+                "fused, one core": lambda name=name: run(getattr(ops.fused, name), name, cores=1),
                 "fused": lambda name=name: run(getattr(ops.fused, name), name),
             },
-            2 * rounds,
+            rounds,
         )
         for name in cases
     }
 
 
-def block_sizes(rounds: int) -> dict[str, list[list[float]]]:
-    """GELU over 2048 x 512 numbers in blocks, by the number of threads: [numbers in a block, ms]."""
+def block_sizes(rounds: int) -> dict[str, list[dict[str, Any]]]:
+    """GELU over 2048 x 512 numbers in blocks, by the number of threads."""
     x = draws(2048 * 512)
-    y, slope = np.empty_like(x), np.empty_like(x)
     sizes, counts = [2**k for k in range(10, 21)], sorted({1, THREADS})
-    contestants: Contestants = {}
-    for count in counts:
-        for size in sizes:
-
-            def run(size: int = size, count: int = count) -> None:
-                in_blocks(lambda b: one_exponential(x[b], y[b], slope[b]), x.size, size, count)
-
-            contestants[f"{count} {size}"] = run
-    times = medians(contestants, rounds)
-    return {str(count): [[size, times[f"{count} {size}"]] for size in sizes] for count in counts}
+    contestants: Contestants = {
+        f"{count} {size}": lambda size=size, count=count: fast.gelu_in_blocks(x, size, count)
+        for count in counts
+        for size in sizes
+    }
+    times = spreads(contestants, rounds)
+    return {str(count): [{"block": size, **times[f"{count} {size}"]} for size in sizes] for count in counts}
 
 
 # --- The BLAS's kernels ----------------------------------------------------------------------------------
@@ -364,7 +392,7 @@ def kernels(rounds: int) -> dict[str, Any]:
         name: {
             "kernel": results[0]["kernel"],
             "gflops": {
-                shape: statistics.median(one["gflops"][shape] for one in results) for shape in PRODUCTS
+                shape: _spread([one["gflops"][shape]["median"] for one in results]) for shape in PRODUCTS
             },
         }
         for name, results in found.items()
@@ -374,42 +402,63 @@ def kernels(rounds: int) -> dict[str, Any]:
 # --- All of it -------------------------------------------------------------------------------------------
 
 
-def measure(rounds: int) -> dict[str, Any]:
-    """The whole record."""
+def measure(minutes: float, count: int, rounds: int, pytorch: bool) -> dict[str, Any]:
+    """The whole record. minutes: how long to try for quiet steps. count, rounds: of steps, and of the rest."""
+    others = Others()
+    record: dict[str, Any] = {
+        "made_by": "tests/tools/before_after.py",
+        "command": shlex.join(["python", *sys.argv]),
+        "date": date.today().isoformat(),
+        "processor": processor(),
+        "peak": peak(),
+        "caches": caches(),
+        "threads": THREADS,
+        "kernel": fast.blas_kernel(),
+        "load_before": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "versions": {"python": platform.python_version(), "numpy": np.__version__},
+    }
+    start = time.perf_counter()
+    window, tried = steps(minutes, count, pytorch)
+    record["steps"] = summary(window)
+    record["rounds"] = {"kept": count, "measured": tried}
+    record["baseline_spread"] = spread_of(window)
+    print(f"{'steps':20} measured in {time.perf_counter() - start:.0f} s", flush=True)
     parts: dict[str, Callable[[], Any]] = {
         "wake_up": wake_up,
-        "steps": lambda: steps(rounds),
-        "operations": lambda: operations(rounds),
-        "operations_composed": lambda: operations(rounds, "operations composed"),
+        "operations": lambda: operations(5),
+        "operations_naive": lambda: operations(3, IDEAS),
+        "regimes": lambda: regimes(rounds),
         "products": lambda: product_rates(rounds),
         "memory": lambda: memory_rates(rounds),
         "operators": lambda: operator_rates(rounds),
-        "padding": lambda: padding(rounds),
-        "pairs": lambda: pairs(rounds),
-        "composed_and_fused": lambda: composed_and_fused(rounds),
+        "padding": lambda: padding(2 * rounds),
+        "pairs": lambda: pairs(2 * rounds),
+        "composed_and_fused": lambda: composed_and_fused(2 * rounds),
         "block_sizes": lambda: block_sizes(rounds),
         "kernels": lambda: kernels(rounds),
     }
-    record: dict[str, Any] = {
-        "made_by": "tests/tools/before_after.py",
-        "date": date.today().isoformat(),
-        "processor": processor(),
-        "caches": caches(),
-        "threads": THREADS,
-        "versions": {"python": platform.python_version(), "numpy": np.__version__},
-    }
-    numpy.keep_freed_memory()  # for all but the steps, whose processes decide themselves
+    cpu.keep_freed_memory()  # for all but the steps, whose processes decide themselves
     for name, part in parts.items():
         start = time.perf_counter()
         record[name] = part()
         print(f"{name:20} measured in {time.perf_counter() - start:.0f} s", flush=True)
+    record["others_share_of_cores"] = others.share()
     return record
 
 
 def main() -> None:
     """Measure, print, and write the record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument(
+        "--minutes", type=float, default=60, help="try for so long to find quiet rounds (%(default)s)"
+    )
+    parser.add_argument(
+        "--steps", type=int, default=ROUNDS, help="rounds of steps in the record (%(default)s)"
+    )
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of everything else (%(default)s)")
+    parser.add_argument(
+        "--no-pytorch", action="store_true", help="leave PyTorch out, also where it is installed"
+    )
     parser.add_argument("--record", type=Path, help="write the figures to this JSON file")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -417,14 +466,23 @@ def main() -> None:
         kind, *arguments = options.child
         done: Any
         if kind == "step":
-            done = step_child(arguments)
+            done = step_child(tuple(arguments))
+        elif kind == "torch":
+            done = torch_child()
         elif kind == "kernels":
-            done = {"kernel": blas_kernel(), "gflops": product_rates(int(arguments[0]))}
+            done = {"kernel": fast.blas_kernel(), "gflops": product_rates(int(arguments[0]))}
         else:
-            done = time_by_operation(arguments)
+            done = time_by_operation(tuple(arguments))
         print(json.dumps(done))
         return
-    text = json.dumps(measure(options.rounds), indent=1) + "\n"
+    pytorch = bool(importlib.util.find_spec("torch")) and not options.no_pytorch
+    record = measure(options.minutes, options.steps, options.rounds, pytorch)
+    if record["baseline_spread"] > QUIET:
+        spread = record["baseline_spread"]
+        print(
+            f"not quiet: the finished step spreads by {spread:.0%}; only ranges that do not overlap say something"
+        )
+    text = json.dumps(record, indent=1) + "\n"
     if options.record:
         options.record.write_text(text)
     else:

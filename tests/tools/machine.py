@@ -53,6 +53,32 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
+# By maker and family: float32 FLOPs that a core can do in a cycle, and the highest clock in GHz that the maker's data
+# sheets give for server processors of many cores. Zen 4 has two units for multiply-adds of 8 numbers, and does
+# AVX-512's 16 in two halves; Zen 5 and Intel's servers from Skylake on have two of 16.
+PEAKS = {
+    ("AuthenticAMD", 25): (2 * 8 * 2, 3.7),
+    ("AuthenticAMD", 26): (2 * 16 * 2, 4.1),
+    ("GenuineIntel", 6): (2 * 16 * 2, 3.8),
+}
+
+
+def peak() -> dict[str, float | int | None]:
+    """What arithmetic the cores can do at most: a calculation, cores x clock x FLOPs in a cycle.
+
+    flops_per_cycle and clock_ghz are those of `PEAKS`, and 0 for a processor that is not there. reported_ghz is the
+    clock that the system tells, on a virtual machine often the base clock.
+    """
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    per_cycle, clock = PEAKS.get((facts.get("vendor_id", ""), int(facts.get("cpu family", 0))), (0, 0.0))
+    reported = float(facts["cpu MHz"]) / 1000 if "cpu MHz" in facts else None
+    return {"cores": cores(), "flops_per_cycle": per_cycle, "clock_ghz": clock, "reported_ghz": reported}
+
+
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -18,6 +18,11 @@ Contestants = dict[str, Callable[[], Any]]
 
 def medians(contestants: Contestants, rounds: int) -> dict[str, float]:
     """The median over rounds of each one's milliseconds; they take turns, each with a call to warm up."""
+    return {name: found["median"] for name, found in spreads(contestants, rounds).items()}
+
+
+def spreads(contestants: Contestants, rounds: int) -> dict[str, dict[str, float]]:
+    """As `medians`, with the lowest and highest: of the middle half of the rounds, as a pause hits single ones."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, run in contestants.items():
@@ -25,7 +30,14 @@ def medians(contestants: Contestants, rounds: int) -> dict[str, float]:
             start = time.perf_counter()
             run()
             times[name].append((time.perf_counter() - start) * 1000)
-    return {name: statistics.median(values) for name, values in times.items()}
+    return {name: middle_half(values) for name, values in times.items()}
+
+
+def middle_half(values: list[float]) -> dict[str, float]:
+    """The median, and the quarter points as lowest and highest."""
+    ordered = sorted(values)
+    cut = len(ordered) // 4
+    return {"median": statistics.median(ordered), "lowest": ordered[cut], "highest": ordered[-1 - cut]}
 
 
 def draws(*shape: int) -> np.ndarray:
@@ -40,14 +52,76 @@ PRODUCTS = {  # (n, k) (k, m)
 }
 
 
-def product_rates(rounds: int) -> dict[str, float]:
-    """GFLOP/s of products into a kept array, by shape."""
+def product_rates(rounds: int) -> dict[str, dict[str, float]]:
+    """GFLOP/s of products into a kept array, by shape: median, lowest, highest."""
     contestants: Contestants = {}
     for name, (n, k, m) in PRODUCTS.items():
         a, b, y = draws(n, k), draws(k, m), np.empty((n, m), np.float32)
         contestants[name] = lambda a=a, b=b, y=y: np.matmul(a, b, out=y)
-    times = medians(contestants, rounds)
-    return {name: 2e-6 * math.prod(shape) / times[name] for name, shape in PRODUCTS.items()}
+    times = spreads(contestants, rounds)
+    return {
+        name: {
+            "median": 2e-6 * math.prod(shape) / times[name]["median"],
+            "lowest": 2e-6 * math.prod(shape) / times[name]["highest"],
+            "highest": 2e-6 * math.prod(shape) / times[name]["lowest"],
+        }
+        for name, shape in PRODUCTS.items()
+    }
+
+
+def regimes(rounds: int) -> dict[str, dict[str, dict[str, float]]]:
+    """Microseconds of three pieces of code: as they are, with twice the numbers, and with twice the arithmetic.
+
+    A product of large matrices; y = x + 1 over arrays that no cache holds, in blocks, so that a second + 1 finds its
+    block in the cache; and the same over 16 numbers. Each of the last is called many times within one measurement.
+    """
+    a, b = draws(2048, 512), draws(512, 1024)
+    y = np.empty((2048, 1024), np.float32)
+    x, z = draws(2**25), np.empty(2**25, np.float32)
+    small, sum_ = draws(32), np.empty(32, np.float32)
+    one, block, calls = np.float32(1), 2**15, 1000
+
+    def product(n: int, times: int) -> None:
+        for _ in range(times):
+            np.matmul(a[:n], b, out=y[:n])
+
+    def long_sum(size: int, times: int) -> None:
+        def work(part: slice) -> None:
+            np.add(x[part], one, out=z[part])
+            for _ in range(times - 1):
+                np.add(z[part], one, out=z[part])
+
+        in_blocks(work, size, block, THREADS)
+
+    def short_sum(size: int, times: int) -> None:
+        part, out = small[:size], sum_[:size]
+        for _ in range(calls * times):
+            np.add(part, one, out=out)
+
+    codes: dict[str, tuple[Callable[[int, int], None], int, int]] = {
+        "a product of large matrices": (product, 1024, 1),
+        "x + 1, 64 MB": (long_sum, 2**24, 1),
+        "x + 1, 16 numbers": (short_sum, 16, calls),
+    }
+    times = spreads(
+        {
+            f"{name}: {case}": lambda run=run, size=size * more, again=again: run(size, again)
+            for name, (run, size, _) in codes.items()
+            for case, more, again in (
+                ("as it is", 1, 1),
+                ("twice the numbers", 2, 1),
+                ("twice the arithmetic", 1, 2),
+            )
+        },
+        rounds,
+    )
+    return {
+        name: {
+            case: {key: 1000 * ms / count for key, ms in times[f"{name}: {case}"].items()}
+            for case in ("as it is", "twice the numbers", "twice the arithmetic")
+        }
+        for name, (_, _, count) in codes.items()
+    }
 
 
 def memory_rates(rounds: int) -> list[list[float]]:

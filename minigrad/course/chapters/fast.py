@@ -1,47 +1,64 @@
-"""Chapter 24's optimisations, each as a pair: the plain way, and one idea later.
+"""Chapter 24's ideas: each as a pair of the plain way and the other one, and the engine without any of them.
 
-`PAIRS` has them by name with inputs of a step's sizes. tests/tools/before_after.py measures each; the chapter
-shows its code and its figures. Where the library has the second one, the pair calls the library. One idea is not in the
-library: to leave padding out. Here it is a whole forward, `forward_without_padding`.
+`PAIRS` has the pairs by name, with inputs of a step's sizes. tests/tools/before_after.py measures each, and the chapter
+shows its figures. `IDEAS` lists what the finished engine has, in the order in which the chapter adds them, and
+`engine_without` and `work_everywhere` take them out again. One idea is not in the library: to leave padding out. Here
+it is a whole forward, `forward_without_padding`.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from minigrad import backend, ops
+from minigrad.backend import threads
 from minigrad.bert.attention import BertSelfAttention, additive_mask
 from minigrad.bert.config import IGNORED
-from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
+from minigrad.bert.model import BertForPreTraining, BertModel, BertModelOutput, BertPreTrainingOutput
 from minigrad.tensor import Tensor
 
-__all__ = ["PAIRS", "Packing", "blas_kernel", "forward_without_padding", "in_blocks"]
+__all__ = [
+    "AS_WHOLE_ARRAYS", "IDEAS", "PAIRS", "Packing", "blas_kernel", "engine_without", "forward_without_padding",
+    "in_blocks", "work_everywhere",
+]  # fmt: skip
 
 Array = np.ndarray
 
-numpy = backend.get("numpy")
+cpu = backend.get("numpy")
 THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 pool = ThreadPoolExecutor(THREADS)
 blas = ThreadpoolController().select(user_api="blas")
 
+# --- One number at a time --------------------------------------------------------------------------------
+
+_erf_of_a_number = np.frompyfunc(lambda x: math.erf(x * math.sqrt(0.5)), 1, 1)
+
+
+def erf_number_by_number(x: Array) -> Array:
+    """erf(x / √2) from Python's `math.erf`, which takes one number."""
+    return _erf_of_a_number(x).astype(x.dtype)
+
+
 # --- Blocks ----------------------------------------------------------------------------------------------
 
 
-def in_blocks(kernel, size, block, threads):
-    """Call `kernel` with slices that together cover range(size)."""
+def in_blocks(work, size, block, threads):
+    """Call `work` with slices that together cover range(size)."""
     starts = range(0, size, block)
 
     def run(first):
         for start in starts[first::threads]:
-            kernel(slice(start, min(start + block, size)))
+            work(slice(start, min(start + block, size)))
 
     others = [pool.submit(run, first) for first in range(1, threads)]
     run(0)
@@ -49,83 +66,19 @@ def in_blocks(kernel, size, block, threads):
         other.result()
 
 
-def gelu_whole(x: Array) -> tuple[Array, Array]:
-    """GELU and its slope, each operator over the whole array."""
+def gelu_in_blocks(x: Array, block: int, threads: int) -> tuple[Array, Array]:
+    """GELU and its slope by the library's operators, x (n,), over one block after the other."""
     y, slope = np.empty_like(x), np.empty_like(x)
-    one_exponential(x, y, slope)
+    in_blocks(lambda b: cpu.gelu_block(x[b], y[b], slope[b]), x.size, block, threads)
     return y, slope
 
 
-def gelu_in_blocks(x):
-    """The same operators, over one block after the other."""
-    y, slope = np.empty_like(x), np.empty_like(x)
-
-    def kernel(b):
-        one_exponential(x[b], y[b], slope[b])
-
-    in_blocks(kernel, x.size, block=2**17, threads=1)
-    return y, slope
+# --- Random bits, sorted rows, AdamW, many small products ------------------------------------------------
 
 
-def gelu_on_all_threads(x: Array) -> tuple[Array, Array]:
-    """The same blocks, shared over the threads."""
-    y, slope = np.empty_like(x), np.empty_like(x)
-    in_blocks(lambda b: one_exponential(x[b], y[b], slope[b]), x.size, 2**17, THREADS)
-    return y, slope
-
-
-# --- One exponential -------------------------------------------------------------------------------------
-
-
-def quotient(z):
-    """erfc(z) over e^(-z²), for z ≥ 0 (Abramowitz & Stegun, 7.1.26)."""
-    t = 1 / (1 + 0.3275911 * z)
-    value = 1.061405429 * t
-    for c in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
-        value += c
-        value *= t
-    return value
-
-
-def two_exponentials(x, y, slope):
-    """x Φ(x) from an error function, and the slope by itself."""
-    z = np.abs(x) * math.sqrt(0.5)
-    erf = np.copysign(1 - quotient(z) * np.exp(-z * z), x)
-    cdf = 0.5 * (1 + erf)  # Φ(x)
-    density = np.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))  # φ(x)
-    np.multiply(x, cdf, out=y)
-    np.multiply(x, density, out=slope)
-    slope += cdf
-
-
-def one_exponential(x, y, slope):
-    """The same, with what both have in common computed once."""
-    power = np.exp(-0.5 * x * x)
-    tail = quotient(np.abs(x) * math.sqrt(0.5))
-    tail *= power
-    tail *= 0.5  # Φ(-|x|)
-    cdf = np.copysign(0.5 - tail, x)
-    cdf += 0.5  # Φ(x)
-    np.multiply(x, cdf, out=y)
-    power *= 1 / math.sqrt(2 * math.pi)  # φ(x)
-    np.multiply(x, power, out=slope)
-    slope += cdf
-
-
-# --- Random words, sorted rows, one walk -----------------------------------------------------------------
-
-
-def mask_from_floats(shape: tuple[int, ...], p: float, seed: int) -> Array:
+def mask_from_floats(shape: tuple[int, ...], p: float, keys: tuple[int, int]) -> Array:
     """Which entries dropout keeps: a random float for each, compared with p."""
-    return np.random.default_rng(seed).random(shape, dtype=np.float32) >= p
-
-
-def mask_from_words(shape: tuple[int, ...], p: float, seed: int) -> Array:
-    """The same from 16 random bits for each, four to a word."""
-    size = math.prod(shape)
-    words = np.random.SFC64(seed).random_raw(-(-size // 4))
-    bits = words.view(np.uint16)[:size]
-    return (bits >= round(p * 65536)).reshape(shape)
+    return np.random.default_rng(keys).random(shape, dtype=np.float32) >= p
 
 
 def add_at(num_rows: int, ids: Array, values: Array) -> Array:
@@ -135,42 +88,22 @@ def add_at(num_rows: int, ids: Array, values: Array) -> Array:
     return out
 
 
-def adamw_plain(p, g, m, v, lr, decay, beta1, beta2, t):
-    """One step of AdamW as in chapter 3: each operator walks over the whole array."""
+def adamw_plain(p, g, m, v, step_size, decay, beta1, beta2, eps, second_correction):
+    """One step of AdamW as in chapter 4: each operator goes over the whole array."""
     m[:] = beta1 * m + (1 - beta1) * g
     v[:] = beta2 * v + (1 - beta2) * g**2
-    m_hat = m / (1 - beta1**t)
-    v_hat = v / (1 - beta2**t)
-    p[:] = p - lr * decay * p - lr * m_hat / (np.sqrt(v_hat) + 1e-8)
+    root = np.sqrt(v) / second_correction + eps
+    p[:] = p - decay * p - step_size * m / root
 
 
-def adamw_in_blocks(p, g, m, v, lr, decay, beta1, beta2, t):
-    """The same in place, block by block, with one scratch array of a block."""
-
-    def step(b):
-        scratch = g[b] * (1 - beta1)
-        m[b] *= beta1
-        m[b] += scratch
-        np.square(g[b], out=scratch)
-        scratch *= 1 - beta2
-        v[b] *= beta2
-        v[b] += scratch
-        np.divide(v[b], 1 - beta2**t, out=scratch)
-        np.sqrt(scratch, out=scratch)
-        scratch += 1e-8
-        np.divide(m[b], scratch, out=scratch)
-        scratch *= lr / (1 - beta1**t)
-        p[b] *= 1 - lr * decay
-        p[b] -= scratch
-
-    in_blocks(step, p.size, 2**17, THREADS)
-
-
-# --- Many small products ---------------------------------------------------------------------------------
+def adamw_step_plain(parameters: Any, gradients: Any, firsts: Any, seconds: Any, **settings: float) -> None:
+    """`adamw_plain` for each parameter."""
+    for arrays in zip(parameters, gradients, firsts, seconds, strict=True):
+        adamw_plain(*arrays, **settings)
 
 
 def products_in_turn(a: Array, b: Array) -> Array:
-    """A product for each sequence and head: (n, T, d) (n, d, T) -> (n, T, T)."""
+    """A product for each sequence and head: (n, L, d) (n, d, L) -> (n, L, L)."""
     return a @ b
 
 
@@ -191,7 +124,7 @@ def products_shared(a, b):
 
 
 def vocabulary_everywhere(x: Array, table: Array, labels: Array) -> Any:
-    """The masked-word loss from scores at all positions, and its gradient for x (n, H)."""
+    """The masked-word loss from scores at all positions, and its gradient for x (n, d_model)."""
     states = Tensor(x, requires_grad=True)
     scores = ops.linear(states, Tensor(table).T)  # (n, V)
     ops.cross_entropy(scores, labels).backward()
@@ -201,10 +134,81 @@ def vocabulary_everywhere(x: Array, table: Array, labels: Array) -> Any:
 def vocabulary_where_asked(x: Array, table: Array, labels: Array) -> Any:
     """The same from scores at the chosen positions only."""
     states = Tensor(x, requires_grad=True)
-    chosen = np.flatnonzero(labels != -100)
+    chosen = np.flatnonzero(labels != IGNORED)
     scores = ops.linear(states[chosen], Tensor(table).T)  # (chosen, V)
     ops.cross_entropy(scores, labels[chosen]).backward()
     return states.grad
+
+
+def work_everywhere(model: BertForPreTraining, vocabulary: bool) -> None:
+    """Let `model` compute its last layer for all tokens, and, if `vocabulary`, scores at all positions too."""
+    bert = model.bert
+    if not vocabulary:
+
+        def states_of_all(
+            input_ids: Array, mask: Array, token_type_ids: Array, rows: Array
+        ) -> BertModelOutput:
+            output = BertModel.forward(bert, input_ids, mask, token_type_ids)
+            states = output.last_hidden_state  # (B, L, d_model)
+            output.last_hidden_state = states.reshape(-1, states.shape[-1])[rows]
+            return output
+
+        bert.forward = states_of_all  # type: ignore[assignment, method-assign]
+        return
+
+    def losses(
+        input_ids: Array,
+        attention_mask: Array,
+        token_type_ids: Array,
+        labels: Array,
+        next_sentence_label: Array,
+    ) -> BertPreTrainingOutput:
+        output = bert(input_ids, attention_mask, token_type_ids)
+        table = bert.embeddings.word_embeddings.weight
+        scores, next_scores = model.cls(output.last_hidden_state, output.pooler_output, table)
+        mlm_loss = ops.cross_entropy(scores.reshape(-1, table.shape[0]), labels.reshape(-1))
+        nsp_loss = ops.cross_entropy(next_scores, next_sentence_label)
+        return BertPreTrainingOutput(scores, next_scores, mlm_loss + nsp_loss, mlm_loss, nsp_loss)
+
+    model.forward = losses  # type: ignore[assignment, method-assign]
+
+
+# --- The engine without one idea, or without all ---------------------------------------------------------
+
+WORDS, LAST_LAYER = "words scored where asked", "last layer where it is read"
+AS_WHOLE_ARRAYS, ONE_NODE, KEPT = "erf of whole arrays", "one node for each operation", "freed memory kept"
+BLOCKS, PRODUCTS = "blocks, shared by the cores", "products shared by our threads"
+BITS, SORTED, ADAMW = "16 random bits, not a float", "rows sorted, then summed", "AdamW in place, in blocks"
+
+IDEAS = (WORDS, LAST_LAYER, AS_WHOLE_ARRAYS, ONE_NODE, KEPT, BLOCKS, PRODUCTS, BITS, SORTED, ADAMW)
+
+_IN_THE_BACKEND: dict[str, dict[str, Any]] = {  # what stands in the place of a function without the idea
+    AS_WHOLE_ARRAYS: {"erf_over_root_2": erf_number_by_number},
+    PRODUCTS: {"matmul": np.matmul},
+    BITS: {"keep_mask": mask_from_floats},
+    SORTED: {"scatter_add_rows": add_at},
+    ADAMW: {"adamw_step": adamw_step_plain},
+}
+
+
+@contextmanager
+def engine_without(ideas: Sequence[str]) -> Iterator[None]:
+    """The engine without these of `IDEAS`, as far as they are the engine's: not the model's work, nor kept memory.
+
+    Raises ValueError for what is none of them.
+    """
+    if unknown := [idea for idea in ideas if idea not in IDEAS]:
+        raise ValueError(f"engine_without: {unknown} is not among {list(IDEAS)}")
+    with ExitStack() as stack:
+        for idea in ideas:
+            for name, function in _IN_THE_BACKEND.get(idea, {}).items():
+                stack.enter_context(patch.object(cpu, name, function))
+        if BLOCKS in ideas:
+            stack.enter_context(patch.object(threads, "BLOCK", 2**60))
+        if ONE_NODE in ideas:
+            for name in ops.composed.__all__:
+                stack.enter_context(patch.object(ops, name, getattr(ops.composed, name)))
+        yield
 
 
 # --- Padding left out ------------------------------------------------------------------------------------
@@ -292,7 +296,7 @@ def forward_without_padding(
     return BertPreTrainingOutput(scores, next_scores, mlm_loss + nsp_loss, mlm_loss, nsp_loss)
 
 
-# --- All of them -----------------------------------------------------------------------------------------
+# --- The pairs -------------------------------------------------------------------------------------------
 
 
 def _draws(*shape: int) -> Array:
@@ -305,21 +309,22 @@ def _activations() -> tuple[Any, ...]:
 
 def _adamw() -> tuple[Any, ...]:
     g = _draws(4096 * 128)
-    return (np.zeros_like(g), g, np.zeros_like(g), np.zeros_like(g), 1e-4, 0.01, 0.9, 0.999, 1)
+    return np.zeros_like(g), g, np.zeros_like(g), np.zeros_like(g)
 
 
-def _exponentials(kernel: Callable[[Array, Array, Array], None]) -> Callable[[Array], tuple[Array, Array]]:
-    def in_the_cache(x: Array) -> tuple[Array, Array]:
-        y, slope = np.empty_like(x), np.empty_like(x)
-        in_blocks(lambda b: kernel(x[b], y[b], slope[b]), x.size, 2**17, 1)
-        return y, slope
-
-    return in_the_cache
+_ADAMW = {
+    "step_size": 1e-3,
+    "decay": 1e-6,
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "eps": 1e-8,
+    "second_correction": 0.03,
+}
 
 
 def _vocabulary() -> tuple[Any, ...]:
     rng = np.random.default_rng(0)
-    labels = np.where(rng.random(2048) < 0.15, rng.integers(0, 4096, 2048), -100)
+    labels = np.where(rng.random(2048) < 0.15, rng.integers(0, 4096, 2048), IGNORED)
     return _draws(2048, 128), 0.02 * _draws(4096, 128), labels
 
 
@@ -327,30 +332,34 @@ Pair = tuple[Callable[..., Any], Callable[..., Any], Callable[[], tuple[Any, ...
 
 # the plain way, the other way, and what makes the inputs: those of the reduced model at 32 x 64 tokens
 PAIRS: dict[str, Pair] = {
-    "blocks that stay in the cache": (gelu_whole, gelu_in_blocks, _activations),
-    "blocks shared over threads": (gelu_in_blocks, gelu_on_all_threads, _activations),
-    "one exponential instead of two": (
-        _exponentials(two_exponentials),
-        _exponentials(one_exponential),
+    WORDS: (vocabulary_everywhere, vocabulary_where_asked, _vocabulary),
+    AS_WHOLE_ARRAYS: (erf_number_by_number, cpu.erf_over_root_2, _activations),
+    "blocks, on one core": (
+        lambda x: gelu_in_blocks(x, x.size, 1),
+        lambda x: gelu_in_blocks(x, 2**17, 1),
         _activations,
     ),
-    "random words instead of floats": (
-        mask_from_floats,
-        mask_from_words,
-        lambda: ((2048, 128), 0.1, 0),
+    "the same blocks, on all cores": (
+        lambda x: gelu_in_blocks(x, 2**17, 1),
+        lambda x: gelu_in_blocks(x, 2**17, THREADS),
+        _activations,
     ),
-    "rows sorted, then summed": (
-        add_at,
-        numpy.scatter_add_rows,
-        lambda: (4096, np.random.default_rng(0).zipf(1.2, 2048) % 4096, _draws(2048, 128)),
-    ),
-    "AdamW in blocks": (adamw_plain, adamw_in_blocks, _adamw),
-    "small products shared": (
+    PRODUCTS: (
         products_in_turn,
         products_shared,
         lambda: (_draws(384, 128, 64), _draws(384, 128, 64).swapaxes(1, 2)),  # BERT-Base's, 32 x 128 tokens
     ),
-    "vocabulary where it is asked": (vocabulary_everywhere, vocabulary_where_asked, _vocabulary),
+    BITS: (mask_from_floats, cpu.keep_mask, lambda: ((2048, 128), 0.1, (1, 2))),
+    SORTED: (
+        add_at,
+        cpu.scatter_add_rows,
+        lambda: (4096, np.random.default_rng(0).zipf(1.2, 2048) % 4096, _draws(2048, 128)),
+    ),
+    ADAMW: (
+        lambda *arrays: adamw_plain(*arrays, **_ADAMW),
+        lambda *arrays: cpu.adamw_step(*([array] for array in arrays), **_ADAMW),
+        _adamw,
+    ),
 }
 
 

@@ -375,3 +375,67 @@ def add_up(contributions):
         for one in contributions[2:]:
             total += one
     return total
+
+
+# --- row_blocks ------------------------------------------------------------------------------------------
+
+
+def _row_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    for n, m, most in (
+        (100, 64, 640),
+        (100, 64, 1000),
+        (31, 33, 200),
+        (5, 7, 100),
+        (6, 7, 14),
+        (1, 9, 9),
+        (9, 64, 50),
+    ):
+        yield f"{n} rows of {m}, at most {most} numbers in a block", n, m, most
+    n, m, most = (int(x) for x in rng.integers([20, 5, 60], [90, 30, 400]))
+    yield f"{n} rows of {m}, at most {most} numbers in a block", n, m, most
+    yield "no rows", 0, 8, 64
+
+
+@exercise(
+    chapter=24,
+    difficulty=2,
+    minutes=12,
+    cases=_row_cases,
+    hints="""
+Try it by hand with 5 rows of 2 numbers and at most 4 numbers in a block; then with at most 5; then with at most 1.
+
+How many whole rows fit into a block? What if not even one does?
+
+rows = max(1, most // m), and range(0, n, rows) gives the first row of every block, also of a last, shorter one.
+""",
+    mistakes="""
+The last rows are never written: where the number of blocks is rounded down, what does not fill a whole block is left out.
+    range(0, n, rows) -> range(0, n // rows * rows, rows)
+The last block goes beyond the end of the array: it stops at row n.
+    min(first + rows, n) -> first + rows
+A block is counted in numbers, but your borders are rows: `most` numbers are most // m rows.
+    max(1, most // m) -> most
+Your borders are numbers of the flat array: rows are asked for.
+    (first, min(first + rows, n)) -> (first * m, min(first + rows, n) * m)
+You round the rows in a block up, so a block has more than `most` numbers.
+    most // m -> -(-most // m)
+A row can be longer than a block. It must not be cut, so a block has at least one row, also if that is more than `most` numbers.
+    rows = most // m
+    return [(first, min(first + rows, n)) for first in range(0, n, rows)] if rows else []
+A block with one row is always right, and slow: take as many rows as fit.
+    max(1, most // m) -> 1
+One row more would still fit into your blocks.
+    max(1, most // m) -> max(1, most // m - 1) || max(1, (most - 1) // m)
+There is an empty block at the end: where the blocks come out even, nothing is left over.
+    for first in range(0, n, rows)] -> for first in range(0, n, rows)] + [(n, n)]
+    range(0, n, rows) -> range(0, n + 1, rows)
+Blocks end where the next one begins: yours overlap, or leave a row out between them.
+    min(first + rows, n) -> min(first + rows + 1, n) || min(first + rows, n) - 1
+    range(0, n, rows) -> range(0, n, rows + 1)
+That is where each block begins; where it ends is asked for too, (first row, row after the last).
+    [(first, min(first + rows, n)) -> [first
+""",
+)
+def row_blocks(n, m, most):
+    rows = max(1, most // m)
+    return [(first, min(first + rows, n)) for first in range(0, n, rows)]

@@ -1,14 +1,16 @@
-"""What a step costs: how long a product takes at least (exercises of chapter 24 so far)."""
+"""Chapter 23: what a step costs. How long a product takes at least, what a change can save, how many passes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from minigrad.course.check.exercise import exercise
+from minigrad.course.check.outcome import Probe
+from minigrad.course.passes import Counted
 
 # --- product_bound ---------------------------------------------------------------------------------------
 
@@ -30,7 +32,7 @@ def _bound_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=24,
+    chapter=23,
     difficulty=1,
     minutes=10,
     cases=_bound_cases,
@@ -143,7 +145,7 @@ def _length_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=24,
+    chapter=23,
     difficulty=2,
     minutes=12,
     cases=_length_cases,
@@ -229,3 +231,187 @@ def from_which_length(d_k, peak, bandwidth):
         return math.inf
     least = inputs / bandwidth / gain
     return math.ceil(least)
+
+
+# --- worth_trying ----------------------------------------------------------------------------------------
+
+
+def _profile_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    profile = {"linear": 20.0, "gelu": 2.5, "layer_norm": 3.0, "AdamW": 2.0, "add": 0.5, "the rest": 12.0}
+    changes = {
+        "gelu without an exponential": ("gelu", 1.5),
+        "products on a faster BLAS": ("linear", 1.3),
+        "no LayerNorm at all": ("layer_norm", math.inf),
+        "AdamW ten times as fast": ("AdamW", 10.0),
+    }
+    yield "a profile and four changes", profile, changes, 0.05
+    yield "the same, and all that save more than 2 %", profile, changes, 0.02
+    yield "the same, and all that save more than half", profile, changes, 0.5
+    yield (
+        "an operation with half of the time, slightly faster",
+        {"a": 5.0, "b": 5.0},
+        {"a": ("a", 1.05)},
+        0.03,
+    )
+    # 10 ms of 100 saved: 10 % of the step, and the new step would be 11 % faster
+    yield (
+        "a tenth saved, and more than 10.5 % asked for",
+        {"a": 20.0, "b": 80.0},
+        {"a": ("a", 2.0)},
+        0.105,
+    )
+    ops = [f"op {i}" for i in range(6)]
+    times = rng.uniform(1, 10, 6)
+    yield (
+        "six operations, each four times as fast",
+        dict(zip(ops, (float(t) for t in times), strict=True)),
+        {f"faster {op}": (op, 4.0) for op in ops},
+        0.1,
+    )
+    tiny = {"a": 0.03, "b": 0.01, "c": 0.02}
+    yield "hundredths of a millisecond", tiny, {"b": ("b", 3.0), "a": ("a", 1.8), "c": ("c", 1.05)}, 0.05
+
+
+@exercise(
+    chapter=23,
+    difficulty=2,
+    minutes=12,
+    cases=_profile_cases,
+    hints="""
+An operation takes t milliseconds. It becomes 3 times as fast. How many milliseconds are saved?
+
+t - t / 3 of the whole step, which is the sum of the profile. For math.inf times as fast, t / math.inf is 0.
+
+saved = {name: profile[op] * (1 - 1 / times) / total for name, (op, times) in changes.items()}; then keep those above
+`least`, and sort by what they save.
+""",
+    mistakes="""
+You take an operation's whole share, as if it cost nothing after the change. One that becomes twice as fast saves half of its time.
+    1 - 1 / times -> 1
+That is what is left of the operation after the change: what is saved is the rest, 1 - 1 / times of it.
+    1 - 1 / times -> 1 / times
+An operation cannot save more than it takes: `times` faster leaves 1 / times of it.
+    1 - 1 / times -> times || times - 1
+You compare milliseconds with a share: divide by the milliseconds of the whole step.
+    / total ->
+You divide by the operation's own time, so each change is judged as if nothing else took time. The share is of the whole step.
+    profile[op] * (1 - 1 / times) / total -> 1 - 1 / times
+The whole step is all of the profile, also the operations that no change touches.
+    sum(profile.values()) -> sum(profile[op] for op, _ in changes.values())
+You divide by the time after the change, which says how much faster the step becomes. What is saved is a share of the step as it is.
+    / total -> / (total - profile[op] * (1 - 1 / times))
+The largest saving comes first.
+    reverse=True -> reverse=False
+    key=saved.__getitem__, reverse=True -> reverse=True
+    key=saved.__getitem__, reverse=True -> key=lambda name: profile[changes[name][0]], reverse=True
+    key=saved.__getitem__, reverse=True -> key=lambda name: changes[name][1], reverse=True
+You leave the changes in their order: the largest saving comes first.
+    return sorted(worth, key=saved.__getitem__, reverse=True) -> return worth
+Those that save more than `least` are asked for; yours save less.
+    saved[name] > least -> saved[name] < least
+All changes are returned: only those are asked for that save more than `least`.
+    saved[name] > least -> True
+The names of the changes are asked for, in a list.
+    return sorted(worth, key=saved.__getitem__, reverse=True) -> return {name: saved[name] for name in worth}
+    return sorted(worth, key=saved.__getitem__, reverse=True) -> return [saved[name] for name in sorted(worth, key=saved.__getitem__, reverse=True)]
+    return sorted(worth, key=saved.__getitem__, reverse=True) -> return len(worth)
+The names of the changes are asked for, not of the operations that they change.
+    return sorted(worth, key=saved.__getitem__, reverse=True) -> return [changes[name][0] for name in sorted(worth, key=saved.__getitem__, reverse=True)]
+""",
+)
+def worth_trying(profile, changes, least):
+    total = sum(profile.values())
+    saved = {}
+    for name, (op, times) in changes.items():
+        saved[name] = profile[op] * (1 - 1 / times) / total
+    worth = [name for name in changes if saved[name] > least]
+    return sorted(worth, key=saved.__getitem__, reverse=True)
+
+
+# --- gelu_in_16_passes -----------------------------------------------------------------------------------
+
+
+def _gelu_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    for n, dtype in ((7, np.float64), (1000, np.float64), (501, np.float32)):
+        yield f"{n} numbers of {dtype.__name__}", rng.standard_normal(n).astype(dtype).view(Counted)
+    yield "numbers from -40 to 40", np.linspace(-40, 40, 81).view(Counted)
+
+
+def _start_counting(_: Mapping[str, Any]) -> None:
+    Counted.entries = 0
+
+
+def _too_many_passes(_: None, returned: Any, arguments: Mapping[str, Any]) -> str | None:
+    passes = round(Counted.entries / arguments["x"].size)
+    if passes <= 16:
+        return None
+    return f"it makes {passes} passes over arrays of the size of x; 16 are enough."
+
+
+@exercise(
+    chapter=23,
+    difficulty=3,
+    minutes=20,
+    cases=_gelu_cases,
+    probes=[Probe(_start_counting, _too_many_passes)],
+    hints="""
+Count the tanh form as it stands: each operator reads its arrays and writes one. Which operators follow tanh, and can the
+three become fewer?
+
+1 + tanh(z) = 2 / (1 + e^(-2z)). So y = x / (1 + e^(-2z)): the factor 1/2 is gone, too.
+
+-2z = x (a x² + b) with two constants: np.square, *= a, += b, *= x. Then np.exp, += 1, and one division.
+""",
+    mistakes="""
+In place or not, each operator still reads and writes whole arrays, and the tanh form has eight of them. Fewer passes need fewer operators: 1 + tanh(z) = 2 / (1 + e^(-2z)).
+    c = math.sqrt(2 / math.pi)
+    return 0.5 * x * (1 + np.tanh(c * (x + 0.044715 * x**3)))
+
+    y = np.square(x)
+    y *= 0.044715 * math.sqrt(2 / math.pi)
+    y += math.sqrt(2 / math.pi)
+    y *= x
+    np.tanh(y, out=y)
+    y += 1
+    y *= x
+    y *= 0.5
+    return y
+One pass too many: `x * x` reads x twice, np.square(x) once.
+    np.square(x) -> x * x
+The exponent has the wrong sign: y goes to x for large x, and to 0 for very negative ones.
+    -2 * c * 0.044715 -> 2 * c * 0.044715 ; y -= 2 * c -> y += 2 * c
+The exponent is -2z: tanh(z) is (e^z - e^-z) / (e^z + e^-z), which is (1 - e^-2z) / (1 + e^-2z).
+    -2 * c * 0.044715 -> -c * 0.044715 ; y -= 2 * c -> y -= c
+The factor c = √(2/π) belongs to both terms of z.
+    -2 * c * 0.044715 -> -2 * 0.044715
+    y -= 2 * c -> y -= 2
+    c = math.sqrt(2 / math.pi) -> c = 1
+The factor is √(2/π), and nothing else.
+    math.sqrt(2 / math.pi) -> math.sqrt(2 * math.pi) || 2 / math.pi || math.sqrt(math.pi / 2)
+The cubic term is missing.
+    y *= -2 * c * 0.044715 -> y *= 0
+The number of the tanh form is 0.044715.
+    0.044715 -> 0.44715 || 0.0044715
+x² must still be multiplied by x: z has x and x³ in it.
+    y *= x ->
+The term with x alone is missing.
+    y -= 2 * c ->
+That is 1 / (1 + e^(-2z)), the share of x. It is multiplied by x.
+    np.divide(x, y, out=y) -> np.divide(1, y, out=y)
+You divide once too often: y = x / (1 + e^(-2z)), without a factor 1/2.
+    np.divide(x, y, out=y) -> np.divide(0.5 * x, y, out=y)
+That is x times a sigmoid of 1.702 x, GELU's other approximation (Hendrycks & Gimpel 2016): the tanh form is asked for.
+    return x / (1 + np.exp(-1.702 * x))
+You write over x, which belongs to the caller.
+    y = np.square(x) -> y = np.square(x, out=x)
+""",
+)
+def gelu_in_16_passes(x):
+    c = math.sqrt(2 / math.pi)
+    y = np.square(x)
+    y *= -2 * c * 0.044715
+    y -= 2 * c
+    y *= x  # -2z
+    np.exp(y, out=y)
+    y += 1
+    return np.divide(x, y, out=y)

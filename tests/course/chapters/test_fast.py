@@ -7,18 +7,27 @@ import json
 import numpy as np
 import pytest
 
-from minigrad import backend, optim
+import minigrad
+from minigrad import backend, ops, optim
+from minigrad.backend import threads
 from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertForPreTraining
 from minigrad.course.chapters import fast
-from minigrad.course.chapters.fast import PAIRS, forward_without_padding, in_blocks
+from minigrad.course.chapters.fast import (
+    IDEAS,
+    PAIRS,
+    engine_without,
+    forward_without_padding,
+    in_blocks,
+    work_everywhere,
+)
 from minigrad.course.stored import stored
 
 on_the_cpu = pytest.mark.numpy_only("the CPU's memory")
 
 
 @on_the_cpu
-@pytest.mark.parametrize("name", [name for name in PAIRS if "random" not in name])
+@pytest.mark.parametrize("name", [name for name in PAIRS if "random" not in name and "erf" not in name])
 def test_both_sides_of_a_pair_compute_the_same(name):
     before, after, make = PAIRS[name]
     results = []
@@ -33,9 +42,8 @@ def test_both_sides_of_a_pair_compute_the_same(name):
 
 
 def test_both_masks_keep_the_right_share():
-    name = "random words instead of floats"
-    for draw in PAIRS[name][:2]:
-        assert abs(draw((400, 500), 0.1, 3).mean() - 0.9) < 0.005
+    for draw in PAIRS[fast.BITS][:2]:
+        assert abs(draw((400, 500), 0.1, (3, 4)).mean() - 0.9) < 0.005
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -66,9 +74,80 @@ def test_the_blas_kernel_is_named():
 def test_the_record_has_every_pair():
     record = json.loads(stored("machine.json").read_text())
     assert set(record["pairs"]) == set(PAIRS)
-    for ms in record["pairs"].values():
-        assert ms["before"] > 0
-        assert ms["after"] > 0
+    for sides in record["pairs"].values():
+        for ms in sides.values():
+            assert 0 < ms["lowest"] <= ms["median"] <= ms["highest"]
+
+
+def test_the_record_has_every_idea_in_and_out():
+    record = json.loads(stored("machine.json").read_text())
+    rows = {"finished", "naive", *(f"+ {idea}" for idea in IDEAS[:-1]), *(f"- {idea}" for idea in IDEAS)}
+    assert rows <= set(record["steps"])
+
+
+def test_erf_number_by_number_is_the_librarys():
+    x = np.linspace(-6, 6, 101, dtype=np.float32)
+    np.testing.assert_allclose(fast.erf_number_by_number(x), fast.cpu.erf_over_root_2(x), atol=1e-6)
+
+
+# --- The engine without an idea --------------------------------------------------------------------------
+
+
+@on_the_cpu
+@pytest.mark.parametrize("ideas", [*((idea,) for idea in IDEAS), IDEAS], ids=lambda ideas: ideas[0])
+def test_the_engine_without_ideas_learns_the_same(ideas):
+    def gradients(without):
+        minigrad.manual_seed(0)
+        model = make_model(SMALL)
+        if {fast.WORDS, fast.LAST_LAYER} & set(without):
+            work_everywhere(model, vocabulary=fast.WORDS in without)
+        with engine_without(without):
+            model(**make_batch(LENGTHS["some"])).loss.backward()
+        return [backend.to_numpy(p.grad) for p in model.parameters()]
+
+    for one, other in zip(gradients(ideas), gradients(()), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
+
+
+@on_the_cpu
+def test_an_idea_is_really_taken_out_and_comes_back():
+    before = {name: getattr(ops, name) for name in ops.composed.__all__}
+    block, mask = threads.BLOCK, fast.cpu.keep_mask
+    with engine_without(IDEAS):
+        assert ops.softmax is ops.composed.softmax
+        assert block < threads.BLOCK
+        assert fast.cpu.keep_mask is fast.mask_from_floats
+        assert fast.cpu.erf_over_root_2 is fast.erf_number_by_number
+        assert fast.cpu.scatter_add_rows is fast.add_at
+        assert fast.cpu.adamw_step is fast.adamw_step_plain
+        assert fast.cpu.matmul is np.matmul
+    assert {name: getattr(ops, name) for name in before} == before
+    assert (threads.BLOCK, fast.cpu.keep_mask) == (block, mask)
+
+
+@on_the_cpu
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_scores_and_the_last_layer_are_computed_everywhere(everywhere, monkeypatch):
+    model, seen = make_model(SMALL), []
+    inner, head = model.bert.encoder.layer[-1].intermediate, model.cls.predictions
+    for module in (inner, head):
+        old = module.forward
+        monkeypatch.setattr(
+            module,
+            "forward",
+            lambda x, *more, old=old: (seen.append(x.shape[:-1]), old(x, *more))[1],
+            raising=False,
+        )
+    work_everywhere(model, vocabulary=everywhere)
+    batch = make_batch(LENGTHS["none"])
+    model(**batch)
+    chosen = int((batch["labels"] != -100).sum())
+    assert seen == [(BATCH, LENGTH), (BATCH, LENGTH) if everywhere else (chosen,)]
+
+
+def test_an_idea_that_there_is_not_is_named():
+    with pytest.raises(ValueError, match="magic"), engine_without(["magic"]):
+        pass
 
 
 # --- Padding left out ------------------------------------------------------------------------------------

@@ -2,163 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 
 __all__ = ["RIGHT", "WRONG"]
-
-# --- product_bound ---------------------------------------------------------------------------------------
-
-
-def by_intensity(n, k, m, peak, bandwidth):
-    flops = 2.0 * n * k * m
-    nbytes = 4 * (n * k + k * m + n * m)
-    if flops / nbytes < peak / bandwidth:
-        return "memory", nbytes / bandwidth
-    return "compute", flops / peak
-
-
-def by_the_roof(n, k, m, peak, bandwidth):
-    flops = 2 * n * k * m
-    slope = bandwidth * flops / (4 * (n * k + k * m + n * m))
-    return ["compute" if slope >= peak else "memory", flops / min(slope, peak)]
-
-
-def bounds(flops, moved, peak, bandwidth):
-    times = {"compute": flops / peak, "memory": moved / bandwidth}
-    word = max(times, key=times.get)
-    return word, times[word]
-
-
-def multiplications_only(n, k, m, peak, bandwidth):
-    return bounds(n * k * m, 4 * n * k + 4 * k * m + 4 * n * m, peak, bandwidth)
-
-
-def side_by_side(n, k, m, peak, bandwidth):
-    return "memory" if n < 6 * peak / bandwidth else "compute", by_intensity(n, k, m, peak, bandwidth)[1]
-
-
-def always_compute(n, k, m, peak, bandwidth):
-    return "compute", 2 * n * k * m / peak
-
-
-def the_word_alone(n, k, m, peak, bandwidth):
-    return by_intensity(n, k, m, peak, bandwidth)[0]
-
-
-def doubles_of_the_factors(n, k, m, peak, bandwidth):
-    return bounds(2 * n * k * m, 8 * (n * k + k * m), peak, bandwidth)
-
-
-def milliseconds_first(n, k, m, peak, bandwidth):
-    word, seconds = by_intensity(n, k, m, peak, bandwidth)
-    return 1000 * seconds, word
-
-
-BOUND_RIGHT = [by_intensity, by_the_roof]
-BOUND_WRONG = [
-    (multiplications_only, "The factor 2 is missing"),
-    (side_by_side, "a rule for a square product does not hold"),
-    (always_compute, "the same word on every machine"),
-    (the_word_alone, ("it should return 2 values", "the word for the longer time, and that time")),
-    (doubles_of_the_factors, ("a float32 has four bytes", "The result must be written too")),
-    (milliseconds_first, ("Your times are not in seconds", "The word comes first")),
-]
-
-# --- from_which_length -----------------------------------------------------------------------------------
-
-
-def solved_for_the_length(d_k, peak, bandwidth):
-    # 2 d L² / peak >= 4 (2 d L + L²) / bandwidth, divided by 2 L
-    gain = d_k / peak - 2 / bandwidth
-    return int(np.ceil(4 * d_k / bandwidth / gain)) if gain > 0 else float("inf")
-
-
-def counted_up(d_k, peak, bandwidth):
-    if d_k * bandwidth <= 2 * peak:
-        return math.inf
-    L = 1
-    while by_intensity(L, d_k, L, peak, bandwidth)[0] == "memory":
-        L += 1
-    return L
-
-
-def bisected(d_k, peak, bandwidth):
-    waits = lambda L: by_intensity(L, d_k, L, peak, bandwidth)[0] == "memory"  # noqa: E731
-    low, high = 0, 2**40
-    if waits(high):
-        return np.inf
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if waits(middle) else (low, middle)
-    return high
-
-
-def bracket(flops, nbytes):
-    """The least L at which so many FLOPs take as long as so many bytes."""
-
-    def length(d_k, peak, bandwidth):
-        low, high = 0, 10**9
-        if flops(d_k, high) / peak < nbytes(d_k, high) / bandwidth:
-            return math.inf
-        while high - low > 1:
-            L = (low + high) // 2
-            if flops(d_k, L) / peak < nbytes(d_k, L) / bandwidth:
-                low = L
-            else:
-                high = L
-        return high
-
-    return length
-
-
-no_scores_written = bracket(lambda d_k, L: 2 * d_k * L * L, lambda d_k, L: 8 * d_k * L)
-products_alone = bracket(lambda d_k, L: d_k * L * L, lambda d_k, L: 4 * (2 * d_k * L + L * L))
-products_alone_of_one = bracket(lambda d_k, L: d_k * L * L, lambda d_k, L: 4 * (d_k * L + L * L))
-
-
-def formula_without_a_look(d_k, peak, bandwidth):
-    ridge = peak / bandwidth
-    return math.ceil(2 * d_k * ridge / (d_k / 2 - ridge))
-
-
-def first_fifty_thousand(d_k, peak, bandwidth):
-    for L in range(1, 50_000):
-        if by_intensity(L, d_k, L, peak, bandwidth)[0] == "compute":
-            return L
-    return math.inf
-
-
-def nothing_for_none(d_k, peak, bandwidth):
-    return counted_up(d_k, peak, bandwidth) if d_k > 2 * peak / bandwidth else None
-
-
-def ridge_turned_round(d_k, peak, bandwidth):
-    return solved_for_the_length(d_k, bandwidth, peak)
-
-
-def printed(d_k, peak, bandwidth):
-    print(solved_for_the_length(d_k, peak, bandwidth))
-
-
-def one_before_or_minus_one(d_k, peak, bandwidth):
-    length = bisected(d_k, peak, bandwidth)
-    return -1 if length == math.inf else length - 1
-
-
-LENGTH_RIGHT = [solved_for_the_length, counted_up, bisected]
-LENGTH_WRONG = [
-    (no_scores_written, "The scores must be written too"),
-    (products_alone, "FLOPs per byte are twice what you take"),
-    (formula_without_a_look, "FLOPs per byte grow with L, but not without limit"),
-    (first_fifty_thousand, "You stop looking too early"),
-    (nothing_for_none, "Where there is no such L, return math.inf"),
-    (ridge_turned_round, "You compare with bandwidth / peak"),
-    (printed, "it returned None"),
-    (one_before_or_minus_one, ("the last L that still waits for memory", "return math.inf")),
-    (products_alone_of_one, ("FLOPs per byte are twice what you take", "Two matrices are read")),
-]
 
 # --- softmax_gradient_into -------------------------------------------------------------------------------
 
@@ -479,17 +328,66 @@ ADD_UP_WRONG = [
     (copied_and_the_last_left_out, ("Some of them are not in your sum", "it returns a new array")),
 ]
 
+# --- row_blocks ------------------------------------------------------------------------------------------
+
+
+def a_loop(n, m, most):
+    found, first = [], 0
+    while first < n:
+        last = first + 1
+        while last < n and (last + 1 - first) * m <= most:
+            last += 1
+        found.append((first, last))
+        first = last
+    return found
+
+
+def borders_first(n, m, most):
+    rows = most // m or 1
+    borders = [*range(0, n, rows), n]
+    return list(itertools.pairwise(borders))
+
+
+def whole_blocks_alone(n, m, most):
+    rows = max(most // m, 1)
+    return [(i * rows, (i + 1) * rows) for i in range(n // rows)]
+
+
+def past_the_end(n, m, most):
+    rows = max(most // m, 1)
+    return [(i * rows, (i + 1) * rows) for i in range(-(-n // rows))]
+
+
+def rows_for_numbers(n, m, most):
+    return [(i, min(n, i + most)) for i in range(0, n, most)]
+
+
+def one_by_one(n, m, most):
+    return [(i, i + 1) for i in range(n)]
+
+
+def in_numbers(n, m, most):
+    return [(a * m, b * m) for a, b in a_loop(n, m, most)]
+
+
+BLOCKS_RIGHT = [a_loop, borders_first]
+BLOCKS_WRONG = [
+    (whole_blocks_alone, "The last rows are never written"),
+    (past_the_end, "The last block goes beyond the end"),
+    (rows_for_numbers, "A block is counted in numbers"),
+    (one_by_one, "take as many rows as fit"),
+    (in_numbers, "Your borders are numbers of the flat array"),
+]
+
 RIGHT = {
-    "product_bound": BOUND_RIGHT,
-    "from_which_length": LENGTH_RIGHT,
     "softmax_gradient_into": INTO_RIGHT,
     "scores_without_copies": SCORES_RIGHT,
     "add_up": ADD_UP_RIGHT,
+    "row_blocks": BLOCKS_RIGHT,
 }
 WRONG = {
-    "product_bound": BOUND_WRONG,
-    "from_which_length": LENGTH_WRONG,
     "softmax_gradient_into": INTO_WRONG,
     "scores_without_copies": SCORES_WRONG,
     "add_up": ADD_UP_WRONG,
+    "row_blocks": BLOCKS_WRONG,
 }

@@ -172,7 +172,7 @@ WRONG = {
             lambda g: float(np.abs(g).max() * np.sqrt(((g / np.abs(g).max()).astype(float) ** 2).sum())),
             "You divide by the largest entry, and where all are 0",
         ),
-        (by_the_largest_and_still_narrow, "you square and add in the dtype of g"),
+        (by_the_largest_and_still_narrow, "Your last steps are in the dtype of g"),
         (lambda g: float(np.abs(g.astype(float)).sum()), "That is the sum of the absolute values"),
         (lambda g: through_vdot(g) ** 2, "The square root is missing"),
         (lambda g: through_vdot(g) / math.sqrt(g.size), "You divide by how many entries there are"),

@@ -1,14 +1,15 @@
-"""How often an operation walks over memory: counted, not timed, and so the same on each machine.
+"""How many passes over memory an operation makes: counted, not timed, and so the same on each machine.
 
-`count_walks` runs an operation forward and backward on arrays that note what each NumPy operator reads and
-writes. Inside a kernel of the backend, which works block by block in the cache, an array counts once.
+A pass is one reading or one writing of a whole array. `count_passes` runs an operation forward and backward on arrays
+that note what each NumPy operator reads and writes. Inside a kernel of the backend, which works block by block in the
+cache, an array counts once. `passes_of` counts for a function of plain arrays.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -17,13 +18,14 @@ import numpy as np
 from minigrad import backend
 from minigrad.tensor import Tensor
 
-__all__ = ["count_walks"]
+__all__ = ["count_passes", "operators_of", "passes_of"]
 
 
 class Counted(np.ndarray):
-    """An array whose operators add the entries that they read and write to `entries`."""
+    """An array whose operators add the entries that they read and write to `entries`, and 1 to `operators`."""
 
     entries: ClassVar[int] = 0
+    operators: ClassVar[int] = 0
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
         """Do what NumPy does, and count inputs and output."""
@@ -31,19 +33,26 @@ class Counted(np.ndarray):
         if out is not None:
             settings["out"] = tuple(map(_plain, out))
         result = getattr(ufunc, method)(*map(_plain, inputs), **settings)
+        Counted.operators += 1
         _count(*inputs, result)
         return out[0] if out is not None else _counted(result)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Copy, which reads and writes."""
+        plain = self.view(np.ndarray)
+        plain[index] = _plain(value)
+        _count(plain[index], value)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Let functions that make views (reshape, broadcast_to, …) give counted arrays."""
         return _counted(super().__array_function__(function, types, args, kwargs))
 
 
-def count_walks(op: Callable[..., Tensor], *arrays: np.ndarray) -> tuple[float, float]:
-    """How often `op` walks over an array of the size of the first one: forward, and backward.
+def count_passes(op: Callable[..., Tensor], *arrays: np.ndarray) -> tuple[float, float]:
+    """How many passes `op` makes over arrays of the size of the first one: forward, and backward.
 
-    arrays: what `op` takes as tensors; all of them get a gradient. What NumPy copies without an operator (an index,
-    zeros) is not counted. The backward gets a dy of the output's shape.
+    arrays: what `op` takes as tensors; all of them get a gradient. What NumPy copies without an operator or an
+    assignment (an index, zeros) is not counted. The backward gets a dy of the output's shape.
     """
     with backend.registered(Counted, _counting_backend()):
         tensors = [Tensor.wrap(_counted(array.copy()), requires_grad=True) for array in arrays]
@@ -53,6 +62,28 @@ def count_walks(op: Callable[..., Tensor], *arrays: np.ndarray) -> tuple[float, 
         y.backward(np.ones(y.shape, y.dtype))
     size = arrays[0].size
     return forward / size, (Counted.entries - forward) / size
+
+
+def passes_of(function: Callable[..., Any], *arrays: np.ndarray) -> float:
+    """How many passes NumPy's operators in `function` make over arrays of the size of the first one.
+
+    arrays: what `function` takes; it gets copies. Counted is what reads or writes one of them, or an array made from
+    them by an operator; as in `count_passes`, not what NumPy copies by itself.
+    """
+    _run_counted(function, arrays)
+    return Counted.entries / arrays[0].size
+
+
+def operators_of(function: Callable[..., Any], *arrays: np.ndarray) -> int:
+    """How many of NumPy's operators `function` calls on copies of `arrays`, and on what is made from them."""
+    _run_counted(function, arrays)
+    return Counted.operators
+
+
+def _run_counted(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> None:
+    counted = [_counted(array.copy()) for array in arrays]
+    Counted.entries = Counted.operators = 0
+    function(*counted)
 
 
 def _plain(value: Any) -> Any:
