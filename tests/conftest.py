@@ -11,6 +11,7 @@ from typing import Any
 import fake_cupy
 import numpy as np
 import pytest
+from browsers import open_browser
 
 from minigrad import Tensor, backend, is_grad_enabled, random, tensor
 from minigrad.backend import threads
@@ -153,3 +154,9 @@ def torch() -> Any:
 def tokenizers() -> Any:
     """Hugging Face's `tokenizers`, the oracle of all that is done with text."""
     return pytest.importorskip("tokenizers")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless Chromium, for all tests of this process."""
+    yield from open_browser()

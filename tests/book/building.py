@@ -10,19 +10,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-import pytest
+from browsers import skip
 
 ROOT = Path(__file__).resolve().parents[2]
 JUPYTER_BOOK = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
-
-
-def skip(reason: str) -> NoReturn:
-    """Skip the test; where MINIGRAD_REQUIRE_BROWSER=1 promises that nothing is missing, fail it."""
-    if os.environ.get("MINIGRAD_REQUIRE_BROWSER") == "1":
-        pytest.fail(f"MINIGRAD_REQUIRE_BROWSER=1, but {reason}", pytrace=False)
-    pytest.skip(reason)
 
 
 def pages() -> list[str]:
@@ -90,9 +83,3 @@ def small_book(folder: Path, pages: dict[str, str | dict[str, Any]], repository:
             (book / f"{name}.md").write_text(text, encoding="utf-8")
     (folder / "_toc.yml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
-
-
-def chromium() -> str | None:
-    """The path of a Chromium or Chrome on this machine, if there is one."""
-    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
-    return next(filter(None, found), None)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from building import ROOT, build, chromium, skip, visited_pages
+from building import ROOT, build, visited_pages
 
 LOCAL = ("file:", "data:", "blob:")
 
@@ -60,21 +59,6 @@ def small_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (folder / "_build" / "html" / "book" / "01_arrays.html").exists():
         pytest.fail(done.stderr, pytrace=False)
     return folder / "_build" / "html"
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """A headless Chromium."""
-    if importlib.util.find_spec("playwright") is None:
-        skip("playwright is not installed")
-    if not chromium():
-        skip("there is no Chromium on this machine (on Debian: apt-get install chromium)")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from building import skip
+from browsers import skip
 
 pytestmark = pytest.mark.no_arrays
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
@@ -117,17 +116,12 @@ def test_what_does_not_fit_is_named(make, message):
 # --- In the browser ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def page() -> Iterator[Any]:
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
     """An empty page in a headless Chromium."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if chromium is None:
-        pytest.skip("there is no Chromium on this machine")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        yield browser.new_page()
-        browser.close()
+    opened = browser.new_page()
+    yield opened
+    opened.close()
 
 
 def on_page(page: Any, box: str) -> dict[str, str]:

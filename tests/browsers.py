@@ -1,0 +1,40 @@
+"""The browser of the tests that look at pages: found on this machine, or a reason to skip."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import pytest
+
+__all__ = ["open_browser", "skip"]
+
+
+def skip(reason: str) -> NoReturn:
+    """Skip the test; where MINIGRAD_REQUIRE_BROWSER=1 promises that nothing is missing, fail it."""
+    if os.environ.get("MINIGRAD_REQUIRE_BROWSER") == "1":
+        pytest.fail(f"MINIGRAD_REQUIRE_BROWSER=1, but {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+def chromium() -> str | None:
+    """The path of a Chromium or Chrome on this machine, if there is one."""
+    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    return next(filter(None, found), None)
+
+
+def open_browser() -> Iterator[Any]:
+    """A headless Chromium, closed in the end; one a process, for Playwright has no second one beside it."""
+    if importlib.util.find_spec("playwright") is None:
+        skip("playwright is not installed")
+    if not chromium():
+        skip("there is no Chromium on this machine (on Debian: apt-get install chromium)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        yield browser
+        browser.close()
