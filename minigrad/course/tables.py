@@ -17,7 +17,9 @@ _STYLE = """<style>
 .course-table table :is(th, td) {padding: 0.25em 0.8em; border: 0; text-align: left; background: none; max-width: none}
 .course-table table :is(th, td) {border-bottom: 1px solid rgba(128, 128, 128, 0.35)}
 .course-table table thead :is(th, td) {border-bottom: 2px solid rgba(128, 128, 128, 0.6); vertical-align: bottom}
-.course-table table :is(th, td).number {text-align: right; white-space: nowrap}
+.course-table table :is(th, td).number {text-align: right}
+.course-table table td.number {white-space: nowrap}
+.course-table table {max-width: 100%}
 .course-table table tbody th {font-weight: normal}
 .course-table caption {caption-side: top; text-align: left; padding: 0 0 0.3em; color: inherit}
 </style>"""

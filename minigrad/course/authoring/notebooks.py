@@ -190,9 +190,11 @@ def _exercises(root: Path, check: bool) -> tuple[list[str], bool]:
 
 
 def _cells(notebook: Any) -> list[list[Any]]:
-    """What an exercise takes over from its solution."""
+    """What an exercise takes over from its solution; the cell that installs the course is `furnish`'s."""
     return [
-        [cell.id, cell.cell_type, cell.source, cell.metadata.get("tags") or None] for cell in notebook.cells
+        [cell.id, cell.cell_type, cell.source, cell.metadata.get("tags") or None]
+        for cell in notebook.cells
+        if "install" not in cell.metadata.get("tags", [])
     ]
 
 
