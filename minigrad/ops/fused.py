@@ -1,6 +1,6 @@
 """The operations of `composed.py` with a backward written by hand: what the model runs.
 
-One node instead of a dozen: fewer walks over memory, and only the arrays that the backward needs are kept. What an
+One node instead of a dozen: fewer passes over memory, and only the arrays that the backward needs are kept. What an
 operation computes, takes and raises is said in composed.py; here each says what it saves and what its backward
 computes. The innermost loops are in the backend of the array.
 """

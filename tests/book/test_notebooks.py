@@ -210,6 +210,17 @@ def test_each_chapter_is_in_the_table_of_contents():
     assert {f"book/{path.stem}" for path in (ROOT / "book").glob("*.ipynb")} <= set(pages())
 
 
+def test_the_first_page_shows_the_guesses_that_chapter_0_prints():
+    """The card of index.md is typed; nbval holds the chapter's output, and this the card against it."""
+    page = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
+    card = re.search(r":::\{card\}\n(.+)\n\n(.+)\n", page)
+    assert card, "index.md has no card with a sentence and its guesses"
+    sentence = card[1].replace("*", "")
+    chapter = read(ROOT / "book" / "00_start.ipynb")
+    printed = [text for cell in chapter.cells for output in cell.get("outputs", []) for text in texts(output)]
+    assert any(f"{sentence}\n    {card[2]}" in text for text in printed), f"chapter 0 prints no {card[2]!r}"
+
+
 # --- The rules find what they forbid -----------------------------------------------------------------------
 
 

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 from contestants import pytorch_step
-from machine import Others, peak, processor
+from machine import Others, numpy_kernels, peak, processor
 from roofs import (
     PRODUCTS,
     Contestants,
@@ -413,7 +413,7 @@ def measure(minutes: float, count: int, rounds: int, pytorch: bool) -> dict[str,
         "peak": peak(),
         "caches": caches(),
         "threads": THREADS,
-        "kernel": fast.blas_kernel(),
+        "kernel": numpy_kernels(),
         "load_before": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         "versions": {"python": platform.python_version(), "numpy": np.__version__},
     }
@@ -470,7 +470,7 @@ def main() -> None:
         elif kind == "torch":
             done = torch_child()
         elif kind == "kernels":
-            done = {"kernel": fast.blas_kernel(), "gflops": product_rates(int(arguments[0]))}
+            done = {"kernel": numpy_kernels(), "gflops": product_rates(int(arguments[0]))}
         else:
             done = time_by_operation(tuple(arguments))
         print(json.dumps(done))

@@ -20,8 +20,9 @@ import minigrad
 from minigrad import backend, optim
 from minigrad.bert.config import IGNORED, BertConfig
 from minigrad.bert.data import Batch
-from minigrad.bert.model import BertForPreTraining, BertModel, BertModelOutput
+from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import parameter_groups
+from minigrad.course.chapters.fast import work_everywhere
 
 Array = Any  # a NumPy or CuPy ndarray
 
@@ -54,7 +55,7 @@ def minigrad_step(
     minigrad.manual_seed(0)
     model = BertForPreTraining(config)
     if plain:
-        compute_all_of_the_last_layer(model.bert)
+        work_everywhere(model, vocabulary=False)
     kernels = backend.of(next(model.parameters()).data)
     kernels.keep_freed_memory()
     optimizer = optim.AdamW(
@@ -78,18 +79,6 @@ def minigrad_step(
         return output.loss.detach()
 
     return Contestant(step, kernels.synchronize, _cupy_pool_mb if device == "cuda" else None)
-
-
-def compute_all_of_the_last_layer(bert: BertModel) -> None:
-    """Let `bert` compute its last layer for all tokens, as the others, and pick what is wanted afterwards."""
-
-    def forward(input_ids: Array, mask: Array, token_type_ids: Array, rows: Array) -> BertModelOutput:
-        output = BertModel.forward(bert, input_ids, mask, token_type_ids)
-        states = output.last_hidden_state  # (B, T, H)
-        output.last_hidden_state = states.reshape(-1, states.shape[-1])[rows]  # (n_chosen, H)
-        return output
-
-    bert.forward = forward  # type: ignore[method-assign]
 
 
 def _cupy_pool_mb() -> float:

@@ -165,16 +165,26 @@ def _factors() -> tuple[np.ndarray, np.ndarray]:
     return rng.standard_normal((N, K), dtype=np.float32), rng.standard_normal((K, M), dtype=np.float32)
 
 
-def _numpy() -> dict[str, Any]:
+def numpy_kernels() -> str:
+    """The processor whose kernels NumPy's BLAS has chosen, as far as it tells."""
+    blas = _blas()
+    return blas[0].get("architecture", "?") if blas else "?"
+
+
+def _blas() -> list[dict[str, Any]]:
     from threadpoolctl import threadpool_info
 
+    return [info for info in threadpool_info() if info["user_api"] == "blas"]
+
+
+def _numpy() -> dict[str, Any]:
     a, b = _factors()
     y = np.empty((N, M), np.float32)
-    blas = [info for info in threadpool_info() if info["user_api"] == "blas"]
+    blas = _blas()
     return {
         "version": np.__version__,
         "blas": [f"{info['internal_api']} {info['version']}" for info in blas],
-        "kernels": blas[0].get("architecture", "?") if blas else "?",
+        "kernels": numpy_kernels(),
         "threads": blas[0]["num_threads"] if blas else 1,
         **_speed(lambda: np.matmul(a, b, out=y)),
     }

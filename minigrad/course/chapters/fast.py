@@ -28,7 +28,7 @@ from minigrad.bert.model import BertForPreTraining, BertModel, BertModelOutput, 
 from minigrad.tensor import Tensor
 
 __all__ = [
-    "AS_WHOLE_ARRAYS", "IDEAS", "PAIRS", "Packing", "blas_kernel", "engine_without", "forward_without_padding",
+    "AS_WHOLE_ARRAYS", "IDEAS", "PAIRS", "Packing", "engine_without", "forward_without_padding",
     "in_blocks", "work_everywhere",
 ]  # fmt: skip
 
@@ -361,10 +361,3 @@ PAIRS: dict[str, Pair] = {
         _adamw,
     ),
 }
-
-
-def blas_kernel() -> str:
-    """The name of the kernels that NumPy's BLAS has chosen for this processor, as far as it tells."""
-    return str(
-        next((library["architecture"] for library in blas.info() if "architecture" in library), "unknown")
-    )

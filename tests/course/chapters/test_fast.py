@@ -67,10 +67,6 @@ def test_an_error_in_a_block_is_raised():
         in_blocks(kernel, 20, 7, 2)
 
 
-def test_the_blas_kernel_is_named():
-    assert fast.blas_kernel()
-
-
 def test_the_record_has_every_pair():
     record = json.loads(stored("machine.json").read_text())
     assert set(record["pairs"]) == set(PAIRS)
