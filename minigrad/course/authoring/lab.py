@@ -23,8 +23,9 @@ from typing import Any
 from nbformat.sign import NotebookNotary
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from minigrad.course.authoring.notebooks import KERNEL, MADE_WITH, fingerprint, make_exercise, read, write
+from minigrad.course.authoring.notebooks import KERNEL, fingerprint, make_exercise, read, write
 from minigrad.course.check.exercise import EXERCISES, Exercise
+from minigrad.course.parts import MADE_WITH
 
 __all__ = ["FOLDER", "command", "main", "place", "prepare", "start_page", "trust"]
 

@@ -36,6 +36,7 @@ except ImportError as error:
 
 from minigrad.course.authoring.claims import CLAIMS
 from minigrad.course.authoring.install_cell import furnish, repository_url
+from minigrad.course.parts import MADE_WITH
 from minigrad.course.show import Source
 from minigrad.files import write_atomic
 
@@ -52,7 +53,6 @@ __all__ = [
 ]
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # nbgrader's marks
-MADE_WITH = "made_with"  # in an exercise's metadata: its fingerprint when it was made
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 

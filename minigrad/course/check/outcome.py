@@ -17,7 +17,7 @@ import numpy as np
 from minigrad.course.check.differences import as_array, difference, equal
 from minigrad.tensor import Tensor
 
-__all__ = ["Outcome", "Probe", "temporaries"]
+__all__ = ["Outcome", "Probe", "has_gap", "temporaries"]
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Outcome:
             return True
         missing = isinstance(self.error, NameError) or "ellipsis" in str(self.error)
         nothing = self.returned is None and self.error is None and (self.untouched or self.value is None)
-        return (missing or nothing) and _has_gap(self.function)
+        return (missing or nothing) and has_gap(self.function)
 
     def complaint(self, expected: Any, rtol: float, atol: float) -> str | None:
         """What is wrong with it, or None."""
@@ -182,7 +182,7 @@ def _how_changed(name: str, before: Any, after: Any, members: list[Any], into: s
     return f"{change}."
 
 
-def _has_gap(function: Callable[..., Any]) -> bool:
+def has_gap(function: Callable[..., Any]) -> bool:
     """Whether its source has a `...` in the place of a statement or a value, or does nothing at all."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))

@@ -1,0 +1,225 @@
+"""What a learner has written of BERT: `mine("09_masking")` takes it out of the notebook of that name.
+
+The exercises of chapters 5 to 12 are the parts of BertModel, forward, on NumPy's arrays. `PARTS` is the one list of
+their names and of what goes in and out; the last exercise of chapter 12 puts the learner's own parts together.
+
+A notebook's cells with the tag `mine` are its parts and the imports that they need. They are run where `mine` is
+called, in a namespace of their own; the other cells are not.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import inspect
+import json
+import linecache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+from minigrad.course.check.exercise import EXERCISES
+from minigrad.course.check.outcome import has_gap
+
+__all__ = ["MADE_WITH", "PARTS", "TAG", "Part", "Work", "mine"]
+
+TAG = "mine"
+MADE_WITH = "made_with"  # in an exercise's metadata: its fingerprint when it was made
+
+
+class Part(NamedTuple):
+    """A function that an exercise asks for.
+
+    stem: of the exercise's notebook. name, parameters: of the function. shapes: what goes in, and what comes out.
+    """
+
+    stem: str
+    name: str
+    parameters: tuple[str, ...]
+    shapes: str
+
+
+# L tokens, h heads, d_k = d_model / h; "…" is any number of axes. Weights are (in, out), masks 1 for a token and 0 for
+# padding. Where an array of floats comes in, the result has its dtype.
+PARTS: tuple[Part, ...] = (
+    Part(
+        "05_wordpiece",
+        "split_word",
+        ("word", "vocabulary"),
+        "a string, a set or list of pieces -> the list of the word's pieces, or ['[UNK]']",
+    ),
+    Part(
+        "06_embeddings",
+        "pack",
+        ("first", "second", "length"),
+        "two lists of pieces, a number -> three lists of that length: the pieces with [CLS], [SEP] and [PAD], "
+        "token_type_ids, attention_mask",
+    ),
+    Part(
+        "06_embeddings",
+        "embed",
+        ("input_ids", "token_type_ids", "W_T", "W_S", "W_P"),
+        "(B, L), (B, L), (V, d_model), (2, d_model), (512, d_model) -> (B, L, d_model)",
+    ),
+    Part(
+        "08_many_heads",
+        "multi_head",
+        ("X", "weights", "h", "mask"),
+        "(B, L, d_model), a dict of W_Q, b_Q, W_K, b_K, W_V, b_V, W_O, b_O, a number, what is added to the scores "
+        "(B, 1, 1, L) -> (B, L, d_model)",
+    ),
+    Part(
+        "09_masking",
+        "padding_mask",
+        ("attention_mask", "dtype"),
+        "(B, L) of 1 and 0, float32 or float64 -> (B, 1, 1, L) in that dtype, to be added to the scores",
+    ),
+    Part(
+        "10_feed_forward",
+        "feed_forward",
+        ("X", "W_1", "b_1", "W_2", "b_2"),
+        "(…, d_model), (d_model, d_ff), (d_ff,), (d_ff, d_model), (d_model,) -> (…, d_model), with GELU "
+        "in its erf form",
+    ),
+    Part(
+        "11_add_norm",
+        "add_norm",
+        ("x", "y", "gain", "bias", "eps"),
+        "(…, d_model), (…, d_model), (d_model,), (d_model,), a number -> (…, d_model): LayerNorm of x + y",
+    ),
+    Part(
+        "12_encoder",
+        "pool",
+        ("X", "W", "b"),
+        "(B, L, d_model), (d_model, d_model), (d_model,) -> (B, d_model)",
+    ),
+)
+
+
+@dataclass
+class Work:
+    """The parts that one notebook has: each is an attribute, and `states` says how far it is.
+
+    A part that is not there can be asked for all the same; to call it raises NotImplementedError, which says what is
+    missing. `said`: a line for each thing to say.
+    """
+
+    stem: str
+    functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_") or name not in self.states:
+            known = ", ".join(self.states) or "nothing"
+            raise AttributeError(f"{self.stem} has {known} to take over, and no {name!r}")
+        if name in self.functions:
+            return self.functions[name]
+
+        def missing(*arguments: Any, **named: Any) -> Any:
+            raise NotImplementedError(f"{name} is missing: {self.states[name]}")
+
+        missing.__name__ = name
+        return missing
+
+
+def mine(stem: str) -> Work:
+    """The parts in STEM.ipynb beside the notebook that calls this, and a line on each of them.
+
+    In the course's solutions/ these are the solutions. Says what is missing, what does not run, what refers to
+    something outside of its cell, and whether the copy is older than its exercise. Raises ValueError for a name that is
+    no stem of PARTS.
+    """
+    parts = [part for part in PARTS if part.stem == stem]
+    if not parts:
+        stems = ", ".join(dict.fromkeys(part.stem for part in PARTS))
+        raise ValueError(f"there are no parts in {stem!r}; there are some in {stems}")
+    work = Work(stem)
+    path = Path.cwd() / f"{stem}.ipynb"
+    try:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        cells = [(cell["id"], _source(cell)) for cell in notebook["cells"] if _is_mine(cell)]
+    except FileNotFoundError:
+        work.said.append(f"{path.name} is not in this folder: make lab copies it")
+        cells, notebook = [], {}
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        work.said.append(f"{path.name} cannot be read as a notebook: {type(error).__name__}: {error}")
+        cells, notebook = [], {}
+    if _is_older(notebook, path):
+        work.said.append(f"{path.name} is older than its exercise: make lab puts today's beside it")
+    scope = _run(cells, work)
+    for part in parts:
+        function, state = _found(part, scope)
+        if function is not None:
+            work.functions[part.name] = function
+        work.states[part.name] = state
+        work.said.append(f"{part.name}: {state}")
+    print("\n".join(f"{stem}: {line}" for line in work.said))
+    return work
+
+
+def _source(cell: dict[str, Any]) -> str:
+    """The text of a cell, which a file holds as one string or as a list of lines."""
+    return cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
+
+
+def _is_mine(cell: dict[str, Any]) -> bool:
+    return cell["cell_type"] == "code" and TAG in cell.get("metadata", {}).get("tags", [])
+
+
+def _is_older(notebook: dict[str, Any], path: Path) -> bool:
+    """Whether the exercise that this is a copy of has changed since."""
+    made_with = notebook.get("metadata", {}).get(MADE_WITH)
+    try:
+        today = json.loads((path.parent.parent / "exercises" / path.name).read_text(encoding="utf-8"))
+        return bool(made_with) and today["metadata"][MADE_WITH] != made_with
+    except (OSError, ValueError, KeyError, TypeError):  # no exercises there to compare with
+        return False
+
+
+def _run(cells: list[tuple[str, str]], work: Work) -> dict[str, Any]:
+    """Run the cells one after the other, and return what they define; a cell that fails is said."""
+    scope: dict[str, Any] = {"__name__": work.stem}
+    for name, source in cells:
+        file = f"<{work.stem}, cell {name}>"
+        linecache.cache[file] = (
+            len(source),
+            None,
+            source.splitlines(keepends=True),
+            file,
+        )  # for tracebacks, and checks
+        try:
+            exec(compile(source, file, "exec"), scope)
+        except Exception as error:
+            first = next((line for line in source.split("\n") if line.strip()), "")
+            work.said.append(f"the cell that begins with {first!r} fails: {type(error).__name__}: {error}")
+    return scope
+
+
+def _found(part: Part, scope: dict[str, Any]) -> tuple[Callable[..., Any] | None, str]:
+    """A part among what the cells define, or None, and how far it is."""
+    function = scope.get(part.name)
+    if not isinstance(function, FunctionType):
+        return None, f"there is no function of this name in a cell with the tag {TAG!r}"
+    if has_gap(function):
+        return None, f"not written yet, in {part.stem}.ipynb"
+    parameters = tuple(inspect.signature(function).parameters)
+    if parameters[: len(part.parameters)] != part.parameters:
+        return None, f"it takes ({', '.join(parameters)}), and should take ({', '.join(part.parameters)})"
+    if unknown := sorted(set(_globals(function.__code__)) - set(scope) - set(dir(builtins))):
+        return None, f"it uses {', '.join(unknown)}, from another cell: define that in the same cell"
+    if part.name in EXERCISES and not EXERCISES[part.name].accepts(function):
+        return function, f"yours, but check.{part.name} finds a mistake in it"
+    return function, "yours"
+
+
+def _globals(code: CodeType) -> Iterator[str]:
+    """The global names that a function's code reads, with those of the functions inside it."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "LOAD_GLOBAL":
+            yield instruction.argval
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _globals(constant)

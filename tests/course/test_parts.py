@@ -1,0 +1,173 @@
+"""`mine` takes over what a learner wrote, and says of the rest why not."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minigrad.course import parts
+from minigrad.course.check.exercise import EXERCISES
+from minigrad.course.parts import MADE_WITH, PARTS, TAG, Part, mine
+
+ROOT = Path(__file__).parents[2]
+
+IMPORTS = "import math\nimport numpy as np\n"
+RIGHT = """
+def attend(q, k, v):
+    scores = q @ k.T / math.sqrt(q.shape[-1])
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True) @ v
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A learner's folder, where the only part is chapter 7's head; the course's exercises are beside it."""
+    monkeypatch.setattr(parts, "PARTS", (Part("07_one_head", "attend", ("q", "k", "v"), ""),))
+    folder = tmp_path / "my-exercises"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def put(folder, *cells, made_with="1"):
+    """A notebook of chapter 7 with these cells, tagged."""
+    content = [
+        {
+            "cell_type": "code",
+            "id": f"c{i}",
+            "metadata": {"tags": [TAG]},
+            "source": source.splitlines(keepends=True),
+            "outputs": [],
+            "execution_count": None,
+        }
+        for i, source in enumerate(cells)
+    ]
+    notebook = {"cells": content, "metadata": {MADE_WITH: made_with}, "nbformat": 4, "nbformat_minor": 5}
+    folder.mkdir(exist_ok=True)
+    (folder / "07_one_head.ipynb").write_text(json.dumps(notebook))
+
+
+def test_a_right_part_is_taken_over(folder, capsys):
+    put(folder, IMPORTS, RIGHT)
+    work = mine("07_one_head")
+    assert capsys.readouterr().out == "07_one_head: attend: yours\n"
+    v = np.array([[1.0, 2.0]])
+    np.testing.assert_allclose(work.attend(np.ones((3, 2)), np.ones((1, 2)), v), np.repeat(v, 3, axis=0))
+
+
+def test_a_source_in_one_string_is_read_too(folder):
+    put(folder, IMPORTS, RIGHT)
+    path = folder / "07_one_head.ipynb"
+    notebook = json.loads(path.read_text())
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])
+    path.write_text(json.dumps(notebook))
+    assert mine("07_one_head").states == {"attend": "yours"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ((IMPORTS, "def attend(q, k, v):\n    ...\n"), "not written yet, in 07_one_head.ipynb"),
+        ((IMPORTS,), "there is no function of this name"),
+        ((IMPORTS, "attend = 3"), "there is no function of this name"),
+        ((IMPORTS, RIGHT.replace("(q, k, v)", "(q, k)")), "it takes (q, k), and should take (q, k, v)"),
+        ((IMPORTS, "def attend(q, k, v):\n    return soft(q @ k.T) @ v"), "it uses soft, from another cell"),
+        ((RIGHT,), "it uses math, np, from another cell"),
+        ((IMPORTS, RIGHT.replace("q @ k.T", "k @ q.T")), "yours, but check.attend finds a mistake in it"),
+        (
+            (IMPORTS, RIGHT.replace("@ v", "@ v)")),
+            "begins with 'def attend(q, k, v):' fails: SyntaxError",
+        ),
+        (
+            (IMPORTS, RIGHT, "attend = 1 / 0"),
+            "the cell that begins with 'attend = 1 / 0' fails: ZeroDivisionError",
+        ),
+    ],
+)
+def test_what_stands_in_the_way_is_said(folder, capsys, cells, words):
+    put(folder, *cells)
+    mine("07_one_head")
+    assert words in capsys.readouterr().out
+
+
+def test_a_missing_part_can_be_named_and_says_on_its_call_that_it_is_missing(folder):
+    put(folder, IMPORTS)
+    attend = mine("07_one_head").attend
+    with pytest.raises(NotImplementedError, match="attend is missing: there is no function"):
+        attend(1, 2, 3)
+
+
+def test_cells_without_the_tag_are_not_run(folder):
+    put(folder, IMPORTS, RIGHT, "raise RuntimeError")
+    path = folder / "07_one_head.ipynb"
+    notebook = json.loads(path.read_text())
+    notebook["cells"][2]["metadata"] = {}
+    path.write_text(json.dumps(notebook))
+    work = mine("07_one_head")
+    assert work.said == ["attend: yours"]
+
+
+def test_an_attempt_is_not_counted(folder):
+    from minigrad.course.check import record
+
+    put(folder, IMPORTS, RIGHT)
+    before = record.known()
+    mine("07_one_head")
+    assert record.known() == before
+
+
+def test_an_older_copy_is_told(folder, capsys):
+    put(folder.parent / "exercises", IMPORTS, made_with="2")
+    put(folder, IMPORTS, RIGHT)
+    mine("07_one_head")
+    assert "07_one_head.ipynb is older than its exercise" in capsys.readouterr().out
+    put(folder, IMPORTS, RIGHT, made_with="2")
+    mine("07_one_head")
+    assert "older" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"cells": 3}', '{"cells": [3]}'])
+def test_a_damaged_notebook_is_told(folder, capsys, content):
+    (folder / "07_one_head.ipynb").write_text(content)
+    mine("07_one_head")
+    assert "07_one_head.ipynb cannot be read as a notebook" in capsys.readouterr().out
+
+
+def test_a_missing_notebook_is_told(folder, capsys):
+    work = mine("07_one_head")
+    assert "07_one_head.ipynb is not in this folder" in capsys.readouterr().out
+    with pytest.raises(NotImplementedError):
+        work.attend()
+
+
+def test_unknown_names(folder):
+    with pytest.raises(ValueError, match="there are no parts in '09_mask'; there are some in 07_one_head"):
+        mine("09_mask")
+    with pytest.raises(AttributeError, match="07_one_head has attend to take over, and no 'atend'"):
+        mine("07_one_head").atend  # noqa: B018
+
+
+written = sorted({part.stem for part in PARTS if (ROOT / "solutions" / f"{part.stem}.ipynb").exists()})
+
+
+@pytest.mark.parametrize("stem", written)
+def test_the_solutions_have_every_part(stem, monkeypatch):
+    monkeypatch.chdir(ROOT / "solutions")
+    work = mine(stem)
+    assert set(work.states.values()) == {"yours"}, work.said
+    for part in PARTS:
+        if part.stem == stem:
+            assert tuple(inspect.signature(EXERCISES[part.name].answer).parameters) == part.parameters
+
+
+@pytest.mark.parametrize("stem", written)
+def test_the_exercises_have_every_part_to_write(stem, monkeypatch):
+    monkeypatch.chdir(ROOT / "exercises")
+    states = mine(stem).states
+    assert set(states.values()) == {f"not written yet, in {stem}.ipynb"}
