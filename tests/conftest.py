@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -37,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "no_arrays: the same on each backend, so on NumPy alone; fails if it asks for the backend"
     )
+    _heed_signals()
     os.environ.pop("MINIGRAD_BACKEND", None)
     os.environ.setdefault("CUPY_TF32", "0")  # what results are compared with was computed in full float32
     if config.getoption("--standin"):
@@ -45,6 +47,14 @@ def pytest_configure(config: pytest.Config) -> None:
         backend.use("cupy" if config.getoption("--standin") else config.getoption("--backend"))
     except backend.BackendError as error:
         raise pytest.UsageError(str(error)) from error
+
+
+def _heed_signals() -> None:
+    """Started by nohup, or in the background of a script, the tests ignore some signals, and so would what they start."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL)
 
 
 def pytest_report_header() -> str:
