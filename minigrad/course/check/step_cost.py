@@ -47,7 +47,7 @@ Return ("memory", seconds) if the second time is the longer, ("compute", seconds
     mistakes="""
 The factor 2 is missing: each of the n k m terms is a multiplication and an addition.
     2 * n * k * m -> n * k * m
-You count 2 k - 1 FLOPs for an entry of the result. The count that everybody uses, 2 n k m, takes the first addition, to 0, as one too.
+You count 2 k - 1 FLOPs for an entry of the result. The usual count, 2 n k m, includes the first addition, to 0.
     2 * n * k * m -> (2 * k - 1) * n * m
 Each of the n m entries of the result is a sum of k products: your FLOPs do not grow with all three sizes.
     2 * n * k * m -> 2 * n * m || 2 * n * k
@@ -94,7 +94,7 @@ Your times are not in seconds: the rates are FLOPs and bytes per second, without
     seconds = -> seconds = 1e3 * || seconds = 1e6 * || seconds = 1e9 * || seconds = 1e-9 * || seconds = 1e-12 *
 That is the rate below the roof, FLOPs per second: the FLOPs over it are the time.
     max(compute, memory) -> flops / max(compute, memory)
-Your second value is no time. Work over rate is one; rate over work is not, and FLOPs per byte are not.
+Your second value is no time. Work over rate is a time; rate over work is not, and neither are FLOPs per byte.
     max(compute, memory) -> 1 / max(compute, memory) || flops / moved
 You round the seconds: the times here are small parts of one, and // and int() leave nothing of them.
     max(compute, memory) -> max(compute, memory) // 1 || round(max(compute, memory), 6) || round(max(compute, memory), 9)
@@ -167,13 +167,13 @@ You stop looking too early: on one of these machines there is such an L, far out
     gain <= 0 -> gain <= 0 or inputs / bandwidth > 200 * gain || gain <= 0 or inputs / bandwidth > 256 * gain
     gain <= 0 -> gain <= 0 or inputs / bandwidth > 512 * gain || gain <= 0 or inputs / bandwidth > 4096 * gain
     gain <= 0 -> gain <= 0 or inputs / bandwidth > 1e5 * gain
-Your search ends at a limit of its own, and you return the limit. On one of these machines such an L lies far out, on others there is none: which of the two it is, FLOPs per byte at a very large L tell.
+Your search ends at a limit of its own, and you return the limit. On one of these machines such an L lies far out, on others there is none. FLOPs per byte at a very large L tell which of the two it is.
     return min(right(d_k, peak, bandwidth), 10**5)
 
     return min(right(d_k, peak, bandwidth), 10**4)
 
     return min(right(d_k, peak, bandwidth), 10**6)
-On some machines that is the last L that still waits for memory: the next one is asked for. (Rounding? Up.)
+On some machines that is the last L that still waits for memory: the next one is asked for. (Round up.)
     math.ceil(least) -> math.floor(least) || math.ceil(least) - 1 || round(least)
 A length is a whole number: round up to the first one that waits for arithmetic.
     math.ceil(least) -> least
@@ -286,7 +286,7 @@ saved = {name: profile[op] * (1 - 1 / times) / total for name, (op, times) in ch
 `least`, and sort by what they save.
 """,
     mistakes="""
-You take an operation's whole share, as if it cost nothing after the change. One that becomes twice as fast saves half of its time.
+You take an operation's whole share, as if it cost nothing after the change. An operation that becomes twice as fast saves half of its time.
     1 - 1 / times -> 1
 That is what is left of the operation after the change: what is saved is the rest, 1 - 1 / times of it.
     1 - 1 / times -> 1 / times
@@ -363,7 +363,7 @@ three become fewer?
 -2z = x (a x² + b) with two constants: np.square, *= a, += b, *= x. Then np.exp, += 1, and one division.
 """,
     mistakes="""
-In place or not, each operator still reads and writes whole arrays, and the tanh form has eight of them. Fewer passes need fewer operators: 1 + tanh(z) = 2 / (1 + e^(-2z)).
+In place or not, each operator still reads and writes whole arrays, so fewer passes need fewer operators. Use 1 + tanh(z) = 2 / (1 + e^(-2z)), and put the constants of -2z together: seven operators are enough.
     c = math.sqrt(2 / math.pi)
     return 0.5 * x * (1 + np.tanh(c * (x + 0.044715 * x**3)))
 
@@ -398,7 +398,7 @@ The term with x alone is missing.
     y -= 2 * c ->
 That is 1 / (1 + e^(-2z)), the share of x. It is multiplied by x.
     np.divide(x, y, out=y) -> np.divide(1, y, out=y)
-You divide once too often: y = x / (1 + e^(-2z)), without a factor 1/2.
+The factor 1/2 is gone: y = x / (1 + e^(-2z)).
     np.divide(x, y, out=y) -> np.divide(0.5 * x, y, out=y)
 That is x times a sigmoid of 1.702 x, GELU's other approximation (Hendrycks & Gimpel 2016): the tanh form is asked for.
     return x / (1 + np.exp(-1.702 * x))
