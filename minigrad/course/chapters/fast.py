@@ -181,7 +181,9 @@ BLOCKS, PRODUCTS = "blocks, shared by the cores", "products shared by our thread
 BITS, SORTED, ADAMW = "16 random bits, not a float", "rows sorted, then summed", "AdamW in place, in blocks"
 
 IDEAS = (WORDS, LAST_LAYER, AS_WHOLE_ARRAYS, ONE_NODE, KEPT, BLOCKS, PRODUCTS, BITS, SORTED, ADAMW)
-NAIVE_WITH_ERF = "naive, with erf of whole arrays"  # a row of the record: a baseline without calls of `math.erf`
+NAIVE_WITH_ERF = (
+    "naive, with erf of whole arrays"  # a row of the record: a baseline without calls of `math.erf`
+)
 
 _IN_THE_BACKEND: dict[str, dict[str, Any]] = {  # what stands in the place of a function without the idea
     AS_WHOLE_ARRAYS: {"erf_over_root_2": erf_number_by_number},
