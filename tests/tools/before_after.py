@@ -51,7 +51,16 @@ from minigrad.bert.config import PRESETS
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import parameter_groups
 from minigrad.course.chapters import fast
-from minigrad.course.chapters.fast import IDEAS, KEPT, LAST_LAYER, PAIRS, THREADS, WORDS
+from minigrad.course.chapters.fast import (
+    AS_WHOLE_ARRAYS,
+    IDEAS,
+    KEPT,
+    LAST_LAYER,
+    NAIVE_WITH_ERF,
+    PAIRS,
+    THREADS,
+    WORDS,
+)
 
 ROWS, LENGTH = 32, 64  # of a batch: B sequences of L tokens
 CONFIG = PRESETS["reduced"].replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
@@ -109,9 +118,11 @@ ONE_THREAD, HASWELL = "one thread", "Haswell kernels"
 def versions() -> dict[str, tuple[str, ...]]:
     """Each version of the engine that is measured, and the ideas that it goes without.
 
-    "naive" has none, "+ idea" has all up to this one, "finished" all, and "- idea" all but this one.
+    "naive" has none, `NAIVE_WITH_ERF` only an erf of whole arrays, which SciPy's users have from the start. "+ idea"
+    has all up to this one, "finished" all, and "- idea" all but this one.
     """
     found: dict[str, tuple[str, ...]] = {FINISHED: (), NAIVE: IDEAS}
+    found[NAIVE_WITH_ERF] = tuple(idea for idea in IDEAS if idea != AS_WHOLE_ARRAYS)
     for i, idea in enumerate(IDEAS[:-1], 1):
         found[f"+ {idea}"] = IDEAS[i:]
     for idea in IDEAS:
