@@ -250,7 +250,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         "fast",
         "Making it fast",
         MACHINES,
-        "fused operations and work in place, until the step is as fast as its matrix products allow",
+        "fused operations and work in place, until most of a step is its matrix products",
         ("minigrad/ops/fused.py",),
     ),
     Chapter(
