@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _heed_signals() -> None:
-    """Started by nohup, or in the background of a script, the tests ignore some signals, and so would what they start."""
+    """Heed the signals that nohup, or a script for its background, has told this process and its children to ignore."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         if number is not None and signal.getsignal(number) is signal.SIG_IGN:

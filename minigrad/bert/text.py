@@ -10,10 +10,21 @@ of this file.
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 
-__all__ = ["chunks", "clean", "lower", "normalize", "pre_tokenize", "remove_accents", "space_out_chinese"]
+__all__ = [
+    "chunks",
+    "clean",
+    "lower",
+    "normalize",
+    "pre_tokenize",
+    "remove_accents",
+    "space_out_chinese",
+    "unicode_tables",
+]
 
 
 def normalize(text: str, *, lower_case: bool = True, strip_accents: bool | None = None) -> str:
@@ -81,6 +92,47 @@ def chunks(text: str) -> list[str]:
     word of the two sides.
     """
     return _CONTROL_THAT_SPLITS.sub("", text).split()
+
+
+def unicode_tables() -> dict[str, str]:
+    """What this file takes for control characters, white space and so on, for a tokenizer in another language.
+
+    Each table is a text, such as "21-2f 3a": code points and ranges of them, hexadecimal. "separating" has the accents
+    of combining class 0, "class N" the marks that stay of class N, "capitals" each new capital with its small letter.
+    """
+    tables = {
+        "control": _CONTROL_RANGES,
+        "white space": _WHITE_SPACE_RANGES,
+        "chinese": _CHINESE_RANGES,
+        "punctuation": _PUNCTUATION_RANGES,
+        "accents": _ACCENT_RANGES,
+        "marks that stay": _MARKS_THAT_STAY_RANGES,
+        "decomposed": _DECOMPOSED_RANGES,
+        "capitals": " ".join(f"{capital:x}-{small:x}" for capital, small in _NEW_CAPITALS.items()),
+        "separating": _table(c for c in _code_points(_ACCENT_RANGES) if not unicodedata.combining(chr(c))),
+    }
+    marks = sorted(_code_points(_MARKS_THAT_STAY_RANGES), key=lambda c: unicodedata.combining(chr(c)))
+    for number, members in itertools.groupby(marks, lambda c: unicodedata.combining(chr(c))):
+        tables[f"class {number}"] = _table(members)
+    return tables
+
+
+def _code_points(table: str) -> Iterator[int]:
+    """The code points of a table such as "21-2f 3a", in order."""
+    for part in table.split():
+        first, _, last = part.partition("-")
+        yield from range(int(first, 16), int(last or first, 16) + 1)
+
+
+def _table(code_points: Iterable[int]) -> str:
+    """The table of code points that are in order."""
+    parts: list[list[int]] = []
+    for code in code_points:
+        if parts and code == parts[-1][1] + 1:
+            parts[-1][1] = code
+        else:
+            parts.append([code, code])
+    return " ".join(f"{first:x}" if first == last else f"{first:x}-{last:x}" for first, last in parts)
 
 
 # --- Unicode tables --------------------------------------------------------------------------------------
