@@ -66,7 +66,6 @@ def painted(S: np.ndarray, V: np.ndarray, allowed: np.ndarray, way: str) -> tupl
 
 _STYLE = f"""
 .course-paint {{max-width: 38rem; margin: 0.6rem 0}}
-.course-paint [hidden] {{display: none}}
 .course-paint .controls {{display: flex; flex-wrap: wrap; gap: 0.4rem; align-items: center; margin-bottom: 0.5rem}}
 .course-paint :is(button, select) {{
   font: inherit; font-size: 0.9rem; color: inherit; background: transparent; padding: 0.25rem 0.6rem;
@@ -91,6 +90,7 @@ _STYLE = f"""
 .course-paint .gap {{padding-left: 0.9rem}}
 .course-paint p {{margin: 0.4rem 0 0; min-height: 3em}}
 @media print {{.course-paint .controls {{display: none}}}}
+.course-paint .controls[hidden] {{display: none}}
 """
 
 _SCRIPT = """
