@@ -89,6 +89,12 @@ _STYLE = f"""
 .course-paint .wrong {{color: {colour("wrong")}; font-weight: bold}}
 .course-paint .gap {{padding-left: 0.9rem}}
 .course-paint p {{margin: 0.4rem 0 0; min-height: 3em}}
+@media (max-width: 30rem) {{
+  .course-paint table {{font-size: 0.7rem}}
+  .course-paint :is(th, td) {{padding: 0.1rem 0.12rem}}
+  .course-paint td.cell {{min-width: 2.4em}}
+  .course-paint .gap {{padding-left: 0.35rem}}
+}}
 @media print {{.course-paint .controls {{display: none}}}}
 .course-paint .controls[hidden] {{display: none}}
 """
@@ -361,7 +367,7 @@ def padding_curves(
         axes.set(xlabel="[PAD] behind each sentence", ylabel="loss of a hidden token (nats)", ylim=(0, 7))
 
     alt = (
-        "Without the mask the loss of hidden tokens rises with each [PAD], steeply at first; "
+        "Without the mask the loss of hidden tokens rises with each [PAD], more slowly after the first few; "
         "with the mask it is the same for every number of them"
     )
     return figure(plot, alt)
