@@ -78,6 +78,22 @@ def _integers(
     return array
 
 
+def _attention_mask(values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """`values` on the host, of `shape`, with nothing but 1 (or True) and 0 in it: -10,000 would count as a token.
+
+    Raises TypeError or ValueError naming what came and what is expected.
+    """
+    expected = "attention_mask: expected 1 for a token and 0 for padding, as integers or booleans"
+    dtype = getattr(values, "dtype", None)
+    if not isinstance(values, Tensor) and getattr(dtype, "kind", "") == "f":
+        raise TypeError(f"{expected}, got {dtype}; the model itself makes what is added to the scores")
+    array = _integers("attention_mask", values, shape)
+    if (other := (array != 0) & (array != 1)).any():
+        place = tuple(int(i) for i in np.argwhere(other)[0])
+        raise ValueError(f"{expected}, got {array[place]} at {place}")
+    return array
+
+
 class BertModel(nn.Module):
     """Embeddings, encoder and pooler (Devlin et al. 2019, section 3)."""
 
@@ -101,8 +117,9 @@ class BertModel(nn.Module):
         rows (n,): which of the B T tokens are wanted, counted sequence by sequence. last_hidden_state is then
         (n, H), and the last layer leaves out the work for all others but [CLS].
 
-        Raises ValueError for other shapes or more than max_position_embeddings tokens, TypeError for ids that
-        are not integers, OutsideError (an IndexError and a ValueError) for an id outside its table.
+        Raises ValueError for other shapes, more than max_position_embeddings tokens, or a mask of other numbers than
+        0 and 1; TypeError for ids that are not integers; OutsideError (an IndexError and a ValueError) for an id
+        outside its table.
         """
         input_ids = _integers("input_ids", input_ids, limit=self.config.vocab_size)
         if input_ids.ndim != 2 or not input_ids.size:
@@ -117,7 +134,7 @@ class BertModel(nn.Module):
             token_type_ids = np.zeros(shape, np.int64)
         token_type_ids = _integers("token_type_ids", token_type_ids, shape, self.config.type_vocab_size)
         if attention_mask is not None:
-            attention_mask = _integers("attention_mask", attention_mask, shape)
+            attention_mask = _attention_mask(attention_mask, shape)
 
         x = self.embeddings(input_ids, token_type_ids)  # (B, T, H)
         mask = None if attention_mask is None else additive_mask(attention_mask, x)

@@ -207,6 +207,13 @@ def test_a_row_with_everything_masked_is_finite(dtype):
     assert all(np.isfinite(backend.to_numpy(p.grad)).all() for p in model.parameters())
 
 
+def test_a_mask_of_booleans_is_one_of_numbers():
+    model = make_model(SMALL)
+    batch = random_batch(SMALL)
+    numbers = model(**batch).loss.item()
+    assert model(**(batch | {"attention_mask": batch["attention_mask"] == 1})).loss.item() == numbers
+
+
 def test_padding_does_not_change_the_tokens():
     model = make_model(SMALL)
     batch = random_batch(SMALL)
@@ -254,6 +261,16 @@ def changed(**changes):
             changed(attention_mask=np.ones((5, 10), int)),
             ValueError,
             r"attention_mask: expected shape \(5, 11\)",
+        ),
+        (
+            changed(attention_mask=np.full((5, 11), -10_000)),
+            ValueError,
+            r"attention_mask: expected 1 for a token and 0 for padding, .* got -10000 at \(0, 0\)",
+        ),
+        (
+            changed(attention_mask=np.zeros((5, 11), np.float32)),
+            TypeError,
+            "attention_mask: expected 1 for a token .* got float32; the model itself makes",
         ),
         (changed(token_type_ids=np.full((5, 11), 2)), IndexError, "token_type_ids: 2 .* outside 0 … 1"),
         (changed(labels=np.full((5, 11), -100)), ValueError, "every label is -100"),

@@ -147,7 +147,7 @@ def test_arguments_are_made_anew_for_each_call(exercise):
 def _immutable(value):
     if isinstance(value, tuple):
         return all(map(_immutable, value))
-    return isinstance(value, str | int | float | bool | type(None))
+    return isinstance(value, str | int | float | bool | type | type(None))
 
 
 def test_names_are_not_those_of_modules():

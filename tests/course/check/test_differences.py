@@ -38,6 +38,7 @@ ARRAY = np.array([[1.0, 2.0], [3.0, 4.0]])
         (np.array([1, 2]), np.array([1, 3]), "The entry [1] should be 2, and is 3"),
         (np.array([-np.inf, 1]), np.array([-np.inf, 2]), "1 of 2 entries are off. The entry [1] should be 1, and is 2"),
         (np.array([-np.inf, 1.0]), np.array([0.0, 1.0]), "The entry [0] should be -inf, and is 0"),
+        (np.array([-1.7e308]), np.array([1.7e308]), "The entry [0] should be -1.7e+308, and is 1.7e+308"),
         (0.125, 1, "it should return 0.125, and returned 1"),
         (1 / 3, 2 / 3, "it should return 0.333333, and returned 0.666667"),
         (0.125, [0.125], "it should return 0.125, and returned a list of 1"),

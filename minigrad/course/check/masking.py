@@ -1,0 +1,386 @@
+"""Chapter 9: masks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.check.exercise import exercise
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+# --- padding_mask ----------------------------------------------------------------------------------------
+
+
+def _padding_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    def texts(*lengths: int, L: int) -> np.ndarray:
+        return (np.arange(L) < np.array(lengths)[:, None]).astype(int)
+
+    yield "3 texts of up to 5 tokens, float32", texts(5, 2, 3, L=5), np.float32
+    yield "float64, 2 texts", texts(1, 6, L=7), np.float64
+    yield "as many texts as tokens", texts(4, 1, 2, 3, L=4), np.float32
+    yield "a text of nothing but padding", texts(3, 0, L=3), np.float64
+    yield "no padding at all", texts(4, 4, L=4), np.float32
+    yield "padding at the left end", rng.permuted(texts(3, 4, L=6), axis=1), np.float32
+
+
+@exercise(
+    chapter=9,
+    difficulty=1,
+    minutes=8,
+    cases=_padding_cases,
+    same_dtype=True,
+    hints="""
+A number for each key of each text: 0 where attention_mask is 1, and something that softmax makes a weight of 0 where it is 0.
+
+The lowest finite number of a format is np.finfo(dtype).min. np.where(condition, this, that) chooses entry by entry.
+
+The scores have the shape (B, h, L, L): text, head, query, key. The mask belongs to text and key, so it is (B, 1, 1, L); x[:, None, None, :] puts in two axes of length 1.
+""",
+    mistakes="""
+You add -∞. A row that may see nothing becomes NaN then, and one NaN spoils every gradient: take the lowest finite number, np.finfo(dtype).min.
+    np.finfo(dtype).min -> -np.inf
+That is not low enough for a row that may see nothing: the same number for all keys cancels, and the row attends as if there were no mask. Take the lowest finite number, np.finfo(dtype).min.
+    np.finfo(dtype).min -> -10_000 || -1e9 || -1e4 || -1e30 || -100 || -1e6
+You take the lowest number of another format. In float32 that of float64 is -∞, and in float64 that of float32 is not the lowest: np.finfo(dtype).
+    np.finfo(dtype) -> np.finfo(float) || np.finfo(np.float32) || np.finfo(np.float16)
+You take the largest number: it is added, so the hidden keys would get all the weight.
+    np.finfo(dtype).min -> np.finfo(dtype).max
+That is the smallest number above 0, which changes no score. The lowest number is far below 0: np.finfo(dtype).min.
+    np.finfo(dtype).min -> np.finfo(dtype).tiny || np.finfo(dtype).smallest_subnormal || np.finfo(dtype).eps
+Your mask hides the tokens and shows the padding: attention_mask is 1 for a token.
+    == 0 -> == 1 || != 0
+The mask is added to the scores. 1 and 0, to multiply with, hide nothing: a score of 0 is an ordinary score.
+    np.where(hidden, lowest, 0) -> attention_mask
+    np.where(hidden, lowest, 0) -> hidden
+Tokens get 1 where they should get 0: what is added to their scores has to change nothing.
+    np.where(hidden, lowest, 0) -> np.where(hidden, lowest, 1)
+Your mask lies along the queries. A query of padding harms nobody; it is the keys of padding, the last axis of the scores, that must be hidden.
+    [:, None, None, :] -> [:, None, :, None]
+The shape lacks an axis. Lined up with scores (B, h, L, L) from the right, it gives each head, or each query, the mask of another text, and NumPy says nothing where the sizes agree: (B, 1, 1, L).
+    [:, None, None, :] -> || [:, None, :] || [:, None] || [None]
+The texts stand on another axis: the scores are (B, h, L, L), so the texts are axis 0 and the keys the last: (B, 1, 1, L).
+    [:, None, None, :] -> [None, :, None, :] || [None, None] || [:, :, None, None]
+You repeat the mask for every query. Broadcasting does that without memory: (B, 1, 1, L).
+    [:, None, None, :] -> [:, None, None, :].repeat(attention_mask.shape[1], axis=2)
+""",
+)
+def padding_mask(attention_mask, dtype):
+    hidden = attention_mask == 0
+    lowest = np.finfo(dtype).min
+    return np.where(hidden, lowest, 0).astype(dtype)[:, None, None, :]
+
+
+# --- masked_gradient -------------------------------------------------------------------------------------
+
+
+def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    def draw(n: int, m: int, dtype: type = np.float64) -> tuple[np.ndarray, np.ndarray]:
+        return rng.standard_normal((n, m)).astype(dtype), rng.standard_normal((n, m)).astype(dtype)
+
+    S, dA = draw(4, 6)
+    yield "two keys of padding", S, np.tile(np.arange(6) < 4, (4, 1)), dA
+    S, dA = draw(5, 5)
+    yield "a causal mask", S, np.tri(5, dtype=bool), dA
+    S, dA = draw(3, 7, np.float32)
+    yield "float32, a random mask", S, rng.random((3, 7)) < 0.6, dA
+    S, dA = draw(3, 3)
+    yield "everything may be seen", S, np.ones((3, 3), bool), dA
+    S, dA = draw(4, 5)
+    blind = np.tile(np.arange(5) < 3, (4, 1))
+    blind[1] = False
+    yield "a row that may see nothing", S, blind, dA
+    S, dA = draw(3, 4)
+    yield "hidden scores of 900", S + 900 * (np.arange(4) > 1), np.tile(np.arange(4) < 2, (3, 1)), dA
+
+
+@exercise(
+    chapter=9,
+    difficulty=3,
+    minutes=20,
+    cases=_gradient_cases,
+    hints="""
+First A, forward: softmax over the visible keys alone. Then chapter 7's rule, dS = A (dA - Σ dA A), row by row.
+
+A hidden key has A = 0, and A is a factor of its dS. What does the sum over the row get from it?
+
+A row that may see nothing is even, 1/m for each key, whatever its scores are. If you move one of them, what moves?
+""",
+    mistakes="""
+In a row that may see nothing the rule A (dA - Σ dA A) is not the derivative. That row is 1/m whatever its scores are: the lowest number has swallowed them. Nothing moves it, so its gradient is 0.
+    np.where(allowed, dS, 0) -> dS
+You hide the gradient and not the keys: your A still gives weight to hidden keys. A mask acts forward, and the zeros follow.
+    np.where(allowed, S, np.finfo(S.dtype).min) -> S
+    np.where(allowed, S, np.finfo(S.dtype).min) -> S ; np.where(allowed, dS, 0) -> dS
+The hidden scores are set to 0. That is an ordinary score: hidden keys still get weight.
+    np.where(allowed, S, np.finfo(S.dtype).min) -> S * allowed
+    np.where(allowed, S, np.finfo(S.dtype).min) -> S * allowed ; np.where(allowed, dS, 0) -> dS
+You set weights to 0 after the softmax. The rest then no longer sums to 1: hide the scores before it.
+    E / E.sum(axis=-1, keepdims=True) -> _softmax(S) * allowed
+    E / E.sum(axis=-1, keepdims=True) -> _softmax(S) * allowed ; np.where(allowed, dS, 0) -> dS
+A row that may see nothing comes out as NaN: -∞ minus -∞ is not a number. Its gradient is 0.
+    np.finfo(S.dtype).min -> -np.inf ; np.where(allowed, dS, 0) -> dS
+The mask is turned round: `allowed` is True where a query may look.
+    np.where(allowed, S, np.finfo(S.dtype).min) -> np.where(allowed, np.finfo(S.dtype).min, S) ; np.where(allowed, dS, 0) -> np.where(allowed, 0, dS)
+    np.where(allowed, S, np.finfo(S.dtype).min) -> np.where(allowed, np.finfo(S.dtype).min, S)
+    np.where(allowed, S, np.finfo(S.dtype).min) -> np.where(allowed, np.finfo(S.dtype).min, S) ; np.where(allowed, dS, 0) -> dS
+The sum over the row is missing: raising one score lowers all other visible weights, dS = A (dA - Σ dA A).
+    A * (dA - mean) -> A * dA
+The factor A is missing: dS = A (dA - Σ dA A).
+    A * (dA - mean) -> dA - mean
+That is the backward of a sigmoid. In softmax each weight depends on every visible score of its row.
+    A * (dA - mean) -> A * (1 - A) * dA
+You return dA at the visible keys. The softmax lies between A and S: dS = A (dA - Σ dA A).
+    A * (dA - mean) -> dA
+You take the plain mean of dA. It is weighted by A.
+    (dA * A).sum(axis=-1, keepdims=True) -> dA.mean(axis=-1, keepdims=True)
+    (dA * A).sum(axis=-1, keepdims=True) -> (dA * allowed).sum(axis=-1, keepdims=True) / np.maximum(allowed.sum(axis=-1, keepdims=True), 1)
+You sum dA over the row. It is dA times A that is summed.
+    (dA * A).sum(axis=-1, keepdims=True) -> dA.sum(axis=-1, keepdims=True)
+You sum over the queries: each row has a softmax of its own.
+    (dA * A).sum(axis=-1, keepdims=True) -> (dA * A).sum(axis=0, keepdims=True)
+You sum over all entries: each row has a softmax of its own.
+    (dA * A).sum(axis=-1, keepdims=True) -> (dA * A).sum()
+The sign of the sum is turned round: dS = A (dA - Σ dA A).
+    dA - mean -> dA + mean
+You return the weights. The gradient of the scores is asked for.
+    np.where(allowed, dS, 0) -> A
+""",
+)
+def masked_gradient(S, allowed, dA):
+    x = np.where(allowed, S, np.finfo(S.dtype).min)
+    E = np.exp(x - x.max(axis=-1, keepdims=True))
+    A = E / E.sum(axis=-1, keepdims=True)
+    mean = (dA * A).sum(axis=-1, keepdims=True)  # of dA, weighted by A
+    dS = A * (dA - mean)
+    return np.where(allowed, dS, 0)  # rows that may see nothing do not move
+
+
+# --- who_sees --------------------------------------------------------------------------------------------
+
+
+def _sees_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    yield "one document, from left to right", np.ones(5, int), 0, 9
+    yield "two documents", np.array([1, 1, 1, 2, 2]), 0, 9
+    yield "two documents and padding", np.array([1, 1, 2, 2, 2, 0, 0]), 0, 9
+    yield "a prefix of 3", np.ones(6, int), 3, 9
+    yield "a window of 1", np.ones(6, int), 0, 1
+    yield "a window of 0", np.array([1, 1, 2, 0]), 0, 0
+    yield "everything is prefix: both sides, in a window of 2", np.ones(7, int), 7, 2
+    yield "all at once", np.array([1, 1, 1, 1, 2, 2, 2, 2, 2, 0, 0]), 6, 2
+    yield "one token", np.array([3]), 1, 0
+    yield "a long input", np.sort(rng.integers(1, 4, 12)), int(rng.integers(3, 9)), 4
+
+
+@exercise(
+    chapter=9,
+    difficulty=2,
+    minutes=20,
+    cases=_sees_cases,
+    hints="""
+Each rule is a matrix of yes and no, with a row for each query and a column for each key. np.arange(L)[:, None] is the query's place and np.arange(L) the key's.
+
+documents[:, None] == documents says for each pair whether the two are of one document.
+
+A key may be seen if it does not stand behind the query, or is in the prefix: that is |. All rules have to hold: that is &.
+""",
+    mistakes="""
+Two documents see each other: both tokens must be of the same one.
+    same & token -> token
+Padding sees padding: it has the number 0 everywhere, so "the same document" is not enough.
+    same & token -> same
+The prefix is missing: its tokens may be seen from everywhere in their document.
+    | (key < prefix) ->
+The prefix narrows what may be seen in yours. It widens it: a key may be seen if it is not behind the query, or is in the prefix.
+    | (key < prefix) -> & (key < prefix)
+Every token of the prefix sees everything in yours. It is the keys of the prefix that may be seen: the columns.
+    (key < prefix) -> (query < prefix)
+Your prefix is a token longer: prefix = 2 is the places 0 and 1.
+    key < prefix -> key <= prefix
+The window is missing.
+    & near -> & (near | True)
+Your window is narrower by one: a distance of exactly `window` may be seen.
+    <= window -> < window
+Your window is one-sided. In the prefix a key can also stand too far to the right.
+    np.abs(query - key) -> (query - key)
+The window does not spare the prefix: all rules hold together.
+    past & near -> (past & near | (key < prefix))
+It is enough in yours if one of the two holds, the order or the window. Both have to.
+    past & near -> (past | near)
+Your mask shows the future and hides the past. Keys up to the query's own place may be seen: the lower triangle.
+    key <= query -> key >= query
+No token sees itself in yours: the diagonal belongs to what may be seen.
+    key <= query -> key < query
+You let every query look to both sides: only the prefix may be seen from the left.
+    (key <= query) | (key < prefix) -> (key <= query) | True
+The mask is transposed: rows are queries and columns are keys.
+    same & token & past & near -> (same & token & past & near).T
+The mask is turned round: True is where a query may look.
+    same & token & past & near -> ~(same & token & past & near)
+That is what would be added to the scores. True and False are asked for.
+    same & token & past & near -> np.where(same & token & past & near, 0, -np.inf)
+    same & token & past & near -> np.where(same & token & past & near, 0, np.finfo(float).min)
+    same & token & past & near -> np.where(same & token & past & near, 0, np.finfo(np.float32).min)
+""",
+)
+def who_sees(documents, prefix, window):
+    key = np.arange(len(documents))
+    query = key[:, None]
+    same = documents[:, None] == documents
+    token = documents != 0
+    past = (key <= query) | (key < prefix)
+    near = np.abs(query - key) <= window
+    return same & token & past & near
+
+
+# --- leaks_and_losses ------------------------------------------------------------------------------------
+
+
+Head = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+def _heads(allowed: np.ndarray) -> dict[str, Head]:
+    """Heads that should see what is allowed (n, m), by what is special about them."""
+
+    def scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
+        return Q @ K.T / math.sqrt(Q.shape[-1])
+
+    def with_mask(seen: np.ndarray, low: float = -np.inf) -> Head:
+        return lambda Q, K, V: _softmax(scores(Q, K) + np.where(seen, 0, low)) @ V
+
+    more, less = allowed.copy(), allowed.copy()
+    more[0, -1] = True
+    less[-1, 0] = False
+    return {
+        "a right mask": with_mask(allowed),
+        "scores times 0": lambda Q, K, V: _softmax(scores(Q, K) * allowed) @ V,
+        "weights times 0": lambda Q, K, V: _softmax(scores(Q, K)) * allowed @ V,
+        "a mask of -15": with_mask(allowed, -15.0),
+        "one hidden key that is seen": with_mask(more),
+        "one allowed key that is not seen": with_mask(less),
+        "a mask that is turned round": with_mask(~allowed),
+        "values that leak past the mask": lambda Q, K, V: with_mask(allowed)(Q, K, V) + V.mean(axis=0) / 8,
+        "no mask": with_mask(np.ones_like(allowed)),
+    }
+
+
+def _leak_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    window = np.abs(np.arange(4)[:, None] - np.arange(4)) <= 1
+    for name, head in _heads(window).items():
+        yield name, head, window
+    few = np.tile(np.arange(7) < 5, (3, 1))
+    for name in ("a right mask", "a mask of -15", "one allowed key that is not seen"):
+        yield f"{name}, 3 queries and 7 keys", _heads(few)[name], few
+
+
+@exercise(
+    chapter=9,
+    difficulty=2,
+    minutes=20,
+    cases=_leak_cases,
+    hints="""
+Draw Q (n, 8), K and V (m, 8) from a normal distribution. For each key j in turn: change row j of K and of V in a copy, call head again, and see which rows of its output have moved.
+
+Compare with != and not with a tolerance: a hidden key has weight 0 exactly, and a small leak is a leak.
+
+A leak is seen & ~allowed, a loss is allowed & ~seen. Count both.
+""",
+    mistakes="""
+You change the values alone. A head that multiplies the weights by 0 leaks through the keys, which stand in the denominator: change row j of both.
+    other_K[j] += 1 ->
+You change the keys alone. Values can leak past the mask too: change row j of both.
+    other_V[j] += 1 ->
+You compare with a tolerance. The weight of a hidden key is exactly 0, and a leak may be as small as e to the power of -15: use !=.
+    other != before -> ~np.isclose(other, before)
+    other != before -> np.abs(other - before) > 1e-6
+    other != before -> np.abs(other - before) > 1e-3
+    other != before -> other.round(6) != before.round(6)
+Your changes add up, because the copies are missing: from the first key on everything has moved.
+    K.copy(), V.copy() -> K, V
+You have the two counts the other way round: leaks come first.
+    leaks, losses -> losses, leaks
+You count every pair that is seen. A leak is a pair that is seen though hidden.
+    seen & ~allowed -> seen
+You count every pair that is not seen. A loss is one of those that are allowed.
+    allowed & ~seen -> ~seen
+You count hidden pairs, whether they are seen or not.
+    seen & ~allowed -> ~allowed
+The mask is turned round: `allowed` is True where a query may look.
+    seen & ~allowed -> seen & allowed ; allowed & ~seen -> ~allowed & ~seen
+You change all keys at once: then every query that sees anything moves. Change one row.
+    other_K[j] += 1 -> other_K += 1 ; other_V[j] += 1 -> other_V += 1
+You change the queries. A leak comes by way of a key and a value.
+    head(Q, other_K, other_V) -> head(Q + 1, K, V)
+""",
+)
+def leaks_and_losses(head, allowed):
+    n, m = allowed.shape
+    rng = np.random.default_rng(0)
+    Q, K, V = rng.standard_normal((n, 8)), rng.standard_normal((m, 8)), rng.standard_normal((m, 8))
+    before = head(Q, K, V)
+    seen = np.zeros((n, m), bool)
+    for j in range(m):
+        other_K, other_V = K.copy(), V.copy()
+        other_K[j] += 1
+        other_V[j] += 1
+        other = head(Q, other_K, other_V)
+        seen[:, j] = (other != before).any(axis=-1)
+    leaks = int((seen & ~allowed).sum())
+    losses = int((allowed & ~seen).sum())
+    return leaks, losses
+
+
+# --- leaked_share ----------------------------------------------------------------------------------------
+
+
+def _share_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    yield "variance 1", 1.0
+    yield "all scores equal, variance 0", 0.0
+    yield "variance 4", 4.0
+    yield "another variance", float(rng.uniform(0.3, 0.7))
+    yield "another variance", float(rng.uniform(1.5, 2.5))
+
+
+@exercise(
+    chapter=9,
+    difficulty=3,
+    minutes=25,
+    cases=_share_cases,
+    rtol=5e-3,
+    hints="""
+Take a query at a share t of a long text. A share t of the keys is visible, and each of these has a power e^s; a share 1 - t lies in the future, and each of these has the power e^0 = 1.
+
+For a normal s with mean 0 and variance v the mean of e^s is r = e^(v/2). In a long text a sum of many powers is close to their number times r. So what lies on the future is (1 - t) / ((1 - t) + t r).
+
+The mean over the queries is the integral over t from 0 to 1. By hand it is (r log r - (r - 1)) / (r - 1)²; a sum over many t will do as well. For r = 1 look at the integrand.
+""",
+    mistakes="""
+The mean of e^s is e^(v/2) for a normal s of variance v. The half is missing in yours.
+    variance / 2 -> variance
+You take the standard deviation. The mean of e^s is e^(v/2), with the variance.
+    variance / 2 -> math.sqrt(variance) || math.sqrt(variance) / 2
+That is the share on the past, or the visible and the hidden keys have changed places: the visible ones have the power r and the hidden ones 1.
+    math.exp(variance / 2) -> math.exp(-variance / 2)
+That is the query in the middle of the text. Take the mean over all queries.
+    return (r * math.log(r) - (r - 1)) / (r - 1) ** 2 -> return 1 / (1 + r)
+Where all scores are equal, r is 1 and the formula is 0 / 0. The integrand is 1 - t there: half of the weight.
+    return 0.5 -> return math.nan || return 0.0 || return 1.0
+    if r == 1: -> if False:
+That is a mask that hides. A score of 0 is an ordinary score, and the share on the future is far from 0.
+    return 0.0
+That is the share without any mask, or with e to the power of the mean score. The mean of e^s is larger than that, e^(v/2), so the visible keys have somewhat more.
+    return 0.5
+""",
+)
+def leaked_share(variance):
+    r = math.exp(variance / 2)  # the mean of e^s
+    if r == 1:
+        return 0.5
+    return (r * math.log(r) - (r - 1)) / (r - 1) ** 2
