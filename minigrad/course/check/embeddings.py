@@ -290,7 +290,7 @@ dW_P has a row for each place of the table; yours has rows for the L places of t
 The segments are turned round: row 0 of dW_S belongs to segment 0.
     np.add.at(dW_S, token_type_ids, dX) -> np.add.at(dW_S, 1 - token_type_ids, dX)
 You share dX out among the three tables. A sum hands its whole gradient to each term.
-    B, L, d_model = dX.shape -> B, L, d_model = dX.shape; dX = dX / 3
+    L, d_model = dX.shape[1:] -> L, d_model = dX.shape[1:]; dX = dX / 3
 The sign is turned round: a gradient says how the loss grows; the optimiser subtracts it.
     return dW_T, dW_S, dW_P -> return -dW_T, -dW_S, -dW_P
 The order is tokens, segments, positions.
@@ -298,7 +298,7 @@ The order is tokens, segments, positions.
 """,
 )
 def table_gradients(input_ids, token_type_ids, dX, V, n_positions):
-    B, L, d_model = dX.shape
+    L, d_model = dX.shape[1:]
     dW_T = np.zeros((V, d_model), dX.dtype)
     np.add.at(dW_T, input_ids, dX)  # a sum over all places with that id
     dW_S = np.zeros((2, d_model), dX.dtype)
