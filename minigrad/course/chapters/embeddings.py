@@ -33,8 +33,8 @@ def embedding_flow(
     O_T, O_S, O_P = one_hot
     W_T, W_S, W_P = tables
     boxes = [
-        Box("O_T", O_T, "token", "tokens", label="O_T"),
-        Box("W_T", W_T, "weight", columns="features"),
+        Box("O_T", O_T, "token", "tokens", "ids"),
+        Box("W_T", W_T, "weight", "pieces", "features"),
         Box("O_S", O_S, "token", "tokens"),
         Box("W_S", W_S, "weight", columns="features"),
         Box("O_P", O_P, "token", "tokens"),
@@ -51,9 +51,14 @@ def embedding_flow(
 
     steps = [
         Step(
+            "The token table",
+            [["W_T"]],
+            "A row for each piece, a column for each feature. The row's number is the piece's id.",
+        ),
+        Step(
             "The row of one token",
-            [[View("O_T", lit=[4]), "·", "W_T"], [fifth("T")]],
-            "The second bank: the 1 in its row of O_T picks the row of bank from the table of tokens.",
+            [[View("O_T", lit=[4]), "·", View("W_T", lit=[3])], [fifth("T")]],
+            "The second bank: the 1 in its row of O_T picks the row of bank.",
         ),
         Step(
             "The rows of all tokens",
@@ -72,11 +77,16 @@ def embedding_flow(
         ),
         Step(
             "The sum",
-            [["T", "+", "S"], ["P"], ["X"]],
+            [["T", "+", "S", "+"], ["P", "=", "X"]],
             "The three are added. This is what the encoder gets, before LayerNorm.",
         ),
     ]
-    names = {"tokens": list(tokens), "features": list(FEATURES[: W_T.shape[1]])}
+    names = {
+        "tokens": list(tokens),
+        "pieces": list(vocabulary),
+        "ids": [str(i) for i in range(len(vocabulary))],
+        "features": list(FEATURES),
+    }
     choices = {
         piece: (4, np.eye(len(vocabulary))[list(vocabulary).index(piece)].tolist())
         for piece in ("bank", "money", "river")
@@ -119,7 +129,7 @@ def rank_curves(ranks: Mapping[str, np.ndarray], pieces: int) -> Picture:
             share = [100 * (values <= limit).mean() for limit in at]
             axes.plot(at, share, color=colours[colour], label=name)
         axes.legend(loc="upper left")
-        axes.set(xlabel="rank of the partner", ylabel="words (%)", xlim=(1, pieces), ylim=(0, 100))
+        axes.set(xlabel="rank of the plural", ylabel="words (%)", xlim=(1, pieces), ylim=(0, 100))
         axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
 
     return figure(
