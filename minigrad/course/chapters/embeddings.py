@@ -51,9 +51,9 @@ def embedding_flow(
 
     steps = [
         Step(
-            "The token table",
-            [["W_T"]],
-            "A row for each piece, a column for each feature. The row's number is the piece's id.",
+            "What comes in",
+            [["O_T"], ["W_T"]],
+            "A one-hot row for each token, and a table with a row for each piece. The row's number is the piece's id.",
         ),
         Step(
             "The row of one token",
