@@ -24,7 +24,18 @@ class BertEmbeddings(nn.Module):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, input_ids: Array, token_type_ids: Array) -> Tensor:
-        """input_ids, token_type_ids (B, T) of integers -> (B, T, H)."""
+        """input_ids, token_type_ids (B, T) of integers -> (B, T, H).
+
+        Raises ValueError for other shapes, and for more tokens than there are positions.
+        """
+        places = len(self.position_embeddings.weight)
+        if input_ids.ndim != 2 or token_type_ids.shape != input_ids.shape:
+            raise ValueError(
+                "embeddings: expected input_ids and token_type_ids of one shape (B, T), "
+                f"got {input_ids.shape} and {token_type_ids.shape}"
+            )
+        if input_ids.shape[1] > places:
+            raise ValueError(f"embeddings: {input_ids.shape[1]} tokens are more than the {places} positions")
         positions = self.position_embeddings.weight[: input_ids.shape[1]]  # (T, H)
         x = self.word_embeddings(input_ids) + self.token_type_embeddings(token_type_ids) + positions
         return self.dropout(self.LayerNorm(x))

@@ -344,6 +344,7 @@ _FIELDS_STYLE = """<style>
 .course-flow .fields button {padding: 0.2rem 0.8rem; margin-right: 0.5rem; cursor: pointer}
 .course-flow .fields button[aria-pressed="true"] {font-weight: bold; outline: 2px solid currentColor}
 .course-flow .fields input {width: 3.6rem}
+@media (max-width: 480px) {.course-flow .fields input {width: 2.6rem}}
 .course-flow .fields table {border-collapse: collapse; margin: 0.4rem 0; width: auto}
 .course-flow .fields :is(th, td) {
   padding: 0.1rem 0.3rem; border: 0; background: none; font-weight: normal; text-align: center}

@@ -304,3 +304,17 @@ def test_an_id_outside_its_table_is_also_a_value_that_is_wrong():
     ids = np.ones((1, 3), int)
     with pytest.raises(ValueError, match=r"token_type_ids: 1 at \(0, 0\) is outside 0 … 0"):
         model(ids, token_type_ids=ids)
+
+
+@pytest.mark.parametrize(
+    ("ids", "types", "words"),
+    [
+        ((2, 5), (2, 4), r"of one shape \(B, T\), got \(2, 5\) and \(2, 4\)"),
+        ((2, 5), (1, 5), r"of one shape \(B, T\), got \(2, 5\) and \(1, 5\)"),  # would be broadcast
+        ((5,), (5,), r"of one shape \(B, T\), got \(5,\) and \(5,\)"),
+        ((1, 17), (1, 17), "17 tokens are more than the 16 positions"),
+    ],
+)
+def test_embeddings_by_themselves_say_what_does_not_fit(ids, types, words):
+    with pytest.raises(ValueError, match=words):
+        BertModel(SMALL).embeddings(np.zeros(ids, int), np.zeros(types, int))

@@ -16,6 +16,7 @@ for _stem in (
     "reverse_mode",
     "modules",
     "optimisers",
+    "embeddings",
     "one_head",
     "masking",
     "numbers",

@@ -1,0 +1,406 @@
+"""Answers to the exercises of chapter 6 as learners write them: wrong ones, with what to tell each, and right ones."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from minigrad import Tensor, ops
+
+__all__ = ["RIGHT", "WRONG"]
+
+# --- embed -----------------------------------------------------------------------------------------------
+
+
+def by_one_hot_rows(input_ids, token_type_ids, W_T, W_S, W_P):
+    places = np.tile(np.arange(input_ids.shape[1]), (len(input_ids), 1))
+    rows = ((input_ids, W_T), (token_type_ids, W_S), (places, W_P))
+    return sum(np.eye(len(W), dtype=W.dtype)[ids] @ W for ids, W in rows)
+
+
+def token_by_token(input_ids, token_type_ids, W_T, W_S, W_P):
+    B, L = input_ids.shape
+    X = np.empty((B, L, W_T.shape[1]), W_T.dtype)
+    for b in range(B):
+        for t in range(L):
+            X[b, t] = W_T[input_ids[b, t]] + W_S[token_type_ids[b, t]] + W_P[t]
+    return X
+
+
+def with_take(input_ids, token_type_ids, W_T, W_S, W_P):
+    X = np.take(W_T, input_ids, axis=0)
+    X += W_S.take(token_type_ids, axis=0)
+    X += W_P[None, : X.shape[1]]
+    return X
+
+
+def by_the_second_segment(input_ids, token_type_ids, W_T, W_S, W_P):
+    second = W_S[0] + token_type_ids[..., None].astype(W_S.dtype) * (W_S[1] - W_S[0])
+    return W_T[input_ids] + second + W_P[np.arange(input_ids.shape[-1])]
+
+
+def into_the_table(input_ids, token_type_ids, W_T, W_S, W_P):
+    W_T += W_S[0]
+    return W_T[input_ids] + W_P[: input_ids.shape[1]]
+
+
+EMBED_RIGHT = [by_one_hot_rows, token_by_token, with_take, by_the_second_segment]
+EMBED_WRONG = [
+    (lambda i, s, W_T, W_S, W_P: np.take(W_T, i, 0) + W_P[None, : i.shape[1]], "The segments are missing"),
+    (lambda i, s, W_T, W_S, W_P: W_T[i] + np.take(W_S, s, axis=0), "The positions are missing"),
+    (lambda i, s, W_T, W_S, W_P: W_T[i] + W_S[s] + W_P[i], "by the ids of the pieces"),
+    (lambda i, s, W_T, W_S, W_P: (W_T[i] + W_S[s] + W_P[: i.shape[1]]) / 3, "You divide the sum"),
+    (lambda i, s, W_T, W_S, W_P: W_T[i] + W_S[s] + W_P[: len(i)], "The number of places is L"),
+    (
+        lambda i, s, W_T, W_S, W_P: W_T[i] * math.sqrt(W_T.shape[1]) + W_S[s] + W_P[: i.shape[1]],
+        "You multiply the tokens' rows by √d_model",
+    ),
+    (
+        lambda i, s, W_T, W_S, W_P: (W_T[i] + W_S[s] + W_P[: i.shape[1]]).astype(np.float64),
+        "float64",
+    ),
+    (into_the_table, "it changes `W_T`"),
+    (
+        lambda i, s, W_T, W_S, W_P: W_T[i[0]] + W_S[s[0]] + W_P[: i.shape[1]],
+        "it should return shape (2, 5, 3)",
+    ),
+]
+
+# --- pack ------------------------------------------------------------------------------------------------
+
+
+def pieces_by_piece(first, second, length):
+    """Take pieces off one at a time: from the longer, and at a draw from the one that was shorter."""
+    was_longer = len(first) > len(second)
+    first, second = first.copy(), second.copy()
+    while len(first) + len(second) + 3 > length:
+        if len(first) > len(second) or (len(first) == len(second) and not was_longer):
+            first.pop()
+        else:
+            second.pop()
+    tokens = ["[CLS]"] + first + ["[SEP]"] + second + ["[SEP]"]
+    end = len(first) + 2
+    types = [int(i >= end) for i in range(len(tokens))]
+    mask = [1 for _ in tokens]
+    while len(tokens) < length:
+        tokens.append("[PAD]")
+        types.append(0)
+        mask.append(0)
+    return tokens, types, mask
+
+
+def by_a_formula(first, second, length):
+    room = length - 3
+    if len(first) + len(second) > room:
+        short = min(len(first), len(second), room // 2)
+        n, m = (room - short, short) if len(first) > len(second) else (short, room - short)
+        first, second = first[:n], second[:m]
+    tokens = ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
+    padded = tokens + ["[PAD]"] * (length - len(tokens))
+    last = len(tokens)
+    return [
+        padded,
+        [int(len(first) + 2 <= i < last) for i in range(length)],
+        [int(i < last) for i in range(length)],
+    ]
+
+
+def by_the_library(first, second, length):
+    from minigrad.bert.tokenizer import longest_first
+
+    n, m = longest_first(len(first), len(second), length - 3)
+    parts = (["[CLS]", *first[:n], "[SEP]"], [*second[:m], "[SEP]"])
+    tokens, types = [*parts[0], *parts[1]], [0] * len(parts[0]) + [1] * len(parts[1])
+    empty = length - len(tokens)
+    return tuple(a + [b] * empty for a, b in ((tokens, "[PAD]"), (types, 0), ([1] * len(tokens), 0)))
+
+
+def keep_the_left(first, second, length):
+    whole = ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
+    types = [0] * (len(first) + 2) + [1] * (len(second) + 1)
+    empty = [0] * max(0, length - len(whole))
+    tokens = whole[:length] + ["[PAD]"] * len(empty)
+    return tokens, types[:length] + empty, [1] * len(whole[:length]) + empty
+
+
+def as_the_scripts_do(first, second, length):
+    first, second = list(first), list(second)
+    while True:
+        if len(first) + len(second) <= length - 3:
+            break
+        if len(first) > len(second):
+            first.pop()
+        else:
+            second.pop()
+    return by_a_formula(first, second, length)
+
+
+def popping_the_arguments(first, second, length):
+    while len(first) + len(second) > length - 3:
+        (first if len(first) > len(second) else second).pop()
+    return by_a_formula(first, second, length)
+
+
+def edited(change):
+    """A right packing, changed afterwards."""
+
+    def answer(first, second, length):
+        return change(*by_the_library(first, second, length))
+
+    answer.__qualname__ = f"edited[{change.__code__.co_firstlineno}]"
+    return answer
+
+
+def sep_in_the_second(tokens, types, mask):
+    end = tokens.index("[SEP]")
+    return tokens, [1 if i == end else t for i, t in enumerate(types)], mask
+
+
+PACK_RIGHT = [pieces_by_piece, by_a_formula, by_the_library]
+PACK_WRONG = [
+    (keep_the_left, "the second text is lost first"),
+    (as_the_scripts_do, "That is the rule of BERT's own scripts"),
+    (popping_the_arguments, ("it takes entries out of the list `first`", "the rule of BERT's own scripts")),
+    (edited(sep_in_the_second), "The first [SEP] belongs to the first text"),
+    (edited(lambda tokens, types, mask: (tokens, types, [1] * len(mask))), "yours hides nothing"),
+    (
+        edited(
+            lambda tokens, types, mask: (
+                tokens,
+                [max(t, 1 - m) for t, m in zip(types, mask, strict=True)],
+                mask,
+            )
+        ),
+        "The segment of padding is 0",
+    ),
+    (edited(lambda tokens, types, mask: (tokens, mask, types)), "The lists come in another order"),
+    (edited(lambda tokens, types, mask: (tokens, types)), "it should return 3 values"),
+    (edited(lambda tokens, types, mask: (tokens, [0] * len(types), mask)), "All segments are 0"),
+    (
+        edited(lambda tokens, types, mask: (tokens[: sum(mask)], types[: sum(mask)], mask[: sum(mask)])),
+        "padding",
+    ),
+    (lambda first, second, length: by_a_formula(second, first, length), "The second text comes first"),
+    (
+        lambda first, second, length: by_a_formula(
+            first[: (length - 3) // 2], second[: length - 3 - (length - 3) // 2], length
+        ),
+        "You always give each text half of the room",
+    ),
+]
+
+# --- table_gradients -------------------------------------------------------------------------------------
+
+
+def by_the_engine(input_ids, token_type_ids, dX, V, n_positions):
+    L, d_model = dX.shape[1:]
+    tables = [
+        Tensor(np.zeros((rows, d_model), dX.dtype), requires_grad=True, dtype=dX.dtype)
+        for rows in (V, 2, n_positions)
+    ]
+    W_T, W_S, W_P = tables
+    (ops.embedding(input_ids, W_T) + ops.embedding(token_type_ids, W_S) + W_P[:L]).backward(dX)
+    return tuple(Tensor(W.grad).numpy() for W in tables)
+
+
+def by_transposed_one_hot_rows(input_ids, token_type_ids, dX, V, n_positions):
+    flat = dX.reshape(-1, dX.shape[-1])
+    places = np.tile(np.arange(dX.shape[1]), len(dX))
+    pairs = ((input_ids, V), (token_type_ids, 2), (places, n_positions))
+    return tuple(np.eye(rows, dtype=dX.dtype)[ids.reshape(-1)].T @ flat for ids, rows in pairs)
+
+
+def token_by_token_back(input_ids, token_type_ids, dX, V, n_positions):
+    B, L, d_model = dX.shape
+    dW_T, dW_S, dW_P = (np.zeros((rows, d_model), dX.dtype) for rows in (V, 2, n_positions))
+    for b in range(B):
+        for t in range(L):
+            dW_T[input_ids[b, t]] += dX[b, t]
+            dW_S[token_type_ids[b, t]] += dX[b, t]
+            dW_P[t] += dX[b, t]
+    return [dW_T, dW_S, dW_P]
+
+
+def by_masks(input_ids, token_type_ids, dX, V, n_positions):
+    dW_T = np.stack([dX[input_ids == v].sum(axis=0) for v in range(V)])
+    dW_S = np.stack([dX[token_type_ids == s].sum(axis=0) for s in (0, 1)])
+    dW_P = np.pad(dX.sum(axis=0), ((0, n_positions - dX.shape[1]), (0, 0)))
+    return dW_T, dW_S, dW_P
+
+
+def plain_index(input_ids, token_type_ids, dX, V, n_positions):
+    dW_T, dW_S, dW_P = by_masks(input_ids, token_type_ids, dX, V, n_positions)
+    dW_T[:] = 0
+    dW_T[input_ids] += dX
+    return dW_T, dW_S, dW_P
+
+
+def plain_index_throughout(input_ids, token_type_ids, dX, V, n_positions):
+    dW_T, dW_S, dW_P = (np.zeros((rows, dX.shape[2]), dX.dtype) for rows in (V, 2, n_positions))
+    dW_T[input_ids] += dX
+    dW_S[token_type_ids] += dX
+    dW_P[: dX.shape[1]] += dX.sum(0)
+    return dW_T, dW_S, dW_P
+
+
+def mean_of_the_batch(input_ids, token_type_ids, dX, V, n_positions):
+    dW_T, dW_S, dW_P = by_masks(input_ids, token_type_ids, dX, V, n_positions)
+    return dW_T, dW_S, dW_P / len(dX)
+
+
+def only_the_places_used(input_ids, token_type_ids, dX, V, n_positions):
+    dW_T, dW_S, _ = by_masks(input_ids, token_type_ids, dX, V, n_positions)
+    return dW_T, dW_S, dX.sum(0)
+
+
+def in_float64(input_ids, token_type_ids, dX, V, n_positions):
+    return tuple(part.astype(float) for part in by_masks(input_ids, token_type_ids, dX, V, n_positions))
+
+
+GRADIENTS_RIGHT = [by_the_engine, by_transposed_one_hot_rows, token_by_token_back, by_masks]
+GRADIENTS_WRONG = [
+    (plain_index, "A piece that occurs more than once"),
+    (plain_index_throughout, "several pieces and segments keep the gradient of one place alone"),
+    (mean_of_the_batch, "You average over the batch"),
+    (only_the_places_used, "dW_P has a row for each place of the table"),
+    (in_float64, "float64"),
+    (lambda *arguments: by_masks(*arguments)[0], "3 values"),
+    (lambda *arguments: by_masks(*arguments)[::-1], "it should return"),
+]
+
+# --- packing_fault ---------------------------------------------------------------------------------------
+
+
+def by_packing_again(tokens, types, mask):
+    if len({len(tokens), len(types), len(mask)}) > 1:
+        return "lengths"
+    n = len(tokens) - tokens.count("[PAD]")
+    if tokens[0] != "[CLS]" or "[CLS]" in tokens[1:]:
+        return "cls"
+    ends = [i for i, token in enumerate(tokens) if token == "[SEP]"]
+    if len(ends) != 2 or ends[1] != n - 1:
+        return "sep"
+    if any(bool(m) != (i < n) for i, m in enumerate(mask)):
+        return "mask"
+    if any(t != (ends[0] < i <= ends[1]) for i, t in enumerate(types)):
+        return "segments"
+    return "none"
+
+
+def with_a_walk(tokens, types, mask):
+    if not (len(tokens) == len(types) and len(types) == len(mask)):
+        return "lengths"
+    if tokens.index("[CLS]") != 0 if "[CLS]" in tokens else True:
+        return "cls"
+    if tokens.count("[CLS]") > 1:
+        return "cls"
+    seps, last = 0, ""
+    right_types, right_mask = [], []
+    for token in tokens:
+        padding = token == "[PAD]"
+        right_types.append(0 if padding else min(seps, 1))
+        right_mask.append(0 if padding else 1)
+        seps += token == "[SEP]"
+        last = last if padding else token
+    if seps != 2 or last != "[SEP]":
+        return "sep"
+    names = [name for name, bad in (("mask", mask != right_mask), ("segments", types != right_types)) if bad]
+    return (names + ["none"])[0]
+
+
+def instead(old, new):
+    """A right test that says `new` where it should say `old`."""
+
+    def answer(tokens, types, mask):
+        name = by_packing_again(tokens, types, mask)
+        return new if name == old else name
+
+    answer.__qualname__ = f"instead[{old}, {new}]"
+    return answer
+
+
+def mask_by_its_sum(tokens, types, mask):
+    name = by_packing_again(tokens, types, mask)
+    right_sum = name == "mask" and sum(mask) == len(tokens) - tokens.count("[PAD]")
+    return by_packing_again(tokens, types, [int(t != "[PAD]") for t in tokens]) if right_sum else name
+
+
+def mask_first(tokens, types, mask):
+    if len(tokens) == len(types) == len(mask) and mask != [int(t != "[PAD]") for t in tokens]:
+        return "mask"
+    return by_packing_again(tokens, types, mask)
+
+
+def padding_not_looked_at(tokens, types, mask):
+    name = by_packing_again(tokens, types, mask)
+    n = len(tokens) - tokens.count("[PAD]")
+    return by_packing_again(tokens, types[:n] + [0] * (len(types) - n), mask) if name == "segments" else name
+
+
+FAULT_RIGHT = [by_packing_again, with_a_walk]
+FAULT_WRONG = [
+    (instead("none", None), "The name is asked for"),
+    (mask_by_its_sum, "You add up the mask"),
+    (mask_first, "Your test of the mask comes before"),
+    (padding_not_looked_at, "You do not look at the segments of the padding"),
+    (instead("segments", "none"), "The test of the segments is missing"),
+    (lambda tokens, types, mask: by_packing_again(tokens, types, mask).upper(), "it should return"),
+    (lambda tokens, types, mask: by_packing_again(tokens, types, mask) == "none", "it should return"),
+]
+
+# --- even_width ------------------------------------------------------------------------------------------
+
+
+def parameters(V, N, d):
+    tables = (V + 512 + 2) * d + 2 * d
+    return tables, tables + N * (12 * d * d + 13 * d) + d * d + d
+
+
+def by_search(V, N):
+    d = 1
+    while 2 * parameters(V, N, d)[0] > parameters(V, N, d)[1]:
+        d += 1
+    return d
+
+
+def by_ceil(V, N):
+    return max(math.ceil((V + 516 - 13 * N - 1) / (12 * N + 1)), 1)
+
+
+def by_halving(V, N):
+    low, high = 0, 1 << 20
+    while high - low > 1:
+        middle = (low + high) // 2
+        small = 2 * parameters(V, N, middle)[0] <= parameters(V, N, middle)[1]
+        low, high = (low, middle) if small else (middle, high)
+    return np.int64(high)
+
+
+WIDTH_RIGHT = [by_search, by_ceil, by_halving]
+WIDTH_WRONG = [
+    (lambda V, N: max(1, (V + 515 - 13 * N) // (12 * N + 1)), "You round down"),
+    (
+        lambda V, N: max(1, math.ceil((V + 515) / (12 * N + 1))),
+        "The biases and LayerNorms of the layers are missing",
+    ),
+    (lambda V, N: max(1, math.ceil((V + 516 - 13 * N) / (12 * N))), "The pooler is missing"),
+    (lambda V, N: max(1, math.ceil((V + 513 - 13 * N) / (12 * N + 1))), "leaves something out"),
+    (lambda V, N: max(1.0, (V + 515 - 13 * N) / (12 * N + 1)), "A width is a whole number"),
+    (lambda V, N: math.ceil((V + 515 - 13 * N) / (12 * N + 1)), "A width is at least 1"),
+]
+
+RIGHT = {
+    "embed": EMBED_RIGHT,
+    "pack": PACK_RIGHT,
+    "table_gradients": GRADIENTS_RIGHT,
+    "packing_fault": FAULT_RIGHT,
+    "even_width": WIDTH_RIGHT,
+}
+WRONG = {
+    "embed": EMBED_WRONG,
+    "pack": PACK_WRONG,
+    "table_gradients": GRADIENTS_WRONG,
+    "packing_fault": FAULT_WRONG,
+    "even_width": WIDTH_WRONG,
+}
