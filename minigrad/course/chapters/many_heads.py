@@ -271,10 +271,9 @@ def bert_base_attention(X: np.ndarray, seed: int) -> tuple[dict[str, np.ndarray]
     random.manual_seed(seed)
     layer = BertAttention(BertConfig())
     layer.eval()
+    parts: Sequence[Any] = (layer.self.query, layer.self.key, layer.self.value, layer.output.dense)
     weights = {}
-    for name, part in zip(
-        "QKVO", (layer.self.query, layer.self.key, layer.self.value, layer.output.dense), strict=True
-    ):
+    for name, part in zip("QKVO", parts, strict=True):
         weights[f"W_{name}"], weights[f"b_{name}"] = part.weight.numpy(), part.bias.numpy()
     with no_grad():
         z = layer.self(Tensor(X[None], dtype="float32"), None)  # (1, L, d_model)
@@ -335,7 +334,7 @@ class HiddenWords:
 
     def output(self, layer: int) -> tuple[np.ndarray, np.ndarray]:
         """W_O (d_model, d_model) and b_O (d_model,) of a layer, counted from 0, in float64."""
-        dense = self._dense(layer)
+        dense: Any = self._dense(layer)
         return dense.weight.numpy().astype(float), dense.bias.numpy().astype(float)
 
     def losses(self, changed: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None) -> np.ndarray:

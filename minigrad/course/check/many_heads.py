@@ -21,7 +21,7 @@ def _softmax(x: np.ndarray) -> np.ndarray:
 
 def _weights(rng: np.random.Generator, d_model: int, dtype: type = np.float64) -> Weights:
     """W_Q, b_Q and so on to b_O, such that queries, keys and values have variance near 1."""
-    weights = {}
+    weights: Weights = {}
     for name in "QKVO":
         weights[f"W_{name}"] = (rng.standard_normal((d_model, d_model)) / math.sqrt(d_model)).astype(dtype)
         weights[f"b_{name}"] = rng.standard_normal(d_model).astype(dtype)

@@ -158,7 +158,7 @@ def one_token_at_a_time(Z, W_O, dY):
 
 
 def block_by_block(Z, W_O, dY):
-    B, h, L, d_k = Z.shape
+    _, h, _, d_k = Z.shape
     blocks = W_O.reshape(h, d_k, -1)
     dZ = np.einsum("blm,hkm->bhlk", dY, blocks)
     dW = np.einsum("bhlk,blm->hkm", Z, dY).reshape(W_O.shape)
@@ -166,7 +166,7 @@ def block_by_block(Z, W_O, dY):
 
 
 def with_the_batch_in_front(Z, W_O, dY):
-    B, h, L, d_k = Z.shape
+    B, h = Z.shape[:2]
     joined = np.concatenate(list(Z.swapaxes(0, 1)), axis=-1)
     dW = sum(joined[b].T @ dY[b] for b in range(B))
     dZ = np.stack(np.split(dY @ W_O.T, h, axis=-1), axis=1)
@@ -174,7 +174,7 @@ def with_the_batch_in_front(Z, W_O, dY):
 
 
 def plain_reshapes(Z, W_O, dY):
-    B, h, L, d_k = Z.shape
+    B, _, L, _ = Z.shape
     dZ = (dY @ W_O.T).reshape(Z.shape)
     dW = Z.reshape(B * L, -1).T @ dY.reshape(B * L, -1)
     return dZ, dW, dY.sum((0, 1))
