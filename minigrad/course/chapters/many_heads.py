@@ -394,15 +394,15 @@ def dropped_heads(damage: Mapping[str, float], controls: Mapping[str, Sequence[f
             axes.fill_between(
                 [left, right], min(draws), max(draws), color=colours["third"], alpha=0.35, linewidth=0
             )
-            axes.annotate(
-                "random directions",
-                (right, max(draws)),
-                (0, 3),
-                textcoords="offset points",
-                ha="right",
-                fontsize=9,
-                color=colours["third"],
-            )
+            if layer == min(controls):
+                axes.annotate(
+                    "random directions",
+                    (left, max(draws)),
+                    (0, 4),
+                    textcoords="offset points",
+                    fontsize=9,
+                    color=colours["third"],
+                )
         axes.bar(range(len(names)), list(damage.values()), 0.35, color=colours["first"])
         for i, more in enumerate(damage.values()):
             axes.annotate(f"{more:.2f}", (i, more), (0, 3), textcoords="offset points", ha="center")
