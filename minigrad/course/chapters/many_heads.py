@@ -89,7 +89,7 @@ def two_heads(X: np.ndarray, heads: Sequence[Sequence[np.ndarray]], W_O: np.ndar
         ),
         Step(
             "Two rows of weights",
-            [[bites("A1"), bites("A2")]],
+            [[bites("A1")], [bites("A2")]],
             "Each head has a softmax of its own, so each may look elsewhere.",
         ),
         *(
@@ -104,6 +104,11 @@ def two_heads(X: np.ndarray, heads: Sequence[Sequence[np.ndarray]], W_O: np.ndar
             "Side by side, then W_O",
             [[bites("Z"), "·", "W_O", "=", bites("Y")]],
             "Two columns of head 1 and two of head 2. W_O writes who bites with +1 and who is bitten with -1.",
+        ),
+        Step(
+            "All tokens at once",
+            [["Z", "·", "W_O", "=", "Y"]],
+            "Dog and man ask for nothing: both heads bring them the same even mixture, and W_O cancels it.",
         ),
     ]
     names = {"tokens": ["dog", "bites", "man"], "features": ["dog", "man", "verb", "place"]}
