@@ -20,7 +20,7 @@ CHAPTERS: tuple[tuple[str, str], ...] = (
     ("wordpiece", "WordPiece: text in pieces"),
     ("embeddings", "Embeddings: pieces as vectors"),
     ("one_head", "One head"),
-    ("many_heads", "Many heads"),
+    ("many_heads", "Twelve heads"),
     ("masking", "Masking"),
     ("feed_forward", "Feed-forward"),
     ("add_norm", "Add & Norm"),

@@ -18,6 +18,7 @@ for _stem in (
     "optimisers",
     "embeddings",
     "one_head",
+    "many_heads",
     "masking",
     "numbers",
     "step_cost",

@@ -1,0 +1,424 @@
+"""What chapter 8 shows: two heads step by step, the ledger of a real forward pass, and heads taken out of a model."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from minigrad import Tensor, backend, no_grad, random
+from minigrad.bert import from_pretrained
+from minigrad.bert.attention import BertAttention
+from minigrad.bert.config import IGNORED, BertConfig
+from minigrad.course.chapters.start import SENTENCES
+from minigrad.course.figures import Picture, figure
+from minigrad.course.flow import Box, Flow, Step, View, flow
+from minigrad.course.palette import colour
+from minigrad.course.stored import stored
+from minigrad.course.widgets import Frame, svg
+
+__all__ = [
+    "Entry",
+    "HiddenWords",
+    "bert_base_attention",
+    "by_columns",
+    "dropped_heads",
+    "ledger",
+    "ledger_frames",
+    "pieces",
+    "plain",
+    "two_heads",
+]
+
+
+# --- Two heads by hand ------------------------------------------------------------------------------------
+
+
+def two_heads(X: np.ndarray, heads: Sequence[Sequence[np.ndarray]], W_O: np.ndarray) -> Flow:
+    """The page's two heads step by step: the path of *bites* (row 1) first, then all rows; X can be edited.
+
+    X (3, 4); heads: W_Q, W_K, W_V of each of two, (4, 2); W_O (4, 4).
+    """
+    boxes = [Box("X", X, "token", "tokens", "features")]
+    for i, matrices in enumerate(heads, 1):
+        roles = ("query", "key", "value")
+        boxes += [Box(f"W_{name}{i}", W, role) for name, W, role in zip("QKV", matrices, roles, strict=True)]
+    for i in (1, 2):
+        boxes += [
+            Box(f"Q{i}", f"X @ W_Q{i}", "query", "tokens"),
+            Box(f"K{i}", f"X @ W_K{i}", "key", "tokens"),
+            Box(f"V{i}", f"X @ W_V{i}", "value", "tokens"),
+            Box(f"A{i}", f"softmax(Q{i} @ K{i}.T / sqrt(2))", "weight", "tokens", "tokens"),
+            Box(f"Z{i}", f"A{i} @ V{i}", "value", "tokens"),
+        ]
+    left, right = (
+        np.eye(2, 4),
+        np.eye(2, 4, k=2),
+    )  # put two columns into the first two of four, or the last two
+    boxes += [
+        Box("left", left),
+        Box("right", right),
+        Box("Z", "Z1 @ left + Z2 @ right", "value", "tokens"),
+        Box("W_O", W_O, "weight"),
+        Box("Y", "Z @ W_O", "token", "tokens", "features"),
+    ]
+
+    def bites(name: str) -> View:
+        return View(name, only=[1], lit=[1])
+
+    steps = [
+        Step("What comes in", [["X"]], "A row for each token. Both heads get all of it."),
+        *(
+            Step(
+                f"Head {i} asks",
+                [
+                    [View("X", lit=[1]), "·", f"W_Q{i}", "=", bites(f"Q{i}")],
+                    ["X", "·", f"W_K{i}", "=", f"K{i}"],
+                ],
+                f"The query of bites and every key, from whole rows of X; the keys of head {i} say which token "
+                + ("comes first." if i == 1 else "comes last."),
+            )
+            for i in (1, 2)
+        ),
+        Step(
+            "Two rows of weights",
+            [[bites("A1")], [bites("A2")]],
+            "Each head has a softmax of its own, so each may look elsewhere.",
+        ),
+        *(
+            Step(
+                f"What head {i} brings",
+                [["X", "·", f"W_V{i}", "=", f"V{i}"], [bites(f"A{i}"), "·", f"V{i}", "=", bites(f"Z{i}")]],
+                f"The noun that head {i} looks at, in two columns: dog, man.",
+            )
+            for i in (1, 2)
+        ),
+        Step(
+            "Side by side, then W_O",
+            [[bites("Z"), "·", "W_O", "=", bites("Y")]],
+            "Two columns of head 1 and two of head 2. W_O writes who bites with +1 and who is bitten with -1.",
+        ),
+        Step(
+            "All tokens at once",
+            [["Z", "·", "W_O", "=", "Y"]],
+            "Dog and man ask for nothing: both heads bring them the same even mixture, and W_O cancels it.",
+        ),
+    ]
+    names = {"tokens": ["dog", "bites", "man"], "features": ["dog", "man", "verb", "place"]}
+    alt = (
+        "Three tokens of four features go through two attention heads and one more matrix, with their numbers"
+    )
+    return flow(boxes, steps, alt, names, edit="X")
+
+
+# --- A forward pass, recorded -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One array that a function made.
+
+    symbol: the name that the function gave it, "output" for what it returned. bytes: of memory that no array before
+    it has. products, others: FLOPs since the array before, in matrix products and elsewhere. line: of the function.
+    """
+
+    symbol: str
+    shape: tuple[int, ...]
+    bytes: int
+    products: int
+    others: int
+    line: str
+
+
+class _Counted(np.ndarray):
+    """An array whose ufuncs are counted, and give counted arrays."""
+
+    products = 0
+    others = 0
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        plain = [x.view(np.ndarray) if isinstance(x, _Counted) else x for x in inputs]
+        if "out" in options:
+            options["out"] = tuple(
+                x.view(np.ndarray) if isinstance(x, _Counted) else x for x in options["out"]
+            )
+        y = getattr(ufunc, method)(*plain, **options)
+        if ufunc is np.matmul:
+            _Counted.products += 2 * np.size(y) * plain[0].shape[-1]
+        else:
+            _Counted.others += max(np.size(y), *(np.size(x) for x in plain))
+        return np.asarray(y).view(_Counted)
+
+
+def ledger(function: Callable[..., np.ndarray], X: np.ndarray, *arguments: Any) -> list[Entry]:
+    """What `function(X, *arguments)` makes of X, array by array, seen while it runs.
+
+    An entry for each array that a name of the function comes to stand for, X first. A matrix product of (n, k) and
+    (k, m) has 2 n k m FLOPs; every other operation one for each entry that it reads. An array that is another view
+    of memory seen before has 0 bytes.
+    """
+    lines, _ = inspect.getsourcelines(function)
+    code, entries, known = function.__code__, list[Entry](), dict[str, int]()
+    memory: list[np.ndarray] = []
+    _Counted.products = _Counted.others = 0
+    at = [code.co_firstlineno]
+
+    def note(symbol: str, array: np.ndarray, line: str) -> None:
+        new = not any(np.may_share_memory(array, other) for other in memory)
+        memory.append(array)
+        entries.append(
+            Entry(symbol, array.shape, array.nbytes if new else 0, _Counted.products, _Counted.others, line)
+        )
+        _Counted.products = _Counted.others = 0
+
+    def look(frame: FrameType) -> None:
+        line = lines[at[0] - code.co_firstlineno].split("#")[0].strip()
+        for symbol, value in frame.f_locals.items():
+            if isinstance(value, _Counted) and known.get(symbol) != id(value):
+                known[symbol] = id(value)
+                note(symbol, value, line)
+
+    def inside(frame: FrameType, event: str, argument: Any) -> Any:
+        look(frame)
+        if event == "line":
+            at[0] = frame.f_lineno
+        elif event == "return" and isinstance(argument, _Counted):
+            note("output", argument, lines[at[0] - code.co_firstlineno].split("#")[0].strip())
+        return inside
+
+    before = sys.gettrace()
+    sys.settrace(lambda frame, event, argument: inside if frame.f_code is code else None)
+    try:
+        function(X.view(_Counted), *arguments)
+    finally:
+        sys.settrace(before)
+    return entries
+
+
+ROLES = {"X": "token", "Q": "query", "K": "key", "V": "value", "S": "weight", "A": "weight", "Z": "value"}
+UNIT, SHEET, ROW = (
+    0.105,
+    5,
+    21,
+)  # of a frame: an entry's side, the step from sheet to sheet, the height of a line
+
+
+def ledger_frames(entries: Sequence[Entry]) -> Iterator[Frame]:
+    """A frame for each entry: the array to scale, and the ledger so far with bars for its FLOPs and its bytes."""
+    most_flops = max(entry.products + entry.others for entry in entries)
+    most_bytes = max(entry.bytes for entry in entries)
+    for number, entry in enumerate(entries):
+        parts = _sheets(entry)
+        top = 190
+        for x, name in ((8, "array"), (66, "shape"), (190, "FLOPs"), (310, "new memory")):
+            parts.append(_text(x, top - 8, name, weight="bold"))
+        for i, past in enumerate(entries[: number + 1]):
+            y = top + ROW * i + 9
+            flops, here = past.products + past.others, i == number
+            weight = "bold" if here else "normal"
+            parts.append(_text(8, y + 4, past.symbol, weight=weight))
+            parts.append(_text(66, y + 4, _shape(past.shape), weight=weight))
+            for x, share, role in (
+                (190, flops / most_flops, "first"),
+                (310, past.bytes / most_bytes, "second"),
+            ):
+                parts.append(
+                    f'<rect x="{x}" y="{y - 6}" width="{max(1, 100 * share):.1f}" height="12" '
+                    f'fill="{colour(role)}" fill-opacity="{1 if here else 0.45}"/>'
+                )
+        flops = entry.products + entry.others
+        text = f"{_shape(entry.shape)}: {flops:,} FLOPs, {entry.products:,} of them in matrix products"
+        text += f"; {entry.bytes:,} bytes of new memory. {entry.line}"
+        yield Frame(entry.symbol, svg(430, top + ROW * len(entries) + 8, parts), text)
+
+
+def _sheets(entry: Entry) -> list[str]:
+    """The array as sheets of paper behind each other, one for each head, to scale."""
+    heads = entry.shape[0] if len(entry.shape) == 3 else 1
+    tall, wide = (UNIT * side for side in entry.shape[-2:])
+    ink, parts = colour(ROLES.get(entry.symbol, "token")), []
+    for sheet in reversed(range(heads)):
+        parts.append(
+            f'<rect x="{20 + SHEET * 3 * sheet:.1f}" y="{50 - SHEET * sheet:.1f}" width="{wide:.1f}" '
+            f'height="{tall:.1f}" fill="{ink}" fill-opacity="0.25" stroke="{ink}"/>'
+        )
+    name = f"{entry.symbol} {_shape(entry.shape)}"
+    parts.append(_text(250, 90, name, weight="bold", size=15))
+    sheets = f"{heads} sheets, one for each head" if heads > 1 else "one sheet"
+    parts.append(_text(250, 110, sheets))
+    return parts
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"({', '.join(f'{side:,}' if side > 9999 else str(side) for side in shape)})"
+
+
+def _text(x: float, y: float, content: str, weight: str = "normal", size: int = 12) -> str:
+    return f'<text x="{x}" y="{y}" font-size="{size}" font-weight="{weight}" fill="currentColor">{content}</text>'
+
+
+# --- The library's attention, and slips in it -------------------------------------------------------------
+
+
+def bert_base_attention(X: np.ndarray, seed: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The attention of one freshly drawn layer of BERT-Base, without the Add & Norm around it.
+
+    X (L, 768). Returns its weights, W_Q (768, 768), b_Q (768,) and so on to b_O, and its output for X, (L, 768), all in
+    float32.
+    """
+    random.manual_seed(seed)
+    layer = BertAttention(BertConfig())
+    layer.eval()
+    parts: Sequence[Any] = (layer.self.query, layer.self.key, layer.self.value, layer.output.dense)
+    weights = {}
+    for name, part in zip("QKVO", parts, strict=True):
+        weights[f"W_{name}"], weights[f"b_{name}"] = part.weight.numpy(), part.bias.numpy()
+    with no_grad():
+        z = layer.self(Tensor(X[None], dtype="float32"), None)  # (1, L, d_model)
+        return weights, layer.output.dense(z).numpy()[0]
+
+
+def plain(x: np.ndarray, h: int) -> np.ndarray:
+    """(L, d_model) -> (h, L, d_k) by a reshape alone, which cuts the text and not the vectors."""
+    return x.reshape(h, len(x), -1)
+
+
+def pieces(weights: Mapping[str, np.ndarray], h: int) -> dict[str, np.ndarray]:
+    """The weights (d_model, d_model) with all entries 0 but the h blocks on the diagonal: head i sees piece i of X."""
+    return {
+        name: W * np.kron(np.eye(h), np.ones([side // h for side in W.shape])) if W.ndim == 2 else W
+        for name, W in weights.items()
+    }
+
+
+def by_columns(S: np.ndarray) -> np.ndarray:
+    """Softmax of the scores (h, L, L) along the wrong axis: each column sums to 1."""
+    E = np.exp(S - S.max(axis=-2, keepdims=True))
+    return E / E.sum(axis=-2, keepdims=True)
+
+
+# --- Heads taken out of a trained model -------------------------------------------------------------------
+
+
+@dataclass
+class HiddenWords:
+    """The stored model, and words to guess: each word of chapter 0's sentences, hidden once.
+
+    d_k: of its heads. words: how many there are to guess. sentence (words,): the number of each word's sentence.
+    """
+
+    d_k: int = field(init=False)
+    words: int = field(init=False)
+    sentence: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        loaded = from_pretrained(stored("start"))
+        assert loaded.tokenizer is not None
+        self._model = loaded.model
+        self._model.eval()
+        self._batches, sentence = [], list[int]()
+        for number, text in enumerate(SENTENCES):
+            ids = np.array(loaded.tokenizer.encode(text).input_ids)  # (L,)
+            inner = np.arange(1, len(ids) - 1)
+            rows = np.tile(ids, (len(inner), 1))  # (L - 2, L)
+            rows[inner - 1, inner] = loaded.tokenizer.mask_token_id
+            labels = np.full(rows.shape, IGNORED)
+            labels[inner - 1, inner] = ids[inner]
+            self._batches.append((rows, labels, ids[inner]))
+            sentence += len(inner) * [number]
+        config = self._model.config
+        self.d_k = config.hidden_size // config.num_attention_heads
+        self.words, self.sentence = len(sentence), np.array(sentence)
+
+    def output(self, layer: int) -> tuple[np.ndarray, np.ndarray]:
+        """W_O (d_model, d_model) and b_O (d_model,) of a layer, counted from 0, in float64."""
+        dense: Any = self._dense(layer)
+        return dense.weight.numpy().astype(float), dense.bias.numpy().astype(float)
+
+    def losses(self, changed: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None) -> np.ndarray:
+        """The loss (words,) in nats of each hidden word; changed: other W_O and b_O for some layers."""
+        losses = []
+        with self._with(changed or {}), no_grad():
+            for rows, labels, true in self._batches:
+                x = self._model(rows, labels=labels).prediction_logits.numpy().astype(float)  # (L - 2, V)
+                largest = x.max(axis=-1)
+                total = np.log(np.exp(x - largest[:, None]).sum(axis=-1)) + largest  # (L - 2,)
+                losses.append(total - x[np.arange(len(true)), true])
+        return np.concatenate(losses)
+
+    def heads_of(self, layer: int) -> np.ndarray:
+        """What goes into W_O for every token of every text with a hidden word: (n, d_model) in float64."""
+        bert, found = self._model.bert, []
+        with no_grad():
+            for rows, _, _ in self._batches:
+                x = bert(rows).hidden_states[layer]  # (L - 2, L, d_model)
+                z = bert.encoder.layer[layer].attention.self(x, None).numpy()
+                found.append(z.reshape(-1, z.shape[-1]).astype(float))
+        return np.concatenate(found)
+
+    def _dense(self, layer: int) -> Any:
+        return self._model.bert.encoder.layer[layer].attention.output.dense
+
+    @contextmanager
+    def _with(self, changed: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> Iterator[None]:
+        """The model with other output projections, for as long as this lasts."""
+        before = {layer: self.output(layer) for layer in changed}
+        try:
+            self._put(changed)
+            yield
+        finally:
+            self._put(before)
+
+    def _put(self, outputs: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> None:
+        for layer, (W_O, b_O) in outputs.items():
+            dense = self._dense(layer)
+            for parameter, values in ((dense.weight, W_O), (dense.bias, b_O)):
+                data = parameter.data
+                data[...] = backend.of(data).asarray(values, dtype=data.dtype)
+
+
+def dropped_heads(damage: Mapping[str, float], controls: Mapping[str, Sequence[float]]) -> Picture:
+    """The loss that each head's absence adds, as bars, with the range of the control of its layer behind them.
+
+    damage: nats by the head's name, "1-2". controls: of each layer, by its number, the nats of every draw.
+    """
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        names = list(damage)
+        for layer, draws in controls.items():
+            places = [i for i, name in enumerate(names) if name.split("-")[0] == layer]
+            left, right = places[0] - 0.45, places[-1] + 0.45
+            axes.fill_between(
+                [left, right], min(draws), max(draws), color=colours["third"], alpha=0.35, linewidth=0
+            )
+            if layer == min(controls):
+                axes.annotate(
+                    "random directions",
+                    (left, max(draws)),
+                    (0, 4),
+                    textcoords="offset points",
+                    fontsize=9,
+                    color=colours["third"],
+                )
+        axes.bar(range(len(names)), list(damage.values()), 0.35, color=colours["first"])
+        for i, more in enumerate(damage.values()):
+            axes.annotate(f"{more:.2f}", (i, more), (0, 3), textcoords="offset points", ha="center")
+        axes.set_xticks(range(len(names)), names)
+        axes.grid(axis="x", visible=False)
+        axes.set(xlabel="the head that is dropped", ylabel="more loss (nats)")
+        axes.set_ylim(0, 1.15 * max(damage.values()))
+
+    return figure(
+        plot,
+        "Bars: the loss that is added when one head is dropped, by the name of the head. The bar of 1-2 is nine times "
+        "as high as that of 1-1 and stands far above the band of random directions in its layer; in layer 2 both bars "
+        "are small and at the height of the band.",
+    )

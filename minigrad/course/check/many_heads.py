@@ -1,0 +1,419 @@
+"""Chapter 8: twelve heads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.check.exercise import exercise
+
+Weights = dict[str, np.ndarray]
+Layer = Callable[[np.ndarray, Weights, int], np.ndarray]
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def _weights(rng: np.random.Generator, d_model: int, dtype: type = np.float64) -> Weights:
+    """W_Q, b_Q and so on to b_O, such that queries, keys and values have variance near 1."""
+    weights: Weights = {}
+    for name in "QKVO":
+        weights[f"W_{name}"] = (rng.standard_normal((d_model, d_model)) / math.sqrt(d_model)).astype(dtype)
+        weights[f"b_{name}"] = rng.standard_normal(d_model).astype(dtype)
+    return weights
+
+
+# --- multi_head ------------------------------------------------------------------------------------------
+
+
+def _multi_head_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    def draw(*shape: int, dtype: type = np.float64) -> np.ndarray:
+        return rng.standard_normal(shape).astype(dtype)
+
+    yield "2 texts of 5 tokens, 3 heads of 4", draw(2, 5, 12), _weights(rng, 12), 3, np.zeros((2, 1, 1, 5))
+    yield "B = L = h = d_k = 4", draw(4, 4, 16), _weights(rng, 16), 4, np.zeros((4, 1, 1, 4))
+    yield "one head", draw(1, 6, 5), _weights(rng, 5), 1, np.zeros((1, 1, 1, 6))
+    yield "a mask of small numbers", draw(2, 7, 6), _weights(rng, 6), 2, draw(2, 1, 1, 7)
+    padding = np.zeros((3, 1, 1, 4), np.float32)
+    padding[1, ..., 2:] = padding[2, ..., 1:] = np.finfo(np.float32).min
+    yield (
+        "float32, and padding in two texts",
+        draw(3, 4, 10, dtype=np.float32),
+        _weights(rng, 10, np.float32),
+        5,
+        padding,
+    )
+    yield "large scores", 60 * draw(1, 5, 8), _weights(rng, 8), 2, np.zeros((1, 1, 1, 5))
+
+
+@exercise(
+    chapter=8,
+    difficulty=2,
+    minutes=20,
+    cases=_multi_head_cases,
+    same_dtype=True,
+    hints="""
+Three projections of the whole X, cut into heads; chapter 7's head in each of them; the cut undone; one more projection.
+
+The cut: (B, L, d_model) -> (B, L, h, d_k) is a reshape, -> (B, h, L, d_k) a transpose. With the batch in front the axes to exchange are 1 and 2.
+
+K.swapaxes(-1, -2) turns (B, h, L, d_k) into (B, h, d_k, L). The mask (B, 1, 1, L) broadcasts over heads and queries: add it to the scaled scores.
+""",
+    mistakes="""
+You cut with a reshape alone. That cuts the text and not the vectors: reshape to (B, L, h, d_k), then exchange the axes 1 and 2.
+    x.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> x.reshape(B, h, L, d_k)
+Your heads are dealt out like cards: column j belongs to head j // d_k, neighbours together, so reshape to (…, h, d_k) and not to (…, d_k, h).
+    x.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> x.reshape(B, L, d_k, h).transpose(0, 3, 1, 2)
+You put the heads together with a reshape alone: the axes of heads and tokens must be exchanged back first.
+    Z.transpose(0, 2, 1, 3).reshape(B, L, d_model) -> Z.reshape(B, L, d_model)
+You put the heads together entry by entry, interleaved. All d_k columns of head 1 come first, then those of head 2.
+    Z.transpose(0, 2, 1, 3) -> Z.transpose(0, 2, 3, 1)
+The heads stand in reverse order. Each must meet its own rows of W_O.
+    Z.transpose(0, 2, 1, 3) -> Z[:, ::-1].transpose(0, 2, 1, 3)
+The output projection is missing: what the heads bring, side by side, still goes through W_O and b_O.
+    joined @ weights["W_O"] + weights["b_O"] -> joined
+The bias b_O is missing.
+    joined @ weights["W_O"] + weights["b_O"] -> joined @ weights["W_O"]
+W_O is transposed. Rows of X stand on the left in all four products, so none of the matrices is.
+    joined @ weights["W_O"] -> joined @ weights["W_O"].T
+W_Q, W_K and W_V are transposed. Rows of X stand on the left, and the matrices are (in, out) already.
+    weights["W_Q"] -> weights["W_Q"].T ; weights["W_K"] -> weights["W_K"].T ; weights["W_V"] -> weights["W_V"].T
+The biases b_Q, b_K and b_V are missing.
+    + weights["b_Q"] -> ; + weights["b_K"] -> ; + weights["b_V"] ->
+The bias b_Q is missing.
+    + weights["b_Q"] ->
+The bias b_V is missing.
+    + weights["b_V"] ->
+The keys come from W_V: they have a matrix of their own, W_K.
+    X @ weights["W_K"] -> X @ weights["W_V"]
+    X @ weights["W_K"] + weights["b_K"] -> X @ weights["W_V"] + weights["b_V"]
+The values come from W_K: they have a matrix of their own, W_V.
+    X @ weights["W_V"] + weights["b_V"] -> X @ weights["W_K"] + weights["b_K"]
+    X @ weights["W_V"] -> X @ weights["W_K"]
+Queries and keys are exchanged: S has a row for each query, Q Kᵀ.
+    Q @ K.swapaxes(-1, -2) -> K @ Q.swapaxes(-1, -2)
+The scores are not scaled: divide them by √d_k, the root of a head's own length.
+    / math.sqrt(d_k) ->
+You divide the scores by √d_model. Each head compares vectors of length d_k = d_model / h.
+    math.sqrt(d_k) -> math.sqrt(d_model)
+You divide the scores by d_k. It is the root of it.
+    math.sqrt(d_k) -> d_k
+You divide the scores by the root of the number of heads. It is the length of a query, d_k.
+    math.sqrt(d_k) -> math.sqrt(h)
+The mask is not added to the scores.
+    + mask ->
+You add the mask to the weights, after the softmax. Then a row no longer sums to 1: it belongs to the scores.
+    + mask -> ; _softmax(S) -> _softmax(S) + mask
+You add the mask before the scale, so that it is divided too. It is added to the scaled scores.
+    Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> (Q @ K.swapaxes(-1, -2) + mask) / math.sqrt(d_k)
+You subtract the mask: it is what is added, and holds large negative numbers for what is hidden.
+    + mask -> - mask
+You multiply the scores with the mask. It is added: 0 leaves a score as it is.
+    Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) * mask
+The mask lies along the queries. It is (B, 1, 1, L), with the keys last: add it as it is.
+    + mask -> + mask.swapaxes(-1, -2)
+Softmax runs over the queries: each query (a row) shares out 1 over the keys, axis=-1.
+    _softmax(S) -> _softmax(S.swapaxes(-1, -2)).swapaxes(-1, -2)
+Softmax runs over the heads: each head has rows of its own, along axis=-1.
+    _softmax(S) -> _softmax(S.swapaxes(1, -1)).swapaxes(1, -1)
+Large scores overflow: subtract each row's largest score before the exponential.
+    _softmax(S) -> np.exp(S) / np.exp(S).sum(axis=-1, keepdims=True)
+There is no softmax: the scores must become weights.
+    _softmax(S) -> S
+The weights are transposed where they meet V: row i holds what query i takes from each value.
+    A @ V -> A.swapaxes(-1, -2) @ V
+You add X. That is chapter 11's step; here the change alone is asked for.
+    return joined @ weights["W_O"] + weights["b_O"] -> return X + joined @ weights["W_O"] + weights["b_O"]
+""",
+)
+def multi_head(X, weights, h, mask):
+    B, L, d_model = X.shape
+    d_k = d_model // h
+
+    def split(x):
+        return x.reshape(B, L, h, d_k).transpose(0, 2, 1, 3)  # (B, h, L, d_k)
+
+    Q = split(X @ weights["W_Q"] + weights["b_Q"])
+    K = split(X @ weights["W_K"] + weights["b_K"])
+    V = split(X @ weights["W_V"] + weights["b_V"])
+    S = Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask  # (B, h, L, L)
+    A = _softmax(S)  # each row sums to 1
+    Z = A @ V  # (B, h, L, d_k)
+    joined = Z.transpose(0, 2, 1, 3).reshape(B, L, d_model)
+    return joined @ weights["W_O"] + weights["b_O"]
+
+
+# --- heads_backward --------------------------------------------------------------------------------------
+
+
+def _backward_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    for name, B, h, L, d_k, dtype in (
+        ("2 texts of 5 tokens, 3 heads of 4", 2, 3, 5, 4, np.float64),
+        ("B = h = L = d_k = 3", 3, 3, 3, 3, np.float64),
+        ("float32, one head", 2, 1, 4, 6, np.float32),
+        ("one text of one token", 1, 4, 1, 2, np.float64),
+    ):
+        d_model = h * d_k
+        shapes = ((B, h, L, d_k), (d_model, d_model), (B, L, d_model))
+        yield name, *(rng.standard_normal(shape).astype(dtype) for shape in shapes)
+
+
+@exercise(
+    chapter=8,
+    difficulty=2,
+    minutes=20,
+    cases=_backward_cases,
+    hints="""
+Put the heads side by side as the forward does: Y = joined W_O + b_O is then a linear layer, and chapter 2 has its backward.
+
+The matrix and the bias serve every token of every text, so their gradients are sums over both. With joined as (B L, d_model), one product has that sum in it.
+
+The heads' gradient is cut like the queries: what put the outputs together is undone, a reshape and a transpose.
+""",
+    mistakes="""
+dZ is cut with a reshape alone. The forward exchanges tokens and heads before its reshape: on the way back, reshape to (B, L, h, d_k) and exchange them again.
+    d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> d_joined.reshape(B, h, L, d_k)
+dZ still has its tokens before its heads: exchange the axes 1 and 2.
+    d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> d_joined.reshape(B, L, h, d_k)
+dZ is dealt out like cards. Head i has d_k columns that are neighbours.
+    d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> d_joined.reshape(B, L, d_k, h).transpose(0, 3, 1, 2)
+You return the gradient of the joined outputs. It still has to be cut into heads.
+    d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> d_joined
+For dW_O the heads are put together with a reshape alone. Exchange tokens and heads first.
+    Z.transpose(0, 2, 1, 3).reshape(B * L, h * d_k) -> Z.reshape(B * L, h * d_k)
+W_O is not transposed on the way back: from Y = joined W_O follows d joined = dY W_Oᵀ.
+    dY @ W_O.T -> dY @ W_O
+dW_O is transposed: it has a row for each column of joined, joinedᵀ dY.
+    joined.T @ rows -> rows.T @ joined
+dW_O and db_O are means over the tokens. They are sums: where the loss is a mean, dY holds that already.
+    joined.T @ rows -> joined.T @ rows / len(rows) ; rows.sum(axis=0) -> rows.mean(axis=0)
+db_O is a mean over the tokens. It is the sum.
+    rows.sum(axis=0) -> rows.mean(axis=0)
+db_O has a row for each text. One bias serves all texts: sum over them too.
+    rows.sum(axis=0) -> dY.sum(axis=1)
+db_O has a row for each place in the text. One bias serves all tokens: sum over them too.
+    rows.sum(axis=0) -> dY.sum(axis=0)
+db_O is the sum over the wrong axis: a bias has an entry for each column.
+    rows.sum(axis=0) -> rows.sum(axis=1)
+dW_O has a matrix for each text. One matrix serves all texts: sum over them.
+    joined.T @ rows -> joined.reshape(B, L, h * d_k).swapaxes(1, 2) @ dY
+You take dY as 1. It is what comes from the layers above.
+    rows = dY.reshape -> dY = np.ones_like(dY); rows = dY.reshape
+The order is dZ, dW_O, db_O.
+    return dZ, joined.T @ rows, rows.sum(axis=0) -> return joined.T @ rows, rows.sum(axis=0), dZ || return joined.T @ rows, dZ, rows.sum(axis=0) || return dZ, rows.sum(axis=0), joined.T @ rows
+""",
+)
+def heads_backward(Z, W_O, dY):
+    B, h, L, d_k = Z.shape
+    joined = Z.transpose(0, 2, 1, 3).reshape(B * L, h * d_k)  # every token of every text
+    rows = dY.reshape(B * L, h * d_k)
+    d_joined = dY @ W_O.T  # (B, L, d_model)
+    dZ = d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3)  # (B, h, L, d_k)
+    return dZ, joined.T @ rows, rows.sum(axis=0)
+
+
+# --- both_neighbours -------------------------------------------------------------------------------------
+
+
+def _neighbour_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    yield "3 tokens, 3 words", np.array([2, 0, 1]), 3
+    yield "8 tokens, 4 words", rng.integers(0, 4, 8), 4
+    yield "5 tokens that are the same word", np.full(5, 1), 3
+    yield "7 tokens, 12 words", rng.integers(0, 12, 7), 12
+
+
+@exercise(
+    chapter=8,
+    difficulty=2,
+    minutes=25,
+    cases=_neighbour_cases,
+    hints="""
+Chapter 7's exercise 3 has one of the heads: its keys say "I am at j", its queries "I want i - 1", and its values are the words. What must change for "I want i + 1"?
+
+np.eye(L, k=1) has its ones one place to the right. Keys and values can be the same in both heads.
+
+Each head brings n_words columns. Side by side they stand where they are wanted already: which W_O leaves them there? If your heads stand in the other order, which one exchanges them?
+""",
+    mistakes="""
+The two halves are exchanged: the word before comes first, then the word after. Exchange the heads, or the halves of W_O.
+    k=-1 -> k=1 ; k=1 -> k=-1
+    W_O = np.eye(2 * n_words) -> W_O = np.roll(np.eye(2 * n_words), n_words, axis=1)
+Both heads look to the left. The second has to look to the right: np.eye(L, k=1).
+    k=1 -> k=-1
+Both heads look to the right. The first has to look to the left: np.eye(L, k=-1).
+    k=-1 -> k=1
+Your heads look at their own token. Row i of the queries must point at i - 1 in one head and at i + 1 in the other.
+    k=-1 -> k=0 ; k=1 -> k=0
+Your heads look at the right places, but too softly: a part of the weight still goes to the others. Longer queries make larger scores.
+    100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 *
+The signs of the scores are turned round: the neighbour gets the least.
+    100 * -> -100 *
+W_O adds both words into the same columns. Then nobody can tell which of them came first: give each its own.
+    W_O = np.eye(2 * n_words) -> W_O = np.vstack([np.eye(n_words), np.eye(n_words)])
+    W_O = np.eye(2 * n_words) -> W_O = np.tile(np.eye(n_words), (2, 2))
+W_O takes the mean of both words. Each has to keep its own columns.
+    W_O = np.eye(2 * n_words) -> W_O = np.tile(np.eye(n_words), (2, 2)) / 2
+W_O lets the first head through alone: the rows of the second are 0.
+    W_O = np.eye(2 * n_words) -> W_O = np.diag([1.0] * n_words + [0.0] * n_words)
+W_O is all 0, and so is the output.
+    W_O = np.eye(2 * n_words) -> W_O = np.zeros((2 * n_words, 2 * n_words))
+W_O is all ones: each column of the output gets everything.
+    W_O = np.eye(2 * n_words) -> W_O = np.ones((2 * n_words, 2 * n_words))
+The heads look at the right tokens and hand over their positions. The words are asked for: the upper half of X.
+    word = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> word = np.eye(n_words + L, n_words, k=-n_words)
+The first and the last token do not count: leave them out, as the sheet's last line does.
+    [1:-1] ->
+""",
+)
+def both_neighbours(words, n_words):
+    L = len(words)
+    X = np.hstack([np.eye(n_words)[words], np.eye(L)])  # (L, n_words + L)
+    no_words = np.zeros((n_words, L))
+    before = np.vstack([no_words, 100 * np.eye(L, k=-1)])  # (n_words + L, L)
+    after = np.vstack([no_words, 100 * np.eye(L, k=1)])
+    place = np.vstack([no_words, np.eye(L)])
+    word = np.vstack([np.eye(n_words), np.zeros((L, n_words))])
+    heads = [(before, place, word), (after, place, word)]
+    W_O = np.eye(2 * n_words)
+    Z = [_softmax(X @ W_Q @ (X @ W_K).T / math.sqrt(W_Q.shape[1])) @ (X @ W_V) for W_Q, W_K, W_V in heads]
+    return (np.hstack(Z) @ W_O)[1:-1].round(1)
+
+
+# --- refit -----------------------------------------------------------------------------------------------
+
+
+def _layer(order: np.ndarray) -> Layer:
+    """A layer of heads that joins their outputs in another order of columns: column c has what belongs to order[c]."""
+
+    def layer(X: np.ndarray, weights: Weights, h: int) -> np.ndarray:
+        d_k = X.shape[1] // h
+        Q, K, V = (
+            (X @ weights[f"W_{name}"] + weights[f"b_{name}"]).reshape(len(X), h, d_k).swapaxes(0, 1)
+            for name in "QKV"
+        )
+        Z = _softmax(Q @ K.swapaxes(1, 2) / math.sqrt(d_k)) @ V  # (h, L, d_k)
+        joined = Z.swapaxes(0, 1).reshape(len(X), -1)
+        return joined[:, order] @ weights["W_O"] + weights["b_O"]
+
+    return layer
+
+
+def _refit_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    def columns(h: int, d_k: int) -> np.ndarray:
+        return np.arange(h * d_k).reshape(h, d_k)
+
+    yield "a layer with its heads in order", _layer(columns(2, 3).ravel()), _weights(rng, 6), 2
+    yield "heads in reverse", _layer(columns(3, 4)[::-1].ravel()), _weights(rng, 12), 3
+    yield "heads interleaved", _layer(columns(4, 2).T.ravel()), _weights(rng, 8), 4
+    yield "heads moved on by one", _layer(np.roll(columns(5, 2), 1, axis=0).ravel()), _weights(rng, 10), 5
+    yield "columns in any order", _layer(rng.permutation(12)), _weights(rng, 12), 2
+
+
+@exercise(
+    chapter=8,
+    difficulty=3,
+    minutes=30,
+    cases=_refit_cases,
+    hints="""
+You choose the weights that the layer gets, so make everything vanish that you do not want to see: zeros for W_Q, W_K and W_V. What does a head hand over then?
+
+With W_V = 0 every value is b_V, and a mixture of equal values is the value. With W_O the identity and b_O = 0, the output shows the joined columns as they are.
+
+Let b_V be 0, 1, 2 and so on: each column says where it came from. Call the numbers that you see `found`. Column c of the joined outputs holds what belongs to column found[c], so it needs row found[c] of W_O.
+""",
+    mistakes="""
+The new W_O has its rows the wrong way round. Row c must be row found[c] of the old one; yours moves row c to found[c], which is the inverse.
+    new = weights["W_O"][found] -> new = weights["W_O"][np.argsort(found)]
+You exchange the columns of W_O. A column is a feature of the output; the heads meet its rows.
+    new = weights["W_O"][found] -> new = weights["W_O"][:, found]
+You exchange the columns of W_O, and in the inverse order too. The heads meet its rows.
+    new = weights["W_O"][found] -> new = weights["W_O"][:, np.argsort(found)]
+You return W_O as it was.
+    new = weights["W_O"][found] -> new = weights["W_O"]
+You turn the heads round in W_O for every layer. Only the probe can say in which order they stand.
+    new = weights["W_O"][found] -> new = weights["W_O"].reshape(h, -1, d_model)[::-1].reshape(d_model, d_model)
+You undo an interleaving in W_O for every layer. Only the probe can say in which order the columns stand.
+    new = weights["W_O"][found] -> new = weights["W_O"].reshape(h, -1, d_model).swapaxes(0, 1).reshape(d_model, d_model)
+Your W_O moves whole heads: it is right only where the columns of a head stay together. Look at every column.
+    new = weights["W_O"][found] -> new = weights["W_O"].reshape(h, -1, d_model)[found[:: d_model // h] * h // d_model].reshape(d_model, d_model)
+What you return first is the inverse: it says where each column went. For each joined column, where did it come from?
+    return found, -> return np.argsort(found),
+You return the number of the head first. The column is asked for.
+    return found, -> return found // (d_model // h),
+You return an order that fits a right layer alone, 0, 1, 2 and so on.
+    return found, -> return np.arange(d_model),
+The order is found, new: the columns first, then W_O.
+    return found, new -> return new, found
+""",
+)
+def refit(layer, weights, h):
+    d_model = len(weights["W_O"])
+    probe = {name: np.zeros_like(W) for name, W in weights.items()}
+    probe["b_V"] = np.arange(d_model, dtype=float)  # every value says which column it is
+    probe["W_O"] = np.eye(d_model)  # and is shown as it is joined
+    X = np.zeros((2, d_model))
+    found = layer(X, probe, h)[0].round().astype(int)
+    new = weights["W_O"][found]
+    return found, new
+
+
+# --- without_biases --------------------------------------------------------------------------------------
+
+
+def _bias_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    yield "d_model = 6", _weights(rng, 6)
+    yield "d_model = 1", _weights(rng, 1)
+    yield "float32, d_model = 8", _weights(rng, 8, np.float32)
+
+
+@exercise(
+    chapter=8,
+    difficulty=3,
+    minutes=20,
+    cases=_bias_cases,
+    hints="""
+One of the two changes nothing at all: it can be dropped without a trace. Which bias adds the same number to all scores of a row?
+
+(q + b_Q) · (k + b_K): write out the four terms. For one query, which of them are the same for every key?
+
+A row of weights sums to 1. So what b_V adds to the output of every token is the same vector: which one? Another bias can take it over.
+""",
+    mistakes="""
+b_O has to take over b_V as the output projection passes it on: b_V W_O.
+    + weights["b_V"] @ weights["W_O"] -> + weights["b_V"]
+W_O is transposed: b_V is a row, so it stands on the left, b_V W_O.
+    weights["b_V"] @ weights["W_O"] -> weights["W_O"] @ weights["b_V"]
+b_V vanishes without a trace in yours, but it does reach the output: with weights that sum to 1, every token gets b_V W_O.
+    weights["b_O"] + weights["b_V"] @ weights["W_O"] -> weights["b_O"]
+b_O is replaced. It keeps what it had, and b_V W_O is added.
+    weights["b_O"] + weights["b_V"] @ weights["W_O"] -> weights["b_V"] @ weights["W_O"]
+The sign is turned round: b_V W_O is added.
+    weights["b_O"] + weights["b_V"] -> weights["b_O"] - weights["b_V"]
+You drop b_Q. b_Q · k differs from key to key, so it changes the weights; q · b_K is the same for every key of a row.
+    less["b_K"] = np.zeros_like(weights["b_K"]) -> less["b_Q"] = np.zeros_like(weights["b_Q"])
+You drop b_Q as well. b_Q · k differs from key to key, so it changes the weights.
+    less["b_K"] = np.zeros_like(weights["b_K"]) -> less["b_K"] = less["b_Q"] = np.zeros_like(weights["b_K"])
+b_K needs no substitute: it adds the same number to all scores of a row, and softmax does not see that.
+    less["b_K"] = -> less["b_Q"] = weights["b_Q"] + weights["b_K"]; less["b_K"] =
+    weights["b_O"] + weights["b_V"] @ weights["W_O"] -> weights["b_O"] + (weights["b_V"] + weights["b_K"]) @ weights["W_O"]
+b_K is still there. It can be 0: it adds the same number to all scores of a row.
+    less["b_K"] = np.zeros_like(weights["b_K"]) -> less["b_K"] = weights["b_K"]
+b_V is still there, and b_O has taken it over as well: the output then has it twice.
+    less["b_V"] = np.zeros_like(weights["b_V"]) -> less["b_V"] = weights["b_V"]
+The biases that are not needed are 0 in the result, with their keys: leave no entry out.
+    return less -> return {name: W for name, W in less.items() if name not in ("b_K", "b_V")}
+You return the new b_O alone. All eight are asked for.
+    return less -> return less["b_O"]
+""",
+)
+def without_biases(weights):
+    less = dict(weights)
+    less["b_K"] = np.zeros_like(weights["b_K"])  # the same number for all scores of a row
+    less["b_V"] = np.zeros_like(weights["b_V"])  # rows of weights sum to 1
+    less["b_O"] = weights["b_O"] + weights["b_V"] @ weights["W_O"]
+    return less

@@ -1,0 +1,467 @@
+"""Answers to the exercises of chapter 8 as learners write them: wrong ones, with what to tell each, and right ones."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+__all__ = ["RIGHT", "WRONG"]
+
+
+def right_softmax(x):
+    e = np.exp(x - np.max(x, -1, keepdims=True))
+    return e / np.sum(e, -1, keepdims=True)
+
+
+# --- multi_head ------------------------------------------------------------------------------------------
+
+
+def head_by_head(X, weights, h, mask):
+    d_k = X.shape[-1] // h
+    outputs = []
+    for i in range(h):
+        part = slice(i * d_k, (i + 1) * d_k)
+        q, k, v = (X @ weights["W_" + n][:, part] + weights["b_" + n][part] for n in "QKV")
+        scores = q @ k.transpose(0, 2, 1) * d_k**-0.5 + mask[:, 0]
+        outputs.append(right_softmax(scores) @ v)
+    return np.concatenate(outputs, axis=-1) @ weights["W_O"] + weights["b_O"]
+
+
+def text_by_text(X, weights, h, mask):
+    out = np.zeros_like(X)
+    for b, x in enumerate(X):
+        q, k, v = (np.array(np.hsplit(x @ weights[f"W_{n}"] + weights[f"b_{n}"], h)) for n in "QKV")
+        scores = np.einsum("hid,hjd->hij", q, k) / math.sqrt(q.shape[2]) + mask[b]
+        out[b] = np.hstack(list(right_softmax(scores) @ v)) @ weights["W_O"] + weights["b_O"]
+    return out
+
+
+def with_einsum(X, weights, h, mask):
+    B, L, d = X.shape
+    q, k, v = (np.reshape(X @ weights[f"W_{n}"] + weights[f"b_{n}"], (B, L, h, -1)) for n in "QKV")
+    scores = np.einsum("bihd,bjhd->bhij", q, k) / math.sqrt(d // h) + mask
+    z = np.einsum("bhij,bjhd->bihd", right_softmax(scores), v)
+    return z.reshape(B, L, d) @ weights["W_O"] + weights["b_O"]
+
+
+def summed_over_heads(X, weights, h, mask):
+    """Each head through its rows of W_O; and without b_K, which changes nothing."""
+    d_k = X.shape[-1] // h
+    out = weights["b_O"]
+    for i in range(h):
+        part = slice(i * d_k, (i + 1) * d_k)
+        q = X @ weights["W_Q"][:, part] + weights["b_Q"][part]
+        k = X @ weights["W_K"][:, part]
+        v = X @ weights["W_V"][:, part] + weights["b_V"][part]
+        a = right_softmax(q @ np.swapaxes(k, 1, 2) / math.sqrt(d_k) + mask[:, 0])
+        out = out + a @ v @ weights["W_O"][part]
+    return out
+
+
+def cut(x, h):
+    return x.reshape(*x.shape[:2], h, -1).transpose(0, 2, 1, 3)
+
+
+def attended(X, weights, h, mask, *, scale=None, split=cut):
+    q, k, v = (split(X @ weights[f"W_{n}"] + weights[f"b_{n}"], h) for n in "QKV")
+    scale = math.sqrt(X.shape[-1] // h) if scale is None else scale
+    return right_softmax(q @ k.swapaxes(2, 3) / scale + mask) @ v
+
+
+def joined(z):
+    return z.transpose(0, 2, 1, 3).reshape(z.shape[0], z.shape[2], -1)
+
+
+def out_of(z, weights):
+    return joined(z) @ weights["W_O"] + weights["b_O"]
+
+
+def numpys_root(X, weights, h, mask):
+    return out_of(attended(X, weights, h, mask, scale=np.sqrt(X.shape[-1] // h)), weights)
+
+
+def scale_of_the_model(X, weights, h, mask):
+    return out_of(attended(X, weights, h, mask, scale=X.shape[-1] ** 0.5), weights)
+
+
+def text_cut(X, weights, h, mask):
+    def split(x, h):
+        B, L, d = x.shape
+        return x.reshape(B, h, L, d // h)
+
+    return out_of(attended(X, weights, h, mask, split=split), weights)
+
+
+def put_together_at_once(X, weights, h, mask):
+    return attended(X, weights, h, mask).reshape(X.shape) @ weights["W_O"] + weights["b_O"]
+
+
+def never_projected(X, weights, h, mask):
+    return joined(attended(X, weights, h, mask))
+
+
+def mask_forgotten(X, weights, h, mask):
+    return out_of(attended(X, weights, h, 0), weights)
+
+
+def mask_and_scale_forgotten(X, weights, h, mask):
+    return out_of(attended(X, weights, h, 0, scale=1.0), weights)
+
+
+def mask_times_weights(X, weights, h, mask):
+    q, k, v = (cut(X @ weights[f"W_{n}"] + weights[f"b_{n}"], h) for n in "QKV")
+    a = right_softmax(q @ k.swapaxes(2, 3) / math.sqrt(X.shape[-1] // h)) + mask
+    return out_of(a @ v, weights)
+
+
+def with_residual(X, weights, h, mask):
+    return out_of(attended(X, weights, h, mask), weights) + X
+
+
+def dealt_out(X, weights, h, mask):
+    def split(x, h):
+        return x.reshape(*x.shape[:2], -1, h).transpose(0, 3, 1, 2)
+
+    return out_of(attended(X, weights, h, mask, split=split), weights)
+
+
+MULTI_RIGHT = [head_by_head, text_by_text, with_einsum, summed_over_heads]
+MULTI_WRONG = [
+    (numpys_root, "float64"),
+    (scale_of_the_model, "You divide the scores by √d_model"),
+    (text_cut, "You cut with a reshape alone"),
+    (put_together_at_once, "You put the heads together with a reshape alone"),
+    (never_projected, "The output projection is missing"),
+    (mask_forgotten, "The mask is not added to the scores"),
+    (mask_and_scale_forgotten, ("The mask is not added", "The scores are not scaled")),
+    (mask_times_weights, "You add the mask to the weights"),
+    (with_residual, "You add X"),
+    (dealt_out, "Your heads are dealt out like cards"),
+    (lambda X, weights, h, mask: None, "it returned None"),
+]
+
+# --- heads_backward --------------------------------------------------------------------------------------
+
+
+def one_token_at_a_time(Z, W_O, dY):
+    B, h, L, d_k = Z.shape
+    dZ, dW, db = np.zeros_like(Z), np.zeros_like(W_O), np.zeros_like(W_O[0])
+    for b in range(B):
+        for t in range(L):
+            row = np.concatenate([Z[b, i, t] for i in range(h)])
+            dW += np.outer(row, dY[b, t])
+            db += dY[b, t]
+            for i in range(h):
+                dZ[b, i, t] = W_O[i * d_k : (i + 1) * d_k] @ dY[b, t]
+    return dZ, dW, db
+
+
+def block_by_block(Z, W_O, dY):
+    _, h, _, d_k = Z.shape
+    blocks = W_O.reshape(h, d_k, -1)
+    dZ = np.einsum("blm,hkm->bhlk", dY, blocks)
+    dW = np.einsum("bhlk,blm->hkm", Z, dY).reshape(W_O.shape)
+    return [dZ, dW, np.einsum("blm->m", dY)]
+
+
+def with_the_batch_in_front(Z, W_O, dY):
+    B, h = Z.shape[:2]
+    joined = np.concatenate(list(Z.swapaxes(0, 1)), axis=-1)
+    dW = sum(joined[b].T @ dY[b] for b in range(B))
+    dZ = np.stack(np.split(dY @ W_O.T, h, axis=-1), axis=1)
+    return dZ, dW, dY.sum((0, 1))
+
+
+def plain_reshapes(Z, W_O, dY):
+    B, _, L, _ = Z.shape
+    dZ = (dY @ W_O.T).reshape(Z.shape)
+    dW = Z.reshape(B * L, -1).T @ dY.reshape(B * L, -1)
+    return dZ, dW, dY.sum((0, 1))
+
+
+def plain_reshape_of_dz(Z, W_O, dY):
+    _, dW, db = with_the_batch_in_front(Z, W_O, dY)
+    return (dY @ W_O.T).reshape(Z.shape), dW, db
+
+
+def not_transposed(Z, W_O, dY):
+    _, dW, db = with_the_batch_in_front(Z, W_O, dY)
+    return np.stack(np.split(dY @ W_O, Z.shape[1], axis=-1), axis=1), dW, db
+
+
+def transposed_dw(Z, W_O, dY):
+    dZ, dW, db = block_by_block(Z, W_O, dY)
+    return dZ, dW.T, db
+
+
+def means(Z, W_O, dY):
+    dZ, dW, db = block_by_block(Z, W_O, dY)
+    n = dY.shape[0] * dY.shape[1]
+    return dZ, dW / n, db / n
+
+
+def bias_of_each_text(Z, W_O, dY):
+    dZ, dW, _ = block_by_block(Z, W_O, dY)
+    return dZ, dW, dY.sum(1)
+
+
+def never_cut(Z, W_O, dY):
+    _, dW, db = block_by_block(Z, W_O, dY)
+    return dY @ W_O.T, dW, db
+
+
+BACK_RIGHT = [one_token_at_a_time, block_by_block, with_the_batch_in_front]
+BACK_WRONG = [
+    (plain_reshapes, ("dZ is cut with a reshape alone", "For dW_O the heads are put together")),
+    (plain_reshape_of_dz, "dZ is cut with a reshape alone"),
+    (not_transposed, "W_O is not transposed on the way back"),
+    (transposed_dw, "dW_O is transposed"),
+    (means, "dW_O and db_O are means"),
+    (bias_of_each_text, "db_O has a row for each text"),
+    (never_cut, "You return the gradient of the joined outputs"),
+    (lambda Z, W_O, dY: block_by_block(Z, W_O, dY)[:2], "it should return 3 values"),
+    (lambda Z, W_O, dY: [block_by_block(Z, W_O, dY)[i] for i in (1, 0, 2)], "The order is"),
+]
+
+# --- both_neighbours -------------------------------------------------------------------------------------
+
+
+def _run(words, n_words, heads, W_O, rows=slice(1, -1)):
+    L = len(words)
+    X = np.zeros((L, n_words + L))
+    X[np.arange(L), words] = 1
+    X[np.arange(L), n_words + np.arange(L)] = 1
+    Z = [right_softmax(X @ q @ (X @ k).T / math.sqrt(q.shape[1])) @ X @ v for q, k, v in heads]
+    return (np.concatenate(Z, axis=1) @ W_O)[rows].round(1)
+
+
+def _matrices(n_words, L, step, strength=90.0):
+    q, k = np.zeros((2, n_words + L, L))
+    for i in range(L):
+        if 0 <= i + step < L:
+            q[n_words + i, i + step] = strength
+        k[n_words + i, i] = 1
+    return q, k, np.eye(n_words + L, n_words)
+
+
+def by_loops(words, n_words):
+    L = len(words)
+    heads = [_matrices(n_words, L, -1), _matrices(n_words, L, 1)]
+    return _run(words, n_words, heads, np.eye(2 * n_words))
+
+
+def the_other_order(words, n_words):
+    """The head for the next word first, and W_O that exchanges the halves."""
+    L = len(words)
+    heads = [_matrices(n_words, L, 1), _matrices(n_words, L, -1)]
+    I, O = np.eye(n_words), np.zeros((n_words, n_words))  # noqa: E741
+    return _run(words, n_words, heads, np.block([[O, I], [I, O]]))
+
+
+def doubled_and_halved(words, n_words):
+    L = len(words)
+    heads = [(q, k, 2 * v) for q, k, v in (_matrices(n_words, L, step, 300.0) for step in (-1, 1))]
+    return _run(words, n_words, heads, np.eye(2 * n_words) / 2)
+
+
+def exchanged(words, n_words):
+    L = len(words)
+    heads = [_matrices(n_words, L, 1), _matrices(n_words, L, -1)]
+    return _run(words, n_words, heads, np.eye(2 * n_words))
+
+
+def twice_the_left(words, n_words):
+    L = len(words)
+    return _run(words, n_words, [_matrices(n_words, L, -1)] * 2, np.eye(2 * n_words))
+
+
+def added_together(words, n_words):
+    L = len(words)
+    heads = [_matrices(n_words, L, -1), _matrices(n_words, L, 1)]
+    return _run(words, n_words, heads, np.concatenate([np.eye(n_words)] * 2))
+
+
+def too_soft(words, n_words):
+    L = len(words)
+    heads = [_matrices(n_words, L, -1, 3), _matrices(n_words, L, 1, 3)]
+    return _run(words, n_words, heads, np.eye(2 * n_words))
+
+
+def the_same_token(words, n_words):
+    L = len(words)
+    return _run(words, n_words, [_matrices(n_words, L, 0)] * 2, np.eye(2 * n_words))
+
+
+def all_rows(words, n_words):
+    """With a mean in the rows at the ends, as the right matrices have it."""
+    L = len(words)
+    heads = [_matrices(n_words, L, -1, 100), _matrices(n_words, L, 1, 100)]
+    return _run(words, n_words, heads, np.eye(2 * n_words), slice(None))
+
+
+NEIGHBOURS_RIGHT = [by_loops, the_other_order, doubled_and_halved]
+NEIGHBOURS_WRONG = [
+    (exchanged, "The two halves are exchanged"),
+    (twice_the_left, "Both heads look to the left"),
+    (added_together, "W_O adds both words into the same columns"),
+    (too_soft, "but too softly"),
+    (the_same_token, "Your heads look at their own token"),
+    (all_rows, "The first and the last token do not count"),
+]
+
+# --- refit -----------------------------------------------------------------------------------------------
+
+
+def _silent(weights):
+    return {name: 0 * W for name, W in weights.items()}
+
+
+def _found(layer, weights, h):
+    d = len(weights["W_O"])
+    probe = {**_silent(weights), "b_V": np.arange(d) * 1.0, "W_O": np.eye(d)}
+    return np.rint(layer(np.ones((3, d)), probe, h)[1]).astype(int)
+
+
+def column_by_column(layer, weights, h):
+    d = weights["W_O"].shape[0]
+    new, found = np.zeros_like(weights["W_O"]), np.zeros(d)
+    for j in range(d):
+        probe = _silent(weights)
+        probe["b_V"] = np.eye(d)[j]
+        probe["W_O"] = np.eye(d)
+        arrived = int(np.argmax(layer(np.zeros((1, d)), probe, h)[0]))
+        new[arrived], found[arrived] = weights["W_O"][j], j
+    return found, new
+
+
+def with_the_real_weights(layer, weights, h):
+    """Column c of the joined outputs is that of the right order which it equals."""
+    d = len(weights["W_O"])
+    X = np.random.default_rng(3).normal(size=(7, d))
+    joined = layer(X, {**weights, "W_O": np.eye(d), "b_O": np.zeros(d)}, h)
+    q, k, v = (np.stack(np.split(X @ weights["W_" + n] + weights["b_" + n], h, 1)) for n in "QKV")
+    a = right_softmax(q @ k.swapaxes(1, 2) / math.sqrt(d // h))
+    mine = np.hstack(list(a @ v))
+    found = [int(np.abs(mine - joined[:, [c]]).max(0).argmin()) for c in range(d)]
+    return np.array(found), weights["W_O"][found]
+
+
+def the_inverse(layer, weights, h):
+    found = _found(layer, weights, h)
+    new = np.empty_like(weights["W_O"])
+    new[found] = weights["W_O"]
+    return found, new
+
+
+def columns_of_w(layer, weights, h):
+    found = _found(layer, weights, h)
+    return found, np.take(weights["W_O"], found, axis=1)
+
+
+def where_each_went(layer, weights, h):
+    found = _found(layer, weights, h)
+    went = np.empty_like(found)
+    went[found] = np.arange(len(found))
+    return went, weights["W_O"][found]
+
+
+def numbers_of_heads(layer, weights, h):
+    found = _found(layer, weights, h)
+    return found * h // len(found), weights["W_O"][found]
+
+
+def always_reversed(layer, weights, h):
+    return _found(layer, weights, h), np.concatenate(np.split(weights["W_O"], h)[::-1])
+
+
+REFIT_RIGHT = [column_by_column, with_the_real_weights]
+REFIT_WRONG = [
+    (the_inverse, "The new W_O has its rows the wrong way round"),
+    (columns_of_w, "You exchange the columns of W_O"),
+    (where_each_went, "What you return first is the inverse"),
+    (numbers_of_heads, "You return the number of the head first"),
+    (always_reversed, "You turn the heads round in W_O"),
+    (lambda layer, weights, h: (_found(layer, weights, h), weights["W_O"]), "You return W_O as it was"),
+    (lambda layer, weights, h: weights["W_O"][_found(layer, weights, h)], "it should return 2 values"),
+]
+
+# --- without_biases --------------------------------------------------------------------------------------
+
+
+def in_one_expression(weights):
+    zero = np.zeros_like(weights["b_K"])
+    taken_over = np.einsum("i,ij->j", weights["b_V"], weights["W_O"])
+    return weights | {"b_K": zero, "b_V": zero.copy(), "b_O": taken_over + weights["b_O"]}
+
+
+def measured(weights):
+    """What b_V does to the output, seen on one token that looks at itself."""
+    zeros = {name: 0 * W for name, W in weights.items()}
+    value = zeros["b_V"] + weights["b_V"]
+    b_O = value @ weights["W_O"] + weights["b_O"]
+    return {**weights, "b_K": zeros["b_K"], "b_V": zeros["b_V"], "b_O": b_O}
+
+
+def bias_of_the_queries(weights):
+    return {
+        **weights,
+        "b_Q": 0 * weights["b_Q"],
+        "b_V": 0 * weights["b_V"],
+        "b_O": weights["b_O"] + weights["b_V"] @ weights["W_O"],
+    }
+
+
+def all_three(weights):
+    return {**bias_of_the_queries(weights), "b_K": 0 * weights["b_K"]}
+
+
+def added_as_it_is(weights):
+    return {
+        **weights,
+        "b_K": 0 * weights["b_K"],
+        "b_V": 0 * weights["b_V"],
+        "b_O": weights["b_O"] + weights["b_V"],
+    }
+
+
+def dropped(weights):
+    return {**weights, "b_K": 0 * weights["b_K"], "b_V": 0 * weights["b_V"]}
+
+
+def in_place(weights):
+    weights["b_O"] += weights["b_V"] @ weights["W_O"]
+    weights["b_K"][:] = 0
+    weights["b_V"][:] = 0
+    return weights
+
+
+def without_keys(weights):
+    return {name: W for name, W in in_one_expression(weights).items() if name not in ("b_K", "b_V")}
+
+
+BIAS_RIGHT = [in_one_expression, measured]
+BIAS_WRONG = [
+    (bias_of_the_queries, "You drop b_Q."),
+    (all_three, "You drop b_Q as well"),
+    (added_as_it_is, "b_O has to take over b_V as the output projection passes it on"),
+    (dropped, "b_V vanishes without a trace"),
+    (in_place, "which the caller still needs"),
+    (without_keys, "leave no entry out"),
+]
+
+
+RIGHT = {
+    "multi_head": MULTI_RIGHT,
+    "heads_backward": BACK_RIGHT,
+    "both_neighbours": NEIGHBOURS_RIGHT,
+    "refit": REFIT_RIGHT,
+    "without_biases": BIAS_RIGHT,
+}
+WRONG = {
+    "multi_head": MULTI_WRONG,
+    "heads_backward": BACK_WRONG,
+    "both_neighbours": NEIGHBOURS_WRONG,
+    "refit": REFIT_WRONG,
+    "without_biases": BIAS_WRONG,
+}
