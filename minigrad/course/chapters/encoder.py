@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from minigrad import Tensor, no_grad
+from safetensors.numpy import load_file
+
+from minigrad import Tensor, backend, no_grad
+from minigrad.bert import from_pretrained
 from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertModel
+from minigrad.course.check.outcome import has_gap
 from minigrad.course.figures import Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
+from minigrad.course.stored import stored
 
-__all__ = ["by_part", "encoder_flow", "hand_sized", "parameter_map"]
+__all__ = ["against_reference", "by_part", "encoder_flow", "hand_sized", "parameter_map", "tiny_model"]
 
 
 def by_part(weights: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,6 +60,55 @@ def by_part(weights: Mapping[str, Any]) -> dict[str, Any]:
         "layers": layers,
         "pooler": pair("pooler.dense"),
     }
+
+
+# --- A learner's BERT beside the reference ----------------------------------------------------------------
+
+
+def tiny_model() -> dict[str, Any]:
+    """The tiny checkpoint as the exercise `bert` takes a model: `by_part`'s dict of NumPy arrays in float32, with h,
+    eps and vocabulary, the list of the pieces."""
+    loaded = from_pretrained(stored("tiny"))
+    arrays = {name: backend.to_numpy(array) for name, array in loaded.model.state_dict().items()}
+    config, tokenizer = loaded.model.config, loaded.tokenizer
+    assert tokenizer is not None
+    vocabulary = [tokenizer.id_to_token(i) for i in range(tokenizer.vocab_size)]
+    sizes = {"h": config.num_attention_heads, "eps": config.layer_norm_eps}
+    return {**by_part(arrays), **sizes, "vocabulary": vocabulary}
+
+
+def against_reference(bert: Callable[..., Any], parts: Any) -> None:
+    """Print how far a learner's `bert`, with the learner's parts, is from what transformers computed.
+
+    Says what is missing, or where it fails, in one line.
+    """
+    if has_gap(bert):
+        print("bert is not written yet")
+        return
+    folder = stored("tiny")
+    facts = json.loads((folder / "reference.json").read_text("utf-8"))
+    expected = load_file(folder / "reference.safetensors")
+    last, pooled, length = (
+        expected["hidden_states"][-1],
+        expected["pooler_output"],
+        expected["input_ids"].shape[1],
+    )
+    for number, (first, second) in enumerate(facts["pairs"]):
+        try:
+            X, C = bert(first.split(), second.split(), length, parts, tiny_model())
+            apart = [
+                float(np.abs(np.asarray(x) - y).max())
+                for x, y in ((X, last[number : number + 1]), (C, pooled[number : number + 1]))
+            ]
+        except NotImplementedError as error:
+            print(f"not yet: {error}")
+            return
+        except Exception as error:
+            print(f"it fails on the pair {first!r}, {second!r}: {type(error).__name__}: {error}")
+            return
+        for name, distance in zip(("X", "C"), apart, strict=True):
+            far = "less than 1e-4" if distance < 1e-4 else f"{distance:.2g}"
+            print(f"pair {number + 1}, {name}: apart from transformers' by {far}")
 
 
 # --- The whole model by hand ------------------------------------------------------------------------------
