@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-
 from safetensors.numpy import load_file
 
 from minigrad import Tensor, backend, no_grad
 from minigrad.bert import from_pretrained
 from minigrad.bert.config import BertConfig
+from minigrad.bert.encoder import BertLayer
 from minigrad.bert.model import BertModel
 from minigrad.course.check.outcome import has_gap
 from minigrad.course.figures import Picture, figure
@@ -141,6 +141,7 @@ def encoder_flow() -> Flow:
         values["P"] = tables.position_embeddings(np.arange(3)[None])
         x = values["X_0"] = tables(IDS, SEGMENTS)
         for number, layer in enumerate(model.encoder.layer, 1):
+            assert isinstance(layer, BertLayer)
             heads, first = layer.attention.self(x, None), layer.attention.output
             values[f"Y_{number}"] = first.dense(heads)
             x = values[f"M_{number}"] = first(heads, x)
@@ -148,6 +149,7 @@ def encoder_flow() -> Flow:
             values[f"F_{number}"] = layer.output.dense(values[f"H_{number}"])
             x = values[f"X_{number}"] = layer.output(values[f"H_{number}"], x)
         values["W"] = model.pooler.dense.weight
+        assert model.pooler.dense.bias is not None
         values["b"] = model.pooler.dense.bias.reshape(1, -1)
         values["C"] = model.pooler(x[:, 0])
     roles = {"T": "token", "S": "key", "P": "query", "Y": "value", "F": "value", "W": "weight", "b": "weight"}
@@ -208,7 +210,7 @@ def encoder_flow() -> Flow:
             "One vector for the whole input, from the row of [CLS] alone.",
         ),
     ]
-    alt = "Three tokens of four numbers go through embeddings, two encoder layers and the pooler, each part with its output"
+    alt = "Three tokens of four numbers go through embeddings, two layers and the pooler, each part with its output"
     return flow(boxes, steps, alt, {"tokens": TOKENS})
 
 
@@ -216,7 +218,10 @@ def encoder_flow() -> Flow:
 
 
 def parameter_map(counts: Mapping[str, Mapping[str, int]]) -> Picture:
-    """Parameters as areas. counts: by group (a column, as wide as its share), by part (as high as its share of that)."""
+    """Parameters as areas.
+
+    counts: by group, a column as wide as its share, and in it by part, as high as its share of the group.
+    """
     whole = sum(sum(group.values()) for group in counts.values())
     roles = ("query", "value", "weight")
 

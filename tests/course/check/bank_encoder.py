@@ -203,7 +203,7 @@ def assembled(
     where = {piece: i for i, piece in enumerate(model["vocabulary"])}
 
     def cut(words):
-        return sum((parts.split_word(word, where.keys()) for word in words), [])
+        return list(itertools.chain.from_iterable(parts.split_word(word, where.keys()) for word in words))
 
     tokens, types, seen = parts.pack(cut(first), cut(second), length)
     ids, types, seen = (np.array(row)[None] for row in ([where[t] for t in tokens], types, seen))
