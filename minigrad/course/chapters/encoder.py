@@ -120,7 +120,8 @@ IDS, SEGMENTS = np.array([[0, 1, 2]]), np.array([[0, 1, 1]])
 def hand_sized() -> BertModel:
     """A BertModel of 3 words, d_model 4, 2 layers of 2 heads and d_ff 5, whose weights are small multiples of 0.5."""
     sizes = {"hidden_size": 4, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 5}
-    model = BertModel(BertConfig(vocab_size=3, max_position_embeddings=3, **sizes)).eval()
+    model = BertModel(BertConfig(vocab_size=3, max_position_embeddings=3, **sizes))
+    model.eval()
     rng = np.random.default_rng(6)
     state = {name: rng.integers(-2, 3, array.shape) / 2 for name, array in model.state_dict().items()}
     for name, array in state.items():
@@ -239,7 +240,8 @@ def parameter_map(counts: Mapping[str, Mapping[str, int]]) -> Picture:
                     Rectangle((x, y), wide, high, facecolor="none", edgecolor=colours[role], linewidth=1)
                 )
                 if wide * high > 0.02:
-                    words = f"{part}\n{number / whole:.1%}"
+                    between = "\n" if high > 0.15 else ", "  # a flat area has room for one line
+                    words = f"{part}{between}{number / whole:.1%}"
                     axes.text(x + wide / 2, y + high / 2, words, ha="center", va="center", fontsize=10)
             if wide > 0.1:
                 axes.text(x + wide / 2, 1.02, group, ha="center", va="bottom", color=colours[role])
