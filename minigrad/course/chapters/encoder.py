@@ -153,13 +153,14 @@ def encoder_flow() -> Flow:
         assert model.pooler.dense.bias is not None
         values["b"] = model.pooler.dense.bias.reshape(1, -1)
         values["C"] = model.pooler(x[:, 0])
-    roles = {"T": "token", "S": "key", "P": "query", "Y": "value", "F": "value", "W": "weight", "b": "weight"}
+    roles = {"Y": "value", "W": "first", "b": "first"}
     boxes = [
         Box(
             name,
             value.numpy().reshape(-1, value.shape[-1]),
             roles.get(name[0], "token"),
             "tokens" if value.shape[-2:-1] == (3,) else "",
+            digits=1,
         )
         for name, value in values.items()
     ]
@@ -224,7 +225,7 @@ def parameter_map(counts: Mapping[str, Mapping[str, int]]) -> Picture:
     counts: by group, a column as wide as its share, and in it by part, as high as its share of the group.
     """
     whole = sum(sum(group.values()) for group in counts.values())
-    roles = ("query", "value", "weight")
+    roles = ("first", "second", "third")
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.subplots()
