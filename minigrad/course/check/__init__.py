@@ -20,6 +20,7 @@ for _stem in (
     "one_head",
     "many_heads",
     "masking",
+    "encoder",
     "numbers",
     "step_cost",
     "fast",

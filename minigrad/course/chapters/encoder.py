@@ -1,0 +1,255 @@
+"""What chapter 12 shows: a checkpoint's weights by part, the whole model step by step, and where the parameters are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from safetensors.numpy import load_file
+
+from minigrad import Tensor, backend, no_grad
+from minigrad.bert import from_pretrained
+from minigrad.bert.config import BertConfig
+from minigrad.bert.encoder import BertLayer
+from minigrad.bert.model import BertModel
+from minigrad.course.check.outcome import has_gap
+from minigrad.course.figures import Picture, figure
+from minigrad.course.flow import Box, Flow, Step, View, flow
+from minigrad.course.stored import stored
+
+__all__ = ["against_reference", "by_part", "encoder_flow", "hand_sized", "parameter_map", "tiny_model"]
+
+
+def by_part(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """A BertForPreTraining's weights, by Hugging Face's names, sorted into the parts that the formulas have.
+
+    weights: arrays or Tensors. Returns W_T, W_S, W_P; norm, the (gain, bias) on the embeddings; layers, of each a
+    dict with attention (a dict of W_Q, b_Q, … W_O, b_O), attention_norm and output_norm (gain, bias) and feed_forward
+    (W_1, b_1, W_2, b_2); pooler (W, b).
+    """
+
+    def pair(name: str) -> tuple[Any, Any]:
+        return weights[f"bert.{name}.weight"], weights[f"bert.{name}.bias"]
+
+    def layer(number: int) -> dict[str, Any]:
+        here = f"encoder.layer.{number}"
+        names = {"Q": "self.query", "K": "self.key", "V": "self.value", "O": "output.dense"}
+        attention = {}
+        for letter, name in names.items():
+            attention[f"W_{letter}"], attention[f"b_{letter}"] = pair(f"{here}.attention.{name}")
+        return {
+            "attention": attention,
+            "attention_norm": pair(f"{here}.attention.output.LayerNorm"),
+            "feed_forward": (*pair(f"{here}.intermediate.dense"), *pair(f"{here}.output.dense")),
+            "output_norm": pair(f"{here}.output.LayerNorm"),
+        }
+
+    number = 0
+    layers = []
+    while f"bert.encoder.layer.{number}.attention.self.query.weight" in weights:
+        layers.append(layer(number))
+        number += 1
+    tables = {"W_T": "word", "W_S": "token_type", "W_P": "position"}
+    return {
+        **{letter: weights[f"bert.embeddings.{name}_embeddings.weight"] for letter, name in tables.items()},
+        "norm": pair("embeddings.LayerNorm"),
+        "layers": layers,
+        "pooler": pair("pooler.dense"),
+    }
+
+
+# --- A learner's BERT beside the reference ----------------------------------------------------------------
+
+
+def tiny_model() -> dict[str, Any]:
+    """The tiny checkpoint as the exercise `bert` takes a model: `by_part`'s dict of NumPy arrays in float32, with h,
+    eps and vocabulary, the list of the pieces."""
+    loaded = from_pretrained(stored("tiny"))
+    arrays = {name: backend.to_numpy(array) for name, array in loaded.model.state_dict().items()}
+    config, tokenizer = loaded.model.config, loaded.tokenizer
+    assert tokenizer is not None
+    vocabulary = [tokenizer.id_to_token(i) for i in range(tokenizer.vocab_size)]
+    sizes = {"h": config.num_attention_heads, "eps": config.layer_norm_eps}
+    return {**by_part(arrays), **sizes, "vocabulary": vocabulary}
+
+
+def against_reference(bert: Callable[..., Any], parts: Any) -> None:
+    """Print how far a learner's `bert`, with the learner's parts, is from what transformers computed.
+
+    Says what is missing, or where it fails, in one line.
+    """
+    if has_gap(bert):
+        print("bert is not written yet")
+        return
+    folder = stored("tiny")
+    facts = json.loads((folder / "reference.json").read_text("utf-8"))
+    expected = load_file(folder / "reference.safetensors")
+    last, pooled, length = (
+        expected["hidden_states"][-1],
+        expected["pooler_output"],
+        expected["input_ids"].shape[1],
+    )
+    for number, (first, second) in enumerate(facts["pairs"]):
+        try:
+            X, C = bert(first.split(), second.split(), length, parts, tiny_model())
+            apart = [
+                float(np.abs(np.asarray(x) - y).max())
+                for x, y in ((X, last[number : number + 1]), (C, pooled[number : number + 1]))
+            ]
+        except NotImplementedError as error:
+            print(f"not yet: {error}")
+            return
+        except Exception as error:
+            print(f"it fails on the pair {first!r}, {second!r}: {type(error).__name__}: {error}")
+            return
+        for name, distance in zip(("X", "C"), apart, strict=True):
+            far = "less than 1e-4" if distance < 1e-4 else f"{distance:.2g}"
+            print(f"pair {number + 1}, {name}: apart from transformers' by {far}")
+
+
+# --- The whole model by hand ------------------------------------------------------------------------------
+
+TOKENS = ["[CLS]", "river", "bank"]
+IDS, SEGMENTS = np.array([[0, 1, 2]]), np.array([[0, 1, 1]])
+
+
+def hand_sized() -> BertModel:
+    """A BertModel of 3 words, d_model 4, 2 layers of 2 heads and d_ff 5, whose weights are small multiples of 0.5."""
+    sizes = {"hidden_size": 4, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 5}
+    model = BertModel(BertConfig(vocab_size=3, max_position_embeddings=3, **sizes))
+    model.eval()
+    rng = np.random.default_rng(6)
+    state = {name: rng.integers(-2, 3, array.shape) / 2 for name, array in model.state_dict().items()}
+    for name, array in state.items():
+        if "LayerNorm" in name:
+            array[:] = name.endswith("weight")
+    model.load_state_dict(state)
+    return model
+
+
+def encoder_flow() -> Flow:
+    """The hand-sized model step by step: what each part makes of three tokens, *bank*'s row with a frame."""
+    model = hand_sized()
+    values: dict[str, Tensor] = {}
+    with no_grad():
+        tables = model.embeddings
+        values["T"] = tables.word_embeddings(IDS)
+        values["S"] = tables.token_type_embeddings(SEGMENTS)
+        values["P"] = tables.position_embeddings(np.arange(3)[None])
+        x = values["X_0"] = tables(IDS, SEGMENTS)
+        for number, layer in enumerate(model.encoder.layer, 1):
+            assert isinstance(layer, BertLayer)
+            heads, first = layer.attention.self(x, None), layer.attention.output
+            values[f"Y_{number}"] = first.dense(heads)
+            x = values[f"M_{number}"] = first(heads, x)
+            values[f"H_{number}"] = layer.intermediate(x)
+            values[f"F_{number}"] = layer.output.dense(values[f"H_{number}"])
+            x = values[f"X_{number}"] = layer.output(values[f"H_{number}"], x)
+        values["W"] = model.pooler.dense.weight
+        assert model.pooler.dense.bias is not None
+        values["b"] = model.pooler.dense.bias.reshape(1, -1)
+        values["C"] = model.pooler(x[:, 0])
+    roles = {"Y": "value", "W": "first", "b": "first"}
+    boxes = [
+        Box(
+            name,
+            value.numpy().reshape(-1, value.shape[-1]),
+            roles.get(name[0], "token"),
+            "tokens" if value.shape[-2:-1] == (3,) else "",
+            digits=1,
+        )
+        for name, value in values.items()
+    ]
+
+    def bank(name: str) -> View:
+        return View(name, lit=[2])
+
+    def layer_steps(number: int) -> list[Step]:
+        before, heads, middle, inner, out, after = (
+            f"{letter}_{i}" for letter, i in zip("XYMHFX", (number - 1, *5 * [number]), strict=True)
+        )
+        return [
+            Step(
+                f"Layer {number}: attention",
+                [[before, "two heads, W_O →", bank(heads)]],
+                "Every token asks every token. This is the only step in which rows meet.",
+            ),
+            Step(
+                f"Layer {number}: Add & Norm",
+                [[before, "+", bank(heads)], ["LayerNorm →", bank(middle)]],
+                "The mixture is added to what the token was, and each row is normalised.",
+            ),
+            Step(
+                f"Layer {number}: feed-forward",
+                [[bank(middle), "W_1, GELU →", bank(inner)], ["W_2 →", bank(out)]],
+                "Each row by itself: wider, bent, and back.",
+            ),
+            Step(
+                f"Layer {number}: Add & Norm",
+                [[middle, "+", bank(out)], ["LayerNorm →", bank(after)]],
+                f"X_{number} has the shape of X_{number - 1}, so a next layer can follow.",
+            ),
+        ]
+
+    steps = [
+        Step(
+            "Embeddings",
+            [["T", "+", "S"], ["+", "P", "LayerNorm →", bank("X_0")]],
+            "A row of each table for each token: the word, the segment, the place.",
+        ),
+        *layer_steps(1),
+        *layer_steps(2),
+        Step(
+            "The pooler",
+            [
+                [View("X_2", only=[0], lit=[0]), "·", "W"],
+                ["+", "b", "tanh →", View("C", lit=[0])],
+            ],
+            "One vector for the whole input, from the row of [CLS] alone.",
+        ),
+    ]
+    alt = "Three tokens of four numbers go through embeddings, two layers and the pooler, each part with its output"
+    return flow(boxes, steps, alt, {"tokens": TOKENS})
+
+
+# --- Where the parameters are -----------------------------------------------------------------------------
+
+
+def parameter_map(counts: Mapping[str, Mapping[str, int]]) -> Picture:
+    """Parameters as areas.
+
+    counts: by group, a column as wide as its share, and in it by part, as high as its share of the group.
+    """
+    whole = sum(sum(group.values()) for group in counts.values())
+    roles = ("first", "second", "third")
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        x = 0.0
+        for role, (group, parts) in zip(roles, counts.items(), strict=True):
+            wide, y = sum(parts.values()) / whole, 1.0
+            for part, number in parts.items():
+                high = number / sum(parts.values())
+                y -= high
+                place = Rectangle((x, y), wide, high, facecolor=colours[role], alpha=0.25)
+                axes.add_patch(place)
+                axes.add_patch(
+                    Rectangle((x, y), wide, high, facecolor="none", edgecolor=colours[role], linewidth=1)
+                )
+                if wide * high > 0.02:
+                    between = "\n" if high > 0.15 else ", "  # a flat area has room for one line
+                    words = f"{part}{between}{number / whole:.1%}"
+                    axes.text(x + wide / 2, y + high / 2, words, ha="center", va="center", fontsize=10)
+            if wide > 0.1:
+                axes.text(x + wide / 2, 1.02, group, ha="center", va="bottom", color=colours[role])
+            x += wide
+        axes.set(xlim=(-0.005, 1.005), ylim=(0, 1.1))
+        axes.axis("off")
+
+    shares = {group: sum(parts.values()) / whole for group, parts in counts.items()}
+    words = ", ".join(f"{group} {share:.1%}" for group, share in shares.items())
+    return figure(plot, f"The parameters as areas: {words}.", (5.4, 3.2))

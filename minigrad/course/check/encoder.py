@@ -1,0 +1,610 @@
+"""Chapter 12: the encoder, the pooler, and the whole model from its parts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.check.exercise import exercise
+
+# --- pool ------------------------------------------------------------------------------------------------
+
+
+def _pool_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    def draw(B: int, L: int, d_model: int, dtype: type = np.float64) -> tuple[np.ndarray, ...]:
+        shapes = (B, L, d_model), (d_model, d_model), (d_model,)
+        return tuple(rng.standard_normal(shape).astype(dtype) for shape in shapes)
+
+    yield "2 sequences of 5 tokens, d_model = 4", *draw(2, 5, 4)
+    yield "B = L = d_model = 3", *draw(3, 3, 3)
+    yield "one sequence", *draw(1, 6, 5)
+    yield "one token", *draw(4, 1, 3)
+    yield "float32, d_model = 7", *draw(3, 2, 7, np.float32)
+
+
+@exercise(
+    chapter=12,
+    difficulty=1,
+    minutes=8,
+    cases=_pool_cases,
+    same_dtype=True,
+    hints="""
+Which token stands for the whole input, and along which of the three axes are the tokens?
+
+X[:, 0] is the first row of each sequence, (B, d_model). Rows are multiplied from the left: row @ W + b. Then the tanh.
+""",
+    mistakes="""
+You take the mean over the tokens. The pooler reads one row alone, that of [CLS]: all that it knows of other tokens came there by attention.
+    X[:, 0] -> X.mean(axis=1)
+You add up the tokens. The pooler reads one row alone, that of [CLS].
+    X[:, 0] -> X.sum(axis=1)
+You take each feature's largest value over the tokens. The pooler reads one row alone, that of [CLS].
+    X[:, 0] -> X.max(axis=1)
+You take the last token, as a model that reads from left to right does. BERT's [CLS] stands first.
+    X[:, 0] -> X[:, -1]
+X[0] is the first sequence with all its tokens. The first token of every sequence is X[:, 0].
+    X[:, 0] -> X[0]
+You take the first feature of each token: the axes are (sequence, token, feature).
+    X[:, 0] -> X[:, :, 0]
+You pool every token. One vector for each sequence is asked for, from its first token.
+    X[:, 0] -> X
+You pool every token and take the mean of the results. Only the first token goes in.
+    return np.tanh(X @ W + b).mean(axis=1)
+The axis of the tokens is still there, with length 1: X[:, 0] takes it away, X[:, :1] keeps it.
+    X[:, 0] -> X[:, :1]
+You multiply with W transposed. Rows stand on the left, x W: W is square, so W x and x W have the same shape and nothing else in common.
+    first @ W -> first @ W.T
+`*` multiplies entry by entry: the product of rows and a matrix is `@`.
+    first @ W -> first * W
+The bias is missing.
+    + b) -> )
+The bias belongs inside the tanh: you add it afterwards.
+    np.tanh(first @ W + b) -> np.tanh(first @ W) + b
+The tanh is missing.
+    np.tanh(first @ W + b) -> first @ W + b
+The tanh comes last: you take it of the token's vector, before the matrix.
+    np.tanh(first @ W + b) -> np.tanh(first) @ W + b
+That is a sigmoid. The pooler has a tanh, between -1 and 1.
+    np.tanh(first @ W + b) -> 1 / (1 + np.exp(-(first @ W + b)))
+That is a softmax over the features. The classifier after the pooler has one; the pooler has a tanh, entry by entry.
+    np.tanh(first @ W + b) -> np.exp(first @ W + b) / np.exp(first @ W + b).sum(axis=-1, keepdims=True)
+That is a ReLU. The pooler has a tanh.
+    np.tanh(first @ W + b) -> np.maximum(first @ W + b, 0)
+You add the token's vector to the result. The layers have a residual connection; the pooler has none.
+    np.tanh(first @ W + b) -> first + np.tanh(first @ W + b)
+The matrix is missing: you take the tanh of the token's vector itself.
+    first @ W + b -> first
+    first @ W + b -> first + b
+You multiply twice: one matrix is the whole pooler.
+    first @ W + b -> (first @ W + b) @ W + b
+""",
+)
+def pool(X, W, b):
+    first = X[:, 0]  # (B, d_model), [CLS] of each sequence
+    return np.tanh(first @ W + b)
+
+
+# --- parameter_count -------------------------------------------------------------------------------------
+
+
+def _count_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    yield "BERT-Base", 30522, 768, 12, 3072, 512
+    yield "BERT-Large", 30522, 1024, 24, 4096, 512
+    yield "the course's small model", 4096, 128, 2, 512, 64
+    yield "no layer", 50, 6, 0, 24, 10
+    for _ in range(3):
+        V, d_model, N, d_ff, L_max = (int(rng.integers(*ends)) for ends in _SIZES)
+        yield (
+            f"V = {V}, d_model = {d_model}, N = {N}, d_ff = {d_ff}, L_max = {L_max}",
+            *(V, d_model, N, d_ff, L_max),
+        )
+
+
+_SIZES = (100, 5000), (5, 90), (1, 9), (10, 70), (17, 200)
+
+
+@exercise(
+    chapter=12,
+    difficulty=2,
+    minutes=15,
+    cases=_count_cases,
+    hints="""
+Go through the model in the order of the data: three tables and a LayerNorm; in each layer attention, LayerNorm, feed-forward, LayerNorm; the pooler.
+
+A matrix (n, m) with its bias has n m + m numbers, a LayerNorm has a gain and a bias for each of its d_model features.
+
+Attention has four matrices (d_model, d_model), each with a bias, however many heads share them.
+""",
+    mistakes="""
+2 d_model numbers are missing. So many has the table of segments, with its two rows, and so many the LayerNorm on the embeddings.
+    V + 2 + L_max -> V + L_max
+    * d_model + norm -> * d_model
+d_model numbers are missing. So many has the pooler's bias, and so many each of the two rows of segments.
+    V + 2 + L_max -> V + 1 + L_max
+    pooler = square + d_model -> pooler = square
+There are two segments, the first text and the second; you count three.
+    V + 2 + L_max -> V + 3 + L_max
+The table of positions is missing: BERT learns a vector for each of its L_max places.
+    V + 2 + L_max -> V + 2
+The tables of positions and segments are missing.
+    V + 2 + L_max -> V
+The table of positions has as many rows as there are places, L_max, not always 512.
+    V + 2 + L_max -> V + 2 + 512
+A LayerNorm has a gain and a bias: two numbers for each feature.
+    norm = 2 * d_model -> norm = d_model
+LayerNorm has parameters, too: a gain and a bias for each feature.
+    norm = 2 * d_model -> norm = 0
+A layer has two LayerNorms, one after attention and one after the feed-forward part.
+    4 * (square + d_model) + norm -> 4 * (square + d_model)
+    + d_ff + d_model + norm -> + d_ff + d_model
+4 d_model numbers are missing in each layer. So many have the four biases of attention together, and so many the two LayerNorms.
+    4 * (square + d_model) + norm -> 4 * (square + d_model) ; + d_ff + d_model + norm -> + d_ff + d_model
+    4 * (square + d_model) -> 4 * square
+The biases of queries, keys and values are missing: the formulas of the chapter have none, BERT does.
+    4 * (square + d_model) -> 4 * square + d_model
+A bias of d_model numbers is missing in each layer: W_O has one, and so has the second matrix of the feed-forward part.
+    4 * (square + d_model) -> 4 * square + 3 * d_model
+    + d_ff + d_model + norm -> + d_ff + norm
+W_O and its bias are missing: after the heads are put side by side, one more matrix mixes them.
+    4 * (square -> 3 * (square
+W_O is missing, while its bias is there.
+    4 * (square + d_model) -> 3 * square + 4 * d_model
+Each head has its own part of the matrices, d_model / h columns wide: together they are one matrix (d_model, d_model), whatever h is. You count every head as a whole one.
+    4 * (square -> 12 * 4 * (square || 12 * 3 * (square
+The biases of the feed-forward part are missing: d_ff and d_model numbers.
+    + d_ff + d_model + norm -> + norm
+The feed-forward part has two biases: d_ff numbers after the first matrix, d_model after the second.
+    + d_ff + d_model + norm -> + d_model + norm || + d_ff + d_ff + norm || + d_model + d_model + norm
+The feed-forward part has two matrices, there and back.
+    2 * d_model * d_ff -> d_model * d_ff
+The width of the feed-forward part is given, d_ff. It is 4 d_model in BERT, and need not be.
+    2 * d_model * d_ff + d_ff -> 8 * square + 4 * d_model
+The pooler is missing: a matrix and a bias.
+    pooler = square + d_model -> pooler = 0
+There is one pooler, after the last layer; you count one in every layer.
+    N * layer + pooler -> N * (layer + pooler)
+Every layer has weights of its own: N times as many as one layer.
+    N * layer -> layer
+The embeddings come once, before the first layer; you count them for every layer.
+    embeddings + N * layer -> N * (embeddings + layer)
+You count the heads of pre-training, too: only embeddings, layers and pooler are asked for.
+    N * layer + pooler -> N * layer + pooler + square + d_model + norm + V || N * layer + pooler + square + d_model + norm + V + 2 * d_model + 2
+You count the token table twice. It is the output layer's, too, but it is there once; and the output layer is not asked for.
+    N * layer + pooler -> N * layer + pooler + V * d_model || N * layer + pooler + V * d_model + V
+The number of parameters is asked for, not their bytes.
+    return embeddings + N * layer + pooler -> return 4 * (embeddings + N * layer + pooler)
+The numbers of all parts have to be added up.
+    return embeddings + N * layer + pooler -> return embeddings, N * layer, pooler || return embeddings || return N * layer
+""",
+)
+def parameter_count(V, d_model, N, d_ff, L_max):
+    square = d_model * d_model
+    norm = 2 * d_model
+    embeddings = (V + 2 + L_max) * d_model + norm
+    attention = 4 * (square + d_model) + norm
+    feed_forward = 2 * d_model * d_ff + d_ff + d_model + norm
+    layer = attention + feed_forward
+    pooler = square + d_model
+    return embeddings + N * layer + pooler
+
+
+# --- transposed ------------------------------------------------------------------------------------------
+
+
+def _gelu(x: np.ndarray) -> np.ndarray:
+    return (x * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2))) / 2).astype(x.dtype)
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def _runner(
+    X: np.ndarray, shapes: dict[str, tuple[int, ...]]
+) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
+    """A model of one layer with one head, and a pooler's matrix, on fixed token vectors X (L, d_model).
+
+    shapes: of its weights, by name; others are an error.
+    """
+
+    def run(w: dict[str, np.ndarray]) -> np.ndarray:
+        for name, shape in shapes.items():
+            if w[name].shape != shape:
+                raise ValueError(f"{name} has shape {w[name].shape}, and the model needs {shape}")
+        x = X + w["W_S"][np.arange(len(X)) % 2]
+        Q, K, V = (x @ w[f"W_{n}"] + w[f"b_{n}"] for n in "QKV")
+        x = x + _softmax(Q @ K.T / math.sqrt(X.shape[1])) @ V @ w["W_O"]
+        x = x + _gelu(x @ w["W_1"] + w["b_1"]) @ w["W_2"]
+        return x[0] @ w["W"]  # no tanh: at its ends, different outputs look alike
+
+    return run
+
+
+def _transposed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    def case(*wrong: str, d_model: int = 4, d_ff: int = 7, change: str = "") -> tuple[Any, ...]:
+        square = ("W_Q", "W_K", "W_V", "W_O", "W")
+        shapes: dict[str, tuple[int, ...]] = {
+            "W_S": (2, d_model),
+            **dict.fromkeys(square, (d_model, d_model)),
+        }
+        shapes |= {f"b_{n}": (d_model,) for n in "QKV"}
+        shapes |= {"W_1": (d_model, d_ff), "b_1": (d_ff,), "W_2": (d_ff, d_model)}
+        right = {name: 0.7 * rng.standard_normal(shape) for name, shape in shapes.items()}
+        if change:
+            right[change] = right[change] + right[change].T
+        run = _runner(rng.standard_normal((3, d_model)), shapes)
+        loaded = {name: array.T.copy() if name in wrong else array for name, array in right.items()}
+        return run, loaded, run(right).round(9) if wrong else run(right)
+
+    yield "nothing is the wrong way round", *case()
+    yield "W_O", *case("W_O")
+    yield "all five square matrices", *case("W_Q", "W_K", "W_V", "W_O", "W")
+    yield "W_V and the pooler's W", *case("W_V", "W")
+    yield "d_model = d_ff, W_2 and W_K", *case("W_2", "W_K", d_ff=4)
+    yield "a segment table that is square, W_Q and W_V", *case("W_Q", "W_V", d_model=2, d_ff=5)
+    yield "a W_V that is its own transpose, and W_O", *case("W_O", change="W_V")
+
+
+@exercise(
+    chapter=12,
+    difficulty=3,
+    minutes=25,
+    cases=_transposed_cases,
+    hints="""
+Which matrices can be the wrong way round without an error? Those whose shape does not tell. List their names first.
+
+One at a time is not enough: with two matrices wrong, mending one still gives a wrong output. itertools.combinations(names, size) gives all choices of that size.
+
+Try the smallest choices first, beginning with none, so that a matrix that is its own transpose is not named. Make a new dictionary for each try, and compare with np.allclose.
+""",
+    mistakes="""
+You try one matrix at a time. When two are the wrong way round, mending one still gives a wrong output: try every choice of names.
+    range(len(square) + 1) -> range(2)
+Perhaps nothing is the wrong way round: try the weights as they are, too.
+    range(len(square) + 1) -> range(1, len(square) + 1)
+You name more than is needed. A matrix that is its own transpose is never wrong: begin with the smallest choices.
+    range(len(square) + 1) -> range(len(square), -1, -1)
+That all square matrices may be the wrong way round does not say that they are. Try them, and compare the output.
+    return sorted(name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1])
+You try the choices of all or nothing.
+    range(len(square) + 1) -> (0, len(square))
+You compare floats with ==. The output is stored with nine digits, so the right weights give nearly that: allow for a small difference, as np.allclose does.
+    np.allclose(run(weights), expected) -> (run(weights) == expected).all()
+You look whether the output is another one. The right weights give the output that is expected.
+    np.allclose(run(weights), expected) -> not np.allclose(run(weights), expected)
+You compare shapes. They are the same for every choice: compare the numbers.
+    np.allclose(run(weights), expected) -> run(weights).shape == expected.shape
+The names are asked for in order of the alphabet, as a list.
+    return sorted(names) -> return sorted(names)[::-1] || return list(names)[::-1]
+You name those that are right: the ones that have to be turned round are asked for.
+    return sorted(names) -> return sorted(set(square) - set(names))
+The names are asked for, not the weights.
+    return sorted(names) -> return weights
+The number of matrices is not asked for, but their names.
+    return sorted(names) -> return len(names)
+You leave out the pooler's W: it is square, too.
+    W.ndim == 2 -> name != "W" and W.ndim == 2
+You look at attention alone. The feed-forward matrices can be square, too, and the pooler's W always is.
+    W.ndim == 2 -> name in ("W_Q", "W_K", "W_V", "W_O") and W.ndim == 2
+You change the loaded weights while you try. A later try then begins with what an earlier one left: make a new dictionary each time.
+    weights = {name: W.T if name in names else W for name, W in loaded.items()} -> loaded.update({name: loaded[name].T for name in names}); weights = loaded
+""",
+)
+def transposed(run, loaded, expected):
+    square = [name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1]]
+    for size in range(len(square) + 1):
+        for names in itertools.combinations(square, size):
+            weights = {name: W.T if name in names else W for name, W in loaded.items()}
+            if np.allclose(run(weights), expected):
+                return sorted(names)
+    return None  # the weights are other ones
+
+
+# --- vocabulary_for_half ---------------------------------------------------------------------------------
+
+
+def _half_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    yield "BERT-Base", 768, 12, 3072, 512
+    yield "BERT-Large", 1024, 24, 4096, 512
+    yield "the course's small model", 128, 2, 512, 64
+    yield "no layer", 6, 0, 24, 10
+    yield "a quotient without remainder", 10, 5, 24, 33
+    for _ in range(3):
+        d_model, N, d_ff, L_max = (int(rng.integers(*ends)) for ends in _SIZES[1:])
+        d_ff += N * d_ff % d_model == 0
+        yield (
+            f"d_model = {d_model}, N = {N}, d_ff = {d_ff}, L_max = {L_max}",
+            *(d_model, N, d_ff, L_max),
+        )
+
+
+@exercise(
+    chapter=12,
+    difficulty=2,
+    minutes=12,
+    cases=_half_cases,
+    hints="""
+At half, the token table has as many parameters as all other parts together. What do the others have? V is not in it.
+
+The table has V d_model numbers. The smallest whole V with V d_model ≥ others is others / d_model, rounded up.
+
+Rounded up without floats: -(-a // b).
+""",
+    mistakes="""
+You round down: that V is a little too small. The smallest V with at least half is asked for, so round up.
+    -(-others // d_model) -> others // d_model
+At least half is enough: where the quotient is whole, it is the answer. You add one always.
+    -(-others // d_model) -> others // d_model + 1
+You round to the nearest whole number. Rounded down, the table has a little less than half: round up.
+    -(-others // d_model) -> (2 * others + d_model) // (2 * d_model)
+A whole number of pieces is asked for: round up.
+    -(-others // d_model) -> others / d_model
+You look for a table that is half as large as the others, which is a third of all. At half of all, it is as large as the others together.
+    -(-others // d_model) -> -(-others // (2 * d_model))
+You look for a table that is twice as large as the others, which is two thirds of all.
+    -(-others // d_model) -> -(-2 * others // d_model)
+You return the number of parameters of the table. The number of its rows is asked for.
+    -(-others // d_model) -> others || -(-others // d_model) * d_model
+The layers are missing: the table has to be as large as all that is not the table.
+    + N * layer ->
+Every layer has weights of its own: N times as many as one layer.
+    N * layer -> layer
+The pooler is missing: the table has to be as large as all that is not the table.
+    + square + d_model -> ; (2 + L_max + 2) * d_model -> (2 + L_max + 2) * d_model
+The positions are missing: they are a table of their own, with L_max rows.
+    (2 + L_max + 2) -> (2 + 2)
+2 d_model numbers are missing. So many has the table of segments, and so many the LayerNorm on the embeddings.
+    (2 + L_max + 2) -> (2 + L_max)
+The tables of positions and segments and the LayerNorm on the embeddings are no part of the token table: they count among the others.
+    (2 + L_max + 2) * d_model + -> 0 +
+The biases and LayerNorms of the layers are missing.
+    4 * square + 4 * d_model + 2 * d_model * d_ff + d_ff + d_model + 4 * d_model -> 4 * square + 2 * d_model * d_ff
+4 d_model numbers are missing in each layer. So many have the four biases of attention together, and so many the two LayerNorms.
+    + d_ff + d_model + 4 * d_model -> + d_ff + d_model
+W_O and its bias are missing.
+    4 * square + 4 * d_model -> 3 * square + 3 * d_model
+The biases of the feed-forward part are missing.
+    + d_ff + d_model + 4 * d_model -> + 4 * d_model
+That is the law for large models, 12 N d_model with d_ff = 4 d_model. It is a good estimate; the exact number is asked for.
+    -(-others // d_model) -> 12 * N * d_model
+The width of the feed-forward part is given, d_ff. It need not be 4 d_model.
+    2 * d_model * d_ff + d_ff -> 8 * square + 4 * d_model
+""",
+)
+def vocabulary_for_half(d_model, N, d_ff, L_max):
+    square = d_model * d_model
+    layer = 4 * square + 4 * d_model + 2 * d_model * d_ff + d_ff + d_model + 4 * d_model
+    others = (2 + L_max + 2) * d_model + N * layer + square + d_model
+    return -(-others // d_model)
+
+
+# --- bert ------------------------------------------------------------------------------------------------
+
+
+def _split_word(word, vocabulary):
+    pieces, start = [], 0
+    while start < len(word):
+        ends = range(len(word), start, -1)
+        found = next((p for end in ends if (p := "##" * (start > 0) + word[start:end]) in vocabulary), None)
+        if found is None:
+            return ["[UNK]"]
+        pieces.append(found)
+        start += len(found) - 2 * (start > 0)
+    return pieces
+
+
+def _pack(first, second, length):
+    first, second = list(first), list(second)
+    while len(first) + len(second) > length - 3:
+        (first if len(first) > len(second) else second).pop()
+    pieces = ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
+    room = length - len(pieces)
+    segments = [0] * (len(first) + 2) + [1] * (len(second) + 1)
+    return pieces + ["[PAD]"] * room, segments + [0] * room, [1] * len(pieces) + [0] * room
+
+
+def _embed(input_ids, token_type_ids, W_T, W_S, W_P):
+    return W_T[input_ids] + W_S[token_type_ids] + W_P[: input_ids.shape[1]]
+
+
+def _multi_head(X, weights, h, mask):
+    B, L, d_model = X.shape
+
+    def split(n: str) -> np.ndarray:
+        return (X @ weights[f"W_{n}"] + weights[f"b_{n}"]).reshape(B, L, h, d_model // h).swapaxes(1, 2)
+
+    Q, K, V = map(split, "QKV")  # (B, h, L, d_k)
+    Z = _softmax(Q @ K.swapaxes(-1, -2) / math.sqrt(d_model // h) + mask) @ V
+    return Z.swapaxes(1, 2).reshape(B, L, d_model) @ weights["W_O"] + weights["b_O"]
+
+
+def _padding_mask(attention_mask, dtype):
+    return np.where(attention_mask == 0, np.finfo(dtype).min, 0).astype(dtype)[:, None, None]
+
+
+def _feed_forward(X, W_1, b_1, W_2, b_2):
+    return _gelu(X @ W_1 + b_1) @ W_2 + b_2
+
+
+def _add_norm(x, y, gain, bias, eps):
+    z = x + y
+    z = z - z.mean(axis=-1, keepdims=True)
+    return z / np.sqrt((z**2).mean(axis=-1, keepdims=True) + eps) * gain + bias
+
+
+def right_parts() -> SimpleNamespace:
+    """The parts of a learner's BERT (`parts.PARTS`) as this check has them, so that the assembly alone is judged."""
+    return SimpleNamespace(
+        split_word=_split_word,
+        pack=_pack,
+        embed=_embed,
+        multi_head=_multi_head,
+        padding_mask=_padding_mask,
+        feed_forward=_feed_forward,
+        add_norm=_add_norm,
+        pool=lambda X, W, b: np.tanh(X[:, 0] @ W + b),
+    )
+
+
+_VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "the", "river", "bank", "money", "is", "un"]
+_VOCABULARY += ["##s", "##ing", "##d", "##open", "open", "close"]
+
+
+def _bert_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    def model(d_model: int, h: int, N: int, d_ff: int, eps: float = 1e-12) -> dict[str, Any]:
+        def matrix(n: int, m: int) -> np.ndarray:
+            return rng.standard_normal((n, m)) / math.sqrt(n)
+
+        def vector(n: int) -> np.ndarray:
+            return 0.3 * rng.standard_normal(n)
+
+        def norm() -> tuple[np.ndarray, np.ndarray]:
+            return rng.uniform(0.5, 1.5, d_model), vector(d_model)
+
+        def layer() -> dict[str, Any]:
+            attention = {f"W_{n}": matrix(d_model, d_model) for n in "QKVO"}
+            attention |= {f"b_{n}": vector(d_model) for n in "QKVO"}
+            wide = matrix(d_model, d_ff), vector(d_ff), matrix(d_ff, d_model), vector(d_model)
+            norms = {"attention_norm": norm(), "output_norm": norm()}
+            return {"attention": attention, "feed_forward": wide, **norms}
+
+        tables = {name: rng.standard_normal((n, d_model)) for name, n in _TABLES.items()}
+        layers = [layer() for _ in range(N)]
+        pooler = matrix(d_model, d_model), vector(d_model)
+        sizes = {"h": h, "eps": eps, "vocabulary": list(_VOCABULARY)}
+        return {**tables, "norm": norm(), "layers": layers, "pooler": pooler, **sizes}
+
+    def text(words: str) -> list[str]:
+        return words.split()
+
+    pair = text("the river bank is open"), text("unopened banks")
+    yield "two layers, three heads, with padding", *pair, 14, right_parts(), model(6, 3, 2, 7)
+    yield "no padding", *pair, 12, right_parts(), model(6, 2, 3, 5)
+    yield "one layer, one head", *map(text, ("money", "closing")), 9, right_parts(), model(4, 1, 1, 8)
+    unknown = text("the xylophones is closed"), text("opening a bank")
+    yield "words that are not in the vocabulary", *unknown, 13, right_parts(), model(8, 4, 2, 6)
+    yield "another ε", *map(text, ("a bank", "the banks")), 10, right_parts(), model(6, 2, 2, 9, 0.2)
+
+
+_TABLES = {"W_T": len(_VOCABULARY), "W_S": 2, "W_P": 16}
+
+
+@exercise(
+    chapter=12,
+    difficulty=3,
+    minutes=40,
+    cases=_bert_cases,
+    rtol=1e-7,
+    atol=1e-9,
+    hints="""
+Words become pieces (split_word), two lists of pieces become one input (pack), and the ids are the places of the pieces in the vocabulary. Every array has a batch of one: (1, L), then (1, L, d_model).
+
+After embed comes a LayerNorm. add_norm normalises a sum, so it normalises X alone when nothing is added: np.zeros_like(X).
+
+In each layer: attention, add & norm, feed-forward, add & norm. Each add & norm adds what went into its sub-layer. The mask is made once, before the layers.
+""",
+    mistakes="""
+The LayerNorm on the embeddings is missing.
+    X = parts.add_norm(X, np.zeros_like(X), *model["norm"], eps) ->
+Padding is not hidden: the mask does not reach the layers, so every token gives some of its attention to [PAD].
+    hidden = parts.padding_mask(np.array([mask]), X.dtype) -> hidden = np.zeros((1, 1, 1, length))
+The mask is the wrong way round: you hide the tokens, and only the padding is seen.
+    np.array([mask]) -> 1 - np.array([mask])
+What is added to the scores is 0 for a token and very negative for padding, which padding_mask makes. You add the ones and zeros themselves.
+    parts.padding_mask(np.array([mask]), X.dtype) -> np.array([[[mask]]], X.dtype)
+The segments are missing: both texts get the vector of the first one.
+    np.array([segments]) -> np.zeros_like(ids)
+pack returns the pieces, then the segments, then the mask: you have the last two the other way round.
+    pieces, segments, mask = -> pieces, mask, segments =
+All layers have the first one's weights. Each layer has its own.
+    in model["layers"]: -> in [model["layers"][0]] * len(model["layers"]):
+All layers have the last one's weights. Each layer has its own.
+    in model["layers"]: -> in [model["layers"][-1]] * len(model["layers"]):
+The layers run in the wrong order: the first in the list comes first.
+    in model["layers"]: -> in model["layers"][::-1]:
+The last layer is missing.
+    in model["layers"]: -> in model["layers"][:-1]:
+The first layer is missing.
+    in model["layers"]: -> in model["layers"][1:]:
+One layer runs. The model has as many as are in the list, each on what the one before returned.
+    in model["layers"]: -> in model["layers"][:1]:
+Each layer begins with the embeddings again. It has to begin with what the layer before returned.
+    hidden = -> start = X; hidden = ; parts.multi_head(X, -> parts.multi_head(start, ; parts.add_norm(X, Y, *layer["attention_norm"] -> parts.add_norm(start, Y, *layer["attention_norm"]
+The second add & norm adds what went into the layer. It adds what went into its own sub-layer: the output of the first add & norm.
+    Y = parts.multi_head( -> start = X; Y = parts.multi_head( ; parts.add_norm(X, Y, *layer["output_norm"] -> parts.add_norm(start, Y, *layer["output_norm"]
+You add the embeddings in every layer. An add & norm adds what went into its own sub-layer.
+    hidden = -> start = X; hidden = ; parts.add_norm(X, Y, *layer["output_norm"] -> parts.add_norm(start, Y, *layer["output_norm"]
+    hidden = -> start = X; hidden = ; parts.add_norm(X, Y, -> parts.add_norm(start, Y,
+A residual connection is missing: add what went into the sub-layer, and then normalise.
+    parts.add_norm(X, Y, *layer["attention_norm"] -> parts.add_norm(0 * X, Y, *layer["attention_norm"]
+    parts.add_norm(X, Y, *layer["output_norm"] -> parts.add_norm(0 * X, Y, *layer["output_norm"]
+Both residual connections are missing: add what went into the sub-layer, and then normalise.
+    parts.add_norm(X, Y, -> parts.add_norm(0 * X, Y,
+The two LayerNorms of a layer have changed places: attention_norm comes after attention, output_norm after the feed-forward part.
+    layer["attention_norm"] -> layer["output_norm"] ; layer["output_norm"] -> layer["attention_norm"]
+Each LayerNorm has a gain and a bias of its own. You take the same ones twice in a layer.
+    layer["attention_norm"] -> layer["output_norm"]
+    layer["output_norm"] -> layer["attention_norm"]
+You take the embeddings' gain and bias for the layers, which have their own.
+    layer["attention_norm"] -> model["norm"] ; layer["output_norm"] -> model["norm"]
+The feed-forward part reads the output of attention before add & norm. It reads what add & norm returns.
+    parts.feed_forward(X, -> parts.feed_forward(Y,
+Both sub-layers read the same X. The feed-forward part comes after attention, on what the first add & norm returns.
+    Y = parts.multi_head( -> start = X; Y = parts.multi_head( ; parts.feed_forward(X, -> parts.feed_forward(start,
+The feed-forward part is missing.
+    parts.feed_forward(X, *layer["feed_forward"]) -> np.zeros_like(X)
+Attention is missing: without it no token hears of another.
+    parts.multi_head(X, layer["attention"], model["h"], hidden) -> np.zeros_like(X)
+The number of heads is model["h"]. With another number, the same matrices are cut in other places.
+    model["h"] -> 1
+You take the number of layers for the number of heads, model["h"].
+    model["h"] -> len(model["layers"])
+The pooler reads the last hidden state, what the last layer returned. You give it the embeddings.
+    hidden = -> start = X; hidden = ; parts.pool(X -> parts.pool(start
+You give the pooler the mean of all tokens. It wants all of X, and takes the row of [CLS].
+    parts.pool(X, -> parts.pool(X.mean(axis=1, keepdims=True),
+The pooler reads the first row. You turn the rows round, so that it reads the last.
+    parts.pool(X, -> parts.pool(X[:, ::-1],
+The second text comes first in your input.
+    in (first, second): -> in (second, first):
+The second text is missing.
+    pack(*texts, -> pack(texts[0], [],
+Words go in whole: a word that is not in the vocabulary is cut into pieces first, with split_word.
+    parts.split_word(word, vocabulary) -> [word if word in vocabulary else "[UNK]"]
+Of each word only the first piece goes in. All its pieces do, one after the other.
+    parts.split_word(word, vocabulary) -> parts.split_word(word, vocabulary)[:1]
+You fill up to another length than the one that is asked for.
+    *texts, length -> *texts, length + 1 || *texts, len(model["W_P"])
+ε is given, model["eps"]. You take another one.
+    eps = model["vocabulary"], model["eps"] -> eps = model["vocabulary"], 1e-12 || eps = model["vocabulary"], 1e-5
+The hidden state comes first, then the pooled vector.
+    return X, parts.pool(X, *model["pooler"]) -> return parts.pool(X, *model["pooler"]), X
+The hidden state and the pooled vector are asked for, both.
+    return X, parts.pool(X, *model["pooler"]) -> return X || return parts.pool(X, *model["pooler"])
+The batch has one sequence, and its axis stays: (1, L, d_model) and (1, d_model).
+    return X, parts.pool(X, *model["pooler"]) -> return X[0], parts.pool(X, *model["pooler"])[0]
+""",
+)
+def bert(first, second, length, parts, model):
+    vocabulary, eps = model["vocabulary"], model["eps"]
+    texts = []
+    for words in (first, second):
+        texts.append([piece for word in words for piece in parts.split_word(word, vocabulary)])
+    pieces, segments, mask = parts.pack(*texts, length)
+    ids = np.array([[vocabulary.index(piece) for piece in pieces]])  # (1, L)
+    tables = model["W_T"], model["W_S"], model["W_P"]
+    X = parts.embed(ids, np.array([segments]), *tables)  # (1, L, d_model)
+    X = parts.add_norm(X, np.zeros_like(X), *model["norm"], eps)
+    hidden = parts.padding_mask(np.array([mask]), X.dtype)  # (1, 1, 1, L)
+    for layer in model["layers"]:
+        Y = parts.multi_head(X, layer["attention"], model["h"], hidden)
+        X = parts.add_norm(X, Y, *layer["attention_norm"], eps)
+        Y = parts.feed_forward(X, *layer["feed_forward"])
+        X = parts.add_norm(X, Y, *layer["output_norm"], eps)
+    return X, parts.pool(X, *model["pooler"])

@@ -1,0 +1,195 @@
+"""Chapter 12's checkpoint, its picture of the whole model, and a learner's BERT beside the reference."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from minigrad import no_grad
+from minigrad.bert import from_pretrained
+from minigrad.course.chapters.encoder import (
+    IDS,
+    SEGMENTS,
+    against_reference,
+    by_part,
+    encoder_flow,
+    hand_sized,
+    parameter_map,
+    tiny_model,
+)
+from minigrad.course.check.encoder import bert, right_parts
+from minigrad.course.stored import stored
+
+ROOT = Path(__file__).parents[3]
+REFERENCE = ("hidden_states", "pooler_output", "prediction_logits", "seq_relationship_logits")
+assemble = bert.answer
+
+
+@pytest.fixture
+def reference():
+    return load_file(stored("tiny") / "reference.safetensors")
+
+
+def test_the_checkpoint_computes_here_what_it_computed_in_transformers(reference):
+    model = from_pretrained(stored("tiny")).model
+    batch = [reference[name] for name in ("input_ids", "attention_mask", "token_type_ids")]
+    with no_grad():
+        output, body = model(*batch), model.bert(*batch)
+    found = {
+        "hidden_states": np.stack([states.numpy() for states in body.hidden_states]),
+        "pooler_output": body.pooler_output.numpy(),
+        "prediction_logits": output.prediction_logits.numpy(),
+        "seq_relationship_logits": output.seq_relationship_logits.numpy(),
+    }
+    for name in REFERENCE:
+        np.testing.assert_allclose(found[name], reference[name], rtol=1e-4, atol=3e-5, err_msg=name)
+
+
+def test_the_ids_are_those_of_the_tokenizer_here(reference):
+    facts = json.loads((stored("tiny") / "reference.json").read_text("utf-8"))
+    tokenizer = from_pretrained(stored("tiny")).tokenizer
+    for pair, pieces, ids, mask in zip(
+        facts["pairs"], facts["pieces"], reference["input_ids"], reference["attention_mask"], strict=True
+    ):
+        encoding = tokenizer.encode(*pair)
+        assert encoding.input_ids == ids[mask == 1].tolist()
+        assert encoding.tokens == pieces[: mask.sum()]
+    assert (reference["attention_mask"] == 0).any()
+    assert "[UNK]" in facts["pieces"][1]
+
+
+def test_the_sizes_differ_from_each_other_and_the_files_are_small():
+    config = json.loads((stored("tiny") / "config.json").read_text("utf-8"))
+    sizes = [
+        config[name]
+        for name in (
+            "vocab_size",
+            "hidden_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "intermediate_size",
+            "max_position_embeddings",
+        )
+    ]
+    assert len({*sizes, config["hidden_size"] // config["num_attention_heads"]}) == 7
+    assert sum(path.stat().st_size for path in stored("tiny").iterdir()) < 200_000
+
+
+@pytest.mark.oracle
+def test_it_can_be_made_again(tmp_path):
+    pytest.importorskip("torch").set_num_threads(1)
+    pytest.importorskip("transformers")
+    path = ROOT / "tests" / "tools" / "tiny_checkpoint.py"
+    spec = importlib.util.spec_from_file_location("tiny_checkpoint", path)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    tool.make(tmp_path)
+    for name in ("model.safetensors", "reference.safetensors"):
+        again, before = load_file(tmp_path / name), load_file(stored("tiny") / name)
+        assert set(again) == set(before)
+        for key, array in before.items():
+            np.testing.assert_allclose(again[key], array, rtol=1e-4, atol=3e-5, err_msg=key)
+    assert (tmp_path / "vocab.txt").read_text() == (stored("tiny") / "vocab.txt").read_text()
+    for facts in ("pairs", "pieces"):
+        again, before = (
+            json.loads((folder / "reference.json").read_text("utf-8"))[facts]
+            for folder in (tmp_path, stored("tiny"))
+        )
+        assert again == before
+
+
+def test_every_weight_has_a_part():
+    state = from_pretrained(stored("tiny")).model.state_dict()
+
+    def arrays(value):
+        if isinstance(value, dict):
+            return [a for item in value.values() for a in arrays(item)]
+        if isinstance(value, list | tuple):
+            return [a for item in value for a in arrays(item)]
+        return [value]
+
+    found = {id(array) for array in arrays(by_part(state))}
+    assert found == {id(array) for name, array in state.items() if name.startswith("bert.")}
+
+
+def test_the_picture_shows_what_the_model_computes():
+    flow, model = encoder_flow(), hand_sized()
+    with no_grad():
+        output = model(IDS, token_type_ids=SEGMENTS)
+    for n, states in enumerate(output.hidden_states):
+        np.testing.assert_allclose(flow.values[f"X_{n}"], states.numpy()[0], atol=1e-6)
+    np.testing.assert_allclose(flow.values["C"], output.pooler_output.numpy(), atol=1e-6)
+    shown = {
+        getattr(view, "name", view) for step in flow.steps for line in step.lines for view in line
+    } & set(flow.values)
+    assert shown == set(flow.values)
+
+
+def test_rows_of_the_picture_differ():
+    """A picture in which all tokens end alike would teach the wrong thing."""
+    rows = encoder_flow().values["X_2"]
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    assert np.abs(rows @ rows.T)[np.triu_indices(3, 1)].max() < 0.95
+
+
+def test_the_map_has_areas_in_proportion():
+    picture = parameter_map({"one": {"a": 60}, "two": {"b": 20, "c": 10}, "three": {"d": 10}})
+    assert "one 60.0%, two 30.0%, three 10.0%" in repr(picture)
+
+
+# --- A learner's BERT -------------------------------------------------------------------------------------
+
+
+def test_a_right_bert_equals_the_reference(capsys):
+    against_reference(assemble, right_parts())
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert all(line.endswith("by less than 1e-4") for line in lines)
+
+
+def test_a_wrong_bert_is_told_how_far_it_is_off(capsys):
+    def first_layer_only(first, second, length, parts, model):
+        return assemble(first, second, length, parts, {**model, "layers": model["layers"][:1]})
+
+    against_reference(first_layer_only, right_parts())
+    assert "less than" not in capsys.readouterr().out
+
+
+def unwritten(first, second, length, parts, model):
+    return ...
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (unwritten, "bert is not written yet"),
+        (lambda first, second, length, parts, model: parts.nothing(), "it fails on the pair 'we sat"),
+    ],
+)
+def test_what_stands_in_the_way_is_said_in_a_line(capsys, answer, words):
+    against_reference(answer, right_parts())
+    assert capsys.readouterr().out.startswith(words)
+
+
+def test_a_missing_part_is_named(capsys):
+    parts = right_parts()
+
+    def missing(*_):
+        raise NotImplementedError("multi_head is missing: not written yet")
+
+    parts.multi_head = missing
+    against_reference(assemble, parts)
+    assert capsys.readouterr().out == "not yet: multi_head is missing: not written yet\n"
+
+
+def test_the_tiny_model_is_what_the_exercise_describes():
+    model = tiny_model()
+    assert set(model) == {"W_T", "W_S", "W_P", "norm", "layers", "pooler", "h", "eps", "vocabulary"}
+    assert len(model["layers"]) == 3
+    assert model["W_T"].shape == (len(model["vocabulary"]), 30)
+    assert model["W_T"].dtype == np.float32

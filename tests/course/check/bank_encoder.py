@@ -1,0 +1,290 @@
+"""Answers to the exercises of chapter 12, as others would write them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+# --- pool ------------------------------------------------------------------------------------------------
+
+
+def by_sequence(X, W, b):
+    return np.stack([np.tanh(b + x[0].dot(W)) for x in X])
+
+
+def with_einsum(X, W, b):
+    return np.tanh(np.einsum("bd,de->be", X[:, 0, :], W) + b[None, :])
+
+
+def by_exponentials(X, W, b):
+    u = X[:, 0] @ W + b
+    return 1 - 2 / (np.exp(2 * u) + 1)
+
+
+def all_then_first(X, W, b):
+    return np.tanh(X @ W + b)[:, 0]
+
+
+POOL_RIGHT = [by_sequence, with_einsum, by_exponentials, all_then_first]
+POOL_WRONG = [
+    (lambda X, W, b: np.tanh(np.mean(X, 1).dot(W) + b), "You take the mean over the tokens"),
+    (lambda X, W, b: np.stack([np.tanh(x[-1] @ W + b) for x in X]), "You take the last token"),
+    (lambda X, W, b: np.tanh(np.einsum("bd,ed->be", X[:, 0], W) + b), "You multiply with W transposed"),
+    (lambda X, W, b: np.stack([np.tanh(W @ x[0] + b) for x in X]), "You multiply with W transposed"),
+    (lambda X, W, b: X[:, 0] @ W + b, "The tanh is missing"),
+    (lambda X, W, b: np.tanh(X[:, 0] @ W), "The bias is missing"),
+    (lambda X, W, b: np.tanh(X.mean(1) @ W), ("You take the mean over the tokens", "The bias is missing")),
+    (lambda X, W, b: np.tanh(X @ W + b), "You pool every token"),
+    (lambda X, W, b: np.tanh(X[:, 0].astype(float) @ W + b), "float64"),
+    (lambda X, W, b: np.maximum(0, np.dot(X[:, 0], W) + b), "That is a ReLU"),
+]
+
+# --- parameter_count -------------------------------------------------------------------------------------
+
+
+def from_shapes(V, d_model, N, d_ff, L_max):
+    def linear(n, m):
+        return [(n, m), (m,)]
+
+    norm = [(d_model,)] * 2
+    shapes = [(V, d_model), (2, d_model), (L_max, d_model), *norm]
+    for _ in range(N):
+        shapes += [
+            *(linear(d_model, d_model) * 4),
+            *norm,
+            *linear(d_model, d_ff),
+            *linear(d_ff, d_model),
+            *norm,
+        ]
+    shapes += linear(d_model, d_model)
+    return int(sum(np.prod(shape) for shape in shapes))
+
+
+def multiplied_out(V, d_model, N, d_ff, L_max):
+    d = d_model
+    return d * (V + L_max + 4) + N * (4 * d**2 + 2 * d * d_ff + 9 * d + d_ff) + d**2 + d
+
+
+def biases_left_out(V, d_model, N, d_ff, L_max):
+    return multiplied_out(V, d_model, N, d_ff, L_max) - 3 * N * d_model
+
+
+COUNT_RIGHT = [from_shapes, multiplied_out]
+COUNT_WRONG = [
+    (biases_left_out, "The biases of queries, keys and values are missing"),
+    (lambda V, d, N, f, L: multiplied_out(V, d, 1, f, L), "Every layer has weights of its own"),
+    (lambda V, d, N, f, L: multiplied_out(V, d, N, 4 * d, L), "The width of the feed-forward part is given"),
+    (lambda V, d, N, f, L: multiplied_out(V, d, N, f, 512), "not always 512"),
+    (lambda V, d, N, f, L: multiplied_out(V, d, N, f, L) - N * (d * d + d), "W_O and its bias are missing"),
+    (lambda V, d, N, f, L: multiplied_out(V, d, N, f, L) - d * d - d, "The pooler is missing"),
+    (lambda V, d, N, f, L: multiplied_out(V, d, N, f, L) - 2 * d, "2 d_model numbers are missing"),
+    (lambda V, d, N, f, L: 4 * multiplied_out(V, d, N, f, L), "not their bytes"),
+    (lambda V, d, N, f, L: multiplied_out(V, d, N, f, L) + d * (N - 1) * (d + 1), "in every layer"),
+]
+
+# --- transposed ------------------------------------------------------------------------------------------
+
+
+def by_bits(run, loaded, expected):
+    candidates = sorted(n for n, W in loaded.items() if W.shape == W.T.shape and W.ndim == 2)
+    choices = sorted(range(2 ** len(candidates)), key=lambda bits: bits.bit_count())
+    for bits in choices:
+        chosen = [name for i, name in enumerate(candidates) if bits >> i & 1]
+        tried = dict(loaded)
+        for name in chosen:
+            tried[name] = np.transpose(loaded[name])
+        if np.max(np.abs(run(tried) - expected)) < 1e-7:
+            return chosen
+    raise ValueError("no choice fits")
+
+
+def by_products(run, loaded, expected):
+    found = []
+    names = [n for n in loaded if loaded[n].ndim == 2 and len(loaded[n]) == loaded[n].shape[1]]
+    for flips in itertools.product([False, True], repeat=len(names)):
+        turned = {n: loaded[n].T for n, flip in zip(names, flips, strict=True) if flip}
+        if np.allclose(run({**loaded, **turned}), expected):
+            found.append(sorted(turned))
+    return min(found, key=len)
+
+
+def one_at_a_time(run, loaded, expected):
+    if np.allclose(run(loaded), expected):
+        return []
+    for name, W in loaded.items():
+        if W.ndim == 2 and W.shape[0] == W.shape[1] and np.allclose(run({**loaded, name: W.T}), expected):
+            return [name]
+    return None
+
+
+def the_square_ones(run, loaded, expected):
+    return sorted(n for n in loaded if loaded[n].shape == loaded[n].shape[::-1] and loaded[n].ndim == 2)
+
+
+def without_feed_forward(run, loaded, expected):
+    names = ["W", "W_K", "W_O", "W_Q", "W_V"]
+    for size in range(6):
+        for chosen in itertools.combinations(names, size):
+            if np.allclose(run({**loaded, **{n: loaded[n].T for n in chosen}}), expected):
+                return list(chosen)
+    return None
+
+
+def all_in_place(run, loaded, expected):
+    for name in loaded:
+        loaded[name] = loaded[name].T
+    return by_bits(run, loaded, expected)
+
+
+TRANSPOSED_RIGHT = [by_bits, by_products]
+TRANSPOSED_WRONG = [
+    (one_at_a_time, "You try one matrix at a time"),
+    (the_square_ones, "does not say that they are"),
+    (without_feed_forward, "On d_model = d_ff, W_2 and W_K"),
+    (all_in_place, "W_S has shape"),
+    (lambda run, loaded, expected: set(by_bits(run, loaded, expected)), "it should return"),
+    (lambda run, loaded, expected: by_bits(run, loaded, expected)[::-1], "in order of the alphabet"),
+]
+
+# --- vocabulary_for_half ---------------------------------------------------------------------------------
+
+
+def by_search(d_model, N, d_ff, L_max):
+    low, high = 1, 10**9
+    while low < high:
+        V = (low + high) // 2
+        if 2 * V * d_model >= multiplied_out(V, d_model, N, d_ff, L_max):
+            high = V
+        else:
+            low = V + 1
+    return low
+
+
+def with_divmod(d_model, N, d_ff, L_max):
+    whole, rest = divmod(multiplied_out(0, d_model, N, d_ff, L_max), d_model)
+    return whole + (rest > 0)
+
+
+def simplified(d_model, N, d_ff, L_max):
+    return L_max + 5 + d_model + N * (4 * d_model + 2 * d_ff + 9) - (-N * d_ff // d_model)
+
+
+HALF_RIGHT = [by_search, with_divmod, simplified]
+HALF_WRONG = [
+    (lambda d, N, f, L: multiplied_out(0, d, N, f, L) // d, "You round down"),
+    (lambda d, N, f, L: multiplied_out(0, d, N, f, L) / d, "A whole number of pieces is asked for"),
+    (lambda d, N, f, L: multiplied_out(0, d, N, f, L) // d + 1, "You add one always"),
+    (lambda d, N, f, L: 12 * d * N, "the law for large models"),
+    (lambda d, N, f, L: with_divmod(d, 1, f, L), "Every layer has weights of its own"),
+    (lambda d, N, f, L: with_divmod(d, N, f, 0), "The positions are missing"),
+    (lambda d, N, f, L: -(-multiplied_out(0, d, N, f, L) // (2 * d)), "a third of all"),
+]
+
+# --- bert ------------------------------------------------------------------------------------------------
+
+
+def assembled(
+    first,
+    second,
+    length,
+    parts,
+    model,
+    *,
+    layers=None,
+    segments_too=True,
+    hide=True,
+    skip=False,
+    heads=None,
+    start_norm=True,
+    top=None,
+):
+    """Written otherwise: functions inside, and switches for what a learner may have left out."""
+    where = {piece: i for i, piece in enumerate(model["vocabulary"])}
+
+    def cut(words):
+        return list(itertools.chain.from_iterable(parts.split_word(word, where.keys()) for word in words))
+
+    tokens, types, seen = parts.pack(cut(first), cut(second), length)
+    ids, types, seen = (np.array(row)[None] for row in ([where[t] for t in tokens], types, seen))
+    x = parts.embed(ids, types if segments_too else 0 * types, model["W_T"], model["W_S"], model["W_P"])
+    if start_norm:
+        gain, bias = model["norm"]
+        x = parts.add_norm(x, 0.0, gain, bias, model["eps"])
+    added = parts.padding_mask(seen if hide else np.ones_like(seen), x.dtype)
+    for part in layers(model["layers"]) if layers else model["layers"]:
+        given = x
+        z = parts.multi_head(x, part["attention"], heads or model["h"], added)
+        x = parts.add_norm(z, x, *part["attention_norm"], model["eps"])
+        z = parts.feed_forward(x, *part["feed_forward"])
+        x = parts.add_norm(z, given if skip else x, *part["output_norm"], model["eps"])
+    return x, parts.pool(top(x) if top else x, *model["pooler"])
+
+
+def changed(**switches):
+    """The assembly with a switch turned, as a function of what the exercise gives."""
+    return lambda first, second, length, parts, model: assembled(
+        first, second, length, parts, model, **switches
+    )
+
+
+def recursive(first, second, length, parts, model):
+    if model["layers"]:
+        shorter = {**model, "layers": model["layers"][:-1]}
+        x, _ = recursive(first, second, length, parts, shorter)
+        part, eps = model["layers"][-1], model["eps"]
+        words = [[p for w in t for p in parts.split_word(w, model["vocabulary"])] for t in (first, second)]
+        mask = parts.padding_mask(np.array(parts.pack(*words, length)[2:]), x.dtype)
+        x = parts.add_norm(
+            x, parts.multi_head(x, part["attention"], model["h"], mask), *part["attention_norm"], eps
+        )
+        x = parts.add_norm(x, parts.feed_forward(x, *part["feed_forward"]), *part["output_norm"], eps)
+        return x, parts.pool(x[:, :1], *model["pooler"])
+    return assembled(first, second, length, parts, model)
+
+
+BERT_RIGHT = [changed(), recursive]
+BERT_WRONG = [
+    (changed(layers=lambda layers: [layers[0] for _ in layers]), "All layers have the first one's weights"),
+    (changed(layers=lambda layers: list(reversed(layers))), "The layers run in the wrong order"),
+    (changed(layers=lambda layers: layers[:-1]), "The last layer is missing"),
+    (changed(segments_too=False), "The segments are missing"),
+    (changed(hide=False), "Padding is not hidden"),
+    (changed(skip=True), "The second add & norm adds what went into the layer"),
+    (changed(heads=1), 'The number of heads is model["h"]'),
+    (changed(start_norm=False), "The LayerNorm on the embeddings is missing"),
+    (changed(top=lambda x: x.mean(1)[:, None]), "You give the pooler the mean of all tokens"),
+    (changed(top=np.fliplr), "so that it reads the last"),
+    (
+        changed(hide=False, start_norm=False),
+        ("Padding is not hidden", "LayerNorm on the embeddings is missing"),
+    ),
+    (
+        lambda first, second, length, parts, model: assembled(second, first, length, parts, model),
+        "The second text comes first",
+    ),
+    (
+        lambda first, second, length, parts, model: assembled(first, second, length, parts, model)[1],
+        "The hidden state and the pooled vector are asked for, both",
+    ),
+    (
+        lambda first, second, length, parts, model: assembled(first, [], length, parts, model),
+        "The second text is missing",
+    ),
+]
+
+
+RIGHT = {
+    "pool": POOL_RIGHT,
+    "parameter_count": COUNT_RIGHT,
+    "transposed": TRANSPOSED_RIGHT,
+    "vocabulary_for_half": HALF_RIGHT,
+    "bert": BERT_RIGHT,
+}
+WRONG = {
+    "pool": POOL_WRONG,
+    "parameter_count": COUNT_WRONG,
+    "transposed": TRANSPOSED_WRONG,
+    "vocabulary_for_half": HALF_WRONG,
+    "bert": BERT_WRONG,
+}
