@@ -20,7 +20,16 @@ from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.stored import stored
 from minigrad.tensor import Tensor
 
-__all__ = ["Attention", "FeedForward", "Trained", "add_norm_flow", "depth_curves", "sublayers", "through_layers", "who_shares"]
+__all__ = [
+    "Attention",
+    "FeedForward",
+    "Trained",
+    "add_norm_flow",
+    "depth_curves",
+    "sublayers",
+    "through_layers",
+    "who_shares",
+]
 
 
 # --- Sub-layers without what is around them ---------------------------------------------------------------
@@ -107,7 +116,11 @@ def add_norm_flow(X: np.ndarray, Y: np.ndarray, gain: np.ndarray, bias: np.ndarr
             [["X", "Y"]],
             "A row for each token: what went into attention, and what attention hands it.",
         ),
-        Step("Add", [[bank("X"), "+", bank("Y"), "=", bank("R")]], "Bank keeps what it was and gets something on top."),
+        Step(
+            "Add",
+            [[bank("X"), "+", bank("Y"), "=", bank("R")]],
+            "Bank keeps what it was and gets something on top.",
+        ),
         Step(
             "Its mean",
             [[bank("R"), "mean →", bank("mu")], [bank("R"), "-", bank("mu"), "=", bank("C")]],
@@ -115,7 +128,10 @@ def add_norm_flow(X: np.ndarray, Y: np.ndarray, gain: np.ndarray, bias: np.ndarr
         ),
         Step(
             "Its size",
-            [[bank("C"), "mean of squares →", bank("variance")], [bank("C"), "/", bank("sigma"), "=", bank("N")]],
+            [
+                [bank("C"), "mean of squares →", bank("variance")],
+                [bank("C"), "/", bank("sigma"), "=", bank("N")],
+            ],
             "What is left is divided by its standard deviation: mean 0, variance 1.",
         ),
         Step(
@@ -153,7 +169,9 @@ def who_shares(texts: int, tokens: int, features: int) -> Picture:
                 label = f"text {text + 1}"
                 middle = -text * (tokens + 0.9) - tokens / 2
                 axes.text(-0.25, middle, label, ha="right", va="center", fontsize=9)
-            axes.set(title=name, xlim=(-1.9, features), ylim=(-texts * (tokens + 0.9), 0.3), xlabel="features")
+            axes.set(
+                title=name, xlim=(-1.9, features), ylim=(-texts * (tokens + 0.9), 0.3), xlabel="features"
+            )
             axes.set_aspect("equal")
             axes.set_xticks([])
             axes.set_yticks([])
@@ -176,10 +194,17 @@ def depth_curves(stacks: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) 
     stacks: from the name of a start to the wirings by name, each with a list of draws, which have a number per layer.
     The mean is a line, the range a band.
     """
-    looks = {"neither": ("third", ":"), "norm": ("wrong", "--"), "add": ("second", "-."), "post-LN": ("first", "-")}
+    looks = {
+        "neither": ("third", ":"),
+        "norm": ("wrong", "--"),
+        "add": ("second", "-."),
+        "post-LN": ("first", "-"),
+    }
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        for axes, (start, wirings) in zip(canvas.subplots(len(stacks), 1, sharex=True), stacks.items(), strict=True):
+        for axes, (start, wirings) in zip(
+            canvas.subplots(len(stacks), 1, sharex=True, squeeze=False)[:, 0], stacks.items(), strict=True
+        ):
             ends = []
             for name, draws in wirings.items():
                 colour, line = looks.get(name, ("value", "-"))
@@ -209,8 +234,9 @@ def depth_curves(stacks: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) 
     )
 
 
-
-def through_layers(act: Callable[[Tensor], Tensor], factor: float, seed: int, layers: int = 24, width: int = 64) -> float:
+def through_layers(
+    act: Callable[[Tensor], Tensor], factor: float, seed: int, layers: int = 24, width: int = 64
+) -> float:
     """By which factor a random gradient's size changes on its way back through x -> act(x W), `layers` times.
 
     W: normal draws with σ = factor / √width.
@@ -241,7 +267,9 @@ class Trained:
         """How many numbers the parameters of these names have."""
         return sum(self.start[name].size for name in names)
 
-    def loss(self, names: Collection[str] = (), change: Callable[[str, np.ndarray], Any] | None = None) -> float:
+    def loss(
+        self, names: Collection[str] = (), change: Callable[[str, np.ndarray], Any] | None = None
+    ) -> float:
         """Mean -log p of each word of chapter 0's sentences, in nats, when it alone is masked.
 
         names: the parameters to change for this time. change: from a name and its array to what to put in its place.
