@@ -113,7 +113,7 @@ def add_norm_flow(X: np.ndarray, Y: np.ndarray, gain: np.ndarray, bias: np.ndarr
     steps = [
         Step(
             "What comes in",
-            [["X", "Y"]],
+            [["X", "and", "Y"]],
             "A row for each token: what went into attention, and what attention hands it.",
         ),
         Step(
@@ -217,10 +217,9 @@ def depth_curves(stacks: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) 
             axes.set(title=start, ylabel="gradient of $W_1$ (RMS)", xlim=(0.5, 1.28 * len(layers)))
             axes.set_xticks([1, *range(3, len(layers) + 1, 3)])
             low, high = (math.log(end) for end in axes.get_ylim())
-            lowest = -math.inf  # a name stands beside the end of its line, or above the name below it
-            for end, name, ink in sorted(ends):
-                lowest = max((math.log(end) - low) / (high - low), lowest + 0.095)
-                place = (len(layers) + 0.3, math.exp(low + lowest * (high - low)))
+            heights = _apart([(math.log(end) - low) / (high - low) for end, _, _ in sorted(ends)])
+            for height, (_, name, ink) in zip(heights, sorted(ends), strict=True):
+                place = (len(layers) + 0.3, math.exp(low + height * (high - low)))
                 axes.annotate(name, place, color=ink, va="center")
         axes.set_xlabel("layer")
 
@@ -249,6 +248,18 @@ def through_layers(
     x.backward(dy)
     assert first.grad is not None
     return float(np.linalg.norm(Tensor(first.grad).numpy()) / np.linalg.norm(dy))
+
+
+def _apart(heights: Sequence[float], room: float = 0.095) -> list[float]:
+    """Heights in rising order, from 0 to 1, moved so that a line of text has room between any two."""
+    placed: list[float] = []
+    for height in heights:
+        placed.append(max([height, *(below + room for below in placed[-1:])]))
+    top = 1.0
+    for i in reversed(range(len(placed))):
+        placed[i] = min(placed[i], top)
+        top = placed[i] - room
+    return placed
 
 
 # --- A trained model, changed -----------------------------------------------------------------------------

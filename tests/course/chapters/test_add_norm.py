@@ -12,6 +12,7 @@ from minigrad.course.chapters.add_norm import (
     Attention,
     FeedForward,
     Trained,
+    _apart,
     add_norm_flow,
     depth_curves,
     sublayers,
@@ -87,6 +88,13 @@ def test_the_curves_are_drawn_with_their_names():
     draws = [[1e-15, 1e-14], [2e-15, 3e-14]]
     picture = depth_curves({"one start": {"neither": draws, "post-LN": [[1.0, 2.0]]}})
     assert all(name in picture.svg for name in ("one start", "neither", "post-LN", "layer"))
+
+
+def test_names_keep_apart_and_within_the_picture():
+    placed = _apart([0.1, 0.93, 0.94, 0.95, 1.0])
+    assert placed[0] == 0.1
+    assert max(placed) <= 1
+    assert min(np.diff(placed)) > 0.0949
 
 
 def test_through_linear_layers_a_gradient_is_multiplied_by_the_product():
