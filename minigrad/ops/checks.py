@@ -139,7 +139,9 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> None:
             f"got {weight.shape} and {bias.shape}"
         )
     if not (isinstance(eps, numbers.Real) and eps >= 0):
-        raise ValueError(f"layer_norm: eps is added to a variance, so it must be a number of at least 0, got {eps!r}")
+        raise ValueError(
+            f"layer_norm: eps is added to a variance, so it must be a number of at least 0, got {eps!r}"
+        )
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
