@@ -129,14 +129,18 @@ def gelu(approximate: str) -> None:
         raise ValueError(f'gelu: approximate must be "none" or "tanh", got {approximate!r}')
 
 
-def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> None:
-    """weight and bias must have the length of the last axis of x."""
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> None:
+    """weight and bias must have the length of the last axis of x, and eps must not be negative."""
     same_kind("layer_norm", x, weight, bias)
     one_axis("layer_norm", x, -1)
     if weight.shape != x.shape[-1:] or bias.shape != x.shape[-1:]:
         raise ValueError(
             f"layer_norm: x of shape {x.shape} needs weight and bias of shape {x.shape[-1:]}, "
             f"got {weight.shape} and {bias.shape}"
+        )
+    if not (isinstance(eps, numbers.Real) and eps >= 0):
+        raise ValueError(
+            f"layer_norm: eps is added to a variance, so it must be a number of at least 0, got {eps!r}"
         )
 
 

@@ -56,7 +56,7 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-12) -> T
 
     x (…, d), weight (d,), bias (d,) -> (…, d). Raises ValueError if the lengths differ.
     """
-    checks.layer_norm(x, weight, bias)
+    checks.layer_norm(x, weight, bias, eps)
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = (centred * centred).mean(axis=-1, keepdims=True)
     return centred / (variance + eps).sqrt() * weight + bias

@@ -76,7 +76,7 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-12) -> T
 
     With g = dy · weight: dx = (g - mean(g) - x̂ mean(g x̂)) / σ.
     """
-    checks.layer_norm(x, weight, bias)
+    checks.layer_norm(x, weight, bias, eps)
     kernels = backend.of(x.data)
     gain = weight.data
     y, normalised, inverse_std = kernels.layer_norm(x.data, gain, bias.data, eps)

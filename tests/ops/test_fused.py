@@ -341,6 +341,16 @@ ERRORS = [
         "layer_norm: expected a Tensor, got ndarray",
     ),
     (
+        lambda m: m.layer_norm(zeros(2, 3), zeros(3), zeros(3), -1.0),
+        ValueError,
+        "layer_norm: eps is added to a variance, so it must be a number of at least 0, got -1.0",
+    ),
+    (
+        lambda m: m.layer_norm(zeros(2, 3), zeros(3), zeros(3), float("nan")),
+        ValueError,
+        "layer_norm: eps is added to a variance, so it must be a number of at least 0, got nan",
+    ),
+    (
         lambda m: m.linear(zeros(2, 3), zeros(2, 3)),
         ValueError,
         "linear: x of shape (2, 3) and weight of shape (2, 3) do not fit",

@@ -20,6 +20,7 @@ for _stem in (
     "one_head",
     "many_heads",
     "masking",
+    "add_and_norm",
     "encoder",
     "numbers",
     "step_cost",
