@@ -53,7 +53,6 @@ def measure(rounds: int) -> dict[str, Any]:
         "processor": processor(),
         "kernels": numpy_kernels(),
         "numpy": np.__version__,
-        "minigrad": minigrad.__version__,
         "threads": threads.THREADS,
         "others": others.share(),
         "length": LENGTH,
