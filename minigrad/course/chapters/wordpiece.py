@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["cut_picture", "gain", "learn_by_gain", "play_merges", "size_curves", "tried"]
 
 Pair = tuple[str, str]
-State = tuple[Mapping[str, list[str]], Mapping[Pair, int], Pair]  # words in pieces, counts of pairs, the pair to merge
+State = tuple[
+    Mapping[str, list[str]], Mapping[Pair, int], Pair
+]  # words in pieces, counts of pairs, the pair to merge
 
 # --- Merges, one after the other --------------------------------------------------------------------------
 
@@ -139,11 +141,17 @@ def _ink(x: float, y: float, text: str, size: int, anchor: str) -> str:
 
 
 def size_curves(
-    sizes: Sequence[int], pieces: Sequence[float], unknown: Sequence[float], characters: float
+    sizes: Sequence[int],
+    pieces: Sequence[float],
+    lost: Sequence[int],
+    unknown: Sequence[int],
+    words: int,
+    characters: float,
 ) -> Picture:
-    """Above, WordPiece's tokens for a word by the vocabulary's size; below, the words that a list of words lacks.
+    """Above, WordPiece's tokens for a word by the vocabulary's size; below, the words that each kind of list lacks.
 
-    pieces: tokens for a word. unknown: in percent of the words. characters: tokens for a word, if each is a character.
+    pieces: tokens for a word. lost, unknown: how many words of a text WordPiece, and a list of words, does not know.
+    words: how many the text has. characters: tokens for a word, if each is a character.
     """
     from minigrad.course.figures import figure
 
@@ -160,13 +168,14 @@ def size_curves(
             "WordPiece", (sizes[1], pieces[1]), (6, 6), textcoords="offset points", color=colours["first"]
         )
         above.set(ylabel="tokens per word", ylim=(0.6, 4.2))
-        below.plot(sizes, unknown, "s-", color=colours["second"])
-        below.plot(sizes, [0] * len(sizes), "o-", color=colours["first"])
+        lacking, stuck = ([100 * count / words for count in counts] for counts in (unknown, lost))
+        below.plot(sizes, lacking, "s-", color=colours["second"])
+        below.plot(sizes, stuck, "o-", color=colours["first"])
         below.annotate(
-            "words", (sizes[1], unknown[1]), (6, 4), textcoords="offset points", color=colours["second"]
+            "words", (sizes[1], lacking[1]), (6, 4), textcoords="offset points", color=colours["second"]
         )
         below.annotate(
-            "WordPiece", (sizes[1], 0), (6, 6), textcoords="offset points", color=colours["first"]
+            "WordPiece", (sizes[1], stuck[1]), (6, 6), textcoords="offset points", color=colours["first"]
         )
         below.set(ylabel="unknown (%)", xlabel="size of the vocabulary", xscale="log", ylim=(-3, 30))
         below.set_xticks(sizes, [f"{size:,}" for size in sizes])
