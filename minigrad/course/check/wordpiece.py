@@ -294,7 +294,7 @@ def mended_merges(word_counts, n):
     words = {word: [word[0], *("##" + letter for letter in word[1:])] for word in word_counts}
     learned = []
     for _ in range(n):
-        pairs = Counter()
+        pairs: Counter[tuple[str, str]] = Counter()
         for word, pieces in words.items():
             for pair in pairwise(pieces):
                 pairs[pair] += word_counts[word]
@@ -355,31 +355,28 @@ You count the pieces of the longest match. Try every place where the last piece 
         pieces, start = pieces + 1, ends[-1]
     return pieces
 You count the cuts; a word with one cut has two pieces.
-    return best[-1] or 0 -> return max(0, (best[-1] or 0) - 1)
+    else best[-1] -> else best[-1] - 1
 You look up every piece without ##.
     ("##" if start else "") -> ""
 The piece at the front of a word has no ##.
     ("##" if start else "") -> "##"
-You look for the most pieces, or keep the last cut that you find; the fewest are asked for.
-    < best[end] -> > best[end]
-    best[end] is None or best[start] + 1 < best[end] -> True
+You keep the last cut that you find: the fewest pieces of all are asked for.
+    min(best[end], best[start] + 1) -> best[start] + 1
 You keep the first cut that you find: compare it with the others.
-    best[end] is None or best[start] + 1 < best[end] -> best[end] is None
+    min(best[end], best[start] + 1) -> best[start] + 1 if best[end] == math.inf else best[end]
 Where no cut exists the answer is 0.
-    or 0 -> || or len(word) || or 1 || or -1 || or math.inf
-You return the pieces, or the cuts of all the beginnings; one number is asked for, how many pieces the word has.
-    return best[-1] or 0 -> return best
+    0 if -> len(word) if || 1 if || -1 if || math.inf if
+You return the numbers of all the beginnings; one number is asked for, that of the whole word.
+    return 0 if best[-1] == math.inf else best[-1] -> return best
 """,
 )
 def fewest_pieces(word, vocabulary):
-    best = [0, *[None] * len(word)]  # of the first 0, 1, 2, … letters
+    best = [0, *[math.inf] * len(word)]  # of the first 0, 1, 2, … letters
     for end in range(1, len(word) + 1):
         for start in range(end):
-            piece = ("##" if start else "") + word[start:end]
-            if piece in vocabulary and best[start] is not None:
-                if best[end] is None or best[start] + 1 < best[end]:
-                    best[end] = best[start] + 1
-    return best[-1] or 0
+            if ("##" if start else "") + word[start:end] in vocabulary:
+                best[end] = min(best[end], best[start] + 1)
+    return 0 if best[-1] == math.inf else best[-1]
 
 
 # --- likelihood_gain --------------------------------------------------------------------------------------
@@ -412,7 +409,7 @@ c log c is 0 for c = 0, and log(0) fails.
 The text has fewer pieces after the merge: each merged pair leaves one piece less, so n becomes n - c_ab.
     - power(n - c_ab) + power(n) ->
 You forget that a and b stand less often after the merge: c_a - c_ab and c_b - c_ab times.
-    power(c_a - c_ab) + power(c_b - c_ab) + -> power(c_a) + power(c_b) +
+    after = power(c_a - c_ab) + power(c_b - c_ab) -> after = power(c_a) + power(c_b)
 The new piece is missing: it stands c_ab times.
     + power(c_ab) ->
 That is the count times the logarithm of n times the score: close to the gain for rare pairs, and not equal. Take the difference of the two log-likelihoods.
@@ -440,12 +437,5 @@ def likelihood_gain(n, c_a, c_b, c_ab):
     def power(c):
         return c * math.log(c) if c else 0.0
 
-    return (
-        power(c_a - c_ab)
-        + power(c_b - c_ab)
-        + power(c_ab)
-        - power(n - c_ab)
-        + power(n)
-        - power(c_a)
-        - power(c_b)
-    )
+    after = power(c_a - c_ab) + power(c_b - c_ab) + power(c_ab)
+    return after - power(n - c_ab) + power(n) - power(c_a) - power(c_b)

@@ -1,4 +1,4 @@
-"""Answers to the exercises of chapter 5, in the words of others: right ones and wrong ones with what they must be told."""
+"""Answers to the exercises of chapter 5, in the words of others: right ones, and wrong ones with what to tell."""
 
 from __future__ import annotations
 
@@ -229,17 +229,13 @@ def rebuilt(word_counts, n, *, weigh=True, marks=True, drop=True, every=True, ti
     while len(names) < n + more:
         pairs = Counter()
         for w, parts in spelled.items():
-            for two in zip(parts, parts[1:], strict=False):
+            for two in pairwise(parts):
                 pairs[two] += word_counts[w] if weigh else 1
         if not pairs:
             break
         best = min(sorted(pairs) if tie is None else pairs, key=lambda two: -pairs[two])
-        name = "".join(
-            [
-                best[0] if front else best[0].removeprefix("##"),
-                best[1].removeprefix("##") if marks else best[1],
-            ]
-        )
+        behind = best[1].removeprefix("##") if marks else best[1]
+        name = (best[0] if front else best[0].removeprefix("##")) + behind
         names.append(name)
         for w, parts in spelled.items():
             out, i, done = [], 0, False
