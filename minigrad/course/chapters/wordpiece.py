@@ -130,7 +130,7 @@ def cut_picture(word: str, vocabulary: Collection[str]) -> Picture:
         f"What is looked up for {word}, from top to bottom: bars that begin with the word's length and get shorter "
         f"from the right until one is found; the next begins where it ends. Found: {', '.join(found) or 'nothing'}."
     )
-    return Picture(picture, alt, width)
+    return Picture(picture, alt, round(1.5 * width))
 
 
 def _ink(x: float, y: float, text: str, size: int, anchor: str) -> str:
