@@ -16,6 +16,7 @@ for _stem in (
     "reverse_mode",
     "modules",
     "optimisers",
+    "wordpiece",
     "embeddings",
     "one_head",
     "many_heads",

@@ -1,0 +1,234 @@
+"""What chapter 5 shows: merges as they were made, the longest match as a staircase, tokens by the vocabulary's size."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from minigrad.bert.wordpiece import CONTINUES, PairCounts
+from minigrad.course.palette import COLOURS, colour
+from minigrad.course.widgets import Frame, svg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from minigrad.course.figures import Picture
+
+__all__ = ["cut_picture", "gain", "learn_by_gain", "play_merges", "size_curves", "tried"]
+
+Pair = tuple[str, str]
+State = tuple[
+    Mapping[str, list[str]], Mapping[Pair, int], Pair
+]  # words in pieces, counts of pairs, the pair to merge
+
+# --- Merges, one after the other --------------------------------------------------------------------------
+
+WIDE, ROW, BOX = 480, 30, 34  # of the picture, from a row to the next, of a box for a piece with two letters
+PAIRS_SHOWN = 6
+
+
+def play_merges(history: Sequence[State], counts: Mapping[str, int]) -> list[Frame]:
+    """Frames for `widgets.player`, one for each merge: the words in pieces, the pair to merge, the counts of all pairs.
+
+    history: what the page's loop had before each merge. counts: how often each word occurs.
+    """
+    frames = []
+    for number, (words, pairs, best) in enumerate(history, 1):
+        merged = best[0] + best[1].removeprefix(CONTINUES)
+        frames.append(
+            Frame(
+                f"Merge {number}: {best[0]} and {best[1]}",
+                _merge_drawing(words, pairs, best, counts),
+                f"The pair stands {pairs[best]} times, and no other pair more often. {merged} joins the vocabulary.",
+            )
+        )
+    return frames
+
+
+def _merge_drawing(
+    words: Mapping[str, list[str]], pairs: Mapping[Pair, int], best: Pair, counts: Mapping[str, int]
+) -> str:
+    drawn = [_text(6, 16, "times", 12, "start"), _text(48, 16, "the words in pieces", 12, "start")]
+    for row, (word, pieces) in enumerate(words.items()):
+        y, x, i = 26 + row * ROW, 48.0, 0
+        drawn.append(_text(36, y + 18, str(counts[word]), 14, "end"))
+        while i < len(pieces):
+            lit = tuple(pieces[i : i + 2]) == best
+            for piece in pieces[i : i + 1 + lit]:
+                width = 12 + 8.5 * len(piece)
+                drawn.append(_box(x, y, width, 24, colour("second" if lit else "token"), lit))
+                drawn.append(_text(x + width / 2, y + 17, piece, 14, "middle"))
+                x += width + 3
+            i += 1 + lit
+    drawn.append(_text(258, 16, "pairs, and how often they stand", 12, "start"))
+    often = sorted((pair for pair, times in pairs.items() if times), key=lambda pair: -pairs[pair])
+    for row, pair in enumerate(often[:PAIRS_SHOWN]):
+        y = 26 + row * ROW
+        drawn.append(_text(326, y + 17, " ".join(pair), 14, "end"))
+        length = max(3.0, 110 * pairs[pair] / 20)
+        drawn.append(_box(334, y + 3, length, 18, colour("second" if pair == best else "token"), True))
+        drawn.append(_text(340 + length, y + 17, str(pairs[pair]), 14, "start"))
+    return svg(WIDE, 36 + ROW * max(len(words), PAIRS_SHOWN), drawn)
+
+
+def _text(x: float, y: float, text: str, size: int, anchor: str) -> str:
+    return (
+        f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="currentColor" text-anchor="{anchor}">'
+        f"{html.escape(text)}</text>"
+    )
+
+
+def _box(x: float, y: float, width: float, height: float, fill: str, filled: bool) -> str:
+    share = 0.35 if filled else 0.08
+    return (
+        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="3" fill="{fill}" '
+        f'fill-opacity="{share}" stroke="{fill}"/>'
+    )
+
+
+# --- The longest match ------------------------------------------------------------------------------------
+
+
+def tried(word: str, vocabulary: Collection[str]) -> list[tuple[int, int, bool]]:
+    """What a longest match looks up in one word, in order: from where, to where, and whether the piece was there."""
+    looked: list[tuple[int, int, bool]] = []
+    start = 0
+    while start < len(word):
+        for end in range(len(word), start, -1):
+            there = (CONTINUES if start else "") + word[start:end] in vocabulary
+            looked.append((start, end, there))
+            if there:
+                break
+        else:
+            return looked
+        start = end
+    return looked
+
+
+def cut_picture(word: str, vocabulary: Collection[str]) -> Picture:
+    """Every piece that a longest match looks up in a word, from top to bottom, to be the last line of a cell."""
+    from minigrad.course.figures import Picture  # here: without matplotlib, `figures` says what is missing
+
+    cell, row = 34, 24
+    looked = tried(word, vocabulary)
+    drawn = [_ink((i + 0.5) * cell + 4, 18, letter, 15, "middle") for i, letter in enumerate(word)]
+    right, neither = COLOURS["right"][0], COLOURS["token"][0]
+    for number, (start, end, there) in enumerate(looked):
+        y, width = 28 + number * row, (end - start) * cell - 4
+        drawn.append(_box(start * cell + 6, y, width, row - 5, right if there else neither, there))
+        piece = (CONTINUES if start else "") + word[start:end]
+        drawn.append(_ink(start * cell + 6 + width / 2, y + 14, piece, 12, "middle"))
+    width, height = len(word) * cell + 8, 32 + row * len(looked)
+    picture = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">'
+        f"{''.join(drawn)}</svg>"
+    )
+    found = [(CONTINUES if start else "") + word[start:end] for start, end, there in looked if there]
+    alt = (
+        f"What is looked up for {word}, from top to bottom: bars that begin with the word's length and get shorter "
+        f"from the right until one is found; the next begins where it ends. Found: {', '.join(found) or 'nothing'}."
+    )
+    return Picture(picture, alt, round(1.5 * width))
+
+
+def _ink(x: float, y: float, text: str, size: int, anchor: str) -> str:
+    return _text(x, y, text, size, anchor).replace("currentColor", COLOURS["ink"][0])
+
+
+# --- Tokens by the size of the vocabulary -----------------------------------------------------------------
+
+
+def size_curves(
+    sizes: Sequence[int],
+    pieces: Sequence[float],
+    lost: Sequence[int],
+    unknown: Sequence[int],
+    words: int,
+    characters: float,
+) -> Picture:
+    """Above, WordPiece's tokens for a word by the vocabulary's size; below, the words that each kind of list lacks.
+
+    pieces: tokens for a word. lost, unknown: how many words of a text WordPiece, and a list of words, does not know.
+    words: how many the text has. characters: tokens for a word, if each is a character.
+    """
+    from minigrad.course.figures import figure
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        above, below = canvas.subplots(2, 1, sharex=True)
+        above.plot(sizes, pieces, "o-", color=colours["first"])
+        above.axhline(characters, linestyle="--", color=colours["third"])
+        above.axhline(1, linestyle="--", color=colours["third"])
+        for height, name in ((characters, "characters"), (1, "words")):
+            above.annotate(
+                name, (sizes[0], height), (0, 4), textcoords="offset points", color=colours["third"]
+            )
+        above.annotate(
+            "WordPiece", (sizes[1], pieces[1]), (6, 6), textcoords="offset points", color=colours["first"]
+        )
+        above.set(ylabel="tokens per word", ylim=(0.6, 4.2))
+        lacking, stuck = ([100 * count / words for count in counts] for counts in (unknown, lost))
+        below.plot(sizes, lacking, "s-", color=colours["second"])
+        below.plot(sizes, stuck, "o-", color=colours["first"])
+        below.annotate(
+            "words", (sizes[1], lacking[1]), (6, 4), textcoords="offset points", color=colours["second"]
+        )
+        below.annotate(
+            "WordPiece", (sizes[1], stuck[1]), (6, 6), textcoords="offset points", color=colours["first"]
+        )
+        below.set(ylabel="unknown (%)", xlabel="size of the vocabulary", xscale="log", ylim=(-3, 30))
+        below.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        below.minorticks_off()
+
+    return figure(
+        plot,
+        "Two curves over the size of the vocabulary. Above: WordPiece's tokens per word fall from near two towards "
+        f"one; characters need {characters:.1f} at any size. Below: the share of unknown words falls with the list "
+        "of words but stays above zero; with WordPiece it is zero at every size.",
+        size=(5.4, 4.2),
+    )
+
+
+# --- The pair that raises the likelihood most -------------------------------------------------------------
+
+
+def learn_by_gain(word_counts: Mapping[str, int], vocab: Sequence[str], vocab_size: int) -> list[str]:
+    """`learn_pieces` with another rule: merge the pair that raises the text's log-likelihood most.
+
+    The likelihood is that of pieces drawn one by one, each with its share of all pieces. A pair of a piece with itself,
+    or one seen only once, is never merged. word_counts: how often each word occurs. vocab: the special tokens and
+    characters. Source: Schuster and Nakajima (2012).
+    """
+    pieces = list(vocab)
+    ids = {piece: i for i, piece in enumerate(pieces)}
+    pairs = PairCounts(word_counts, ids)
+    while len(pieces) < vocab_size:
+        total, each = sum(pairs.piece_counts.values()), pairs.piece_counts
+        gains = {
+            (first, second): gain(total, each[first], each[second], times)
+            for (first, second), times in pairs.counts.items()
+            if times > 1 and first != second
+        }
+        if not gains:
+            break
+        first, second = max(gains, key=lambda pair: (gains[pair], -pair[0], -pair[1]))
+        piece = pieces[first] + pieces[second].removeprefix(CONTINUES)
+        if piece not in ids:
+            ids[piece] = len(pieces)
+            pieces.append(piece)
+        pairs.merge(first, second, ids[piece])
+    return pieces
+
+
+def gain(total: int, first: int, second: int, both: int) -> float:
+    """How much the log-likelihood of a text rises, in nats, if two different pieces that are neighbours become one.
+
+    total: the pieces in the text. first, second: how often each of the two occurs. both: how often side by side.
+    """
+
+    def power(count: int) -> float:
+        return count * math.log(count) if count else 0.0
+
+    before = power(first) + power(second) - power(total)
+    return power(first - both) + power(second - both) + power(both) - power(total - both) - before

@@ -1,0 +1,107 @@
+"""What chapter 5 shows: the frames of its merges, what a longest match looks up, the gain of a merge, its text."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("matplotlib")
+from minigrad.bert.text import normalize, pre_tokenize
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.wordpiece import SPECIAL_TOKENS, count_words, first_pieces, train_wordpiece
+from minigrad.course.chapters.wordpiece import (
+    cut_picture,
+    gain,
+    learn_by_gain,
+    play_merges,
+    size_curves,
+    tried,
+)
+from minigrad.course.stored import stored
+
+COUNTS = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
+
+
+def log_likelihood(words, counts):
+    """Of the pieces of all words, each drawn with its share."""
+    pieces = Counter()
+    for word, parts in words.items():
+        for piece in parts:
+            pieces[piece] += counts[word]
+    return sum(c * math.log(c / pieces.total()) for c in pieces.values())
+
+
+def spelled(word):
+    return [word[0], *("##" + letter for letter in word[1:])]
+
+
+def start():
+    return [*SPECIAL_TOKENS, *first_pieces(COUNTS, 1000)]
+
+
+def test_the_gain_is_the_difference_of_two_log_likelihoods():
+    before = {word: spelled(word) for word in COUNTS}
+    after = {**before, "hugs": ["h", "##u", "##gs"]}
+    difference = log_likelihood(after, COUNTS) - log_likelihood(before, COUNTS)
+    assert gain(113, 20, 5, 5) == pytest.approx(difference, rel=1e-12)
+    assert difference > 9
+
+
+def test_learning_by_gain_merges_the_pair_with_the_largest():
+    learned = learn_by_gain(COUNTS, start(), len(start()) + 2)
+    assert learned[len(start())] == "##ug"  # 28.0 nats, the chapter's table
+    assert learned[: len(start())] == start()
+
+
+def test_learning_by_gain_ends_where_no_pair_stands_twice():
+    assert learn_by_gain({"ab": 1}, [*SPECIAL_TOKENS, "a", "##b"], 99)[5:] == ["a", "##b"]
+
+
+def test_a_frame_for_each_merge_shows_the_words_as_they_were():
+    words = {word: spelled(word) for word in COUNTS}
+    pairs = Counter({("##u", "##g"): 20, ("p", "##u"): 17})
+    (frame,) = play_merges([(words, pairs, ("##u", "##g"))], COUNTS)
+    assert frame.title == "Merge 1: ##u and ##g"
+    assert "20 times" in frame.text
+    assert "##ug joins" in frame.text
+    assert frame.svg.count(">##u<") == 5  # in each word; the pairs have a text of their own
+    assert ">##u ##g<" in frame.svg
+
+
+@pytest.mark.parametrize("word", ["hugs", "bugs", "punpun", "mug"])
+def test_what_is_tried_ends_as_the_tokenizer_cuts(word):
+    vocab = [*start(), "##ug", "hug"]
+    found = [("##" if i else "") + word[i:j] for i, j, there in tried(word, vocab) if there]
+    cut = WordPieceTokenizer(vocab).tokenize(word)
+    assert cut == (found if "".join(found).replace("##", "") == word else ["[UNK]"])
+
+
+def test_the_picture_says_what_was_found():
+    vocab = [*start(), "##ug"]
+    assert cut_picture("bugs", vocab).alt.endswith("Found: b, ##ug, ##s.")
+    assert cut_picture("xx", vocab).alt.endswith("Found: nothing.")
+
+
+def test_the_curves_are_drawn_for_any_sizes():
+    picture = size_curves([10, 100], [3.0, 2.0], [1, 0], [30, 20], 100, 4.2)
+    assert "characters need 4.2" in picture.alt
+
+
+def test_the_stories_are_six_and_clean():
+    text = stored("holmes.txt").read_text("utf-8")
+    stories = text.split("\n\n\n")
+    assert [story.split(".")[0] for story in stories] == [
+        f"ADVENTURE {n}" for n in ("I", "II", "III", "IV", "V", "VI")
+    ]
+    assert len(text.encode()) < 300_000
+    assert "\r" not in text
+    assert "gutenberg" not in text.lower()
+    assert set(normalize(text)) <= set("abcdefghijklmnopqrstuvwxyz0123456789 .,;:!?'\"-()&/")
+
+
+def test_the_words_of_the_page_are_those_that_the_library_counts():
+    story = stored("holmes.txt").read_text("utf-8").split("\n\n\n")[4]
+    assert Counter(pre_tokenize(normalize(story))) == count_words([story])
+    assert len(train_wordpiece([story], 300)) == 300
