@@ -324,7 +324,7 @@ class HiddenWords:
         self.model.eval()
 
     def loss(self, padding: int, masked: bool = True, alone: bool = False) -> float:
-        """The mean loss of the hidden tokens, in nats, with so many [PAD] behind each sentence.
+        """The mean loss of the hidden tokens, in nats, with so many [PAD] after each sentence.
 
         masked: whether the model is given the attention mask. alone: whether that hides all other words too.
         """
@@ -364,7 +364,7 @@ def padding_curves(
         axes.text(
             padding[-1], masked[-1] - 0.15, "with the mask", color=colours["first"], ha="right", va="top"
         )
-        axes.set(xlabel="[PAD] behind each sentence", ylabel="loss of a hidden token (nats)", ylim=(0, 7))
+        axes.set(xlabel="[PAD] after each sentence", ylabel="loss of a hidden token (nats)", ylim=(0, 7))
 
     alt = (
         "Without the mask the loss of hidden tokens rises with each [PAD], more slowly after the first few; "

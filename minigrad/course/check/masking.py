@@ -116,6 +116,8 @@ A row that may see nothing is even, 1/m for each key, whatever its scores are. I
     mistakes="""
 In a row that may see nothing the rule A (dA - Σ dA A) is not the derivative. That row is 1/m whatever its scores are: the lowest number has swallowed them. Nothing moves it, so its gradient is 0.
     np.where(allowed, dS, 0) -> dS
+Your number is not low enough for a row that may see nothing: the same number for all keys cancels, and the row attends as if there were no mask. It should be even, 1/m for each key, and its gradient 0.
+    np.where(allowed, S, np.finfo(S.dtype).min) -> S + np.where(allowed, 0, -10_000) ; np.where(allowed, dS, 0) -> dS
 You hide the gradient and not the keys: your A still gives weight to hidden keys. A mask acts forward, and the zeros follow.
     np.where(allowed, S, np.finfo(S.dtype).min) -> S
     np.where(allowed, S, np.finfo(S.dtype).min) -> S ; np.where(allowed, dS, 0) -> dS
@@ -189,7 +191,7 @@ Each rule is a matrix of yes and no, with a row for each query and a column for 
 
 documents[:, None] == documents says for each pair whether the two are of one document.
 
-A key may be seen if it does not stand behind the query, or is in the prefix: that is |. All rules have to hold: that is &.
+A key may be seen if it does not come after the query, or is in the prefix: that is |. All rules have to hold: that is &.
 """,
     mistakes="""
 Two documents see each other: both tokens must be of the same one.
@@ -198,11 +200,13 @@ Padding sees padding: it has the number 0 everywhere, so "the same document" is 
     same & token -> same
 The prefix is missing: its tokens may be seen from everywhere in their document.
     | (key < prefix) ->
-The prefix narrows what may be seen in yours. It widens it: a key may be seen if it is not behind the query, or is in the prefix.
+You count the prefix from the start of each document. It is the first tokens of the row.
+    (key < prefix) -> (key - np.array([list(documents).index(d) for d in documents]) < prefix)
+The prefix narrows what may be seen in yours. It widens it: a key may be seen if it does not come after the query, or is in the prefix.
     | (key < prefix) -> & (key < prefix)
 Every token of the prefix sees everything in yours. It is the keys of the prefix that may be seen: the columns.
     (key < prefix) -> (query < prefix)
-Your prefix is a token longer: prefix = 2 is the places 0 and 1.
+Your prefix is one token too long: prefix = 2 is the places 0 and 1.
     key < prefix -> key <= prefix
 The window is missing.
     & near -> & (near | True)
@@ -212,13 +216,13 @@ Your window is one-sided. In the prefix a key can also stand too far to the righ
     np.abs(query - key) -> (query - key)
 The window does not spare the prefix: all rules hold together.
     past & near -> (past & near | (key < prefix))
-It is enough in yours if one of the two holds, the order or the window. Both have to.
+In yours it is enough that the order or the window holds. Both have to.
     past & near -> (past | near)
 Your mask shows the future and hides the past. Keys up to the query's own place may be seen: the lower triangle.
     key <= query -> key >= query
 No token sees itself in yours: the diagonal belongs to what may be seen.
     key <= query -> key < query
-You let every query look to both sides: only the prefix may be seen from the left.
+Every query looks to both sides in yours. Of what comes after a query, only the prefix may be seen.
     (key <= query) | (key < prefix) -> (key <= query) | True
 The mask is transposed: rows are queries and columns are keys.
     same & token & past & near -> (same & token & past & near).T
@@ -375,7 +379,7 @@ Where all scores are equal, r is 1 and the formula is 0 / 0. The integrand is 1 
     if r == 1: -> if False:
 That is a mask that hides. A score of 0 is an ordinary score, and the share on the future is far from 0.
     return 0.0
-That is the share without any mask, or with e to the power of the mean score. The mean of e^s is larger than that, e^(v/2), so the visible keys have somewhat more.
+That is the share without any mask, or with e to the power of the mean score. The mean of e^s is larger than that, e^(v/2), so the visible keys get somewhat more.
     return 0.5
 """,
 )

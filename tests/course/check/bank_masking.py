@@ -127,6 +127,11 @@ def engine_without_a_thought(S, allowed, dA):
     return A * (dA - (A * dA).sum(axis=1, keepdims=True))
 
 
+def ten_thousand(S, allowed, dA):
+    A = soft(S - (1 - allowed.astype(S.dtype)) * 10_000)
+    return A * (dA - (A * dA).sum(axis=1, keepdims=True))
+
+
 def backward_mask(S, allowed, dA):
     A = soft(S)
     dS = A * (dA - (A * dA).sum(-1, keepdims=True))
@@ -157,6 +162,7 @@ def diagonal(S, allowed, dA):
 GRADIENT_RIGHT = [row_by_row, with_infinity, by_the_engine, powers_of_the_visible]
 GRADIENT_WRONG = [
     (engine_without_a_thought, "In a row that may see nothing the rule"),
+    (ten_thousand, "Your number is not low enough for a row that may see nothing"),
     (backward_mask, "You hide the gradient and not the keys"),
     (nan_row, "comes out as NaN"),
     (dropped, "You set weights to 0 after the softmax"),
@@ -224,6 +230,13 @@ def transposed(documents, prefix, window):
     return pair_by_pair(documents, prefix, window).T
 
 
+def prefix_of_each_document(documents, prefix, window):
+    i, j = np.indices((len(documents), len(documents)))
+    first = np.array([np.argmax(documents == d) for d in documents])
+    good = (documents[i] == documents[j]) & (documents[j] > 0)
+    return ((j <= i) | (j - first[j] < prefix)) & (abs(i - j) <= window) & good
+
+
 SEES_RIGHT = [pair_by_pair, with_tri, in_numbers]
 SEES_WRONG = [
     (documents_forgotten, "Two documents see each other"),
@@ -232,6 +245,7 @@ SEES_WRONG = [
     (rows_of_the_prefix, "Every token of the prefix sees everything"),
     (looks_back_only_so_far, "Your window is one-sided"),
     (transposed, "The mask is transposed"),
+    (prefix_of_each_document, "You count the prefix from the start of each document"),
 ]
 
 # --- leaks_and_losses ------------------------------------------------------------------------------------
