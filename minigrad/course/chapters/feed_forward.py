@@ -102,7 +102,8 @@ def area_player() -> Player:
     for twice in range(-6, 7):
         x = twice / 2
         share = _phi(x)
-        words = f"A standard normal is below {x:g} with probability {share:.4f}. {x:g} · {share:.4f} = {x * share + 0:.3f}."
+        words = f"A standard normal number is below {x:g} with probability {share:.4f}."
+        words += f" {x:g} · {share:.4f} = {x * share + 0:.3f}."
         frames.append(Frame(f"x = {x:g}", _areas(x), words))
     alt = "Left, a bell curve filled up to x. Right, the curve of GELU with a point at x: x times the filled share"
     return player(frames, "x", alt, first=4)
@@ -132,29 +133,34 @@ def _areas(x: float) -> str:
         + f" L{across(x, 0):.1f} {ground} L{across(-_FAR, 0):.1f} {ground}Z"
     )
     y = x * _phi(x)
+    corner = path((across(v, 1), curve(max(v, 0))) for v in (-_FAR, 0, _FAR))
+    bent = path((across(v, 1), curve(v * _phi(v))) for v in grid)
+    at, level = f"{across(x, 1):.1f}", f"{curve(0):.1f}"
     parts = [
         f'<path d="{area}" fill="{filled}" fill-opacity="0.45"/>',
         f'<path d="{path((across(v, 0), bell(v)) for v in grid)}" fill="none" stroke="{filled}" stroke-width="2"/>',
-        f'<line x1="{_LEFT}" x2="{_LEFT + _WIDE}" y1="{ground}" y2="{ground}" stroke="{ink}" stroke-opacity="0.4"/>',
-        f'<line x1="{across(-_FAR, 1):.0f}" x2="{across(_FAR, 1):.0f}" y1="{curve(0):.1f}" y2="{curve(0):.1f}" '
-        f'stroke="{ink}" stroke-opacity="0.4"/>',
-        f'<path d="{path((across(v, 1), curve(max(v, 0))) for v in (-_FAR, 0, _FAR))}" fill="none" stroke="{other}" '
-        'stroke-width="1.5" stroke-dasharray="5 4"/>',
-        f'<path d="{path((across(v, 1), curve(v * _phi(v))) for v in grid)}" fill="none" stroke="{line}" stroke-width="2.5"/>',
-        f'<line x1="{across(x, 1):.1f}" x2="{across(x, 1):.1f}" y1="{curve(0):.1f}" y2="{curve(y):.1f}" stroke="{line}" '
-        'stroke-width="1.5"/>',
-        f'<circle cx="{across(x, 1):.1f}" cy="{curve(y):.1f}" r="5" fill="{line}"/>',
+        _line(_LEFT, _LEFT + _WIDE, ground),
+        _line(across(-_FAR, 1), across(_FAR, 1), curve(0)),
+        f'<path d="{corner}" fill="none" stroke="{other}" stroke-width="1.5" stroke-dasharray="5 4"/>',
+        f'<path d="{bent}" fill="none" stroke="{line}" stroke-width="2.5"/>',
+        f'<line x1="{at}" x2="{at}" y1="{level}" y2="{curve(y):.1f}" stroke="{line}" stroke-width="1.5"/>',
+        f'<circle cx="{at}" cy="{curve(y):.1f}" r="5" fill="{line}"/>',
     ]
     for panel in (0, 1):
         for v in (-3, -2, -1, 0, 1, 2, 3):
-            parts.append(
-                f'<text x="{across(v, panel):.0f}" y="{ground + 18}" text-anchor="middle" font-size="13" fill="{ink}">{v}</text>'
-            )
+            place = f'x="{across(v, panel):.0f}" y="{ground + 18}" text-anchor="middle"'
+            parts.append(f'<text {place} font-size="13" fill="{ink}">{v}</text>')
     for panel, title in enumerate(("share below x", "x · share (dashed: ReLU)")):
         parts.append(
             f'<text x="{across(-_FAR, panel):.0f}" y="14" font-size="14" fill="{ink}">{title}</text>'
         )
     return svg(_LEFT + 2 * _WIDE + 60, ground + 26, parts)
+
+
+def _line(left: float, right: float, y: float) -> str:
+    """A thin level line."""
+    ends = f'x1="{left:.1f}" x2="{right:.1f}" y1="{y:.1f}" y2="{y:.1f}"'
+    return f'<line {ends} stroke="currentColor" stroke-opacity="0.4"/>'
 
 
 def gelu_figure() -> Picture:
