@@ -290,7 +290,7 @@ def _grid(drawing: _Drawing, flow: Flow, view: View, x: float, middle: float, na
     n, m = values.shape
     top = middle - n * TALL / 2
     if named and box.rows:
-        x += 50
+        x += max(50, 8 * max(map(len, flow.names[box.rows])) + 8)
         for i, name in enumerate(flow.names[box.rows]):
             place = f'text-anchor="end" data-name="{box.rows},{i}"'
             drawing.text(x - 6, top + (i + 0.5) * TALL + 5, html.escape(name), place)

@@ -204,6 +204,7 @@ def reach_figure(reaches: Mapping[str, np.ndarray]) -> Picture:
             axes.set_xticks(edges[:-1] + 0.5, [str(i) for i in edges[:-1]])
             axes.set_yticks(edges[:-1] + 0.5, [str(i) for i in edges[:-1]])
             axes.invert_yaxis()
+            axes.grid(visible=False)
 
     shapes = " ".join(f"{name}: {int((found > 0).sum())} of {found.size}." for name, found in reaches.items())
     return figure(
