@@ -307,4 +307,6 @@ class HiddenWords:
 def _weights(part: BertLayer) -> tuple[np.ndarray, ...]:
     """W_1, b_1, W_2, b_2 of a layer, in float64."""
     inner, outer = part.intermediate.dense, part.output.dense
+    assert inner.bias is not None
+    assert outer.bias is not None
     return tuple(p.numpy().astype(float) for p in (inner.weight, inner.bias, outer.weight, outer.bias))
