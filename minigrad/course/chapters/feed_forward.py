@@ -38,7 +38,7 @@ def network_flow(X: np.ndarray, W_1: np.ndarray, b_1: np.ndarray, W_2: np.ndarra
         Box("b_2", b_2, "value"),
         Box("XW", "X @ W_1", "weight", "tokens", "units", label="XW_1"),
         Box("P", "XW + b_1", "weight", "tokens", "units", label="XW_1 + b_1"),
-        Box("G", "gelu(P)", "weight", "tokens", "units", label="GELU(XW_1 + b_1)"),
+        Box("G", "gelu(P)", "weight", "tokens", "units", label="after GELU"),
         Box("Y", "G @ W_2 + b_2", "value", "tokens", "features", label="output"),
         Box("R", "X + Y", "token", "tokens", "features", label="X + output"),
     ]
