@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import html
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,6 +42,12 @@ FUNCTIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
         "var sum = e.reduce((a, b) => a + b); return e.map(v => v / sum); })",
     ),
     "sqrt": (np.sqrt, "x => x.map(row => row.map(Math.sqrt))"),
+    "gelu": (  # JavaScript has no erf: e^{-z²} Σ 2ⁿ z^{2n+1} / (1 · 3 · … (2n+1)) adds terms of one sign
+        lambda x: 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
+        "x => x.map(row => row.map(v => { var z = Math.min(Math.abs(v) / Math.SQRT2, 7), sum = z, term = z; "
+        "for (var n = 1; n < 250; n++) { term *= 2 * z * z / (2 * n + 1); sum += term; } "
+        "var erf = 2 / Math.sqrt(Math.PI) * Math.exp(-z * z) * sum; return v * (1 + Math.sign(v) * erf) / 2; }))",
+    ),
 }
 _SIGNS = {ast.MatMult: "@", ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _ENTRYWISE = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
@@ -283,7 +290,7 @@ def _grid(drawing: _Drawing, flow: Flow, view: View, x: float, middle: float, na
     n, m = values.shape
     top = middle - n * TALL / 2
     if named and box.rows:
-        x += 50
+        x += max(50, 8 * max(map(len, flow.names[box.rows])) + 8)
         for i, name in enumerate(flow.names[box.rows]):
             place = f'text-anchor="end" data-name="{box.rows},{i}"'
             drawing.text(x - 6, top + (i + 0.5) * TALL + 5, html.escape(name), place)
