@@ -11,7 +11,17 @@ from minigrad.course.check.exercise import EXERCISES, Exercise, progress
 __all__ = ["progress"]  # and every exercise by its name
 
 # The order of the course, which is the order of `progress()`.
-for _stem in ("arrays", "reverse_mode", "modules", "optimisers", "one_head", "numbers", "step_cost", "fast"):
+for _stem in (
+    "arrays",
+    "reverse_mode",
+    "modules",
+    "optimisers",
+    "positions",
+    "one_head",
+    "numbers",
+    "step_cost",
+    "fast",
+):
     importlib.import_module(f"{__name__}.{_stem}")
 
 remember_failures()
