@@ -113,6 +113,14 @@ CHAPTERS: tuple[Chapter, ...] = (
         ("minigrad/bert/embeddings.py",),
     ),
     Chapter(
+        "6b",
+        "positions",
+        "Positions",
+        TEXT,
+        "the table that tells the encoder the order of the tokens, by waves or by learning, and what takes its place",
+        ("minigrad/bert/embeddings.py",),
+    ),
+    Chapter(
         "7",
         "one_head",
         "One attention head",

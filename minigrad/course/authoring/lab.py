@@ -167,7 +167,8 @@ def _row(chapter: Path, root: Path) -> str:
 
 
 def _is_asked_in(one: Exercise, chapter: Path) -> bool:
-    return chapter.name.startswith(f"{one.chapter:02}_")
+    number = chapter.name.split("_")[0]
+    return (number.lstrip("0") or "0") == str(one.chapter)
 
 
 # --- JupyterLab ------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ for _stem in (
     "optimisers",
     "wordpiece",
     "embeddings",
+    "positions",
     "one_head",
     "many_heads",
     "masking",

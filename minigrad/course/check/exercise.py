@@ -38,11 +38,11 @@ EXERCISES: dict[str, Exercise] = {}  # by name, in the order of the course
 class Exercise(Task):
     """A check to call on an answer, `check.attend(attend)`, with hints and a solution.
 
-    chapter: its number. difficulty: 1 to 3. minutes: about how long. hints: paragraphs, the gentlest first. The rest is
+    chapter: its number, or a string such as "6b" for a second page. difficulty: 1 to 3. minutes: about how long. hints: paragraphs, the gentlest first. The rest is
     `Task`'s.
     """
 
-    chapter: int
+    chapter: int | str
     difficulty: int
     minutes: int
     hints: str
@@ -176,7 +176,9 @@ def _refilled(comment: list[str], column: int) -> list[str]:
     return textwrap.wrap(text, LISTING, initial_indent=start, subsequent_indent=start, break_on_hyphens=False)
 
 
-def exercise(chapter: int, difficulty: int, minutes: int, **settings: Any) -> Callable[[Answer], Exercise]:
+def exercise(
+    chapter: int | str, difficulty: int, minutes: int, **settings: Any
+) -> Callable[[Answer], Exercise]:
     """The function below is the right answer of an exercise; the arguments are those of `Exercise`."""
     return lambda answer: Exercise(
         answer=answer, chapter=chapter, difficulty=difficulty, minutes=minutes, **settings
@@ -188,7 +190,7 @@ def exercise(chapter: int, difficulty: int, minutes: int, **settings: Any) -> Ca
 
 def progress(chapter: int | str | None = None) -> None:
     """Show which exercises of a chapter, or of all, are solved and which were tried."""
-    chapters = sorted({one.chapter for one in EXERCISES.values()})
+    chapters = list(dict.fromkeys(one.chapter for one in EXERCISES.values()))
     if isinstance(chapter, str) and chapter.isdecimal():
         chapter = int(chapter)
     if chapter is not None and chapter not in chapters:

@@ -132,3 +132,14 @@ def test_progress_of_a_chapter(asked, known, capsys):
         assert words.startswith("0 of 1 solved")
     else:
         assert words == f"There are no exercises for chapter {asked!r}; there are some for 3.\n"
+
+
+def test_progress_of_a_second_page(monkeypatch, capsys):
+    monkeypatch.setattr(make(), "chapter", 6)
+    monkeypatch.setattr(make(name="other"), "chapter", "6b")
+    progress("6b")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "0 of 1 solved"
+    assert lines[2].split() == ["other", "6b", "1", "5", "-"]
+    progress("7")
+    assert capsys.readouterr().out == "There are no exercises for chapter 7; there are some for 6, 6b.\n"

@@ -1,0 +1,295 @@
+"""What chapter 6b shows: tables of positions as pictures, in a trained model, and ways to tell one head positions."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from minigrad import nn, no_grad, ops, optim, random
+from minigrad.bert import from_pretrained
+from minigrad.bert.model import BertForPreTraining
+from minigrad.course.chapters.start import SENTENCES
+from minigrad.course.figures import Picture, figure
+from minigrad.course.palette import colour
+from minigrad.course.stored import stored
+from minigrad.course.widgets import Frame, svg
+from minigrad.nn import truncated_normal
+from minigrad.tensor import Tensor
+
+__all__ = [
+    "KINDS",
+    "OneLayer",
+    "StoredModel",
+    "batch_of",
+    "score",
+    "similarity_frames",
+    "similarity_maps",
+    "sinusoids",
+    "table_picture",
+    "train",
+]
+
+WORDS, D_MODEL, PLACE, SHORT, LONG, FURTHEST = 16, 64, 3, 16, 32, 8
+KINDS = ("none", "learned", "sinusoids", "bias", "rotary")
+
+
+def sinusoids(L: int, d_model: int) -> np.ndarray:
+    """The table (L, d_model) of Vaswani et al. (2017), section 3.5: even columns sines, odd ones cosines."""
+    angle = np.arange(L)[:, None] * 10000.0 ** (-np.arange(0, d_model, 2) / d_model)  # (L, d_model / 2)
+    table = np.empty((L, d_model))
+    table[:, 0::2], table[:, 1::2] = np.sin(angle), np.cos(angle)
+    return table
+
+
+class OneLayer(nn.Module):
+    """Logits for each token from one head over all tokens, and `kind` of KINDS says how positions come in.
+
+    none: nowhere. learned, sinusoids: a table (LONG, D_MODEL) is added to the words' vectors. bias: a learned number
+    for each distance, up to FURTHEST on both sides and the same beyond, is added to the scores. rotary: queries and
+    keys are turned by the angles of their positions. For a seed, what all kinds have is drawn alike. Raises ValueError
+    for another kind.
+    """
+
+    def __init__(self, kind: str) -> None:
+        if kind not in KINDS:
+            raise ValueError(f"kind should be one of {', '.join(KINDS)}, and is {kind!r}")
+        std = 1 / math.sqrt(D_MODEL)
+        self.kind = kind
+        self.words = nn.Embedding(WORDS, D_MODEL, math.sqrt(0.5))
+        self.query, self.key, self.value = (nn.Linear(D_MODEL, D_MODEL, std=std) for _ in range(3))
+        self.decoder = nn.Linear(D_MODEL, WORDS, std=std)
+        if kind == "learned":
+            self.positions = nn.Parameter(truncated_normal((LONG, D_MODEL), math.sqrt(0.5)))
+        elif kind == "bias":
+            self.bias = nn.Parameter(np.zeros(2 * FURTHEST + 1, np.float32))
+
+    def forward(self, ids: np.ndarray, start: int = 0) -> Tensor:
+        """ids (B, L) at the positions from `start` on -> (B, L, WORDS)."""
+        L = ids.shape[1]
+        x = self.words(ids)  # (B, L, d_model)
+        if self.kind == "learned":
+            x = x + self.positions[start : start + L]
+        elif self.kind == "sinusoids":
+            x = x + Tensor(sinusoids(start + L, D_MODEL)[start:], dtype=x.dtype)
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        if self.kind == "rotary":
+            q, k = _turned(q), _turned(k)
+        scores = q @ k.transpose() * (1 / math.sqrt(D_MODEL))  # (B, L, L)
+        if self.kind == "bias":
+            place = np.arange(L)
+            distance = np.clip(place - place[:, None], -FURTHEST, FURTHEST)  # (L, L), j - i
+            scores = scores + self.bias[distance + FURTHEST]
+        return self.decoder(ops.softmax(scores) @ v)
+
+
+def _turned(x: Tensor) -> Tensor:
+    """Each pair of entries of (B, L, d_model), turned by its angle at the row's position.
+
+    In the direction of Su et al. (2021), whose vectors are columns: row i is multiplied by R_{-i} of the page.
+    """
+    table = sinusoids(x.shape[1], D_MODEL)  # (L, d_model)
+    sine, cosine = (Tensor(table[:, i::2].repeat(2, axis=1), dtype=x.dtype) for i in (0, 1))  # (L, d_model)
+    across = Tensor(np.kron(np.eye(D_MODEL // 2), [[0, 1], [-1, 0]]), dtype=x.dtype)  # (a, b) -> (-b, a)
+    return x * cosine + (x @ across) * sine
+
+
+def batch_of(rng: np.random.Generator, n: int, L: int, task: str) -> tuple[np.ndarray, np.ndarray]:
+    """n random sequences (n, L) and the word to name for each token (n, L), -100 where there is none.
+
+    task: "left", the word PLACE places to the left of the token; "fixed", the word at position PLACE.
+    """
+    ids = rng.integers(0, WORDS, (n, L))
+    labels = np.full((n, L), -100)
+    if task == "left":
+        labels[:, PLACE:] = ids[:, :-PLACE]
+    else:
+        labels[:] = ids[:, PLACE : PLACE + 1]
+    return ids, labels
+
+
+def score(model: OneLayer, task: str, L: int) -> dict[str, float]:
+    """On 500 fresh sequences of length L: the loss in nats, and the shares of right words.
+
+    seen: at positions below SHORT. new: at the others, 0 if there are none.
+    """
+    ids, labels = batch_of(np.random.default_rng(1000), 500, L, task)
+    with no_grad():
+        logits = model(ids)
+        loss = ops.cross_entropy(logits.reshape(-1, WORDS), labels.reshape(-1))
+    right, asked = logits.numpy().argmax(axis=-1) == labels, labels >= 0
+    shares = [right[:, at][asked[:, at]] for at in (slice(SHORT), slice(SHORT, None))]
+    seen, new = (float(share.mean()) if share.size else 0.0 for share in shares)
+    return {"loss": loss.item(), "seen": seen, "new": new}
+
+
+def train(
+    kind: str, task: str = "left", seed: int = 0, rate: float = 1e-2, steps: int = 1000, moved: bool = False
+) -> OneLayer:
+    """A layer trained with Adam on sequences of SHORT tokens, 32 a step.
+
+    moved: the sequences of a step begin at a position drawn from 0 to LONG - SHORT, and not at 0.
+    """
+    random.manual_seed(seed)
+    model = OneLayer(kind)
+    rng = np.random.default_rng(seed)
+    optimizer = optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
+    for _ in range(steps):
+        ids, labels = batch_of(rng, 32, SHORT, task)
+        start = int(rng.integers(LONG - SHORT + 1)) if moved else 0
+        optimizer.zero_grad()
+        ops.cross_entropy(model(ids, start).reshape(-1, WORDS), labels.reshape(-1)).backward()
+        optimizer.step()
+    return model
+
+
+# --- Tables of positions in a trained model ---------------------------------------------------------------
+
+
+class StoredModel:
+    """The model that is stored with the course, whose table of positions can be exchanged.
+
+    table, drawn: its table (64, 128) in float64, trained and as it was before the first step.
+    """
+
+    def __init__(self) -> None:
+        loaded = from_pretrained(stored("start"))
+        assert loaded.tokenizer is not None
+        self.model, self.tokenizer = loaded.model, loaded.tokenizer
+        random.manual_seed(0)
+        fresh = BertForPreTraining(self.model.config)
+        self.table, self.drawn = (
+            one.bert.embeddings.position_embeddings.weight.numpy().astype(float)
+            for one in (self.model, fresh)
+        )
+
+    def loss(self, table: np.ndarray) -> float:
+        """The mean loss, in nats, on each piece of SENTENCES, hidden one at a time, with another table (64, 128)."""
+        losses = []
+        with self._exchanged(table), no_grad():
+            for sentence in SENTENCES:
+                ids = np.array(self.tokenizer.encode(sentence).input_ids)  # (L,)
+                places = np.arange(1, len(ids) - 1)  # without [CLS] and [SEP]
+                inputs = np.tile(ids, (len(places), 1))  # (L - 2, L)
+                inputs[np.arange(len(places)), places] = self.tokenizer.token_to_id("[MASK]")
+                labels = np.full(inputs.shape, -100)
+                labels[np.arange(len(places)), places] = ids[places]
+                loss = self.model(inputs, labels=labels).mlm_loss
+                losses += [loss.item()] * len(places)
+        return float(np.mean(losses))
+
+    @contextmanager
+    def _exchanged(self, table: np.ndarray) -> Iterator[None]:
+        weight = self.model.bert.embeddings.position_embeddings.weight
+        own = weight.data
+        weight.data = Tensor(table, dtype=weight.dtype).data
+        try:
+            yield
+        finally:
+            weight.data = own
+
+
+# --- Pictures ---------------------------------------------------------------------------------------------
+
+
+def _tinted(values: np.ndarray, colours: dict[str, str]) -> np.ndarray:
+    """Numbers from -1 to 1 as an image (…, 4): the first colour above 0, the second below, clear at 0."""
+    image = np.empty((*values.shape, 4))
+    for part, name in ((values >= 0, "first"), (values < 0, "second")):
+        image[part, :3] = [int(colours[name][i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    image[..., 3] = np.abs(values).clip(0, 1)
+    return image
+
+
+def table_picture(table: np.ndarray) -> Picture:
+    """A table of positions as an image: a row for each position, a column for each entry of its vector."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        axes.imshow(_tinted(table, colours), interpolation="nearest", aspect="auto")
+        axes.set(xlabel="column", ylabel="position")
+        axes.grid(visible=False)
+
+    return figure(
+        plot,
+        "The table of sinusoids, blue above zero and orange below: narrow stripes at the left, which turn every few "
+        "positions, become wider from pair to pair; in the right half the columns hardly change.",
+        size=(5.4, 3.2),
+    )
+
+
+def similarity_maps(maps: Mapping[str, np.ndarray], alt: str) -> Picture:
+    """Each matrix of similarities, from -1 to 1, as an image under its name."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        for axes, (name, values) in zip(canvas.subplots(1, len(maps)), maps.items(), strict=True):
+            axes.imshow(_tinted(values, colours), interpolation="nearest")
+            axes.set_title(name, fontsize=11)
+            axes.set_xlabel("position")
+            axes.grid(visible=False)
+            axes.set_xticks([0, 30, 60])
+            axes.set_yticks([0, 30, 60])
+
+    return figure(plot, alt, size=(5.4, 2.4))
+
+
+WIDTH, HEIGHT, LEFT, TOP = 480, 190, 40, 20  # of the plot in a frame
+
+
+def similarity_frames(maps: Mapping[str, np.ndarray], places: Sequence[int]) -> list[Frame]:
+    """A frame for each of `places`: the row of each matrix there, as a curve over all positions, from -1 to 1.
+
+    maps: at most two matrices (L, L) by name.
+    """
+    frames = []
+    for place in places:
+        parts = _axes(len(next(iter(maps.values()))))
+        for number, (name, values) in enumerate(maps.items()):
+            parts.append(_curve(number, name, values[place]))
+        beside = [f"{name} {values[place, place + 1]:.2f}" for name, values in maps.items()]
+        text = f"Its similarity to position {place + 1}: {', '.join(beside)}."
+        frames.append(Frame(f"Position {place}", svg(WIDTH, TOP + HEIGHT + 56, parts), text))
+    return frames
+
+
+def _x(place: int, L: int) -> float:
+    return LEFT + 4 + place * (WIDTH - LEFT - 8) / (L - 1)
+
+
+def _y(value: float) -> float:
+    return TOP + HEIGHT * (1 - value) / 2
+
+
+def _axes(L: int) -> list[str]:
+    """Lines at -1, 0 and 1, and the numbers of some positions."""
+    parts = []
+    for value in (-1, 0, 1):
+        y = _y(value)
+        parts.append(
+            f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y:g}" y2="{y:g}" stroke="currentColor" stroke-opacity="0.25"/>'
+            f'<text x="{LEFT - 6}" y="{y + 4:g}" text-anchor="end" fill="currentColor" font-size="12">'
+            f"{value}</text>"
+        )
+    parts += [
+        f'<text x="{_x(place, L):.1f}" y="{TOP + HEIGHT + 18}" text-anchor="middle" fill="currentColor" '
+        f'font-size="12">{place}</text>'
+        for place in range(0, L, 20)
+    ]
+    return parts
+
+
+def _curve(number: int, name: str, values: np.ndarray) -> str:
+    """One curve, and its line of the legend; the second one is dashed."""
+    points = " ".join(f"{_x(place, len(values)):.1f},{_y(value):.1f}" for place, value in enumerate(values))
+    ink = ("first", "second")[number]
+    stroke = f'style="stroke: {colour(ink)}"' + ' stroke-dasharray="6 4"' * number
+    x, y = LEFT + 4 + 170 * number, TOP + HEIGHT + 42
+    return (
+        f'<polyline points="{points}" fill="none" stroke-width="2" {stroke}/>'
+        f'<line x1="{x}" x2="{x + 28}" y1="{y}" y2="{y}" stroke-width="3" {stroke}/>'
+        f'<text x="{x + 34}" y="{y + 5}" fill="currentColor" font-size="14">{html.escape(name)}</text>'
+    )

@@ -1,0 +1,126 @@
+"""What chapter 6b imports: the toy's tasks and layers, the exchanged tables, the pictures, and the stored record."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from minigrad.course import check
+from minigrad.course.chapters import positions
+from minigrad.course.chapters.positions import KINDS, OneLayer, StoredModel, batch_of, score, train
+from minigrad.course.stored import stored
+
+pytestmark = pytest.mark.numpy_only("the pages are written in NumPy")
+
+
+def test_the_waves_are_those_of_the_exercise():
+    np.testing.assert_array_equal(positions.sinusoids(7, 10), check.sinusoids.answer(7, 10))
+
+
+def test_the_tasks():
+    ids, labels = batch_of(np.random.default_rng(0), 3, 6, "left")
+    np.testing.assert_array_equal(labels[:, 3:], ids[:, :3])
+    assert (labels[:, :3] == -100).all()
+    ids, labels = batch_of(np.random.default_rng(0), 3, 6, "fixed")
+    np.testing.assert_array_equal(labels, np.repeat(ids[:, 3:4], 6, axis=1))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_layer_knows_of_the_order(kind):
+    """Shuffled tokens give shuffled outputs without positions, and others with them."""
+    layer = OneLayer(kind).astype(np.float64)
+    if kind == "bias":
+        layer.bias.data[:] = np.arange(len(layer.bias.data))
+    rng = np.random.default_rng(0)
+    ids, order = rng.permutation(positions.WORDS)[None, :8], rng.permutation(8)
+    off = np.abs(layer(ids[:, order]).numpy() - layer(ids).numpy()[:, order]).max()
+    assert off < 1e-12 if kind == "none" else off > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["bias", "rotary"])
+def test_a_relative_layer_is_what_the_page_says(kind):
+    """With the page's matrices for the turns, and the bias put in by hand."""
+    layer = OneLayer(kind).astype(np.float64)
+    if kind == "bias":
+        layer.bias.data[:] = np.random.default_rng(1).standard_normal(len(layer.bias.data))
+    ids = np.random.default_rng(0).integers(0, positions.WORDS, (1, 12))
+    x = layer.words(ids)
+    q, k, v = (part(x).numpy()[0] for part in (layer.query, layer.key, layer.value))
+    scores = np.empty((12, 12))
+    for i in range(12):
+        for j in range(12):
+            if kind == "bias":
+                scores[i, j] = q[i] @ k[j] / 8 + layer.bias.numpy()[np.clip(j - i, -8, 8) + 8]
+            else:
+                scores[i, j] = q[i] @ check.shift_matrix.answer(j - i, positions.D_MODEL) @ k[j] / 8
+    shares = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    expected = layer.decoder(positions.Tensor(shares @ v)).numpy()
+    np.testing.assert_allclose(layer(ids).numpy()[0], expected, atol=1e-10)
+
+
+def test_rotary_scores_depend_on_the_distance():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, positions.D_MODEL))
+    rows = [positions.Tensor(np.tile(one, (1, 9, 1))) for one in (x, y)]
+    q, k = (positions._turned(one).numpy()[0] for one in rows)
+    scores = q @ k.T
+    for distance in range(-8, 9):
+        assert np.ptp(np.diag(scores, distance)) < 1e-10
+    R = check.shift_matrix.answer(-2, positions.D_MODEL)  # the paper's direction, for columns
+    np.testing.assert_allclose(scores[5, 3], x @ R @ y, atol=1e-10)
+
+
+def test_a_kind_that_there_is_not_is_named():
+    with pytest.raises(
+        ValueError, match="kind should be one of none, learned, sinusoids, bias, rotary, and is 'T5'"
+    ):
+        OneLayer("T5")
+
+
+def test_training_learns_what_the_kind_can():
+    right = {kind: score(train(kind, steps=120), "left", 16)["seen"] for kind in ("none", "bias")}
+    assert right["none"] < 0.3 < 0.9 < right["bias"]
+
+
+def test_another_table_is_put_back():
+    model = StoredModel()
+    own = model.loss(model.table)
+    assert model.loss(0 * model.table) > own + 2
+    kept = model.model.bert.embeddings.position_embeddings.weight.numpy()
+    np.testing.assert_array_equal(kept, model.table)
+    assert np.abs(model.drawn - model.table).max() > 0.1
+
+
+def test_the_picture_says_what_it_is():
+    pattern = r'<image [^>]*href="data:image/png'
+    table = positions.sinusoids(20, 8)
+    assert len(re.findall(pattern, positions.table_picture(table).svg)) == 1
+    assert (
+        len(re.findall(pattern, positions.similarity_maps({"a": np.eye(5), "b": -np.eye(5)}, "Two").svg)) == 2
+    )
+
+
+def test_the_tint_of_a_number():
+    image = positions._tinted(np.array([[1.0, -0.5, 0.0]]), {"first": "#0000ff", "second": "#ff0000"})
+    np.testing.assert_allclose(image[0], [[0, 0, 1, 1], [1, 0, 0, 0.5], [0, 0, 1, 0]])
+
+
+def test_a_frame_shows_its_row():
+    maps = {"one": np.eye(5), "two": np.full((5, 5), -1.0)}
+    frame = positions.similarity_frames(maps, [2])[0]
+    assert frame.title == "Position 2"
+    assert frame.text == "Its similarity to position 3: one 0.00, two -1.00."
+    heights = [
+        [float(point.split(",")[1]) for point in line.split()]
+        for line in re.findall(r'points="([^"]+)"', frame.svg)
+    ]
+    assert heights == [[115, 115, 20, 115, 115], [210] * 5]
+
+
+def test_the_record_has_every_run_once():
+    record = json.loads(stored("positions.json").read_text())
+    cases = [tuple(run[name] for name in ("task", "kind", "moved", "rate", "seed")) for run in record["runs"]]
+    assert len(cases) == len(set(cases)) == 3 * 3 * (5 + 5 + 2)
