@@ -71,9 +71,9 @@ def embedding_flow(
             "A table of two rows, one for each text.",
         ),
         Step(
-            "Which place",
+            "Which position",
             [["O_P", "·", "W_P"], ["P"]],
-            "A row for each place: the first, the second, and so on.",
+            "A row for each position: 0, 1, 2, and so on.",
         ),
         Step(
             "The sum",

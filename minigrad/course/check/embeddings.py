@@ -46,14 +46,14 @@ def _embed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     cases=_embed_cases,
     same_dtype=True,
     hints="""
-Three look-ups, added. NumPy picks rows with an array of ids: a table (V, d_model) and ids (B, L) give (B, L, d_model).
+Add three look-ups. NumPy picks rows with an array of ids: a table (V, d_model) and ids (B, L) give (B, L, d_model).
 
-The places are 0, 1, 2, … in each sequence: the first L rows of W_P, which broadcasting (chapter 1) adds to every sequence.
+The positions are 0, 1, 2, … in each sequence: the first L rows of W_P, which broadcasting (chapter 1) adds to every sequence.
 """,
     mistakes="""
-You pick rows of W_P by the ids of the pieces. The third table is for the place: row t for the token at t.
+You pick rows of W_P by the ids of the pieces. The third table is for the position: row t for the token at t.
     W_P[:L] -> W_P[input_ids]
-You pick rows of W_P by the segments. The third table is for the place: row t for the token at t.
+You pick rows of W_P by the segments. The third table is for the position: row t for the token at t.
     W_P[:L] -> W_P[token_type_ids]
 The positions are missing: without them the encoder cannot know the order of the tokens.
     + W_P[:L] ->
@@ -71,17 +71,17 @@ The segments are turned round: row 0 of W_S is for segment 0.
     W_S[token_type_ids] -> W_S[1 - token_type_ids]
 You add the segment's number itself. It picks a row of W_S.
     W_S[token_type_ids] -> token_type_ids[:, :, None]
-You add the place's number itself. It picks a row of W_P.
+You add the position's number itself. It picks a row of W_P.
     W_P[:L] -> np.arange(L)[:, None]
 The positions begin at 0: the first token gets the first row of W_P.
     W_P[:L] -> W_P[np.minimum(np.arange(L) + 1, len(W_P) - 1)]
-You take the last rows of W_P. The token at place t gets row t.
+You take the last rows of W_P. The token at position t gets row t.
     W_P[:L] -> W_P[-L:]
 The positions run backwards: the first token gets the first row of W_P.
     W_P[:L] -> W_P[:L][::-1]
 Every token gets the position of the first one.
     W_P[:L] -> W_P[0]
-The number of places is L, the length of a sequence: input_ids.shape[1]. The number of sequences is another one.
+The number of positions is L, the length of a sequence: input_ids.shape[1]. You take the number of sequences.
     L = input_ids.shape[1] -> L = len(input_ids)
 You add all rows of W_P. A sequence of L tokens uses the first L of them.
     W_P[:L] -> W_P
@@ -167,7 +167,7 @@ You cut from the front of the texts. The end goes.
     first[:keep_first] -> first[len(first) - keep_first :] ; second[:keep_second] -> second[len(second) - keep_second :]
 You always leave the odd place empty: both texts get room // 2. It goes to the longer text.
     keep_first = room - keep_second -> keep_first = min(keep_first, max(half, room - keep_second - room % 2)) ; keep_second = room - keep_first -> keep_second = min(keep_second, max(half, room - keep_first - room % 2))
-[CLS] and two [SEP] take three places. You leave room for two of them, so the sequence gets too long.
+[CLS] and two [SEP] take three places. You leave room for two, so the sequence gets too long.
     room = length - 3 -> room = length - 2
 You forget the places of [CLS] and [SEP]: the texts themselves have length - 3 places.
     room = length - 3 -> room = length
@@ -257,7 +257,7 @@ X = O_T W_T + O_S W_S + O_P W_P: a sum hands its gradient to each of its terms u
 
 Row v of dW_T is the sum of dX over all tokens, of all sequences, whose id is v. np.add.at(dW, ids, dX) adds them, also where an id repeats. Take dW of zeros, with a row for each piece, whether it occurs or not.
 
-Row t of dW_P is the sum over the sequences of the batch. The places beyond L were not used: their rows are 0.
+Row t of dW_P is the sum of the dX at position t over the sequences of the batch. The positions from L on were not used, so their rows are 0.
 """,
     mistakes="""
 A piece that occurs more than once keeps the gradient of its last place alone: with += NumPy reads, adds and writes back. np.add.at adds them all.
@@ -269,6 +269,10 @@ With += each segment keeps the gradient of one token alone. A row of W_S gets th
 With += or = several pieces and segments keep the gradient of one place alone. np.add.at adds them all.
     np.add.at(dW_T, input_ids, dX) -> dW_T[input_ids] += dX ; np.add.at(dW_S, token_type_ids, dX) -> dW_S[token_type_ids] += dX
     np.add.at(dW_T, input_ids, dX) -> dW_T[input_ids] = dX ; np.add.at(dW_S, token_type_ids, dX) -> dW_S[token_type_ids] = dX
+You add to dW_P by the ids of the pieces. Row t belongs to position t, whatever piece stands there.
+    dW_P[:L] = dX.sum(axis=0) -> np.add.at(dW_P, np.minimum(input_ids, n_positions - 1), dX) || np.add.at(dW_P, input_ids, dX)
+You add to dW_P by the segments. Row t belongs to position t, whatever text the token is in.
+    dW_P[:L] = dX.sum(axis=0) -> np.add.at(dW_P, token_type_ids, dX)
 You average over the batch for the positions. The gradient is the sum: if the loss is a mean, dX has that in it already.
     dX.sum(axis=0) -> dX.mean(axis=0)
 The gradient of the positions is that of the first sequence. All sequences use the same rows of W_P, so their gradients add up.
@@ -279,13 +283,13 @@ You divide each piece's gradient by how often it occurs. The gradient is the sum
     np.add.at(dW_T, input_ids, dX) -> np.add.at(dW_T, input_ids, dX); dW_T /= np.maximum(np.bincount(input_ids.ravel(), minlength=V), 1).astype(dX.dtype)[:, None]
 You divide the sum of each segment by its number of tokens. The gradient is the sum.
     np.add.at(dW_S, token_type_ids, dX) -> np.add.at(dW_S, token_type_ids, dX); dW_S /= np.maximum(np.bincount(token_type_ids.ravel(), minlength=2), 1).astype(dX.dtype)[:, None]
-Your sum over the segments does not ask which token is in which: each row of W_S gets the tokens of its own segment.
+Your sum does not ask which segment a token is in: each row of W_S gets the tokens of its own segment.
     np.add.at(dW_S, token_type_ids, dX) -> dW_S += dX.sum(axis=(0, 1))
-You use the first sequence alone for the pieces: the whole batch reads the table.
+You use the first sequence alone for the pieces, but the whole batch reads the table.
     np.add.at(dW_T, input_ids, dX) -> np.add.at(dW_T, input_ids[0], dX[0])
 dW_T has a row for each piece of the vocabulary, V of them; yours has rows for the pieces up to the largest id alone.
     np.zeros((V, -> np.zeros((input_ids.max() + 1,
-dW_P has a row for each place of the table; yours has rows for the L places of this batch alone.
+dW_P has a row for each position of the table; yours has rows for the L positions of this batch alone.
     np.zeros((n_positions, -> np.zeros((L,
 The segments are turned round: row 0 of dW_S belongs to segment 0.
     np.add.at(dW_S, token_type_ids, dX) -> np.add.at(dW_S, 1 - token_type_ids, dX)
@@ -403,7 +407,7 @@ Your test of the mask comes before those of the tokens. Where several tests fail
 Your test of the segments comes before that of the mask. Where several tests fail, the first in the list has its name.
     named = right(tokens, types, mask)
     return "segments" if named == "mask" and right(tokens, types, [int(token != PAD) for token in tokens]) == "segments" else named
-The name is asked for, "none" if no test fails.
+Return the name of the rule, or "none" if no rule is broken.
     return "none" -> return None || return ""
 """,
 )
@@ -461,7 +465,7 @@ You count the pooler once for each layer. There is one.
     N * (12 * d**2 + 13 * d) + d**2 + d -> N * (13 * d**2 + 14 * d)
 You count one layer. There are N of them.
     N * (12 -> (12
-That is the last width at which the embeddings have more than half; the next one is asked for.
+That is the last width at which the embeddings have more than half. The answer is the next width.
     return d -> return d - 1
 At the width where both halves are equal, the embeddings have half, and that is "at most half". Either you ask for less than half, or the pooler's bias is missing.
     * d > N -> * d >= N
@@ -475,9 +479,9 @@ You compare the token table with the whole model.
 A width is a whole number: round up.
     excess = (V + 515 - 13 * N) / (12 * N + 1)
     return excess if excess > 1 else 1
-You round to the nearest whole number. The first width that is large enough is asked for: round up.
+You round to the nearest whole number. The answer is the first width that is large enough: round up.
     return max(1, round((V + 515 - 13 * N) / (12 * N + 1)))
-You round down. The first width that is large enough is asked for: round up.
+You round down. The answer is the first width that is large enough: round up.
     return max(1, (V + 515 - 13 * N) // (12 * N + 1))
 A width is at least 1.
     return -((13 * N - V - 515) // (12 * N + 1))

@@ -51,7 +51,7 @@ EMBED_WRONG = [
     (lambda i, s, W_T, W_S, W_P: W_T[i] + np.take(W_S, s, axis=0), "The positions are missing"),
     (lambda i, s, W_T, W_S, W_P: W_T[i] + W_S[s] + W_P[i], "by the ids of the pieces"),
     (lambda i, s, W_T, W_S, W_P: (W_T[i] + W_S[s] + W_P[: i.shape[1]]) / 3, "You divide the sum"),
-    (lambda i, s, W_T, W_S, W_P: W_T[i] + W_S[s] + W_P[: len(i)], "The number of places is L"),
+    (lambda i, s, W_T, W_S, W_P: W_T[i] + W_S[s] + W_P[: len(i)], "The number of positions is L"),
     (
         lambda i, s, W_T, W_S, W_P: W_T[i] * math.sqrt(W_T.shape[1]) + W_S[s] + W_P[: i.shape[1]],
         "You multiply the tokens' rows by √d_model",
@@ -254,6 +254,18 @@ def only_the_places_used(input_ids, token_type_ids, dX, V, n_positions):
     return dW_T, dW_S, dX.sum(0)
 
 
+def positions_by_the_ids(input_ids, token_type_ids, dX, V, n_positions):
+    dW_T, dW_S, dW_P = by_masks(input_ids, token_type_ids, dX, V, n_positions)
+    dW_P[:] = 0
+    np.add.at(dW_P, input_ids, dX)
+    return dW_T, dW_S, dW_P
+
+
+def positions_by_the_segments(input_ids, token_type_ids, dX, V, n_positions):
+    dW_T, dW_S, _ = by_masks(input_ids, token_type_ids, dX, V, n_positions)
+    return dW_T, dW_S, np.concatenate([dW_S, np.zeros((n_positions - 2, dX.shape[2]), dX.dtype)])
+
+
 def in_float64(input_ids, token_type_ids, dX, V, n_positions):
     return tuple(part.astype(float) for part in by_masks(input_ids, token_type_ids, dX, V, n_positions))
 
@@ -263,7 +275,9 @@ GRADIENTS_WRONG = [
     (plain_index, "A piece that occurs more than once"),
     (plain_index_throughout, "several pieces and segments keep the gradient of one place alone"),
     (mean_of_the_batch, "You average over the batch"),
-    (only_the_places_used, "dW_P has a row for each place of the table"),
+    (only_the_places_used, "dW_P has a row for each position of the table"),
+    (positions_by_the_ids, "You add to dW_P by the ids of the pieces"),
+    (positions_by_the_segments, "You add to dW_P by the segments"),
     (in_float64, "float64"),
     (lambda *arguments: by_masks(*arguments)[0], "3 values"),
     (lambda *arguments: by_masks(*arguments)[::-1], "it should return"),
@@ -340,7 +354,7 @@ def padding_not_looked_at(tokens, types, mask):
 
 FAULT_RIGHT = [by_packing_again, with_a_walk]
 FAULT_WRONG = [
-    (instead("none", None), "The name is asked for"),
+    (instead("none", None), "Return the name of the rule"),
     (mask_by_its_sum, "You add up the mask"),
     (mask_first, "Your test of the mask comes before"),
     (padding_not_looked_at, "You do not look at the segments of the padding"),
