@@ -28,6 +28,11 @@ def _weights(rng: np.random.Generator, d_model: int, dtype: type = np.float64) -
     return weights
 
 
+def _pieces(X: np.ndarray, W: np.ndarray, h: int) -> np.ndarray:
+    """X W with the blocks of W on the diagonal alone, so that head i sees piece i of X."""
+    return X @ (W * np.kron(np.eye(h), np.ones([side // h for side in W.shape]))).astype(W.dtype)
+
+
 # --- multi_head ------------------------------------------------------------------------------------------
 
 
@@ -127,6 +132,10 @@ There is no softmax: the scores must become weights.
     _softmax(S) -> S
 The weights are transposed where they meet V: row i holds what query i takes from each value.
     A @ V -> A.swapaxes(-1, -2) @ V
+Each head gets its piece of X. It gets every token's whole vector; only the projections are narrow, with all rows of W_Q, W_K and W_V and d_k of their columns.
+    X @ weights["W_Q"] -> _pieces(X, weights["W_Q"], h) ; X @ weights["W_K"] -> _pieces(X, weights["W_K"], h) ; X @ weights["W_V"] -> _pieces(X, weights["W_V"], h)
+The bias b_O is added once for each head. It belongs to the layer: add it once.
+    + weights["b_O"] -> + h * weights["b_O"]
 You add X. That is chapter 11's step; here the change alone is asked for.
     return joined @ weights["W_O"] + weights["b_O"] -> return X + joined @ weights["W_O"] + weights["b_O"]
 """,
@@ -341,6 +350,8 @@ You undo an interleaving in W_O for every layer. Only the probe can say in which
     new = weights["W_O"][found] -> new = weights["W_O"].reshape(h, -1, d_model).swapaxes(0, 1).reshape(d_model, d_model)
 Your W_O moves whole heads: it is right only where the columns of a head stay together. Look at every column.
     new = weights["W_O"][found] -> new = weights["W_O"].reshape(h, -1, d_model)[found[:: d_model // h] * h // d_model].reshape(d_model, d_model)
+You count the columns from 1. They count from 0.
+    return found, -> return found + 1,
 What you return first is the inverse: it says where each column went. For each joined column, where did it come from?
     return found, -> return np.argsort(found),
 You return the number of the head first. The column is asked for.
@@ -398,6 +409,13 @@ You drop b_Q. b_Q · k differs from key to key, so it changes the weights; q · 
     less["b_K"] = np.zeros_like(weights["b_K"]) -> less["b_Q"] = np.zeros_like(weights["b_Q"])
 You drop b_Q as well. b_Q · k differs from key to key, so it changes the weights.
     less["b_K"] = np.zeros_like(weights["b_K"]) -> less["b_K"] = less["b_Q"] = np.zeros_like(weights["b_K"])
+You drop b_Q and leave b_V. b_Q · k differs from key to key, so it changes the weights. The second bias is one that every output gets in the same way.
+    less["b_V"] = np.zeros_like(weights["b_V"]) -> less["b_Q"] = np.zeros_like(weights["b_Q"]) ; weights["b_O"] + weights["b_V"] @ weights["W_O"] -> weights["b_O"]
+You drop b_O and b_V, and nothing takes them over. b_O reaches every output: it stays.
+    less["b_V"] = np.zeros_like(weights["b_V"]) -> less["b_V"] = np.zeros_like(weights["b_V"]); less["b_O"] = np.zeros_like(weights["b_O"]); return less
+    less["b_K"] = np.zeros_like(weights["b_K"]) -> less["b_V"] = np.zeros_like(weights["b_V"]); less["b_O"] = np.zeros_like(weights["b_O"]); return less
+You let b_V take over b_O. That needs the inverse of W_O, and not every W_O has one. The other way round there is always an answer.
+    less["b_V"] = np.zeros_like(weights["b_V"]) -> less["b_V"] = weights["b_V"] + weights["b_O"] @ np.linalg.inv(weights["W_O"]) ; weights["b_O"] + weights["b_V"] @ weights["W_O"] -> np.zeros_like(weights["b_O"])
 b_K needs no substitute: it adds the same number to all scores of a row, and softmax does not see that.
     less["b_K"] = -> less["b_Q"] = weights["b_Q"] + weights["b_K"]; less["b_K"] =
     weights["b_O"] + weights["b_V"] @ weights["W_O"] -> weights["b_O"] + (weights["b_V"] + weights["b_K"]) @ weights["W_O"]

@@ -101,6 +101,26 @@ def never_projected(X, weights, h, mask):
     return joined(attended(X, weights, h, mask))
 
 
+def pieces_of_x(X, weights, h, mask):
+    """The picture of many drawings: the vector is cut, and each head gets a slice."""
+    d_k = X.shape[-1] // h
+    outputs = []
+    for i in range(h):
+        s = slice(i * d_k, (i + 1) * d_k)
+        q, k, v = (X[..., s] @ weights["W_" + n][s, s] + weights["b_" + n][s] for n in "QKV")
+        outputs.append(right_softmax(q @ k.swapaxes(1, 2) / math.sqrt(d_k) + mask[:, 0]) @ v)
+    return np.concatenate(outputs, axis=-1) @ weights["W_O"] + weights["b_O"]
+
+
+def bias_of_every_head(X, weights, h, mask):
+    return sum(
+        z @ W + weights["b_O"]
+        for z, W in zip(
+            attended(X, weights, h, mask).swapaxes(0, 1), np.split(weights["W_O"], h), strict=True
+        )
+    )
+
+
 def mask_forgotten(X, weights, h, mask):
     return out_of(attended(X, weights, h, 0), weights)
 
@@ -128,6 +148,8 @@ def dealt_out(X, weights, h, mask):
 
 MULTI_RIGHT = [head_by_head, text_by_text, with_einsum, summed_over_heads]
 MULTI_WRONG = [
+    (pieces_of_x, "Each head gets its piece of X"),
+    (bias_of_every_head, "The bias b_O is added once for each head"),
     (numpys_root, "float64"),
     (scale_of_the_model, "You divide the scores by √d_model"),
     (text_cut, "You cut with a reshape alone"),
@@ -371,6 +393,11 @@ def numbers_of_heads(layer, weights, h):
     return found * h // len(found), weights["W_O"][found]
 
 
+def counted_from_one(layer, weights, h):
+    found = _found(layer, weights, h)
+    return found + 1, weights["W_O"][found]
+
+
 def always_reversed(layer, weights, h):
     return _found(layer, weights, h), np.concatenate(np.split(weights["W_O"], h)[::-1])
 
@@ -380,6 +407,7 @@ REFIT_WRONG = [
     (the_inverse, "The new W_O has its rows the wrong way round"),
     (columns_of_w, "You exchange the columns of W_O"),
     (where_each_went, "What you return first is the inverse"),
+    (counted_from_one, "You count the columns from 1"),
     (numbers_of_heads, "You return the number of the head first"),
     (always_reversed, "You turn the heads round in W_O"),
     (lambda layer, weights, h: (_found(layer, weights, h), weights["W_O"]), "You return W_O as it was"),
@@ -436,6 +464,23 @@ def in_place(weights):
     return weights
 
 
+def keys_and_queries(weights):
+    return {**weights, "b_K": 0 * weights["b_K"], "b_Q": 0 * weights["b_Q"]}
+
+
+def both_behind(weights):
+    return {**weights, "b_V": 0 * weights["b_V"], "b_O": 0 * weights["b_O"]}
+
+
+def all_but_queries(weights):
+    return {**keys_and_queries(weights), "b_Q": weights["b_Q"], **{n: 0 * weights[n] for n in ("b_V", "b_O")}}
+
+
+def through_the_inverse(weights):
+    value = weights["b_V"] + np.linalg.solve(weights["W_O"].T, weights["b_O"])
+    return {**weights, "b_K": 0 * weights["b_K"], "b_V": value, "b_O": 0 * weights["b_O"]}
+
+
 def without_keys(weights):
     return {name: W for name, W in in_one_expression(weights).items() if name not in ("b_K", "b_V")}
 
@@ -447,6 +492,10 @@ BIAS_WRONG = [
     (added_as_it_is, "b_O has to take over b_V as the output projection passes it on"),
     (dropped, "b_V vanishes without a trace"),
     (in_place, "which the caller still needs"),
+    (keys_and_queries, "You drop b_Q and leave b_V"),
+    (both_behind, "You drop b_O and b_V"),
+    (all_but_queries, "You drop b_O and b_V"),
+    (through_the_inverse, "That needs the inverse of W_O"),
     (without_keys, "leave no entry out"),
 ]
 
