@@ -24,7 +24,7 @@ from minigrad.course.check.slips import build, pairs
 pytestmark = pytest.mark.numpy_only("answers are written in NumPy")
 
 BANKS = [importlib.import_module(path.stem) for path in sorted(Path(__file__).parent.glob("bank_*.py"))]
-SEEDS = (0, 1, 2026)
+SEEDS = (0, 2026)
 
 each_exercise = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
 each_seed = pytest.mark.parametrize("seed", SEEDS)
