@@ -243,6 +243,8 @@ Source and target are exchanged.
     W[target, target] = -1 -> W[source, source] = -1 ; W[source, target] -> W[target, source]
 W is the whole new token, as if nothing were added to it. The skip path adds the old one, so W has to be the change alone.
     W = np.zeros((d, d)) -> W = np.eye(d) ; W[target, target] = -1 -> W[target, target] = 0
+The other features are written a second time: W is 1 on the diagonal, and the skip path brings them already. Their change is 0.
+    W = np.zeros((d, d)) -> W = np.eye(d)
 The old feature is added once more instead of being taken out: the sign at its place is -1.
     W[target, target] = -1 -> W[target, target] = 1
 The source has lost its own feature. It is copied, and stays where it was.
@@ -437,6 +439,11 @@ You divide one time too often: with n sub-layers there are n LayerNorms.
     (1 + v) ** -n -> (1 + v) ** -(n + 1)
 You count two LayerNorms for each sub-layer. There are two in a layer, one behind each of its two sub-layers.
     (1 + v) ** -n -> (1 + v) ** (-2 * n)
+n counts the sub-layers already: do not double it. A layer has two, and n of them are n / 2 layers.
+    (1 + v) ** -n -> (1 + v) ** (-2 * n) ; n * v -> 2 * n * v
+    n * v -> 2 * n * v
+Pre-LN's skip path takes nothing away, but each sub-layer writes variance v on top. So the share of what came in falls.
+    1 / (1 + n * v) -> 1.0
 In post-LN a row has variance 1 and the sum 1 + v: v alone is what is written.
     (1 + v) ** -n -> v**n || v**-n
 You let pre-LN's changes grow with the stream. f reads a normalised row, so each change has variance v.

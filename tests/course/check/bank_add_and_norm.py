@@ -260,6 +260,11 @@ def whole_token(W, source, target):
     W[target, target], W[source, target] = 0, 1
 
 
+def identity_too(W, source, target):
+    W += np.eye(len(W))
+    W[target, target], W[source, target] = -1, 1
+
+
 def moves_it(W, source, target):
     W[target, target], W[source, target], W[source, source] = -1, 1, -1
 
@@ -276,6 +281,7 @@ OVERWRITE_WRONG = [
     (matrix(erases_only), "nothing is written in its place"),
     (matrix(other_way_round), "W is transposed"),
     (matrix(whole_token), "W is the whole new token"),
+    (matrix(identity_too), "The other features are written a second time"),
     (matrix(moves_it), "The source has lost its own feature"),
     (lambda X, source, target: difference_of_one_hots(X, target, source), "Source and target are exchanged"),
     (lambda X, source, target: X + X[:, [source]] * 0, "3 cases are right"),
@@ -363,6 +369,9 @@ LEFT_WRONG = [
     (lambda n, v: (1 / (1 + n * v), (1 + v) ** -n), "Pre-LN's share comes first"),
     (lambda n, v: (math.exp(-n * v), 1 / (1 + n * v)), "That is the limit for small v"),
     (lambda n, v: ((1 + v) ** (-2 * n), 1 / (1 + n * v)), "You count two LayerNorms for each sub-layer"),
+    (lambda n, v: ((1 + v) ** (-2 * n), 1 / (1 + 2 * n * v)), "n counts the sub-layers already"),
+    (lambda n, v: ((1 + v) ** -n, 1 / (1 + 2 * n * v)), "n counts the sub-layers already"),
+    (lambda n, v: ((1 + v) ** -n, 1), "Pre-LN's skip path takes nothing away"),
     (lambda n, v: ((1 + v) ** n, 1 + n * v), "the shares are missing"),
     (lambda n, v: ((1 + v) ** (-n / 2), 1 / (1 + n * v)), "In post-LN you give the ratio of the sizes"),
     (
