@@ -461,10 +461,12 @@ def _takes(part: Callable[..., Any], **expected: tuple[int | str, ...]) -> Calla
         bound = inspect.signature(part).bind(*arguments, **named)
         for name, axes in expected.items():
             value = bound.arguments[name]
-            shape = np.shape(value) if isinstance(value, np.ndarray) else None
-            fits = shape is not None and len(shape) == len(axes)
-            if not fits or any(isinstance(n, int) and n != found for n, found in zip(axes, shape or ())):
-                came = "no array" if shape is None else f"one of shape {shape}"
+            shape = value.shape if isinstance(value, np.ndarray) else ()
+            fits = len(shape) == len(axes) and all(
+                isinstance(n, str) or n == found for n, found in zip(axes, shape, strict=True)
+            )
+            if not fits:
+                came = f"one of shape {shape}" if isinstance(value, np.ndarray) else "no array"
                 wanted = ", ".join(map(str, axes))
                 raise ValueError(
                     f"{part.__name__.strip('_')} takes an array ({wanted}) as {name}, got {came}"
