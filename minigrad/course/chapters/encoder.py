@@ -250,6 +250,8 @@ def parameter_map(counts: Mapping[str, Mapping[str, int]]) -> Picture:
         axes.set(xlim=(-0.005, 1.005), ylim=(0, 1.1))
         axes.axis("off")
 
-    shares = {group: sum(parts.values()) / whole for group, parts in counts.items()}
-    words = ", ".join(f"{group} {share:.1%}" for group, share in shares.items())
-    return figure(plot, f"The parameters as areas: {words}.", (5.4, 3.2))
+    columns = []
+    for group, parts in counts.items():
+        inside = ", ".join(f"{part} {number / whole:.1%}" for part, number in parts.items())
+        columns.append(f"{group} {sum(parts.values()) / whole:.1%} ({inside})")
+    return figure(plot, f"The parameters as areas: {'; '.join(columns)}.", (5.4, 3.2))

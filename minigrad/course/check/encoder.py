@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -162,6 +163,10 @@ The feed-forward part has two biases: d_ff numbers after the first matrix, d_mod
     + d_ff + d_model + norm -> + d_model + norm || + d_ff + d_ff + norm || + d_model + d_model + norm
 The feed-forward part has two matrices, there and back.
     2 * d_model * d_ff -> d_model * d_ff
+You count tables and matrices alone. Biases and the gains and biases of LayerNorm are parameters, too.
+    norm = 2 * d_model -> norm = 0 ; 4 * (square + d_model) -> 4 * square ; 2 * d_model * d_ff + d_ff + d_model -> 2 * d_model * d_ff ; pooler = square + d_model -> pooler = square
+All biases of matrices are missing. Each matrix of attention, of the feed-forward part and of the pooler has one.
+    4 * (square + d_model) -> 4 * square ; 2 * d_model * d_ff + d_ff + d_model -> 2 * d_model * d_ff ; pooler = square + d_model -> pooler = square
 The width of the feed-forward part is given, d_ff. It is 4 d_model in BERT, and need not be.
     2 * d_model * d_ff + d_ff -> 8 * square + 4 * d_model
 The pooler is missing: a matrix and a bias.
@@ -266,6 +271,10 @@ Try the smallest choices first, beginning with none, so that a matrix that is it
     mistakes="""
 You try one matrix at a time. When two are the wrong way round, mending one still gives a wrong output: try every choice of names.
     range(len(square) + 1) -> range(2)
+You turn one matrix at a time and keep it if the output comes nearer. With a wrong matrix elsewhere, the right way round can look worse, and the wrong way better: try whole choices, and keep the one that gives the output.
+    before = np.abs(run(loaded) - expected).max()
+    square = [name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1]]
+    return sorted(n for n in square if np.abs(run({**loaded, n: loaded[n].T}) - expected).max() < before)
 Perhaps nothing is the wrong way round: try the weights as they are, too.
     range(len(square) + 1) -> range(1, len(square) + 1)
 You name more than is needed. A matrix that is its own transpose is never wrong: begin with the smallest choices.
@@ -438,17 +447,46 @@ def _add_norm(x, y, gain, bias, eps):
     return z / np.sqrt((z**2).mean(axis=-1, keepdims=True) + eps) * gain + bias
 
 
+def _pool(X, W, b):
+    return np.tanh(X[:, 0] @ W + b)
+
+
+def _takes(part: Callable[..., Any], **expected: tuple[int | str, ...]) -> Callable[..., Any]:
+    """`part`, but with an error that names the shape when an argument has other axes than are expected.
+
+    expected: by parameter, a length for each axis, or its letter where every length will do.
+    """
+
+    def takes(*arguments: Any, **named: Any) -> Any:
+        bound = inspect.signature(part).bind(*arguments, **named)
+        for name, axes in expected.items():
+            value = bound.arguments[name]
+            shape = value.shape if isinstance(value, np.ndarray) else ()
+            fits = len(shape) == len(axes) and all(
+                isinstance(n, str) or n == found for n, found in zip(axes, shape, strict=True)
+            )
+            if not fits:
+                came = f"one of shape {shape}" if isinstance(value, np.ndarray) else "no array"
+                wanted = ", ".join(map(str, axes))
+                raise ValueError(
+                    f"{part.__name__.strip('_')} takes an array ({wanted}) as {name}, got {came}"
+                )
+        return part(*arguments, **named)
+
+    return takes
+
+
 def right_parts() -> SimpleNamespace:
     """The parts of a learner's BERT (`parts.PARTS`) as this check has them, so that the assembly alone is judged."""
     return SimpleNamespace(
         split_word=_split_word,
         pack=_pack,
-        embed=_embed,
-        multi_head=_multi_head,
-        padding_mask=_padding_mask,
+        embed=_takes(_embed, input_ids=("B", "L"), token_type_ids=("B", "L")),
+        multi_head=_takes(_multi_head, X=("B", "L", "d_model"), mask=("B", 1, 1, "L")),
+        padding_mask=_takes(_padding_mask, attention_mask=("B", "L")),
         feed_forward=_feed_forward,
         add_norm=_add_norm,
-        pool=lambda X, W, b: np.tanh(X[:, 0] @ W + b),
+        pool=_takes(_pool, X=("B", "L", "d_model")),
     )
 
 

@@ -139,7 +139,7 @@ def test_rows_of_the_picture_differ():
 
 def test_the_map_has_areas_in_proportion():
     picture = parameter_map({"one": {"a": 60}, "two": {"b": 20, "c": 10}, "three": {"d": 10}})
-    assert "one 60.0%, two 30.0%, three 10.0%" in repr(picture)
+    assert "one 60.0% (a 60.0%); two 30.0% (b 20.0%, c 10.0%); three 10.0% (d 10.0%)" in repr(picture)
 
 
 # --- A learner's BERT -------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -70,9 +71,19 @@ def biases_left_out(V, d_model, N, d_ff, L_max):
     return multiplied_out(V, d_model, N, d_ff, L_max) - 3 * N * d_model
 
 
+def matrices_alone(V, d_model, N, d_ff, L_max):
+    return (V + L_max + 2) * d_model + N * (4 * d_model**2 + 2 * d_model * d_ff) + d_model**2
+
+
+def matrices_and_norms(V, d_model, N, d_ff, L_max):
+    return matrices_alone(V, d_model, N, d_ff, L_max) + 2 * d_model * (1 + 2 * N)
+
+
 COUNT_RIGHT = [from_shapes, multiplied_out]
 COUNT_WRONG = [
     (biases_left_out, "The biases of queries, keys and values are missing"),
+    (matrices_alone, "You count tables and matrices alone"),
+    (matrices_and_norms, "All biases of matrices are missing"),
     (lambda V, d, N, f, L: multiplied_out(V, d, 1, f, L), "Every layer has weights of its own"),
     (lambda V, d, N, f, L: multiplied_out(V, d, N, 4 * d, L), "The width of the feed-forward part is given"),
     (lambda V, d, N, f, L: multiplied_out(V, d, N, f, 512), "not always 512"),
@@ -137,9 +148,18 @@ def all_in_place(run, loaded, expected):
     return by_bits(run, loaded, expected)
 
 
+def what_comes_nearer(run, loaded, expected):
+    wrong, best = [], np.linalg.norm(run(loaded) - expected)
+    for name in sorted(n for n, W in loaded.items() if W.ndim == 2 and W.shape == W.T.shape):
+        if np.linalg.norm(run({**loaded, name: loaded[name].T}) - expected) < best:
+            wrong += [name]
+    return wrong
+
+
 TRANSPOSED_RIGHT = [by_bits, by_products]
 TRANSPOSED_WRONG = [
     (one_at_a_time, "You try one matrix at a time"),
+    (what_comes_nearer, "keep it if the output comes nearer"),
     (the_square_ones, "does not say that they are"),
     (without_feed_forward, "On d_model = d_ff, W_2 and W_K"),
     (all_in_place, "W_S has shape"),
@@ -243,8 +263,30 @@ def recursive(first, second, length, parts, model):
     return assembled(first, second, length, parts, model)
 
 
+def first_row_too_early(first, second, length, parts, model):
+    x, _ = assembled(first, second, length, parts, model)
+    return x, parts.pool(x[:, 0], *model["pooler"])
+
+
+def no_mask_at_all(first, second, length, parts, model):
+    def attend(x, weights, h, mask):
+        return parts.multi_head(x, weights, h, None)
+
+    return assembled(first, second, length, SimpleNamespace(**{**vars(parts), "multi_head": attend}), model)
+
+
+def without_a_batch(first, second, length, parts, model):
+    def flat(mask, dtype):
+        return parts.padding_mask(mask[0], dtype)
+
+    return assembled(first, second, length, SimpleNamespace(**{**vars(parts), "padding_mask": flat}), model)
+
+
 BERT_RIGHT = [changed(), recursive]
 BERT_WRONG = [
+    (first_row_too_early, "pool takes an array (B, L, d_model) as X, got one of shape (1, 6)"),
+    (no_mask_at_all, "multi_head takes an array (B, 1, 1, L) as mask, got no array"),
+    (without_a_batch, "padding_mask takes an array (B, L) as attention_mask, got one of shape (14,)"),
     (changed(layers=lambda layers: [layers[0] for _ in layers]), "All layers have the first one's weights"),
     (changed(layers=lambda layers: list(reversed(layers))), "The layers run in the wrong order"),
     (changed(layers=lambda layers: layers[:-1]), "The last layer is missing"),
