@@ -103,7 +103,8 @@ def test_the_direction_of_the_rows_counts_for_more_than_their_place():
         for table in (model.table, model.table[::-1])
     )
     assert 9 * max(moved) < min(reversed_)
-    assert same - own - 0.5 < min(reversed_) and max(reversed_) < same - own
+    assert same - own - 0.5 < min(reversed_)
+    assert max(reversed_) < same - own
 
 
 def test_the_picture_says_what_it_is():
