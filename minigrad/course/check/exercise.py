@@ -38,8 +38,8 @@ EXERCISES: dict[str, Exercise] = {}  # by name, in the order of the course
 class Exercise(Task):
     """A check to call on an answer, `check.attend(attend)`, with hints and a solution.
 
-    chapter: its number, or a string such as "6b" for a second page. difficulty: 1 to 3. minutes: about how long. hints: paragraphs, the gentlest first. The rest is
-    `Task`'s.
+    chapter: its number, or a string such as "6b" for a second page. difficulty: 1 to 3. minutes: about how long.
+    hints: paragraphs, the gentlest first. The rest is `Task`'s.
     """
 
     chapter: int | str

@@ -70,6 +70,8 @@ The table holds whole numbers, so everything after the point is cut off.
     np.zeros((L, d_model)) -> np.zeros((L, d_model), int)
 All hands have the same frequency: n has to enter.
     10000.0 ** (-2 * n / d_model) -> np.ones(d_model // 2)
+Brackets are missing: the power comes before the division, so you divide 10000 ** (2n) by d_model. The exponent is 2n / d_model.
+    10000.0 ** (-2 * n / d_model) -> 10000.0 ** (-2.0 * n) * d_model || 10000.0 ** (-2.0 * n) / d_model
 The frequency is divided by the position's part twice: the exponent holds n and d_model alone.
     -2 * n / d_model -> -2 * n / L
 The cosines are missing.
@@ -217,6 +219,8 @@ You divide by the number of the others: more of them need a larger bias.
     * (L - 1) -> / (L - 1)
 The sign is turned round: the token before gets the least.
     = math.log -> = -math.log
+You shut the other tokens out: they share what is left, and the first token, which has none before it, still needs them.
+    math.log(share / (1 - share) * (L - 1)) -> 0 ; np.zeros(2 * L - 1) -> np.full(2 * L - 1, -1e9) || np.full(2 * L - 1, -np.inf)
 """,
 )
 def look_back(L, share):

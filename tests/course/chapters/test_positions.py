@@ -94,6 +94,19 @@ def test_another_table_is_put_back():
     assert np.abs(model.drawn - model.table).max() > 0.1
 
 
+def test_the_direction_of_the_rows_counts_for_more_than_their_place():
+    """What the page says of moved and of reversed rows."""
+    model = StoredModel()
+    own, same = model.loss(model.table), model.loss(0 * model.table + model.table.mean(axis=0))
+    moved, reversed_ = (
+        [model.loss(np.roll(table, -k, axis=0)) - own for k in (10, 20, 30, 40)]
+        for table in (model.table, model.table[::-1])
+    )
+    assert 9 * max(moved) < min(reversed_)
+    assert same - own - 0.5 < min(reversed_)
+    assert max(reversed_) < same - own
+
+
 def test_the_picture_says_what_it_is():
     pattern = r'<image [^>]*href="data:image/png'
     table = positions.sinusoids(20, 8)

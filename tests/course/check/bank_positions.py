@@ -76,6 +76,11 @@ def growing(L, d_model):
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(L, d_model)
 
 
+def without_brackets(L, d_model):
+    angles = np.arange(L)[:, None] / (10000.0 ** np.arange(0, d_model, 2) / d_model)
+    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(L, d_model)
+
+
 SINUSOIDS_RIGHT = [entry_by_entry, stacked, with_exp, by_complex_numbers]
 SINUSOIDS_WRONG = [
     (concatenated, "All sines stand in the first half"),
@@ -84,6 +89,7 @@ SINUSOIDS_WRONG = [
     (from_one, "Your positions begin at 1"),
     (swapped_two, "Sine and cosine have changed places"),
     (growing, "The exponent has the wrong sign"),
+    (without_brackets, "Brackets are missing"),
     (lambda L, d_model: stacked(L, d_model).T, "Positions run across"),
     (lambda L, d_model: stacked(L, d_model).astype(int), "everything after the point is cut off"),
 ]
@@ -203,6 +209,12 @@ def itself(L, share):
     return _spread(b, L)
 
 
+def others_shut_out(L, share):
+    b = np.full(2 * L - 1, -np.inf)
+    b[L - 2] = math.log(share)
+    return _spread(b, L)
+
+
 BACK_RIGHT = [two_logarithms, others_below_zero, logs_of_the_shares]
 BACK_WRONG = [
     (odds_alone, "Your number forgets that"),
@@ -210,6 +222,7 @@ BACK_WRONG = [
     (a_hundred, "A large number gives the token before everything"),
     (all_in_the_row, "You count L other tokens"),
     (itself, "The distance 0 is the token itself"),
+    (others_shut_out, "You shut the other tokens out"),
 ]
 
 # --- table_fault -----------------------------------------------------------------------------------------
