@@ -41,7 +41,7 @@ def play_merges(history: Sequence[State], counts: Mapping[str, int]) -> list[Fra
             Frame(
                 f"Merge {number}: {best[0]} and {best[1]}",
                 _merge_drawing(words, pairs, best, counts),
-                f"The pair stands {pairs[best]} times, and no other pair more often. {merged} joins the vocabulary.",
+                f"The pair occurs {pairs[best]} times, and no other pair more often. {merged} joins the vocabulary.",
             )
         )
     return frames
@@ -62,7 +62,7 @@ def _merge_drawing(
                 drawn.append(_text(x + width / 2, y + 17, piece, 14, "middle"))
                 x += width + 3
             i += 1 + lit
-    drawn.append(_text(258, 16, "pairs, and how often they stand", 12, "start"))
+    drawn.append(_text(258, 16, "pairs, and how often they occur", 12, "start"))
     often = sorted((pair for pair, times in pairs.items() if times), key=lambda pair: -pairs[pair])
     for row, pair in enumerate(often[:PAIRS_SHOWN]):
         y = 26 + row * ROW

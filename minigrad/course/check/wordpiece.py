@@ -114,6 +114,8 @@ A word of exactly 100 characters is still cut.
     > 100 -> >= 100
 A word of more than 100 characters is ["[UNK]"] unseen; you cut it.
     > 100 -> > 10**6
+Where the cut gets stuck you return an empty list, or nothing. The word becomes one token, ["[UNK]"].
+    return ["[UNK]"] -> return [] || return None
 The answer is a list, also where it is [UNK] alone.
     return ["[UNK]"] -> return "[UNK]"
 Where the longest match gets stuck, you go back and try a shorter piece. BERT does not go back: the word is [UNK].
@@ -241,6 +243,7 @@ def _merges_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "the five words of the chapter", {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}, 5
     yield "a rare word with a frequent pair", {"banana": 1, "nab": 4}, 2
     yield "overlapping pairs", {"baaaa": 3, "baa": 1, "caaa": 2}, 3
+    yield "three in a row, and one behind", {"baaac": 5}, 3
     yield "ties alone", {"ba": 1, "dc": 1, "fe": 1}, 3
     yield "fewer merges than asked for", {"abc": 2}, 9
     words: dict[str, int] = {}
@@ -258,7 +261,7 @@ def _merges_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Run the broken learner on {"hug": 1} and look at the words after the first merge, and at the names of the pieces.
 
-Then give it {"hug": 10, "pun": 1, "bun": 1}. Which pair stands most often?
+Then give it {"hug": 10, "pun": 1, "bun": 1}. Which pair occurs most often?
 """,
     mistakes="""
 A word that occurs ten times has each of its pairs ten times. Yours counts each different word once.
@@ -278,13 +281,15 @@ You count the pairs once, at the start. Each merge changes its neighbours' count
     for best in sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:n]:
         learned.append(best[0] + best[1].removeprefix("##"))
     return learned
-Of pairs that stand equally often, the first in alphabetical order comes first. You take the one that was met first.
+Of pairs that occur equally often, the first in alphabetical order comes first. You take the one that was met first.
     (-pairs[pair], pair) -> -pairs[pair]
-Of pairs that stand equally often, the first in alphabetical order comes first. You take the last.
+Of pairs that occur equally often, the first in alphabetical order comes first. You take the last.
     min(pairs, key=lambda pair: (-pairs[pair], pair)) -> max(pairs, key=lambda pair: (pairs[pair], pair))
-You merge only the first place in each word. A pair can stand in a word more than once.
+You go through each word from right to left. Of two places that overlap, merge the left one: ##a ##a ##a becomes ##aa ##a.
+    i = 0 -> i = len(pieces) ; while i < len(pieces): -> while i >= 0: ; i += 1 -> i -= 1
+You merge only the first place in each word. A pair can occur in a word more than once.
     i += 1 -> i += 1 + len(pieces) * (pieces[i] == new)
-Of fewer pairs than merges: stop when no pair is left, and return what was learned.
+When no pair is left, stop and return what was learned, even if it is fewer than n pieces.
     break -> return []
 You merge once more than asked for, or once less: n is the number of merges.
     range(n) -> range(n + 1) || range(n - 1)
@@ -354,6 +359,14 @@ You count the pieces of the longest match. Try every place where the last piece 
             return 0
         pieces, start = pieces + 1, ends[-1]
     return pieces
+Where the longest match gets stuck its answer ["[UNK]"] has length 1, and it is not the shortest way elsewhere. You count its pieces: try every place where the last piece can begin.
+    pieces, start = 0, 0
+    while start < len(word):
+        ends = [end for end in range(start + 1, len(word) + 1) if ("##" if start else "") + word[start:end] in vocabulary]
+        if not ends:
+            return 1
+        pieces, start = pieces + 1, ends[-1]
+    return pieces
 You count the cuts; a word with one cut has two pieces.
     else best[-1] -> else best[-1] - 1
 You look up every piece without ##.
@@ -401,18 +414,18 @@ def _gain_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Write the log-likelihood as a sum of c log c over all pieces, minus n log n. Only the terms of a, b, the new piece and n change.
 
-a stands c_a - c_ab times after the merge, b stands c_b - c_ab times, the new piece c_ab times. How many pieces are there then?
+After the merge a occurs c_a - c_ab times, b occurs c_b - c_ab times, and the new piece c_ab times. How many pieces are there then?
 
 c log c is 0 for c = 0, and log(0) fails.
 """,
     mistakes="""
 The text has fewer pieces after the merge: each merged pair leaves one piece less, so n becomes n - c_ab.
     - power(n - c_ab) + power(n) ->
-You forget that a and b stand less often after the merge: c_a - c_ab and c_b - c_ab times.
+You forget that a and b occur less often after the merge: c_a - c_ab and c_b - c_ab times.
     after = power(c_a - c_ab) + power(c_b - c_ab) -> after = power(c_a) + power(c_b)
-The new piece is missing: it stands c_ab times.
+The new piece is missing: it occurs c_ab times.
     + power(c_ab) ->
-That is the count times the logarithm of n times the score: close to the gain for rare pairs, and not equal. Take the difference of the two log-likelihoods.
+That is the count times the logarithm of n times the score. It leaves out that a, b and n change with the merge. Take the difference of the two log-likelihoods.
     return c_ab * math.log(n * c_ab / (c_a * c_b))
 That is the score, or its logarithm. The gain is a difference of two log-likelihoods.
     return c_ab / (c_a * c_b)
@@ -422,14 +435,23 @@ That is the score, or its logarithm. The gain is a difference of two log-likelih
     return math.log(n * c_ab / (c_a * c_b))
 That is before minus after: the gain is after minus before.
     return -right(n, c_a, c_b, c_ab)
+You change n under the logarithms of a, b and the new piece only. All other pieces have probability c / n too, so their terms change with n: write the whole sum as the sum of c log c, minus n log n.
+    def power(c, n):
+        return c * math.log(c / n) if c else 0.0
+    m = n - c_ab
+    return power(c_a - c_ab, m) + power(c_b - c_ab, m) + power(c_ab, m) - power(c_a, n) - power(c_b, n)
+You divide by the same n before and after the merge. Each merged pair leaves one piece less, so all the other pieces become more probable.
+    def power(c):
+        return c * math.log(c / n) if c else 0.0
+    return power(c_a - c_ab) + power(c_b - c_ab) + power(c_ab) - power(c_a) - power(c_b)
 The unit is nats: take the natural logarithm, math.log.
     math.log -> math.log2 || math.log10
 A piece that is gone has c = 0, where log fails or gives -inf. Its term c log c is 0.
     c * math.log(c) if c else 0.0 -> float(c * np.log(np.float64(c)))
-That is the gain for each piece of the text. The whole text's is asked for.
+That is the gain for each piece of the text. Return that of the whole text.
     total = right(n, c_a, c_b, c_ab)
     return total / n
-That is the gain for each time that the pair stands. The whole text's is asked for.
+That is the gain of one occurrence of the pair. Return that of the whole text.
     return right(n, c_a, c_b, c_ab) / c_ab
 """,
 )
@@ -437,5 +459,7 @@ def likelihood_gain(n, c_a, c_b, c_ab):
     def power(c):
         return c * math.log(c) if c else 0.0
 
+    # Beyond c_ab log(n · score): the terms of a and b take away up to c_ab each,
+    # and that of n, because the text gets shorter, adds up to c_ab.
     after = power(c_a - c_ab) + power(c_b - c_ab) + power(c_ab)
     return after - power(n - c_ab) + power(n) - power(c_a) - power(c_b)

@@ -147,6 +147,7 @@ SPLIT_WRONG = [
     (letter_unknown, "The whole word becomes one [UNK]"),
     (back_and_forth, "you go back and try a shorter piece"),
     (from_behind, "BERT begins in front"),
+    (lambda w, v: [] if split_with(w, v) == UNKNOWN else split_with(w, v), "you return an empty list"),
     (lambda w, v: "[UNK]" if split_with(w, v) == UNKNOWN else split_with(w, v), "The answer is a list"),
     (lambda w, v: " ".join(split_with(w, v)), "values"),
     (
@@ -273,6 +274,26 @@ def with_counts_kept(word_counts, n):
     return names
 
 
+def from_the_end(word_counts, n):
+    """Looks for the pair from the end of each word."""
+    spelled = {w: [w[0], *("##" + x for x in w[1:])] for w in word_counts}
+    names = []
+    for _ in range(n):
+        pairs = Counter()
+        for w, parts in spelled.items():
+            for two in pairwise(parts):
+                pairs[two] += word_counts[w]
+        if not pairs:
+            break
+        best = sorted(pairs, key=lambda two: (-pairs[two], two))[0]
+        names.append(best[0] + best[1][2:])
+        for parts in spelled.values():
+            for i in range(len(parts) - 2, -1, -1):
+                if (*parts[i : i + 2],) == best:
+                    parts[i : i + 2] = [names[-1]]
+    return names
+
+
 def counted_once(word_counts, n):
     pairs = Counter()
     for word, count in word_counts.items():
@@ -292,6 +313,7 @@ MENDED_WRONG = [
     (lambda c, n: rebuilt(c, n, tie="first met"), "the first in alphabetical order"),
     (lambda c, n: rebuilt(c, n, more=1), "You merge once more than asked for"),
     (counted_once, "You count the pairs once, at the start"),
+    (from_the_end, "You go through each word from right to left"),
     (
         lambda c, n: rebuilt(c, n, weigh=False, marks=False),
         ("Yours counts each different word once", "keeps a ## in its middle"),
@@ -365,6 +387,7 @@ def greedy(word, vocabulary):
 FEWEST_RIGHT = [by_memory, level_by_level, by_matrix, all_cuts]
 FEWEST_WRONG = [
     (greedy, "You count the pieces of the longest match"),
+    (lambda w, v: len(split_with(w, v)), "has length 1"),
     (lambda w, v: max(0, by_memory(w, v) - 1), "You count the cuts"),
     (lambda w, v: by_memory(w, v) or len(w), "Where no cut exists the answer is 0"),
     (lambda w, v: by_memory(w, v) or math.inf, "Where no cut exists the answer is 0"),
@@ -415,6 +438,17 @@ def gain_with(n, c_a, c_b, c_ab, *, shrink=True, less=True, new=True, log=math.l
     return result - power(n - c_ab if shrink else n) - power(c_a) - power(c_b) + power(n)
 
 
+def by_terms(n, c_a, c_b, c_ab, after=None):
+    """Only the terms of the pair and of the new piece, as if the others stayed as they are."""
+
+    def share(c, n):
+        return 0.0 if c == 0 else c * (math.log(c) - math.log(n))
+
+    after = n - c_ab if after is None else after
+    new = share(c_a - c_ab, after) + share(c_b - c_ab, after) + share(c_ab, after)
+    return new - share(c_a, n) - share(c_b, n)
+
+
 def zeros_forgotten(n, c_a, c_b, c_ab):
     with np.errstate(all="ignore"):
         c = np.array([c_a - c_ab, c_b - c_ab, c_ab, n], dtype=float)
@@ -425,14 +459,16 @@ def zeros_forgotten(n, c_a, c_b, c_ab):
 GAIN_RIGHT = [by_two_likelihoods, with_arrays, gain_with]
 GAIN_WRONG = [
     (lambda *x: gain_with(*x, shrink=False), "so n becomes n - c_ab"),
-    (lambda *x: gain_with(*x, less=False), "a and b stand less often after the merge"),
+    (lambda *x: gain_with(*x, less=False), "a and b occur less often after the merge"),
     (lambda *x: gain_with(*x, new=False), "The new piece is missing"),
     (lambda *x: gain_with(*x, log=math.log2), "The unit is nats"),
     (lambda *x: -gain_with(*x), "before minus after"),
-    (lambda n, a, b, c: c * math.log(n * c / a / b), "close to the gain for rare pairs"),
+    (lambda n, a, b, c: c * math.log(n * c / a / b), "It leaves out that a, b and n change"),
     (lambda n, a, b, c: c / a / b, "That is the score"),
     (lambda n, a, b, c: gain_with(n, a, b, c) / n, "for each piece of the text"),
     (zeros_forgotten, "A piece that is gone has c = 0"),
+    (by_terms, "All other pieces have probability c / n too"),
+    (lambda n, a, b, c: by_terms(n, a, b, c, after=n), "You divide by the same n before and after"),
     (
         lambda *x: gain_with(*x, shrink=False, new=False),
         ("so n becomes n - c_ab", "The new piece is missing"),
