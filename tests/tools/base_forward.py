@@ -28,6 +28,8 @@ from minigrad.backend import threads
 from minigrad.bert.config import PRESETS, parameter_shapes
 from minigrad.bert.model import BertModel
 
+assert minigrad  # imported for what it does
+
 LENGTH = 512
 
 
