@@ -1,4 +1,4 @@
-"""What chapter 26 runs: the list of the sources' mistakes, layers to wire wrongly, and the small trained model's loss."""
+"""What chapter 26 runs: the list of the sources' mistakes, layers to wire wrongly, the small model without a part."""
 
 from __future__ import annotations
 
@@ -153,16 +153,24 @@ def random_layers(
 ) -> list[tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]]:
     """For each of `number` layers its attention and its feed-forward network, (L, d_model) -> (L, d_model), in float64.
 
-    Without LayerNorm, residual connections and biases: those are what a page wires. sigma: the spread of the weights,
-    0.05 as the reduced model starts, None for 1/√n_in, with which a matrix keeps the size of what goes through it.
-    The feed-forward network is 4 · d_model wide. Raises ValueError for heads that do not divide d_model.
+    Without LayerNorm, residual connections and biases: those are what a page wires. sigma: the weights are normal with
+    this spread, cut at two of it, 0.05 as the reduced model starts; None for uncut ones of spread 1/√n_in, with which a
+    matrix keeps the size of what goes through it. The feed-forward network is 4 · d_model wide. Raises ValueError for
+    heads that do not divide d_model.
     """
     if d_model % heads:
-        raise ValueError(f"d_model must be a multiple of the heads, got d_model = {d_model} and heads = {heads}")
+        raise ValueError(
+            f"d_model must be a multiple of the heads, got d_model = {d_model} and heads = {heads}"
+        )
     rng = np.random.default_rng([seed, 2])
 
     def draw(rows: int, columns: int) -> np.ndarray:
-        return rng.standard_normal((rows, columns)) * (sigma or 1 / math.sqrt(rows))
+        weights = rng.standard_normal((rows, columns))
+        if sigma is None:
+            return weights / math.sqrt(rows)
+        while (far := np.abs(weights) > 2).any():
+            weights[far] = rng.standard_normal(far.sum())
+        return sigma * weights
 
     def layer() -> Iterator[Callable[[np.ndarray], np.ndarray]]:
         W_Q, W_K, W_V, W_O = (draw(d_model, d_model) for _ in range(4))
