@@ -148,6 +148,16 @@ def random_tokens(seed: int, length: int = 24, d_model: int = 128) -> np.ndarray
     return (x - x.mean(axis=-1, keepdims=True)) / x.std(axis=-1, keepdims=True)
 
 
+def drawn(rng: np.random.Generator, rows: int, columns: int, sigma: float | None) -> np.ndarray:
+    """Weights (rows, columns) of spread sigma, cut at two of it; of spread 1/√rows, uncut, if sigma is None."""
+    weights = rng.standard_normal((rows, columns))
+    if sigma is None:
+        return weights / math.sqrt(rows)
+    while (far := np.abs(weights) > 2).any():
+        weights[far] = rng.standard_normal(far.sum())
+    return sigma * weights
+
+
 def random_layers(
     seed: int, number: int = 12, sigma: float | None = 0.05, d_model: int = 128, heads: int = 2
 ) -> list[tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]]:
@@ -165,12 +175,7 @@ def random_layers(
     rng = np.random.default_rng([seed, 2])
 
     def draw(rows: int, columns: int) -> np.ndarray:
-        weights = rng.standard_normal((rows, columns))
-        if sigma is None:
-            return weights / math.sqrt(rows)
-        while (far := np.abs(weights) > 2).any():
-            weights[far] = rng.standard_normal(far.sum())
-        return sigma * weights
+        return drawn(rng, rows, columns, sigma)
 
     def layer() -> Iterator[Callable[[np.ndarray], np.ndarray]]:
         W_Q, W_K, W_V, W_O = (draw(d_model, d_model) for _ in range(4))
