@@ -1,0 +1,174 @@
+"""Chapter 26's list of the sources' mistakes against the notebooks that run them, and what the page computes with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minigrad.course.chapters.errata import (
+    ERRATA,
+    SOURCES,
+    Erratum,
+    Small,
+    drawn,
+    random_layers,
+    random_tokens,
+)
+
+BOOK = Path(__file__).parents[3] / "book"
+
+
+# --- The list ---------------------------------------------------------------------------------------------
+
+
+def run_by(folder: Path) -> dict[str, list[int]]:
+    """What each notebook's metadata say it runs, by the chapter's number: {"7": [1, 41], "6b": […]}."""
+    return {
+        path.stem.split("_")[0].lstrip("0") or "0": errata_of(json.loads(path.read_text(encoding="utf-8")))
+        for path in sorted(folder.glob("[0-9]*.ipynb"))
+    }
+
+
+def errata_of(notebook: dict[str, Any]) -> list[int]:
+    errata: list[int] = notebook["metadata"].get("course", {}).get("errata", [])
+    return errata
+
+
+def disagreements(pages: dict[str, list[int]], errata: tuple[Erratum, ...] = ERRATA) -> list[str]:
+    """Where the list and the pages that are there differ; of a chapter that is not written yet nothing is asked."""
+    found = []
+    for erratum in errata:
+        for chapter, listed in pages.items():
+            if (erratum.number in listed) != (chapter in erratum.chapters):
+                says = "runs" if erratum.number in listed else "does not run"
+                found.append(
+                    f"chapter {chapter} {says} erratum {erratum.number}; the list has {erratum.chapters}"
+                )
+    return found
+
+
+def test_all_are_listed_once_and_in_order():
+    assert [erratum.number for erratum in ERRATA] == list(range(1, 72))
+    assert [erratum.source for erratum in ERRATA] == sorted(
+        (erratum.source for erratum in ERRATA), key=SOURCES.index
+    )
+    assert len({erratum.says for erratum in ERRATA}) == len(ERRATA)
+
+
+def test_the_sources_have_their_numbers():
+    first = {source: min(e.number for e in ERRATA if e.source == source) for source in SOURCES}
+    assert list(first.values()) == [1, 16, 39, 49, 54, 65]
+
+
+def test_the_list_agrees_with_the_notebooks():
+    pages = run_by(BOOK)
+    assert pages["26"]
+    complaints = disagreements(pages)
+    assert not complaints, "\n".join(complaints)
+
+
+def test_a_disagreement_is_found():
+    one = (Erratum(1, "formulas", "a", ("7", "12")), Erratum(2, "formulas", "b"))
+    assert disagreements({"7": [1]}, one) == []  # chapter 12 is not there
+    assert disagreements({"7": [1], "12": []}, one)
+    assert disagreements({"7": [1], "8": [1]}, one)
+    assert disagreements({"7": [1], "8": [2]}, one)
+
+
+def test_each_erratum_that_the_page_runs_has_a_target():
+    """`(erratum-16)=`, to which the site links "erratum 16" on any page."""
+    notebook = json.loads((BOOK / "26_errata.ipynb").read_text(encoding="utf-8"))
+    lines = [
+        line.strip()
+        for cell in notebook["cells"]
+        if cell["cell_type"] == "markdown"
+        for line in "".join(cell["source"]).split("\n")
+    ]
+    targets = [line for line in lines if line.startswith("(erratum-")]
+    assert sorted(targets) == sorted(f"(erratum-{number})=" for number in errata_of(notebook))
+
+
+@pytest.mark.parametrize(
+    ("chapters", "where"),
+    [((), "not yet"), (("26",), "here"), (("6b",), "chapter 6b"), (("7", "12"), "chapters 7 and 12")],
+)
+def test_where(chapters, where):
+    assert Erratum(1, "formulas", "a", chapters).where == where
+
+
+# --- Layers with random weights ---------------------------------------------------------------------------
+
+
+def test_tokens_have_the_size_that_layer_norm_leaves():
+    x = random_tokens(0)
+    assert (x.shape, x.dtype) == ((24, 128), np.float64)
+    np.testing.assert_allclose(x.mean(axis=-1), 0, atol=1e-12)
+    np.testing.assert_allclose(x.std(axis=-1), 1)
+
+
+def test_layers_hang_on_their_seed_alone():
+    x = random_tokens(0)
+    for part in (0, 1):
+        first, same, other = (random_layers(seed, 2)[1][part](x) for seed in (0, 0, 1))
+        assert first.shape == x.shape
+        np.testing.assert_array_equal(first, same)
+        assert np.abs(first - other).max() > 1e-3
+
+
+def test_attention_mixes_tokens_and_the_feed_forward_network_does_not():
+    attention, feed_forward = random_layers(0, 1)[0]
+    x = random_tokens(0)
+    other = x.copy()
+    other[3] = random_tokens(1)[3]
+    moved = [np.abs(f(other) - f(x)).max(axis=-1) > 1e-9 for f in (attention, feed_forward)]
+    assert moved[0].all()
+    assert moved[1].tolist() == [i == 3 for i in range(24)]
+
+
+def test_attention_is_that_of_the_formula(monkeypatch):
+    """With W of ones on the diagonal every head attends to slices of x itself."""
+
+    class Ones:
+        def standard_normal(self, shape):
+            return np.eye(*shape)
+
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: Ones())
+    (attention, _), *_ = random_layers(0, 1, sigma=1.0, d_model=6, heads=2)
+    x = np.linspace(-1, 2, 24).reshape(4, 6) ** 2
+    expected = []
+    for head in (x[:, :3], x[:, 3:]):
+        weights = np.exp(head @ head.T / np.sqrt(3))
+        expected.append(weights / weights.sum(axis=-1, keepdims=True) @ head)
+    np.testing.assert_allclose(attention(x), np.concatenate(expected, axis=-1))
+
+
+def test_weights_are_cut_at_two_sigma_or_keep_the_size():
+    cut, uncut = (drawn(np.random.default_rng(0), 128, 512, sigma) for sigma in (0.05, None))
+    assert 0.0999 < np.abs(cut).max() <= 0.1
+    assert np.abs(uncut).max() > 3 / np.sqrt(128)
+    np.testing.assert_allclose((random_tokens(0) @ uncut).std(), 1, rtol=0.05)
+
+
+def test_heads_that_do_not_divide_are_refused():
+    with pytest.raises(ValueError, match="multiple of the heads, got d_model = 128 and heads = 3"):
+        random_layers(0, 1, heads=3)
+
+
+# --- The small trained model ------------------------------------------------------------------------------
+
+
+def test_the_small_model_without_something():
+    whole, gains = Small(), Small(lambda name: name.endswith("LayerNorm.weight"))
+    assert (whole.changed, gains.changed) == (0, 6 * 128)  # embeddings, two layers of two, the head's
+    assert all(
+        (p.numpy() == 1).all() for n, p in gains.model.named_parameters() if n.endswith("LayerNorm.weight")
+    )
+    biases = Small(lambda name: name.endswith("key.bias"))
+    assert all((p.numpy() == 0).all() for n, p in biases.model.named_parameters() if n.endswith("key.bias"))
+    np.testing.assert_allclose(biases.pooled(), whole.pooled(), atol=1e-12)  # softmax does not see them
+    assert whole.pooled().shape == (12, 128)
+    assert 2 < whole.loss() < 3 < gains.loss()
