@@ -25,6 +25,7 @@ for _stem in (
     "feed_forward",
     "add_and_norm",
     "encoder",
+    "assembly",
     "numbers",
     "step_cost",
     "fast",

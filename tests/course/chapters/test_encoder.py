@@ -22,7 +22,7 @@ from minigrad.course.chapters.encoder import (
     parameter_map,
     tiny_model,
 )
-from minigrad.course.check.encoder import bert, right_parts
+from minigrad.course.check.assembly import bert, right_parts
 from minigrad.course.stored import stored
 
 ROOT = Path(__file__).parents[3]
