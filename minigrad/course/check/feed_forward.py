@@ -138,6 +138,8 @@ The slope lacks x φ(x): in x Φ(x) the factor Φ moves too.
     slope = share + H * bell -> slope = share
 The slope lacks Φ(x): in x Φ(x) the factor x moves too.
     slope = share + H * bell -> slope = H * bell
+The slope's first term is Φ(x). You take 1, which it is only far above 0.
+    slope = share + H * bell -> slope = 1 + H * bell
 The slope's second term is x φ(x): the factor x is missing.
     share + H * bell -> share + bell
 The slope's second term is added, Φ(x) + x φ(x).
@@ -173,6 +175,8 @@ A bias was added to every token, so its gradient is the sum over the tokens. You
     dH.sum( -> dH.mean( ; dY.sum( -> dY.mean(
     dH.sum( -> dH.mean(
     dY.sum( -> dY.mean(
+A bias's gradient is that of what it was added to, summed over the tokens. You return ones.
+    dH.sum(axis=0) -> np.ones_like(b_1) ; dY.sum(axis=0) -> np.ones_like(b_2)
 A bias's gradient is summed over the tokens, axis 0: it has an entry for each feature.
     dH.sum(axis=0) -> dH.sum(axis=1) ; dY.sum(axis=0) -> dY.sum(axis=1)
     dH.sum(axis=0) -> dH ; dY.sum(axis=0) -> dY
@@ -254,6 +258,8 @@ You add what is above 0 of a and of b: max(0, a) + max(0, b).
     [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] ; [[1.0], [1.0], [-1.0]] -> [[1.0], [1.0], [0.0]]
 That is the sum of a and b.
     [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, -1.0, 0.0], [1.0, -1.0, 0.0]] ; [[1.0], [1.0], [-1.0]] -> [[1.0], [-1.0], [0.0]]
+That is the larger of |a| and |b|: of the two units for the sum a + b, one must write with a minus.
+    [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, -1.0, 1.0, -1.0], [-1.0, 1.0, 1.0, -1.0]] ; np.zeros(3) -> np.zeros(4) ; [[1.0], [1.0], [-1.0]] -> [[0.5], [0.5], [0.5], [0.5]]
 That is their mean. The distance is missing.
     [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, -1.0, 0.0], [1.0, -1.0, 0.0]] ; [[1.0], [1.0], [-1.0]] -> [[0.5], [-0.5], [0.0]]
 A column is asked for, one number for each row of X.

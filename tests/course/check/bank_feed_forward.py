@@ -153,7 +153,9 @@ GRADIENTS_WRONG = [
     (back(slope=lambda h: np.where(h > 0, 1, 0)), "That is the slope of ReLU"),
     (back(slope=right_gelu), "You multiply by GELU itself"),
     (back(value=lambda h: h), "dW_2 needs what went into the second layer"),
+    (back(slope=lambda h: 1 + h * bell(h)), "The slope's first term is Φ(x)"),
     (back(bias=np.mean), "You take the mean"),
+    (back(bias=lambda g, axis: np.ones(g.shape[1])), "You return ones"),
     (back(slope=share, bias=np.mean), ("The slope lacks x φ(x)", "You take the mean")),
     (
         lambda X, W_1, b_1, W_2, b_2, dY: [-g for g in back()(X, W_1, b_1, W_2, b_2, dY)],
@@ -202,6 +204,7 @@ LARGER_WRONG = [
     (lambda X: X.min(axis=1), "That is the smaller of the two"),
     (lambda X: np.abs(X[:, 0] - X[:, 1]), "That is the distance of a and b"),
     (lambda X: X.mean(axis=1), "That is their mean"),
+    (lambda X: np.abs(X).max(axis=1), "That is the larger of |a| and |b|"),
     (lambda X: np.maximum(X[:, 0] - X[:, 1], 0), "by how much a is larger"),
     (
         lambda X: np.maximum(X[:, 0] - X[:, 1], 0) + np.maximum(X[:, 1], 0),
