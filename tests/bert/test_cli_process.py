@@ -109,10 +109,14 @@ def test_a_stopped_run_does_not_let_the_next_command_go_on(corpus, tmp_path, nam
     script = f"""
     $T --steps 1000000 --log-every 100000 --eval-every 100000 --save-every 100000 >out 2>err &
     pid=$!
+    (sleep 50; kill -KILL $pid) >/dev/null 2>&1 &  # a run that does not heed the signal would outlive the test
     until [ -s out ] && grep -q 'unigram entropy' out; do sleep 0.05; done
     sleep 0.3
     kill -{name} $pid
     wait $pid
+    status=$?
+    kill -- -$! 2>/dev/null
+    exit $status
     """
     done = shell(f"set -m\n{script}", tmp_path)  # -m: a job of its own, which does not ignore SIGINT
     assert done.returncode == 128 + getattr(signal, f"SIG{name}")
