@@ -169,7 +169,7 @@ That is the first sequence alone: all of the batch is asked for.
     return parts.transpose(0, 2, 1, 3) -> return parts[0].transpose(1, 0, 2)
 Your slices begin one column apart. Head i begins at column i d_k.
     return np.stack([x[:, :, i : i + x.shape[2] // h] for i in range(h)], axis=1)
-Every head has all the numbers of a token. Each gets d_k of them.
+Every head has all the numbers of a token's query. Each gets d_k of them.
     return np.stack([x] * h, axis=1)
 x comes back as it was: each token has to be cut, (B, L, d_model) -> (B, h, L, d_k).
     return x
