@@ -11,13 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from minigrad import nn, no_grad, ops, random
-from minigrad.bert import from_pretrained
 from minigrad.bert.attention import BertSelfAttention
 from minigrad.bert.config import PRESETS
-from minigrad.course.chapters.start import SENTENCES
 from minigrad.course.figures import Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
-from minigrad.course.stored import stored
+from minigrad.course.small_model import hide_each, small_model
 from minigrad.tensor import Tensor
 
 __all__ = [
@@ -269,9 +267,7 @@ class Trained:
     """The stored model, its parameters as arrays by name, and its loss on words that it has to guess."""
 
     def __init__(self) -> None:
-        loaded = from_pretrained(stored("start"))
-        assert loaded.tokenizer is not None
-        self.model, self.tokenizer = loaded.model.eval(), loaded.tokenizer
+        self.model, self.tokenizer = small_model()
         self.start = {name: np.array(parameter.numpy()) for name, parameter in self.model.named_parameters()}
 
     def numbers(self, names: Collection[str]) -> int:
@@ -289,15 +285,9 @@ class Trained:
             start = self.start[name]
             new = change(name, start) if change and name in names else start
             parameter.data[...] = Tensor(np.broadcast_to(new, start.shape), dtype=start.dtype).data
-        losses: list[float] = []
-        for sentence in SENTENCES:
-            ids = np.array(self.tokenizer.encode(sentence).input_ids)  # (L,)
-            places = np.arange(1, len(ids) - 1)  # all but [CLS] and [SEP]
-            labels = np.full((len(places), len(ids)), -100)  # (L - 2, L), a row for each word
-            labels[places - 1, places] = ids[places]
-            hidden = np.where(labels == -100, ids, self.tokenizer.mask_token_id)
-            with no_grad():
-                logits = self.model(hidden, labels=labels).prediction_logits  # (L - 2, V)
-                of_words = ops.log_softmax(logits.astype("float64")).numpy()[places - 1, ids[places]]
-            losses += (-of_words).tolist()
-        return float(np.mean(losses))
+        with no_grad():
+            losses = [
+                hidden.losses(self.model(hidden.inputs).prediction_logits.numpy())
+                for hidden in hide_each(self.tokenizer)
+            ]
+        return float(np.concatenate(losses).mean())

@@ -7,13 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from minigrad import random
-from minigrad.bert import from_pretrained
-from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course.figures import Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
-from minigrad.course.stored import stored
+from minigrad.course.small_model import as_drawn
 
 __all__ = ["drawn_tables", "embedding_flow", "plurals", "rank_curves"]
 
@@ -100,9 +97,7 @@ def embedding_flow(
 
 def drawn_tables() -> list[np.ndarray]:
     """W_T, W_S and W_P, in float64, of the stored model as it was before its first step."""
-    config = from_pretrained(stored("start")).model.config
-    random.manual_seed(0)
-    parts = BertForPreTraining(config).bert.embeddings
+    parts = as_drawn().bert.embeddings
     modules = (parts.word_embeddings, parts.token_type_embeddings, parts.position_embeddings)
     return [module.weight.numpy().astype(float) for module in modules]
 

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from minigrad import no_grad, ops
-from minigrad.bert import from_pretrained
 from minigrad.course.chapters.start import SENTENCES
-from minigrad.course.stored import stored
+from minigrad.course.small_model import hide_each, small_model
 from minigrad.tensor import Tensor
 
 __all__ = ["ERRATA", "SOURCES", "Erratum", "Small", "random_layers", "random_tokens"]
@@ -202,10 +201,7 @@ class Small:
 
     def __init__(self, without: Callable[[str], bool] = lambda name: False) -> None:
         """without: for which names of parameters a gain is to be 1, and any other parameter 0."""
-        loaded = from_pretrained(stored("start"))
-        assert loaded.tokenizer is not None
-        self.tokenizer = loaded.tokenizer
-        self.model = loaded.model.eval()
+        self.model, self.tokenizer = small_model()
         self.model.astype("float64")
         self.changed = 0  # numbers put back
         for name, parameter in self.model.named_parameters():
@@ -225,14 +221,9 @@ class Small:
 
     def loss(self) -> float:
         """Mean -log p of each word of those sentences, in nats, when it alone is masked."""
-        losses: list[float] = []
-        for text in SENTENCES:
-            ids = np.array(self.tokenizer.encode(text).input_ids)  # (L,)
-            places = np.arange(1, len(ids) - 1)  # all but [CLS] and [SEP]
-            hidden = np.tile(ids, (len(places), 1))
-            hidden[places - 1, places] = self.tokenizer.mask_token_id
-            with no_grad():
-                logits = self.model(hidden).prediction_logits  # (L - 2, L, V)
-                log_p = ops.log_softmax(logits).numpy()
-            losses += (-log_p[places - 1, places, ids[places]]).tolist()
-        return float(np.mean(losses))
+        with no_grad():
+            losses = [
+                hidden.losses(self.model(hidden.inputs).prediction_logits.numpy())
+                for hidden in hide_each(self.tokenizer)
+            ]
+        return float(np.concatenate(losses).mean())

@@ -10,15 +10,12 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 
-from minigrad import no_grad, random
-from minigrad.bert import from_pretrained
+from minigrad import no_grad
 from minigrad.bert.encoder import BertLayer
-from minigrad.bert.model import BertForPreTraining
-from minigrad.course.chapters.start import SENTENCES
 from minigrad.course.figures import Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.palette import colour
-from minigrad.course.stored import stored
+from minigrad.course.small_model import as_drawn, hide_each, small_model
 from minigrad.course.widgets import Frame, Player, player, svg
 from minigrad.tensor import Tensor
 
@@ -245,14 +242,11 @@ class HiddenWords:
     sentences: list[np.ndarray] = field(init=False)  # the ids of each, (L,)
 
     def __post_init__(self) -> None:
-        loaded = from_pretrained(stored("start"))
-        assert loaded.tokenizer is not None
-        self._model, self.tokenizer = loaded.model, loaded.tokenizer
+        self._model, self.tokenizer = small_model()
         if self.drawn is not None:
-            random.manual_seed(self.drawn)
-            self._model = BertForPreTraining(loaded.model.config)
-        self._model.eval()
-        self.sentences = [np.array(self.tokenizer.encode(text).input_ids) for text in SENTENCES]
+            self._model = as_drawn(self.drawn)
+        self._hidden = hide_each(self.tokenizer)
+        self.sentences = [hidden.ids for hidden in self._hidden]
 
     def losses(self, network: Network | None = None) -> list[np.ndarray]:
         """The loss, in nats, of each word when [MASK] stands in its place: (L - 2,) for each sentence.
@@ -261,21 +255,12 @@ class HiddenWords:
         sentence, W_1, b_1, W_2, b_2, all float64, and returns (L, d_model). The dropout, the residual sum and the
         LayerNorm around it stay. None: the model's own.
         """
-        mask = self.tokenizer.token_to_id("[MASK]")
         result = []
-        for ids in self.sentences:
-            places = np.arange(1, len(ids) - 1)
-            hidden = np.repeat(ids[None], len(places), axis=0)  # (L - 2, L): one word hidden in each row
-            hidden[np.arange(len(places)), places] = mask
+        for hidden in self._hidden:
             with no_grad():
-                x = self._states(hidden, network)[-1]
+                x = self._states(hidden.inputs, network)[-1]
                 words = self._model.bert.embeddings.word_embeddings.weight
-                logits = self._model.cls.predictions(x, words).numpy().astype(float)
-            at = logits[np.arange(len(places)), places]  # (L - 2, V)
-            top = at.max(axis=-1)
-            result.append(
-                np.log(np.exp(at - top[:, None]).sum(axis=-1)) + top - at[np.arange(len(places)), ids[places]]
-            )
+                result.append(hidden.losses(self._model.cls.predictions(x, words).numpy()))
         return result
 
     def inner(self, layer: int) -> Inner:

@@ -14,14 +14,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from minigrad import Tensor, backend, no_grad, random
-from minigrad.bert import from_pretrained
 from minigrad.bert.attention import BertAttention
-from minigrad.bert.config import IGNORED, BertConfig
-from minigrad.course.chapters.start import SENTENCES
+from minigrad.bert.config import BertConfig
 from minigrad.course.figures import Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.palette import colour
-from minigrad.course.stored import stored
+from minigrad.course.small_model import hide_each, small_model
 from minigrad.course.widgets import Frame, svg
 
 __all__ = [
@@ -311,31 +309,17 @@ def by_columns(S: np.ndarray) -> np.ndarray:
 class HiddenWords:
     """The stored model, and words to guess: each word of chapter 0's sentences, hidden once.
 
-    d_k: of its heads. words: how many there are to guess. sentence (words,): the number of each word's sentence.
+    d_k: of its heads. words: how many there are to guess.
     """
 
     d_k: int = field(init=False)
     words: int = field(init=False)
-    sentence: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
-        loaded = from_pretrained(stored("start"))
-        assert loaded.tokenizer is not None
-        self._model = loaded.model
-        self._model.eval()
-        self._batches, sentence = [], list[int]()
-        for number, text in enumerate(SENTENCES):
-            ids = np.array(loaded.tokenizer.encode(text).input_ids)  # (L,)
-            inner = np.arange(1, len(ids) - 1)
-            rows = np.tile(ids, (len(inner), 1))  # (L - 2, L)
-            rows[inner - 1, inner] = loaded.tokenizer.mask_token_id
-            labels = np.full(rows.shape, IGNORED)
-            labels[inner - 1, inner] = ids[inner]
-            self._batches.append((rows, labels, ids[inner]))
-            sentence += len(inner) * [number]
-        config = self._model.config
-        self.d_k = config.hidden_size // config.num_attention_heads
-        self.words, self.sentence = len(sentence), np.array(sentence)
+        self._model, tokenizer = small_model()
+        self._batches = hide_each(tokenizer)
+        self.d_k = self._model.config.head_size
+        self.words = sum(len(hidden.places) for hidden in self._batches)
 
     def output(self, layer: int) -> tuple[np.ndarray, np.ndarray]:
         """W_O (d_model, d_model) and b_O (d_model,) of a layer, counted from 0, in float64."""
@@ -346,19 +330,16 @@ class HiddenWords:
         """The loss (words,) in nats of each hidden word; changed: other W_O and b_O for some layers."""
         losses = []
         with self._with(changed or {}), no_grad():
-            for rows, labels, true in self._batches:
-                x = self._model(rows, labels=labels).prediction_logits.numpy().astype(float)  # (L - 2, V)
-                largest = x.max(axis=-1)
-                total = np.log(np.exp(x - largest[:, None]).sum(axis=-1)) + largest  # (L - 2,)
-                losses.append(total - x[np.arange(len(true)), true])
+            for hidden in self._batches:
+                losses.append(hidden.losses(self._model(hidden.inputs).prediction_logits.numpy()))
         return np.concatenate(losses)
 
     def heads_of(self, layer: int) -> np.ndarray:
         """What goes into W_O for every token of every text with a hidden word: (n, d_model) in float64."""
         bert, found = self._model.bert, []
         with no_grad():
-            for rows, _, _ in self._batches:
-                x = bert(rows).hidden_states[layer]  # (L - 2, L, d_model)
+            for hidden in self._batches:
+                x = bert(hidden.inputs).hidden_states[layer]  # (L - 2, L, d_model)
                 z = bert.encoder.layer[layer].attention.self(x, None).numpy()
                 found.append(z.reshape(-1, z.shape[-1]).astype(float))
         return np.concatenate(found)

@@ -11,13 +11,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from minigrad import no_grad
-from minigrad.bert import from_pretrained
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course.chapters.start import SENTENCES
 from minigrad.course.figures import Picture, figure
 from minigrad.course.palette import STYLE, colour
-from minigrad.course.stored import stored
+from minigrad.course.small_model import hide_each, small_model
 
 __all__ = ["WAYS", "HiddenWords", "Painter", "mask_painter", "padding_curves", "painted"]
 
@@ -318,10 +317,7 @@ class HiddenWords:
     texts: Sequence[str] = SENTENCES
 
     def __post_init__(self) -> None:
-        loaded = from_pretrained(stored("start"))
-        assert loaded.tokenizer is not None
-        self.model, self.tokenizer = loaded.model, loaded.tokenizer
-        self.model.eval()
+        self.model, self.tokenizer = small_model()
 
     def loss(self, padding: int, masked: bool = True, alone: bool = False) -> float:
         """The mean loss of the hidden tokens, in nats, with so many [PAD] after each sentence.
@@ -329,23 +325,14 @@ class HiddenWords:
         masked: whether the model is given the attention mask. alone: whether that hides all other words too.
         """
         losses: list[float] = []
-        for text in self.texts:
-            ids = np.array(self.tokenizer.encode(text).input_ids)  # (L,)
-            gaps = np.arange(1, len(ids) - 1)  # (n,)
-            rows = np.arange(len(gaps))  # (n,)
-            batch = np.tile(np.r_[ids, np.zeros(padding, int)], (len(gaps), 1))  # (n, L + padding)
-            batch[rows, gaps] = self.tokenizer.mask_token_id
-            mask = np.tile(np.arange(batch.shape[1]) < len(ids), (len(gaps), 1)).astype(
-                int
-            )  # (n, L + padding)
+        for hidden in hide_each(self.tokenizer, self.texts):
+            batch = np.pad(hidden.inputs, ((0, 0), (0, padding)))  # (n, L + padding); [PAD] has the id 0
+            mask = np.pad(np.ones_like(hidden.inputs), ((0, 0), (0, padding)))  # (n, L + padding)
             if alone:
-                mask[:, gaps] = 0
-                mask[rows, gaps] = 1
+                mask[:, hidden.places] = np.eye(len(batch), dtype=int)
             with no_grad():
                 output = self.model(batch, mask if masked else None)
-            scores = output.prediction_logits.numpy().astype(float)[rows, gaps]  # (n, V)
-            scores -= scores.max(axis=1, keepdims=True)
-            losses += list(np.log(np.exp(scores).sum(axis=1)) - scores[rows, ids[gaps]])
+            losses += hidden.losses(output.prediction_logits.numpy()).tolist()
         return float(np.mean(losses))
 
 

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from matplotlib.figure import Figure
 
-from minigrad import no_grad, random
-from minigrad.bert import from_pretrained
-from minigrad.bert.model import BertForPreTraining
+from minigrad import no_grad
 from minigrad.course.figures import Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
-from minigrad.course.stored import stored
+from minigrad.course.small_model import as_drawn, small_model
 
 __all__ = ["FirstLayer", "head_flow", "scale_curves"]
 
@@ -95,12 +93,8 @@ class FirstLayer:
     tokens: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        loaded = from_pretrained(stored("start"))
-        assert loaded.tokenizer is not None
-        self._model, self.tokenizer = loaded.model.bert, loaded.tokenizer
-        if not self.trained:
-            random.manual_seed(0)
-            self._model = BertForPreTraining(loaded.model.config).bert
+        model, self.tokenizer = small_model()
+        self._model = (model if self.trained else as_drawn()).bert
         self.ids = np.array(self.tokenizer.encode(self.text).input_ids)  # (L,)
         self.tokens = [self.tokenizer.id_to_token(i) for i in self.ids]
 

@@ -11,12 +11,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from minigrad import nn, no_grad, ops, optim, random
-from minigrad.bert import from_pretrained
-from minigrad.bert.model import BertForPreTraining
-from minigrad.course.chapters.start import SENTENCES
 from minigrad.course.figures import Picture, figure
 from minigrad.course.palette import colour
-from minigrad.course.stored import stored
+from minigrad.course.small_model import as_drawn, hide_each, small_model
 from minigrad.course.widgets import Frame, svg
 from minigrad.nn import truncated_normal
 from minigrad.tensor import Tensor
@@ -157,30 +154,20 @@ class StoredModel:
     """
 
     def __init__(self) -> None:
-        loaded = from_pretrained(stored("start"))
-        assert loaded.tokenizer is not None
-        self.model, self.tokenizer = loaded.model, loaded.tokenizer
-        random.manual_seed(0)
-        fresh = BertForPreTraining(self.model.config)
+        self.model, self.tokenizer = small_model()
         self.table, self.drawn = (
             one.bert.embeddings.position_embeddings.weight.numpy().astype(float)
-            for one in (self.model, fresh)
+            for one in (self.model, as_drawn())
         )
 
     def loss(self, table: np.ndarray) -> float:
         """The mean loss, in nats, on each piece of SENTENCES, hidden one at a time, with another table (64, 128)."""
-        losses = []
         with self._exchanged(table), no_grad():
-            for sentence in SENTENCES:
-                ids = np.array(self.tokenizer.encode(sentence).input_ids)  # (L,)
-                places = np.arange(1, len(ids) - 1)  # without [CLS] and [SEP]
-                inputs = np.tile(ids, (len(places), 1))  # (L - 2, L)
-                inputs[np.arange(len(places)), places] = self.tokenizer.token_to_id("[MASK]")
-                labels = np.full(inputs.shape, -100)
-                labels[np.arange(len(places)), places] = ids[places]
-                loss = self.model(inputs, labels=labels).mlm_loss
-                losses += [loss.item()] * len(places)
-        return float(np.mean(losses))
+            losses = [
+                hidden.losses(self.model(hidden.inputs).prediction_logits.numpy())
+                for hidden in hide_each(self.tokenizer)
+            ]
+        return float(np.concatenate(losses).mean())
 
     @contextmanager
     def _exchanged(self, table: np.ndarray) -> Iterator[None]:
