@@ -1,12 +1,14 @@
 """Links from plain text: chapters, errata, citations and the glossary's terms, so that notebooks stay clean in Jupyter.
 
-In a page's prose, "chapter 8" links to the page, "erratum 39" to the chapter of errata, "Devlin et al. (2019)" to
-the bibliography, a term of the glossary where it first occurs to its entry. Headings, code, formulas and what is a
-link already are left alone. A number, or a citation, that leads nowhere is a warning, and a warning fails the build.
+In a page's prose and in the tables of its cells, "chapter 8" links to the page and "erratum 39" to the chapter of
+errata. In prose "Devlin et al. (2019)" links to the bibliography, and a term of the glossary, where it first occurs, to
+its entry. Headings, code, formulas and what is a link already are left alone. A number, or a citation, that leads
+nowhere is a warning, and a warning fails the build.
 """
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -49,6 +51,8 @@ REFERENCE = re.compile(
     rf"\b(?:(?:[Cc]hapter|[Ee]rratum)\s+(?P<number>{ONE})"
     rf"|(?:[Cc]hapters|[Ee]rrata)\s+(?P<numbers>{ONE}{MORE}))\b"
 )
+
+CELL = re.compile(r"(?P<tag><t[dh]\b[^>]*>)(?P<text>[^<]+)")  # of a table in HTML
 
 NAME = r"[A-ZÀ-ÖØ-ÞŁŚŠŽ][\w’'-]+"
 CITATION = re.compile(
@@ -210,6 +214,9 @@ class Links(SphinxPostTransform):
         join_texts(self.document)
         for text in list(self.prose()):
             self.replace(text, self.references(text.astext(), text))
+        for table in list(self.document.findall(nodes.raw)):
+            if '<div class="course-table">' in table.astext():
+                self.link_cells(table)
         terms = self.app.course_glossary
         about_it = {page for page, *_ in self.bibliography.entries} | {term.page for term in terms}
         if self.page in {self.config.root_doc, *about_it} or is_planned(self.app, self.page):
@@ -238,6 +245,21 @@ class Links(SphinxPostTransform):
         if pieces:
             pieces.append(nodes.Text(whole[last:]))
             put(text, *(piece for piece in pieces if piece.astext()))
+
+    def link_cells(self, table: nodes.raw) -> None:
+        """Put links over the chapters and errata that the cells of a code cell's table name; its HTML has none."""
+
+        def linked(cell: re.Match[str]) -> str:
+            text, pieces, last = cell["text"], [], 0
+            for found in REFERENCE.finditer(text):
+                for start, end, link in self.numbers(found, table):
+                    address = html.escape(link["refuri"])
+                    over = f'<a class="reference internal course-reference" href="{address}">{text[start:end]}</a>'
+                    pieces += [text[last:start], over]
+                    last = end
+            return "".join([cell["tag"], *pieces, text[last:]])
+
+        table[:] = [nodes.Text(CELL.sub(linked, table.astext()))]
 
     def link(self, page: str, anchor: str = "", says: str = "", kind: str = "") -> nodes.reference:
         """A link to a place in the book, without its words."""

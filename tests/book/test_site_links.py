@@ -26,6 +26,11 @@ Ba et al. 2016, chapter 3, Polyak 1964. In 2018 and in May 2018 nothing.
 A **view** is another shape. A view, a broadcasting, Broadcasting again, strides, `cache`, $cache$, [CLS], the MLM,
 masked language modelling, previews, in view. A pre-LN layer, and a score of 3.
 
+```{raw} html
+<div class="course-table"><table><thead><tr><th>where</th></tr></thead><tbody>
+<tr><th scope="row">chapters 2 &amp; more</th><td class="number">here, erratum 5</td></tr></tbody></table></div>
+```
+
 The formula $x$, and ($y$). Again $z$ here. Equal pieces: a cache, `a`, $a$, `b`, $b$, the end.
 """
 
@@ -114,6 +119,8 @@ def test_chapters_and_errata(folder: Path):
         ("26_errata.html", "Erratum 39"),
         ("26_errata.html#erratum-5", "errata 5"),  # the chapter has a target for this one
         ("26_errata.html", "6"),
+        ("02_reverse_mode.html", "chapters 2"),  # in a table of a code cell, which is HTML
+        ("26_errata.html#erratum-5", "erratum 5"),
     ]
 
 

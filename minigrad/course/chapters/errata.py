@@ -22,10 +22,11 @@ SOURCES = ("formulas", "article", "walk-through", "notes", "essay", "between the
 
 
 class Erratum(NamedTuple):
-    """A mistake in one of the five documents, or a contradiction between them.
+    """A mistake or a gap in one of the five documents, or a contradiction between them.
 
-    source: one of SOURCES. says: what is wrong, in a few words. chapters: the numbers of the chapters that run it, as
-    in their files' names without zeros in front; "26" alone if that page does; none if no page does so far.
+    source: one of SOURCES. says: what the document says or leaves out, in a few words; "our copy" where the slip may be
+    the transcription's. chapters: the numbers of the chapters that run it, as in their files' names without zeros in
+    front; "26" alone if that page does; none if no page does so far.
     """
 
     number: int
@@ -39,7 +40,7 @@ class Erratum(NamedTuple):
         if not self.chapters:
             return "not yet"
         if self.chapters == ("26",):
-            return "here"
+            return f"here, erratum {self.number}"
         return ("chapter " if len(self.chapters) == 1 else "chapters ") + " and ".join(self.chapters)
 
 
@@ -52,62 +53,62 @@ ERRATA = tuple(
                 (1, "the keys are made with the values' matrix", ("7", "12")),
                 (2, "no output projection after the heads", ("8",)),
                 (3, "no residual connection and no LayerNorm after attention", ("26",)),
-                (4, "every layer adds the embedding again", ("11",)),
+                (4, "every layer adds the embedding, not its own input", ("11",)),
                 (5, "no segment embedding", ("6",)),
                 (6, "no LayerNorm and no dropout after the embeddings", ("6",)),
                 (7, "ReLU in place of GELU", ("10",)),
-                (8, "no biases of Q, K, V and pooler; LayerNorm without parameters", ("26",)),
-                (9, "the pooler multiplies from the wrong side", ("12",)),
+                (8, "no biases of Q, K, V and pooler; no gain and bias of LayerNorm", ("26",)),
+                (9, "the pooler multiplies from the other side", ("12",)),
                 (10, "the classifier's matrix is missing", ("26",)),
                 (11, "no attention mask", ("9",)),
-                (12, "every text has 512 tokens", ("26",)),
+                (12, "every text has the longest length, 512 tokens", ("26",)),
                 (13, "no dropout", ("26",)),
-                (14, "typing slips in names and shapes", ("26",)),
-                (15, "the parameters add up to 7 million too few", ("12",)),
+                (14, "slips in names and shapes, some probably of our copy", ("26",)),
+                (15, "the shapes add up to 7 million parameters too few", ("12",)),
             ),
             (
-                (16, "matrix of shape (64, 512), scale from its first size", ("26",)),
+                (16, "a matrix of shape (64, 512), the scale from its first size", ("26",)),
                 (17, "a token is always relevant to itself", ("26",)),
-                (18, "the mask of the future is upper triangular, and applied", ("9",)),
+                (18, "the mask has zeros in its upper triangle, and is applied: how?", ("9",)),
                 (19, "masks act when the parameters are updated", ("9",)),
-                (20, "whose padding mask cross-attention uses is not said", ("9",)),
+                (20, "of which text cross-attention hides the padding is not said", ("9",)),
                 (21, "the decoder's input ends with an end token", ()),
-                (22, "decoding starts from an end token, and from a start token", ()),
-                (23, "attention in the RNN without a score function", ()),
+                (22, "decoding starts from an end token in one part, a start token in another", ()),
+                (23, "attention in the RNN: the score function is not given", ()),
                 (24, "non-linear activations make gradients explode or vanish", ("11",)),
-                (25, "LayerNorm's statistics are taken across each feature", ("11",)),
+                (25, "LayerNorm's statistics are computed across each feature", ("11",)),
                 (26, "BERT's positions are those of the Transformer paper", ("6b",)),
                 (27, "[CLS] goes to a simple layer, without the pooler", ()),
-                (28, "the loss is on the masked tokens alone", ()),
-                (29, "masked language modelling learns more slowly, as a drawback", ()),
-                (30, "the masked-language head is left out", ()),
-                (31, "half of the pairs are neighbours", ()),
-                (32, "how the 15 % are chosen and replaced is incomplete", ()),
+                (28, "the loss is on the masked values: all chosen ones are meant", ()),
+                (29, "a masked model converges more slowly: how much, and in what?", ()),
+                (30, "the masked-language head is not in our copy", ()),
+                (31, "half of the pairs are neighbours, as in the paper", ()),
+                (32, "how the 15 % are chosen: the code has more rules", ()),
                 (33, "a text that is too long keeps its left part", ("6",)),
-                (34, "110 and 340 million parameters", ("12",)),
-                (35, "parts are lost: a table, steps, tasks", ()),
+                (34, "110 and 340 million parameters, rounded as in the paper", ("12",)),
+                (35, "parts are lost in our copy: a table, steps, tasks", ()),
                 (36, "41.8 BLEU, where the paper has two figures", ("0",)),
                 (37, "scaled embeddings, tied softmax, smoothing, beams left out", ()),
                 (38, "the recipe of pre-training is left out", ("4",)),
             ),
             (
                 (39, "heads by reshape alone, without a transpose", ("1",)),
-                (40, "scores and weights get the shape of a query", ("26",)),
-                (41, "the weights are transposed before the values", ("7",)),
-                (42, "the first linear layer's output has the wrong shape", ("10",)),
+                (40, "scores and weights get the letters of a query's shape", ("26",)),
+                (41, "the weights are transposed; perhaps a misread V", ("7",)),
+                (42, "the first linear layer's output has Expand for L in its shape", ("10",)),
                 (43, "the second residual connection adds the layer's input", ("11",)),
-                (44, "dividing by the heads' root, for stability", ("7",)),
+                (44, "the scale in words: the heads' root, for stability", ("7",)),
                 (45, "weights are called scores", ("26",)),
-                (46, "two heads are joined, of eight", ("8",)),
+                (46, "two heads are joined in words; the shape has eight", ("8",)),
                 (47, "seven steps repeat, embeddings among them", ("26",)),
                 (48, "biases, gain, dropout and masks are left out", ("26",)),
             ),
             (
-                (49, "attention weights without the scale", ("26",)),
-                (50, "3.3 billion tokens, which are words", ("0",)),
-                (51, "a head's output without the output projection", ("8",)),
-                (52, "weights are called importance", ()),
-                (53, "heads counted from 1, in the code from 0", ()),
+                (49, "attention weights without the scale, as in the paper", ("26",)),
+                (50, "3.3 billion tokens, as in the paper; they are words", ("0",)),
+                (51, "a head's output stops before the output projection", ("8",)),
+                (52, "weights can be viewed as importance", ()),
+                (53, "heads have numbers; from 0 or from 1 is not said", ()),
             ),
             (
                 (54, "BERT has sinusoids, says one sentence of two", ("6b",)),
@@ -116,11 +117,11 @@ ERRATA = tuple(
                 (57, "RoBERTa has relative positions", ("6b",)),
                 (58, "BERT is by Vaswani et al.", ("0",)),
                 (59, "Hoffmann studied masked language models", ()),
-                (60, "a power law of size that ignores data and compute", ()),
-                (61, "the loss's power law is taken for accuracy", ()),
-                (62, "recurrent networks overlook meaning", ()),
-                (63, "the scale stands outside of the softmax", ("7",)),
-                (64, "each position has a distinct vector", ("6b",)),
+                (60, "a power law of size, data and compute that has size alone", ()),
+                (61, "the loss's power law stands for results on tasks", ()),
+                (62, "recurrent networks often overlook meaning", ()),
+                (63, "the scale stands outside of the softmax, in our copy", ("7",)),
+                (64, "each position is ensured a distinct vector", ("6b",)),
             ),
             (
                 (65, "sizes of two models: length, width, heads", ("26",)),

@@ -94,7 +94,12 @@ def test_each_erratum_that_the_page_runs_has_a_target():
 
 @pytest.mark.parametrize(
     ("chapters", "where"),
-    [((), "not yet"), (("26",), "here"), (("6b",), "chapter 6b"), (("7", "12"), "chapters 7 and 12")],
+    [
+        ((), "not yet"),
+        (("26",), "here, erratum 1"),
+        (("6b",), "chapter 6b"),
+        (("7", "12"), "chapters 7 and 12"),
+    ],
 )
 def test_where(chapters, where):
     assert Erratum(1, "formulas", "a", chapters).where == where
