@@ -40,7 +40,7 @@ class Erratum(NamedTuple):
         if not self.chapters:
             return "not yet"
         if self.chapters == ("26",):
-            return f"here, erratum {self.number}"
+            return f"erratum {self.number}"
         return ("chapter " if len(self.chapters) == 1 else "chapters ") + " and ".join(self.chapters)
 
 
@@ -76,7 +76,7 @@ ERRATA = tuple(
                 (22, "decoding starts from an end token in one part, a start token in another", ()),
                 (23, "attention in the RNN: the score function is not given", ()),
                 (24, "non-linear activations make gradients explode or vanish", ("11",)),
-                (25, "LayerNorm's statistics are computed across each feature", ("11",)),
+                (25, "LayerNorm's statistics: right in one sentence, not in the next", ("11",)),
                 (26, "BERT's positions are those of the Transformer paper", ("6b",)),
                 (27, "[CLS] goes to a simple layer, without the pooler", ()),
                 (28, "the loss is on the masked values: all chosen ones are meant", ()),

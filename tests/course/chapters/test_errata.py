@@ -96,7 +96,7 @@ def test_each_erratum_that_the_page_runs_has_a_target():
     ("chapters", "where"),
     [
         ((), "not yet"),
-        (("26",), "here, erratum 1"),
+        (("26",), "erratum 1"),
         (("6b",), "chapter 6b"),
         (("7", "12"), "chapters 7 and 12"),
     ],
