@@ -50,12 +50,12 @@ def embedding_flow(
         Step(
             "What comes in",
             [["O_T"], ["W_T"]],
-            "A one-hot row for each token, and a table with a row for each piece. The row's number is the piece's id.",
+            "O_T has a one-hot row for each token, and W_T has a row for each piece. A row's number is its piece's id.",
         ),
         Step(
             "The row of one token",
             [[View("O_T", lit=[4]), "·", View("W_T", lit=[3])], [fifth("T")]],
-            "The second bank: the 1 in its row of O_T picks the row of bank.",
+            "The 1 in the second bank's row of O_T picks the row of bank.",
         ),
         Step(
             "The rows of all tokens",
@@ -65,17 +65,17 @@ def embedding_flow(
         Step(
             "Which text",
             [["O_S", "·", "W_S"], ["S"]],
-            "A table of two rows, one for each text.",
+            "W_S has two rows, one for each text.",
         ),
         Step(
             "Which position",
             [["O_P", "·", "W_P"], ["P"]],
-            "A row for each position: 0, 1, 2, and so on.",
+            "W_P has a row for each position: 0, 1, 2, and so on.",
         ),
         Step(
             "The sum",
             [["T", "+", "S", "+"], ["P", "=", "X"]],
-            "The three are added. This is what the encoder gets, before LayerNorm.",
+            "The three matrices are added. X is what the encoder gets, before LayerNorm.",
         ),
     ]
     names = {
@@ -88,7 +88,7 @@ def embedding_flow(
         piece: (4, np.eye(len(vocabulary))[list(vocabulary).index(piece)].tolist())
         for piece in ("bank", "money", "river")
     }
-    alt = "Six tokens pick their rows from three tables, which are added, as matrices with their numbers"
+    alt = "Six tokens pick their rows from three tables, and the rows are added; matrices with their numbers"
     return flow(boxes, steps, alt, names, edit="O_T", choices=choices)
 
 

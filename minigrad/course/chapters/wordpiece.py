@@ -41,7 +41,8 @@ def play_merges(history: Sequence[State], counts: Mapping[str, int]) -> list[Fra
             Frame(
                 f"Merge {number}: {best[0]} and {best[1]}",
                 _merge_drawing(words, pairs, best, counts),
-                f"The pair occurs {pairs[best]} times, and no other pair more often. {merged} joins the vocabulary.",
+                f"The pair occurs {pairs[best]} times, and no other pair occurs more often. "
+                f"{merged} joins the vocabulary.",
             )
         )
     return frames
@@ -127,8 +128,9 @@ def cut_picture(word: str, vocabulary: Collection[str]) -> Picture:
     )
     found = [(CONTINUES if start else "") + word[start:end] for start, end, there in looked if there]
     alt = (
-        f"What is looked up for {word}, from top to bottom: bars that begin with the word's length and get shorter "
-        f"from the right until one is found; the next begins where it ends. Found: {', '.join(found) or 'nothing'}."
+        f"The look-ups for {word}, from top to bottom: the first bar is as long as the word, and the bars get shorter "
+        "from the right until a piece is found; the next bar begins where the piece ends. "
+        f"Found: {', '.join(found) or 'nothing'}."
     )
     return Picture(picture, alt, round(1.5 * width))
 
@@ -183,7 +185,7 @@ def size_curves(
 
     return figure(
         plot,
-        "Two curves over the size of the vocabulary. Above: WordPiece's tokens per word fall from near two towards "
+        "Two plots over the size of the vocabulary. Above: WordPiece's tokens per word fall from near two towards "
         f"one; characters need {characters:.1f} at any size. Below: the share of unknown words falls with the list "
         "of words but stays above zero; with WordPiece it is zero at every size.",
         size=(5.4, 4.2),

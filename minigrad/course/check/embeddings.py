@@ -51,9 +51,9 @@ Add three look-ups. NumPy picks rows with an array of ids: a table (V, d_model) 
 The positions are 0, 1, 2, … in each sequence: the first L rows of W_P, which broadcasting (chapter 1) adds to every sequence.
 """,
     mistakes="""
-You pick rows of W_P by the ids of the pieces. The third table is for the position: row t for the token at t.
+You pick rows of W_P by the ids of the pieces. The third table is for the position: row t is for the token at position t.
     W_P[:L] -> W_P[input_ids]
-You pick rows of W_P by the segments. The third table is for the position: row t for the token at t.
+You pick rows of W_P by the segments. The third table is for the position: row t is for the token at position t.
     W_P[:L] -> W_P[token_type_ids]
 The positions are missing: without them the encoder cannot know the order of the tokens.
     + W_P[:L] ->
@@ -61,13 +61,13 @@ The segments are missing: without them a token's row does not say which text it 
     + W_S[token_type_ids] ->
 The token table is missing: it says which piece each token is.
     W_T[input_ids] + ->
-All sequences get the segments of the first one. Each sequence has a row of token_type_ids of its own.
+All sequences get the segments of the first sequence. Each sequence has a row of token_type_ids of its own.
     W_S[token_type_ids] -> W_S[token_type_ids[0]]
 All tokens get the row of the first segment.
     W_S[token_type_ids] -> W_S[0]
 All tokens get the row of the second segment.
     W_S[token_type_ids] -> W_S[1]
-The segments are turned round: row 0 of W_S is for segment 0.
+The segments are swapped: row 0 of W_S is for segment 0.
     W_S[token_type_ids] -> W_S[1 - token_type_ids]
 You add the segment's number itself. It picks a row of W_S.
     W_S[token_type_ids] -> token_type_ids[:, :, None]
@@ -79,7 +79,7 @@ You take the last rows of W_P. The token at position t gets row t.
     W_P[:L] -> W_P[-L:]
 The positions run backwards: the first token gets the first row of W_P.
     W_P[:L] -> W_P[:L][::-1]
-Every token gets the position of the first one.
+Every token gets the position of the first token.
     W_P[:L] -> W_P[0]
 The number of positions is L, the length of a sequence: input_ids.shape[1]. You take the number of sequences.
     L = input_ids.shape[1] -> L = len(input_ids)
@@ -92,7 +92,7 @@ You multiply the tokens' rows by √d_model, as the Transformer of 2017 does. BE
     W_T[input_ids] -> W_T.shape[1] ** 0.5 * W_T[input_ids]
 You put the three rows side by side. In BERT they are added.
     return W_T[input_ids] + W_S[token_type_ids] + W_P[:L] -> return np.concatenate([W_T[input_ids], W_S[token_type_ids], np.broadcast_to(W_P[:L], (len(input_ids), L, W_P.shape[1]))], axis=-1)
-You normalise the sum. LayerNorm comes behind this function, not inside it.
+You normalise the sum. LayerNorm comes after this function, not inside it.
     return W_T[input_ids] + W_S[token_type_ids] + W_P[:L] -> X = W_T[input_ids] + W_S[token_type_ids] + W_P[:L]; return (X - X.mean(axis=-1, keepdims=True)) / np.sqrt(X.var(axis=-1, keepdims=True) + 1e-12)
 """,
 )
@@ -130,9 +130,9 @@ def _pack_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=20,
     cases=_pack_cases,
     hints="""
-Decide first how many pieces of each text are kept; then write the three lists. [CLS] and two [SEP] take three places, so room = length - 3 is left for the texts.
+Decide first how many pieces of each text are kept, and then write the three lists. [CLS] and two [SEP] take three places, so room = length - 3 is left for the texts.
 
-If the texts do not fit: the shorter one keeps the smaller of its length and room // 2, and the other one gets the rest. Which of the two is "the shorter one" when they are equally long?
+If the texts do not fit, the shorter text keeps the smaller of its length and room // 2, and the other text gets the rest. Which text counts as the shorter if both are equally long?
 
 token_type_ids has keep_first + 2 zeros, keep_second + 1 ones, then zeros for the padding. attention_mask has a 1 for each token and a 0 for each [PAD].
 """,
@@ -147,25 +147,25 @@ Where both texts are equally long, your first text loses the next piece, whichev
     while len(first) + len(second) > length - 3:
         (second if len(second) > len(first) else first).pop()
     return right(first, second, length)
-Two equally long texts: the odd place goes to the second.
+If both texts are equally long, the odd place goes to the second.
     if keep_first > keep_second: -> if keep_first >= keep_second:
 You cut the whole sequence from the right, so the second text is lost first, and with it the last [SEP].
     tokens = ["[CLS]", *first, "[SEP]", *second, "[SEP]"][:length]
     types = ([0] * (len(first) + 2) + [1] * (len(second) + 1))[:length]
     padding = length - len(tokens)
     return tokens + [PAD] * padding, types + [0] * padding, [1] * len(tokens) + [0] * padding
-You cut the second text alone. The longer text is cut first.
+You cut only the second text. The longer text is cut first.
     first = first[: length - 3]
     return right(first, second[: length - 3 - len(first)], length)
-You cut the first text alone. The longer text is cut first.
+You cut only the first text. The longer text is cut first.
     second = second[: length - 3]
     return right(first[: length - 3 - len(second)], second, length)
-You always give each text half of the room. A short text is kept whole, and the other one gets what it leaves.
+You always give each text half of the room. A short text is kept whole, and the other text gets the rest.
     half = (length - 3) // 2
     return right(first[:half], second[: length - 3 - half], length)
-You cut from the front of the texts. The end goes.
+You cut the texts at their front. Cut them at their end.
     first[:keep_first] -> first[len(first) - keep_first :] ; second[:keep_second] -> second[len(second) - keep_second :]
-You always leave the odd place empty: both texts get room // 2. It goes to the longer text.
+You always leave the odd place empty, because both texts get room // 2. The odd place goes to the longer text.
     keep_first = room - keep_second -> keep_first = min(keep_first, max(half, room - keep_second - room % 2)) ; keep_second = room - keep_first -> keep_second = min(keep_second, max(half, room - keep_first - room % 2))
 [CLS] and two [SEP] take three places. You leave room for two, so the sequence gets too long.
     room = length - 3 -> room = length - 2
@@ -181,20 +181,20 @@ The segment of padding is 0.
     [1] * (keep_second + 1) + [0] * padding -> [1] * (keep_second + 1) + [1] * padding
 The segments are 0 and 1, not 1 and 2.
     [0] * (keep_first + 2) + [1] * (keep_second + 1) -> [1] * (keep_first + 2) + [2] * (keep_second + 1)
-The segments are turned round: 0 is for [CLS] and the first text.
+The segments are swapped: 0 is for [CLS] and the first text.
     [0] * (keep_first + 2) + [1] * (keep_second + 1) -> [1] * (keep_first + 2) + [0] * (keep_second + 1)
 All segments are 0. The second text and its [SEP] have segment 1.
     [1] * (keep_second + 1) -> [0] * (keep_second + 1)
-The mask is 1 for a token and 0 for padding; yours is turned round.
+The mask is 1 for a token and 0 for padding. Yours is inverted.
     [1] * len(tokens) + [0] * padding -> [0] * len(tokens) + [1] * padding
-The mask of padding is 0: yours hides nothing.
+The mask of padding is 0, but yours hides nothing.
     [1] * len(tokens) + [0] * padding -> [1] * length
-The mask hides [CLS] or [SEP]. They are tokens too; padding alone is 0.
+The mask hides [CLS] or [SEP]. Both are tokens too. Only the mask of padding is 0.
     [1] * len(tokens) + [0] * padding -> [int(token not in ("[CLS]", "[SEP]")) for token in tokens] + [0] * padding
     [1] * len(tokens) + [0] * padding -> [0] + [1] * (len(tokens) - 1) + [0] * padding
 The padding is missing: the three lists should have the length that is asked for.
     padding = length - len(tokens) -> padding = 0
-The padding stands in front. It comes after the last [SEP].
+The padding is in front. It must come after the last [SEP].
     tokens + [PAD] * padding, types, mask -> [PAD] * padding + tokens, [0] * padding + types[:len(tokens)], mask[::-1]
 The first text lacks its [SEP].
     *first[:keep_first], "[SEP]", -> *first[:keep_first],
@@ -206,7 +206,7 @@ The second text gets a [CLS] of its own. There is one [CLS], in front of the fir
     "[CLS]", *first -> *first
 The second text comes first: the order is [CLS] first [SEP] second [SEP].
     return right(second, first, length)
-The lists come in another order: the pieces, the segments, the mask.
+The lists come in another order. Return the pieces, the segments, the mask.
     tokens + [PAD] * padding, types, mask -> tokens + [PAD] * padding, mask, types
 """,
 )
@@ -255,47 +255,47 @@ def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 X = O_T W_T + O_S W_S + O_P W_P: a sum hands its gradient to each of its terms unchanged (chapter 2), so each table gets its one-hot rows, transposed, times the same dX.
 
-Row v of dW_T is the sum of dX over all tokens, of all sequences, whose id is v. np.add.at(dW, ids, dX) adds them, also where an id repeats. Take dW of zeros, with a row for each piece, whether it occurs or not.
+Row v of dW_T is the sum of dX over all tokens, of all sequences, whose id is v. np.add.at(dW, ids, dX) adds them, even where an id repeats. Start from a dW of zeros that has a row for each piece, whether the piece occurs or not.
 
 Row t of dW_P is the sum of the dX at position t over the sequences of the batch. The positions from L on were not used, so their rows are 0.
 """,
     mistakes="""
-A piece that occurs more than once keeps the gradient of its last place alone: with += NumPy reads, adds and writes back. np.add.at adds them all.
+A piece that occurs more than once keeps only the gradient of its last place, because += reads, adds and then writes back. np.add.at adds all the gradients.
     np.add.at(dW_T, input_ids, dX) -> dW_T[input_ids] += dX
     np.add.at(dW_T, input_ids, dX) -> dW_T[input_ids] = dX
-With += each segment keeps the gradient of one token alone. A row of W_S gets the sum over all tokens of its segment: np.add.at.
+With += or =, each segment keeps the gradient of only one token. A row of dW_S is the sum over all tokens of its segment: use np.add.at.
     np.add.at(dW_S, token_type_ids, dX) -> dW_S[token_type_ids] += dX
     np.add.at(dW_S, token_type_ids, dX) -> dW_S[token_type_ids] = dX
-With += or = several pieces and segments keep the gradient of one place alone. np.add.at adds them all.
+With += or =, several pieces and segments keep the gradient of only one place. np.add.at adds all the gradients.
     np.add.at(dW_T, input_ids, dX) -> dW_T[input_ids] += dX ; np.add.at(dW_S, token_type_ids, dX) -> dW_S[token_type_ids] += dX
     np.add.at(dW_T, input_ids, dX) -> dW_T[input_ids] = dX ; np.add.at(dW_S, token_type_ids, dX) -> dW_S[token_type_ids] = dX
 You add to dW_P by the ids of the pieces. Row t belongs to position t, whatever piece stands there.
     dW_P[:L] = dX.sum(axis=0) -> np.add.at(dW_P, np.minimum(input_ids, n_positions - 1), dX) || np.add.at(dW_P, input_ids, dX)
 You add to dW_P by the segments. Row t belongs to position t, whatever text the token is in.
     dW_P[:L] = dX.sum(axis=0) -> np.add.at(dW_P, token_type_ids, dX)
-You average over the batch for the positions. The gradient is the sum: if the loss is a mean, dX has that in it already.
+You average over the batch for the positions. The gradient is the sum. If the loss is a mean, dX already contains the division.
     dX.sum(axis=0) -> dX.mean(axis=0)
-The gradient of the positions is that of the first sequence. All sequences use the same rows of W_P, so their gradients add up.
+You take the gradient of the positions from the first sequence only. All sequences use the same rows of W_P, so their gradients add up.
     dX.sum(axis=0) -> dX[0]
-The gradient of the positions is that of the last sequence. All sequences use the same rows of W_P, so their gradients add up.
+You take the gradient of the positions from the last sequence only. All sequences use the same rows of W_P, so their gradients add up.
     dX.sum(axis=0) -> dX[-1]
-You divide each piece's gradient by how often it occurs. The gradient is the sum.
+You divide each piece's gradient by how often the piece occurs. The gradient is the sum.
     np.add.at(dW_T, input_ids, dX) -> np.add.at(dW_T, input_ids, dX); dW_T /= np.maximum(np.bincount(input_ids.ravel(), minlength=V), 1).astype(dX.dtype)[:, None]
 You divide the sum of each segment by its number of tokens. The gradient is the sum.
     np.add.at(dW_S, token_type_ids, dX) -> np.add.at(dW_S, token_type_ids, dX); dW_S /= np.maximum(np.bincount(token_type_ids.ravel(), minlength=2), 1).astype(dX.dtype)[:, None]
-Your sum does not ask which segment a token is in: each row of W_S gets the tokens of its own segment.
+Your sum ignores which segment a token is in. Each row of dW_S gets only the tokens of its own segment.
     np.add.at(dW_S, token_type_ids, dX) -> dW_S += dX.sum(axis=(0, 1))
-You use the first sequence alone for the pieces, but the whole batch reads the table.
+You use only the first sequence for the pieces, but the whole batch reads the table.
     np.add.at(dW_T, input_ids, dX) -> np.add.at(dW_T, input_ids[0], dX[0])
-dW_T has a row for each piece of the vocabulary, V of them; yours has rows for the pieces up to the largest id alone.
+dW_T has V rows, one for each piece of the vocabulary. Yours has rows only for the pieces up to the largest id.
     np.zeros((V, -> np.zeros((input_ids.max() + 1,
-dW_P has a row for each position of the table; yours has rows for the L positions of this batch alone.
+dW_P has a row for each position of the table. Yours has rows only for the L positions of this batch.
     np.zeros((n_positions, -> np.zeros((L,
-The segments are turned round: row 0 of dW_S belongs to segment 0.
+The segments are swapped: row 0 of dW_S belongs to segment 0.
     np.add.at(dW_S, token_type_ids, dX) -> np.add.at(dW_S, 1 - token_type_ids, dX)
 You share dX out among the three tables. A sum hands its whole gradient to each term.
     L, d_model = dX.shape[1:] -> L, d_model = dX.shape[1:]; dX = dX / 3
-The sign is turned round: a gradient says how the loss grows; the optimiser subtracts it.
+The sign is wrong: a gradient says how the loss grows, and the optimiser subtracts it.
     return dW_T, dW_S, dW_P -> return -dW_T, -dW_S, -dW_P
 The order is tokens, segments, positions.
     return dW_T, dW_S, dW_P -> return dW_T, dW_P, dW_S || return dW_S, dW_T, dW_P
@@ -331,7 +331,7 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "a last [SEP] of the first segment", tokens, [*types[:7], 0, *types[8:]], mask
     yield "padding of the second segment", tokens, [*types[:8], 1, 1, 1], mask
     yield "segments that are all 0", tokens, [0] * len(tokens), mask
-    yield "segments that are turned round", tokens, [1 - i for i in types[:8]] + [0] * 3, mask
+    yield "segments that are swapped", tokens, [1 - i for i in types[:8]] + [0] * 3, mask
     yield "no [SEP] between the texts", [t for i, t in enumerate(tokens) if i != 4], types[:-1], mask[:-1]
     yield "no [SEP] at the end", [*tokens[:7], *[PAD] * 4], [*types[:7], *[0] * 4], [*mask[:7], *[0] * 4]
     yield "three [SEP]", [*tokens[:2], "[SEP]", *tokens[3:]], types, mask
@@ -341,7 +341,7 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "a [CLS] in the wrong place", [tokens[1], "[CLS]", *tokens[2:]], types, mask
     yield "a mask that hides [CLS]", tokens, types, [0, *mask[1:]]
     yield "a mask that hides [CLS] and shows a [PAD]", tokens, types, [0, *mask[1:8], 1, 0, 0]
-    yield "a mask that is turned round", tokens, types, [1 - i for i in mask]
+    yield "a mask that is inverted", tokens, types, [1 - i for i in mask]
     yield "a mask that is too short", tokens, types, mask[:-1]
     yield "segments that are too short", tokens, types[:-3], mask
     yield "a mask and segments that are wrong", tokens, [0] * len(tokens), [1] * len(tokens)
@@ -362,49 +362,49 @@ The tokens without padding: real = [token for token in tokens if token != "[PAD]
 The right segments can be computed from the tokens: tokens.index("[SEP]") + 1 zeros, then ones up to the end of real, then zeros. Compare the whole list.
 """,
     mistakes="""
-The test of the lengths is missing: three lists of one length, or the model cannot read them.
+The test of the lengths is missing. The three lists must be equally long, or the model cannot read them.
     if not len(tokens) == len(types) == len(mask): -> if False:
 Your test of the lengths looks at two of the lists. All three must agree.
     len(tokens) == len(types) == len(mask) -> len(tokens) == len(types) || len(tokens) == len(mask)
-The test of [CLS] is missing: it stands in front, and nowhere else.
+The test of [CLS] is missing: [CLS] is the first token, and no other token is [CLS].
     if real[0] != "[CLS]" or real.count("[CLS]") != 1: -> if False:
-You look for [CLS] in front and accept a second one in front of the other text. There is one.
+You look for [CLS] in front but accept a second [CLS] in front of the other text. There is only one.
     real[0] != "[CLS]" or real.count("[CLS]") != 1 -> real[0] != "[CLS]"
-You count [CLS] and accept it in any place. It stands in front.
+You count [CLS] but accept it in any place. It must be the first token.
     real[0] != "[CLS]" or real.count("[CLS]") != 1 -> real.count("[CLS]") != 1
-The test of [SEP] is missing: there are two, and the second one ends the tokens.
+The test of [SEP] is missing: there are two [SEP], and the second is the last token before the padding.
     if real[-1] != "[SEP]" or real.count("[SEP]") != 2: -> if False:
-You look at the last token and do not count [SEP]. There are two of them, one behind each text.
+You look at the last token but do not count [SEP]. There are two, one after each text.
     real[-1] != "[SEP]" or real.count("[SEP]") != 2 -> real[-1] != "[SEP]"
-You count [SEP] and accept any place. The second one is the last token before the padding.
+You count [SEP] but accept it in any place. The second [SEP] is the last token before the padding.
     real[-1] != "[SEP]" or real.count("[SEP]") != 2 -> real.count("[SEP]") != 2
 Your last token may be [PAD]: take the padding away before you look at the end.
     real[-1] != "[SEP]" -> tokens[-1] != "[SEP]"
-The test of the mask is missing: 1 for a token, 0 for padding.
+The test of the mask is missing: the mask is 1 for a token and 0 for padding.
     if mask != [int(token != PAD) for token in tokens]: -> if False:
-You add up the mask. A mask with as many ones can have them in the wrong places: compare it with the tokens, one by one.
+You add up the mask. A mask with the right number of ones can have them in the wrong places, so compare it with the tokens, one by one.
     mask != [int(token != PAD) for token in tokens] -> sum(mask) != len(real)
-You test that padding is hidden, and not that each token is seen.
+You test that padding is hidden, but not that each token is seen.
     mask != [int(token != PAD) for token in tokens] -> any(m for m, token in zip(mask, tokens) if token == PAD)
-You test that each token is seen, and not that padding is hidden.
+You test that each token is seen, but not that padding is hidden.
     mask != [int(token != PAD) for token in tokens] -> not all(m for m, token in zip(mask, tokens) if token != PAD)
-The test of the segments is missing: 0 up to the first [SEP], 1 up to the second, 0 for padding.
+The test of the segments is missing: they are 0 up to the first [SEP], 1 up to the second, and 0 for padding.
     if types != right_types: -> if False:
-The first [SEP] belongs to the first text. You count it in the second.
+The first [SEP] belongs to the first text. You count it as part of the second.
     end = tokens.index("[SEP]") + 1 -> end = tokens.index("[SEP]")
 You do not look at the segments of the padding. They are 0.
     if types != right_types: -> if types[: len(real)] != right_types[: len(real)]:
-You demand segment 1 for the padding. It has 0.
+You demand segment 1 for the padding. Padding has segment 0.
     [0] * (len(tokens) - len(real)) -> [1] * (len(tokens) - len(real))
-You test that both segments occur, and not where.
+You test that both segments occur, but not where.
     if types != right_types: -> if set(types) != {0, 1}:
-Your test of the mask comes before those of the tokens. Where several tests fail, the first in the list has its name.
+Your test of the mask comes before those of the tokens. Where several tests fail, return the name of the first in the list.
     if not len(tokens) == len(types) == len(mask):
         return "lengths"
     if mask != [int(token != PAD) for token in tokens]:
         return "mask"
     return right(tokens, types, mask)
-Your test of the segments comes before that of the mask. Where several tests fail, the first in the list has its name.
+Your test of the segments comes before that of the mask. Where several tests fail, return the name of the first in the list.
     named = right(tokens, types, mask)
     return "segments" if named == "mask" and right(tokens, types, [int(token != PAD) for token in tokens]) == "segments" else named
 Return the name of the rule, or "none" if no rule is broken.
@@ -470,9 +470,9 @@ That is the last width at which the embeddings have more than half. The answer i
 At the width where both halves are equal, the embeddings have half, and that is "at most half". Either you ask for less than half, or the pooler's bias is missing.
     * d > N -> * d >= N
     + d**2 + d -> + d**2
-You compare the embeddings with half of the layers. Half of all means: as many as everything else.
+You compare the embeddings with half of the layers. Half of all means as many as everything else.
     * d > N * (12 * d**2 + 13 * d) + d**2 + d: -> * d > (N * (12 * d**2 + 13 * d) + d**2 + d) / 2:
-You ask for twice as many embeddings as other parameters. Half of all means: as many as everything else.
+You ask for twice as many embeddings as other parameters. Half of all means as many as everything else.
     * d > N * (12 * d**2 + 13 * d) + d**2 + d: -> * d > 2 * (N * (12 * d**2 + 13 * d) + d**2 + d):
 You compare the token table with the whole model.
     while (V + 512 + 2 + 2) * d > N * (12 * d**2 + 13 * d) + d**2 + d: -> while V * d > (V + 512 + 2 + 2) * d + N * (12 * d**2 + 13 * d) + d**2 + d:

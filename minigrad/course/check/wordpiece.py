@@ -47,9 +47,9 @@ def _split_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         a + b + c + d + e,
         letters | {a + b + c, "##" + d + e, "##" + c + d + e},
     )
-    yield "a character that the vocabulary lacks, in front", x + a + b, letters
+    yield "a character that the vocabulary lacks, at the front", x + a + b, letters
     yield "a character that the vocabulary lacks, at the end", a + b + c + x, letters | {a + b}
-    yield "a piece that is there without ## only", a + b + c, {a + b, c, a, b}
+    yield "a piece that the vocabulary has only without ##", a + b + c, {a + b, c, a, b}
     yield "a longest match that gets stuck", a + b + c, {a + b, a, "##" + b + c}
     long = "".join(LETTERS[i] for i in rng.integers(0, 26, 100))
     every = {*LETTERS, *("##" + letter for letter in LETTERS)}
@@ -63,16 +63,16 @@ def _split_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=10,
     cases=_split_cases,
     hints="""
-Keep the place where the rest begins. Try word[start:end] for end from len(word) downwards, and move on to end when you found a piece.
+Keep the place where the rest begins. Try word[start:end] for end from len(word) downwards, and move on to end when you have found a piece.
 
-Behind the front of the word every look-up has ## before it. If not even one character fits, the answer is ["[UNK]"], whatever you found before.
+After the first piece, every look-up has ## in front. If not even one character fits, the answer is ["[UNK]"], whatever you found before.
 """,
     mistakes="""
 You take the shortest piece that fits. Begin with the whole rest of the word and take letters off its end.
     range(len(word), start, -1) -> range(start + 1, len(word) + 1)
 You look up every piece without ##. A piece that continues the word is another entry: put ## before the letters.
     "##" if start else "" -> ""
-You look up the right pieces, and return them without their ##: the marks belong to the pieces.
+You look up the right pieces but return them without their ##. The marks belong to the pieces.
     pieces.append(prefix + word[start:end]) -> pieces.append(word[start:end])
 The piece at the front of a word has no ##.
     "##" if start else "" -> "##"
@@ -92,7 +92,7 @@ After a piece you go on one letter later. Go on where the piece ends.
         pieces.append(prefix + word[start : ends[-1]])
         start = ends[-1]
     return pieces
-Where nothing fits you put [UNK] for one letter, or leave the letter out, and go on. The whole word becomes one [UNK].
+Where nothing fits, you put [UNK] for one letter or leave the letter out, and go on. The whole word becomes one [UNK].
     pieces, start = [], 0
     while start < len(word):
         prefix = "##" if start else ""
@@ -112,11 +112,11 @@ Where nothing fits you put [UNK] for one letter, or leave the letter out, and go
     return pieces if len(word) <= 100 else ["[UNK]"]
 A word of exactly 100 characters is still cut.
     > 100 -> >= 100
-A word of more than 100 characters is ["[UNK]"] unseen; you cut it.
+A word of more than 100 characters is ["[UNK]"], whatever its letters. You cut it.
     > 100 -> > 10**6
-Where the cut gets stuck you return an empty list, or nothing. The word becomes one token, ["[UNK]"].
+Where the cut gets stuck, you return an empty list or nothing. The word becomes one token, ["[UNK]"].
     return ["[UNK]"] -> return [] || return None
-The answer is a list, also where it is [UNK] alone.
+The answer is a list, even if it holds [UNK] alone.
     return ["[UNK]"] -> return "[UNK]"
 Where the longest match gets stuck, you go back and try a shorter piece. BERT does not go back: the word is [UNK].
     def cut(start):
@@ -130,7 +130,7 @@ Where the longest match gets stuck, you go back and try a shorter piece. BERT do
                     return [piece, *rest]
         return None
     return (cut(0) or ["[UNK]"]) if len(word) <= 100 else ["[UNK]"]
-You look for the cut with the fewest pieces. BERT takes the longest piece in front, even if the rest then needs more.
+You look for the cut with the fewest pieces. BERT takes the longest piece at the front, even if the rest then needs more.
     ways = {0: []}
     for end in range(1, len(word) + 1):
         for start in range(end):
@@ -139,7 +139,7 @@ You look for the cut with the fewest pieces. BERT takes the longest piece in fro
                 if end not in ways or len(ways[start]) + 1 < len(ways[end]):
                     ways[end] = [*ways[start], piece]
     return ways.get(len(word), ["[UNK]"]) if len(word) <= 100 else ["[UNK]"]
-You take the longest piece at the end of the word first. BERT begins in front.
+You take the longest piece at the end of the word first. BERT begins at the front.
     pieces = []
     while word and len(word) <= 100:
         starts = [i for i in range(len(word)) if ("##" if i else "") + word[i:] in vocabulary]
@@ -200,32 +200,32 @@ def _rules_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=20,
     cases=_rules_cases,
     hints="""
-Both pairs stand inside of words, so each word needs a letter in front, and the front makes a pair too: (x, ##u) in xug.
+Both pairs are inside words, so each word needs a letter in front. This letter makes a pair too: (x, ##u) in xug.
 
-For the count: different letters in front of the same two make several pairs with the front, but one pair behind it.
+For the count, put different letters in front of the same two. The pairs with the letter in front are then different, but the pair after it is always the same.
 
-For the score: a pair whose two pieces stand nowhere else scores 1 / count. So does the pair with the front, unless the letter in front also stands elsewhere: a word of this letter alone raises its count.
+For the score, note that a pair whose two pieces occur nowhere else scores 1 / count. So does the pair with the letter in front, unless this letter also occurs elsewhere. A word that is only this letter raises the letter's count.
 """,
     mistakes="""
-By the count there is a tie: the letter in front and the first letter of the pair stand together as often as the pair. Put different letters in front.
+By the count there is a tie, because the letter in front is beside the first letter of the pair as often as the pair occurs. Put different letters in front.
     10 for x in fronts[:3] -> 30 for x in fronts[:1]
-By the score there is a tie: the pair with the front scores as much. Let the letter in front stand elsewhere too, for example as a word of its own.
+By the score there is a tie, because the pair with the letter in front scores as much. Let this letter occur elsewhere too, for example as a word of its own.
     , fronts[3]: 9 ->
-By both rules there is a tie, because each pair with a letter in front stands as often, and scores as much, as the pair behind it.
+By both rules there is a tie, because each pair with a letter in front occurs as often as the pair after it, and scores as much.
     10 for x in fronts[:3] -> 30 for x in fronts[:1] ; , fronts[3]: 9 ->
-You have the two pairs the wrong way round: the count takes the first, the score the second.
+You have the two pairs the wrong way round: the count must choose the first, and the score the second.
     x + frequent: -> x + likely: ; fronts[3] + likely -> fronts[3] + frequent
-Your pairs stand at the front of their words, where the first piece has no ##. Put a letter before them.
+Your pairs are at the front of their words, where the first piece has no ##. Put a letter before them.
     x + frequent: 10 for x in fronts[:3] -> frequent: 30
     fronts[3] + likely: 1, fronts[3]: 9 -> likely: 1
     x + frequent: 10 for x in fronts[:3] -> frequent: 30 ; fronts[3] + likely: 1, fronts[3]: 9 -> likely: 1
-The letters of a pair stand in the other order in your words: ##u ##g is u before g.
+The letters of a pair are in the other order in your words: ##u ##g means u before g.
     x + frequent: -> x + frequent[::-1]:
     fronts[3] + likely: -> fronts[3] + likely[::-1]:
     x + frequent: -> x + frequent[::-1]: ; fronts[3] + likely: -> fronts[3] + likely[::-1]:
-The score takes the first pair too: your second one is too frequent, or its pieces stand elsewhere. The rarest pair of pieces that stand nowhere else has the highest score, 1.
+The score takes the first pair too, because your second pair is too frequent or its pieces occur elsewhere. A pair that occurs once, and whose pieces occur nowhere else, has the highest score, 1.
     fronts[3] + likely: 1, fronts[3]: 9 -> x: 90 for x in fronts[:3]
-The count takes the second pair too: let the first stand more often.
+The count takes the second pair too. Let the first pair occur more often.
     x + frequent: -> x + likely: ; fronts[3] + likely: 1, fronts[3]: 9 -> x: 90 for x in fronts[:3]
 """,
 )
@@ -243,7 +243,7 @@ def _merges_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "the five words of the chapter", {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}, 5
     yield "a rare word with a frequent pair", {"banana": 1, "nab": 4}, 2
     yield "overlapping pairs", {"baaaa": 3, "baa": 1, "caaa": 2}, 3
-    yield "three in a row, and one behind", {"baaac": 5}, 3
+    yield "three in a row, and one after them", {"baaac": 5}, 3
     yield "ties alone", {"ba": 1, "dc": 1, "fe": 1}, 3
     yield "fewer merges than asked for", {"abc": 2}, 9
     words: dict[str, int] = {}
@@ -266,11 +266,11 @@ Then give it {"hug": 10, "pun": 1, "bun": 1}. Which pair occurs most often?
     mistakes="""
 A word that occurs ten times has each of its pairs ten times. Yours counts each different word once.
     += word_counts[word] -> += 1
-The name of the new piece keeps a ## in its middle: only the first piece's marks stay.
+The name of the new piece keeps a ## in its middle. Only the first piece keeps its marks.
     best[1].removeprefix("##") -> best[1]
-The second piece of a merged pair is still there behind the new one: both must go.
+The second piece of a merged pair is still there, after the new piece. Both old pieces must go.
     pieces[i : i + 2] = [new] -> pieces[i] = new
-The new piece has lost its ## in front: it still continues a word if its first piece did.
+The new piece has lost its ## in front. It still continues a word if its first piece did.
     new = best[0] + -> new = best[0].removeprefix("##") +
 You count the pairs once, at the start. Each merge changes its neighbours' counts, so count again each time.
     learned = []
@@ -281,7 +281,7 @@ You count the pairs once, at the start. Each merge changes its neighbours' count
     for best in sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:n]:
         learned.append(best[0] + best[1].removeprefix("##"))
     return learned
-Of pairs that occur equally often, the first in alphabetical order comes first. You take the one that was met first.
+Of pairs that occur equally often, the first in alphabetical order comes first. You take the pair that you met first.
     (-pairs[pair], pair) -> -pairs[pair]
 Of pairs that occur equally often, the first in alphabetical order comes first. You take the last.
     min(pairs, key=lambda pair: (-pairs[pair], pair)) -> max(pairs, key=lambda pair: (pairs[pair], pair))
@@ -333,7 +333,7 @@ def _fewest_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         letters | {a + b + c + d, "##" + c + d + e},
     )
     yield "the shortest first piece is wrong too", a + b + c + d, letters | {a + b, "##" + b, "##" + c + d}
-    yield "a piece that is there without ## only", a + b + c, letters | {b + c}
+    yield "a piece that the vocabulary has only without ##", a + b + c, letters | {b + c}
     yield "a character that the vocabulary lacks", a + b + x, letters
     word = "".join("ab"[i] for i in rng.integers(0, 2, 18))
     cuts = [word[i : i + n] for i in range(1, 16) for n in (2, 3, 5) if rng.random() < 0.5]
@@ -359,7 +359,7 @@ You count the pieces of the longest match. Try every place where the last piece 
             return 0
         pieces, start = pieces + 1, ends[-1]
     return pieces
-Where the longest match gets stuck its answer ["[UNK]"] has length 1, and it is not the shortest way elsewhere. You count its pieces: try every place where the last piece can begin.
+You count the pieces of the longest match. Where it gets stuck, its answer ["[UNK]"] has length 1, and elsewhere it is not always the shortest way. Try every place where the last piece can begin.
     pieces, start = 0, 0
     while start < len(word):
         ends = [end for end in range(start + 1, len(word) + 1) if ("##" if start else "") + word[start:end] in vocabulary]
@@ -367,19 +367,19 @@ Where the longest match gets stuck its answer ["[UNK]"] has length 1, and it is 
             return 1
         pieces, start = pieces + 1, ends[-1]
     return pieces
-You count the cuts; a word with one cut has two pieces.
+You count the cuts, but a word with one cut has two pieces.
     else best[-1] -> else best[-1] - 1
 You look up every piece without ##.
     ("##" if start else "") -> ""
 The piece at the front of a word has no ##.
     ("##" if start else "") -> "##"
-You keep the last cut that you find: the fewest pieces of all are asked for.
+You keep the last cut that you find. Return the fewest pieces over all cuts.
     min(best[end], best[start] + 1) -> best[start] + 1
-You keep the first cut that you find: compare it with the others.
+You keep the first cut that you find. Compare it with the others.
     min(best[end], best[start] + 1) -> best[start] + 1 if best[end] == math.inf else best[end]
-Where no cut exists the answer is 0.
+Where no cut exists, the answer is 0.
     0 if -> len(word) if || 1 if || -1 if || math.inf if
-You return the numbers of all the beginnings; one number is asked for, that of the whole word.
+You return the numbers for all beginnings of the word. Return only the number for the whole word.
     return 0 if best[-1] == math.inf else best[-1] -> return best
 """,
 )
@@ -419,7 +419,7 @@ After the merge a occurs c_a - c_ab times, b occurs c_b - c_ab times, and the ne
 c log c is 0 for c = 0, and log(0) fails.
 """,
     mistakes="""
-The text has fewer pieces after the merge: each merged pair leaves one piece less, so n becomes n - c_ab.
+The text has fewer pieces after the merge. Each merged pair leaves one piece fewer, so n becomes n - c_ab.
     - power(n - c_ab) + power(n) ->
 You forget that a and b occur less often after the merge: c_a - c_ab and c_b - c_ab times.
     after = power(c_a - c_ab) + power(c_b - c_ab) -> after = power(c_a) + power(c_b)
@@ -435,12 +435,12 @@ That is the score, or its logarithm. The gain is a difference of two log-likelih
     return math.log(n * c_ab / (c_a * c_b))
 That is before minus after: the gain is after minus before.
     return -right(n, c_a, c_b, c_ab)
-You change n under the logarithms of a, b and the new piece only. All other pieces have probability c / n too, so their terms change with n: write the whole sum as the sum of c log c, minus n log n.
+You change n under the logarithms of a, b and the new piece only. All other pieces have probability c / n too, so their terms change with n. Write the whole sum as the sum of c log c, minus n log n.
     def power(c, n):
         return c * math.log(c / n) if c else 0.0
     m = n - c_ab
     return power(c_a - c_ab, m) + power(c_b - c_ab, m) + power(c_ab, m) - power(c_a, n) - power(c_b, n)
-You divide by the same n before and after the merge. Each merged pair leaves one piece less, so all the other pieces become more probable.
+You divide by the same n before and after the merge. Each merged pair leaves one piece fewer, so all the other pieces become more probable.
     def power(c):
         return c * math.log(c / n) if c else 0.0
     return power(c_a - c_ab) + power(c_b - c_ab) + power(c_ab) - power(c_a) - power(c_b)
@@ -448,10 +448,10 @@ The unit is nats: take the natural logarithm, math.log.
     math.log -> math.log2 || math.log10
 A piece that is gone has c = 0, where log fails or gives -inf. Its term c log c is 0.
     c * math.log(c) if c else 0.0 -> float(c * np.log(np.float64(c)))
-That is the gain for each piece of the text. Return that of the whole text.
+That is the gain for each piece of the text. Return the gain of the whole text.
     total = right(n, c_a, c_b, c_ab)
     return total / n
-That is the gain of one occurrence of the pair. Return that of the whole text.
+That is the gain of one occurrence of the pair. Return the gain of the whole text.
     return right(n, c_a, c_b, c_ab) / c_ab
 """,
 )
@@ -459,7 +459,7 @@ def likelihood_gain(n, c_a, c_b, c_ab):
     def power(c):
         return c * math.log(c) if c else 0.0
 
-    # Beyond c_ab log(n · score): the terms of a and b take away up to c_ab each,
-    # and that of n, because the text gets shorter, adds up to c_ab.
+    # Compared with c_ab log(n · score), the terms of a and b take away up to c_ab each,
+    # and that of n adds up to c_ab, because the text gets shorter.
     after = power(c_a - c_ab) + power(c_b - c_ab) + power(c_ab)
     return after - power(n - c_ab) + power(n) - power(c_a) - power(c_b)

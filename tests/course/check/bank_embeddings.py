@@ -273,7 +273,7 @@ def in_float64(input_ids, token_type_ids, dX, V, n_positions):
 GRADIENTS_RIGHT = [by_the_engine, by_transposed_one_hot_rows, token_by_token_back, by_masks]
 GRADIENTS_WRONG = [
     (plain_index, "A piece that occurs more than once"),
-    (plain_index_throughout, "several pieces and segments keep the gradient of one place alone"),
+    (plain_index_throughout, "several pieces and segments keep the gradient of only one place"),
     (mean_of_the_batch, "You average over the batch"),
     (only_the_places_used, "dW_P has a row for each position of the table"),
     (positions_by_the_ids, "You add to dW_P by the ids of the pieces"),

@@ -146,7 +146,7 @@ SPLIT_WRONG = [
     (lambda w, v: split_with(w, v, step=lambda i, j: i + 1), "you go on one letter later"),
     (letter_unknown, "The whole word becomes one [UNK]"),
     (back_and_forth, "you go back and try a shorter piece"),
-    (from_behind, "BERT begins in front"),
+    (from_behind, "BERT begins at the front"),
     (lambda w, v: [] if split_with(w, v) == UNKNOWN else split_with(w, v), "you return an empty list"),
     (lambda w, v: "[UNK]" if split_with(w, v) == UNKNOWN else split_with(w, v), "The answer is a list"),
     (lambda w, v: " ".join(split_with(w, v)), "values"),
@@ -213,7 +213,7 @@ RULES_WRONG = [
         "By both rules there is a tie",
     ),
     (lambda f, s: longer_words(s, f), "the wrong way round"),
-    (lambda f, s: judged({f: 10, s: 1}), "Your pairs stand at the front of their words"),
+    (lambda f, s: judged({f: 10, s: 1}), "Your pairs are at the front of their words"),
     (lambda f, s: longer_words(f[::-1], s), "in the other order"),
     (lambda f, s: None, "it returned None"),
     (lambda f, s: (longer_words(f, s)[0],) * 2, "The score takes the first pair too"),
@@ -389,8 +389,8 @@ FEWEST_WRONG = [
     (greedy, "You count the pieces of the longest match"),
     (lambda w, v: len(split_with(w, v)), "has length 1"),
     (lambda w, v: max(0, by_memory(w, v) - 1), "You count the cuts"),
-    (lambda w, v: by_memory(w, v) or len(w), "Where no cut exists the answer is 0"),
-    (lambda w, v: by_memory(w, v) or math.inf, "Where no cut exists the answer is 0"),
+    (lambda w, v: by_memory(w, v) or len(w), "Where no cut exists, the answer is 0"),
+    (lambda w, v: by_memory(w, v) or math.inf, "Where no cut exists, the answer is 0"),
     (
         lambda w, v: by_memory(
             w, {p.removeprefix("##") for p in v if "##" not in p} | {"##" + p for p in v if "##" not in p}
