@@ -72,7 +72,7 @@ def two_heads(X: np.ndarray, heads: Sequence[Sequence[np.ndarray]], W_O: np.ndar
         return View(name, only=[1], lit=[1])
 
     steps = [
-        Step("What comes in", [["X"]], "A row for each token. Both heads get all of it."),
+        Step("What comes in", [["X"]], "X has a row for each token. Both heads get all of X."),
         *(
             Step(
                 f"Head {i} asks",
@@ -80,7 +80,7 @@ def two_heads(X: np.ndarray, heads: Sequence[Sequence[np.ndarray]], W_O: np.ndar
                     [View("X", lit=[1]), "·", f"W_Q{i}", "=", bites(f"Q{i}")],
                     ["X", "·", f"W_K{i}", "=", f"K{i}"],
                 ],
-                f"The query of bites and every key, from whole rows of X; the keys of head {i} say which token "
+                f"The query of bites and every key come from whole rows of X. The keys of head {i} say which token "
                 + ("comes first." if i == 1 else "comes last."),
             )
             for i in (1, 2)
@@ -88,25 +88,25 @@ def two_heads(X: np.ndarray, heads: Sequence[Sequence[np.ndarray]], W_O: np.ndar
         Step(
             "Two rows of weights",
             [[bites("A1")], [bites("A2")]],
-            "Each head has a softmax of its own, so each may look elsewhere.",
+            "Each head has a softmax of its own, so each may look at a different token.",
         ),
         *(
             Step(
                 f"What head {i} brings",
                 [["X", "·", f"W_V{i}", "=", f"V{i}"], [bites(f"A{i}"), "·", f"V{i}", "=", bites(f"Z{i}")]],
-                f"The noun that head {i} looks at, in two columns: dog, man.",
+                f"Head {i} brings the noun that it looks at, in two columns: dog and man.",
             )
             for i in (1, 2)
         ),
         Step(
             "Side by side, then W_O",
             [[bites("Z"), "·", "W_O", "=", bites("Y")]],
-            "Two columns of head 1 and two of head 2. W_O writes who bites with +1 and who is bitten with -1.",
+            "Z has two columns of head 1 and two of head 2. W_O writes who bites with +1 and who is bitten with -1.",
         ),
         Step(
             "All tokens at once",
             [["Z", "·", "W_O", "=", "Y"]],
-            "Dog and man ask for nothing: both heads bring them the same even mixture, and W_O cancels it.",
+            "Dog and man ask for nothing, so both heads bring them the same even mixture, and W_O cancels it.",
         ),
     ]
     names = {"tokens": ["dog", "bites", "man"], "features": ["dog", "man", "verb", "place"]}
@@ -399,7 +399,7 @@ def dropped_heads(damage: Mapping[str, float], controls: Mapping[str, Sequence[f
 
     return figure(
         plot,
-        "Bars: the loss that is added when one head is dropped, by the name of the head. The bar of 1-2 is nine times "
-        "as high as that of 1-1 and stands far above the band of random directions in its layer; in layer 2 both bars "
-        "are small and at the height of the band.",
+        "Bars: the loss that is added when one head is dropped, under the name of the head. The bar of 1-2 is nine "
+        "times as high as that of 1-1 and stands far above the band of random directions in its layer; in layer 2 both "
+        "bars are small and at the height of the band.",
     )

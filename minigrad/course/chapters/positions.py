@@ -203,8 +203,8 @@ def table_picture(table: np.ndarray) -> Picture:
 
     return figure(
         plot,
-        "The table of sinusoids, blue above zero and orange below: narrow stripes at the left, which turn every few "
-        "positions, become wider from pair to pair; in the right half the columns hardly change.",
+        "The table of sinusoids, blue above zero and orange below: narrow stripes on the left, which change colour "
+        "every few positions, become wider from pair to pair; the columns of the right half hardly change.",
         size=(5.4, 3.2),
     )
 

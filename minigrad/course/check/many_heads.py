@@ -63,28 +63,28 @@ def _multi_head_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     cases=_multi_head_cases,
     same_dtype=True,
     hints="""
-Three projections of the whole X, cut into heads; chapter 7's head in each of them; the cut undone; one more projection.
+Make three projections of the whole X and cut them into heads. Compute chapter 7's head in each, undo the cut, and project once more.
 
-The cut: (B, L, d_model) -> (B, L, h, d_k) is a reshape, -> (B, h, L, d_k) a transpose. With the batch in front the axes to exchange are 1 and 2.
+The cut has two steps: (B, L, d_model) -> (B, L, h, d_k) is a reshape, and -> (B, h, L, d_k) is a transpose. With the batch in front, the axes to exchange are 1 and 2.
 
 K.swapaxes(-1, -2) turns (B, h, L, d_k) into (B, h, d_k, L). The mask (B, 1, 1, L) broadcasts over heads and queries: add it to the scaled scores.
 """,
     mistakes="""
-You cut with a reshape alone. That cuts the text and not the vectors: reshape to (B, L, h, d_k), then exchange the axes 1 and 2.
+You cut with a reshape alone, which cuts the text and not the vectors. Reshape to (B, L, h, d_k), then exchange the axes 1 and 2.
     x.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> x.reshape(B, h, L, d_k)
-Your heads are dealt out like cards: column j belongs to head j // d_k, neighbours together, so reshape to (…, h, d_k) and not to (…, d_k, h).
+Your heads are dealt out like cards. Column j belongs to head j // d_k, so neighbours stay together: reshape to (…, h, d_k) and not to (…, d_k, h).
     x.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> x.reshape(B, L, d_k, h).transpose(0, 3, 1, 2)
-You put the heads together with a reshape alone: the axes of heads and tokens must be exchanged back first.
+You put the heads together with a reshape alone. First exchange the axes of heads and tokens back.
     Z.transpose(0, 2, 1, 3).reshape(B, L, d_model) -> Z.reshape(B, L, d_model)
 You put the heads together entry by entry, interleaved. All d_k columns of head 1 come first, then those of head 2.
     Z.transpose(0, 2, 1, 3) -> Z.transpose(0, 2, 3, 1)
 The heads stand in reverse order. Each must meet its own rows of W_O.
     Z.transpose(0, 2, 1, 3) -> Z[:, ::-1].transpose(0, 2, 1, 3)
-The output projection is missing: what the heads bring, side by side, still goes through W_O and b_O.
+The output projection is missing. The heads' outputs, side by side, still have to go through W_O and b_O.
     joined @ weights["W_O"] + weights["b_O"] -> joined
 The bias b_O is missing.
     joined @ weights["W_O"] + weights["b_O"] -> joined @ weights["W_O"]
-W_O is transposed. Rows of X stand on the left in all four products, so none of the matrices is.
+W_O is transposed. Rows of X stand on the left in all four products, so no matrix needs a transpose.
     joined @ weights["W_O"] -> joined @ weights["W_O"].T
 W_Q, W_K and W_V are transposed. Rows of X stand on the left, and the matrices are (in, out) already.
     weights["W_Q"] -> weights["W_Q"].T ; weights["W_K"] -> weights["W_K"].T ; weights["W_V"] -> weights["W_V"].T
@@ -94,49 +94,49 @@ The bias b_Q is missing.
     + weights["b_Q"] ->
 The bias b_V is missing.
     + weights["b_V"] ->
-The keys come from W_V: they have a matrix of their own, W_K.
+The keys come from W_V, but they have a matrix of their own, W_K.
     X @ weights["W_K"] -> X @ weights["W_V"]
     X @ weights["W_K"] + weights["b_K"] -> X @ weights["W_V"] + weights["b_V"]
-The values come from W_K: they have a matrix of their own, W_V.
+The values come from W_K, but they have a matrix of their own, W_V.
     X @ weights["W_V"] + weights["b_V"] -> X @ weights["W_K"] + weights["b_K"]
     X @ weights["W_V"] -> X @ weights["W_K"]
-Queries and keys are exchanged: S has a row for each query, Q Kᵀ.
+Queries and keys are exchanged. S has a row for each query, so it is Q Kᵀ.
     Q @ K.swapaxes(-1, -2) -> K @ Q.swapaxes(-1, -2)
 The scores are not scaled: divide them by √d_k, the root of a head's own length.
     / math.sqrt(d_k) ->
 You divide the scores by √d_model. Each head compares vectors of length d_k = d_model / h.
     math.sqrt(d_k) -> math.sqrt(d_model)
-You divide the scores by d_k. It is the root of it.
+You divide the scores by d_k. Divide them by its root, √d_k.
     math.sqrt(d_k) -> d_k
-You divide the scores by the root of the number of heads. It is the length of a query, d_k.
+You divide the scores by the root of the number of heads. Divide them by the root of a query's length, √d_k.
     math.sqrt(d_k) -> math.sqrt(h)
 The mask is not added to the scores.
     + mask ->
-You add the mask to the weights, after the softmax. Then a row no longer sums to 1: it belongs to the scores.
+You add the mask to the weights, after the softmax, so a row no longer sums to 1. Add the mask to the scores.
     + mask -> ; _softmax(S) -> _softmax(S) + mask
-You add the mask before the scale, so that it is divided too. It is added to the scaled scores.
+You add the mask before the scale, so the mask is divided too. Add it to the scaled scores.
     Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> (Q @ K.swapaxes(-1, -2) + mask) / math.sqrt(d_k)
-You subtract the mask: it is what is added, and holds large negative numbers for what is hidden.
+You subtract the mask. Add it, because it holds large negative numbers for the hidden tokens.
     + mask -> - mask
-You multiply the scores with the mask. It is added: 0 leaves a score as it is.
+You multiply the scores by the mask. Add it instead, so that 0 leaves a score as it is.
     Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) * mask
-The mask lies along the queries. It is (B, 1, 1, L), with the keys last: add it as it is.
+The mask lies along the queries. Its shape is (B, 1, 1, L), with the keys last, so add it as it is.
     + mask -> + mask.swapaxes(-1, -2)
-Softmax runs over the queries: each query (a row) shares out 1 over the keys, axis=-1.
+Softmax runs over the queries. Each query (a row) shares out 1 over the keys, so use axis=-1.
     _softmax(S) -> _softmax(S.swapaxes(-1, -2)).swapaxes(-1, -2)
-Softmax runs over the heads: each head has rows of its own, along axis=-1.
+Softmax runs over the heads. Each head has rows of its own, so use axis=-1.
     _softmax(S) -> _softmax(S.swapaxes(1, -1)).swapaxes(1, -1)
-Large scores overflow: subtract each row's largest score before the exponential.
+Large scores overflow. Subtract each row's largest score before the exponential.
     _softmax(S) -> np.exp(S) / np.exp(S).sum(axis=-1, keepdims=True)
-There is no softmax: the scores must become weights.
+There is no softmax, but the scores must become weights.
     _softmax(S) -> S
-The weights are transposed where they meet V: row i holds what query i takes from each value.
+The weights are transposed where they meet V. Row i of the weights holds what query i takes from each value.
     A @ V -> A.swapaxes(-1, -2) @ V
-Each head gets its piece of X. It gets every token's whole vector; only the projections are narrow, with all rows of W_Q, W_K and W_V and d_k of their columns.
+Each head gets its piece of X. It must get every token's whole vector. Only the projections are narrow: a head has all rows of W_Q, W_K and W_V, and d_k of their columns.
     X @ weights["W_Q"] -> _pieces(X, weights["W_Q"], h) ; X @ weights["W_K"] -> _pieces(X, weights["W_K"], h) ; X @ weights["W_V"] -> _pieces(X, weights["W_V"], h)
-The bias b_O is added once for each head. It belongs to the layer: add it once.
+The bias b_O is added once for each head. It belongs to the layer, so add it once.
     + weights["b_O"] -> + h * weights["b_O"]
-You add X. That is chapter 11's step; here the change alone is asked for.
+You add X, which is chapter 11's step. Here, return the change alone.
     return joined @ weights["W_O"] + weights["b_O"] -> return X + joined @ weights["W_O"] + weights["b_O"]
 """,
 )
@@ -178,40 +178,40 @@ def _backward_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=20,
     cases=_backward_cases,
     hints="""
-Put the heads side by side as the forward does: Y = joined W_O + b_O is then a linear layer, and chapter 2 has its backward.
+Put the heads side by side, as the forward pass does. Then Y = joined W_O + b_O is a linear layer, and chapter 2 has its backward pass.
 
-The matrix and the bias serve every token of every text, so their gradients are sums over both. With joined as (B L, d_model), one product has that sum in it.
+The matrix and the bias serve every token of every text, so their gradients are sums over tokens and texts. With joined as (B L, d_model), one product contains that sum.
 
-The heads' gradient is cut like the queries: what put the outputs together is undone, a reshape and a transpose.
+The heads' gradient is cut like the queries. A reshape and a transpose undo what put the outputs together.
 """,
     mistakes="""
-dZ is cut with a reshape alone. The forward exchanges tokens and heads before its reshape: on the way back, reshape to (B, L, h, d_k) and exchange them again.
+dZ is cut with a reshape alone. The forward pass exchanges tokens and heads before its reshape, so on the way back, reshape to (B, L, h, d_k) and exchange them again.
     d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> d_joined.reshape(B, h, L, d_k)
-dZ still has its tokens before its heads: exchange the axes 1 and 2.
+dZ still has its tokens before its heads. Exchange the axes 1 and 2.
     d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> d_joined.reshape(B, L, h, d_k)
-dZ is dealt out like cards. Head i has d_k columns that are neighbours.
+dZ is dealt out like cards, but head i has d_k neighbouring columns.
     d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> d_joined.reshape(B, L, d_k, h).transpose(0, 3, 1, 2)
 You return the gradient of the joined outputs. It still has to be cut into heads.
     d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> d_joined
 For dW_O the heads are put together with a reshape alone. Exchange tokens and heads first.
     Z.transpose(0, 2, 1, 3).reshape(B * L, h * d_k) -> Z.reshape(B * L, h * d_k)
-W_O is not transposed on the way back: from Y = joined W_O follows d joined = dY W_Oᵀ.
+W_O is not transposed on the way back. Because Y = joined W_O, the gradient is d joined = dY W_Oᵀ.
     dY @ W_O.T -> dY @ W_O
-dW_O is transposed: it has a row for each column of joined, joinedᵀ dY.
+dW_O is transposed. It has a row for each column of joined, so it is joinedᵀ dY.
     joined.T @ rows -> rows.T @ joined
-dW_O and db_O are means over the tokens. They are sums: where the loss is a mean, dY holds that already.
+dW_O and db_O are means over the tokens, but they must be sums. If the loss is a mean, dY already contains the division.
     joined.T @ rows -> joined.T @ rows / len(rows) ; rows.sum(axis=0) -> rows.mean(axis=0)
-db_O is a mean over the tokens. It is the sum.
+db_O is a mean over the tokens, but it must be the sum.
     rows.sum(axis=0) -> rows.mean(axis=0)
-db_O has a row for each text. One bias serves all texts: sum over them too.
+db_O has a row for each text. One bias serves all texts, so sum over them too.
     rows.sum(axis=0) -> dY.sum(axis=1)
-db_O has a row for each place in the text. One bias serves all tokens: sum over them too.
+db_O has a row for each place in the text. One bias serves all tokens, so sum over them too.
     rows.sum(axis=0) -> dY.sum(axis=0)
-db_O is the sum over the wrong axis: a bias has an entry for each column.
+db_O is the sum over the wrong axis. A bias has an entry for each column.
     rows.sum(axis=0) -> rows.sum(axis=1)
-dW_O has a matrix for each text. One matrix serves all texts: sum over them.
+dW_O has a matrix for each text. One matrix serves all texts, so sum over them.
     joined.T @ rows -> joined.reshape(B, L, h * d_k).swapaxes(1, 2) @ dY
-You take dY as 1. It is what comes from the layers above.
+You take dY as 1, but it comes from the layers above.
     rows = dY.reshape -> dY = np.ones_like(dY); rows = dY.reshape
 The order is dZ, dW_O, db_O.
     return dZ, joined.T @ rows, rows.sum(axis=0) -> return joined.T @ rows, rows.sum(axis=0), dZ || return joined.T @ rows, dZ, rows.sum(axis=0) || return dZ, rows.sum(axis=0), joined.T @ rows
@@ -244,12 +244,12 @@ def _neighbour_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Chapter 7's exercise 3 has one of the heads: its keys say "I am at j", its queries "I want i - 1", and its values are the words. What must change for "I want i + 1"?
 
-np.eye(L, k=1) has its ones one place to the right. Keys and values can be the same in both heads.
+np.eye(L, k=1) has its ones one place to the right. The matrices of keys and values can be the same in both heads.
 
-Each head brings n_words columns. Side by side they stand where they are wanted already: which W_O leaves them there? If your heads stand in the other order, which one exchanges them?
+Each head brings n_words columns. Side by side, these columns already stand in the right places. Which W_O leaves them there? If your heads stand in the other order, which W_O exchanges them?
 """,
     mistakes="""
-The two halves are exchanged: the word before comes first, then the word after. Exchange the heads, or the halves of W_O.
+The two halves are exchanged. The word before comes first, then the word after. Exchange the heads, or the halves of W_O.
     k=-1 -> k=1 ; k=1 -> k=-1
     W_O = np.eye(2 * n_words) -> W_O = np.roll(np.eye(2 * n_words), n_words, axis=1)
 Both heads look to the left. The second has to look to the right: np.eye(L, k=1).
@@ -258,24 +258,24 @@ Both heads look to the right. The first has to look to the left: np.eye(L, k=-1)
     k=-1 -> k=1
 Your heads look at their own token. Row i of the queries must point at i - 1 in one head and at i + 1 in the other.
     k=-1 -> k=0 ; k=1 -> k=0
-Your heads look at the right places, but too softly: a part of the weight still goes to the others. Longer queries make larger scores.
+Your heads look at the right places, but too softly, so a part of the weight still goes to the others. Longer queries make larger scores.
     100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 *
-The signs of the scores are turned round: the neighbour gets the least.
+The signs of the scores are wrong, so the neighbour gets the least.
     100 * -> -100 *
-W_O adds both words into the same columns. Then nobody can tell which of them came first: give each its own.
+W_O adds both words into the same columns, so nobody can tell which word came first. Give each word its own columns.
     W_O = np.eye(2 * n_words) -> W_O = np.vstack([np.eye(n_words), np.eye(n_words)])
     W_O = np.eye(2 * n_words) -> W_O = np.tile(np.eye(n_words), (2, 2))
 W_O takes the mean of both words. Each has to keep its own columns.
     W_O = np.eye(2 * n_words) -> W_O = np.tile(np.eye(n_words), (2, 2)) / 2
-W_O lets the first head through alone: the rows of the second are 0.
+W_O lets only the first head through, because the rows of the second head are 0.
     W_O = np.eye(2 * n_words) -> W_O = np.diag([1.0] * n_words + [0.0] * n_words)
 W_O is all 0, and so is the output.
     W_O = np.eye(2 * n_words) -> W_O = np.zeros((2 * n_words, 2 * n_words))
-W_O is all ones: each column of the output gets everything.
+W_O is all ones, so each column of the output gets everything.
     W_O = np.eye(2 * n_words) -> W_O = np.ones((2 * n_words, 2 * n_words))
-The heads look at the right tokens and hand over their positions. The words are asked for: the upper half of X.
+The heads look at the right tokens, but they hand over positions. Hand over the words, which are the first half of each row of X.
     word = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> word = np.eye(n_words + L, n_words, k=-n_words)
-The first and the last token do not count: leave them out, as the sheet's last line does.
+The first and the last token do not count. Leave them out, as the sheet's last line does.
     [1:-1] ->
 """,
 )
@@ -329,34 +329,34 @@ def _refit_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=30,
     cases=_refit_cases,
     hints="""
-You choose the weights that the layer gets, so make everything vanish that you do not want to see: zeros for W_Q, W_K and W_V. What does a head hand over then?
+You choose the weights that the layer gets, so make everything vanish that you do not want to see. Use zeros for W_Q, W_K and W_V. What does a head hand over then?
 
 With W_V = 0 every value is b_V, and a mixture of equal values is the value. With W_O the identity and b_O = 0, the output shows the joined columns as they are.
 
-Let b_V be 0, 1, 2 and so on: each column says where it came from. Call the numbers that you see `found`. Column c of the joined outputs holds what belongs to column found[c], so it needs row found[c] of W_O.
+Let b_V be 0, 1, 2 and so on, so that each column says where it came from. Call the numbers that you see `found`. Column c of the joined outputs holds what belongs to column found[c], so it needs row found[c] of W_O.
 """,
     mistakes="""
-The new W_O has its rows the wrong way round. Row c must be row found[c] of the old one; yours moves row c to found[c], which is the inverse.
+The new W_O has its rows the wrong way round. Row c must be row found[c] of the old W_O. Yours moves row c to found[c], which is the inverse.
     new = weights["W_O"][found] -> new = weights["W_O"][np.argsort(found)]
-You exchange the columns of W_O. A column is a feature of the output; the heads meet its rows.
+You exchange the columns of W_O. A column of W_O is a feature of the output, and the heads meet the rows.
     new = weights["W_O"][found] -> new = weights["W_O"][:, found]
-You exchange the columns of W_O, and in the inverse order too. The heads meet its rows.
+You exchange the columns of W_O, and in the inverse order too. The heads meet the rows of W_O.
     new = weights["W_O"][found] -> new = weights["W_O"][:, np.argsort(found)]
 You return W_O as it was.
     new = weights["W_O"][found] -> new = weights["W_O"]
-You turn the heads round in W_O for every layer. Only the probe can say in which order they stand.
+You turn the heads round in W_O for every layer. Only the probe can say in which order the heads stand.
     new = weights["W_O"][found] -> new = weights["W_O"].reshape(h, -1, d_model)[::-1].reshape(d_model, d_model)
 You undo an interleaving in W_O for every layer. Only the probe can say in which order the columns stand.
     new = weights["W_O"][found] -> new = weights["W_O"].reshape(h, -1, d_model).swapaxes(0, 1).reshape(d_model, d_model)
-Your W_O moves whole heads: it is right only where the columns of a head stay together. Look at every column.
+Your W_O moves whole heads, so it is right only where the columns of a head stay together. Look at every column.
     new = weights["W_O"][found] -> new = weights["W_O"].reshape(h, -1, d_model)[found[:: d_model // h] * h // d_model].reshape(d_model, d_model)
-You count the columns from 1. They count from 0.
+You count the columns from 1. Count them from 0.
     return found, -> return found + 1,
-What you return first is the inverse: it says where each column went. For each joined column, where did it come from?
+The order that you return first is the inverse. It says where each column went. For each joined column, where did it come from?
     return found, -> return np.argsort(found),
-You return the number of the head first. The column is asked for.
+You return the number of the head first. Return the number of the column.
     return found, -> return found // (d_model // h),
-You return an order that fits a right layer alone, 0, 1, 2 and so on.
+You return the order 0, 1, 2 and so on, which fits only a layer that is right.
     return found, -> return np.arange(d_model),
 The order is found, new: the columns first, then W_O.
     return found, new -> return new, found
@@ -388,44 +388,44 @@ def _bias_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=20,
     cases=_bias_cases,
     hints="""
-One of the two changes nothing at all: it can be dropped without a trace. Which bias adds the same number to all scores of a row?
+One of the two biases changes nothing at all, so it can be dropped without a trace. Which bias adds the same number to all scores of a row?
 
 (q + b_Q) · (k + b_K): write out the four terms. For one query, which of them are the same for every key?
 
-A row of weights sums to 1. So what b_V adds to the output of every token is the same vector: which one? Another bias can take it over.
+A row of weights sums to 1, so b_V adds the same vector to the output of every token. Which vector is it? Another bias can take it over.
 """,
     mistakes="""
 b_O has to take over b_V as the output projection passes it on: b_V W_O.
     + weights["b_V"] @ weights["W_O"] -> + weights["b_V"]
-W_O is transposed: b_V is a row, so it stands on the left, b_V W_O.
+W_O is transposed. b_V is a row, so it stands on the left, as in b_V W_O.
     weights["b_V"] @ weights["W_O"] -> weights["W_O"] @ weights["b_V"]
-b_V vanishes without a trace in yours, but it does reach the output: with weights that sum to 1, every token gets b_V W_O.
+b_V vanishes without a trace in your layer, but it does reach the output. The weights sum to 1, so every token gets b_V W_O.
     weights["b_O"] + weights["b_V"] @ weights["W_O"] -> weights["b_O"]
-b_O is replaced. It keeps what it had, and b_V W_O is added.
+You replace b_O. It must keep its own value, and b_V W_O is added.
     weights["b_O"] + weights["b_V"] @ weights["W_O"] -> weights["b_V"] @ weights["W_O"]
-The sign is turned round: b_V W_O is added.
+The sign is wrong. Add b_V W_O.
     weights["b_O"] + weights["b_V"] -> weights["b_O"] - weights["b_V"]
 You drop b_Q. b_Q · k differs from key to key, so it changes the weights; q · b_K is the same for every key of a row.
     less["b_K"] = np.zeros_like(weights["b_K"]) -> less["b_Q"] = np.zeros_like(weights["b_Q"])
 You drop b_Q as well. b_Q · k differs from key to key, so it changes the weights.
     less["b_K"] = np.zeros_like(weights["b_K"]) -> less["b_K"] = less["b_Q"] = np.zeros_like(weights["b_K"])
-You drop b_Q and leave b_V. b_Q · k differs from key to key, so it changes the weights. The second bias is one that every output gets in the same way.
+You drop b_Q and leave b_V. b_Q · k differs from key to key, so it changes the weights. The second bias reaches every output in the same way.
     less["b_V"] = np.zeros_like(weights["b_V"]) -> less["b_Q"] = np.zeros_like(weights["b_Q"]) ; weights["b_O"] + weights["b_V"] @ weights["W_O"] -> weights["b_O"]
-You drop b_O and b_V, and nothing takes them over. b_O reaches every output: it stays.
+You drop b_O and b_V, and nothing takes them over. b_O reaches every output, so it must stay.
     less["b_V"] = np.zeros_like(weights["b_V"]) -> less["b_V"] = np.zeros_like(weights["b_V"]); less["b_O"] = np.zeros_like(weights["b_O"]); return less
     less["b_K"] = np.zeros_like(weights["b_K"]) -> less["b_V"] = np.zeros_like(weights["b_V"]); less["b_O"] = np.zeros_like(weights["b_O"]); return less
-You let b_V take over b_O. That needs the inverse of W_O, and not every W_O has one. The other way round there is always an answer.
+You let b_V take over b_O. That needs the inverse of W_O, and not every W_O has an inverse. The other way round always works.
     less["b_V"] = np.zeros_like(weights["b_V"]) -> less["b_V"] = weights["b_V"] + weights["b_O"] @ np.linalg.inv(weights["W_O"]) ; weights["b_O"] + weights["b_V"] @ weights["W_O"] -> np.zeros_like(weights["b_O"])
-b_K needs no substitute: it adds the same number to all scores of a row, and softmax does not see that.
+b_K needs no substitute. It adds the same number to all scores of a row, and softmax does not see that.
     less["b_K"] = -> less["b_Q"] = weights["b_Q"] + weights["b_K"]; less["b_K"] =
     weights["b_O"] + weights["b_V"] @ weights["W_O"] -> weights["b_O"] + (weights["b_V"] + weights["b_K"]) @ weights["W_O"]
-b_K is still there. It can be 0: it adds the same number to all scores of a row.
+b_K is still there. It can be 0, because it adds the same number to all scores of a row.
     less["b_K"] = np.zeros_like(weights["b_K"]) -> less["b_K"] = weights["b_K"]
-b_V is still there, and b_O has taken it over as well: the output then has it twice.
+b_V is still there, and b_O has taken it over as well, so the output has it twice.
     less["b_V"] = np.zeros_like(weights["b_V"]) -> less["b_V"] = weights["b_V"]
-The biases that are not needed are 0 in the result, with their keys: leave no entry out.
+The biases that are not needed are 0 in the result, under their own names. Leave no entry out.
     return less -> return {name: W for name, W in less.items() if name not in ("b_K", "b_V")}
-You return the new b_O alone. All eight are asked for.
+You return the new b_O alone. Return all eight weights.
     return less -> return less["b_O"]
 """,
 )

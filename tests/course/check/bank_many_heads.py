@@ -406,7 +406,7 @@ REFIT_RIGHT = [column_by_column, with_the_real_weights]
 REFIT_WRONG = [
     (the_inverse, "The new W_O has its rows the wrong way round"),
     (columns_of_w, "You exchange the columns of W_O"),
-    (where_each_went, "What you return first is the inverse"),
+    (where_each_went, "The order that you return first is the inverse"),
     (counted_from_one, "You count the columns from 1"),
     (numbers_of_heads, "You return the number of the head first"),
     (always_reversed, "You turn the heads round in W_O"),
@@ -496,7 +496,7 @@ BIAS_WRONG = [
     (both_behind, "You drop b_O and b_V"),
     (all_but_queries, "You drop b_O and b_V"),
     (through_the_inverse, "That needs the inverse of W_O"),
-    (without_keys, "leave no entry out"),
+    (without_keys, "Leave no entry out"),
 ]
 
 

@@ -91,7 +91,7 @@ SINUSOIDS_WRONG = [
     (growing, "The exponent has the wrong sign"),
     (without_brackets, "Brackets are missing"),
     (lambda L, d_model: stacked(L, d_model).T, "Positions run across"),
-    (lambda L, d_model: stacked(L, d_model).astype(int), "everything after the point is cut off"),
+    (lambda L, d_model: stacked(L, d_model).astype(int), "everything after the decimal point is cut off"),
 ]
 
 # --- shift_matrix ----------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ SHIFT_WRONG = [
     (without_minus, "A minus is missing"),
     (diagonal_only, "The blocks have only their diagonals"),
     (in_halves, "all sines in its first half"),
-    (lambda k, d_model: np.eye(d_model, k=k), "That moves columns"),
+    (lambda k, d_model: np.eye(d_model, k=k), "Your matrix moves columns"),
     (lambda k, d_model: k * with_slices(1, d_model), "You multiply the matrix of one step by k"),
 ]
 
@@ -218,8 +218,8 @@ def others_shut_out(L, share):
 BACK_RIGHT = [two_logarithms, others_below_zero, logs_of_the_shares]
 BACK_WRONG = [
     (odds_alone, "Your number forgets that"),
-    (to_the_right, "Yours looks at the token after"),
-    (a_hundred, "A large number gives the token before everything"),
+    (to_the_right, "Your bias looks at the token after"),
+    (a_hundred, "A large number gives everything to the token before"),
     (all_in_the_row, "You count L other tokens"),
     (itself, "The distance 0 is the token itself"),
     (others_shut_out, "You shut the other tokens out"),
@@ -307,7 +307,7 @@ def frequencies_forgotten(table):
 
 FAULT_RIGHT = [with_norms, with_loops]
 FAULT_WRONG = [
-    (neighbours_alone, "You test rows one apart alone"),
+    (neighbours_alone, "You test only rows that lie one apart"),
     (exactly, "You compare floats with =="),
     (start_forgotten, "The test of the start is missing"),
     (row_one_alone, "looks at row 1 alone"),
@@ -352,10 +352,10 @@ def one_too_late(d_model):
 
 RISE_RIGHT = [from_the_table, in_a_loop]
 RISE_WRONG = [
-    (one_too_early, "That is the last distance on the way down"),
+    (one_too_early, "You return the last distance on the way down"),
     (least_alike, "least alike among the first 512"),
     (always_bert, "The answer depends on d_model"),
-    (one_too_late, "You stop where the sum rises next"),
+    (one_too_late, "You return the distance after the rise"),
 ]
 
 RIGHT = {
