@@ -45,7 +45,9 @@ def network_flow(X: np.ndarray, W_1: np.ndarray, b_1: np.ndarray, W_2: np.ndarra
 
     steps = [
         Step(
-            "What comes in", [["X"]], "X has a row for each token. Attention has brought each token what it needs to know."
+            "What comes in",
+            [["X"]],
+            "X has a row for each token. Attention has brought each token what it needs to know.",
         ),
         Step(
             "Four questions",

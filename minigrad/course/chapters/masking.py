@@ -239,8 +239,8 @@ class Painter:
             f'<div class="course-paint course-colours">{STYLE}<style>{_STYLE}</style>'
             f'<div class="controls" hidden>{buttons}<label>a hidden key: <select>{options}</select></label></div>'
             f'<div class="room">{self._table(self.presets[first], way)}</div>'
-            '<p aria-live="polite">Press a cell to hide that key from that query, or to show it again. On a keyboard, use '
-            f"Tab, the arrow keys and Space. Hatched cells are hidden.</p><script>{script}</script></div>"
+            '<p aria-live="polite">Press a cell to hide that key from that query, or to show it again. On a keyboard, '
+            f"use Tab, the arrow keys and Space. Hatched cells are hidden.</p><script>{script}</script></div>"
         )
 
     def _table(self, allowed: np.ndarray, way: str) -> str:
