@@ -45,32 +45,34 @@ def network_flow(X: np.ndarray, W_1: np.ndarray, b_1: np.ndarray, W_2: np.ndarra
 
     steps = [
         Step(
-            "What comes in", [["X"]], "A row for each token; attention has brought it what it needs to know."
+            "What comes in",
+            [["X"]],
+            "X has a row for each token. Attention has brought each token what it needs to know.",
         ),
         Step(
             "Four questions",
             [[View("X", lit=[3]), "·", "W_1", "=", bad("XW")]],
-            "The row of not bad, times W_1: a dot product with each of the four columns.",
+            "The row of not bad times W_1 is four numbers, its dot product with each column.",
         ),
         Step(
             "The thresholds",
             [[bad("XW"), "+", "b_1"], [bad("P")]],
-            "The bias says how large a dot product must be. Only the last unit is above 0.",
+            "A bias says how large the dot product must be for its unit to be above 0. Only the last unit is.",
         ),
         Step(
             "Bend",
             [[bad("P")], [bad("G")]],
-            "GELU, number by number: it keeps what is well above 0 and nearly nothing of what is below.",
+            "GELU works number by number. It keeps what is well above 0 and nearly nothing of what is below 0.",
         ),
         Step(
             "Write",
             [[bad("G"), "·", "W_2"], [bad("Y")]],
-            "Each unit adds its row of W_2, times its number. The last one writes praise.",
+            "Each unit adds its row of W_2 times its number. The last unit writes praise.",
         ),
         Step(
             "All tokens at once",
             [["P", "→", "G"], ["Y", "+ X =", "R"]],
-            "The same for every row, each by itself. The output is added to X.",
+            "Every row goes through the same steps by itself. The output is added to X.",
         ),
     ]
     names = {
@@ -206,7 +208,7 @@ def reach_figure(reaches: Mapping[str, np.ndarray]) -> Picture:
     shapes = " ".join(f"{name}: {int((found > 0).sum())} of {found.size}." for name, found in reaches.items())
     return figure(
         plot,
-        f"A square for each network; a cell is filled where an output depends on an input. {shapes}",
+        f"Each network has a square. A cell is filled where an output depends on an input. {shapes}",
         (5.0, 2.7),
     )
 

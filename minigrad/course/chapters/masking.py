@@ -239,8 +239,8 @@ class Painter:
             f'<div class="course-paint course-colours">{STYLE}<style>{_STYLE}</style>'
             f'<div class="controls" hidden>{buttons}<label>a hidden key: <select>{options}</select></label></div>'
             f'<div class="room">{self._table(self.presets[first], way)}</div>'
-            '<p aria-live="polite">Press a cell to hide that key from that query, or to show it again; or press Tab, '
-            f"the arrow keys and Space. Hatched cells are hidden.</p><script>{script}</script></div>"
+            '<p aria-live="polite">Press a cell to hide that key from that query, or to show it again. On a keyboard, '
+            f"use Tab, the arrow keys and Space. Hatched cells are hidden.</p><script>{script}</script></div>"
         )
 
     def _table(self, allowed: np.ndarray, way: str) -> str:
@@ -270,7 +270,7 @@ class Painter:
         )
 
     def __repr__(self) -> str:
-        lines = ["The weights of each query under each mask, and what it gets"]
+        lines = ["The weights of each query under each mask, and its output"]
         width = max(map(len, self.tokens))
         for name, allowed in self.presets.items():
             A, Z = painted(self.scores, self.values, allowed, next(iter(WAYS)))
@@ -354,7 +354,7 @@ def padding_curves(
         axes.set(xlabel="[PAD] after each sentence", ylabel="loss of a hidden token (nats)", ylim=(0, 7))
 
     alt = (
-        "Without the mask the loss of hidden tokens rises with each [PAD], more slowly after the first few; "
-        "with the mask it is the same for every number of them"
+        "Without the mask the loss of hidden tokens rises with the number of [PAD], more slowly after the first few; "
+        "with the mask the loss stays the same"
     )
     return figure(plot, alt)

@@ -42,7 +42,7 @@ def _forward_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     cases=_forward_cases,
     same_dtype=True,
     hints="""
-Two linear layers, each a matrix product and a bias, with GELU between them: (…, d_model) -> (…, d_ff) -> (…, d_model).
+Write two linear layers, each a matrix product and a bias, with GELU between them: (…, d_model) -> (…, d_ff) -> (…, d_model).
 
 GELU(x) = x Φ(x), and Φ(x) = (1 + erf(x / √2)) / 2.
 """,
@@ -51,9 +51,9 @@ The activation is missing: then the two layers are one matrix.
     0.5 * H * (1 + _erf(H / math.sqrt(2))) -> H
 That is ReLU. BERT has GELU, which lets a little through below 0.
     0.5 * H * (1 + _erf(H / math.sqrt(2))) -> np.maximum(H, 0)
-That is GELU's tanh form. The erf form is asked for; the two differ by up to 4.7e-4.
+That is GELU's tanh form. Use the erf form; the two differ by up to 4.7e-4.
     0.5 * H * (1 + _erf(H / math.sqrt(2))) -> 0.5 * H * (1 + np.tanh(math.sqrt(2 / math.pi) * (H + 0.044715 * H**3)))
-That is GELU's form with a sigmoid, x σ(1.702 x): a rougher one than the erf form that is asked for.
+That is GELU's form with a sigmoid, x σ(1.702 x), which is rougher than the erf form. Use the erf form.
     0.5 * H * (1 + _erf(H / math.sqrt(2))) -> H / (1 + np.exp(-1.702 * H))
 That is x times a sigmoid (SiLU or Swish), not x times Φ(x).
     0.5 * H * (1 + _erf(H / math.sqrt(2))) -> H / (1 + np.exp(-H))
@@ -63,7 +63,7 @@ The argument of erf lacks its 1 / √2: Φ(x) = (1 + erf(x / √2)) / 2.
     H / math.sqrt(2) -> H
 You multiply by √2 where GELU divides: Φ(x) = (1 + erf(x / √2)) / 2.
     H / math.sqrt(2) -> H * math.sqrt(2)
-You divide by 2 inside of erf: it is √2.
+You divide by 2 inside erf. Divide by √2.
     H / math.sqrt(2) -> H / 2
 The factor 1/2 is missing: Φ(x) = (1 + erf(x / √2)) / 2 goes from 0 to 1.
     0.5 * H * -> H *
@@ -73,7 +73,7 @@ The 1 is missing: erf goes from -1 to 1, and Φ from 0 to 1.
     (1 + _erf(H / math.sqrt(2))) -> _erf(H / math.sqrt(2))
 The 1 is subtracted. Φ(x) = (1 + erf(x / √2)) / 2.
     (1 + _erf -> (1 - _erf
-You apply GELU to the output as well: it stands between the layers alone.
+You apply GELU to the output as well: it stands only between the layers.
     return A @ W_2 + b_2 -> Y = A @ W_2 + b_2; return 0.5 * Y * (1 + _erf(Y / math.sqrt(2)))
 You apply GELU to the output. It stands between the layers, behind the first bias.
     A = 0.5 * H * (1 + _erf(H / math.sqrt(2))) -> A = H ; return A @ W_2 + b_2 -> Y = A @ W_2 + b_2; return 0.5 * Y * (1 + _erf(Y / math.sqrt(2)))
@@ -81,16 +81,16 @@ You apply GELU to X. It stands between the two layers.
     H = X @ W_1 + b_1 -> H = 0.5 * X * (1 + _erf(X / math.sqrt(2))) @ W_1 + b_1 ; A = 0.5 * H * (1 + _erf(H / math.sqrt(2))) -> A = H
 The first bias is missing.
     X @ W_1 + b_1 -> X @ W_1
-The first bias comes after GELU: it has to be inside.
+The first bias comes after GELU in your network. Add it before GELU.
     X @ W_1 + b_1 -> X @ W_1 ; return A @ W_2 -> return (A + b_1) @ W_2
 The second bias is missing.
     A @ W_2 + b_2 -> A @ W_2
 You subtract a bias. Both are added.
     + b_1 -> - b_1
     + b_2 -> - b_2
-You add X. The residual sum is the next step (chapter 11); the network alone is asked for.
+You add X. The residual connection is the next step (chapter 11); return the network's output alone.
     A @ W_2 + b_2 -> X + A @ W_2 + b_2
-You return what is inside, (…, d_ff): the second layer brings it back to d_model.
+You return what is inside, (…, d_ff). The second layer brings it back to d_model.
     return A @ W_2 + b_2 -> return A
 A matrix is transposed: here W is stored (in, out), and a layer is X W + b.
     X @ W_1 -> X @ W_1.T
@@ -129,20 +129,20 @@ Run the network forward and keep H = X W_1 + b_1 and A = GELU(H). Then go backwa
 
 Y = A W_2 + b_2 gives dA = dY W_2ᵀ, dW_2 = Aᵀ dY and db_2, the sum of dY over the tokens: a bias is added to every row, and the adjoint of copying is adding.
 
-GELU works entry by entry, so dH = dA times its slope, Φ(H) + H φ(H). The slope is taken at H, what went into it.
+GELU works entry by entry, so dH = dA times its slope, Φ(H) + H φ(H). Take the slope at H, the input of GELU.
 """,
     mistakes="""
-The slope of GELU is missing: from dA to dH every entry is multiplied by it.
+The slope of GELU is missing: multiply every entry of dA by it to get dH.
     dH = dA * slope -> dH = dA
-The slope lacks x φ(x): in x Φ(x) the factor Φ moves too.
+The slope lacks x φ(x): in x Φ(x) the factor Φ(x) changes too.
     slope = share + H * bell -> slope = share
-The slope lacks Φ(x): in x Φ(x) the factor x moves too.
+The slope lacks Φ(x): in x Φ(x) the factor x changes too.
     slope = share + H * bell -> slope = H * bell
-The slope's first term is Φ(x). You take 1, which it is only far above 0.
+The slope's first term is Φ(x). You take 1, but Φ(x) is near 1 only far above 0.
     slope = share + H * bell -> slope = 1 + H * bell
 The slope's second term is x φ(x): the factor x is missing.
     share + H * bell -> share + bell
-The slope's second term is added, Φ(x) + x φ(x).
+You subtract the slope's second term. Add it: Φ(x) + x φ(x).
     share + H * bell -> share - H * bell
 The bell curve φ lacks its factor 1 / √(2π).
     / math.sqrt(2 * math.pi) ->
@@ -150,11 +150,11 @@ The bell curve is e to the power of -x²/2: the 2 is missing.
     np.exp(-(H**2) / 2) -> np.exp(-(H**2))
 The bell curve's factor is 1 / √(2π).
     math.sqrt(2 * math.pi) -> math.sqrt(math.pi) || (2 * math.pi)
-You take GELU's slope at its output A. It is the slope at H, what went in.
+You take GELU's slope at its output A. Take it at H, the input of GELU.
     share + H * bell -> 0.5 * (1 + _erf(A / math.sqrt(2))) + A * np.exp(-(A**2) / 2) / math.sqrt(2 * math.pi)
 That is the slope of ReLU.
     share + H * bell -> (H > 0)
-You multiply by GELU itself: the backward needs its slope.
+You multiply by GELU itself: the backward pass needs its slope.
     dA * slope -> dA * A
 dW_2 needs what went into the second layer, A. You take H, before GELU.
     A.T @ dY -> H.T @ dY
@@ -164,33 +164,33 @@ dX needs W_1 transposed: dH is (L, d_ff), dX is (L, d_model).
     dH @ W_1.T -> dH @ W_1
 dA needs W_2 transposed: dY is (L, d_model), dA is (L, d_ff).
     dY @ W_2.T -> dY @ W_2
-A matrix's gradient is transposed: it has the shape of the matrix, (in, out).
+A matrix's gradient is transposed in your answer. It must have the shape of the matrix, (in, out).
     X.T @ dH -> dH.T @ X
     A.T @ dY -> dY.T @ A
     X.T @ dH -> dH.T @ X ; A.T @ dY -> dY.T @ A
-In dW_1 and dW_2 what went in is transposed: (in, L) (L, out) -> (in, out).
+In dW_1 and dW_2 the input of the layer is transposed: (in, L) (L, out) -> (in, out).
     X.T @ dH -> X @ dH || X @ dH.T
     A.T @ dY -> A @ dY || A @ dY.T
 A bias was added to every token, so its gradient is the sum over the tokens. You take the mean.
     dH.sum( -> dH.mean( ; dY.sum( -> dY.mean(
     dH.sum( -> dH.mean(
     dY.sum( -> dY.mean(
-A bias's gradient is that of what it was added to, summed over the tokens. You return ones.
+A bias's gradient is the gradient of the sum to which the bias was added, summed over the tokens. You return ones.
     dH.sum(axis=0) -> np.ones_like(b_1) ; dY.sum(axis=0) -> np.ones_like(b_2)
 A bias's gradient is summed over the tokens, axis 0: it has an entry for each feature.
     dH.sum(axis=0) -> dH.sum(axis=1) ; dY.sum(axis=0) -> dY.sum(axis=1)
     dH.sum(axis=0) -> dH ; dY.sum(axis=0) -> dY
     dH.sum(axis=0) -> dH.sum() ; dY.sum(axis=0) -> dY.sum()
     dH.sum(axis=0) -> dH.sum(axis=0, keepdims=True) ; dY.sum(axis=0) -> dY.sum(axis=0, keepdims=True)
-You divide by the number of tokens. Where the loss is a mean, dY holds that already.
+You divide by the number of tokens. If the loss is a mean, dY contains that division already.
     X.T @ dH, dH.sum(axis=0), A.T @ dY, dY.sum(axis=0) -> X.T @ dH / len(X), dH.sum(axis=0) / len(X), A.T @ dY / len(X), dY.sum(axis=0) / len(X)
-You add dY to dX. That belongs to the residual sum (chapter 11), which is not in this network.
+You add dY to dX. That belongs to the residual connection (chapter 11), which is not in this network.
     dH @ W_1.T, -> dH @ W_1.T + dY,
 The order is dX, dW_1, db_1, dW_2, db_2.
     dH @ W_1.T, X.T @ dH, dH.sum(axis=0), A.T @ dY, dY.sum(axis=0) -> X.T @ dH, dH.sum(axis=0), A.T @ dY, dY.sum(axis=0), dH @ W_1.T || dH @ W_1.T, A.T @ dY, dY.sum(axis=0), X.T @ dH, dH.sum(axis=0) || dH @ W_1.T, X.T @ dH, A.T @ dY, dH.sum(axis=0), dY.sum(axis=0)
-The sign is turned round: a gradient points where the loss grows; the optimiser subtracts it.
+The sign is wrong: a gradient points where the loss grows, and the optimiser subtracts it.
     dA = dY @ W_2.T -> dY = -dY; dA = dY @ W_2.T
-The first bias is missing in the forward: H is then another one.
+The first bias is missing in the forward pass, so H is wrong.
     X @ W_1 + b_1 -> X @ W_1
 """,
 )
@@ -227,14 +227,14 @@ def _larger_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     rtol=0.0,
     atol=0.0101,
     hints="""
-With ReLU: the larger of a and b is b + max(0, a - b). So one unit computes a - b, and b itself has to get through.
+With ReLU: the larger of a and b is b + max(0, a - b). So one unit computes a - b, and b itself has to pass through the network.
 
 Far from 0, GELU and ReLU are alike. If a unit gets 1,000 (a - b) and writes with 1 / 1,000, only differences of a thousandth are still near 0.
 
-GELU(x) - GELU(-x) = x exactly: two units, b and -b, let b through whatever its sign.
+GELU(x) - GELU(-x) = x exactly: two units, for b and for -b, let b through whatever its sign.
 """,
     mistakes="""
-Your units get numbers near 0, where GELU bends softly: the output is off where a and b are nearly equal. Larger weights in W_1, and smaller ones in W_2, make the bend sharper.
+Your units get numbers near 0, where GELU bends softly, so the output is off where a and b are nearly equal. Larger weights in W_1, and smaller ones in W_2, make the bend sharper.
     s = 1000.0 -> s = 1.0 || s = 2.0 || s = 4.0 || s = 5.0 || s = 8.0 || s = 10.0 || s = 12.0
 W_2 has to take back the factor of W_1: your output is that many times too large.
     / s -> / 1 || / math.sqrt(s)
@@ -242,27 +242,27 @@ W_2 takes back more than the factor of W_1.
     / s -> / s**2
 That is the smaller of the two.
     [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[-1.0, 0.0, 0.0], [1.0, 1.0, -1.0]] ; [[1.0], [1.0], [-1.0]] -> [[-1.0], [1.0], [-1.0]]
-That is max(0, a - b), by how much a is larger: b has to be added.
+That is max(0, a - b), by how much a is larger. Add b.
     [[1.0], [1.0], [-1.0]] -> [[1.0], [0.0], [0.0]]
-That is the distance of a and b. Their larger one is half of their sum and half of their distance.
+That is the distance of a and b. The larger of the two is half of their sum plus half of their distance.
     [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]] ; [[1.0], [1.0], [-1.0]] -> [[1.0], [1.0], [0.0]]
-b gets through where it is above 0 alone: one unit drops what is below. A second unit with -b, which writes with a minus, brings it.
+b gets through only where it is above 0, because the unit drops what is below. Add a second unit for -b, which writes with a minus sign.
     [[1.0], [1.0], [-1.0]] -> [[1.0], [1.0], [0.0]]
 You add a where b belongs: a + max(0, a - b).
     [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, 1.0, -1.0], [-1.0, 0.0, 0.0]]
 The two units that let b through have the same sign: their sum is |b|.
     [[1.0], [1.0], [-1.0]] -> [[1.0], [1.0], [1.0]]
-That is the larger of a, b and 0: where both are below 0 nothing gets through.
+That is the larger of a, b and 0: where both are below 0, nothing gets through.
     [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] ; return _feed_forward(X, W_1, b_1, W_2, b_2)[:, 0] -> G = _gelu(X @ W_1 + b_1); return G.max(axis=1) / s
-You add what is above 0 of a and of b: max(0, a) + max(0, b).
+You return max(0, a) + max(0, b), which drops what is below 0.
     [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] ; [[1.0], [1.0], [-1.0]] -> [[1.0], [1.0], [0.0]]
 That is the sum of a and b.
     [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, -1.0, 0.0], [1.0, -1.0, 0.0]] ; [[1.0], [1.0], [-1.0]] -> [[1.0], [-1.0], [0.0]]
-That is the larger of |a| and |b|: of the two units for the sum a + b, one must write with a minus.
+That is the larger of |a| and |b|: of the two units for the sum a + b, one must write with a minus sign.
     [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, -1.0, 1.0, -1.0], [-1.0, 1.0, 1.0, -1.0]] ; np.zeros(3) -> np.zeros(4) ; [[1.0], [1.0], [-1.0]] -> [[0.5], [0.5], [0.5], [0.5]]
 That is their mean. The distance is missing.
     [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, -1.0, 0.0], [1.0, -1.0, 0.0]] ; [[1.0], [1.0], [-1.0]] -> [[0.5], [-0.5], [0.0]]
-A column is asked for, one number for each row of X.
+Return one number for each row of X, shape (n,), not a matrix with one column.
     W_2, b_2)[:, 0] -> W_2, b_2)
 """,
 )
@@ -352,18 +352,18 @@ Your test of linearity takes a bias for a bend: f(2x) = 2 f(x) holds without bia
     network((X + other) / 2), (Y + network(other)) / 2 -> network(2 * X), 2 * Y
     network((X + other) / 2), (Y + network(other)) / 2 -> network(X + other), Y + network(other)
     network((X + other) / 2), (Y + network(other)) / 2 -> network(-X), -Y
-The test of linearity is turned round: it is a fault if both sides are equal.
+The test of linearity is reversed: it is a fault if both sides are equal.
     if same(network((X + other) / 2) -> if not same(network((X + other) / 2)
-The test of the neighbours is turned round: it is a fault if the output moves.
+The test of the neighbours is reversed: it is a fault if the output changes.
     if not same(network(changed)[i], Y[i]): -> if same(network(changed)[i], Y[i]):
-The test of the places is turned round: it is a fault if the outputs are not the shuffled ones.
+The test of the places is reversed: it is a fault if the outputs are not the shuffled ones.
     if not same(network(X[order]), Y[order]): -> if same(network(X[order]), Y[order]):
 You compare the outputs of the shuffled tokens with the old ones in their old order. They must be shuffled with the tokens: Y[order].
     network(X[order]), Y[order] -> network(X[order]), Y
 Only the token whose row you kept must stay the same: keep row i, change all others, and compare row i of the outputs.
     changed[i] = X[i] ->
     network(changed)[i], Y[i] -> network(changed), Y
-Your test of the places comes before that of the neighbours. Where a network fails on both, the first in the list is its name.
+Your test of the places comes before that of the neighbours. If a network fails both, return the first name in the list.
     rng = np.random.default_rng(0)
     X, other = rng.standard_normal((2, 7, 16))
     Y, order = network(X), rng.permutation(7)
@@ -376,13 +376,13 @@ Your test of the places comes before that of the neighbours. Where a network fai
             return "neighbours"
     return "linear" if np.allclose(network((X + other) / 2), (Y + network(other)) / 2) else "none"
 
-Your test of linearity comes first. Where a network fails on several, the first in the list is its name.
+Your test of linearity comes first. If a network fails several, return the first name in the list.
     rng = np.random.default_rng(0)
     X, other = rng.standard_normal((2, 7, 16))
     Y = network(X)
     return "linear" if np.allclose(network((X + other) / 2), (Y + network(other)) / 2) else right(network)
 
-The name is asked for, "none" if no test fails.
+Return the name of the test, or "none" if no test fails.
     return "none" -> return "" || return None
 """,
 )
@@ -427,22 +427,22 @@ Fix a grid of x, compute GELU there once, and write a function that returns the 
 The gap first falls with c and then rises: there is one lowest point, between 0.04 and 0.05. Try many c, and then many more near the best one; or cut the interval into thirds and drop one of them.
 """,
     mistakes="""
-That is the number in the released code. It makes the gap of Φ smallest; here it is the gap of GELU, x Φ(x).
+That is the number in the released code. It makes the gap of Φ smallest. Here, make the gap of GELU, x Φ(x), smallest.
     return (low + high) / 2 -> return 0.044715
     x * (share - exact) -> share - exact
-That is the coefficient of the series, the best one near 0 only.
+That is the coefficient of the series, which is best only near 0.
     return (low + high) / 2 -> return 2 / (3 * math.pi) - 1 / 6
-You make the mean of the squares small. The largest gap is asked for.
+You make the mean of the squares small. Make the largest gap small.
     np.abs(x * (share - exact)).max() -> ((x * (share - exact)) ** 2).mean()
-You make the mean gap small. The largest one is asked for.
+You make the mean gap small. Make the largest gap small.
     np.abs(x * (share - exact)).max() -> np.abs(x * (share - exact)).mean()
 The gap has two signs: take its absolute value.
     np.abs(x * (share - exact)).max() -> (x * (share - exact)).max()
 You look at GELU up to another limit.
     np.linspace(0, limit, 4001) -> np.linspace(0, 10, 4001) || np.linspace(0, 5, 4001) || np.linspace(0, 3, 4001)
-You return the gap. The coefficient is asked for.
+You return the gap. Return the coefficient.
     return (low + high) / 2 -> return gap((low + high) / 2)
-Three digits are not enough. Five after the point are asked for.
+Three digits are not enough. Give five after the point.
     return (low + high) / 2 -> return round((low + high) / 2, 3)
 """,
 )

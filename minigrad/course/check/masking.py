@@ -38,35 +38,35 @@ def _padding_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     cases=_padding_cases,
     same_dtype=True,
     hints="""
-A number for each key of each text: 0 where attention_mask is 1, and something that softmax makes a weight of 0 where it is 0.
+Make a number for each key of each text: 0 where attention_mask is 1, and where it is 0 a number that the softmax turns into a weight of 0.
 
 The lowest finite number of a format is np.finfo(dtype).min. np.where(condition, this, that) chooses entry by entry.
 
-The scores have the shape (B, h, L, L): text, head, query, key. The mask belongs to text and key, so it is (B, 1, 1, L); x[:, None, None, :] puts in two axes of length 1.
+The scores have the shape (B, h, L, L): text, head, query, key. The mask belongs to text and key, so it is (B, 1, 1, L); x[:, None, None, :] inserts two axes of length 1.
 """,
     mistakes="""
-You add -∞. A row that may see nothing becomes NaN then, and one NaN spoils every gradient: take the lowest finite number, np.finfo(dtype).min.
+You add -∞. Then a row that may see nothing becomes NaN, and one NaN spoils every gradient. Take the lowest finite number, np.finfo(dtype).min.
     np.finfo(dtype).min -> -np.inf
 That is not low enough for a row that may see nothing: the same number for all keys cancels, and the row attends as if there were no mask. Take the lowest finite number, np.finfo(dtype).min.
     np.finfo(dtype).min -> -10_000 || -1e9 || -1e4 || -1e30 || -100 || -1e6
-You take the lowest number of another format. In float32 that of float64 is -∞, and in float64 that of float32 is not the lowest: np.finfo(dtype).
+You take the lowest number of another format. The lowest number of float64 is -∞ in float32, and that of float32 is not the lowest in float64. Take np.finfo(dtype).
     np.finfo(dtype) -> np.finfo(float) || np.finfo(np.float32) || np.finfo(np.float16)
-You take the largest number: it is added, so the hidden keys would get all the weight.
+You take the largest number. The mask is added, so the hidden keys would get all the weight.
     np.finfo(dtype).min -> np.finfo(dtype).max
 That is the smallest number above 0, which changes no score. The lowest number is far below 0: np.finfo(dtype).min.
     np.finfo(dtype).min -> np.finfo(dtype).tiny || np.finfo(dtype).smallest_subnormal || np.finfo(dtype).eps
 Your mask hides the tokens and shows the padding: attention_mask is 1 for a token.
     == 0 -> == 1 || != 0
-The mask is added to the scores. 1 and 0, to multiply with, hide nothing: a score of 0 is an ordinary score.
+The mask is added to the scores. Ones and zeros are for multiplying, and even that hides nothing: a score of 0 is an ordinary score.
     np.where(hidden, lowest, 0) -> attention_mask
     np.where(hidden, lowest, 0) -> hidden
-Tokens get 1 where they should get 0: what is added to their scores has to change nothing.
+Tokens get 1 where they should get 0: the mask must not change their scores.
     np.where(hidden, lowest, 0) -> np.where(hidden, lowest, 1)
-Your mask lies along the queries. A query of padding harms nobody; it is the keys of padding, the last axis of the scores, that must be hidden.
+Your mask lies along the queries. The queries of padding do no harm. Hide the keys of padding, on the last axis of the scores.
     [:, None, None, :] -> [:, None, :, None]
-The shape lacks an axis. Lined up with scores (B, h, L, L) from the right, it gives each head, or each query, the mask of another text, and NumPy says nothing where the sizes agree: (B, 1, 1, L).
+The shape lacks an axis. Lined up with scores (B, h, L, L) from the right, your mask gives each head, or each query, the mask of another text, and NumPy raises no error if the sizes agree. The shape is (B, 1, 1, L).
     [:, None, None, :] -> || [:, None, :] || [:, None] || [None]
-The texts stand on another axis: the scores are (B, h, L, L), so the texts are axis 0 and the keys the last: (B, 1, 1, L).
+Your texts are on the wrong axis. The scores are (B, h, L, L), so the texts belong on axis 0 and the keys on the last: (B, 1, 1, L).
     [:, None, None, :] -> [None, :, None, :] || [None, None] || [:, :, None, None]
 You repeat the mask for every query. Broadcasting does that without memory: (B, 1, 1, L).
     [:, None, None, :] -> [:, None, None, :].repeat(attention_mask.shape[1], axis=2)
@@ -111,25 +111,25 @@ First A, forward: softmax over the visible keys alone. Then chapter 7's rule, dS
 
 A hidden key has A = 0, and A is a factor of its dS. What does the sum over the row get from it?
 
-A row that may see nothing is even, 1/m for each key, whatever its scores are. If you move one of them, what moves?
+A row that may see nothing is even, 1/m for each key, whatever its scores are. If you change one of its scores, which weights change?
 """,
     mistakes="""
-In a row that may see nothing the rule A (dA - Σ dA A) is not the derivative. That row is 1/m whatever its scores are: the lowest number has swallowed them. Nothing moves it, so its gradient is 0.
+In a row that may see nothing the rule A (dA - Σ dA A) is not the derivative. That row is 1/m whatever its scores are: the lowest number has swallowed them. No score moves the row, so its gradient is 0.
     np.where(allowed, dS, 0) -> dS
-Your number is not low enough for a row that may see nothing: the same number for all keys cancels, and the row attends as if there were no mask. It should be even, 1/m for each key, and its gradient 0.
+Your number is not low enough for a row that may see nothing: the same number for all keys cancels, and the row attends as if there were no mask. The row should be even, 1/m for each key, and its gradient 0.
     np.where(allowed, S, np.finfo(S.dtype).min) -> S + np.where(allowed, 0, -10_000) ; np.where(allowed, dS, 0) -> dS
-You hide the gradient and not the keys: your A still gives weight to hidden keys. A mask acts forward, and the zeros follow.
+You hide the gradient and not the keys: your A still gives weight to hidden keys. A mask acts in the forward pass, and the zeros of the gradient follow.
     np.where(allowed, S, np.finfo(S.dtype).min) -> S
     np.where(allowed, S, np.finfo(S.dtype).min) -> S ; np.where(allowed, dS, 0) -> dS
-The hidden scores are set to 0. That is an ordinary score: hidden keys still get weight.
+The hidden scores are set to 0. But 0 is an ordinary score, so hidden keys still get weight.
     np.where(allowed, S, np.finfo(S.dtype).min) -> S * allowed
     np.where(allowed, S, np.finfo(S.dtype).min) -> S * allowed ; np.where(allowed, dS, 0) -> dS
-You set weights to 0 after the softmax. The rest then no longer sums to 1: hide the scores before it.
+You set weights to 0 after the softmax. The other weights then no longer sum to 1. Hide the scores before the softmax.
     E / E.sum(axis=-1, keepdims=True) -> _softmax(S) * allowed
     E / E.sum(axis=-1, keepdims=True) -> _softmax(S) * allowed ; np.where(allowed, dS, 0) -> dS
 A row that may see nothing comes out as NaN: -∞ minus -∞ is not a number. Its gradient is 0.
     np.finfo(S.dtype).min -> -np.inf ; np.where(allowed, dS, 0) -> dS
-The mask is turned round: `allowed` is True where a query may look.
+Your mask is inverted: `allowed` is True where a query may look.
     np.where(allowed, S, np.finfo(S.dtype).min) -> np.where(allowed, np.finfo(S.dtype).min, S) ; np.where(allowed, dS, 0) -> np.where(allowed, 0, dS)
     np.where(allowed, S, np.finfo(S.dtype).min) -> np.where(allowed, np.finfo(S.dtype).min, S)
     np.where(allowed, S, np.finfo(S.dtype).min) -> np.where(allowed, np.finfo(S.dtype).min, S) ; np.where(allowed, dS, 0) -> dS
@@ -141,18 +141,18 @@ That is the backward of a sigmoid. In softmax each weight depends on every visib
     A * (dA - mean) -> A * (1 - A) * dA
 You return dA at the visible keys. The softmax lies between A and S: dS = A (dA - Σ dA A).
     A * (dA - mean) -> dA
-You take the plain mean of dA. It is weighted by A.
+You take the plain mean of dA. The mean must be weighted by A.
     (dA * A).sum(axis=-1, keepdims=True) -> dA.mean(axis=-1, keepdims=True)
     (dA * A).sum(axis=-1, keepdims=True) -> (dA * allowed).sum(axis=-1, keepdims=True) / np.maximum(allowed.sum(axis=-1, keepdims=True), 1)
-You sum dA over the row. It is dA times A that is summed.
+You sum dA over the row. Sum dA times A.
     (dA * A).sum(axis=-1, keepdims=True) -> dA.sum(axis=-1, keepdims=True)
-You sum over the queries: each row has a softmax of its own.
+You sum over the queries, but each row has a softmax of its own.
     (dA * A).sum(axis=-1, keepdims=True) -> (dA * A).sum(axis=0, keepdims=True)
-You sum over all entries: each row has a softmax of its own.
+You sum over all entries, but each row has a softmax of its own.
     (dA * A).sum(axis=-1, keepdims=True) -> (dA * A).sum()
-The sign of the sum is turned round: dS = A (dA - Σ dA A).
+The sign of the sum is wrong: dS = A (dA - Σ dA A).
     dA - mean -> dA + mean
-You return the weights. The gradient of the scores is asked for.
+You return the weights. Return the gradient of the scores.
     np.where(allowed, dS, 0) -> A
 """,
 )
@@ -189,46 +189,46 @@ def _sees_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Each rule is a matrix of yes and no, with a row for each query and a column for each key. np.arange(L)[:, None] is the query's place and np.arange(L) the key's.
 
-documents[:, None] == documents says for each pair whether the two are of one document.
+documents[:, None] == documents says for each pair whether both tokens are of one document.
 
-A key may be seen if it does not come after the query, or is in the prefix: that is |. All rules have to hold: that is &.
+A key may be seen if it does not come after the query, or is in the prefix: that "or" is |. All rules have to hold together: that "and" is &.
 """,
     mistakes="""
 Two documents see each other: both tokens must be of the same one.
     same & token -> token
-Padding sees padding: it has the number 0 everywhere, so "the same document" is not enough.
+Padding sees padding. All padding has the number 0, so "the same document" is not enough.
     same & token -> same
-The prefix is missing: its tokens may be seen from everywhere in their document.
+The prefix is missing: every token of their document may see its tokens.
     | (key < prefix) ->
-You count the prefix from the start of each document. It is the first tokens of the row.
+You count the prefix from the start of each document. The prefix is the first tokens of the row.
     (key < prefix) -> (key - np.array([list(documents).index(d) for d in documents]) < prefix)
-The prefix narrows what may be seen in yours. It widens it: a key may be seen if it does not come after the query, or is in the prefix.
+In your mask the prefix hides keys. It should show more of them: a key may be seen if it does not come after the query, or is in the prefix.
     | (key < prefix) -> & (key < prefix)
-Every token of the prefix sees everything in yours. It is the keys of the prefix that may be seen: the columns.
+Every token of the prefix sees everything in your mask. The rule is about the keys of the prefix, so it sets columns, not rows.
     (key < prefix) -> (query < prefix)
-Your prefix is one token too long: prefix = 2 is the places 0 and 1.
+Your prefix is one token too long: prefix = 2 means the places 0 and 1.
     key < prefix -> key <= prefix
 The window is missing.
     & near -> & (near | True)
-Your window is narrower by one: a distance of exactly `window` may be seen.
+Your window is too narrow by one: a distance of exactly `window` may be seen.
     <= window -> < window
-Your window is one-sided. In the prefix a key can also stand too far to the right.
+Your window is one-sided. A key of the prefix can also be too far to the right.
     np.abs(query - key) -> (query - key)
-The window does not spare the prefix: all rules hold together.
+The window applies to the prefix too: all rules hold together.
     past & near -> (past & near | (key < prefix))
-In yours it is enough that the order or the window holds. Both have to.
+Your mask shows a pair if the order or the window allows it. Both have to.
     past & near -> (past | near)
 Your mask shows the future and hides the past. Keys up to the query's own place may be seen: the lower triangle.
     key <= query -> key >= query
-No token sees itself in yours: the diagonal belongs to what may be seen.
+In your mask no token sees itself, but the diagonal belongs to what may be seen.
     key <= query -> key < query
-Every query looks to both sides in yours. Of what comes after a query, only the prefix may be seen.
+In your mask every query looks to both sides. Of the keys after a query, only those of the prefix may be seen.
     (key <= query) | (key < prefix) -> (key <= query) | True
 The mask is transposed: rows are queries and columns are keys.
     same & token & past & near -> (same & token & past & near).T
-The mask is turned round: True is where a query may look.
+Your mask is inverted: True is where a query may look.
     same & token & past & near -> ~(same & token & past & near)
-That is what would be added to the scores. True and False are asked for.
+You return numbers to add to the scores. Return True and False.
     same & token & past & near -> np.where(same & token & past & near, 0, -np.inf)
     same & token & past & near -> np.where(same & token & past & near, 0, np.finfo(float).min)
     same & token & past & near -> np.where(same & token & past & near, 0, np.finfo(np.float32).min)
@@ -269,7 +269,7 @@ def _heads(allowed: np.ndarray) -> dict[str, Head]:
         "a mask of -15": with_mask(allowed, -15.0),
         "one hidden key that is seen": with_mask(more),
         "one allowed key that is not seen": with_mask(less),
-        "a mask that is turned round": with_mask(~allowed),
+        "an inverted mask": with_mask(~allowed),
         "values that leak past the mask": lambda Q, K, V: with_mask(allowed)(Q, K, V) + V.mean(axis=0) / 8,
         "no mask": with_mask(np.ones_like(allowed)),
     }
@@ -292,21 +292,21 @@ def _leak_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Draw Q (n, 8), K and V (m, 8) from a normal distribution. For each key j in turn: change row j of K and of V in a copy, call head again, and see which rows of its output have moved.
 
-Compare with != and not with a tolerance: a hidden key has weight 0 exactly, and a small leak is a leak.
+Compare with != and not with a tolerance: the weight of a hidden key is exactly 0, and a small leak is a leak.
 
-A leak is seen & ~allowed, a loss is allowed & ~seen. Count both.
+A leak is seen & ~allowed, and a loss is allowed & ~seen. Count both.
 """,
     mistakes="""
-You change the values alone. A head that multiplies the weights by 0 leaks through the keys, which stand in the denominator: change row j of both.
+You change the values alone. A head that multiplies the weights by 0 leaks through the keys, which are in the denominator of the softmax. Change row j of both.
     other_K[j] += 1 ->
-You change the keys alone. Values can leak past the mask too: change row j of both.
+You change the keys alone. Values can leak past the mask too. Change row j of both.
     other_V[j] += 1 ->
-You compare with a tolerance. The weight of a hidden key is exactly 0, and a leak may be as small as e to the power of -15: use !=.
+You compare with a tolerance. The weight of a hidden key is exactly 0, and a leak may be as small as e to the power of -15. Use !=.
     other != before -> ~np.isclose(other, before)
     other != before -> np.abs(other - before) > 1e-6
     other != before -> np.abs(other - before) > 1e-3
     other != before -> other.round(6) != before.round(6)
-Your changes add up, because the copies are missing: from the first key on everything has moved.
+Your changes add up, because the copies are missing. From the first key on, everything has moved.
     K.copy(), V.copy() -> K, V
 You have the two counts the other way round: leaks come first.
     leaks, losses -> losses, leaks
@@ -316,9 +316,9 @@ You count every pair that is not seen. A loss is one of those that are allowed.
     allowed & ~seen -> ~seen
 You count hidden pairs, whether they are seen or not.
     seen & ~allowed -> ~allowed
-The mask is turned round: `allowed` is True where a query may look.
+The mask is inverted: `allowed` is True where a query may look.
     seen & ~allowed -> seen & allowed ; allowed & ~seen -> ~allowed & ~seen
-You change all keys at once: then every query that sees anything moves. Change one row.
+You change all keys at once, so every query that sees anything moves. Change one row at a time.
     other_K[j] += 1 -> other_K += 1 ; other_V[j] += 1 -> other_V += 1
 You change the queries. A leak comes by way of a key and a value.
     head(Q, other_K, other_V) -> head(Q + 1, K, V)
@@ -361,12 +361,12 @@ def _share_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Take a query at a share t of a long text. A share t of the keys is visible, and each of these has a power e^s; a share 1 - t lies in the future, and each of these has the power e^0 = 1.
 
-For a normal s with mean 0 and variance v the mean of e^s is r = e^(v/2). In a long text a sum of many powers is close to their number times r. So what lies on the future is (1 - t) / ((1 - t) + t r).
+For a normal s with mean 0 and variance v the mean of e^s is r = e^(v/2). In a long text a sum of many powers is close to their number times r. So the share on the future is (1 - t) / ((1 - t) + t r).
 
 The mean over the queries is the integral over t from 0 to 1. By hand it is (r log r - (r - 1)) / (r - 1)²; a sum over many t will do as well. For r = 1 look at the integrand.
 """,
     mistakes="""
-The mean of e^s is e^(v/2) for a normal s of variance v. The half is missing in yours.
+The mean of e^s is e^(v/2) for a normal s of variance v. The half is missing.
     variance / 2 -> variance
 You take the standard deviation. The mean of e^s is e^(v/2), with the variance.
     variance / 2 -> math.sqrt(variance) || math.sqrt(variance) / 2
@@ -377,7 +377,7 @@ That is the query in the middle of the text. Take the mean over all queries.
 Where all scores are equal, r is 1 and the formula is 0 / 0. The integrand is 1 - t there: half of the weight.
     return 0.5 -> return math.nan || return 0.0 || return 1.0
     if r == 1: -> if False:
-That is a mask that hides. A score of 0 is an ordinary score, and the share on the future is far from 0.
+A share of 0 means that the mask hides. But a score of 0 is an ordinary score, and the share on the future is far from 0.
     return 0.0
 That is the share without any mask, or with e to the power of the mean score. The mean of e^s is larger than that, e^(v/2), so the visible keys get somewhat more.
     return 0.5

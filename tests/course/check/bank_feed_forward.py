@@ -159,7 +159,7 @@ GRADIENTS_WRONG = [
     (back(slope=share, bias=np.mean), ("The slope lacks x φ(x)", "You take the mean")),
     (
         lambda X, W_1, b_1, W_2, b_2, dY: [-g for g in back()(X, W_1, b_1, W_2, b_2, dY)],
-        "The sign is turned round",
+        "The sign is wrong",
     ),
     (
         lambda *given: (back()(*given)[0] + given[-1], *back()(*given)[1:]),
@@ -208,9 +208,9 @@ LARGER_WRONG = [
     (lambda X: np.maximum(X[:, 0] - X[:, 1], 0), "by how much a is larger"),
     (
         lambda X: np.maximum(X[:, 0] - X[:, 1], 0) + np.maximum(X[:, 1], 0),
-        "b gets through where it is above 0 alone",
+        "b gets through only where it is above 0",
     ),
-    (lambda X: np.maximum(X, 0).sum(axis=1), "what is above 0 of a and of b"),
+    (lambda X: np.maximum(X, 0).sum(axis=1), "You return max(0, a) + max(0, b)"),
     (lambda X: scale(1000)(X)[:, None], "it should return"),
 ]
 
@@ -264,7 +264,7 @@ ALARM_WRONG = [
     (alarm(places=False), "The test of the places is missing"),
     (alarm(linear=False), "Your test of linearity finds nothing, or is missing"),
     (alarm(bend=_two), "takes a bias for a bend"),
-    (alarm(bend=lambda network: not _two(network)), ("turned round", "linearity")),
+    (alarm(bend=lambda network: not _two(network)), ("reversed", "linearity")),
     (lambda network: None, "it returned None"),
     (lambda network: alarm()(network).upper(), "it should return"),
 ]
