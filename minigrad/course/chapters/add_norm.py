@@ -112,7 +112,7 @@ def add_norm_flow(X: np.ndarray, Y: np.ndarray, gain: np.ndarray, bias: np.ndarr
         Step(
             "What comes in",
             [["X", "and", "Y"]],
-            "A row for each token: what went into attention, and what attention hands it.",
+            "X has a row for each token, and Y has what attention hands that token.",
         ),
         Step(
             "Add",
@@ -122,7 +122,7 @@ def add_norm_flow(X: np.ndarray, Y: np.ndarray, gain: np.ndarray, bias: np.ndarr
         Step(
             "Its mean",
             [[bank("R"), "mean →", bank("mu")], [bank("R"), "-", bank("mu"), "=", bank("C")]],
-            "One mean for bank's four numbers, and for no others. It is taken away.",
+            "Bank's four numbers have one mean, which no other token shares. It is subtracted.",
         ),
         Step(
             "Its size",
@@ -130,12 +130,12 @@ def add_norm_flow(X: np.ndarray, Y: np.ndarray, gain: np.ndarray, bias: np.ndarr
                 [bank("C"), "mean of squares →", bank("variance")],
                 [bank("C"), "/", bank("sigma"), "=", bank("N")],
             ],
-            "What is left is divided by its standard deviation: mean 0, variance 1.",
+            "What is left is divided by its standard deviation, so the row has mean 0 and variance 1.",
         ),
         Step(
             "Gain and bias",
             [["N", "×", "gain", "+", "bias"], ["Z"]],
-            "One gain and one bias for each feature, the same for all tokens.",
+            "Each feature has one gain and one bias, the same for all tokens.",
         ),
     ]
     names = {"tokens": ["the", "river", "bank"], "features": ["water", "money", "place", "other"]}
@@ -178,7 +178,7 @@ def who_shares(texts: int, tokens: int, features: int) -> Picture:
 
     alt = (
         f"Two pictures of {texts} texts, each a grid of {tokens} tokens by {features} features. One number is marked. "
-        "LayerNorm: the other numbers of its row share its mean. BatchNorm: its column in every text does."
+        "Under LayerNorm its row shares its mean; under BatchNorm, its column in every text does."
     )
     return figure(plot, alt, size=(5.4, 3.9))
 
@@ -224,9 +224,9 @@ def depth_curves(stacks: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) 
     return figure(
         plot,
         "Size of the gradient by layer, on logarithmic axes, in two pictures. From BERT's start four wirings lie flat "
-        "between 1 and 10 and the one without Add and Norm fifteen orders of magnitude below. From the unit start "
-        "the one with Add alone climbs to ten thousands in the first layers; both with Add and Norm stay between 0.4 "
-        "and 3.",
+        "between 1 and 10, and the one without Add and Norm lies fifteen orders of magnitude below. From the unit "
+        "start the one with Add alone climbs to tens of thousands in the first layers; both with Add and Norm stay "
+        "between 0.4 and 3.",
         size=(5.4, 6.2),
     )
 

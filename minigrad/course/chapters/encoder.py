@@ -108,7 +108,7 @@ def against_reference(bert: Callable[..., Any], parts: Any) -> None:
             return
         for name, distance in zip(("X", "C"), apart, strict=True):
             far = "less than 1e-4" if distance < 1e-4 else f"{distance:.2g}"
-            print(f"pair {number + 1}, {name}: apart from transformers' by {far}")
+            print(f"pair {number + 1}, {name} differs from transformers' by {far}")
 
 
 # --- The whole model by hand ------------------------------------------------------------------------------
@@ -181,17 +181,17 @@ def encoder_flow() -> Flow:
             Step(
                 f"Layer {number}: Add & Norm",
                 [[before, "+", bank(heads)], ["LayerNorm →", bank(middle)]],
-                "The mixture is added to what the token was, and each row is normalised.",
+                "Attention's output is added to its input, and each row is normalised.",
             ),
             Step(
                 f"Layer {number}: feed-forward",
                 [[bank(middle), "W_1, GELU →", bank(inner)], ["W_2 →", bank(out)]],
-                "Each row by itself: wider, bent, and back.",
+                "Each row by itself is widened, goes through GELU, and is narrowed again.",
             ),
             Step(
                 f"Layer {number}: Add & Norm",
                 [[middle, "+", bank(out)], ["LayerNorm →", bank(after)]],
-                f"X_{number} has the shape of X_{number - 1}, so a next layer can follow.",
+                f"X_{number} has the shape of X_{number - 1}, so another layer can follow.",
             ),
         ]
 
@@ -199,7 +199,7 @@ def encoder_flow() -> Flow:
         Step(
             "Embeddings",
             [["T", "+", "S"], ["+", "P", "LayerNorm →", bank("X_0")]],
-            "A row of each table for each token: the word, the segment, the place.",
+            "Each token gets a row of each table: for its word, its segment and its position.",
         ),
         *layer_steps(1),
         *layer_steps(2),
@@ -209,7 +209,7 @@ def encoder_flow() -> Flow:
                 [View("X_2", only=[0], lit=[0]), "·", "W"],
                 ["+", "b", "tanh →", View("C", lit=[0])],
             ],
-            "One vector for the whole input, from the row of [CLS] alone.",
+            "The pooler makes one vector for the whole input, from the row of [CLS] alone.",
         ),
     ]
     alt = "Three tokens of four numbers go through embeddings, two layers and the pooler, each part with its output"

@@ -159,7 +159,7 @@ _TABLES = {"W_T": len(_VOCABULARY), "W_S": 2, "W_P": 16}
     rtol=1e-7,
     atol=1e-9,
     hints="""
-Words become pieces (split_word), two lists of pieces become one input (pack), and the ids are the places of the pieces in the vocabulary. Every array has a batch of one: (1, L), then (1, L, d_model).
+Words become pieces (split_word), two lists of pieces become one input (pack), and a piece's id is its place in the vocabulary. Every array has a batch of one: (1, L), then (1, L, d_model).
 
 After embed comes a LayerNorm. add_norm normalises a sum, so it normalises X alone when nothing is added: np.zeros_like(X).
 
@@ -172,11 +172,11 @@ Padding is not hidden: the mask does not reach the layers, so every token gives 
     hidden = parts.padding_mask(np.array([mask]), X.dtype) -> hidden = np.zeros((1, 1, 1, length))
 The mask is the wrong way round: you hide the tokens, and only the padding is seen.
     np.array([mask]) -> 1 - np.array([mask])
-What is added to the scores is 0 for a token and very negative for padding, which padding_mask makes. You add the ones and zeros themselves.
+You add the ones and zeros themselves to the scores. padding_mask turns them into what is added: 0 for a token, and a very negative number for padding.
     parts.padding_mask(np.array([mask]), X.dtype) -> np.array([[[mask]]], X.dtype)
 The segments are missing: both texts get the vector of the first one.
     np.array([segments]) -> np.zeros_like(ids)
-pack returns the pieces, then the segments, then the mask: you have the last two the other way round.
+pack returns the pieces, then the segments, then the mask. You have the last two the other way round.
     pieces, segments, mask = -> pieces, mask, segments =
 All layers have the first one's weights. Each layer has its own.
     in model["layers"]: -> in [model["layers"][0]] * len(model["layers"]):
@@ -188,11 +188,11 @@ The last layer is missing.
     in model["layers"]: -> in model["layers"][:-1]:
 The first layer is missing.
     in model["layers"]: -> in model["layers"][1:]:
-One layer runs. The model has as many as are in the list, each on what the one before returned.
+Only one layer runs. Run every layer in the list, each on what the layer before returned.
     in model["layers"]: -> in model["layers"][:1]:
 Each layer begins with the embeddings again. It has to begin with what the layer before returned.
     hidden = -> start = X; hidden = ; parts.multi_head(X, -> parts.multi_head(start, ; parts.add_norm(X, Y, *layer["attention_norm"] -> parts.add_norm(start, Y, *layer["attention_norm"]
-The second add & norm adds what went into the layer. It adds what went into its own sub-layer: the output of the first add & norm.
+The second add & norm adds what went into the layer. It has to add what went into its own sub-layer: the output of the first add & norm.
     Y = parts.multi_head( -> start = X; Y = parts.multi_head( ; parts.add_norm(X, Y, *layer["output_norm"] -> parts.add_norm(start, Y, *layer["output_norm"]
 You add the embeddings in every layer. An add & norm adds what went into its own sub-layer.
     hidden = -> start = X; hidden = ; parts.add_norm(X, Y, *layer["output_norm"] -> parts.add_norm(start, Y, *layer["output_norm"]
@@ -209,41 +209,41 @@ Each LayerNorm has a gain and a bias of its own. You take the same ones twice in
     layer["output_norm"] -> layer["attention_norm"]
 You take the embeddings' gain and bias for the layers, which have their own.
     layer["attention_norm"] -> model["norm"] ; layer["output_norm"] -> model["norm"]
-The feed-forward part reads the output of attention before add & norm. It reads what add & norm returns.
+The feed-forward part reads the output of attention before add & norm. It has to read what add & norm returns.
     parts.feed_forward(X, -> parts.feed_forward(Y,
 Both sub-layers read the same X. The feed-forward part comes after attention, on what the first add & norm returns.
     Y = parts.multi_head( -> start = X; Y = parts.multi_head( ; parts.feed_forward(X, -> parts.feed_forward(start,
 The feed-forward part is missing.
     parts.feed_forward(X, *layer["feed_forward"]) -> np.zeros_like(X)
-Attention is missing: without it no token hears of another.
+Attention is missing. Without it, no token learns anything of another.
     parts.multi_head(X, layer["attention"], model["h"], hidden) -> np.zeros_like(X)
 The number of heads is model["h"]. With another number, the same matrices are cut in other places.
     model["h"] -> 1
 You take the number of layers for the number of heads, model["h"].
     model["h"] -> len(model["layers"])
-The pooler reads the last hidden state, what the last layer returned. You give it the embeddings.
+You give the pooler the embeddings. It reads the last hidden state, which the last layer returned.
     hidden = -> start = X; hidden = ; parts.pool(X -> parts.pool(start
-You give the pooler the mean of all tokens. It wants all of X, and takes the row of [CLS].
+You give the pooler the mean of all tokens. It takes all of X, and picks the row of [CLS] itself.
     parts.pool(X, -> parts.pool(X.mean(axis=1, keepdims=True),
-The pooler reads the first row. You turn the rows round, so that it reads the last.
+The pooler reads the first row. You reverse the rows, so that it reads the last.
     parts.pool(X, -> parts.pool(X[:, ::-1],
 The second text comes first in your input.
     in (first, second): -> in (second, first):
 The second text is missing.
     pack(*texts, -> pack(texts[0], [],
-Words go in whole: a word that is not in the vocabulary is cut into pieces first, with split_word.
+You put words in whole. A word that is not in the vocabulary has to be cut into pieces first, with split_word.
     parts.split_word(word, vocabulary) -> [word if word in vocabulary else "[UNK]"]
-Of each word only the first piece goes in. All its pieces do, one after the other.
+You put in only the first piece of each word. Put in all its pieces, one after the other.
     parts.split_word(word, vocabulary) -> parts.split_word(word, vocabulary)[:1]
-You fill up to another length than the one that is asked for.
+You pad to a length other than `length`.
     *texts, length -> *texts, length + 1 || *texts, len(model["W_P"])
-ε is given, model["eps"]. You take another one.
+You take another ε than the given one, model["eps"].
     eps = model["vocabulary"], model["eps"] -> eps = model["vocabulary"], 1e-12 || eps = model["vocabulary"], 1e-5
 The hidden state comes first, then the pooled vector.
     return X, parts.pool(X, *model["pooler"]) -> return parts.pool(X, *model["pooler"]), X
-The hidden state and the pooled vector are asked for, both.
+Return both the hidden state and the pooled vector.
     return X, parts.pool(X, *model["pooler"]) -> return X || return parts.pool(X, *model["pooler"])
-The batch has one sequence, and its axis stays: (1, L, d_model) and (1, d_model).
+You drop the batch's axis. It stays, with length 1: (1, L, d_model) and (1, d_model).
     return X, parts.pool(X, *model["pooler"]) -> return X[0], parts.pool(X, *model["pooler"])[0]
 """,
 )

@@ -35,38 +35,38 @@ def _pool_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Which token stands for the whole input, and along which of the three axes are the tokens?
 
-X[:, 0] is the first row of each sequence, (B, d_model). Rows are multiplied from the left: row @ W + b. Then the tanh.
+X[:, 0] is the first row of each sequence, (B, d_model). Rows stand on the left: row @ W + b. The tanh comes last.
 """,
     mistakes="""
-You take the mean over the tokens. The pooler reads one row alone, that of [CLS]: all that it knows of other tokens came there by attention.
+You take the mean over the tokens. The pooler reads only one row, that of [CLS]: all that this row knows of other tokens came there by attention.
     X[:, 0] -> X.mean(axis=1)
-You add up the tokens. The pooler reads one row alone, that of [CLS].
+You add up the tokens. The pooler reads only one row, that of [CLS].
     X[:, 0] -> X.sum(axis=1)
-You take each feature's largest value over the tokens. The pooler reads one row alone, that of [CLS].
+You take each feature's largest value over the tokens. The pooler reads only one row, that of [CLS].
     X[:, 0] -> X.max(axis=1)
 You take the last token, as a model that reads from left to right does. BERT's [CLS] stands first.
     X[:, 0] -> X[:, -1]
 X[0] is the first sequence with all its tokens. The first token of every sequence is X[:, 0].
     X[:, 0] -> X[0]
-You take the first feature of each token: the axes are (sequence, token, feature).
+You take the first feature of each token, but the axes are (sequence, token, feature).
     X[:, 0] -> X[:, :, 0]
-You pool every token. One vector for each sequence is asked for, from its first token.
+You pool every token. Return one vector for each sequence, from its first token.
     X[:, 0] -> X
 You pool every token and take the mean of the results. Only the first token goes in.
     return np.tanh(X @ W + b).mean(axis=1)
 The axis of the tokens is still there, with length 1: X[:, 0] takes it away, X[:, :1] keeps it.
     X[:, 0] -> X[:, :1]
-You multiply with W transposed. Rows stand on the left, x W: W is square, so W x and x W have the same shape and nothing else in common.
+You multiply by W transposed. Rows stand on the left: x W. W is square, so W x and x W have the same shape, but nothing else in common.
     first @ W -> first @ W.T
 `*` multiplies entry by entry: the product of rows and a matrix is `@`.
     first @ W -> first * W
 The bias is missing.
     + b) -> )
-The bias belongs inside the tanh: you add it afterwards.
+You add the bias after the tanh. It belongs inside the tanh.
     np.tanh(first @ W + b) -> np.tanh(first @ W) + b
 The tanh is missing.
     np.tanh(first @ W + b) -> first @ W + b
-The tanh comes last: you take it of the token's vector, before the matrix.
+You apply the tanh to the token's vector, before the matrix. The tanh comes last.
     np.tanh(first @ W + b) -> np.tanh(first) @ W + b
 That is a sigmoid. The pooler has a tanh, between -1 and 1.
     np.tanh(first @ W + b) -> 1 / (1 + np.exp(-(first @ W + b)))
@@ -79,7 +79,7 @@ You add the token's vector to the result. The layers have a residual connection;
 The matrix is missing: you take the tanh of the token's vector itself.
     first @ W + b -> first
     first @ W + b -> first + b
-You multiply twice: one matrix is the whole pooler.
+You multiply by the matrix twice. The pooler multiplies by it once.
     first @ W + b -> (first @ W + b) @ W + b
 """,
 )
@@ -115,24 +115,24 @@ _SIZES = (100, 5000), (5, 90), (1, 9), (10, 70), (17, 200)
     hints="""
 Go through the model in the order of the data: three tables and a LayerNorm; in each layer attention, LayerNorm, feed-forward, LayerNorm; the pooler.
 
-A matrix (n, m) with its bias has n m + m numbers, a LayerNorm has a gain and a bias for each of its d_model features.
+A matrix (n, m) with its bias has n m + m numbers, and a LayerNorm has a gain and a bias for each of its d_model features.
 
 Attention has four matrices (d_model, d_model), each with a bias, however many heads share them.
 """,
     mistakes="""
-2 d_model numbers are missing. So many has the table of segments, with its two rows, and so many the LayerNorm on the embeddings.
+2 d_model numbers are missing. The table of segments, with its two rows, has that many, and so has the LayerNorm on the embeddings.
     V + 2 + L_max -> V + L_max
     * d_model + norm -> * d_model
-d_model numbers are missing. So many has the pooler's bias, and so many each of the two rows of segments.
+d_model numbers are missing. The pooler's bias has that many, and so has each of the two rows of segments.
     V + 2 + L_max -> V + 1 + L_max
     pooler = square + d_model -> pooler = square
 There are two segments, the first text and the second; you count three.
     V + 2 + L_max -> V + 3 + L_max
-The table of positions is missing: BERT learns a vector for each of its L_max places.
+The table of positions is missing. BERT learns a vector for each of its L_max positions.
     V + 2 + L_max -> V + 2
 The tables of positions and segments are missing.
     V + 2 + L_max -> V
-The table of positions has as many rows as there are places, L_max, not always 512.
+The table of positions has a row for each of the L_max positions, not always 512.
     V + 2 + L_max -> V + 2 + 512
 A LayerNorm has a gain and a bias: two numbers for each feature.
     norm = 2 * d_model -> norm = d_model
@@ -141,31 +141,31 @@ LayerNorm has parameters, too: a gain and a bias for each feature.
 A layer has two LayerNorms, one after attention and one after the feed-forward part.
     4 * (square + d_model) + norm -> 4 * (square + d_model)
     + d_ff + d_model + norm -> + d_ff + d_model
-4 d_model numbers are missing in each layer. So many have the four biases of attention together, and so many the two LayerNorms.
+4 d_model numbers are missing in each layer. The four biases of attention have that many together, and so have the two LayerNorms.
     4 * (square + d_model) + norm -> 4 * (square + d_model) ; + d_ff + d_model + norm -> + d_ff + d_model
     4 * (square + d_model) -> 4 * square
-The biases of queries, keys and values are missing: the formulas of the chapter have none, BERT does.
+The biases of queries, keys and values are missing. The formulas of the chapter have none, but BERT has them.
     4 * (square + d_model) -> 4 * square + d_model
 A bias of d_model numbers is missing in each layer: W_O has one, and so has the second matrix of the feed-forward part.
     4 * (square + d_model) -> 4 * square + 3 * d_model
     + d_ff + d_model + norm -> + d_ff + norm
-W_O and its bias are missing: after the heads are put side by side, one more matrix mixes them.
+W_O and its bias are missing. After the heads are put side by side, one more matrix mixes them.
     4 * (square -> 3 * (square
-W_O is missing, while its bias is there.
+W_O is missing, but its bias is there.
     4 * (square + d_model) -> 3 * square + 4 * d_model
-Each head has its own part of the matrices, d_model / h columns wide: together they are one matrix (d_model, d_model), whatever h is. You count every head as a whole one.
+You count a whole matrix for every head. Each head has only its own part, d_model / h columns wide, and together these parts are one matrix (d_model, d_model), whatever h is.
     4 * (square -> 12 * 4 * (square || 12 * 3 * (square
 The biases of the feed-forward part are missing: d_ff and d_model numbers.
     + d_ff + d_model + norm -> + norm
 The feed-forward part has two biases: d_ff numbers after the first matrix, d_model after the second.
     + d_ff + d_model + norm -> + d_model + norm || + d_ff + d_ff + norm || + d_model + d_model + norm
-The feed-forward part has two matrices, there and back.
+The feed-forward part has two matrices. You count one.
     2 * d_model * d_ff -> d_model * d_ff
 You count tables and matrices alone. Biases and the gains and biases of LayerNorm are parameters, too.
     norm = 2 * d_model -> norm = 0 ; 4 * (square + d_model) -> 4 * square ; 2 * d_model * d_ff + d_ff + d_model -> 2 * d_model * d_ff ; pooler = square + d_model -> pooler = square
 All biases of matrices are missing. Each matrix of attention, of the feed-forward part and of the pooler has one.
     4 * (square + d_model) -> 4 * square ; 2 * d_model * d_ff + d_ff + d_model -> 2 * d_model * d_ff ; pooler = square + d_model -> pooler = square
-The width of the feed-forward part is given, d_ff. It is 4 d_model in BERT, and need not be.
+The width of the feed-forward part is given as d_ff. In BERT it is 4 d_model, but it need not be.
     2 * d_model * d_ff + d_ff -> 8 * square + 4 * d_model
 The pooler is missing: a matrix and a bias.
     pooler = square + d_model -> pooler = 0
@@ -175,13 +175,13 @@ Every layer has weights of its own: N times as many as one layer.
     N * layer -> layer
 The embeddings come once, before the first layer; you count them for every layer.
     embeddings + N * layer -> N * (embeddings + layer)
-You count the heads of pre-training, too: only embeddings, layers and pooler are asked for.
+You count the pre-training heads, too. Count only embeddings, layers and pooler.
     N * layer + pooler -> N * layer + pooler + square + d_model + norm + V || N * layer + pooler + square + d_model + norm + V + 2 * d_model + 2
-You count the token table twice. It is the output layer's, too, but it is there once; and the output layer is not asked for.
+You count the token table twice. The output layer uses the same table, and is not part of BertModel.
     N * layer + pooler -> N * layer + pooler + V * d_model || N * layer + pooler + V * d_model + V
-The number of parameters is asked for, not their bytes.
+Return the number of parameters, not their bytes.
     return embeddings + N * layer + pooler -> return 4 * (embeddings + N * layer + pooler)
-The numbers of all parts have to be added up.
+Add up the numbers of all parts.
     return embeddings + N * layer + pooler -> return embeddings, N * layer, pooler || return embeddings || return N * layer
 """,
 )
@@ -260,7 +260,7 @@ def _transposed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=25,
     cases=_transposed_cases,
     hints="""
-Which matrices can be the wrong way round without an error? Those whose shape does not tell. List their names first.
+Which matrices can be the wrong way round without an error? Those whose shape does not show it. List their names first.
 
 One at a time is not enough: with two matrices wrong, mending one still gives a wrong output. itertools.combinations(names, size) gives all choices of that size.
 
@@ -269,37 +269,37 @@ Try the smallest choices first, beginning with none, so that a matrix that is it
     mistakes="""
 You try one matrix at a time. When two are the wrong way round, mending one still gives a wrong output: try every choice of names.
     range(len(square) + 1) -> range(2)
-You turn one matrix at a time and keep it if the output comes nearer. With a wrong matrix elsewhere, the right way round can look worse, and the wrong way better: try whole choices, and keep the one that gives the output.
+You transpose one matrix at a time and keep it if the output comes nearer. While another matrix is wrong, the right way round can look worse, and the wrong way better. Try whole choices, and keep the one that gives the expected output.
     before = np.abs(run(loaded) - expected).max()
     square = [name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1]]
     return sorted(n for n in square if np.abs(run({**loaded, n: loaded[n].T}) - expected).max() < before)
-Perhaps nothing is the wrong way round: try the weights as they are, too.
+Perhaps nothing is the wrong way round, so try the weights as they are, too.
     range(len(square) + 1) -> range(1, len(square) + 1)
-You name more than is needed. A matrix that is its own transpose is never wrong: begin with the smallest choices.
+You name more than is needed. A matrix that is its own transpose is never wrong, so begin with the smallest choices.
     range(len(square) + 1) -> range(len(square), -1, -1)
-That all square matrices may be the wrong way round does not say that they are. Try them, and compare the output.
+You name every square matrix. All of them may be the wrong way round, but that does not mean that they are. Try them, and compare the output.
     return sorted(name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1])
-You try the choices of all or nothing.
+You try only all or nothing. Some of the matrices may be the wrong way round.
     range(len(square) + 1) -> (0, len(square))
-You compare floats with ==. The output is stored with nine digits, so the right weights give nearly that: allow for a small difference, as np.allclose does.
+You compare floats with ==. The output is stored with nine digits, so the right weights give only nearly the same. Allow for a small difference, as np.allclose does.
     np.allclose(run(weights), expected) -> (run(weights) == expected).all()
-You look whether the output is another one. The right weights give the output that is expected.
+You look for an output that differs. The right weights give the expected output.
     np.allclose(run(weights), expected) -> not np.allclose(run(weights), expected)
-You compare shapes. They are the same for every choice: compare the numbers.
+You compare shapes. They are the same for every choice, so compare the numbers.
     np.allclose(run(weights), expected) -> run(weights).shape == expected.shape
-The names are asked for in order of the alphabet, as a list.
+Return the names in alphabetical order, as a list.
     return sorted(names) -> return sorted(names)[::-1] || return list(names)[::-1]
-You name those that are right: the ones that have to be turned round are asked for.
+You name the matrices that are right. Name those that have to be transposed.
     return sorted(names) -> return sorted(set(square) - set(names))
-The names are asked for, not the weights.
+Return the names, not the weights.
     return sorted(names) -> return weights
-The number of matrices is not asked for, but their names.
+Return the names of the matrices, not their number.
     return sorted(names) -> return len(names)
-You leave out the pooler's W: it is square, too.
+You leave out the pooler's W, which is square, too.
     W.ndim == 2 -> name != "W" and W.ndim == 2
-You look at attention alone. The feed-forward matrices can be square, too, and the pooler's W always is.
+You look only at attention. The feed-forward matrices can be square, too, and the pooler's W always is.
     W.ndim == 2 -> name in ("W_Q", "W_K", "W_V", "W_O") and W.ndim == 2
-You change the loaded weights while you try. A later try then begins with what an earlier one left: make a new dictionary each time.
+You change the loaded weights while you try. A later try then begins with what an earlier try left, so make a new dictionary each time.
     weights = {name: W.T if name in names else W for name, W in loaded.items()} -> loaded.update({name: loaded[name].T for name in names}); weights = loaded
 """,
 )
@@ -344,43 +344,43 @@ The table has V d_model numbers. The smallest whole V with V d_model ≥ others 
 Rounded up without floats: -(-a // b).
 """,
     mistakes="""
-You round down: that V is a little too small. The smallest V with at least half is asked for, so round up.
+You round down, so your V is a little too small. Round up to the smallest V with at least half.
     -(-others // d_model) -> others // d_model
-At least half is enough: where the quotient is whole, it is the answer. You add one always.
+You always add one. At least half is enough, so where the quotient is whole, it is the answer.
     -(-others // d_model) -> others // d_model + 1
-You round to the nearest whole number. Rounded down, the table has a little less than half: round up.
+You round to the nearest whole number. Where that rounds down, the table has a little less than half, so round up.
     -(-others // d_model) -> (2 * others + d_model) // (2 * d_model)
-A whole number of pieces is asked for: round up.
+V is a whole number of pieces, so round up.
     -(-others // d_model) -> others / d_model
-You look for a table that is half as large as the others, which is a third of all. At half of all, it is as large as the others together.
+You look for a table that is half as large as the other parts together, so it has a third of all parameters. With half of all, it is as large as the other parts together.
     -(-others // d_model) -> -(-others // (2 * d_model))
-You look for a table that is twice as large as the others, which is two thirds of all.
+You look for a table that is twice as large as the other parts together, so it has two thirds of all parameters.
     -(-others // d_model) -> -(-2 * others // d_model)
-You return the number of parameters of the table. The number of its rows is asked for.
+You return the number of the table's parameters. Return the number of its rows.
     -(-others // d_model) -> others || -(-others // d_model) * d_model
-The layers are missing: the table has to be as large as all that is not the table.
+The layers are missing. The table has to be as large as all other parts together.
     + N * layer ->
 Every layer has weights of its own: N times as many as one layer.
     N * layer -> layer
-The pooler is missing: the table has to be as large as all that is not the table.
+The pooler is missing. The table has to be as large as all other parts together.
     + square + d_model -> ; (2 + L_max + 2) * d_model -> (2 + L_max + 2) * d_model
-The positions are missing: they are a table of their own, with L_max rows.
+The positions are missing. They have a table of their own, with L_max rows.
     (2 + L_max + 2) -> (2 + 2)
-2 d_model numbers are missing. So many has the table of segments, and so many the LayerNorm on the embeddings.
+2 d_model numbers are missing. The table of segments has that many, and so has the LayerNorm on the embeddings.
     (2 + L_max + 2) -> (2 + L_max)
-The tables of positions and segments and the LayerNorm on the embeddings are no part of the token table: they count among the others.
+The tables of positions and segments and the LayerNorm on the embeddings are missing. They are not part of the token table, so they count among the other parts.
     (2 + L_max + 2) * d_model + -> 0 +
 The biases and LayerNorms of the layers are missing.
     4 * square + 4 * d_model + 2 * d_model * d_ff + d_ff + d_model + 4 * d_model -> 4 * square + 2 * d_model * d_ff
-4 d_model numbers are missing in each layer. So many have the four biases of attention together, and so many the two LayerNorms.
+4 d_model numbers are missing in each layer. The four biases of attention have that many together, and so have the two LayerNorms.
     + d_ff + d_model + 4 * d_model -> + d_ff + d_model
 W_O and its bias are missing.
     4 * square + 4 * d_model -> 3 * square + 3 * d_model
 The biases of the feed-forward part are missing.
     + d_ff + d_model + 4 * d_model -> + 4 * d_model
-That is the law for large models, 12 N d_model with d_ff = 4 d_model. It is a good estimate; the exact number is asked for.
+That is the law for large models, 12 N d_model with d_ff = 4 d_model. It is a good estimate, but return the exact number.
     -(-others // d_model) -> 12 * N * d_model
-The width of the feed-forward part is given, d_ff. It need not be 4 d_model.
+The width of the feed-forward part is given as d_ff. It need not be 4 d_model.
     2 * d_model * d_ff + d_ff -> 8 * square + 4 * d_model
 """,
 )

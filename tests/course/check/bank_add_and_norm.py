@@ -75,7 +75,7 @@ ADD_NORM_WRONG = [
     ),
     (
         lambda x, y, gain, bias, eps: with_numpys_functions(y, 0, gain, bias, eps),
-        "You normalise what the sub-layer made alone",
+        "You normalise only what the sub-layer made",
     ),
     (
         lambda x, y, gain, bias, eps: (x + y - (x + y).mean()) / np.sqrt((x + y).var() + eps) * gain + bias,
@@ -85,7 +85,7 @@ ADD_NORM_WRONG = [
         lambda x, y, gain, bias, eps: (
             (x + y) / np.sqrt(((x + y) ** 2).mean(-1, keepdims=True) + eps) * gain + bias
         ),
-        "You do not take the mean away",
+        "You do not subtract the mean",
     ),
     (
         lambda x, y, gain, bias, eps: (
@@ -179,7 +179,7 @@ def _over_tokens(a):
 
 BACKWARD_RIGHT = [by_the_engine, by_the_jacobian, through_the_variance]
 BACKWARD_WRONG = [
-    (constants, "You take mean and divisor for constants"),
+    (constants, "You treat mean and divisor as constants"),
     (
         lambda *a: _with(*a, dx=lambda g, h, s, _: (g - h * _mean(g * h)) / s),
         "The term of the mean is missing",
@@ -191,18 +191,21 @@ BACKWARD_WRONG = [
         "The divisor's term has the same number for all features",
     ),
     (lambda dy, x, gain, eps: through_the_variance(dy, x, 1 + 0 * gain, eps), "The gain is missing in dx"),
-    (lambda *a: _with(*a, dgain=lambda g, h, s, _: _over_tokens(g * h)), "made with dy times gain"),
+    (
+        lambda *a: _with(*a, dgain=lambda g, h, s, _: _over_tokens(g * h)),
+        "The gain's gradient is computed from dy times gain",
+    ),
     (
         lambda *a: _with(*a, dbias=lambda g, h, s, _: _over_tokens(g)),
-        "The bias' gradient is made with dy times gain",
+        "The bias's gradient is computed from dy times gain",
     ),
     (
         lambda dy, x, gain, eps: (through_the_variance(dy, x, gain, eps)[0], (dy * x).sum(0), dy.sum(0)),
-        ("The gain's gradient is made with x", "summed over the first axis alone"),
+        ("The gain's gradient is computed from x", "summed over the first axis alone"),
     ),
     (
         lambda dy, x, gain, eps: (constants(dy, x, gain, eps)[0], *(constants(dy, x, gain, eps)[:0:-1])),
-        ("You take mean and divisor for constants", "The order is dx, dgain, dbias"),
+        ("You treat mean and divisor as constants", "The order is dx, dgain, dbias"),
     ),
     (lambda dy, x, gain, eps: through_the_variance(dy, x, gain, eps)[0], "it should return 3 values"),
     (lambda dy, x, gain, eps: by_the_jacobian(dy, x, gain, 0.0), "eps is missing"),
@@ -277,15 +280,15 @@ def without_norm(X, source, target):
 
 OVERWRITE_RIGHT = [difference_of_one_hots, target_minus_identity, by_loops]
 OVERWRITE_WRONG = [
-    (matrix(adds_only), "The old feature is still in it"),
+    (matrix(adds_only), "The old feature is still there"),
     (matrix(erases_only), "nothing is written in its place"),
     (matrix(other_way_round), "W is transposed"),
-    (matrix(whole_token), "W is the whole new token"),
+    (matrix(whole_token), "Your W makes the whole new token"),
     (matrix(identity_too), "The other features are written a second time"),
-    (matrix(moves_it), "The source has lost its own feature"),
+    (matrix(moves_it), "You remove the source feature"),
     (lambda X, source, target: difference_of_one_hots(X, target, source), "Source and target are exchanged"),
     (lambda X, source, target: X + X[:, [source]] * 0, "3 cases are right"),
-    (without_norm, "The sum is returned as it is"),
+    (without_norm, "You return the sum as it is"),
 ]
 
 # --- first_fault -----------------------------------------------------------------------------------------
@@ -330,15 +333,15 @@ FAULT_WRONG = [
     (lambda norm: probe(norm, skip=("size",)), "The test of the size is missing"),
     (lambda norm: probe(norm, skip=("eps",)), "The test of eps is missing"),
     (lambda norm: probe(norm, eps=1e-12), "its eps is too small to be seen"),
-    (lambda norm: probe(norm, ddof=1), "The variance is that with d - 1"),
+    (lambda norm: probe(norm, ddof=1), "You compute the variance with d - 1"),
     (lambda norm: probe(norm, law=lambda v, eps: 1), "You expect rows of variance 1"),
     (
         lambda norm: probe(norm, law=lambda v, eps: v / (v**0.5 + eps) ** 2),
         "expect the output of an eps outside",
     ),
     (lambda norm: probe(norm, swap=True), "Your test of the mean comes before that of the neighbours"),
-    (lambda norm: probe(norm, alone=(1, 6)), "You change the other texts alone"),
-    (lambda norm: probe(norm, alone=(4, 1)), "You change the other tokens of the text alone"),
+    (lambda norm: probe(norm, alone=(1, 6)), "You change only the other texts"),
+    (lambda norm: probe(norm, alone=(4, 1)), "You change only the other tokens of the text"),
     (lambda norm: None, "it returned None"),
 ]
 

@@ -31,8 +31,8 @@ POOL_RIGHT = [by_sequence, with_einsum, by_exponentials, all_then_first]
 POOL_WRONG = [
     (lambda X, W, b: np.tanh(np.mean(X, 1).dot(W) + b), "You take the mean over the tokens"),
     (lambda X, W, b: np.stack([np.tanh(x[-1] @ W + b) for x in X]), "You take the last token"),
-    (lambda X, W, b: np.tanh(np.einsum("bd,ed->be", X[:, 0], W) + b), "You multiply with W transposed"),
-    (lambda X, W, b: np.stack([np.tanh(W @ x[0] + b) for x in X]), "You multiply with W transposed"),
+    (lambda X, W, b: np.tanh(np.einsum("bd,ed->be", X[:, 0], W) + b), "You multiply by W transposed"),
+    (lambda X, W, b: np.stack([np.tanh(W @ x[0] + b) for x in X]), "You multiply by W transposed"),
     (lambda X, W, b: X[:, 0] @ W + b, "The tanh is missing"),
     (lambda X, W, b: np.tanh(X[:, 0] @ W), "The bias is missing"),
     (lambda X, W, b: np.tanh(X.mean(1) @ W), ("You take the mean over the tokens", "The bias is missing")),
@@ -160,11 +160,11 @@ TRANSPOSED_RIGHT = [by_bits, by_products]
 TRANSPOSED_WRONG = [
     (one_at_a_time, "You try one matrix at a time"),
     (what_comes_nearer, "keep it if the output comes nearer"),
-    (the_square_ones, "does not say that they are"),
+    (the_square_ones, "does not mean that they are"),
     (without_feed_forward, "On d_model = d_ff, W_2 and W_K"),
     (all_in_place, "W_S has shape"),
     (lambda run, loaded, expected: set(by_bits(run, loaded, expected)), "it should return"),
-    (lambda run, loaded, expected: by_bits(run, loaded, expected)[::-1], "in order of the alphabet"),
+    (lambda run, loaded, expected: by_bits(run, loaded, expected)[::-1], "in alphabetical order"),
 ]
 
 # --- vocabulary_for_half ---------------------------------------------------------------------------------
@@ -193,8 +193,8 @@ def simplified(d_model, N, d_ff, L_max):
 HALF_RIGHT = [by_search, with_divmod, simplified]
 HALF_WRONG = [
     (lambda d, N, f, L: multiplied_out(0, d, N, f, L) // d, "You round down"),
-    (lambda d, N, f, L: multiplied_out(0, d, N, f, L) / d, "A whole number of pieces is asked for"),
-    (lambda d, N, f, L: multiplied_out(0, d, N, f, L) // d + 1, "You add one always"),
+    (lambda d, N, f, L: multiplied_out(0, d, N, f, L) / d, "V is a whole number of pieces"),
+    (lambda d, N, f, L: multiplied_out(0, d, N, f, L) // d + 1, "You always add one"),
     (lambda d, N, f, L: 12 * d * N, "the law for large models"),
     (lambda d, N, f, L: with_divmod(d, 1, f, L), "Every layer has weights of its own"),
     (lambda d, N, f, L: with_divmod(d, N, f, 0), "The positions are missing"),
@@ -307,7 +307,7 @@ BERT_WRONG = [
     ),
     (
         lambda first, second, length, parts, model: assembled(first, second, length, parts, model)[1],
-        "The hidden state and the pooled vector are asked for, both",
+        "Return both the hidden state and the pooled vector",
     ),
     (
         lambda first, second, length, parts, model: assembled(first, [], length, parts, model),
