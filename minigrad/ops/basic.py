@@ -1,6 +1,6 @@
 """The basic operations: elementwise, reductions, shapes, indexing, products.
 
-Each is one function: the forward, its `backward(dy)` below it, and the node. In the comments, `…` stands for
+Each is one function: the forward pass, its `backward(dy)` below it, and the node. In the comments, `…` stands for
 any leading axes.
 """
 
