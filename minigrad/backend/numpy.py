@@ -102,7 +102,7 @@ def _rows(x: Array) -> Array:
 
 # --- Products --------------------------------------------------------------------------------------------
 
-SMALL_PRODUCT = 2**18  # multiplications; a product of fewer is not shared, because waking a thread costs time too
+SMALL_PRODUCT = 2**18  # multiplications; fewer are not shared, because waking a thread costs time too
 
 
 def matmul(a: Array, b: Array) -> Array:
