@@ -605,7 +605,7 @@ def pad(x: Tensor, widths: Sequence[tuple[int, int]], value: float = 0.0) -> Ten
 
 
 def flip(x: Tensor, axis: Axis = None) -> Tensor:
-    """x with the order along one, several or (None) all axes turned round."""
+    """x with the order along one, several or (None) all axes reversed."""
     axes = checks.axes("flip", x, axis)
     backwards = tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))
 

@@ -358,7 +358,7 @@ You expect rows of variance 1 with a large eps too. It makes them smaller: v / (
     v / (v + 0.5)): -> 1):
 You compare floats with ==. Rounding makes 0.9999999999999999 of a 1, and a right LayerNorm fails: allow for a small difference.
     same = np.allclose -> same = lambda one, other, **_: bool(np.all(one == other))
-Your test of the neighbours is turned round: it is a fault if the output changes.
+Your test of the neighbours is the wrong way round: it is a fault if the output changes.
     if not same(norm(x[:1, :1], 1e-12), z[:1, :1]): -> if same(norm(x[:1, :1], 1e-12), z[:1, :1]):
 Your test of the mean comes before that of the neighbours. Where both fail, the first in the list is the name.
     rng = np.random.default_rng(0)

@@ -67,7 +67,7 @@ All tokens get the row of the first segment.
     W_S[token_type_ids] -> W_S[0]
 All tokens get the row of the second segment.
     W_S[token_type_ids] -> W_S[1]
-The segments are turned round: row 0 of W_S is for segment 0.
+The segments are swapped: row 0 of W_S is for segment 0.
     W_S[token_type_ids] -> W_S[1 - token_type_ids]
 You add the segment's number itself. It picks a row of W_S.
     W_S[token_type_ids] -> token_type_ids[:, :, None]
@@ -181,11 +181,11 @@ The segment of padding is 0.
     [1] * (keep_second + 1) + [0] * padding -> [1] * (keep_second + 1) + [1] * padding
 The segments are 0 and 1, not 1 and 2.
     [0] * (keep_first + 2) + [1] * (keep_second + 1) -> [1] * (keep_first + 2) + [2] * (keep_second + 1)
-The segments are turned round: 0 is for [CLS] and the first text.
+The segments are swapped: 0 is for [CLS] and the first text.
     [0] * (keep_first + 2) + [1] * (keep_second + 1) -> [1] * (keep_first + 2) + [0] * (keep_second + 1)
 All segments are 0. The second text and its [SEP] have segment 1.
     [1] * (keep_second + 1) -> [0] * (keep_second + 1)
-The mask is 1 for a token and 0 for padding; yours is turned round.
+The mask is 1 for a token and 0 for padding; yours is the wrong way round.
     [1] * len(tokens) + [0] * padding -> [0] * len(tokens) + [1] * padding
 The mask of padding is 0: yours hides nothing.
     [1] * len(tokens) + [0] * padding -> [1] * length
@@ -291,11 +291,11 @@ dW_T has a row for each piece of the vocabulary, V of them; yours has rows for t
     np.zeros((V, -> np.zeros((input_ids.max() + 1,
 dW_P has a row for each position of the table; yours has rows for the L positions of this batch alone.
     np.zeros((n_positions, -> np.zeros((L,
-The segments are turned round: row 0 of dW_S belongs to segment 0.
+The segments are swapped: row 0 of dW_S belongs to segment 0.
     np.add.at(dW_S, token_type_ids, dX) -> np.add.at(dW_S, 1 - token_type_ids, dX)
 You share dX out among the three tables. A sum hands its whole gradient to each term.
     L, d_model = dX.shape[1:] -> L, d_model = dX.shape[1:]; dX = dX / 3
-The sign is turned round: a gradient says how the loss grows; the optimiser subtracts it.
+The sign is the wrong way round: a gradient says how the loss grows; the optimiser subtracts it.
     return dW_T, dW_S, dW_P -> return -dW_T, -dW_S, -dW_P
 The order is tokens, segments, positions.
     return dW_T, dW_S, dW_P -> return dW_T, dW_P, dW_S || return dW_S, dW_T, dW_P
@@ -331,7 +331,7 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "a last [SEP] of the first segment", tokens, [*types[:7], 0, *types[8:]], mask
     yield "padding of the second segment", tokens, [*types[:8], 1, 1, 1], mask
     yield "segments that are all 0", tokens, [0] * len(tokens), mask
-    yield "segments that are turned round", tokens, [1 - i for i in types[:8]] + [0] * 3, mask
+    yield "segments that are swapped", tokens, [1 - i for i in types[:8]] + [0] * 3, mask
     yield "no [SEP] between the texts", [t for i, t in enumerate(tokens) if i != 4], types[:-1], mask[:-1]
     yield "no [SEP] at the end", [*tokens[:7], *[PAD] * 4], [*types[:7], *[0] * 4], [*mask[:7], *[0] * 4]
     yield "three [SEP]", [*tokens[:2], "[SEP]", *tokens[3:]], types, mask
@@ -341,7 +341,7 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "a [CLS] in the wrong place", [tokens[1], "[CLS]", *tokens[2:]], types, mask
     yield "a mask that hides [CLS]", tokens, types, [0, *mask[1:]]
     yield "a mask that hides [CLS] and shows a [PAD]", tokens, types, [0, *mask[1:8], 1, 0, 0]
-    yield "a mask that is turned round", tokens, types, [1 - i for i in mask]
+    yield "a mask that is the wrong way round", tokens, types, [1 - i for i in mask]
     yield "a mask that is too short", tokens, types, mask[:-1]
     yield "segments that are too short", tokens, types[:-3], mask
     yield "a mask and segments that are wrong", tokens, [0] * len(tokens), [1] * len(tokens)

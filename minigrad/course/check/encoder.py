@@ -269,7 +269,7 @@ Try the smallest choices first, beginning with none, so that a matrix that is it
     mistakes="""
 You try one matrix at a time. When two are the wrong way round, mending one still gives a wrong output: try every choice of names.
     range(len(square) + 1) -> range(2)
-You turn one matrix at a time and keep it if the output comes nearer. With a wrong matrix elsewhere, the right way round can look worse, and the wrong way better: try whole choices, and keep the one that gives the output.
+You transpose one matrix at a time and keep it if the output comes nearer. With a wrong matrix elsewhere, the right way round can look worse, and the wrong way better: try whole choices, and keep the one that gives the output.
     before = np.abs(run(loaded) - expected).max()
     square = [name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1]]
     return sorted(n for n in square if np.abs(run({**loaded, n: loaded[n].T}) - expected).max() < before)
@@ -289,7 +289,7 @@ You compare shapes. They are the same for every choice: compare the numbers.
     np.allclose(run(weights), expected) -> run(weights).shape == expected.shape
 The names are asked for in order of the alphabet, as a list.
     return sorted(names) -> return sorted(names)[::-1] || return list(names)[::-1]
-You name those that are right: the ones that have to be turned round are asked for.
+You name those that are right: the ones that have to be transposed are asked for.
     return sorted(names) -> return sorted(set(square) - set(names))
 The names are asked for, not the weights.
     return sorted(names) -> return weights

@@ -116,7 +116,7 @@ You take one sum for all rows: each row has a softmax of its own, and a sum of i
     along = out.sum(axis=-1, keepdims=True) -> along = out[0].sum()
 A row of n sums is stretched along the wrong axis: keepdims=True keeps them below each other, (n, 1).
     axis=-1, keepdims=True -> axis=-1
-The sign is turned round: the sum is subtracted from dy.
+The sign is the wrong way round: the sum is subtracted from dy.
     np.subtract(dy, along -> np.subtract(along, dy || np.add(dy, along
 You add to what `out` held before, which is of no use to anybody: write over it.
     held = out.copy()

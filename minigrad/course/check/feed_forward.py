@@ -188,7 +188,7 @@ You add dY to dX. That belongs to the residual sum (chapter 11), which is not in
     dH @ W_1.T, -> dH @ W_1.T + dY,
 The order is dX, dW_1, db_1, dW_2, db_2.
     dH @ W_1.T, X.T @ dH, dH.sum(axis=0), A.T @ dY, dY.sum(axis=0) -> X.T @ dH, dH.sum(axis=0), A.T @ dY, dY.sum(axis=0), dH @ W_1.T || dH @ W_1.T, A.T @ dY, dY.sum(axis=0), X.T @ dH, dH.sum(axis=0) || dH @ W_1.T, X.T @ dH, A.T @ dY, dH.sum(axis=0), dY.sum(axis=0)
-The sign is turned round: a gradient points where the loss grows; the optimiser subtracts it.
+The sign is the wrong way round: a gradient points where the loss grows; the optimiser subtracts it.
     dA = dY @ W_2.T -> dY = -dY; dA = dY @ W_2.T
 The first bias is missing in the forward: H is then another one.
     X @ W_1 + b_1 -> X @ W_1
@@ -352,11 +352,11 @@ Your test of linearity takes a bias for a bend: f(2x) = 2 f(x) holds without bia
     network((X + other) / 2), (Y + network(other)) / 2 -> network(2 * X), 2 * Y
     network((X + other) / 2), (Y + network(other)) / 2 -> network(X + other), Y + network(other)
     network((X + other) / 2), (Y + network(other)) / 2 -> network(-X), -Y
-The test of linearity is turned round: it is a fault if both sides are equal.
+The test of linearity is the wrong way round: it is a fault if both sides are equal.
     if same(network((X + other) / 2) -> if not same(network((X + other) / 2)
-The test of the neighbours is turned round: it is a fault if the output moves.
+The test of the neighbours is the wrong way round: it is a fault if the output moves.
     if not same(network(changed)[i], Y[i]): -> if same(network(changed)[i], Y[i]):
-The test of the places is turned round: it is a fault if the outputs are not the shuffled ones.
+The test of the places is the wrong way round: it is a fault if the outputs are not the shuffled ones.
     if not same(network(X[order]), Y[order]): -> if same(network(X[order]), Y[order]):
 You compare the outputs of the shuffled tokens with the old ones in their old order. They must be shuffled with the tokens: Y[order].
     network(X[order]), Y[order] -> network(X[order]), Y

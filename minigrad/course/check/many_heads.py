@@ -260,7 +260,7 @@ Your heads look at their own token. Row i of the queries must point at i - 1 in 
     k=-1 -> k=0 ; k=1 -> k=0
 Your heads look at the right places, but too softly: a part of the weight still goes to the others. Longer queries make larger scores.
     100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 *
-The signs of the scores are turned round: the neighbour gets the least.
+The signs of the scores are the wrong way round: the neighbour gets the least.
     100 * -> -100 *
 W_O adds both words into the same columns. Then nobody can tell which of them came first: give each its own.
     W_O = np.eye(2 * n_words) -> W_O = np.vstack([np.eye(n_words), np.eye(n_words)])
@@ -403,7 +403,7 @@ b_V vanishes without a trace in yours, but it does reach the output: with weight
     weights["b_O"] + weights["b_V"] @ weights["W_O"] -> weights["b_O"]
 b_O is replaced. It keeps what it had, and b_V W_O is added.
     weights["b_O"] + weights["b_V"] @ weights["W_O"] -> weights["b_V"] @ weights["W_O"]
-The sign is turned round: b_V W_O is added.
+The sign is the wrong way round: b_V W_O is added.
     weights["b_O"] + weights["b_V"] -> weights["b_O"] - weights["b_V"]
 You drop b_Q. b_Q · k differs from key to key, so it changes the weights; q · b_K is the same for every key of a row.
     less["b_K"] = np.zeros_like(weights["b_K"]) -> less["b_Q"] = np.zeros_like(weights["b_Q"])

@@ -129,7 +129,7 @@ You set weights to 0 after the softmax. The rest then no longer sums to 1: hide 
     E / E.sum(axis=-1, keepdims=True) -> _softmax(S) * allowed ; np.where(allowed, dS, 0) -> dS
 A row that may see nothing comes out as NaN: -∞ minus -∞ is not a number. Its gradient is 0.
     np.finfo(S.dtype).min -> -np.inf ; np.where(allowed, dS, 0) -> dS
-The mask is turned round: `allowed` is True where a query may look.
+The mask is the wrong way round: `allowed` is True where a query may look.
     np.where(allowed, S, np.finfo(S.dtype).min) -> np.where(allowed, np.finfo(S.dtype).min, S) ; np.where(allowed, dS, 0) -> np.where(allowed, 0, dS)
     np.where(allowed, S, np.finfo(S.dtype).min) -> np.where(allowed, np.finfo(S.dtype).min, S)
     np.where(allowed, S, np.finfo(S.dtype).min) -> np.where(allowed, np.finfo(S.dtype).min, S) ; np.where(allowed, dS, 0) -> dS
@@ -150,7 +150,7 @@ You sum over the queries: each row has a softmax of its own.
     (dA * A).sum(axis=-1, keepdims=True) -> (dA * A).sum(axis=0, keepdims=True)
 You sum over all entries: each row has a softmax of its own.
     (dA * A).sum(axis=-1, keepdims=True) -> (dA * A).sum()
-The sign of the sum is turned round: dS = A (dA - Σ dA A).
+The sign of the sum is the wrong way round: dS = A (dA - Σ dA A).
     dA - mean -> dA + mean
 You return the weights. The gradient of the scores is asked for.
     np.where(allowed, dS, 0) -> A
@@ -226,7 +226,7 @@ Every query looks to both sides in yours. Of what comes after a query, only the 
     (key <= query) | (key < prefix) -> (key <= query) | True
 The mask is transposed: rows are queries and columns are keys.
     same & token & past & near -> (same & token & past & near).T
-The mask is turned round: True is where a query may look.
+The mask is the wrong way round: True is where a query may look.
     same & token & past & near -> ~(same & token & past & near)
 That is what would be added to the scores. True and False are asked for.
     same & token & past & near -> np.where(same & token & past & near, 0, -np.inf)
@@ -269,7 +269,7 @@ def _heads(allowed: np.ndarray) -> dict[str, Head]:
         "a mask of -15": with_mask(allowed, -15.0),
         "one hidden key that is seen": with_mask(more),
         "one allowed key that is not seen": with_mask(less),
-        "a mask that is turned round": with_mask(~allowed),
+        "a mask that is the wrong way round": with_mask(~allowed),
         "values that leak past the mask": lambda Q, K, V: with_mask(allowed)(Q, K, V) + V.mean(axis=0) / 8,
         "no mask": with_mask(np.ones_like(allowed)),
     }
@@ -316,7 +316,7 @@ You count every pair that is not seen. A loss is one of those that are allowed.
     allowed & ~seen -> ~seen
 You count hidden pairs, whether they are seen or not.
     seen & ~allowed -> ~allowed
-The mask is turned round: `allowed` is True where a query may look.
+The mask is the wrong way round: `allowed` is True where a query may look.
     seen & ~allowed -> seen & allowed ; allowed & ~seen -> ~allowed & ~seen
 You change all keys at once: then every query that sees anything moves. Change one row.
     other_K[j] += 1 -> other_K += 1 ; other_V[j] += 1 -> other_V += 1

@@ -213,11 +213,11 @@ The shares are made with powers of e, so the logarithm is the natural one.
     math.log( -> math.log2( || math.log10(
 A large number gives the token before everything. The share is to be exact.
     math.log(share / (1 - share) * (L - 1)) -> 100.0 || 20.0 || 50.0
-The fraction is turned round: a larger share needs a larger bias.
+The fraction is the wrong way round: a larger share needs a larger bias.
     share / (1 - share) -> (1 - share) / share
 You divide by the number of the others: more of them need a larger bias.
     * (L - 1) -> / (L - 1)
-The sign is turned round: the token before gets the least.
+The sign is the wrong way round: the token before gets the least.
     = math.log -> = -math.log
 You shut the other tokens out: they share what is left, and the first token, which has none before it, still needs them.
     math.log(share / (1 - share) * (L - 1)) -> 0 ; np.zeros(2 * L - 1) -> np.full(2 * L - 1, -1e9) || np.full(2 * L - 1, -np.inf)

@@ -159,7 +159,7 @@ GRADIENTS_WRONG = [
     (back(slope=share, bias=np.mean), ("The slope lacks x φ(x)", "You take the mean")),
     (
         lambda X, W_1, b_1, W_2, b_2, dY: [-g for g in back()(X, W_1, b_1, W_2, b_2, dY)],
-        "The sign is turned round",
+        "The sign is the wrong way round",
     ),
     (
         lambda *given: (back()(*given)[0] + given[-1], *back()(*given)[1:]),
@@ -264,7 +264,7 @@ ALARM_WRONG = [
     (alarm(places=False), "The test of the places is missing"),
     (alarm(linear=False), "Your test of linearity finds nothing, or is missing"),
     (alarm(bend=_two), "takes a bias for a bend"),
-    (alarm(bend=lambda network: not _two(network)), ("turned round", "linearity")),
+    (alarm(bend=lambda network: not _two(network)), ("wrong way round", "linearity")),
     (lambda network: None, "it returned None"),
     (lambda network: alarm()(network).upper(), "it should return"),
 ]
