@@ -80,7 +80,7 @@ You make the matrix of all ∂y_i/∂x_j, (m, m), for each row: the formula need
         out[i] = matrix @ dy[i]
 You wrote over dy. A residual sum hands the same dy to its other parent, who reads it after you.
     np.subtract(dy, along, out=out) -> dy -= along ; np.multiply(out, y -> np.multiply(dy, y
-You wrote over y. It is the output of the forward: whoever kept the weights finds something else there.
+You wrote over y. It is the output of the forward pass: whoever kept the weights finds something else there.
     np.multiply(out, y, out=out) -> y *= out; out[:] = y
 `out` held dy times y when you went on with it: subtract the sum from dy, into `out`, then multiply by y.
     np.subtract(dy, along -> np.subtract(out, along

@@ -190,7 +190,7 @@ The order is dX, dW_1, db_1, dW_2, db_2.
     dH @ W_1.T, X.T @ dH, dH.sum(axis=0), A.T @ dY, dY.sum(axis=0) -> X.T @ dH, dH.sum(axis=0), A.T @ dY, dY.sum(axis=0), dH @ W_1.T || dH @ W_1.T, A.T @ dY, dY.sum(axis=0), X.T @ dH, dH.sum(axis=0) || dH @ W_1.T, X.T @ dH, A.T @ dY, dH.sum(axis=0), dY.sum(axis=0)
 The sign is the wrong way round: a gradient points where the loss grows; the optimiser subtracts it.
     dA = dY @ W_2.T -> dY = -dY; dA = dY @ W_2.T
-The first bias is missing in the forward: H is then another one.
+The first bias is missing in the forward pass: H is then another one.
     X @ W_1 + b_1 -> X @ W_1
 """,
 )

@@ -178,14 +178,14 @@ def _backward_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=20,
     cases=_backward_cases,
     hints="""
-Put the heads side by side as the forward does: Y = joined W_O + b_O is then a linear layer, and chapter 2 has its backward.
+Put the heads side by side as the forward pass does: Y = joined W_O + b_O is then a linear layer, and chapter 2 has its backward.
 
 The matrix and the bias serve every token of every text, so their gradients are sums over both. With joined as (B L, d_model), one product has that sum in it.
 
 The heads' gradient is cut like the queries: what put the outputs together is undone, a reshape and a transpose.
 """,
     mistakes="""
-dZ is cut with a reshape alone. The forward exchanges tokens and heads before its reshape: on the way back, reshape to (B, L, h, d_k) and exchange them again.
+dZ is cut with a reshape alone. The forward pass exchanges tokens and heads before its reshape: on the way back, reshape to (B, L, h, d_k) and exchange them again.
     d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> d_joined.reshape(B, h, L, d_k)
 dZ still has its tokens before its heads: exchange the axes 1 and 2.
     d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> d_joined.reshape(B, L, h, d_k)

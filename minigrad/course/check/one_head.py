@@ -165,7 +165,7 @@ dQ has the scale and dK lacks it: both come from S = Q Kᵀ / √d_k.
     Q * scale -> Q
 dK has the scale and dQ lacks it: both come from S = Q Kᵀ / √d_k.
     K * scale -> K
-The scale is missing in the forward: without it A is another one.
+The scale is missing in the forward pass: without it A is another one.
     Q @ K.T * scale -> Q @ K.T
 You scale by 1 / d_k. It is 1 / √d_k.
     1 / math.sqrt(Q.shape[-1]) -> 1 / Q.shape[-1]
