@@ -100,7 +100,7 @@ class Gradient:
 
 
 def is_owned(contribution: Array, dy: Array, contributions: Sequence[Array | None]) -> bool:
-    """Whether the engine alone holds what a backward returned.
+    """Whether the engine alone holds what an operation's `backward` returned.
 
     It does if this is neither dy nor a view, and no other contribution is the same array or a view of it.
     """

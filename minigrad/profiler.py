@@ -35,9 +35,9 @@ FORWARD, BACKWARD, OUTSIDE = range(3)  # where a row's time is spent; OUTSIDE: n
 
 @dataclass(frozen=True)
 class Row:
-    """What one operation took; `ms` is the sum of forward, backward and what is neither.
+    """What one operation took; `ms` is the sum of forward pass, backward pass and what is neither.
 
-    op: its name, as nodes of the graph have it. calls: of the forward. share: of the report's total, 0 … 1.
+    op: its name, as nodes of the graph have it. calls: in the forward pass. share: of the report's total, 0 … 1.
     """
 
     op: str
@@ -134,7 +134,7 @@ def profile() -> Iterator[Report]:
 
     On a GPU each operation is waited for, so that the whole takes longer than without. An operation that was
     imported by its own name (`from minigrad.ops import softmax`) before the context is not seen, and counts
-    as "everything else"; of a graph recorded before it, the backward counts as "adding up gradients". Raises
+    as "everything else"; of a graph recorded before it, the backward pass counts as "adding up gradients". Raises
     RuntimeError inside another `profile()`.
     """
     global _active
@@ -198,7 +198,7 @@ def _wrap_everything(report: Report) -> list[tuple[Any, str, Any]]:
 
 
 def _from_op(report: Report) -> Callable[..., Tensor]:
-    """`Tensor.from_op`, with the time of the backward on the account of the operation that defined it."""
+    """`Tensor.from_op`, with the time of its `backward` on the account of the operation that defined it."""
     from_op = Tensor.from_op
 
     def wrapper(y: Array, parents: Any, backward: Backward) -> Tensor:

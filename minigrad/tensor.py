@@ -107,7 +107,7 @@ class Tensor:
         backward: takes dy, an array of the shape of `y`; returns one array per parent, of that parent's
             shape and dtype, or None where no gradient flows. It must hold on to arrays, never to the output
             Tensor, and return `dy`, a view, or an array that it has made; one that it saved only if nobody
-            reads it again, for a backward runs once.
+            reads it again, for `backward` runs once.
         """
         parents = tuple(parents)
         output = Tensor.wrap(as_array(y))

@@ -30,7 +30,7 @@ def check_grad(
     step: how far an entry is moved; the difference's own error is of the order of step² and 1e-16/step.
     rtol, atol: what |difference - gradient| may be, relative to the largest entry and absolute.
     seed: of the random cotangent. An all-ones cotangent would miss a wrong softmax: its rows sum to 1, so its
-        true gradient is then zero, and so is that of a backward that returns zeros.
+        true gradient is then zero, and so is that of a `backward` that returns zeros.
 
     Returns the largest error, relative to the largest entry of that input's gradient (or to 1, if that is
     larger). Raises GradientError naming the input and the worst entry; TypeError for an input that is not

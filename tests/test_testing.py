@@ -107,7 +107,7 @@ def test_an_operation_whose_output_is_a_view(leaf):
 
     def flip(x: Tensor) -> Tensor:
         def backward(dy):
-            return (dy,)  # not turned round
+            return (dy,)  # not reversed
 
         return Tensor.from_op(x.data[::-1], (x,), backward)
 

@@ -54,9 +54,9 @@ def synchronize() -> None:
 def keep_freed_memory() -> None:
     """Tell the C library (glibc) to keep freed memory for the next array instead of returning it.
 
-    By default every large array is fresh from the kernel, which fills it with zeros page by page: a product
-    into a fresh array can take twice the time of one into an array used before. Long training runs and
-    benchmarks call this once; it changes the whole process, so importing minigrad does not. Without glibc it
+    By default glibc returns the memory of a large array to the kernel, and the next one is new: the kernel fills
+    each of its pages with zeros at the first touch, which an array in kept memory is spared. Long training runs
+    and benchmarks call this once; it changes the whole process, so importing minigrad does not. Without glibc it
     does nothing.
     """
     try:
@@ -102,7 +102,7 @@ def _rows(x: Array) -> Array:
 
 # --- Products --------------------------------------------------------------------------------------------
 
-SMALL_PRODUCT = 2**18  # multiplications that take less time than waking a thread
+SMALL_PRODUCT = 2**18  # multiplications; fewer are not shared, because waking a thread costs time too
 
 
 def matmul(a: Array, b: Array) -> Array:
@@ -292,7 +292,7 @@ def _in_place(operator: xp.ufunc, a: Array, b: Array) -> None:
 
 
 # --- Rows ------------------------------------------------------------------------------------------------
-# NumPy's reductions start anew in every row, which costs more than the row itself when it is short.
+# NumPy's reductions start anew in every row. The rows of a model are short, so sums are made as dot products.
 
 
 def _row_dot(a: Array, b: Array) -> Array:
@@ -301,7 +301,7 @@ def _row_dot(a: Array, b: Array) -> Array:
 
 
 def _row_sum(x: Array) -> Array:
-    """Σ x over each row: (n, d) -> (n, 1); a product with ones, three times faster than `sum`."""
+    """Σ x over each row: (n, d) -> (n, 1); as a product with ones, like `_row_dot`."""
     return _row_dot(x, xp.ones(x.shape[1], x.dtype))
 
 
@@ -393,8 +393,9 @@ def layer_norm_backward_block(dy, normalised, inverse_std, dx, weight):
 
 
 # --- Attention -------------------------------------------------------------------------------------------
-# The scores are by far the largest arrays, so a block goes from Q, K and V to the output before the next one
-# starts: its scores do not leave the cache (the idea of FlashAttention; Dao et al. 2022, here without tiles).
+# A query has as many scores as there are keys, so scores grow with the square of the length. A block of texts goes
+# from Q, K and V to the output before the next one starts: where a text's scores fit into the cache, the softmax and
+# the second product find them there (the idea of FlashAttention; Dao et al. 2022, here without tiles).
 
 
 @float16_as_float32
@@ -477,7 +478,7 @@ def scatter_add_rows(num_rows: int, ids: Array, values: Array) -> Array:
     """Zeros (num_rows, d) with row i of `values` (n, d) added to row ids[i]; ids (n,) are not negative.
 
     Sorted, so that rows with the same id are neighbours: first rows are copied all at once, and only ids that
-    come more than once need a sum. Several times faster than `numpy.add.at`.
+    come more than once need a sum. (`numpy.add.at` would add entry by entry.)
     """
     out = xp.zeros((num_rows, values.shape[1]), values.dtype)
     if not len(ids):

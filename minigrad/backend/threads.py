@@ -1,8 +1,8 @@
-"""How the CPU's work is shared: in blocks that stay in the cache, a part of them for each core.
+"""How the CPU's work is shared: in blocks small enough for a cache, a part of them for each core.
 
 A NumPy expression such as `0.5 * x * (1 + t)` makes a pass over main memory for each operator. `in_blocks` calls a
-kernel with the same few rows of each array instead, so that what one operator writes is still in the cache when
-the next one reads it. NumPy lets go of the interpreter lock inside an operator, so blocks are also shared over the
+kernel with the same few rows of each array instead, so that what one operator writes can still be in the cache
+when the next one reads it. NumPy lets go of the interpreter lock inside an operator, so blocks are also shared over the
 processor's cores. Where blocks end does not depend on the number of threads, so neither do results.
 
 A signal's exception (Ctrl-C in a notebook) may come between any two instructions of the main thread. So nothing
@@ -26,8 +26,8 @@ __all__ = ["in_blocks", "on_one_blas_thread", "share"]
 
 Result = TypeVar("Result")
 
-# Numbers in a block: 512 KiB of float32. Smaller ones stay closer to the core, but a thread asks for the
-# interpreter lock after every operator on a block, and below this size threads mostly wait for each other.
+# Numbers in a block: 512 KiB of float32. A compromise: a smaller block fits into a cache nearer to the core, but a
+# thread asks for the interpreter lock after every operator on a block, so with smaller blocks it asks more often.
 BLOCK = 2**17
 THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
@@ -156,9 +156,9 @@ _blas_owner = threading.get_ident()
 def on_one_blas_thread(work: Callable[..., Result], *arguments: Any, **settings: Any) -> Result:
     """`work(*arguments, **settings)` with the BLAS on one thread, which gets its threads back.
 
-    The BLAS would put all its threads to each product in turn: they would wait for each other in each small
-    one, and for the cores of our threads in each large one. In another thread than the one that imported minigrad,
-    the BLAS keeps its threads (OpenBLAS lets nobody else change it), and `work` is the slower for it.
+    The BLAS would put all its threads to each product in turn, and these would compete with our own threads for
+    the cores. In another thread than the one that imported minigrad, the BLAS keeps its threads (OpenBLAS lets
+    nobody else change it), and `work` competes with them.
     """
     if threading.get_ident() != _blas_owner:
         return work(*arguments, **settings)

@@ -43,7 +43,13 @@ class BertSelfAttention(nn.Module):
         return x.permute(0, 2, 1, 3)  # (B, A, T, d_k)
 
     def forward(self, x: Tensor, mask: Array | None) -> Tensor:
-        """x (B, T, H), mask (B, 1, 1, T) added to the scores -> (B, T, H), the heads concatenated."""
+        """x (B, T, H), mask (B, 1, 1, T) added to the scores -> (B, T, H), the heads concatenated.
+
+        Raises ValueError if x has not three axes.
+        """
+        if x.ndim != 3:
+            size = len(self.query.weight)
+            raise ValueError(f"attention: expected x of shape (B, T, {size}), got {x.shape}")
         batch, length, size = x.shape
         q, k, v = (self.split_heads(part(x)) for part in (self.query, self.key, self.value))
         keep = self.dropout.draw(x, (batch, self.heads, length, length))

@@ -19,7 +19,10 @@ class BertPooler(nn.Module):
         self.dense = nn.Linear(config.hidden_size, config.hidden_size, std=config.initializer_range)
 
     def forward(self, first: Tensor) -> Tensor:
-        """first (B, H), the encoder's output for [CLS] -> (B, H)."""
+        """first (B, H), the encoder's output for [CLS] -> (B, H). Raises ValueError if it has not two axes."""
+        if first.ndim != 2:
+            size = len(self.dense.weight)
+            raise ValueError(f"pooler: expected the rows of [CLS], (B, {size}), got {first.shape}")
         return self.dense(first).tanh()
 
 

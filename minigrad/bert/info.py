@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 
-# --- The work of a forward -------------------------------------------------------------------------------
+# --- The work of a forward pass --------------------------------------------------------------------------
 
 FLOAT, ID, MASK = 4, 8, 1  # bytes of an entry: float32, int64, bool
 PRODUCTS = ("linear", "scaled_dot_product_attention")  # the operations that are matrix products
@@ -32,7 +32,7 @@ class Work:
     name: the module, as in Hugging Face's BERT, or what is computed. op: the operation, as nodes of the graph are
     called. flops: floating-point operations; of a matrix product 2 per multiply-add and nothing else, elsewhere
     those of the formula, with an exponential as one. moved: bytes, where each kernel reads its inputs once and
-    writes its outputs once. saved: bytes that it keeps for its backward, without parameters, and without what an
+    writes its outputs once. saved: bytes that it keeps for its `backward`, without parameters, and without what an
     operation before it keeps anyway. calls: how often it runs. part: "embeddings", "layers" (all but the last),
     "last layer" or "heads".
     """
@@ -220,9 +220,9 @@ def _cross_entropy(name: str, n: int, classes: int) -> Work:
 class Cost:
     """What one training step costs: sums of `forward_work`, and what the parameters take.
 
-    forward_flops, step_flops: of matrix products alone; a backward has twice those of the forward. weight_bytes:
-    parameters in float32. training_bytes: parameters, gradients and AdamW's two moments. activation_bytes: what the
-    forward saves for the backward.
+    forward_flops, step_flops: of matrix products alone; a backward pass has twice those of the forward pass.
+    weight_bytes: parameters in float32. training_bytes: parameters, gradients and AdamW's two moments.
+    activation_bytes: what the forward pass saves for the backward pass.
     """
 
     forward_flops: int

@@ -52,7 +52,7 @@ def count_passes(op: Callable[..., Tensor], *arrays: np.ndarray) -> tuple[float,
     """How many passes `op` makes over arrays of the size of the first one: forward, and backward.
 
     arrays: what `op` takes as tensors; all of them get a gradient. What NumPy copies without an operator or an
-    assignment (an index, zeros) is not counted. The backward gets a dy of the output's shape.
+    assignment (an index, zeros) is not counted. `backward` gets a dy of the output's shape.
     """
     with backend.registered(Counted, _counting_backend()):
         tensors = [Tensor.wrap(_counted(array.copy()), requires_grad=True) for array in arrays]

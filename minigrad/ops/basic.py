@@ -1,6 +1,6 @@
 """The basic operations: elementwise, reductions, shapes, indexing, products.
 
-Each is one function: the forward, its `backward(dy)` below it, and the node. In the comments, `…` stands for
+Each is one function: the forward pass, its `backward(dy)` below it, and the node. In the comments, `…` stands for
 any leading axes.
 """
 
@@ -605,7 +605,7 @@ def pad(x: Tensor, widths: Sequence[tuple[int, int]], value: float = 0.0) -> Ten
 
 
 def flip(x: Tensor, axis: Axis = None) -> Tensor:
-    """x with the order along one, several or (None) all axes turned round."""
+    """x with the order along one, several or (None) all axes reversed."""
     axes = checks.axes("flip", x, axis)
     backwards = tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))
 

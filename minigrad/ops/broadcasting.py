@@ -1,4 +1,4 @@
-"""Shapes that broadcast, and the way back: what is stretched in the forward is summed in the backward."""
+"""Shapes that broadcast, and the way back: what the forward pass stretches, the backward pass sums."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Operations written with the basic ones, as the chapters derive them.
 
 The formula is the code, and the gradient comes from the graph. `fused.py` has the same names and signatures
-with a backward written by hand: that is what the model runs, and it is held against these.
+with a `backward` written by hand: that is what the model runs, and it is held against these.
 """
 
 from __future__ import annotations

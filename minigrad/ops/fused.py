@@ -1,7 +1,7 @@
-"""The operations of `composed.py` with a backward written by hand: what the model runs.
+"""The operations of `composed.py` with a `backward` written by hand: what the model runs.
 
-One node instead of a dozen: fewer passes over memory, and only the arrays that the backward needs are kept. What an
-operation computes, takes and raises is said in composed.py; here each says what it saves and what its backward
+One node instead of a dozen: fewer passes over memory, and only the arrays that `backward` needs are kept. What an
+operation computes, takes and raises is said in composed.py; here each says what it saves and what its `backward`
 computes. The innermost loops are in the backend of the array.
 """
 
@@ -58,7 +58,7 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     """`composed.gelu` as one node: saves the slope and not x; dx = dy · slope.
 
-    Slope and output are made of the same Φ, and the backward is then one multiplication an entry.
+    Slope and output are made of the same Φ, and `backward` is then one multiplication an entry.
     """
     checks.gelu(approximate)
     kernels = backend.of(x.data)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import tiny
 
 import minigrad
 from minigrad import backend
+from minigrad.bert.attention import BertAttention, BertSelfAttention
 from minigrad.bert.config import BertConfig
+from minigrad.bert.encoder import BertEncoder, BertLayer
+from minigrad.bert.heads import BertPooler
 from minigrad.bert.model import BertForPreTraining, BertModel
-from minigrad.tensor import no_grad
+from minigrad.tensor import Tensor, no_grad
 
 SMALL = tiny.SMALL.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
@@ -318,3 +323,20 @@ def test_an_id_outside_its_table_is_also_a_value_that_is_wrong():
 def test_embeddings_by_themselves_say_what_does_not_fit(ids, types, words):
     with pytest.raises(ValueError, match=words):
         BertModel(SMALL).embeddings(np.zeros(ids, int), np.zeros(types, int))
+
+
+@pytest.mark.parametrize("part", [BertSelfAttention, BertAttention, BertLayer, BertEncoder])
+@pytest.mark.parametrize("shape", [(12,), (5, 12), (1, 2, 5, 12)])
+def test_parts_by_themselves_want_a_batch_of_rows(part, shape):
+    x = Tensor(np.ones(shape, np.float32))
+    message = rf"attention: expected x of shape \(B, T, 12\), got {re.escape(str(shape))}"
+    with pytest.raises(ValueError, match=message):
+        part(SMALL)(x, None)
+
+
+@pytest.mark.parametrize("shape", [(12,), (2, 5, 12)])
+def test_the_pooler_wants_one_row_a_sequence(shape):
+    """Of all rows it would make a vector each, and nothing would fail."""
+    message = rf"pooler: expected the rows of \[CLS\], \(B, 12\), got {re.escape(str(shape))}"
+    with pytest.raises(ValueError, match=message):
+        BertPooler(SMALL)(Tensor(np.ones(shape, np.float32)))

@@ -39,7 +39,8 @@ def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | Non
     if isinstance(expected, tuple | list):
         came, value = value, _members(value)
         if not isinstance(value, tuple | list) or len(value) != len(expected):
-            return f"it should return {len(expected)} values, and returned {described(came)}"
+            values = "1 value" if len(expected) == 1 else f"{len(expected)} values"
+            return f"it should return {values}, and returned {described(came)}"
         for number, (one, other) in enumerate(zip(value, expected, strict=True), 1):
             if found := difference(one, other, rtol, atol):
                 return f"value {number} of {len(expected)}: {found}"

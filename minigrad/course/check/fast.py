@@ -80,7 +80,7 @@ You make the matrix of all ∂y_i/∂x_j, (m, m), for each row: the formula need
         out[i] = matrix @ dy[i]
 You wrote over dy. A residual sum hands the same dy to its other parent, who reads it after you.
     np.subtract(dy, along, out=out) -> dy -= along ; np.multiply(out, y -> np.multiply(dy, y
-You wrote over y. It is the output of the forward: whoever kept the weights finds something else there.
+You wrote over y. It is the output of the forward pass: whoever kept the weights finds something else there.
     np.multiply(out, y, out=out) -> y *= out; out[:] = y
 `out` held dy times y when you went on with it: subtract the sum from dy, into `out`, then multiply by y.
     np.subtract(dy, along -> np.subtract(out, along
@@ -116,7 +116,7 @@ You take one sum for all rows: each row has a softmax of its own, and a sum of i
     along = out.sum(axis=-1, keepdims=True) -> along = out[0].sum()
 A row of n sums is stretched along the wrong axis: keepdims=True keeps them below each other, (n, 1).
     axis=-1, keepdims=True -> axis=-1
-The sign is turned round: the sum is subtracted from dy.
+The sign is the wrong way round: the sum is subtracted from dy.
     np.subtract(dy, along -> np.subtract(along, dy || np.add(dy, along
 You add to what `out` held before, which is of no use to anybody: write over it.
     held = out.copy()

@@ -83,7 +83,7 @@ Each query takes the value of its best key alone: softmax mixes all of them.
     weights @ v -> v[scores.argmax(axis=-1)]
 Every query gets the plain mean of the values: the scores have to decide.
     weights @ v -> np.full(weights.shape, 1 / len(k)) @ v
-The sign of the scores is turned round: the key that fits least gets the most.
+The sign of the scores is the wrong way round: the key that fits least gets the most.
     scores = q -> scores = -q
 You hide the keys behind each query's own place, a causal mask. Here every query sees every key.
     largest = -> scores = np.where(np.tri(*scores.shape), scores, -np.inf); largest =
@@ -165,7 +165,7 @@ dQ has the scale and dK lacks it: both come from S = Q Kᵀ / √d_k.
     Q * scale -> Q
 dK has the scale and dQ lacks it: both come from S = Q Kᵀ / √d_k.
     K * scale -> K
-The scale is missing in the forward: without it A is another one.
+The scale is missing in the forward pass: without it A is another one.
     Q @ K.T * scale -> Q @ K.T
 You scale by 1 / d_k. It is 1 / √d_k.
     1 / math.sqrt(Q.shape[-1]) -> 1 / Q.shape[-1]
@@ -215,7 +215,7 @@ The order is dW_Q, dW_K, dW_V.
     X.T @ dQ, X.T @ dK, X.T @ dV -> X.T @ dV, X.T @ dK, X.T @ dQ || X.T @ dV, X.T @ dQ, X.T @ dK || X.T @ dK, X.T @ dV, X.T @ dQ || X.T @ dK, X.T @ dQ, X.T @ dV
 You divide by the number of tokens. Where the loss is a mean, dZ holds that already.
     X.T @ dQ, X.T @ dK, X.T @ dV -> X.T @ dQ / len(X), X.T @ dK / len(X), X.T @ dV / len(X)
-The sign is turned round: a gradient points where the loss grows; the optimiser subtracts it.
+The sign is the wrong way round: a gradient points where the loss grows; the optimiser subtracts it.
     X.T @ dQ, X.T @ dK, X.T @ dV -> -X.T @ dQ, -X.T @ dK, -X.T @ dV
 """,
 )
@@ -269,7 +269,7 @@ Your head looks at everything to the left. The token before it alone is asked fo
     100 * -> np.inf *
 The first row does not count: leave it out of both, as the sheet's last line does.
     A[1:] -> A ; (A @ V)[1:] -> (A @ V)
-The sign is turned round: the token to the left gets the least, and all others share the rest.
+The sign is the wrong way round: the token to the left gets the least, and all others share the rest.
     100 * -> -100 *
 Your head compares words: a token then finds those with its own word, wherever they stand. Compare positions, the lower half of X.
     W_Q = np.vstack([no_words, 100 * np.eye(L, k=-1)]) -> W_Q = np.vstack([100 * np.eye(n_words), np.zeros((L, n_words))]) ; W_K = np.vstack([no_words, np.eye(L)]) -> W_K = np.vstack([np.eye(n_words), np.zeros((L, n_words))])
@@ -385,11 +385,11 @@ You shuffle the keys or the values alone: then the pairs are others, and a right
     k[order], v[order] -> k[order], v || k, v[order]
 You shuffle the queries too: the outputs are then shuffled with them. Leave the queries, or compare with z[order].
     head(q, k[order], v[order]) -> head(q[order], k[order], v[order])
-Your test of the keys is turned round: it is a fault if the output does not change.
+Your test of the keys is the wrong way round: it is a fault if the output does not change.
     if same(head(q, other, v), z): -> if not same(head(q, other, v), z):
-Your test of the order is turned round: it is a fault if the output changes.
+Your test of the order is the wrong way round: it is a fault if the output changes.
     if not same(head(q, k[order], v[order]), z): -> if same(head(q, k[order], v[order]), z):
-Your test of the ones is turned round: it is a fault if the output is not 1.
+Your test of the ones is the wrong way round: it is a fault if the output is not 1.
     if not same(head(q, k, np.ones_like(v)), 1): -> if same(head(q, k, np.ones_like(v)), 1):
 Your range is that of each row of the values: a row is one token, and the mixture goes along the columns.
     v.min(axis=0) -> v.min(axis=1, keepdims=True) ; v.max(axis=0) -> v.max(axis=1, keepdims=True)

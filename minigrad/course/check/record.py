@@ -1,4 +1,8 @@
-"""Which exercises were tried and solved: a small file in the folder of the notebook.
+"""Which exercises were tried and solved: a small file, `.progress.json`, beside the notebook.
+
+Jupyter tells its kernels the notebook's path, so the file stays in one place wherever Jupyter was started and
+whatever folder a cell works in. Where no notebook is known (a terminal, some editors), the file is in the working
+directory.
 
 With MINIGRAD_PROGRESS=off no file is read or written, and what counts is this run alone: a stored notebook shows what
 its own cells did.
@@ -28,7 +32,7 @@ def count_attempt(name: str, solved: bool) -> list[str]:
     if os.environ.get("MINIGRAD_PROGRESS") == "off":
         _count(_this_run, name, solved)
         return []
-    path = Path(PROGRESS_FILE)
+    path = _folder() / PROGRESS_FILE
     said = []
     try:
         entries = _read(path)
@@ -54,9 +58,15 @@ def known() -> Entries:
     if os.environ.get("MINIGRAD_PROGRESS") == "off":
         return _this_run
     try:
-        return _read(Path(PROGRESS_FILE)) or {}
+        return _read(_folder() / PROGRESS_FILE) or {}
     except OSError:
         return {}
+
+
+def _folder() -> Path:
+    """The folder of the notebook, if Jupyter has told its path; else the working directory."""
+    notebook = Path(os.environ.get("JPY_SESSION_NAME", ""))
+    return notebook.parent if notebook.is_absolute() and notebook.is_file() else Path()
 
 
 def _count(entries: Entries, name: str, solved: bool) -> None:

@@ -371,7 +371,7 @@ You take one number for all rows out of dv. Each row has a gradient of its own.
 dv is a factor, and comes in once.
     dv[:, None] -> dv[:, None] ** 2
     dv[:, None] * -> dv[:, None] +
-The sign is turned round: an entry above the mean raises the variance when it grows.
+The sign is the wrong way round: an entry above the mean raises the variance when it grows.
     (x - mean) -> (mean - x)
 The differences from the mean are squared still, or have lost their sign: the derivative of a square is twice what was squared.
     (x - mean) -> (x - mean) ** 2 || np.abs(x - mean)

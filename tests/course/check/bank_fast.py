@@ -88,7 +88,7 @@ def added_to_what_there_was(dy, y, out):
         out[i] += y[i] * (dy[i] - dy[i] @ y[i])
 
 
-def turned_round_over_the_columns(dy, y, out):
+def wrong_sign_over_the_columns(dy, y, out):
     np.subtract(np.einsum("ij,ij->j", dy, y), dy, out=out)
     np.multiply(y, out, out)
 
@@ -112,7 +112,7 @@ INTO_WRONG = [
     (dy_used_up, ("it changes `dy`", "Write into `out` alone", "You wrote over dy")),
     (name_given_to_another_array, "Nothing was written to `out`"),
     (added_to_what_there_was, ("On an out full of NaN", "You add to what `out` held before")),
-    (turned_round_over_the_columns, ("The sign is turned round", "You sum over the columns")),
+    (wrong_sign_over_the_columns, ("The sign is the wrong way round", "You sum over the columns")),
     (no_factor_and_a_temporary, ("The factor y at the end is missing", "Besides, on shape (4001, 48)")),
 ]
 

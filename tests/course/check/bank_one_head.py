@@ -392,7 +392,7 @@ CATCH_WRONG = [
     (without_keys, "The test of the keys is missing"),
     (without_range, "The test of the range is missing"),
     (keys_alone_turned, "You shuffle the keys or the values alone"),
-    (the_other_way_round, "Your test of the keys is turned round"),
+    (the_other_way_round, "Your test of the keys is the wrong way round"),
     (lambda head: None, "it returned None"),
     (lambda head: in_a_dictionary(head).upper(), "it should return"),
 ]

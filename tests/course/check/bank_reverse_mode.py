@@ -509,7 +509,7 @@ WRONG = {
             lambda dv, x: dv[:, None] * 2 * (x - np.mean(x, 0)) / len(x),
             ("The mean is taken over the columns", "You divide by how many rows there are"),
         ),
-        (lambda dv, x: -of_a_sample(dv, x), ("The sign is turned round", "You divide by n - 1")),
+        (lambda dv, x: -of_a_sample(dv, x), ("The sign is the wrong way round", "You divide by n - 1")),
         (x_centred_in_place, ("it changes `x`", "The 2 of the square is missing")),
         (by_a_matrix_in_double, "are float64 for float32"),
         (with_a_mean_in_double, "are float64 for float32"),

@@ -134,7 +134,7 @@ def nothing_for_none(d_k, peak, bandwidth):
     return counted_up(d_k, peak, bandwidth) if d_k > 2 * peak / bandwidth else None
 
 
-def ridge_turned_round(d_k, peak, bandwidth):
+def ridge_upside_down(d_k, peak, bandwidth):
     return solved_for_the_length(d_k, bandwidth, peak)
 
 
@@ -154,7 +154,7 @@ LENGTH_WRONG = [
     (formula_without_a_look, "FLOPs per byte grow with L, but not without limit"),
     (first_fifty_thousand, "You stop looking too early"),
     (nothing_for_none, "Where there is no such L, return math.inf"),
-    (ridge_turned_round, "You compare with bandwidth / peak"),
+    (ridge_upside_down, "You compare with bandwidth / peak"),
     (printed, "it returned None"),
     (one_before_or_minus_one, ("the last L that still waits for memory", "return math.inf")),
     (products_alone_of_one, ("FLOPs per byte are twice what you take", "Two matrices are read")),

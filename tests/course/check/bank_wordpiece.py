@@ -149,7 +149,7 @@ SPLIT_WRONG = [
     (from_behind, "BERT begins at the front"),
     (lambda w, v: [] if split_with(w, v) == UNKNOWN else split_with(w, v), "you return an empty list"),
     (lambda w, v: "[UNK]" if split_with(w, v) == UNKNOWN else split_with(w, v), "The answer is a list"),
-    (lambda w, v: " ".join(split_with(w, v)), "values"),
+    (lambda w, v: " ".join(split_with(w, v)), "it should return 1 value,"),
     (
         lambda w, v: split_with(w, v, shortest=True, keep=False),
         ("You take the shortest piece", "return them without their ##"),

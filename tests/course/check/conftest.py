@@ -20,6 +20,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(record, "_this_run", {})
     monkeypatch.delenv("MINIGRAD_PROGRESS", raising=False)
     monkeypatch.delenv("MINIGRAD_CHECK_SEED", raising=False)
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
     return tmp_path
 
 

@@ -52,7 +52,7 @@ ARRAY = np.array([[1.0, 2.0], [3.0, 4.0]])
         ((1.0, 2.0), (1.0, 5.0), "value 2 of 2: it should return 2, and returned 5"),
         ((ARRAY, ARRAY), (ARRAY, ARRAY[0]), "value 2 of 2: it should return shape (2, 2), and returned shape (2,)"),
         (["un", "##aff"], ["un", "aff"], "value 2 of 2: it should return '##aff', and returned 'aff'"),
-        (["un"], "un", "it should return 1 values, and returned 'un'"),
+        (["un"], "un", "it should return 1 value, and returned 'un'"),
         ("yes", "no", "it should return 'yes', and returned 'no'"),
         ("yes", np.array(["yes", "no"]), "it should return 'yes', and returned an array"),
         (True, False, "it should return True, and returned False"),

@@ -40,12 +40,38 @@ def test_progress_is_kept_over_runs(told, folder, monkeypatch):
 
 
 def test_progress_is_in_the_working_directory(told, folder, monkeypatch):
+    """Where no notebook is known."""
     exercise = make()
     (folder / "below").mkdir()
     monkeypatch.chdir(folder / "below")
     told(exercise, double)
     assert (folder / "below" / ".progress.json").exists()
     assert not (folder / ".progress.json").exists()
+
+
+def test_progress_is_beside_the_notebook_wherever_one_works(told, folder, monkeypatch, capsys):
+    """Jupyter tells its kernels the notebook's path; `%cd` in a cell, or a server elsewhere, changes nothing."""
+    exercise = make()
+    (folder / "course").mkdir()
+    (folder / "course" / "07_one_head.ipynb").touch()
+    monkeypatch.setenv("JPY_SESSION_NAME", str(folder / "course" / "07_one_head.ipynb"))
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    told(exercise, double)
+    assert [path.name for path in (folder / "course").glob(".*")] == [".progress.json"]
+    assert not (folder / "elsewhere" / ".progress.json").exists()
+    monkeypatch.chdir(folder)
+    progress()
+    assert "solved, 1 attempt" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("named", ["", "07_one_head.ipynb", "/no/such/folder/07_one_head.ipynb", "console-1"])
+def test_a_name_that_is_no_notebook_says_nothing(named, told, folder, monkeypatch):
+    """A session of another kind, a path on another machine, a name without its folder."""
+    exercise = make()
+    monkeypatch.setenv("JPY_SESSION_NAME", named)
+    told(exercise, double)
+    assert (folder / ".progress.json").exists()
 
 
 @pytest.mark.parametrize(
