@@ -24,6 +24,7 @@ $(READY): pyproject.toml requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "minigrad needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 …")'
 	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); } || \
 		{ rm -rf $(VENV); echo "could not make a virtual environment; on Debian: apt-get install python3-venv"; exit 1; }
+	@echo "installing the packages into $(VENV), once: one to five minutes"
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
 	@$(BIN)/python -c 'import matplotlib.pyplot' 2>/dev/null  # builds matplotlib's font cache
 	@touch $@
@@ -34,7 +35,7 @@ $(ORACLES): $(READY)
 	@touch $@
 
 train: $(READY)  ## pre-train the reduced BERT on the Python documentation on this disk; resumes if stopped
-	$(BIN)/python -m minigrad.bert pretrain --output runs/reduced --resume
+	$(BIN)/python -m minigrad.bert pretrain --output runs/reduced --resume || [ $$? = 130 ]  # a Ctrl-C is no error
 
 test: $(READY)  ## every test that needs no PyTorch, on NumPy and on the stand-in for CuPy; notebooks, lint, types
 	$(call timed,lint and types,$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy)

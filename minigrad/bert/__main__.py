@@ -242,6 +242,8 @@ def info_command(options: argparse.Namespace) -> None:
     """What a model consists of and costs."""
     if options.model in PRESETS:
         config = PRESETS[options.model]
+    elif not os.path.exists(options.model):
+        raise CheckpointError(f"{options.model} is neither a folder nor one of {', '.join(PRESETS)}")
     else:
         config = read_config(latest_checkpoint(options.model))
     config = with_sizes(config, options)

@@ -78,7 +78,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     _require_a_command(parser, arguments)
     options, rest = parser.parse_known_args(arguments)
     if rest and not _shift(options, rest):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        parser.error(f"unrecognized arguments: {' '.join(rest)}{_perhaps(options, rest)}")
     # Until Python 3.12, argparse makes an empty list of `--steps=--`.
     for name, value in vars(options).items():
         if isinstance(value, list) and (name != "set" or not all(isinstance(one, str) for one in value)):
@@ -93,6 +93,14 @@ def _require_a_command(parser: argparse.ArgumentParser, arguments: Sequence[str]
     near = difflib.get_close_matches(arguments[0], USAGE, n=1)
     help = f"did you mean {near[0]}?" if near else f"there are {', '.join(USAGE)}"
     parser.error(f"there is no command {shown(arguments[0], 40)!r}: {help}")
+
+
+def _perhaps(options: argparse.Namespace, rest: Sequence[str]) -> str:
+    """The option that was perhaps meant by the first of those left over, as the end of a sentence."""
+    written = next((one.split("=")[0] for one in rest if one.startswith("--")), "")
+    named = vars(options).keys() - {"command", "model", *POSITIONS.get(options.command, ())}
+    near = difflib.get_close_matches(written, map(_option, sorted(named)), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _shift(options: argparse.Namespace, rest: Sequence[str]) -> bool:
@@ -113,7 +121,10 @@ def _shift(options: argparse.Namespace, rest: Sequence[str]) -> bool:
 def settings_in(options: argparse.Namespace) -> PretrainingArguments:
     """The settings of a run. Raises ValueError."""
     lines = dataclasses.fields(PretrainingArguments)
-    return PretrainingArguments(**{line.name: getattr(options, line.name) for line in lines})
+    given = {line.name: getattr(options, line.name) for line in lines}
+    if given["warmup_steps"] is None:  # so that --steps 100 is enough for a short run
+        given["warmup_steps"] = max(0, min(PretrainingArguments.warmup_steps, given["steps"]))
+    return PretrainingArguments(**given)
 
 
 def with_sizes(config: BertConfig, options: argparse.Namespace) -> BertConfig:
@@ -198,7 +209,10 @@ def _add_pretrain(command: argparse.ArgumentParser) -> None:
             command.add_argument(_option(line.name), choices=choices, default=line.default, help=help)
         else:
             kind = _integer if isinstance(line.default, int) else _number
-            command.add_argument(_option(line.name), type=kind, default=line.default, metavar="N", help=help)
+            default = line.default
+            if line.name == "warmup_steps":
+                help, default = f"{help} (default: {default}), or all steps where they are fewer", None
+            command.add_argument(_option(line.name), type=kind, default=default, metavar="N", help=help)
 
 
 def _add_evaluate(command: argparse.ArgumentParser) -> None:

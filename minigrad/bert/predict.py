@@ -40,7 +40,8 @@ def fill_mask(
     encoding = tokenizer.encode(text)
     places = [i for i, token in enumerate(encoding.input_ids) if token == tokenizer.mask_token_id]
     if not places:
-        raise ValueError(f"there is no [MASK] in {quoted(text)}")
+        capitals = ": write it in capitals" if "[mask]" in text.lower() else ""
+        raise ValueError(f"there is no [MASK] in {quoted(text)}{capitals}")
     scores, _ = _logits(model, encoding)  # (T, V)
     fillings = []
     for place in places:

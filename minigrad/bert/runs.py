@@ -218,9 +218,10 @@ def latest_checkpoint(folder: str | Path) -> Path:
         return folder
     found = RunFolder(folder).checkpoints()
     if not found:
-        raise CheckpointError(
-            f"{folder} has no checkpoint in it; train one with: python -m minigrad.bert pretrain"
+        none = (
+            f"{folder} has no checkpoint in it" if os.path.exists(folder) else f"there is no folder {folder}"
         )
+        raise CheckpointError(f"{none}; train one with: python -m minigrad.bert pretrain")
     return found[-1]
 
 

@@ -46,7 +46,7 @@ def test_as_a_process_that_fails(tmp_path):
     done = processes.run_python(MODULE, "fill-mask", tmp_path / "nowhere", "[MASK]")
     assert done.returncode == 1
     assert done.stdout == ""
-    assert re.fullmatch(r"error: .*nowhere has no checkpoint in it; train one with: .*\n", done.stderr)
+    assert re.fullmatch(r"error: there is no folder .*nowhere; train one with: .*\n", done.stderr)
 
 
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")

@@ -54,6 +54,14 @@ def test_there_is_an_option_for_each_setting(capsys):
 
 
 @pytest.mark.parametrize(
+    ("words", "warmup"),
+    [("", 300), ("--steps 300", 300), ("--steps 10", 10), ("--steps 10 --warmup-steps 2", 2)],
+)
+def test_a_short_run_warms_up_for_all_its_steps_at_most(words, warmup):
+    assert settings_in(parse(["pretrain", *words.split()])).warmup_steps == warmup
+
+
+@pytest.mark.parametrize(
     "command",
     [
         [],
@@ -96,7 +104,9 @@ def test_a_command_with_a_slip(capsys, typed, help):
     ("command", "rest"),
     [
         (["fill-mask", "model", "text", "more"], "more"),
-        (["fill-mask", "text", "--tap", "3"], "--tap 3"),
+        (["fill-mask", "text", "--tap", "3"], "--tap 3; did you mean --top?"),
+        (["fill-mask", "text", "--wide=3"], "--wide=3"),
+        (["pretrain", "--warmup-stepss=3"], "--warmup-stepss=3; did you mean --warmup-steps?"),
         (["next-sentence", "model", "a", "b", "c"], "c"),
         (["info", "base", "large"], "large"),
         (["pretrain", "runs/reduced"], "runs/reduced"),

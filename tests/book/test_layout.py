@@ -51,6 +51,26 @@ def test_no_page_scrolls_sideways(visited: Any):
     at(page, 1280)
 
 
+def test_a_row_is_a_row_on_paper_too(visited: Any):
+    """In a page's width, no cell of a table stands under the one before it."""
+    page = visited.page
+    page.emulate_media(media="print")
+    stacked = page.evaluate(
+        """() => [...document.querySelectorAll("main :is(td, th)")]
+            .filter((cell) => cell.getClientRects().length && getComputedStyle(cell).display !== "table-cell")
+            .map((cell) => cell.textContent.trim())"""
+    )
+    page.emulate_media(media="screen")
+    assert stacked == []
+
+
+def test_text_stands_off_the_frame_around_it(visited: Any):
+    room = """boxes => boxes.map((box) => Math.min(
+        parseFloat(getComputedStyle(box).paddingLeft), parseFloat(getComputedStyle(box).paddingRight)))"""
+    boxes = visited.page.locator(":is(.course-exercises, .course-next, .course-planned)")
+    assert all(pixels >= 10 for pixels in boxes.evaluate_all(room))
+
+
 @pytest.mark.parametrize("width", [1280, 1440])
 def test_lines_of_78_columns_fit(reader: Any, width: int):
     page = reader("01_arrays", viewport={"width": width, "height": 900})

@@ -134,6 +134,16 @@ def test_the_search_finds_sections_and_shows_why(visit: Any, site: Path):
     assert len({address for address, _, _ in results}) == len(results)
 
 
+def test_the_magnifying_glass_stands_beside_the_text(visit: Any):
+    page = visit("search", "?q=padding").page
+    text = page.locator(".bd-main #search-input").evaluate(
+        "box => box.getBoundingClientRect().left + parseFloat(getComputedStyle(box).paddingLeft)"
+    )
+    glass = page.locator(".bd-main .bd-search .fa-magnifying-glass").bounding_box()
+    assert glass["x"] + glass["width"] <= text
+    page.close()
+
+
 def test_the_search_knows_formulas_and_the_glossary_once(visit: Any):
     assert any("One attention head" in title for _, title, _ in search(visit, "√d_k"))
     assert sum(title.startswith("Glossary") for _, title, _ in search(visit, "roofline")) == 1

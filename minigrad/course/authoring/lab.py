@@ -109,7 +109,8 @@ You read a chapter, and then you write its parts yourself. The checks tell you w
 is behind what is not.
 
 1. Open the first chapter in the table below and read it. You can run its cells with Shift+Enter.
-2. Open its exercises. Write your answer where the dots `...` are, run that cell, then run the cell with the check.
+2. Open its exercises and run the first cell. Write your answer where the dots `...` are, run that cell, then run the
+   cell with the check.
 3. Go on with the next chapter. The order of the table is the order of the course.
 
 *If you have this page without the course, run `pip install ".[course]"` in the course's folder, then `make lab`.*"""

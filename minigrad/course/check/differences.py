@@ -31,6 +31,10 @@ TO_FLOAT64 = (
 )
 
 
+_SHORT = reprlib.Repr()
+_SHORT.maxother = 300  # a program of a check says all its steps
+
+
 def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | None:
     """How `value` differs from `expected`, in words; None if it does not, whatever its dtype."""
     differs = f"it should return {described(expected)}, and returned {described(value)}"
@@ -179,7 +183,7 @@ def described(value: Any) -> str:
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     if isinstance(value, tuple | list | dict):
         return f"a {type(value).__name__} of {len(value)}"
-    return reprlib.repr(value)
+    return _SHORT.repr(value)
 
 
 def equal(before: Any, after: Any) -> bool:

@@ -14,6 +14,42 @@ from minigrad.course.check.exercise import exercise
 # --- differentiate ---------------------------------------------------------------------------------------
 
 
+class _Step:
+    """What a program is given to see what it does: it writes each step down as a line."""
+
+    def __init__(self, name: str, lines: list[str]) -> None:
+        self.name, self.lines = name, lines
+
+    def _next(self, text: str) -> _Step:
+        name = f"v{len(self.lines) + 1}"
+        self.lines.append(f"{name} = {text}")
+        return _Step(name, self.lines)
+
+    def __add__(self, other: _Step) -> _Step:
+        return self._next(f"{self.name} + {other.name}")
+
+    def __mul__(self, other: _Step) -> _Step:
+        return self._next(f"{self.name} * {other.name}")
+
+    def tanh(self) -> _Step:
+        return self._next(f"{self.name}.tanh()")
+
+
+class _Program:
+    """A program that a wrong result can show: its repr has the steps, such as "v1 = a * b; v2 = v1 + a"."""
+
+    def __init__(self, run: Callable[..., Any], inputs: str) -> None:
+        self.run, self.inputs = run, inputs
+
+    def __call__(self, *given: Any) -> Any:
+        return self.run(*given)
+
+    def __repr__(self) -> str:
+        lines: list[str] = []
+        output = self.run(*(_Step(name, lines) for name in self.inputs))
+        return "; ".join([*lines, f"return {output.name}"])
+
+
 def _random_program(rng: np.random.Generator, inputs: int, steps: int) -> Callable[..., Any]:
     """A program of sums, products and tanh; each step takes one of the last values and any other."""
     plan = [
@@ -52,18 +88,25 @@ def _program_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         d = c.tanh()
         return d * d * c + c
 
-    yield "w x + b", lambda x, w, b: w * x + b, numbers(3)
-    yield "tanh", lambda a: a.tanh(), numbers(1)
-    yield "a a", lambda a: a * a, numbers(1)
-    yield "a a + a", lambda a: a * a + a, numbers(1)
-    yield "a residual connection", residual, numbers(3)
-    yield "short and long paths to one value", short_and_long, numbers(2)
-    yield "two inputs that are the same number", lambda a, b: a * b * b, numbers(1) * 2
-    yield "an input that is not used", lambda a, b: b.tanh() * b, numbers(2)
-    yield "values that the output is not made of", with_values_beside, numbers(2)
-    yield "an output that is an input", lambda a, b: b, numbers(2)
+    for name, run, inputs in (
+        ("w x + b", lambda x, w, b: w * x + b, "xwb"),
+        ("tanh", lambda a: a.tanh(), "a"),
+        ("a * a", lambda a: a * a, "a"),
+        ("a * a + a", lambda a: a * a + a, "a"),
+        ("a residual connection", residual, "xwb"),
+        ("short and long paths to one value", short_and_long, "ab"),
+    ):
+        yield name, _Program(run, inputs), numbers(len(inputs))
+    yield "two inputs that are the same number", _Program(lambda a, b: a * b * b, "ab"), numbers(1) * 2
+    yield "an input that is not used", _Program(lambda a, b: b.tanh() * b, "ab"), numbers(2)
+    yield "values that the output is not made of", _Program(with_values_beside, "ab"), numbers(2)
+    yield "an output that is an input", _Program(lambda a, b: b, "ab"), numbers(2)
     for steps in (5, 8, 8):
-        yield f"a random program of {steps} steps", _random_program(rng, 3, steps), numbers(3)
+        yield (
+            f"a random program of {steps} steps",
+            _Program(_random_program(rng, 3, steps), "abc"),
+            numbers(3),
+        )
 
 
 def _last_path(output):
