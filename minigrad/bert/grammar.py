@@ -193,8 +193,13 @@ class Sentence:
         assert self.facts.holder is not None
         return self.facts.holder
 
-    def name(self, who: int, slot: str = "name again", marks: tuple[int, ...] = ()) -> Phrase:
-        """A person by name: one that is known, or any that fits. marks: of words said for it before."""
+    def name(
+        self, who: int, slot: str = "name again", marks: tuple[int, ...] = (), other_is_met: bool = True
+    ) -> Phrase:
+        """A person by name: one that is known, or any that fits.
+
+        marks: of words said for it before. other_is_met: whether a clause may speak of the other by a pronoun.
+        """
         names, lexicon = self.facts.names, self.setting.lexicon
         known, rival = names[who], names[1 - who]
         fitting: tuple[str, ...]
@@ -212,15 +217,15 @@ class Sentence:
         )
         relative = None
         if self.setting.relatives and self.chance(self.setting.relatives):
-            relative = self.who(who)
+            relative = self.who(who, other_is_met)
         return Phrase(PEOPLE[who], "name", name, False, at, marks, relative=relative)
 
-    def who(self, person: int) -> Clause:
+    def who(self, person: int, other_is_met: bool) -> Clause:
         """A clause about a person who was just named: who is tired, who likes mary."""
         start = self.length
         self.say("who", "PRON", entity=PEOPLE[person])
         subject = Phrase(PEOPLE[person], "relative", "who", False, start)
-        if self.teller.choose({"is": 1, "likes": 1}) == "is":
+        if self.teller.choose({"is": 1, "likes": int(other_is_met)}) == "is":
             self.say("is", "VERB", "number of the verb", rival="are")
             mood = self.say(_evenly(self.setting.lexicon.moods), "ADJ", "mood")
             return Clause("is", start + 1, subject, predicate=mood, marks=(start + 2,))
@@ -341,7 +346,7 @@ def scene(s: Sentence) -> Clause:
     """john is in the attic with mary . / john and mary are in the attic ."""
     together = s.teller.choose({True: 1, False: 1})
     s.adverb(s.setting.lexicon.times)
-    first = s.name(0, "name")
+    first = s.name(0, "name", other_is_met=False)
     if together:
         s.say("and", "CONJ")
         second = s.name(1, "name", marks=(s.length - 1,))
@@ -476,7 +481,7 @@ class Story:
 
     sentences: tuple[tuple[Word, ...], ...]
     trees: tuple[Clause, ...]
-    holders: tuple[int, ...]  # after each sentence, who has the thing
+    holders: tuple[int | None, ...]  # after each sentence, who has the thing
     facts: Facts
 
     def texts(self) -> list[str]:
@@ -522,5 +527,5 @@ def tell_story(setting: Setting, seed: int) -> Story:
         trees.append(tell(sentence))
         facts = sentence.facts
         sentences.append(tuple(draw.words))
-        holders.append(sentence.holder())
+        holders.append(facts.holder)
     return Story(tuple(sentences), tuple(trees), tuple(holders), facts)

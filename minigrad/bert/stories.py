@@ -1,4 +1,4 @@
-"""The grammar's stories as something to train on: their vocabulary, and pairs of their halves.
+"""The grammar's stories as something to train on: vocabulary, gold labels, and pairs of their halves.
 
 The first two sentences of a story are A. B is its other half, or, as often, the other half of another story: cut in
 the same place, so that nothing but the words tells the two cases apart.
@@ -13,11 +13,22 @@ import numpy as np
 
 from minigrad.bert.data import IS_NEXT, NOT_NEXT, SentencePair
 from minigrad.bert.grammar import Story, Word, tell_story
-from minigrad.bert.lexicon import Setting
+from minigrad.bert.lexicon import FULL, Setting
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.wordpiece import SPECIAL_TOKENS
 
-__all__ = ["Pair", "Stories", "draw_pairs", "story_tokenizer", "tell_stories"]
+__all__ = [
+    "Pair",
+    "Question",
+    "Stories",
+    "antecedents",
+    "draw_pairs",
+    "heads",
+    "labels",
+    "questions",
+    "story_tokenizer",
+    "tell_stories",
+]
 
 HALF = 2  # sentences in A
 STORIES_AN_EPOCH = 3200
@@ -33,6 +44,73 @@ def tell_stories(setting: Setting, count: int, seed: int) -> Iterator[Story]:
 def story_tokenizer(setting: Setting) -> WordPieceTokenizer:
     """A tokenizer whose pieces are the special tokens and each word of the setting, whole."""
     return WordPieceTokenizer([*SPECIAL_TOKENS, *setting.words()])
+
+
+# --- Gold labels -----------------------------------------------------------------------------------------
+# Places count the words of the whole story from 0.
+
+
+def heads(story: Story) -> list[int]:
+    """For each word the place of the word on which it hangs; a sentence's verb hangs on itself."""
+    found: list[int] = []
+    for sentence, tree in zip(story.sentences, story.trees, strict=True):
+        found += [len(found) + head for head in tree.heads(len(sentence))]
+    return found
+
+
+def antecedents(story: Story) -> dict[int, int]:
+    """For each pronoun (who and which are two) the last place before it where a name or a noun says the same."""
+    found, last = {}, {}
+    for place, word in enumerate(_words(story)):
+        if word.tag in ("NAME", "NOUN"):
+            last[word.entity] = place
+        elif word.tag == "PRON" and word.entity in last:
+            found[place] = last[word.entity]
+    return found
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about a story; its answer stands in the story from place `start` up to, not including, `end`."""
+
+    text: str
+    start: int
+    end: int
+
+
+def questions(story: Story) -> list[Question]:
+    """Where the two are, how many things there are, and who has them at the end, as far as the story says it."""
+    words = _words(story)
+    facts, found = story.facts, []
+    thing = f"{facts.noun}s" if facts.many else facts.noun
+    for place, word in enumerate(words):
+        if word.entity == "place":
+            found.append(Question(f"where is {facts.names[0]} ?", place - 1, place + 1))
+        if word.tag == "NUM":
+            found.append(Question(f"how many {facts.noun}s ?", place, place + 1))
+    assert facts.holder is not None  # since the first sentence with a verb of having
+    holder = facts.names[facts.holder]
+    places = [place for place, word in enumerate(words) if word.text == holder]
+    found.append(Question(f"who has the {thing} ?", places[-1], places[-1] + 1))
+    return found
+
+
+def labels(story: Story) -> dict[str, int]:
+    """What a sentence classifier can learn: kind (0 to 5) of the thing, whether a man has it last, whether it moved."""
+    facts = story.facts
+    assert facts.kind is not None
+    return {
+        "kind": sorted(FULL.kinds).index(facts.kind),
+        "man_has_it": int(facts.holder == facts.man),
+        "moved": int(len({holder for holder in story.holders if holder is not None}) > 1),
+    }
+
+
+def _words(story: Story) -> list[Word]:
+    return [word for sentence in story.sentences for word in sentence]
+
+
+# --- Pairs -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -97,6 +175,10 @@ class Stories:
                 f"a pair of {self.setting.name!r} stories has {len(a) + len(b) + 3} tokens, max_length is {max_length}"
             )
         return SentencePair(a, b, pair.next_sentence_label)
+
+    def id(self, word: str) -> int:
+        """The id of a word."""
+        return self._id[word]
 
     def tokens(self) -> Iterator[int]:
         """Ids of many words, to count how often each comes."""
