@@ -23,6 +23,7 @@ __all__ = [
     "PairSource",
     "PretrainingData",
     "SentencePair",
+    "TokenDocument",
     "create_pairs",
     "encode_documents",
     "fingerprint",

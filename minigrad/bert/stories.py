@@ -6,6 +6,7 @@ the same place, so that nothing but the words tells the two cases apart.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,11 +14,12 @@ import numpy as np
 
 from minigrad.bert.data import IS_NEXT, NOT_NEXT, SentencePair
 from minigrad.bert.grammar import Story, Word, tell_story
-from minigrad.bert.lexicon import FULL, Setting
+from minigrad.bert.lexicon import FULL, SETTINGS, Setting
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.wordpiece import SPECIAL_TOKENS
 
 __all__ = [
+    "STORIES",
     "Pair",
     "Question",
     "Stories",
@@ -30,6 +32,7 @@ __all__ = [
     "tell_stories",
 ]
 
+STORIES = {"stories": SETTINGS["light"], "varied-stories": SETTINGS["varied"]}  # by the name of the corpus
 HALF = 2  # sentences in A
 STORIES_AN_EPOCH = 3200
 
@@ -158,9 +161,9 @@ def draw_pairs(setting: Setting, count: int, seed: int) -> list[Pair]:
 class Stories:
     """Where `PretrainingData` gets its pairs from: fresh stories in each epoch, which has STORIES_AN_EPOCH pairs."""
 
-    def __init__(self, setting: Setting, tokenizer: WordPieceTokenizer) -> None:
-        self.setting, self.tokenizer = setting, tokenizer
-        self._id = {word: number for number, word in enumerate(tokenizer.vocab)}
+    def __init__(self, setting: Setting) -> None:
+        self.setting, self.tokenizer = setting, story_tokenizer(setting)
+        self._id = {word: number for number, word in enumerate(self.tokenizer.vocab)}
 
     def pairs(self, max_length: int, rng: np.random.Generator) -> list[SentencePair]:
         """The pairs of an epoch. Raises ValueError if one has more than `max_length` tokens."""
@@ -175,6 +178,11 @@ class Stories:
                 f"a pair of {self.setting.name!r} stories has {len(a) + len(b) + 3} tokens, max_length is {max_length}"
             )
         return SentencePair(a, b, pair.next_sentence_label)
+
+    def fingerprint(self) -> str:
+        """A hash of some stories: another setting, or other words, have another one."""
+        texts = [text for story in tell_stories(self.setting, 50, seed=0) for text in story.texts()]
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
     def id(self, word: str) -> int:
         """The id of a word."""

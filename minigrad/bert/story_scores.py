@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import Any
@@ -41,18 +41,22 @@ class Score:
 
 
 def score_stories(
-    model: BertForPreTraining, stories: Stories, pairs: Sequence[Pair], scorer: Scorer
+    model: BertForPreTraining,
+    stories: Stories,
+    pairs: Sequence[Pair],
+    scorer: Scorer,
+    progress: Callable[[int, int], object] | None = None,
 ) -> dict[str, Score]:
     """The scores of each slot, of `all` words, and of `next`: whether B goes on from A.
 
-    Each word of each pair is hidden once, all others seen. Raises ValueError for a pair that is longer than the
-    model has positions.
+    Each word of each pair is hidden once, all others seen. progress: called with (pairs done, pairs). Raises
+    ValueError for a pair that is longer than the model has positions.
     """
     found: dict[str, list[tuple[float, ...]]] = defaultdict(list)
     training = model.training
     model.eval()
     try:
-        for pair in pairs:
+        for number, pair in enumerate(pairs, start=1):
             guesses = scorer.hidden_words(pair.text_a, pair.text_b)
             log_p, log_next = _log_probabilities(model, stories, pair)
             for word, guess, row in zip(pair.words, guesses, log_p, strict=True):
@@ -74,6 +78,8 @@ def score_stories(
             best = -log(p if label == IS_NEXT else 1 - p)
             hit = float(log_next.argmax() == label)
             found["next"].append((-float(log_next[label]), best, hit, max(p, 1 - p), float("nan")))
+            if progress is not None:
+                progress(number, len(pairs))
     finally:
         model.train(training)
     return {slot: _mean(rows) for slot, rows in sorted(found.items())}

@@ -72,7 +72,7 @@ def test_stories_too_short_for_pairs_are_refused():
 
 
 def test_every_epoch_has_fresh_stories_and_comes_again():
-    source = Stories(LIGHT, story_tokenizer(LIGHT))
+    source = Stories(LIGHT)
     data = PretrainingData(source, source.tokenizer, batch_size=4, max_length=32, seed=1)
     first = data.next_batch()
     data.load_state_dict({"epoch": 1, "index": 0})
@@ -88,7 +88,7 @@ def test_every_epoch_has_fresh_stories_and_comes_again():
 
 
 def test_a_pair_as_ids_is_what_the_tokenizer_makes_of_its_text():
-    source = Stories(LIGHT, story_tokenizer(LIGHT))
+    source = Stories(LIGHT)
     for pair in draw_pairs(LIGHT, 10, seed=9):
         encoded = source.encode(pair, 32)
         a, b = (

@@ -12,7 +12,7 @@ from minigrad.bert.config import BertConfig
 from minigrad.bert.floors import Scorer, mlm_floor, nsp_floor
 from minigrad.bert.lexicon import SETTINGS
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.stories import Stories, draw_pairs, story_tokenizer
+from minigrad.bert.stories import Stories, draw_pairs
 from minigrad.bert.story_scores import score_stories
 
 LIGHT = SETTINGS["light"]
@@ -20,7 +20,7 @@ LIGHT = SETTINGS["light"]
 
 @pytest.fixture(scope="module")
 def stories():
-    return Stories(LIGHT, story_tokenizer(LIGHT))
+    return Stories(LIGHT)
 
 
 @pytest.fixture(scope="module")
