@@ -22,22 +22,27 @@ from minigrad.bert.checkpoint import Pretrained, from_pretrained, read_config
 from minigrad.bert.config import PRESETS, BertConfig, ConfigError
 from minigrad.bert.corpus import Corpus, CorpusError, read_corpus
 from minigrad.bert.data import encode_documents, held_out_batches
+from minigrad.bert.floors import Scorer
 from minigrad.bert.info import describe_model
 from minigrad.bert.metrics import describe, evaluate
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.options import DEFAULT_CORPUS, EXAMPLE, parse, settings_in, with_sizes
 from minigrad.bert.predict import describe_fillings, fill_mask, fits, next_sentence
 from minigrad.bert.pretraining import HELD_OUT, DivergenceError, Pretraining, prepare, require_positions
-from minigrad.bert.progress import Unfailing
+from minigrad.bert.progress import Unfailing, counting
 from minigrad.bert.reading import LONGEST_LINE, CheckpointError, is_there, shown
 from minigrad.bert.runs import RunFolderError, latest_checkpoint
 from minigrad.bert.settings import PretrainingArguments
 from minigrad.bert.state import STATE, TrainingState, read_state
 from minigrad.bert.stored import stored
+from minigrad.bert.stories import STORIES, Stories, draw_pairs
+from minigrad.bert.story_scores import score_stories
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.wordpiece import MASK
 
 STORED_MODEL = "start"  # of book/runs
+STORY_PAIRS = 300  # of an evaluation
+STORY_EXAMPLE = "mary is in the attic with john . [MASK] has four books ."
 EXAMPLES = [
     "This function returns a new [MASK] of the given shape.",
     EXAMPLE,
@@ -86,6 +91,9 @@ def pretrain_command(options: argparse.Namespace) -> int:
     """From raw text to a trained model that fills masks; returns the exit status."""
     if options.example and MASK not in options.example:
         raise ValueError(f"--example: there is no {MASK} in {shown(options.example, 40)!r}")
+    example = options.example
+    if options.corpus in STORIES and example == EXAMPLE:
+        example = STORY_EXAMPLE
     messages: Any = Unfailing(sys.stdout)
     with (
         contextlib.redirect_stdout(messages),
@@ -98,7 +106,7 @@ def pretrain_command(options: argparse.Namespace) -> int:
             score=options.score,
             held_out=options.held_out,
             resume=options.resume,
-            example=options.example,
+            example=example,
             say=_say,
         ) as run,
     ):
@@ -181,6 +189,9 @@ def evaluate_command(options: argparse.Namespace) -> None:
         raise ValueError(f"held_out must be within 0 … 1 (1 is everything), got {share}")
     loaded = _load(options.model)
     tokenizer = _tokenizer(loaded, options.model)
+    if options.corpus in STORIES:
+        _evaluate_on_stories(loaded.model, tokenizer, Stories(STORIES[options.corpus]), settings)
+        return
     corpus = read_corpus(options.corpus)
     scored = corpus.split(share, settings.seed)[1] if share < 1 else corpus
     if state is None:
@@ -191,6 +202,31 @@ def evaluate_command(options: argparse.Namespace) -> None:
     batches = held_out_batches(documents, tokenizer, settings.batch_size, settings.max_length, settings.seed)
     pairs = sum(len(batch["input_ids"]) for batch in batches)
     _say(f"{len(documents)} documents, {pairs} pairs: {describe(evaluate(loaded.model, batches))}")
+
+
+def _evaluate_on_stories(
+    model: Any, tokenizer: WordPieceTokenizer, stories: Stories, settings: PretrainingArguments
+) -> None:
+    """The model beside the best possible one: by slot, each word hidden once."""
+    if tokenizer.vocab != stories.tokenizer.vocab:
+        raise ValueError(
+            f"this model has {tokenizer.vocab_size} pieces that are not the {stories.tokenizer.vocab_size} words of "
+            f"{stories.setting.name!r} stories: it was trained on another text"
+        )
+    pairs = draw_pairs(stories.setting, STORY_PAIRS, settings.seed + 2**20)
+    with counting("pair") as progress:
+        scores = score_stories(model, stories, pairs, Scorer(stories.setting), progress)
+    _say(f"{len(pairs)} pairs of {stories.setting.name!r} stories, one word hidden at a time:")
+    _say(f"{'':22}{'nats':>8}{'floor':>8}{'right':>8}{'best':>8}{'forced':>8}{'guesses':>9}")
+    for slot, score in scores.items():
+        forced = "" if score.forced is None else f"{score.forced:.1%}"
+        _say(
+            f"{slot:22}{score.nats:8.3f}{score.floor:8.3f}{score.accuracy:8.1%}{score.best:8.1%}{forced:>8}"
+            f"{score.count:9,}"
+        )
+    _say(
+        "floor, best: of one who knows the grammar. forced: the right word held for likelier than its rival (he, she)"
+    )
 
 
 def _evaluation_settings(

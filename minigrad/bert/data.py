@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -19,13 +20,16 @@ from minigrad.bert.tokenizer import WordPieceTokenizer
 
 __all__ = [
     "Batch",
+    "PairSource",
     "PretrainingData",
     "SentencePair",
+    "TokenDocument",
     "create_pairs",
     "encode_documents",
     "fingerprint",
     "held_out_batches",
     "make_batch",
+    "make_rows",
     "mask_tokens",
 ]
 
@@ -155,13 +159,8 @@ def truncate(a: list[int], b: list[int], room: int, rng: np.random.Generator) ->
 # --- Batches ---------------------------------------------------------------------------------------------
 
 
-def make_batch(
-    pairs: list[SentencePair], tokenizer: WordPieceTokenizer, max_length: int, rng: np.random.Generator
-) -> Batch:
-    """Pairs as [CLS] A [SEP] B [SEP], padded to `max_length` and masked.
-
-    Returns input_ids, token_type_ids, attention_mask, labels, all (B, T), and next_sentence_label (B,).
-    """
+def make_rows(pairs: list[SentencePair], tokenizer: WordPieceTokenizer, max_length: int) -> Batch:
+    """Pairs as [CLS] A [SEP] B [SEP], padded to `max_length`: input_ids, token_type_ids, attention_mask, all (B, T)."""
     input_ids = np.full((len(pairs), max_length), tokenizer.pad_token_id, np.int64)
     token_type_ids = np.zeros_like(input_ids)
     attention_mask = np.zeros_like(input_ids)
@@ -170,14 +169,20 @@ def make_batch(
         input_ids[row, : len(ids)] = ids
         token_type_ids[row, len(pair.a) + 2 : len(ids)] = 1
         attention_mask[row, : len(ids)] = 1
-    input_ids, labels = mask_tokens(input_ids, tokenizer, rng)
-    return {
-        "input_ids": input_ids,
-        "attention_mask": attention_mask,
-        "token_type_ids": token_type_ids,
-        "labels": labels,
-        "next_sentence_label": np.array([pair.next_sentence_label for pair in pairs]),
-    }
+    return {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
+
+
+def make_batch(
+    pairs: list[SentencePair], tokenizer: WordPieceTokenizer, max_length: int, rng: np.random.Generator
+) -> Batch:
+    """Pairs as `make_rows` gives them, masked.
+
+    Returns input_ids, token_type_ids, attention_mask, labels, all (B, T), and next_sentence_label (B,).
+    """
+    rows = make_rows(pairs, tokenizer, max_length)
+    input_ids, labels = mask_tokens(rows["input_ids"], tokenizer, rng)
+    labels_of_pairs = np.array([pair.next_sentence_label for pair in pairs])
+    return rows | {"input_ids": input_ids, "labels": labels, "next_sentence_label": labels_of_pairs}
 
 
 def mask_tokens(
@@ -207,8 +212,20 @@ def _never_chosen(tokenizer: WordPieceTokenizer) -> list[int]:
     return [tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id]
 
 
+class PairSource(Protocol):
+    """Text that makes its own pairs, in place of documents."""
+
+    def pairs(self, max_length: int, rng: np.random.Generator) -> list[SentencePair]:
+        """The pairs of an epoch, of at most `max_length` tokens, [CLS] and two [SEP] included."""
+
+    def tokens(self) -> Iterator[int]:
+        """Ids of many words of the text, to count how often each comes."""
+
+
 class PretrainingData:
     """An endless row of batches: each epoch pairs, masks and shuffles the documents anew.
+
+    documents: as `encode_documents` makes them, or a PairSource.
 
     Every epoch is a function of (seed, epoch) and every batch of (seed, epoch, index), so the position is two
     integers (`state_dict`), and a resumed run sees what an uninterrupted one would have.
@@ -219,7 +236,7 @@ class PretrainingData:
 
     def __init__(
         self,
-        documents: list[TokenDocument],
+        documents: list[TokenDocument] | PairSource,
         tokenizer: WordPieceTokenizer,
         batch_size: int,
         max_length: int,
@@ -237,11 +254,11 @@ class PretrainingData:
     def _epoch_pairs(self) -> list[SentencePair]:
         rng = np.random.default_rng([self.seed, 2, self.epoch])
         fixed = set(_never_chosen(self.tokenizer))
-        pairs = [
-            pair
-            for pair in create_pairs(self.documents, self.max_length, rng)
-            if not (fixed.issuperset(pair.a) and fixed.issuperset(pair.b))
-        ]
+        if isinstance(self.documents, list):
+            of_epoch = create_pairs(self.documents, self.max_length, rng)
+        else:
+            of_epoch = self.documents.pairs(self.max_length, rng)
+        pairs = [pair for pair in of_epoch if not (fixed.issuperset(pair.a) and fixed.issuperset(pair.b))]
         if not pairs:
             raise CorpusError("every sentence pair is of [CLS], [SEP] and [PAD] alone: nothing to mask")
         return [pairs[i] for i in rng.permutation(len(pairs))]
@@ -277,7 +294,11 @@ class PretrainingData:
 
 
 def held_out_batches(
-    documents: list[TokenDocument], tokenizer: WordPieceTokenizer, batch_size: int, max_length: int, seed: int
+    documents: list[TokenDocument] | PairSource,
+    tokenizer: WordPieceTokenizer,
+    batch_size: int,
+    max_length: int,
+    seed: int,
 ) -> list[Batch]:
     """One epoch of batches, at most HELD_OUT_BATCHES, for evaluations; training with the same seed draws otherwise."""
     data = PretrainingData(documents, tokenizer, batch_size, max_length, seed=seed + 2**32)

@@ -64,6 +64,7 @@ PRETRAIN_EXAMPLES = """\
 examples:
   python -m minigrad.bert pretrain --steps 12000 --output runs/longer
   python -m minigrad.bert pretrain --corpus plays/ --output runs/plays --example "To be or not to [MASK]."
+  python -m minigrad.bert pretrain --corpus stories --max-length 32 --learning-rate 1e-3 --output runs/stories
   python -m minigrad.bert pretrain --set hidden_size=256 --set num_attention_heads=4 --output runs/wider
 """
 
@@ -243,7 +244,8 @@ def _add_text(command: argparse.ArgumentParser, held_out: float | None, help: st
         "--corpus",
         default=DEFAULT_CORPUS,
         metavar="TEXT",
-        help="python-docs (what is on this disk), a folder of text files, or a file",
+        help="python-docs (what is on this disk), stories or varied-stories (from a grammar), a folder of text "
+        "files, or a file",
     )
     command.add_argument(
         "--held-out",

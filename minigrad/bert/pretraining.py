@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,15 @@ from minigrad import backend, optim, random
 from minigrad.bert.checkpoint import Pretrained, from_pretrained, pretrained_files
 from minigrad.bert.config import BertConfig
 from minigrad.bert.corpus import Corpus, read_corpus
-from minigrad.bert.data import Batch, PretrainingData, encode_documents, fingerprint, held_out_batches
+from minigrad.bert.data import (
+    Batch,
+    PairSource,
+    PretrainingData,
+    TokenDocument,
+    encode_documents,
+    fingerprint,
+    held_out_batches,
+)
 from minigrad.bert.info import require_memory
 from minigrad.bert.metrics import Tally, brief, describe, evaluate, quiet_overflow, unigram_entropy
 from minigrad.bert.model import BertForPreTraining
@@ -30,6 +39,7 @@ from minigrad.bert.reading import LONGEST_LINE, SUMS, CheckpointError, is_there,
 from minigrad.bert.runs import RunFolder, RunFolderError, environment
 from minigrad.bert.settings import PretrainingArguments
 from minigrad.bert.state import STATE, TrainingState, differences, read_moments, read_state, state_files
+from minigrad.bert.stories import STORIES, Stories
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.wordpiece import MASK, train_wordpiece
 from minigrad.files import SaveError
@@ -66,10 +76,10 @@ def require_positions(max_length: int, config: BertConfig) -> None:
 class Pretraining:
     """A run of pre-training: what `python -m minigrad.bert pretrain` and the chapters use.
 
-    config: of the model to make. documents: training text as ids (`encode_documents`). tokenizer: what made
-    them. held_out: batches for the evaluation. output: the run's folder, which is locked until `run` ends, or the
-    `with` that this is used in. corpus: a name or fingerprint of the text, so that a resumed run can tell whether
-    it is the same. resume: go on from the newest checkpoint in `output`. held_out_share: of the text, for who
+    config: of the model to make. documents: training text as ids (`encode_documents`), or a PairSource. tokenizer:
+    what made them. held_out: batches for the evaluation. output: the run's folder, which is locked until `run` ends,
+    or the `with` that this is used in. corpus: a name or fingerprint of the text, so that a resumed run can tell
+    whether it is the same. resume: go on from the newest checkpoint in `output`. held_out_share: of the text, for who
     evaluates the model later. example: a text with a [MASK], whose likeliest fillings are reported every `eval_every`
     steps, if the model has positions for it; they change nothing in the run.
 
@@ -81,7 +91,7 @@ class Pretraining:
     def __init__(
         self,
         config: BertConfig,
-        documents: list[list[list[int]]],
+        documents: list[TokenDocument] | PairSource,
         tokenizer: WordPieceTokenizer,
         held_out: list[Batch],
         output: str | Path | RunFolder,
@@ -120,7 +130,12 @@ class Pretraining:
             self.data = PretrainingData(
                 documents, tokenizer, arguments.batch_size, arguments.max_length, arguments.seed
             )
-            self.unigram_entropy = unigram_entropy(t for document in documents for s in document for t in s)
+            tokens = (
+                (t for document in documents for sentence in document for t in sentence)
+                if isinstance(documents, list)
+                else documents.tokens()
+            )
+            self.unigram_entropy = unigram_entropy(tokens)
             if checkpoint is not None:
                 self._load(checkpoint)
 
@@ -392,10 +407,11 @@ def prepare(
         with prepare("python-docs", PRESETS["reduced"], PretrainingArguments(), "runs/reduced", say=print) as run:
             run.run()
 
-    corpus: a text that has been read, or where `read_corpus` finds one. output, resume, example: as in Pretraining.
-    tokenizer: by default a vocabulary of `config.vocab_size` pieces is learned from the training text, with
-    lower_case and score as in `train_wordpiece`. held_out: the share of the documents that is not trained on.
-    say: takes each line for the reader.
+    corpus: a text that has been read, or where `read_corpus` finds one, or a name of STORIES: fresh stories of the
+    grammar in each epoch, with one piece a word. output, resume, example: as in Pretraining. tokenizer: by default a
+    vocabulary of `config.vocab_size` pieces is learned from the training text, with lower_case and score as in
+    `train_wordpiece`. held_out: the share of the documents that is not trained on. say: takes each line for the
+    reader.
 
     Raises what Pretraining, `read_corpus` and `Corpus.split` raise; ValueError for a vocabulary that is too small;
     MemoryError for a model that does not fit. What can be known before the text is read is said before.
@@ -405,44 +421,83 @@ def prepare(
     folder = RunFolder(output)
     with folder.locked_unless_it_fails():
         folder.to_resume(resume)
-        started = time.perf_counter()
-        if not isinstance(corpus, Corpus):
-            corpus = _read(corpus, say)
-        train, rest = corpus.split(held_out, settings.seed)
-        words = sum(len(sentence.split()) for sentence in corpus.sentences)
-        say(
-            f"{len(corpus.documents):,} documents, {sum(1 for _ in corpus.sentences):,} sentences, {words:,} words; "
-            f"{len(rest.documents)} documents held out"
-        )
-        if tokenizer is None:
-            tokenizer = _learn_tokenizer(train, config.vocab_size, lower_case, score, say)
-        say("encoding the text …")
-        with counting("document") as progress:
-            documents = encode_documents(train.documents, tokenizer, progress)
-        tokens = sum(len(sentence) for document in documents for sentence in document)
-        seconds = time.perf_counter() - started
-        say(
-            f"WordPiece: {tokenizer.vocab_size:,} pieces, {tokens:,} training tokens ({seconds:.0f} s so far)"
-        )
-        batches = held_out_batches(
-            encode_documents(rest.documents, tokenizer),
-            tokenizer,
-            settings.batch_size,
-            settings.max_length,
-            settings.seed,
-        )
+        if isinstance(corpus, str) and corpus in STORIES:
+            text = _stories(corpus, settings, say)
+            config = config.replace(vocab_size=text.tokenizer.vocab_size)
+            held_out = 0.0
+        else:
+            text = _documents(corpus, config, settings, tokenizer, lower_case, score, held_out, say)
         return Pretraining(
             config,
-            documents,
-            tokenizer,
-            batches,
+            text.source,
+            text.tokenizer,
+            text.held_out,
             folder,
             settings,
-            train.fingerprint(),
+            text.fingerprint,
             resume,
             held_out,
             example,
         )
+
+
+@dataclass(frozen=True)
+class _Text:
+    """What a run is made of: what to train on, what cuts it, batches for the evaluation, and a name for the text."""
+
+    source: list[TokenDocument] | PairSource
+    tokenizer: WordPieceTokenizer
+    held_out: list[Batch]
+    fingerprint: str
+
+
+def _stories(name: str, settings: PretrainingArguments, say: Callable[[str], object]) -> _Text:
+    stories = Stories(STORIES[name])
+    say(
+        f"fresh {stories.setting.name!r} stories in each epoch, {stories.tokenizer.vocab_size} pieces: the special "
+        "tokens, and a piece for each word"
+    )
+    batches = held_out_batches(
+        stories, stories.tokenizer, settings.batch_size, settings.max_length, settings.seed
+    )
+    return _Text(stories, stories.tokenizer, batches, stories.fingerprint())
+
+
+def _documents(
+    corpus: str | Path | Corpus,
+    config: BertConfig,
+    settings: PretrainingArguments,
+    tokenizer: WordPieceTokenizer | None,
+    lower_case: bool,
+    score: str,
+    held_out: float,
+    say: Callable[[str], object],
+) -> _Text:
+    started = time.perf_counter()
+    if not isinstance(corpus, Corpus):
+        corpus = _read(corpus, say)
+    train, rest = corpus.split(held_out, settings.seed)
+    words = sum(len(sentence.split()) for sentence in corpus.sentences)
+    say(
+        f"{len(corpus.documents):,} documents, {sum(1 for _ in corpus.sentences):,} sentences, {words:,} words; "
+        f"{len(rest.documents)} documents held out"
+    )
+    if tokenizer is None:
+        tokenizer = _learn_tokenizer(train, config.vocab_size, lower_case, score, say)
+    say("encoding the text …")
+    with counting("document") as progress:
+        documents = encode_documents(train.documents, tokenizer, progress)
+    tokens = sum(len(sentence) for document in documents for sentence in document)
+    seconds = time.perf_counter() - started
+    say(f"WordPiece: {tokenizer.vocab_size:,} pieces, {tokens:,} training tokens ({seconds:.0f} s so far)")
+    batches = held_out_batches(
+        encode_documents(rest.documents, tokenizer),
+        tokenizer,
+        settings.batch_size,
+        settings.max_length,
+        settings.seed,
+    )
+    return _Text(documents, tokenizer, batches, train.fingerprint())
 
 
 def _read(source: str | Path, say: Callable[[str], object]) -> Corpus:

@@ -461,3 +461,23 @@ def test_a_backend_by_name(capsys):
         assert backend.default().name == "numpy"
     finally:
         backend.use(before)
+
+
+def test_a_model_of_stories_is_trained_and_held_against_the_grammar(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("minigrad.bert.__main__.STORY_PAIRS", 2)
+    monkeypatch.setattr("minigrad.bert.stories.STORIES_AN_EPOCH", 20)
+    sizes = [f"--set={name}={value}" for name, value in SIZES.items() if name != "max_position_embeddings"]
+    run = ["--output", str(tmp_path / "run"), "--steps", "2", "--warmup-steps", "1", "--batch-size", "4"]
+    command = ["pretrain", "--corpus", "stories", "--max-length", "32", *sizes, *run]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "fresh 'light' stories in each epoch, 142 pieces" in said
+    assert "mary is in the attic with john . [MASK] has four books ." in said
+    assert "--corpus stories" in said
+    assert main(["evaluate", str(tmp_path / "run"), "--corpus", "stories"]) == 0
+    said = capsys.readouterr().out
+    assert "2 pairs of 'light' stories" in said
+    rows = {line[:22].strip(): line[22:].split() for line in said.splitlines()}
+    assert rows["place"][1] == "2.079"  # log 8, the floor
+    assert main(["evaluate", "--corpus", "stories"]) == 1
+    assert "was trained on another text" in capsys.readouterr().err

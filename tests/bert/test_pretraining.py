@@ -25,6 +25,8 @@ from minigrad.bert.data import (
 from minigrad.bert.metrics import Tally, evaluate, unigram_entropy
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import DivergenceError, parameter_groups, prepare
+from minigrad.bert.reading import CheckpointError
+from minigrad.bert.stories import STORIES, Stories
 
 METRICS = [
     "step",
@@ -440,3 +442,33 @@ def test_what_cannot_be_prepared_leaves_nothing(tmp_path):
             tokenizer=tiny.tokenizer(),
         )
     assert list(tmp_path.iterdir()) == []
+
+
+# --- From the grammar ------------------------------------------------------------------------------------
+
+
+def test_a_run_on_stories_goes_on_as_it_would_have(tmp_path):
+    """Fresh stories in each epoch: also after a stop, and with one piece a word."""
+    config = tiny.CONFIG.replace(vocab_size=9, max_position_embeddings=56)
+    settings = changed(steps=6, max_length=56, save_every=3)
+    lines: list[str] = []
+    with prepare("stories", config, settings, tmp_path / "whole", say=lines.append) as run:
+        run.run([].append)
+    stories = Stories(STORIES["stories"])
+    assert run.tokenizer.vocab == stories.tokenizer.vocab
+    assert run.model.config.vocab_size == stories.tokenizer.vocab_size
+    assert lines == [
+        "fresh 'light' stories in each epoch, 142 pieces: the special tokens, and a piece for each word"
+    ]
+    assert 3 < run.unigram_entropy < math.log(stories.tokenizer.vocab_size)
+    with prepare("stories", config, settings, tmp_path / "run") as run:
+        for _ in range(3):
+            run.train_step(run.tally)
+        run.save()
+    with prepare("stories", config, settings, tmp_path / "run", resume=True) as run:
+        assert run.step == 3
+        run.run([].append)
+    last = "checkpoint-000006"
+    assert contents(tmp_path / "whole" / last) == contents(tmp_path / "run" / last)
+    with pytest.raises(CheckpointError, match=r"these differ: .*the text \(fingerprint"):
+        prepare("varied-stories", config, settings, tmp_path / "run", resume=True)
