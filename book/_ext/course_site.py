@@ -44,9 +44,22 @@ def add_files(app: Any, config: Any) -> None:
     config.html_static_path = [*config.html_static_path, str(HERE / "static")]
 
 
+def notice_static(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
+    """A page to read again, if a style or a script has changed: where no page has, Sphinx copies no files."""
+    if added or changed or removed:
+        return []
+    for folder in app.config.html_static_path:
+        for source in (Path(app.confdir) / folder).rglob("*"):
+            copy = Path(app.outdir) / "_static" / source.relative_to(Path(app.confdir) / folder)
+            if source.is_file() and copy.exists() and source.read_bytes() != copy.read_bytes():
+                return [app.config.root_doc]
+    return []
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Sphinx calls this."""
     app.connect("config-inited", add_files)
+    app.connect("env-get-outdated", notice_static)
     app.connect("build-finished", quiet)
     app.add_css_file("course_site.css")
     for part in PARTS:

@@ -87,8 +87,12 @@ class CourseMap:
 
         def row(*numbers: int, left: float = 1.0, arrow: bool = True) -> None:
             nonlocal y
-            each = (wide - 2 * left - 8 * (len(numbers) - 1)) / len(numbers)
-            parts.extend(self._box(n, left + i * (each + 8), y + 1, each) for i, n in enumerate(numbers))
+            # Two boxes are halves; of three, the one with the longest label needs the most.
+            shares = [len(CHAPTERS[n][1]) + 6 if len(numbers) > 2 else 1 for n in numbers]
+            room, x = wide - 2 * left - 8 * (len(numbers) - 1), left
+            for n, share in zip(numbers, shares, strict=True):
+                parts.append(self._box(n, x, y + 1, room * share / sum(shares)))
+                x += room * share / sum(shares) + 8
             y += TALL + (GAP if arrow else 8)
             if arrow:
                 parts.append(_arrow(wide / 2, y))
