@@ -458,7 +458,7 @@ def test_a_run_on_stories_goes_on_as_it_would_have(tmp_path):
     assert run.tokenizer.vocab == stories.tokenizer.vocab
     assert run.model.config.vocab_size == stories.tokenizer.vocab_size
     assert lines == [
-        "fresh 'light' stories in each epoch, 142 pieces: the special tokens, and a piece for each word"
+        "fresh 'light' stories in each epoch, 138 pieces: the special tokens, and a piece for each word"
     ]
     assert 3 < run.unigram_entropy < math.log(stories.tokenizer.vocab_size)
     with prepare("stories", config, settings, tmp_path / "run") as run:
