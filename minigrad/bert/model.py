@@ -151,8 +151,12 @@ class BertModel(nn.Module):
             first, last = hidden_states[-1][:batch], hidden_states[-1][batch:]  # (B, H), (n, H)
         attentions = None
         if output_attentions:
-            layers = zip(self.encoder.layer, hidden_states[:-1], strict=True)
-            attentions = [layer.attention.self.weights(inner, mask) for layer, inner in layers]
+            layers: Any = self.encoder.layer
+            inputs = hidden_states[:-1]
+            attentions = [
+                layer.attention.self.weights(states, mask)
+                for layer, states in zip(layers, inputs, strict=True)
+            ]
         return BertModelOutput(last, self.pooler(first), hidden_states, attentions)
 
 
