@@ -455,6 +455,7 @@ def test_nothing_is_wider_than_the_screen(opened, width, of_layer):
     tokens = ["[CLS]", *(f"word{i}" for i in range(28)), "[SEP]"]
     page = opened(made_up(4, of_layer, tokens), viewport={"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("(grid => grid.scrollWidth <= grid.clientWidth)(document.querySelector('.heads'))")
     sizes = page.eval_on_selector_all(".head", "all => all.map(one => one.getBoundingClientRect().width)")
     assert min(sizes) >= 24
     page.click(f"[data-head='4-{of_layer}']")
