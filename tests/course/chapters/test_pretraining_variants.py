@@ -65,7 +65,7 @@ def test_the_scores_of_each_kind_of_attention(rows, monkeypatch):
     for name in ("BERT", "no scale", "K = V", "K = Q", "even attention"):
         ask(name, rows)
     q, k, v = seen["BERT"]
-    np.testing.assert_allclose(seen["no scale"][0], q * 8, rtol=1e-5)  # d_k = 64
+    np.testing.assert_allclose(seen["no scale"][0], q * np.sqrt(32), rtol=1e-5)  # d_k = 32
     np.testing.assert_array_equal(seen["no scale"][1], k)
     np.testing.assert_array_equal(seen["K = V"][1], v)
     np.testing.assert_array_equal(seen["K = Q"][1], q)
