@@ -41,6 +41,7 @@ __all__ = [
     "Pretrained",
     "from_pretrained",
     "pretrained_files",
+    "read_architecture",
     "read_config",
     "read_tokenizer",
     "save_pretrained",
@@ -139,11 +140,13 @@ def from_pretrained(
     """The model in `folder`, in evaluation mode, on the default backend, in float32.
 
     kind: BertForPreTraining, BertModel or a class of `tasks`. id2label: names of classes in place of those in the
-    checkpoint; where they are others, its classifier is left out, and a new one drawn. Accepts names with or without the `bert.` prefix, a checkpoint
-    without heads or pooler (they stay as initialised, and a note says so), the older LayerNorm names `gamma`
-    and `beta`, buffers, an absent tied decoder, and weights in several files, of 16, 32 or 64 bits. Where there is
-    a SHA256SUMS, files that differ from it are refused. Raises CheckpointError naming the file for one that is
-    missing, damaged or does not fit, before memory is taken for a model; ConfigError for another kind of model.
+    checkpoint; where they are others, its classifier is left out, and a new one drawn.
+
+    Accepts names with or without the `bert.` prefix, a checkpoint without heads or pooler (they stay as initialised,
+    and a note says so), the older LayerNorm names `gamma` and `beta`, buffers, an absent tied decoder, and weights in
+    several files, of 16, 32 or 64 bits. Where there is a SHA256SUMS, files that differ from it are refused. Raises
+    CheckpointError naming the file for one that is missing, damaged or does not fit, before memory is taken for a
+    model; ConfigError for another kind of model.
     """
     folder = Path(folder)
     config = read_config(folder)
@@ -185,6 +188,12 @@ def read_config(folder: Path) -> BertConfig:
         return BertConfig.from_dict(values)
     except ConfigError as error:
         raise ConfigError(f"{folder / CONFIG}: {error}") from None
+
+
+def read_architecture(folder: Path) -> str:
+    """The class of the model in `folder`, as its config.json names it; "" if it does not. Raises CheckpointError."""
+    names = read_json(folder / CONFIG).get("architectures")
+    return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
 
 
 def read_tokenizer(folder: Path, config: BertConfig) -> WordPieceTokenizer | None:

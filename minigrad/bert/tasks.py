@@ -43,7 +43,7 @@ class TokenClassifierOutput:
 
 @dataclass
 class QuestionAnsweringModelOutput:
-    """What BertForQuestionAnswering computes: start_logits and end_logits (B, T), and the loss if there were positions."""
+    """What BertForQuestionAnswering computes: start_logits, end_logits (B, T), and the loss if there were positions."""
 
     start_logits: Tensor
     end_logits: Tensor
