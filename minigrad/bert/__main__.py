@@ -345,9 +345,11 @@ def predict_command(options: argparse.Namespace) -> None:
         raise ValueError("predict takes either texts or --data FILE")
     state = read_state(checkpoint, FINETUNING) if is_there(checkpoint / STATE) else None
     config = read_config(checkpoint)
-    of_run = state.arguments if state else {"batch_size": FinetuningArguments.batch_size}
-    length = options.max_length or of_run.get("max_length", config.max_position_embeddings)
-    require_positions(length, config)
+    of_run = state.arguments if state else {"max_length": config.max_position_embeddings}
+    names = ("batch_size", "max_length")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    settings = FinetuningArguments(**{**of_run, **given})
+    require_positions(settings.max_length, config)
     if options.texts:
         examples = from_texts(_task_of_texts(tasks, options.texts), options.texts)
     else:
@@ -359,12 +361,11 @@ def predict_command(options: argparse.Namespace) -> None:
     loaded = from_pretrained(checkpoint, MODELS[examples.task])
     for note in loaded.notes:
         _note(note)
-    encoded = encode_examples(
-        examples, _tokenizer(loaded, options.model), length, loaded.model.config.id2label
-    )
+    tokenizer = _tokenizer(loaded, options.model)
+    encoded = encode_examples(examples, tokenizer, settings.max_length, loaded.model.config.id2label)
     for note in encoded.notes:
         _note(note)
-    _print_predictions(loaded.model, encoded, options.batch_size or of_run["batch_size"], bool(options.texts))
+    _print_predictions(loaded.model, encoded, settings.batch_size, bool(options.texts))
 
 
 def _task_of_texts(tasks: list[str], texts: list[str]) -> str:

@@ -61,7 +61,7 @@ def from_texts(task: str, texts: list[str]) -> Examples:
     values = [
         text.split() if column == "tokens" else text for column, text in zip(INPUTS[task], texts, strict=True)
     ]
-    return Examples(Path("-"), task, [dict(zip(INPUTS[task], values, strict=True))], [1], False)
+    return Examples(Path("your text"), task, [dict(zip(INPUTS[task], values, strict=True))], [1], False)
 
 
 def read_examples(path: str | Path, task: str | None = None, need_targets: bool = True) -> Examples:

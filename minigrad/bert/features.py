@@ -78,9 +78,9 @@ def encode_examples(
     notes = []
     of = f"of {len(examples.rows)} rows of {examples.path}"
     if cut:
-        notes.append(f"{cut} {of} cut to {max_length} tokens")
+        notes.append(f"{cut} {of} are cut to {max_length} tokens")
     if dropped:
-        notes.append(f"{dropped} {of} left out: what is to be learned of them was cut off")
+        notes.append(f"{dropped} {of} are left out: what is to be learned of them was cut off")
     if not features:
         raise ExampleError(
             f"{examples.path}: in each row, what is to be learned is beyond {max_length} tokens"

@@ -14,7 +14,7 @@ from minigrad.bert.settings import PretrainingArguments
 
 pytestmark = pytest.mark.no_arrays
 
-COMMANDS = ["pretrain", "evaluate", "fill-mask", "next-sentence", "info"]
+COMMANDS = ["pretrain", "evaluate", "fill-mask", "next-sentence", "finetune", "predict", "info"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
