@@ -41,7 +41,7 @@ USAGE = {  # after the program; the options are listed below each
     "evaluate": "evaluate [MODEL] [--corpus TEXT] [options]",
     "fill-mask": "fill-mask [MODEL] TEXT [--top N] [options]",
     "next-sentence": "next-sentence [MODEL] A B [options]",
-    "finetune": "finetune [MODEL] --data FILE [--eval FILE] [--output FOLDER] [--resume] [options]",
+    "finetune": "finetune [MODEL] --data FILE [--eval FILE] [--resume] [options]",
     "predict": "predict MODEL (--data FILE | TEXT [TEXT]) [options]",
     "info": "info MODEL [options]",
 }

@@ -92,7 +92,7 @@ def write(path: Path, examples: list[dict[str, Any]]) -> Path:
 
 
 def run_in(folder: Path, task: str = "classify", resume: bool = False, **changes: Any) -> Finetuning:
-    """A run in `folder/run` on 42 examples, with an evaluation on 10 others; its model and files are made if need be."""
+    """A run in `folder/run` on 42 examples, evaluated on 10 others; its model and files are made if need be."""
     if not (folder / "model").exists():
         pretrained(folder / "model")
         write(folder / "train.jsonl", rows(task, 42))
