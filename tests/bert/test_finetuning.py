@@ -11,7 +11,7 @@ import processes
 import pytest
 import tiny
 import tiny_task
-from tiny import checkpoints, contents, table, without_speed
+from tiny import checkpoints, contents, quietly, table, without_speed
 
 from minigrad import backend
 from minigrad.bert.checkpoint import from_pretrained, read_architecture
@@ -25,12 +25,6 @@ from minigrad.bert.task_predict import MODELS, evaluate_examples, predict_exampl
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 LAST = "checkpoint-000012"  # 42 examples in batches of 8, twice
-
-
-def quietly(run) -> list[str]:
-    lines: list[str] = []
-    run.run(lines.append)
-    return lines
 
 
 # --- Learning --------------------------------------------------------------------------------------------
@@ -183,26 +177,16 @@ def test_transformers_opens_it_and_says_the_same(tmp_path, task):
 # --- Resuming --------------------------------------------------------------------------------------------
 
 RUN = """
-import os, signal, sys
+import os, sys
 from pathlib import Path
-import tiny_task
+import tiny, tiny_task
 folder, task, where = sys.argv[1:]
 run = tiny_task.run_in(Path(folder), task, resume=where == "resume", gradient_accumulation_steps=2, epochs=4)
 
-def kill_at(step, of, name, call=1):
-    true, calls = getattr(of, name), []
-    def function(*args, **kwargs):
-        if run.step == step:
-            calls.append(args)
-            if len(calls) == call:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return true(*args, **kwargs)
-    setattr(of, name, function)
-
 if where == "between two gradients":
-    kill_at(7, run.data, "next_batch", 2)
+    tiny.kill_at(run, 7, run.data, "next_batch", 2)
 elif where == "in the middle of saving":
-    kill_at(6, os, "fsync", 3)
+    tiny.kill_at(run, 6, os, "fsync", 3)
 run.run()
 """
 

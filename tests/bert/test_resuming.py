@@ -109,37 +109,27 @@ def test_to_resume_a_finished_run_is_to_have_its_figures(tmp_path):
 
 
 RUN = """
-import dataclasses, os, signal, sys
+import dataclasses, os, sys
 import tiny
 output, where = sys.argv[1:]
 arguments = dataclasses.replace(tiny.ARGUMENTS, steps=14, save_every=4, gradient_accumulation_steps=2)
 run = tiny.pretraining(output, arguments, documents=tiny.documents(10), resume=where == "resume")
 
-def kill_at(step, of, name, call=1):
-    true, calls = getattr(of, name), []
-    def function(*args, **kwargs):
-        if run.step == step:
-            calls.append(args)
-            if len(calls) == call:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return true(*args, **kwargs)
-    setattr(of, name, function)
-
 if where == "before the first checkpoint":
-    kill_at(2, run.optimizer, "step")
+    tiny.kill_at(run, 2, run.optimizer, "step")
 elif where == "between two gradients":
-    kill_at(6, run.data, "next_batch", 2)
+    tiny.kill_at(run, 6, run.data, "next_batch", 2)
 elif where == "between a row and the save":
-    kill_at(8, run, "save")
+    tiny.kill_at(run, 8, run, "save")
 elif where == "in the middle of saving":
-    kill_at(8, os, "fsync", 3)
+    tiny.kill_at(run, 8, os, "fsync", 3)
 elif where == "before the name is there":
-    kill_at(12, os, "rename")
+    tiny.kill_at(run, 12, os, "rename")
 elif where == "while old checkpoints go":
     import shutil
-    kill_at(12, shutil, "rmtree", 3)
+    tiny.kill_at(run, 12, shutil, "rmtree", 3)
 elif where == "before the last save":
-    kill_at(14, run, "save")
+    tiny.kill_at(run, 14, run, "save")
 run.run()
 print(run.data.epoch)
 """
