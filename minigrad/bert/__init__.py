@@ -4,6 +4,11 @@ from minigrad.bert.checkpoint import from_pretrained, save_pretrained
 from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.model import BertForPreTraining, BertModel
 from minigrad.bert.predict import fill_mask, next_sentence
+from minigrad.bert.tasks import (
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+)
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.wordpiece import train_wordpiece
 
@@ -11,6 +16,9 @@ __all__ = [
     "PRESETS",
     "BertConfig",
     "BertForPreTraining",
+    "BertForQuestionAnswering",
+    "BertForSequenceClassification",
+    "BertForTokenClassification",
     "BertModel",
     "WordPieceTokenizer",
     "fill_mask",

@@ -1,9 +1,10 @@
-"""The command line: python -m minigrad.bert pretrain | evaluate | fill-mask | next-sentence | look | info."""
+"""The command line: python -m minigrad.bert COMMAND; --help lists the commands."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import math
 import os
 import shlex
@@ -19,28 +20,41 @@ from typing import Any
 import numpy.random  # noqa: F401  (NumPy puts it off; a Ctrl-C inside this import, of all, would be swallowed)
 
 from minigrad import backend
-from minigrad.bert.checkpoint import Pretrained, from_pretrained, read_config
+from minigrad.bert.checkpoint import Pretrained, from_pretrained, read_architecture, read_config
 from minigrad.bert.config import PRESETS, BertConfig, ConfigError
 from minigrad.bert.corpus import Corpus, CorpusError, read_corpus
 from minigrad.bert.data import encode_documents, held_out_batches
+from minigrad.bert.examples import from_texts, read_examples
+from minigrad.bert.features import EncodedExamples, encode_examples
+from minigrad.bert.finetuning import Finetuning, prepare_finetuning
 from minigrad.bert.floors import Scorer
 from minigrad.bert.info import describe_model
 from minigrad.bert.look import MIXED, PATTERNS, Look, look
 from minigrad.bert.look_page import look_page, require_place, write_page
 from minigrad.bert.metrics import describe, evaluate
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.options import DEFAULT_CORPUS, EXAMPLE, parse, settings_in, with_sizes
+from minigrad.bert.options import (
+    DEFAULT_CORPUS,
+    EXAMPLE,
+    finetuning_settings_in,
+    parse,
+    settings_in,
+    with_sizes,
+)
 from minigrad.bert.predict import describe_fillings, fill_mask, fits, next_sentence
-from minigrad.bert.pretraining import HELD_OUT, DivergenceError, Pretraining, prepare, require_positions
+from minigrad.bert.pretraining import HELD_OUT, Pretraining, prepare
 from minigrad.bert.progress import Unfailing, counting
 from minigrad.bert.reading import LONGEST_LINE, CheckpointError, is_there, shown
 from minigrad.bert.runs import RunFolderError, latest_checkpoint
-from minigrad.bert.settings import PretrainingArguments
-from minigrad.bert.state import STATE, TrainingState, read_state
+from minigrad.bert.settings import FinetuningArguments, PretrainingArguments
+from minigrad.bert.state import FINETUNING, STATE, TrainingState, read_state
 from minigrad.bert.stored import stored
 from minigrad.bert.stories import STORIES, Stories, draw_pairs
 from minigrad.bert.story_scores import score_stories
+from minigrad.bert.task_metrics import describe_scores, scores
+from minigrad.bert.task_predict import MODELS, predict_examples
 from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.training import DivergenceError, require_positions
 from minigrad.bert.wordpiece import MASK
 
 STORED_MODEL = "start"  # of book/runs
@@ -319,6 +333,116 @@ def _print_heads(found: Look) -> None:
     )
 
 
+def finetune_command(options: argparse.Namespace) -> int:
+    """From a pre-trained model and examples to a model that does a task; returns the exit status."""
+    model = _chosen(options.model)
+    settings = finetuning_settings_in(options, read_config(latest_checkpoint(model)).max_position_embeddings)
+    messages: Any = Unfailing(sys.stdout)
+    with (
+        contextlib.redirect_stdout(messages),
+        prepare_finetuning(
+            model,
+            options.data,
+            settings,
+            options.output,
+            evaluation=options.eval,
+            task=options.task,
+            resume=options.resume,
+            say=_say,
+        ) as run,
+    ):
+        return _finetune(run, options)
+
+
+def _finetune(run: Finetuning, options: argparse.Namespace) -> int:
+    parameters = list(run.model.parameters())
+    trained = sum(parameter.size for parameter in parameters if parameter.requires_grad)
+    _say(
+        f"{sum(parameter.size for parameter in parameters):,} parameters, {trained:,} of them trained; "
+        f"{run.total_steps - run.step:,} steps of {run.arguments.batch_size} examples to {run.output}"
+    )
+    started = time.perf_counter()
+    figures = run.run()
+    if run.stopped_by is not None:
+        return 128 + run.stopped_by
+    _say(f"\ntrained to step {run.total_steps:,} in {time.perf_counter() - started:.0f} s")
+    if figures:
+        _say(f"{options.eval}: {run.describe(figures)}")
+    _say(
+        f"saved in {latest_checkpoint(run.output)}; all losses are in {run.folder.metrics.path}\n\nYour turn:"
+    )
+    data = _typed(str(options.eval or options.data))
+    _say(f"  {_python()} -m minigrad.bert predict {_typed(str(run.output))} --data {data}")
+    return 0
+
+
+def predict_command(options: argparse.Namespace) -> None:
+    """What a fine-tuned model says of a file's rows, or of texts."""
+    checkpoint = latest_checkpoint(options.model)
+    architecture = read_architecture(checkpoint)
+    tasks = [task for task, kind in MODELS.items() if kind.__name__ == architecture]
+    if not tasks:
+        raise CheckpointError(
+            f"{checkpoint} is a {shown(architecture, 40) or 'model of no name'}, no fine-tuned model; "
+            "make one with: python -m minigrad.bert finetune"
+        )
+    if bool(options.texts) == bool(options.data):
+        raise ValueError("predict takes either texts or --data FILE")
+    state = read_state(checkpoint, FINETUNING) if is_there(checkpoint / STATE) else None
+    config = read_config(checkpoint)
+    of_run = state.arguments if state else {"max_length": config.max_position_embeddings}
+    names = ("batch_size", "max_length")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    settings = FinetuningArguments(**{**of_run, **given})
+    require_positions(settings.max_length, config)
+    if options.texts:
+        examples = from_texts(_task_of_texts(tasks, options.texts), options.texts)
+    else:
+        examples = read_examples(options.data, tasks[0] if len(tasks) == 1 else None, need_targets=False)
+        if examples.task not in tasks:
+            raise ValueError(
+                f"{options.data} has the columns of {examples.task!r}, but {checkpoint} is a {architecture}"
+            )
+    loaded = from_pretrained(checkpoint, MODELS[examples.task])
+    for note in loaded.notes:
+        _note(note)
+    tokenizer = _tokenizer(loaded, options.model)
+    encoded = encode_examples(examples, tokenizer, settings.max_length, loaded.model.config.id2label)
+    for note in encoded.notes:
+        _note(note)
+    _print_predictions(loaded.model, encoded, settings.batch_size, bool(options.texts))
+
+
+def _task_of_texts(tasks: list[str], texts: list[str]) -> str:
+    """The task among these that takes as many texts. Raises ValueError."""
+    for task in tasks:
+        if len(texts) == (2 if task in ("pairs", "qa") else 1):
+            return task
+    expected = {"qa": "two texts, a question and a context", "tag": "one text"}.get(
+        tasks[0], "one text, or a pair"
+    )
+    raise ValueError(f"expected {expected}, got {len(texts)}")
+
+
+def _print_predictions(model: Any, examples: EncodedExamples, batch_size: int, typed: bool) -> None:
+    predictions = []
+    for number, one in enumerate(predict_examples(model, examples, batch_size), start=1):
+        predictions.append(one)
+        if not typed:
+            _say(json.dumps({"row": number, **one}, ensure_ascii=False))
+        elif "tags" in one:
+            words = zip(examples.rows[0]["tokens"], one["tags"], strict=True)
+            _say("  ".join(f"{shown(word)} {shown(str(tag))}" for word, tag in words))
+        elif "answer" in one:
+            _say(f"{shown(one['answer'])}  {one['probability']:.0%}")
+        else:
+            likeliest = sorted(one["probabilities"].items(), key=lambda pair: -pair[1])
+            _say("  ".join(f"{shown(name)} {share:.0%}" for name, share in likeliest[:5]))
+    if all(one.targets for one in examples.features):
+        figures = describe_scores(examples.task, scores(examples.task, examples.rows, predictions))
+        print(f"scores: {figures}", file=Unfailing(sys.stderr))
+
+
 def info_command(options: argparse.Namespace) -> None:
     """What a model consists of and costs."""
     if options.model in PRESETS:
@@ -341,6 +465,8 @@ COMMANDS = {
     "fill-mask": fill_mask_command,
     "next-sentence": next_sentence_command,
     "look": look_command,
+    "finetune": finetune_command,
+    "predict": predict_command,
     "info": info_command,
 }
 

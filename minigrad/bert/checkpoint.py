@@ -19,7 +19,7 @@ from safetensors.numpy import save
 
 from minigrad import backend
 from minigrad.bert.config import BertConfig, ConfigError, iterate_shapes
-from minigrad.bert.model import BertForPreTraining, BertModel
+from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.reading import (
     SUMS,
     CheckpointError,
@@ -35,11 +35,13 @@ from minigrad.bert.reading import (
 )
 from minigrad.bert.tokenizer import WordPieceTokenizer, pieces_of
 from minigrad.files import write_atomic
+from minigrad.nn import Module
 
 __all__ = [
     "Pretrained",
     "from_pretrained",
     "pretrained_files",
+    "read_architecture",
     "read_config",
     "read_tokenizer",
     "save_pretrained",
@@ -63,7 +65,10 @@ TOKENIZER_CLASSES = (
 # More numbers than this that a checkpoint lacks, and than it has, are those of a config.json that fills the memory.
 MOST_INITIALISED = 10_000_000
 
-_OPTIONAL = re.compile(r"(bert\.)?pooler\.|cls\.")  # parts that a checkpoint may lack
+_HEAD = re.compile(r"(classifier|qa_outputs)\.")  # of a task
+_OPTIONAL = re.compile(
+    r"(bert\.)?pooler\.|cls\.|(classifier|qa_outputs)\."
+)  # parts that a checkpoint may lack
 _DUPLICATE = re.compile(r"cls\.predictions\.decoder\.(weight|bias)$")  # tied, so stored once
 _BUFFER = re.compile(r"\.(position_ids|token_type_ids)$")  # counts up, or zeros: no weights
 
@@ -80,10 +85,8 @@ class Pretrained:
 # --- Saving ----------------------------------------------------------------------------------------------
 
 
-def save_pretrained(
-    model: BertForPreTraining | BertModel, folder: str | Path, tokenizer: WordPieceTokenizer | None = None
-) -> None:
-    """Write the model, and its vocabulary if given, into `folder`; `transformers` opens it.
+def save_pretrained(model: Module, folder: str | Path, tokenizer: WordPieceTokenizer | None = None) -> None:
+    """Write a model of any of the classes here, and its vocabulary if given, into `folder`; `transformers` opens it.
 
     Each file is replaced atomically, and an index of weights in several files removed. SHA256SUMS comes last, so
     that files of two models, which a kill on the way would leave, are not taken for one. Raises SaveError if the
@@ -98,9 +101,7 @@ def save_pretrained(
     write_atomic(folder / SUMS, checksums(files))
 
 
-def pretrained_files(
-    model: BertForPreTraining | BertModel, tokenizer: WordPieceTokenizer | None = None
-) -> dict[str, bytes]:
+def pretrained_files(model: Any, tokenizer: WordPieceTokenizer | None = None) -> dict[str, bytes]:
     """The files of a checkpoint by name, without SHA256SUMS (`checksums` makes it of them)."""
     state = {}
     for name, array in model.state_dict().items():
@@ -133,21 +134,30 @@ def _is_transposed(name: str, shape: tuple[int, ...]) -> bool:
 # --- Loading ---------------------------------------------------------------------------------------------
 
 
-def from_pretrained(folder: str | Path, kind: type = BertForPreTraining) -> Pretrained:
+def from_pretrained(
+    folder: str | Path, kind: type = BertForPreTraining, id2label: dict[int, str] | None = None
+) -> Pretrained:
     """The model in `folder`, in evaluation mode, on the default backend, in float32.
 
-    kind: BertForPreTraining or BertModel. Accepts names with or without the `bert.` prefix, a checkpoint
-    without heads or pooler (they stay as initialised, and a note says so), the older LayerNorm names `gamma`
-    and `beta`, buffers, an absent tied decoder, and weights in several files, of 16, 32 or 64 bits. Where there is
-    a SHA256SUMS, files that differ from it are refused. Raises CheckpointError naming the file for one that is
-    missing, damaged or does not fit, before memory is taken for a model; ConfigError for another kind of model.
+    kind: BertForPreTraining, BertModel or a class of `tasks`. id2label: names of classes in place of those in the
+    checkpoint; where they are others, its classifier is left out, and a new one drawn.
+
+    Accepts names with or without the `bert.` prefix, a checkpoint without heads or pooler (they stay as initialised,
+    and a note says so), the older LayerNorm names `gamma` and `beta`, buffers, an absent tied decoder, and weights in
+    several files, of 16, 32 or 64 bits. Where there is a SHA256SUMS, files that differ from it are refused. Raises
+    CheckpointError naming the file for one that is missing, damaged or does not fit, before memory is taken for a
+    model; ConfigError for another kind of model.
     """
     folder = Path(folder)
     config = read_config(folder)
-    heads = not issubclass(kind, BertModel)
-    stored, notes = _renamed(_stored_weights(folder), heads)
-    _check_fit(folder, config, stored, heads)
-    names = {name for name, _ in _expected(config, heads)}
+    stored, notes = _renamed(_stored_weights(folder), kind.__name__)
+    if id2label is not None and id2label != config.id2label:
+        config = config.replace(id2label=id2label)
+        if any(map(_HEAD.match, stored)):
+            stored = {name: where for name, where in stored.items() if not _HEAD.match(name)}
+            notes.append("left out: the checkpoint's classifier, whose classes are others")
+    _check_fit(folder, config, stored, kind.__name__)
+    names = {name for name, _ in _expected(config, kind.__name__)}
     state = {name: read_array(where) for name, where in stored.items() if name in names}
     model = kind(config)
     missing, _ = model.load_state_dict(
@@ -178,6 +188,12 @@ def read_config(folder: Path) -> BertConfig:
         return BertConfig.from_dict(values)
     except ConfigError as error:
         raise ConfigError(f"{folder / CONFIG}: {error}") from None
+
+
+def read_architecture(folder: Path) -> str:
+    """The class of the model in `folder`, as its config.json names it; "" if it does not. Raises CheckpointError."""
+    names = read_json(folder / CONFIG).get("architectures")
+    return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
 
 
 def read_tokenizer(folder: Path, config: BertConfig) -> WordPieceTokenizer | None:
@@ -269,13 +285,13 @@ def _weights_of_index(path: Path) -> dict[str, StoredArray]:
     return stored
 
 
-def _renamed(stored: dict[str, StoredArray], heads: bool) -> tuple[dict[str, StoredArray], list[str]]:
+def _renamed(stored: dict[str, StoredArray], architecture: str) -> tuple[dict[str, StoredArray], list[str]]:
     """The weights under the names that the model has, and notes on what was left out."""
     renamed, left_out = {}, []
     for name, where in stored.items():
         new = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
         own = new.removeprefix("bert.")
-        if heads and re.match(r"(embeddings|encoder|pooler)\.", own):
+        if architecture != "BertModel" and re.match(r"(embeddings|encoder|pooler)\.", own):
             own = "bert." + own
         if _BUFFER.search(own) or _DUPLICATE.search(own):
             left_out.append(name)
@@ -287,22 +303,19 @@ def _renamed(stored: dict[str, StoredArray], heads: bool) -> tuple[dict[str, Sto
     return renamed, [f"left out, held elsewhere or no weights: {_listed(left_out)}"] if left_out else []
 
 
-def _expected(config: BertConfig, heads: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _expected(config: BertConfig, architecture: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The names that a model's weights have, and the shapes that they have in Hugging Face's format."""
-    for name, shape in iterate_shapes(config):
-        stored_shape = shape[::-1] if _is_transposed(name, shape) else shape
-        if heads:
-            yield name, stored_shape
-        elif name.startswith("bert."):
-            yield name.removeprefix("bert."), stored_shape
+    for name, shape in iterate_shapes(config, architecture):
+        own = name.removeprefix("bert.") if architecture == "BertModel" else name
+        yield own, shape[::-1] if _is_transposed(name, shape) else shape
 
 
-def _check_fit(folder: Path, config: BertConfig, stored: dict[str, StoredArray], heads: bool) -> None:
+def _check_fit(folder: Path, config: BertConfig, stored: dict[str, StoredArray], architecture: str) -> None:
     """Raise CheckpointError if the weights are not those of a model of these sizes, before one is made."""
     required: list[str] = []
     misfits: list[str] = []
     present = to_initialise = 0
-    for name, shape in _expected(config, heads):
+    for name, shape in _expected(config, architecture):
         where = stored.get(name)
         if where is None:
             to_initialise += math.prod(shape)

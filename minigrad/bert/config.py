@@ -6,12 +6,20 @@ import dataclasses
 import difflib
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from minigrad.bert.reading import quoted
 
-__all__ = ["IGNORED", "PRESETS", "BertConfig", "ConfigError", "iterate_shapes", "parameter_shapes"]
+__all__ = [
+    "IGNORED",
+    "PRESETS",
+    "BertConfig",
+    "ConfigError",
+    "iterate_shapes",
+    "label_names",
+    "parameter_shapes",
+]
 
 
 IGNORED = -100  # the label of a position that does not count, as in PyTorch
@@ -20,6 +28,11 @@ IGNORED = -100  # the label of a position that does not count, as in PyTorch
 LARGEST_SIZE = 2**31 - 1
 MOST_LAYERS = 10_000
 LARGEST_NUMBER = 1e6  # of the fields that are no sizes
+
+
+def label_names(count: int) -> dict[int, str]:
+    """The names of classes that have none, as Hugging Face gives them: LABEL_0, LABEL_1 …"""
+    return {number: f"LABEL_{number}" for number in range(count)}
 
 
 class ConfigError(ValueError):
@@ -38,6 +51,7 @@ class BertConfig:
     max_position_embeddings: rows of the position table, the longest sequence.
     type_vocab_size: rows of the segment table. initializer_range: the standard deviation of initial weights.
     layer_norm_eps: ε of every LayerNorm. pad_token_id: the id of [PAD].
+    id2label: the names of the classes of a classifier, by their numbers 0, 1, 2, …; no part of pre-training.
 
     Raises ConfigError for sizes that do not fit, or are beyond all reason: above 2³¹ - 1, or 10,000 layers.
     Source: Devlin et al. 2019, section 3 and appendix A.2; defaults of the released `modeling.py`.
@@ -55,23 +69,24 @@ class BertConfig:
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
     pad_token_id: int = 0
+    id2label: dict[int, str] = field(default_factory=lambda: label_names(2), hash=False)
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            whole = field.type == "int"
+        for line in _numbers():
+            value = getattr(self, line.name)
+            whole = line.type == "int"
             if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
                 kind = "an integer" if whole else "a number"
-                raise ConfigError(f"{field.name} must be {kind}, got {quoted(value)}")
-            smallest = 0 if not whole or field.name in ("pad_token_id", "num_hidden_layers") else 1
+                raise ConfigError(f"{line.name} must be {kind}, got {quoted(value)}")
+            smallest = 0 if not whole or line.name in ("pad_token_id", "num_hidden_layers") else 1
             largest = LARGEST_SIZE if whole else LARGEST_NUMBER
-            if field.name == "num_hidden_layers":
+            if line.name == "num_hidden_layers":
                 largest = MOST_LAYERS
             if not smallest <= value < math.inf:
                 finite = "" if whole else " and finite"
-                raise ConfigError(f"{field.name} must be at least {smallest}{finite}, got {quoted(value)}")
+                raise ConfigError(f"{line.name} must be at least {smallest}{finite}, got {quoted(value)}")
             if value > largest:
-                raise ConfigError(f"{field.name} must be at most {largest:,.0f}, got {quoted(value)}")
+                raise ConfigError(f"{line.name} must be at most {largest:,.0f}, got {quoted(value)}")
         if self.hidden_size % self.num_attention_heads:
             raise ConfigError(
                 f"hidden_size must be a multiple of num_attention_heads, "
@@ -84,21 +99,34 @@ class BertConfig:
             raise ConfigError(
                 f"pad_token_id must be below vocab_size, got {self.pad_token_id} and {self.vocab_size}"
             )
+        object.__setattr__(self, "id2label", _checked_labels(self.id2label))
 
     @property
     def head_size(self) -> int:
         """d_k = hidden_size / num_attention_heads."""
         return self.hidden_size // self.num_attention_heads
 
+    @property
+    def num_labels(self) -> int:
+        """How many classes `id2label` names."""
+        return len(self.id2label)
+
     def to_dict(self) -> dict[str, Any]:
-        """Hugging Face's `config.json`: the fields, and what is an option there and fixed here."""
-        return {
+        """Hugging Face's `config.json`: the fields, and what is an option there and fixed here.
+
+        The names of the classes are there if they are not the two that each config has.
+        """
+        values = {
             "model_type": "bert",
             "architectures": ["BertForPreTraining"],
             "hidden_act": "gelu",
             "tie_word_embeddings": True,
-            **dataclasses.asdict(self),
+            **{line.name: getattr(self, line.name) for line in _numbers()},
         }
+        if self.id2label != label_names(2):
+            values["id2label"] = {str(number): name for number, name in self.id2label.items()}
+            values["label2id"] = {name: number for number, name in self.id2label.items()}
+        return values
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> BertConfig:
@@ -117,12 +145,15 @@ class BertConfig:
         for name, allowed in expected.items():
             if values.get(name, allowed[0]) not in allowed:
                 raise ConfigError(f"{name} is {quoted(values[name])}: this BERT has {allowed[0]!r} only")
-        known = {field.name for field in dataclasses.fields(cls)}
-        return cls(**{name: value for name, value in values.items() if name in known})
+        known = {line.name for line in dataclasses.fields(cls)}
+        given = {name: value for name, value in values.items() if name in known}
+        if given.get("id2label", ...) is None:
+            del given["id2label"]
+        return cls(**given)
 
     def replace(self, **changes: Any) -> BertConfig:
         """A copy with some fields changed. Raises ConfigError for a field that does not exist."""
-        known = [field.name for field in dataclasses.fields(self)]
+        known = [line.name for line in dataclasses.fields(self)]
         for name in changes:
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
@@ -130,6 +161,23 @@ class BertConfig:
                     f"there is no field {quoted(name)}" + (f": did you mean {near[0]!r}?" if near else "")
                 )
         return dataclasses.replace(self, **changes)
+
+
+def _numbers() -> Iterator[dataclasses.Field[Any]]:
+    """The fields that are numbers: all but the names of the classes."""
+    return (line for line in dataclasses.fields(BertConfig) if line.name != "id2label")
+
+
+def _checked_labels(labels: Any) -> dict[int, str]:
+    """Names by number; JSON has the numbers as texts. Raises ConfigError for what maps not 0, 1, 2, … to names."""
+    expected = 'id2label must map 0, 1, 2, … to names that differ, such as {"0": "no", "1": "yes"}'
+    if not isinstance(labels, dict) or not labels:
+        raise ConfigError(f"{expected}, got {quoted(labels)}")
+    numbered = {str(number): name for number, name in labels.items()}
+    names = [numbered.get(str(number)) for number in range(len(labels))]
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(labels):
+        raise ConfigError(f"{expected}, got {quoted(labels)}")
+    return dict(enumerate(map(str, names)))
 
 
 PRESETS = {
@@ -156,14 +204,22 @@ PRESETS = {
 
 Shape = tuple[int, ...]
 
+HAVE_POOLER = ("BertModel", "BertForPreTraining", "BertForSequenceClassification")
+HAVE_LABELS = ("BertForSequenceClassification", "BertForTokenClassification")
+
 
 def parameter_shapes(config: BertConfig) -> dict[str, Shape]:
     """The shape of every parameter of BertForPreTraining by its name, without making the model."""
     return dict(iterate_shapes(config))
 
 
-def iterate_shapes(config: BertConfig) -> Iterator[tuple[str, Shape]]:
-    """The names and shapes of `parameter_shapes` one after the other, so that many layers need no memory."""
+def iterate_shapes(
+    config: BertConfig, architecture: str = "BertForPreTraining"
+) -> Iterator[tuple[str, Shape]]:
+    """The names and shapes of a model's parameters one after the other, so that many layers need no memory.
+
+    architecture: the model's class; the names in BertModel, too, begin with `bert.` here.
+    """
     size, inner, vocabulary = config.hidden_size, config.intermediate_size, config.vocab_size
 
     def linear(name: str, n: int, m: int) -> Iterator[tuple[str, Shape]]:
@@ -187,8 +243,14 @@ def iterate_shapes(config: BertConfig) -> Iterator[tuple[str, Shape]]:
         yield from linear(f"{layer}.intermediate.dense", size, inner)
         yield from linear(f"{layer}.output.dense", inner, size)
         yield from layer_norm(f"{layer}.output")
-    yield from linear("bert.pooler.dense", size, size)
-    yield from linear("cls.predictions.transform.dense", size, size)
-    yield from layer_norm("cls.predictions.transform")
-    yield "cls.predictions.bias", (vocabulary,)
-    yield from linear("cls.seq_relationship", size, 2)
+    if architecture in HAVE_POOLER:
+        yield from linear("bert.pooler.dense", size, size)
+    if architecture == "BertForPreTraining":
+        yield from linear("cls.predictions.transform.dense", size, size)
+        yield from layer_norm("cls.predictions.transform")
+        yield "cls.predictions.bias", (vocabulary,)
+        yield from linear("cls.seq_relationship", size, 2)
+    elif architecture == "BertForQuestionAnswering":
+        yield from linear("qa_outputs", size, 2)
+    elif architecture in HAVE_LABELS:
+        yield from linear("classifier", size, config.num_labels)

@@ -18,7 +18,7 @@ import numpy as np
 from minigrad.bert.python_docs import python_docs
 from minigrad.bert.sentences import iter_sentences
 
-__all__ = ["Corpus", "CorpusError", "read_corpus"]
+__all__ = ["Corpus", "CorpusError", "read_corpus", "read_text"]
 
 Document = list[str]
 Progress = Callable[[int, int], object]  # called with how much is done, and of how much
@@ -129,7 +129,8 @@ def _unreadable(path: object, error: OSError) -> CorpusError:
     return CorpusError(f"{path} cannot be read: {error.strerror or error}")
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """What is in a file of text, without a byte order mark. Raises CorpusError for one that is not UTF-8."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -166,7 +167,7 @@ def _read_folder(folder: Path, progress: Progress | None) -> Corpus:
     paths = _text_files(folder)
     documents = []
     for number, path in enumerate(paths, start=1):
-        document = [sentence for block in _blocks(_read_text(path)) for sentence in _sentences(block)]
+        document = [sentence for block in _blocks(read_text(path)) for sentence in _sentences(block)]
         if document:
             documents.append(document)
         if progress is not None:
@@ -194,7 +195,7 @@ def _text_files(folder: Path) -> list[Path]:
 
 
 def _read_file(path: Path, progress: Progress | None) -> Corpus:
-    blocks = _blocks(_read_text(path))
+    blocks = _blocks(read_text(path))
     if not blocks:
         raise CorpusError(f"{path} is empty")
     if len(blocks) > 1 and not _is_wrapped(blocks):

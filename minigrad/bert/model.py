@@ -15,7 +15,14 @@ from minigrad.bert.encoder import BertEncoder
 from minigrad.bert.heads import BertPooler, BertPreTrainingHeads
 from minigrad.tensor import Array, Tensor
 
-__all__ = ["BertForPreTraining", "BertModel", "BertModelOutput", "BertPreTrainingOutput", "OutsideError"]
+__all__ = [
+    "BertForPreTraining",
+    "BertModel",
+    "BertModelOutput",
+    "BertPreTrainingOutput",
+    "OutsideError",
+    "integers",
+]
 
 
 class OutsideError(IndexError, ValueError):
@@ -26,13 +33,14 @@ class OutsideError(IndexError, ValueError):
 class BertModelOutput:
     """What BertModel computes.
 
-    last_hidden_state: (B, T, H), or (n, H) where n rows were asked for. pooler_output: (B, H). hidden_states: the
-    N + 1 tensors (B, T, H) that went into and came out of each layer, the last one as that layer left it.
+    last_hidden_state: (B, T, H), or (n, H) where n rows were asked for. pooler_output: (B, H), or None from a model
+    without a pooler. hidden_states: the N + 1 tensors (B, T, H) that went into and came out of each layer, the last
+    one as that layer left it.
     attentions: the weights of each layer's heads, N tensors (B, A, T, T), or None where they were not asked for.
     """
 
     last_hidden_state: Tensor
-    pooler_output: Tensor
+    pooler_output: Any
     hidden_states: list[Tensor]
     attentions: list[Tensor] | None = None
 
@@ -52,7 +60,7 @@ class BertPreTrainingOutput:
     nsp_loss: Tensor | None = None
 
 
-def _integers(
+def integers(
     name: str,
     values: Any,
     shape: tuple[int, ...] | None = None,
@@ -89,7 +97,7 @@ def _attention_mask(values: Any, shape: tuple[int, ...]) -> np.ndarray:
     dtype = getattr(values, "dtype", None)
     if not isinstance(values, Tensor) and getattr(dtype, "kind", "") == "f":
         raise TypeError(f"{expected}, got {dtype}; the model itself makes what is added to the scores")
-    array = _integers("attention_mask", values, shape)
+    array = integers("attention_mask", values, shape)
     if (other := (array != 0) & (array != 1)).any():
         place = tuple(int(i) for i in np.argwhere(other)[0])
         raise ValueError(f"{expected}, got {array[place]} at {place}")
@@ -97,13 +105,16 @@ def _attention_mask(values: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 class BertModel(nn.Module):
-    """Embeddings, encoder and pooler (Devlin et al. 2019, section 3)."""
+    """Embeddings, encoder and pooler (Devlin et al. 2019, section 3).
 
-    def __init__(self, config: BertConfig) -> None:
+    add_pooling_layer: whether there is a pooler; models that look at each token have none.
+    """
+
+    def __init__(self, config: BertConfig, add_pooling_layer: bool = True) -> None:
         self.config = config
         self.embeddings = BertEmbeddings(config)
         self.encoder = BertEncoder(config)
-        self.pooler = BertPooler(config)
+        self.pooler: Any = BertPooler(config) if add_pooling_layer else None
 
     def forward(
         self,
@@ -125,7 +136,7 @@ class BertModel(nn.Module):
         0 and 1; TypeError for ids that are not integers; OutsideError (an IndexError and a ValueError) for an id
         outside its table.
         """
-        input_ids = _integers("input_ids", input_ids, limit=self.config.vocab_size)
+        input_ids = integers("input_ids", input_ids, limit=self.config.vocab_size)
         if input_ids.ndim != 2 or not input_ids.size:
             raise ValueError(f"input_ids: expected shape (batch, length), got {input_ids.shape}")
         batch, length = shape = input_ids.shape
@@ -136,7 +147,7 @@ class BertModel(nn.Module):
             )
         if token_type_ids is None:
             token_type_ids = np.zeros(shape, np.int64)
-        token_type_ids = _integers("token_type_ids", token_type_ids, shape, self.config.type_vocab_size)
+        token_type_ids = integers("token_type_ids", token_type_ids, shape, self.config.type_vocab_size)
         if attention_mask is not None:
             attention_mask = _attention_mask(attention_mask, shape)
 
@@ -157,7 +168,8 @@ class BertModel(nn.Module):
                 layer.attention.self.weights(states, mask)
                 for layer, states in zip(layers, inputs, strict=True)
             ]
-        return BertModelOutput(last, self.pooler(first), hidden_states, attentions)
+        pooled = None if self.pooler is None else self.pooler(first)
+        return BertModelOutput(last, pooled, hidden_states, attentions)
 
 
 class BertForPreTraining(nn.Module):
@@ -188,13 +200,13 @@ class BertForPreTraining(nn.Module):
         shape = np.shape(input_ids)  # BertModel checks the ids themselves
         rows = targets = None
         if labels is not None:
-            labels = _integers("labels", labels, shape, self.config.vocab_size, IGNORED)
+            labels = integers("labels", labels, shape, self.config.vocab_size, IGNORED)
             rows = np.flatnonzero(labels != IGNORED)  # (n_chosen,)
             if not rows.size:
                 raise ValueError(f"labels: every label is {IGNORED}, there is nothing to predict")
             targets = labels.reshape(-1)[rows]
         if next_sentence_label is not None:
-            next_sentence_label = _integers("next_sentence_label", next_sentence_label, shape[:1], limit=2)
+            next_sentence_label = integers("next_sentence_label", next_sentence_label, shape[:1], limit=2)
 
         output = self.bert(input_ids, attention_mask, token_type_ids, rows)
         prediction_logits, seq_relationship_logits = self.cls(

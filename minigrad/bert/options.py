@@ -13,23 +13,26 @@ from typing import NoReturn
 
 from minigrad import backend
 from minigrad.bert.config import PRESETS, BertConfig, ConfigError
+from minigrad.bert.examples import TASKS
 from minigrad.bert.pretraining import HELD_OUT
 from minigrad.bert.reading import LONGEST_LINE, shown
-from minigrad.bert.settings import LARGEST_INTEGER, PretrainingArguments
+from minigrad.bert.settings import LARGEST_INTEGER, FinetuningArguments, PretrainingArguments
 
-__all__ = ["DEFAULT_CORPUS", "EXAMPLE", "parse", "settings_in", "with_sizes"]
+__all__ = ["DEFAULT_CORPUS", "EXAMPLE", "finetuning_settings_in", "parse", "settings_in", "with_sizes"]
 
 DEFAULT_CORPUS = "python-docs"
 EXAMPLE = "Raise an [MASK] if the file does not exist."
 
 DESCRIPTION = """\
-Pre-train a BERT from raw text, look at what it has learned, and see what it costs.
+Pre-train a BERT from raw text, look at what it has learned, fine-tune it, and see what it costs.
 
     python -m minigrad.bert fill-mask "The [MASK] is returned."     the model that came with the course
     python -m minigrad.bert pretrain                         the Python documentation on this disk, 4,000 steps
     python -m minigrad.bert pretrain --corpus my-texts/ --output runs/mine      your own text
     python -m minigrad.bert fill-mask runs/reduced "The [MASK] is returned."    your own model
     python -m minigrad.bert look "The [MASK] is returned."         what its attention heads look at, as a page
+    python -m minigrad.bert finetune runs/reduced --data train.csv --output runs/task     a task of your own
+    python -m minigrad.bert predict runs/task "What a text."     what it says of a new text
     python -m minigrad.bert info base                        where BERT-Base's 110 million parameters are
 """
 
@@ -40,6 +43,8 @@ USAGE = {  # after the program; the options are listed below each
     "fill-mask": "fill-mask [MODEL] TEXT [--top N] [options]",
     "next-sentence": "next-sentence [MODEL] A B [options]",
     "look": "look [MODEL] TEXT [SECOND] [--out PAGE] [options]",
+    "finetune": "finetune [MODEL] --data FILE [--eval FILE] [--resume] [options]",
+    "predict": "predict MODEL (--data FILE | TEXT [TEXT]) [options]",
     "info": "info MODEL [options]",
 }
 POSITIONS = {  # what stands without an option's name, in its order; the model may be left out
@@ -82,6 +87,35 @@ examples:
 """
 
 
+FINETUNE = """\
+Learn a task from examples: the encoder of a pre-trained model goes on learning, with one new layer on it.
+
+A .csv file has a header, a .jsonl file an object a line. Their columns say the task:
+  text, label                              classify: a class of a text
+  text, text_pair, label                   pairs: a class of two texts
+  question, context, answer, answer_start  qa: the answer in a text; answer_start counts characters from 0
+  tokens, tags                             tag: a tag of each word (lists, .jsonl only)
+All rows are checked before anything is trained.
+
+With --eval, the model is scored after each epoch: accuracy and F1 (of classes the mean; of answers exact match
+and overlap of words; of tags B-, I- and O the F1 of entities). The run's folder gets metrics.csv, evaluation.csv
+and checkpoints that Hugging Face's transformers opens. Ctrl-C saves and stops; the same command with --resume
+goes on bit for bit, also after a kill.
+"""
+
+FINETUNE_EXAMPLES = """\
+examples:
+  python -m minigrad.bert finetune --data train.csv --eval dev.csv --learning-rate 1e-3 --output runs/mine
+  python -m minigrad.bert finetune runs/reduced --data questions.jsonl --max-length 64 --epochs 5
+"""
+
+PREDICT = """\
+What a fine-tuned model says of new texts. Of a file, a line of JSON for each row; where the file has the answers
+too, the scores follow on stderr. Of typed texts: one for classes and tags, two for pairs, question and context for
+answers.
+"""
+
+
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The options given, by default to this process; `command` is the name of the command.
 
@@ -95,7 +129,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error(f"unrecognized arguments: {' '.join(rest)}{_perhaps(options, rest)}")
     # Until Python 3.12, argparse makes an empty list of `--steps=--`.
     for name, value in vars(options).items():
-        if isinstance(value, list) and (name != "set" or not all(isinstance(one, str) for one in value)):
+        if isinstance(value, list) and (
+            name not in ("set", "texts") or not all(isinstance(one, str) for one in value)
+        ):
             parser.error(f"argument {_option(name)}: expected one argument")
     return options
 
@@ -122,6 +158,9 @@ def _shift(options: argparse.Namespace, rest: Sequence[str]) -> bool:
 
     (Of `MODEL --top 3 TEXT`, argparse takes the first for the text, as the model may be left out.)
     """
+    if options.command == "predict" and not any(one.startswith("-") for one in rest):
+        options.texts = [*options.texts, *rest]
+        return True
     names = POSITIONS.get(options.command, ())
     given = [value for name in names if (value := getattr(options, name)) is not None]
     given += rest
@@ -140,6 +179,14 @@ def settings_in(options: argparse.Namespace) -> PretrainingArguments:
     if given["warmup_steps"] is None:  # so that --steps 100 is enough for a short run
         given["warmup_steps"] = max(0, min(PretrainingArguments.warmup_steps, given["steps"]))
     return PretrainingArguments(**given)
+
+
+def finetuning_settings_in(options: argparse.Namespace, positions: int) -> FinetuningArguments:
+    """The settings of a run of fine-tuning, for a model of so many positions. Raises ValueError."""
+    given = {line.name: getattr(options, line.name) for line in dataclasses.fields(FinetuningArguments)}
+    if given["max_length"] is None:
+        given["max_length"] = min(FinetuningArguments.max_length, positions)
+    return FinetuningArguments(**given)
 
 
 def with_sizes(config: BertConfig, options: argparse.Namespace) -> BertConfig:
@@ -198,6 +245,16 @@ def _make_parser() -> argparse.ArgumentParser:
     command.add_argument("b", help="the second")
 
     _add_look(add("look", "what each attention head looks at in a text, as a page to explore", LOOK))
+    _add_finetune(add("finetune", "learn a task from examples in a file", FINETUNE))
+
+    command = add("predict", "what a fine-tuned model says of texts", PREDICT)
+    command.add_argument("model", help=MODEL)
+    command.add_argument("texts", nargs="*", metavar="TEXT", help="a text, or two")
+    command.add_argument("--data", metavar="FILE", help="a file with the columns of the task, .csv or .jsonl")
+    helps = {"batch_size": "examples a batch", "max_length": "tokens an example"}
+    for name, help in helps.items():
+        command.add_argument(_option(name), type=_integer, metavar="N", help=f"{help} (default: the run's)")
+
     _add_info(add("info", "parameters by component, shapes, FLOPs and bytes of a step"))
     return parser
 
@@ -219,15 +276,38 @@ def _add_pretrain(command: argparse.ArgumentParser) -> None:
         default="frequency",
         help="how WordPiece chooses the next merge",
     )
-    for line in dataclasses.fields(PretrainingArguments):
-        help, choices = line.metadata["help"], line.metadata["one_of"]
+    _add_settings(command, PretrainingArguments, {"warmup_steps": "or all steps where they are fewer"})
+
+
+def _add_finetune(command: argparse.ArgumentParser) -> None:
+    command.epilog = FINETUNE_EXAMPLES
+    command.add_argument("model", nargs="?", help=STORED)
+    command.add_argument(
+        "--data", required=True, metavar="FILE", help="the examples to learn from, .csv or .jsonl"
+    )
+    command.add_argument(
+        "--eval", metavar="FILE", help="examples to score the model on, with the same columns"
+    )
+    command.add_argument("--task", choices=TASKS, help="what to learn (default: the columns say it)")
+    command.add_argument("--output", default="runs/finetuned", metavar="FOLDER", help="the run's folder")
+    command.add_argument("--resume", action="store_true", help="go on with the run in that folder")
+    _add_settings(
+        command, FinetuningArguments, {"max_length": "or the model's positions where they are fewer"}
+    )
+
+
+def _add_settings(command: argparse.ArgumentParser, table: type, or_else: dict[str, str]) -> None:
+    """An option for each line of a table; or_else: what is the default of some where theirs is too large."""
+    for line in dataclasses.fields(table):
+        help, choices, default = line.metadata["help"], line.metadata["one_of"], line.default
         if choices:
-            command.add_argument(_option(line.name), choices=choices, default=line.default, help=help)
+            command.add_argument(_option(line.name), choices=choices, default=default, help=help)
+        elif default is False:
+            command.add_argument(_option(line.name), action="store_true", help=help)
         else:
-            kind = _integer if isinstance(line.default, int) else _number
-            default = line.default
-            if line.name == "warmup_steps":
-                help, default = f"{help} (default: {default}), or all steps where they are fewer", None
+            kind = _integer if isinstance(default, int) else _number
+            if line.name in or_else:
+                help, default = f"{help} (default: {default}), {or_else[line.name]}", None
             command.add_argument(_option(line.name), type=kind, default=default, metavar="N", help=help)
 
 

@@ -18,6 +18,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,11 @@ from minigrad.bert.config import ConfigError
 from minigrad.bert.reading import SUMS, CheckpointError, checksums, is_there, read_file
 from minigrad.files import SaveError, remove, write_atomic, write_folder_atomic
 
-__all__ = ["RunFolder", "RunFolderError", "Table", "environment", "latest_checkpoint", "step_of"]
+__all__ = ["RunFolder", "RunFolderError", "RunKind", "Table", "environment", "latest_checkpoint", "step_of"]
 
 KEPT_CHECKPOINTS = 2
 LOCK, HOLDER = ".lock", ".lock-holder"  # two files: some versions of filelock empty the one that they lock
-FIGURES = ("loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
-METRICS = ("step", *FIGURES, "learning_rate", "grad_norm", "tokens_per_second")
-EVALUATIONS = ("step", *FIGURES, "unigram_entropy")
+OF_A_STEP = ("learning_rate", "grad_norm", "tokens_per_second")  # in each row of metrics.csv
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -43,18 +42,36 @@ class RunFolderError(RuntimeError):
     """A folder that no run can use now: another run is in it, or nothing can be written there."""
 
 
+@dataclass(frozen=True)
+class RunKind:
+    """What differs between runs of pre-training and of fine-tuning, in their folders and checkpoints.
+
+    name: what the run does, in words. arguments: the class of its settings. tally: what counts its losses and hits.
+    figures: what it measures of training, in metrics.csv. scores: what it measures in an evaluation. beside: what
+    stands in evaluation.csv beside them.
+    """
+
+    name: str
+    arguments: type
+    tally: Callable[[], Any]
+    figures: tuple[str, ...]
+    scores: tuple[str, ...]
+    beside: tuple[str, ...] = ()
+
+
 class RunFolder:
     """The folder of a run. `with` takes its lock and gives it back; to read, no lock is needed.
 
-    Raises ValueError for an empty path.
+    kind: says the columns of its two tables; who does not write them needs none. Raises ValueError for an empty path.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, kind: RunKind | None = None) -> None:
         if not str(path):
             raise ValueError("the name of the run's folder is empty; the working directory is '.'")
         self.path = Path(path)
-        self.metrics = Table(self.path / "metrics.csv", METRICS)
-        self.evaluations = Table(self.path / "evaluation.csv", EVALUATIONS)
+        figures, scores = ((), ()) if kind is None else (kind.figures, (*kind.scores, *kind.beside))
+        self.metrics = Table(self.path / "metrics.csv", ("step", *figures, *OF_A_STEP))
+        self.evaluations = Table(self.path / "evaluation.csv", ("step", *scores))
         self._lock: Any = None
         self._made = False
 
@@ -79,7 +96,7 @@ class RunFolder:
             from filelock import FileLock, Timeout
         except ImportError:
             raise RunFolderError(
-                "pre-training needs the package filelock: pip install 'minigrad[pretraining]'"
+                "training needs the package filelock: pip install 'minigrad[pretraining]'"
             ) from None
         try:
             if (self.path / "config.json").exists():

@@ -15,7 +15,15 @@ from typing import Any, TypeVar
 from minigrad import backend
 from minigrad.bert.reading import quoted
 
-__all__ = ["LARGEST_INTEGER", "LARGEST_NUMBER", "PretrainingArguments", "check", "documented", "setting"]
+__all__ = [
+    "LARGEST_INTEGER",
+    "LARGEST_NUMBER",
+    "FinetuningArguments",
+    "PretrainingArguments",
+    "check",
+    "documented",
+    "setting",
+]
 
 LARGEST_INTEGER, LARGEST_NUMBER = 2**63 - 1, sys.float_info.max
 
@@ -30,7 +38,7 @@ def setting(
     positive: bool = False,
     one_of: Sequence[str] = (),
 ) -> Any:
-    """A line of the table: the field of a dataclass, whose kind (integer, number, text) is that of its default.
+    """A line of the table: the field of a dataclass, whose kind (yes or no, integer, number, text) is its default's.
 
     at_least: of an integer, which must also be below 2^63, or of a number, which must also be finite. positive: a
     number above 0. one_of: the texts that it may be.
@@ -53,6 +61,8 @@ def _expected(value: Any, line: dataclasses.Field[Any]) -> str | None:
     at_least, positive, one_of = (line.metadata[name] for name in ("at_least", "positive", "one_of"))
     if one_of:
         return None if value in one_of else f"one of {', '.join(one_of)}"
+    if isinstance(line.default, bool):
+        return None if isinstance(value, bool) else "true or false"
     whole = isinstance(line.default, int)
     if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
         return "an integer" if whole else "a number"
@@ -107,3 +117,36 @@ class PretrainingArguments:
         check(self)
         if self.warmup_steps > self.steps:
             raise ValueError(f"warmup_steps must be within 0 … steps = {self.steps}, got {self.warmup_steps}")
+
+
+@documented
+@dataclass(frozen=True)
+class FinetuningArguments:
+    """The settings of a run of fine-tuning; the defaults are within the paper's ranges (appendix A.3).
+
+    Raises ValueError for values that make no sense.
+    """
+
+    epochs: int = setting(3, "passes over the examples", at_least=1)
+    batch_size: int = setting(32, "examples a micro-batch", at_least=1)
+    max_length: int = setting(128, "tokens an example", at_least=3)
+    learning_rate: float = setting(5e-5, "the peak; a small model needs more", positive=True)
+    warmup_share: float = setting(0.1, "share of the steps in which the rate rises, before it falls")
+    weight_decay: float = setting(0.01, "of AdamW, not on biases and LayerNorms")
+    max_grad_norm: float = setting(1.0, "where the gradients' joint norm is clipped", positive=True)
+    gradient_accumulation_steps: int = setting(1, "micro-batches a step", at_least=1)
+    frozen: bool = setting(False, "train the new layer alone, and leave the encoder as it is")
+    seed: int = setting(0, "of the new layer, the order of the examples and dropout")
+    log_every: int = setting(10, "steps between rows of metrics.csv", at_least=1)
+    eval_every: int = setting(0, "steps between evaluations; 0 is once an epoch")
+    save_every: int = setting(0, "steps between checkpoints; 0 is once an epoch")
+    precision: str = setting(
+        "float32",
+        "what matrix products multiply: 16 bits are faster on a GPU (float16 with loss scaling)",
+        one_of=backend.PRECISIONS,
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.warmup_share > 1:
+            raise ValueError(f"warmup_share must be within 0 … 1, got {self.warmup_share}")

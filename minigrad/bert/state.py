@@ -14,15 +14,40 @@ import numpy as np
 from safetensors.numpy import save
 
 from minigrad import backend
+from minigrad.bert.metrics import Tally
 from minigrad.bert.reading import CheckpointError, read_json, read_safetensors
-from minigrad.bert.runs import FIGURES, step_of
-from minigrad.bert.settings import LARGEST_INTEGER, LARGEST_NUMBER, PretrainingArguments
+from minigrad.bert.runs import RunKind, step_of
+from minigrad.bert.settings import (
+    LARGEST_INTEGER,
+    LARGEST_NUMBER,
+    FinetuningArguments,
+    PretrainingArguments,
+)
+from minigrad.bert.task_metrics import TaskTally
 from minigrad.nn import Parameter
 from minigrad.tensor import Array
 
-__all__ = ["MOMENTS", "STATE", "TrainingState", "differences", "read_moments", "read_state", "state_files"]
+__all__ = [
+    "FINETUNING",
+    "MOMENTS",
+    "PRETRAINING",
+    "STATE",
+    "TrainingState",
+    "differences",
+    "read_moments",
+    "read_state",
+    "state_files",
+]
 
 STATE, MOMENTS = "training.json", "optimizer.safetensors"
+
+_LOSSES = ("loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
+PRETRAINING = RunKind(
+    "pre-training", PretrainingArguments, Tally, _LOSSES, _LOSSES, beside=("unigram_entropy",)
+)
+FINETUNING = RunKind(
+    "fine-tuning", FinetuningArguments, TaskTally, ("loss", "accuracy"), ("loss", "accuracy", "f1")
+)
 
 
 @dataclass(frozen=True)
@@ -61,25 +86,29 @@ def state_files(state: TrainingState, moments: Mapping[str, list[Array]]) -> dic
     }
 
 
-def read_state(checkpoint: Path) -> TrainingState:
+def read_state(checkpoint: Path, kind: RunKind = PRETRAINING) -> TrainingState:
     """The state of the run in a checkpoint, each value checked. Raises CheckpointError naming the one that is wrong."""
     path = checkpoint / STATE
     values = read_json(path)
-    _check(path, values, STATE_CHECKS)
+    found = values.get("arguments")
+    for other in (PRETRAINING, FINETUNING):
+        if other is not kind and isinstance(found, dict) and found.keys() == _defaults(other).keys():
+            raise CheckpointError(f"{path} is of a run of {other.name}, not of {kind.name}")
+    _check(path, values, _checks(kind))
     if values["evaluation"]:
-        _check(path, values["evaluation"], dict.fromkeys(FIGURES, NUMBER), "evaluation.")
+        _check(path, values["evaluation"], dict.fromkeys(kind.scores, NUMBER), "evaluation.")
     state = TrainingState(**{field.name: values[field.name] for field in dataclasses.fields(TrainingState)})
     try:
-        names = [field.name for field in dataclasses.fields(PretrainingArguments)]
-        arguments = PretrainingArguments(**{name: state.arguments[name] for name in names})
+        arguments = kind.arguments(**{name: state.arguments[name] for name in _defaults(kind)})
     except ValueError as error:
         raise CheckpointError(f"{path}: arguments: {error}") from None
     if re.fullmatch(r"checkpoint-[0-9]+", checkpoint.name) and state.step != step_of(checkpoint):
         raise CheckpointError(
             f"{path}: step: expected {step_of(checkpoint)}, as its folder says, got {state.step}"
         )
-    if state.step > arguments.steps:
-        raise CheckpointError(f"{path}: step: expected at most {arguments.steps}, got {state.step}")
+    most = getattr(arguments, "steps", state.step)  # fine-tuning counts epochs, which are as long as its text
+    if state.step > most:
+        raise CheckpointError(f"{path}: step: expected at most {most}, got {state.step}")
     fewest = 0 if arguments.precision == "float16" else state.step  # only loss scaling leaves steps out
     if not fewest <= state.optimizer_steps <= state.step:
         raise CheckpointError(
@@ -145,29 +174,39 @@ SHARE: Check = (
     lambda value: value is None or (_is_number(value) and 0 <= value <= 1),
 )
 
-STATE_CHECKS: Checks = {
-    "step": WHOLE,
-    "optimizer_steps": WHOLE,
-    "scaler": {"scale": POSITIVE, "steps_since": WHOLE},
-    "random": {"seed": WHOLE, "draws": WHOLE},
-    "data": {"epoch": WHOLE, "index": WHOLE},
-    "tally": {
-        **dict.fromkeys(("mlm_loss", "nsp_loss"), NUMBER),
-        **dict.fromkeys(("mlm_hits", "nsp_hits", "masked", "pairs"), WHOLE),
-    },
-    "arguments": {
-        field.name: {int: WHOLE, float: NUMBER, str: TEXT}[type(field.default)]
-        for field in dataclasses.fields(PretrainingArguments)
-    },
-    "corpus": TEXT,
-    "held_out": SHARE,
-    "held_out_text": TEXT,
-    "evaluation": OBJECT,
-    "environment": (
-        "an object of texts",
-        lambda value: isinstance(value, dict) and all(isinstance(text, str) for text in value.values()),
-    ),
-}
+YES_OR_NO: Check = ("true or false", lambda value: isinstance(value, bool))
+
+BY_TYPE: dict[type, Check] = {bool: YES_OR_NO, int: WHOLE, float: NUMBER, str: TEXT}
+
+
+def _defaults(kind: RunKind) -> dict[str, Any]:
+    """The settings of a kind of run, and their defaults."""
+    return {field.name: field.default for field in dataclasses.fields(kind.arguments)}
+
+
+def _checks(kind: RunKind) -> Checks:
+    """What `training.json` has to be, in the checkpoints of a kind of run."""
+
+    def alike(values: dict[str, Any]) -> Checks:
+        return {name: BY_TYPE[type(value)] for name, value in values.items()}
+
+    return {
+        "step": WHOLE,
+        "optimizer_steps": WHOLE,
+        "scaler": {"scale": POSITIVE, "steps_since": WHOLE},
+        "random": {"seed": WHOLE, "draws": WHOLE},
+        "data": {"epoch": WHOLE, "index": WHOLE},
+        "tally": alike(kind.tally().state_dict()),
+        "arguments": alike(_defaults(kind)),
+        "corpus": TEXT,
+        "held_out": SHARE,
+        "held_out_text": TEXT,
+        "evaluation": OBJECT,
+        "environment": (
+            "an object of texts",
+            lambda value: isinstance(value, dict) and all(isinstance(text, str) for text in value.values()),
+        ),
+    }
 
 
 def _check(path: Path, values: dict[str, Any], checks: Checks, within: str = "") -> None:

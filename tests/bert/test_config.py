@@ -29,6 +29,7 @@ def test_the_defaults_are_bert_base_uncased():
         "initializer_range": 0.02,
         "layer_norm_eps": 1e-12,
         "pad_token_id": 0,
+        "id2label": {0: "LABEL_0", 1: "LABEL_1"},
     }
 
 
@@ -88,6 +89,12 @@ def test_there_are_three_presets():
         ({"hidden_dropout_prob": 10**400}, "hidden_dropout_prob must be at most 1,000,000, got 10+…$"),
         ({"hidden_size": "7" * 10**6}, "hidden_size must be an integer, got '7{198}…$"),
         ({"hidden_size": "\x1b[31m"}, r"hidden_size must be an integer, got '\\x1b\[31m'$"),
+        ({"id2label": {}}, "id2label must map 0, 1, 2, … to names that differ, such as .*, got {}"),
+        ({"id2label": ["a", "b"]}, "id2label must map 0, 1, 2, … to names"),
+        ({"id2label": {0: "a", 2: "b"}}, "id2label must map 0, 1, 2, … to names"),
+        ({"id2label": {0: "a", 1: "a"}}, "id2label must map 0, 1, 2, … to names that differ"),
+        ({"id2label": {0: "a", 1: ""}}, "id2label must map 0, 1, 2, … to names"),
+        ({"id2label": {0: "a", 1: 5}}, "id2label must map 0, 1, 2, … to names"),
     ],
     ids=itertools.count(),
 )
@@ -123,7 +130,9 @@ def test_there_and_back():
 
 def test_the_dictionary_says_what_is_fixed_here():
     values = BertConfig().to_dict()
-    assert set(values) == {*FIELDS, "model_type", "architectures", "hidden_act", "tie_word_embeddings"}
+    assert set(values) == {*FIELDS, "model_type", "architectures", "hidden_act", "tie_word_embeddings"} - {
+        "id2label"
+    }
     assert values["model_type"] == "bert"
     assert values["hidden_act"] == "gelu"
     assert values["tie_word_embeddings"] is True
@@ -193,6 +202,18 @@ def test_dictionaries_of_transformers():
     theirs = transformers.BertConfig.from_dict(config.to_dict())
     assert {name: getattr(theirs, name) for name in FIELDS} == dataclasses.asdict(config)
     assert BertConfig.from_dict(theirs.to_dict()) == config
+
+
+@pytest.mark.oracle
+def test_names_of_classes_go_there_and_back():
+    transformers = pytest.importorskip("transformers")
+    assert "id2label" not in BertConfig().to_dict()  # which is what checkpoints of pre-training have
+    config = BertConfig(id2label={0: "no", 1: "yes", 2: "who knows"})
+    assert config.num_labels == 3
+    theirs = transformers.BertConfig.from_dict(config.to_dict())
+    assert (theirs.id2label, theirs.label2id) == (config.id2label, {"no": 0, "yes": 1, "who knows": 2})
+    assert BertConfig.from_dict(theirs.to_dict()) == config
+    assert BertConfig.from_dict({"id2label": None}) == BertConfig()
 
 
 # --- replace ---------------------------------------------------------------------------------------------

@@ -9,12 +9,12 @@ import shlex
 import pytest
 
 from minigrad.bert.__main__ import main
-from minigrad.bert.options import parse, settings_in
+from minigrad.bert.options import finetuning_settings_in, parse, settings_in
 from minigrad.bert.settings import PretrainingArguments
 
 pytestmark = pytest.mark.no_arrays
 
-COMMANDS = ["pretrain", "evaluate", "fill-mask", "next-sentence", "look", "info"]
+COMMANDS = ["pretrain", "evaluate", "fill-mask", "next-sentence", "look", "finetune", "predict", "info"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -88,7 +88,10 @@ def test_a_command_that_is_none(capsys, command):
         ("fillmask", "did you mean fill-mask?"),
         ("train", "did you mean pretrain?"),
         ("next_sentence", "did you mean next-sentence?"),
-        ("x\x1b[31m", "there are pretrain, evaluate, fill-mask, next-sentence, look, info"),
+        (
+            "x\x1b[31m",
+            "there are pretrain, evaluate, fill-mask, next-sentence, look, finetune, predict, info",
+        ),
     ],
 )
 def test_a_command_with_a_slip(capsys, typed, help):
@@ -127,15 +130,17 @@ def test_the_usage_is_one_line_that_names_what_has_no_dash(capsys, command):
     assert len(usage) <= 100
 
 
-def test_help_of_training_has_examples_that_are_commands(capsys):
+@pytest.mark.parametrize("command", ["pretrain", "finetune"])
+def test_help_of_training_has_examples_that_are_commands(capsys, command):
     with pytest.raises(SystemExit):
-        main(["pretrain", "--help"])
+        main([command, "--help"])
     examples = capsys.readouterr().out.partition("examples:\n")[2].splitlines()
     assert len(examples) >= 2
     for line in examples:
         python, *words = shlex.split(line)
-        assert [python, *words[:3]] == ["python", "-m", "minigrad.bert", "pretrain"]
-        settings_in(parse(words[2:]))
+        assert [python, *words[:3]] == ["python", "-m", "minigrad.bert", command]
+        options = parse(words[2:])
+        settings_in(options) if command == "pretrain" else finetuning_settings_in(options, 512)
 
 
 @pytest.mark.parametrize("option", ["--steps=--", "--set=--", "--backend=--", "--output=--", "--held-out=--"])

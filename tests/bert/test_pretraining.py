@@ -12,7 +12,7 @@ import pytest
 import tiny
 from tiny import before_step, changed, checkpoints, contents, quietly, table
 
-from minigrad import backend, random
+from minigrad import backend, optim, random
 from minigrad.bert import pretraining as module
 from minigrad.bert.corpus import Corpus, CorpusError
 from minigrad.bert.data import (
@@ -24,9 +24,10 @@ from minigrad.bert.data import (
 )
 from minigrad.bert.metrics import Tally, evaluate, unigram_entropy
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.pretraining import DivergenceError, parameter_groups, prepare
+from minigrad.bert.pretraining import prepare
 from minigrad.bert.reading import CheckpointError
 from minigrad.bert.stories import STORIES, Stories
+from minigrad.bert.training import DivergenceError, parameter_groups
 
 METRICS = [
     "step",
@@ -308,7 +309,7 @@ def test_a_step_keeps_nothing_that_grows(tmp_path):
 
 def test_gradients_that_are_not_finite_stop_the_run_before_the_next_checkpoint(tmp_path, monkeypatch):
     run = tiny.pretraining(tmp_path)
-    true = module.optim.clip_grad_norm
+    true = optim.clip_grad_norm
 
     def clip(parameters, max_norm):
         parameters = list(parameters)
@@ -316,7 +317,7 @@ def test_gradients_that_are_not_finite_stop_the_run_before_the_next_checkpoint(t
             parameters[0].grad[0, 0] = math.inf
         return true(parameters, max_norm)
 
-    monkeypatch.setattr(module.optim, "clip_grad_norm", clip)
+    monkeypatch.setattr(optim, "clip_grad_norm", clip)
     with pytest.raises(
         DivergenceError, match=r"the norm of the gradients is inf in step 7; the checkpoint of step 4"
     ):

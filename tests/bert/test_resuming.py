@@ -20,7 +20,8 @@ from minigrad.bert.checkpoint import from_pretrained
 from minigrad.bert.data import PretrainingData
 from minigrad.bert.metrics import evaluate
 from minigrad.bert.reading import CheckpointError
-from minigrad.bert.runs import METRICS, latest_checkpoint
+from minigrad.bert.runs import RunFolder, latest_checkpoint
+from minigrad.bert.state import PRETRAINING
 from minigrad.files import SaveError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and limits are POSIX")
@@ -108,37 +109,27 @@ def test_to_resume_a_finished_run_is_to_have_its_figures(tmp_path):
 
 
 RUN = """
-import dataclasses, os, signal, sys
+import dataclasses, os, sys
 import tiny
 output, where = sys.argv[1:]
 arguments = dataclasses.replace(tiny.ARGUMENTS, steps=14, save_every=4, gradient_accumulation_steps=2)
 run = tiny.pretraining(output, arguments, documents=tiny.documents(10), resume=where == "resume")
 
-def kill_at(step, of, name, call=1):
-    true, calls = getattr(of, name), []
-    def function(*args, **kwargs):
-        if run.step == step:
-            calls.append(args)
-            if len(calls) == call:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return true(*args, **kwargs)
-    setattr(of, name, function)
-
 if where == "before the first checkpoint":
-    kill_at(2, run.optimizer, "step")
+    tiny.kill_at(run, 2, run.optimizer, "step")
 elif where == "between two gradients":
-    kill_at(6, run.data, "next_batch", 2)
+    tiny.kill_at(run, 6, run.data, "next_batch", 2)
 elif where == "between a row and the save":
-    kill_at(8, run, "save")
+    tiny.kill_at(run, 8, run, "save")
 elif where == "in the middle of saving":
-    kill_at(8, os, "fsync", 3)
+    tiny.kill_at(run, 8, os, "fsync", 3)
 elif where == "before the name is there":
-    kill_at(12, os, "rename")
+    tiny.kill_at(run, 12, os, "rename")
 elif where == "while old checkpoints go":
     import shutil
-    kill_at(12, shutil, "rmtree", 3)
+    tiny.kill_at(run, 12, shutil, "rmtree", 3)
 elif where == "before the last save":
-    kill_at(14, run, "save")
+    tiny.kill_at(run, 14, run, "save")
 run.run()
 print(run.data.epoch)
 """
@@ -312,12 +303,12 @@ def test_rows_that_the_checkpoint_does_not_know_of_are_dropped(tmp_path):
 
 
 def test_rows_of_a_run_that_saved_nothing_are_dropped(tmp_path):
-    header = ",".join(METRICS)
+    header = ",".join(RunFolder(tmp_path, PRETRAINING).metrics.columns)
     (tmp_path / "metrics.csv").write_text(f"{header}\n2{',1' * 8}\n4{',1' * 8}\n")
     (tmp_path / "evaluation.csv").write_text("")
     quietly(tiny.pretraining(tmp_path))
     assert [row["step"] for row in table(tmp_path / "metrics.csv")] == ["2", "4", "6", "8", "10"]
-    assert list(table(tmp_path / "metrics.csv")[0]) == list(METRICS)
+    assert list(table(tmp_path / "metrics.csv")[0]) == header.split(",")
     assert [row["step"] for row in table(tmp_path / "evaluation.csv")] == ["5", "10"]
 
 

@@ -204,7 +204,7 @@ def test_without_the_package_for_the_lock(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "filelock", None)
     with pytest.raises(RunFolderError) as caught:
         RunFolder(tmp_path / "run").lock()
-    assert str(caught.value) == "pre-training needs the package filelock: pip install 'minigrad[pretraining]'"
+    assert str(caught.value) == "training needs the package filelock: pip install 'minigrad[pretraining]'"
     with pytest.raises(CheckpointError, match="there is no folder"):
         latest_checkpoint(tmp_path / "run")  # to read, no lock is needed
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from minigrad.bert.data import PretrainingData, TokenDocument, encode_documents
 from minigrad.bert.pretraining import Pretraining
 from minigrad.bert.settings import PretrainingArguments
 from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.training import Training
 from minigrad.bert.wordpiece import SPECIAL_TOKENS
 
 TOPICS, WORDS = 8, 8  # words of a topic occur in no other
@@ -94,7 +97,7 @@ def changed(**changes: Any) -> PretrainingArguments:
     return dataclasses.replace(ARGUMENTS, **changes)
 
 
-def before_step(run: Pretraining, number: int, action: Callable[[], object]) -> None:
+def before_step(run: Training, number: int, action: Callable[[], object]) -> None:
     """Let a run do something else before it makes this step."""
     train_step = run.train_step
 
@@ -106,7 +109,21 @@ def before_step(run: Pretraining, number: int, action: Callable[[], object]) -> 
     run.train_step = step  # type: ignore[method-assign]
 
 
-def quietly(run: Pretraining) -> list[str]:
+def kill_at(run: Any, step: int, of: Any, name: str, call: int = 1) -> None:
+    """Let SIGKILL end this process after so many steps, before a function is called for the so-manieth time."""
+    true, calls = getattr(of, name), []
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if run.step == step:
+            calls.append(args)
+            if len(calls) == call:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return true(*args, **kwargs)
+
+    setattr(of, name, function)
+
+
+def quietly(run: Training) -> list[str]:
     """Run, and return what it reported."""
     lines: list[str] = []
     run.run(lines.append)

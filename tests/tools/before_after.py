@@ -49,7 +49,7 @@ from minigrad import Tensor, backend, ops, optim, profiler
 from minigrad.backend import threads
 from minigrad.bert.config import PRESETS
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.pretraining import parameter_groups
+from minigrad.bert.training import parameter_groups
 from minigrad.course.chapters import fast
 from minigrad.course.chapters.fast import (
     AS_WHOLE_ARRAYS,

@@ -21,7 +21,7 @@ from minigrad import backend, optim
 from minigrad.bert.config import IGNORED, BertConfig
 from minigrad.bert.data import Batch
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.pretraining import parameter_groups
+from minigrad.bert.training import parameter_groups
 from minigrad.course.chapters.fast import work_everywhere
 
 Array = Any  # a NumPy or CuPy ndarray

@@ -33,8 +33,8 @@ from minigrad.bert.corpus import read_corpus
 from minigrad.bert.data import Batch, PretrainingData, encode_documents, held_out_batches
 from minigrad.bert.metrics import evaluate, unigram_entropy
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.pretraining import parameter_groups
 from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.training import parameter_groups
 from minigrad.bert.wordpiece import train_wordpiece
 from minigrad.tensor import Array, Tensor
 

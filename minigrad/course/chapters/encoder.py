@@ -119,8 +119,8 @@ IDS, SEGMENTS = np.array([[0, 1, 2]]), np.array([[0, 1, 1]])
 
 def hand_sized() -> BertModel:
     """A BertModel of 3 words, d_model 4, 2 layers of 2 heads and d_ff 5, whose weights are small multiples of 0.5."""
-    sizes = {"hidden_size": 4, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 5}
-    model = BertModel(BertConfig(vocab_size=3, max_position_embeddings=3, **sizes))
+    config = BertConfig(3, hidden_size=4, num_hidden_layers=2, num_attention_heads=2, intermediate_size=5)
+    model = BertModel(config.replace(max_position_embeddings=3))
     model.eval()
     rng = np.random.default_rng(6)
     state = {name: rng.integers(-2, 3, array.shape) / 2 for name, array in model.state_dict().items()}

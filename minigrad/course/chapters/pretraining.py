@@ -18,7 +18,7 @@ from minigrad.bert.embeddings import BertEmbeddings
 from minigrad.bert.encoder import BertLayer
 from minigrad.bert.lexicon import SETTINGS
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.pretraining import parameter_groups
+from minigrad.bert.training import parameter_groups
 from minigrad.bert.stories import Stories, draw_pairs
 from minigrad.tensor import Array, Tensor
 

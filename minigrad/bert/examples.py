@@ -1,0 +1,235 @@
+"""Examples to learn a task from: the rows of a CSV or JSONL file, each checked before anything is trained.
+
+Whatever is wrong is an ExampleError that names the file, the row, the column, what came and what was expected.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from minigrad.bert.corpus import read_text
+from minigrad.bert.reading import quoted, shown
+
+__all__ = ["TASKS", "ExampleError", "Examples", "from_texts", "label_numbers", "read_examples"]
+
+INPUTS = {
+    "classify": ("text",),
+    "pairs": ("text", "text_pair"),
+    "qa": ("question", "context"),
+    "tag": ("tokens",),
+}
+TARGETS = {"classify": ("label",), "pairs": ("label",), "qa": ("answer", "answer_start"), "tag": ("tags",)}
+TASKS = tuple(INPUTS)
+
+Row = dict[str, Any]
+
+
+class ExampleError(ValueError):
+    """A file of examples from which nothing can be learned."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The rows of a file. lines: where each begins in the file. has_targets: whether the answers are there too."""
+
+    path: Path
+    task: str
+    rows: list[Row]
+    lines: list[int]
+    has_targets: bool
+
+    def refuse(self, number: int, column: str, what: str) -> NoReturn:
+        """Raise ExampleError naming a row, counted from 0 here and from 1 there, and its column."""
+        _refuse(self.path, number + 1, self.lines[number], column, what)
+
+
+def _refuse(path: Path, number: int, line: int, column: str, what: str) -> NoReturn:
+    raise ExampleError(f"{path}, row {number} (line {line}), column {column!r}: {what}")
+
+
+def from_texts(task: str, texts: list[str]) -> Examples:
+    """One example of texts that were typed; tokens are the words between white space. Raises ExampleError if empty."""
+    for column, text in zip(INPUTS[task], texts, strict=True):
+        if not text.strip():
+            raise ExampleError(f"{column}: expected a text, got {quoted(text)}")
+    values = [
+        text.split() if column == "tokens" else text for column, text in zip(INPUTS[task], texts, strict=True)
+    ]
+    return Examples(Path("your text"), task, [dict(zip(INPUTS[task], values, strict=True))], [1], False)
+
+
+def read_examples(path: str | Path, task: str | None = None, need_targets: bool = True) -> Examples:
+    """The examples in a CSV file with a header, or in a JSONL file with an object a line.
+
+    task: one of TASKS, which says the columns; None: the columns say the task. Other columns are left aside.
+    need_targets: whether the answers must be there. Raises ExampleError; CorpusError for a file that is not UTF-8.
+    """
+    path = Path(path)
+    if not path.is_file():
+        problem = "is no file (but a folder, a pipe or a device)" if path.exists() else "is not there"
+        raise ExampleError(f"{path} {problem}")
+    readers: dict[str, Callable[[Path], Iterator[tuple[int, Row]]]] = {
+        ".csv": _csv_rows,
+        ".jsonl": _jsonl_rows,
+    }
+    if path.suffix.lower() not in readers:
+        raise ExampleError(f"{path}: expected a name that ends in .csv or .jsonl")
+    found = list(readers[path.suffix.lower()](path))
+    if not found:
+        raise ExampleError(f"{path} has no rows")
+    first = found[0][1]
+    task = task or _task_of(path, first)
+    has_targets = need_targets or all(column in first for column in TARGETS[task])
+    columns = INPUTS[task] + (TARGETS[task] if has_targets else ())
+    if path.suffix.lower() == ".csv" and task == "tag":
+        raise ExampleError(
+            f"{path}: tokens and tags are lists, which a CSV file has not: expected a .jsonl file"
+        )
+    rows = [_checked(path, number, line, row, columns) for number, (line, row) in enumerate(found, start=1)]
+    return Examples(path, task, rows, [line for line, _ in found], has_targets)
+
+
+def label_numbers(examples: Examples) -> dict[int, str]:
+    """The names of the classes by number, in the order of the alphabet, or of integers.
+
+    For answers in a text there are none to name. Raises ExampleError for fewer than two.
+    """
+    if examples.task == "qa":
+        return {0: "LABEL_0", 1: "LABEL_1"}
+    names = {name for row in examples.rows for name in _names(row)}
+    column = TARGETS[examples.task][0]
+    if len(names) < 2:
+        raise ExampleError(
+            f"{examples.path}, column {column!r}: expected at least two that differ, "
+            f"but all are {quoted(names.pop())}"
+        )
+    whole = all(name.removeprefix("-").isdecimal() for name in names)
+    return dict(enumerate(sorted(names, key=lambda name: (int(name), name) if whole else (0, name))))
+
+
+def _names(row: Row) -> list[str]:
+    return row["tags"] if "tags" in row else [row["label"]]
+
+
+# --- Files -----------------------------------------------------------------------------------------------
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[int, Row]]:
+    """The line at which each row begins, and its cells by column."""
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    header: list[str] = []
+    line = 1
+    try:
+        for cells in reader:
+            if not header:
+                header = [name.strip() for name in cells]
+                for name in header:
+                    if header.count(name) > 1:
+                        raise ExampleError(f"{path}: its first line has the column {quoted(name)} twice")
+            elif cells and len(cells) != len(header):
+                raise ExampleError(
+                    f"{path}, line {line}: expected {len(header)} cells, as in the header, got {len(cells)}; "
+                    'a text with a comma or a line break in it stands in "quotes"'
+                )
+            elif cells:
+                yield line, dict(zip(header, cells, strict=True))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise ExampleError(f"{path}, line {line}: it is no CSV: {error}") from None
+
+
+def _jsonl_rows(path: Path) -> Iterator[tuple[int, Row]]:
+    """The line of each row, and its values by column."""
+    for line, text in enumerate(read_text(path).split("\n"), start=1):
+        if not text.strip():
+            continue
+        try:
+            row = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ExampleError(f"{path}, line {line}: it is no JSON: {shown(str(error))}") from None
+        if not isinstance(row, dict):
+            raise ExampleError(
+                f'{path}, line {line}: expected an object such as {{"text": "…", "label": "…"}}, got {quoted(row, 40)}'
+            )
+        yield line, row
+
+
+def _task_of(path: Path, row: Row) -> str:
+    """The task whose inputs are there; pairs are looked for before single texts."""
+    for task in ("tag", "qa", "pairs", "classify"):
+        if all(column in row for column in INPUTS[task]):
+            return task
+    needed = "; ".join(f"{', '.join(INPUTS[task] + TARGETS[task])} ({task})" for task in TASKS)
+    raise ExampleError(f"{path}: its columns are {_listed(row)}; expected {needed}")
+
+
+def _listed(row: Row) -> str:
+    return ", ".join(shown(name, 40) for name in list(row)[:20]) or "none"
+
+
+# --- Rows ------------------------------------------------------------------------------------------------
+
+
+def _checked(path: Path, number: int, line: int, row: Row, columns: tuple[str, ...]) -> Row:
+    """What a row has in these columns."""
+    values: Row = {}
+    for column in columns:
+        if column not in row:
+            _refuse(path, number, line, column, f"it is missing; there are {_listed(row)}")
+        expected, read = COLUMNS[column]
+        value = read(row[column])
+        if value is None:
+            _refuse(path, number, line, column, f"expected {expected}, got {quoted(row[column], 60)}")
+        values[column] = value
+    if "tags" in values and len(values["tags"]) != len(values["tokens"]):
+        what = f"expected a tag for each of the {len(values['tokens'])} tokens, got {len(values['tags'])}"
+        _refuse(path, number, line, "tags", what)
+    if "answer" in values:
+        start, answer = values["answer_start"], values["answer"]
+        there = values["context"][start : start + len(answer)]
+        if there != answer:
+            what = f"expected where the context has {quoted(answer, 60)}, got {start}, where it has {quoted(there, 60)}"
+            _refuse(path, number, line, "answer_start", what)
+    return values
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _label(value: Any) -> str | None:
+    """A label; JSON may have it as an integer."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value.strip() if isinstance(value, str) and value.strip() else None
+
+
+def _place(value: Any) -> int | None:
+    """A count of characters; CSV has it as a text."""
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _list(read: Callable[[Any], Any]) -> Callable[[Any], list[Any] | None]:
+    def of(value: Any) -> list[Any] | None:
+        found = [read(one) for one in value] if isinstance(value, list) else []
+        return found if found and None not in found else None
+
+    return of
+
+
+# What a column has to hold, in words, and what reads it: None for anything else.
+COLUMNS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(("text", "text_pair", "question", "context", "answer"), ("a text", _text)),
+    "label": ("a text or an integer", _label),
+    "answer_start": ("the number of characters before the answer", _place),
+    "tokens": ("a list of words", _list(_text)),
+    "tags": ("a list of texts or integers", _list(_label)),
+}

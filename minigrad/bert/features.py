@@ -1,0 +1,273 @@
+"""Examples as the model reads them: ids, what is to be learned of them, and batches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from minigrad.bert.config import IGNORED
+from minigrad.bert.data import Batch
+from minigrad.bert.examples import ExampleError, Examples, Row
+from minigrad.bert.text import normalize, pre_tokenize
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.wordpiece import CONTINUES
+
+__all__ = ["EncodedExamples", "Features", "TaskData", "encode_examples", "located_pieces", "pad"]
+
+Place = tuple[int, int]  # the first character, and the first one after
+
+
+@dataclass(frozen=True)
+class Features:
+    """One example as ids.
+
+    targets: what a model of `tasks` takes beside its inputs, by name; none where the example has no answer. places:
+    of a question's context, for each token its characters there (None outside of the context); of words, the place
+    of the first piece of each that was kept, among the tokens.
+    """
+
+    input_ids: list[int]
+    token_type_ids: list[int]
+    targets: dict[str, int | list[int]] = field(default_factory=dict)
+    places: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class EncodedExamples:
+    """The examples that were encoded, one for one; notes: how many were cut, and how many left out."""
+
+    task: str
+    rows: list[Row]
+    features: list[Features]
+    notes: list[str]
+
+    def fingerprint(self) -> str:
+        """A hash of the task, the ids and the targets."""
+        content = [self.task, [[f.input_ids, f.token_type_ids, f.targets] for f in self.features]]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+def encode_examples(
+    examples: Examples, tokenizer: WordPieceTokenizer, max_length: int, id2label: dict[int, str]
+) -> EncodedExamples:
+    """Examples as ids, each of at most `max_length` tokens.
+
+    An example whose answer, or whose every tagged word, is in what was cut off is left out; the notes count these.
+    Raises ExampleError for a label that `id2label` has not, and if no example is left.
+    """
+    numbers = {name: number for number, name in id2label.items()}
+    encode = {"classify": _of_texts, "pairs": _of_texts, "qa": _of_question, "tag": _of_words}[examples.task]
+    rows, features = [], []
+    cut = dropped = 0
+    for number, row in enumerate(examples.rows):
+        _require_known_labels(examples, number, numbers)
+        one, whole = encode(row, tokenizer, max_length, numbers)
+        cut += not whole
+        if examples.has_targets and (not one.targets or one.targets.get("labels") == [IGNORED, IGNORED]):
+            dropped += 1
+            continue
+        rows.append(row)
+        features.append(one)
+    notes = []
+    of = f"of {len(examples.rows)} rows of {examples.path}"
+    if cut:
+        notes.append(f"{cut} {of} are cut to {max_length} tokens")
+    if dropped:
+        notes.append(f"{dropped} {of} are left out: what is to be learned of them was cut off")
+    if not features:
+        raise ExampleError(
+            f"{examples.path}: in each row, what is to be learned is beyond {max_length} tokens"
+        )
+    return EncodedExamples(examples.task, rows, features, notes)
+
+
+def _require_known_labels(examples: Examples, number: int, numbers: dict[str, int]) -> None:
+    row = examples.rows[number]
+    column = "label" if "label" in row else "tags"
+    for name in [row["label"]] if "label" in row else row.get("tags", []):
+        if name not in numbers:
+            known = ", ".join(list(numbers)[:20])
+            examples.refuse(number, column, f"expected one of {known}, which the model knows, got {name!r}")
+
+
+# --- One example of each task ----------------------------------------------------------------------------
+# Each gives its features, and whether all of the text is in them.
+
+
+def _of_texts(
+    row: Row, tokenizer: WordPieceTokenizer, max_length: int, numbers: dict[str, int]
+) -> tuple[Features, bool]:
+    """[CLS] text [SEP], or [CLS] text [SEP] text_pair [SEP]."""
+    encoding = tokenizer.encode(row["text"], row.get("text_pair"))
+    whole = len(encoding) <= max_length
+    if not whole:
+        encoding = tokenizer.encode(row["text"], row.get("text_pair"), max_length)
+    targets: dict[str, Any] = {"labels": numbers[row["label"]]} if "label" in row else {}
+    return Features(encoding.input_ids, encoding.token_type_ids, targets), whole
+
+
+def _of_question(
+    row: Row, tokenizer: WordPieceTokenizer, max_length: int, _: dict[str, int]
+) -> tuple[Features, bool]:
+    """[CLS] question [SEP] context [SEP]; the context is cut, and the question only where it takes half of the room."""
+    room = max_length - 3
+    question = tokenizer.token_ids(row["question"])
+    context, places = located_pieces(row["context"], tokenizer)
+    whole = len(question) + len(context) <= room
+    question = question[: max(room // 2, room - len(context))]
+    context = context[: room - len(question)]
+    before = len(question) + 2
+    ids = [tokenizer.cls_token_id, *question, tokenizer.sep_token_id, *context, tokenizer.sep_token_id]
+    kept: list[Place | None] = [None] * before + list(places[: len(context)]) + [None]
+    targets: dict[str, Any] = {}
+    if "answer" in row:
+        start, end = row["answer_start"], row["answer_start"] + len(row["answer"])
+        inside = [i for i, place in enumerate(places) if place[0] < end and place[1] > start]
+        if inside and inside[-1] < len(context):
+            targets = {"start_positions": before + inside[0], "end_positions": before + inside[-1]}
+    return Features(ids, [0] * before + [1] * (len(context) + 1), targets, kept), whole
+
+
+def _of_words(
+    row: Row, tokenizer: WordPieceTokenizer, max_length: int, numbers: dict[str, int]
+) -> tuple[Features, bool]:
+    """[CLS] words [SEP]: the first piece of a word carries its tag. A word without a piece is [UNK]."""
+    ids, places, labels = [tokenizer.cls_token_id], [], [IGNORED]
+    tags = [numbers[tag] for tag in row["tags"]] if "tags" in row else [IGNORED] * len(row["tokens"])
+    whole = True
+    for word, tag in zip(row["tokens"], tags, strict=True):
+        pieces = tokenizer.token_ids(word) or [tokenizer.unk_token_id]
+        if len(ids) + len(pieces) + 1 > max_length:
+            whole = False
+            break
+        places.append(len(ids))
+        ids += pieces
+        labels += [tag] + [IGNORED] * (len(pieces) - 1)
+    targets: dict[str, Any] = {"labels": [*labels, IGNORED]} if "tags" in row else {}
+    return Features([*ids, tokenizer.sep_token_id], [0] * (len(ids) + 1), targets, places), whole
+
+
+# --- Which characters a piece stands for -----------------------------------------------------------------
+
+# Between white space; but for what `text.chunks` drops, where `str.split` would split.
+_CHUNK = re.compile(r"(?:\S|[\x0b\x0c\x1c-\x1f\x85])+")
+
+
+def located_pieces(text: str, tokenizer: WordPieceTokenizer) -> tuple[list[int], list[Place]]:
+    """The ids of a text, without [CLS] and [SEP], and for each the characters of the text that it stands for.
+
+    Where reading a text changes how many characters a word has, each of its pieces stands for the whole word.
+    """
+    ids: list[int] = []
+    places: list[Place] = []
+    for chunk in _CHUNK.finditer(text):
+        units = _units(chunk[0], tokenizer)
+        of_units = [tokenizer.token_ids(chunk[0][start:end]) for start, end in units]
+        whole = tokenizer.token_ids(chunk[0])
+        if [piece for pieces in of_units for piece in pieces] != whole:  # a [MASK] in it, for example
+            units, of_units = [(0, len(chunk[0]))], [whole]
+        for (start, end), pieces in zip(units, of_units, strict=True):
+            ids += pieces
+            within = _within(chunk[0][start:end], pieces, tokenizer)
+            places += [(chunk.start() + start + a, chunk.start() + start + b) for a, b in within]
+    return ids, places
+
+
+def _units(chunk: str, tokenizer: WordPieceTokenizer) -> list[Place]:
+    """The words in a chunk, and the punctuation marks and Chinese characters between them."""
+    units: list[Place] = []
+    start = 0
+    for i, character in enumerate(chunk):
+        if _stands_alone(character, tokenizer.lower_case, tokenizer.strip_accents):
+            units += [(start, i)] * (i > start) + [(i, i + 1)]
+            start = i + 1
+    return units + [(start, len(chunk))] * (len(chunk) > start)
+
+
+def _within(unit: str, pieces: list[int], tokenizer: WordPieceTokenizer) -> list[Place]:
+    """The characters of each piece of a word; of all of them the whole word, where its characters do not add up."""
+    sizes = [len(tokenizer.vocab[piece].removeprefix(CONTINUES)) for piece in pieces]
+    options = (tokenizer.lower_case, tokenizer.strip_accents)
+    if len(pieces) == 1 or sum(sizes) != len(unit) or any(_size(one, *options) != 1 for one in unit):
+        return [(0, len(unit))] * len(pieces)
+    ends = np.cumsum(sizes).tolist()
+    return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+@lru_cache(10_000)
+def _stands_alone(character: str, lower_case: bool, strip_accents: bool | None) -> bool:
+    text = normalize(f"a{character}a", lower_case=lower_case, strip_accents=strip_accents)
+    return len(pre_tokenize(text)) == 3
+
+
+@lru_cache(10_000)
+def _size(character: str, lower_case: bool, strip_accents: bool | None) -> int:
+    return len(normalize(character, lower_case=lower_case, strip_accents=strip_accents))
+
+
+# --- Batches ---------------------------------------------------------------------------------------------
+
+
+def pad(features: Sequence[Features], pad_token_id: int) -> Batch:
+    """Examples as a batch as long as the longest: input_ids, attention_mask, token_type_ids (B, T), and targets."""
+    shape = (len(features), max(len(one.input_ids) for one in features))
+    batch = {
+        "input_ids": np.full(shape, pad_token_id, np.int64),
+        "attention_mask": np.zeros(shape, np.int64),
+        "token_type_ids": np.zeros(shape, np.int64),
+    }
+    for row, one in enumerate(features):
+        size = len(one.input_ids)
+        batch["input_ids"][row, :size] = one.input_ids
+        batch["attention_mask"][row, :size] = 1
+        batch["token_type_ids"][row, :size] = one.token_type_ids
+    for name, first in features[0].targets.items():
+        if isinstance(first, list):
+            batch[name] = np.full(shape, IGNORED, np.int64)
+            for row, one in enumerate(features):
+                batch[name][row, : len(one.input_ids)] = one.targets[name]
+        else:
+            batch[name] = np.array([one.targets[name] for one in features])
+    return batch
+
+
+class TaskData:
+    """An endless row of batches: each epoch has every example once, in an order of its own; its last batch is smaller.
+
+    An epoch is a function of (seed, epoch), so the position is two integers (`state_dict`).
+    """
+
+    def __init__(self, features: list[Features], batch_size: int, seed: int, pad_token_id: int) -> None:
+        self.features, self.batch_size, self.seed = features, batch_size, seed
+        self.pad_token_id = pad_token_id
+        self.load_state_dict({"epoch": 0, "index": 0})
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """How many batches the examples make."""
+        return -(-len(self.features) // self.batch_size)
+
+    def next_batch(self) -> Batch:
+        """The next batch."""
+        if self.index >= self.batches_per_epoch:
+            self.load_state_dict({"epoch": self.epoch + 1, "index": 0})
+        start = self.index * self.batch_size
+        self.index += 1
+        chosen = self._order[start : start + self.batch_size]
+        return pad([self.features[i] for i in chosen], self.pad_token_id)
+
+    def state_dict(self) -> dict[str, int]:
+        """Where in the row of batches this is."""
+        return {"epoch": self.epoch, "index": self.index}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go to where `state_dict` was taken."""
+        self.epoch, self.index = int(state["epoch"]), int(state["index"])
+        self._order = np.random.default_rng([self.seed, 4, self.epoch]).permutation(len(self.features))

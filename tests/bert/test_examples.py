@@ -1,0 +1,169 @@
+"""Files of examples: what is read, and that whatever is wrong is named with its row and column."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from minigrad.bert.corpus import CorpusError
+from minigrad.bert.examples import ExampleError, from_texts, label_numbers, read_examples
+
+pytestmark = pytest.mark.no_arrays
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def jsonl(folder: Path, *rows: object) -> Path:
+    return write(folder, "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+
+
+QUESTION = {"question": "who ?", "context": "it was mary", "answer": "mary", "answer_start": 7}
+TAGGED = {"tokens": ["it", "was", "mary"], "tags": ["O", "O", "B-PER"]}
+
+
+# --- What is read ----------------------------------------------------------------------------------------
+
+
+def test_a_csv_file(tmp_path):
+    text = '\ufefftext, label,more\n"one, two",yes,x\n\n"three\n""four""", no ,\n'
+    examples = read_examples(write(tmp_path, "rows.csv", text))
+    assert examples.task == "classify"
+    assert examples.rows == [{"text": "one, two", "label": "yes"}, {"text": 'three\n"four"', "label": "no"}]
+    assert examples.lines == [2, 4]
+    assert examples.has_targets
+    windows = read_examples(write(tmp_path, "ROWS.CSV", text.replace("\n", "\r\n")))
+    assert [row["label"] for row in windows.rows] == ["yes", "no"]
+
+
+def test_a_jsonl_file(tmp_path):
+    text = '{"text": "one", "label": 1}\n\n{"label": "2", "text": "two\\n", "id": null}'
+    examples = read_examples(write(tmp_path, "rows.jsonl", text))
+    assert examples.rows == [{"text": "one", "label": "1"}, {"text": "two\n", "label": "2"}]
+    assert examples.lines == [1, 3]
+
+
+def test_the_columns_say_the_task(tmp_path):
+    pair = {"text": "a", "text_pair": "b", "label": "c"}
+    for task, row in (
+        ("qa", QUESTION),
+        ("tag", TAGGED),
+        ("pairs", pair),
+        ("classify", {"text": "a", "label": "c"}),
+    ):
+        examples = read_examples(jsonl(tmp_path, {**row, "else": 1}))
+        assert (examples.task, examples.rows) == (task, [row])
+    assert read_examples(jsonl(tmp_path, pair), "classify").rows == [{"text": "a", "label": "c"}]
+
+
+def test_places_of_answers_in_csv_are_texts(tmp_path):
+    text = "question,context,answer,answer_start\nwho ?,it was mary,mary, 7\n"
+    assert read_examples(write(tmp_path, "rows.csv", text)).rows == [QUESTION]
+
+
+def test_without_answers(tmp_path):
+    path = jsonl(tmp_path, {"question": "who ?", "context": "it was mary"})
+    examples = read_examples(path, need_targets=False)
+    assert (examples.has_targets, examples.rows) == (False, [{"question": "who ?", "context": "it was mary"}])
+    assert read_examples(jsonl(tmp_path, QUESTION), need_targets=False).has_targets
+    assert from_texts("tag", ["mary was  here"]).rows == [{"tokens": ["mary", "was", "here"]}]
+    assert from_texts("qa", ["who ?", "mary"]).rows == [{"question": "who ?", "context": "mary"}]
+    with pytest.raises(ExampleError, match="text_pair: expected a text, got ' '"):
+        from_texts("pairs", ["a", " "])
+
+
+def test_names_of_classes(tmp_path):
+    def names(*labels):
+        return label_numbers(read_examples(jsonl(tmp_path, *({"text": "a", "label": one} for one in labels))))
+
+    assert names("b", "a", "b") == {0: "a", 1: "b"}
+    assert names(10, 9, -1) == {0: "-1", 1: "9", 2: "10"}
+    assert names("10", "9", "x") == {0: "10", 1: "9", 2: "x"}
+    assert label_numbers(read_examples(jsonl(tmp_path, TAGGED))) == {0: "B-PER", 1: "O"}
+    assert label_numbers(read_examples(jsonl(tmp_path, QUESTION))) == {0: "LABEL_0", 1: "LABEL_1"}
+    with pytest.raises(
+        ExampleError, match=r"column 'label': expected at least two that differ, but all are 'a'"
+    ):
+        names("a", "a")
+
+
+# --- What is wrong ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("no.csv", "", "no.csv has no rows"),
+        ("no.csv", "text,label\n", "no.csv has no rows"),
+        ("no.txt", "text,label\na,b\n", "no.txt: expected a name that ends in .csv or .jsonl"),
+        ("no.csv", "text,text\na,b\n", "its first line has the column 'text' twice"),
+        (
+            "no.csv",
+            "text,label\na,b\none, two,b\n",
+            "no.csv, line 3: expected 2 cells, as in the header, got 3; a text with a comma",
+        ),
+        ("no.csv", "text,label\na\n", "line 2: expected 2 cells, as in the header, got 1"),
+        ("no.csv", 'text,label\na,b\n"a,b\n', "no.csv, line 3: it is no CSV: unexpected end of data"),
+        ("no.csv", "a,b\n1,2\n", "its columns are a, b; expected text, label (classify); text, text_pair, "),
+        ("no.csv", "text,sign\na,b\n", "row 1 (line 2), column 'label': it is missing; there are text, sign"),
+        ("no.csv", "text,label\na,b\n\n ,b\n", "no.csv, row 2 (line 4), column 'text': expected a text, got ' '"),
+        ("no.csv", "text,label\na,\n", "column 'label': expected a text or an integer, got ''"),
+        ("no.csv", "tokens,tags\na,b\n", "tokens and tags are lists, which a CSV file has not: expected a .jsonl"),
+        ("no.csv", "question,context,answer,answer_start\na,b,b,first\n", "'answer_start': expected the number of"),
+        ("no.jsonl", '{"text": "a"\n', "no.jsonl, line 1: it is no JSON: "),
+        ("no.jsonl", '\n["a", "b"]\n', 'no.jsonl, line 2: expected an object such as {"text": "…", "label": '),
+        ("no.jsonl", '{"text": 5, "label": "a"}', "row 1 (line 1), column 'text': expected a text, got 5"),
+        ("no.jsonl", '{"text": "a", "label": 0.5}', "column 'label': expected a text or an integer, got 0.5"),
+        ("no.jsonl", '{"text": "a", "label": true}', "column 'label': expected a text or an integer, got True"),
+        ("no.jsonl", '{"text": "a", "label": null}', "column 'label': expected a text or an integer, got None"),
+        ("no.jsonl", '{"text": "\\u001b[31m", "label": ""}', "column 'label': expected"),
+        ("no.jsonl", "[" * 100_000, "line 1: it is no JSON"),
+    ],
+)  # fmt: skip
+def test_files_that_do_not_do(tmp_path, name, content, message):
+    with pytest.raises(ExampleError) as caught:
+        read_examples(write(tmp_path, name, content))
+    assert message in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("row", "changes", "message"),
+    [
+        (QUESTION, {"answer_start": 8}, "expected where the context has 'mary', got 8, where it has 'ary'"),
+        (QUESTION, {"answer_start": 10**30}, "'answer_start': expected where the context has 'mary', got 1000"),
+        (QUESTION, {"answer_start": -1}, "'answer_start': expected the number of characters before the answer, got -1"),
+        (QUESTION, {"answer": ""}, "column 'answer': expected a text, got ''"),
+        (TAGGED, {"tags": ["O"]}, "column 'tags': expected a tag for each of the 3 tokens, got 1"),
+        (TAGGED, {"tokens": "it was mary"}, "column 'tokens': expected a list of words, got 'it was mary'"),
+        (TAGGED, {"tokens": []}, "column 'tokens': expected a list of words, got []"),
+        (TAGGED, {"tags": ["O", "O", 0.5]}, "column 'tags': expected a list of texts or integers, got ['O', 'O', 0.5]"),
+    ],
+)  # fmt: skip
+def test_rows_that_do_not_do(tmp_path, row, changes, message):
+    with pytest.raises(ExampleError) as caught:
+        read_examples(jsonl(tmp_path, row, {**row, **changes}))
+    assert "rows.jsonl, row 2 (line 2), column " in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_a_row_that_lacks_a_column_is_named(tmp_path):
+    with pytest.raises(
+        ExampleError, match=r"row 2 \(line 2\), column 'text': it is missing; there are label$"
+    ):
+        read_examples(jsonl(tmp_path, {"text": "a", "label": "b"}, {"label": "b"}))
+
+
+def test_what_is_no_file_of_text(tmp_path):
+    with pytest.raises(ExampleError, match=r"rows\.csv is not there"):
+        read_examples(tmp_path / "rows.csv")
+    (tmp_path / "rows.csv").mkdir()
+    with pytest.raises(ExampleError, match=r"rows\.csv is no file \(but a folder"):
+        read_examples(tmp_path / "rows.csv")
+    with pytest.raises(CorpusError, match=r"bad\.csv is not UTF-8: byte 0xe9 at offset 14; convert it"):
+        read_examples(write(tmp_path, "bad.csv", "text,label\ncaf\xe9,b\n".encode("latin-1")))

@@ -1,0 +1,248 @@
+"""Examples as ids: which token carries what, what is cut off, which characters a piece stands for."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minigrad.bert.examples import ExampleError, Examples
+from minigrad.bert.features import Features, TaskData, encode_examples, located_pieces, pad
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.wordpiece import SPECIAL_TOKENS
+
+pytestmark = pytest.mark.no_arrays
+
+PIECES = ["who", "was", "it", "mary", "an", "##na", "##n", "a", "b", "e", "##e", "##b", ".", "!", "?"]
+PIECES += ["中", "19", "##s"]
+TOKENIZER = WordPieceTokenizer([*SPECIAL_TOKENS, *PIECES])
+TAGS = {0: "B", 1: "O"}
+
+
+def examples(task: str, *rows: dict, has_targets: bool = True) -> Examples:
+    return Examples(Path("rows.jsonl"), task, list(rows), list(range(1, len(rows) + 1)), has_targets)
+
+
+def encode(task: str, *rows: dict, length: int = 16, labels=TAGS, has_targets: bool = True):
+    return encode_examples(examples(task, *rows, has_targets=has_targets), TOKENIZER, length, labels)
+
+
+def tokens(features: Features) -> str:
+    return " ".join(TOKENIZER.vocab[i] for i in features.input_ids)
+
+
+def test_texts():
+    encoded = encode(
+        "classify", {"text": "it was anna", "label": "O"}, {"text": "who who who who", "label": "B"}, length=5
+    )
+    assert [tokens(one) for one in encoded.features] == ["[CLS] it was an [SEP]", "[CLS] who who who [SEP]"]
+    assert [one.targets for one in encoded.features] == [{"labels": 1}, {"labels": 0}]
+    assert encoded.notes == ["2 of 2 rows of rows.jsonl are cut to 5 tokens"]
+    assert encode("classify", {"text": "it was anna", "label": "O"}, length=6).notes == []
+
+
+def test_pairs():
+    row = {"text": "who was it", "text_pair": "mary", "label": "O"}
+    (one,) = encode("pairs", row).features
+    assert tokens(one) == "[CLS] who was it [SEP] mary [SEP]"
+    assert one.token_type_ids == [0, 0, 0, 0, 0, 1, 1]
+    (one,) = encode("pairs", row, length=6).features
+    assert tokens(one) == "[CLS] who was [SEP] mary [SEP]"  # the longer one is cut
+
+
+def question(context: str, answer: str, **more) -> dict:
+    return {
+        "question": "who ?",
+        "context": context,
+        "answer": answer,
+        "answer_start": context.index(answer),
+        **more,
+    }
+
+
+def test_the_tokens_of_an_answer():
+    (one,) = encode("qa", question("It was   Anna b!", "Anna b")).features
+    assert tokens(one) == "[CLS] who ? [SEP] it was an ##na b ! [SEP]"
+    assert one.token_type_ids == [0] * 4 + [1] * 7
+    assert one.targets == {"start_positions": 6, "end_positions": 8}
+    assert one.places == [None] * 4 + [(0, 2), (3, 6), (9, 11), (11, 13), (14, 15), (15, 16), None]
+    (one,) = encode("qa", question("it was anna", "na")).features  # within a word: the pieces that it touches
+    assert one.targets == {"start_positions": 7, "end_positions": 7}
+
+
+def test_answers_that_are_cut_off_are_left_out_and_counted():
+    rows = [
+        question("mary was it", "mary"),
+        question("it was mary", "mary"),
+        question("it was mary", "it was mary"),
+    ]
+    encoded = encode("qa", *rows, length=7)
+    assert [tokens(one) for one in encoded.features] == ["[CLS] who ? [SEP] mary was [SEP]"]
+    assert encoded.rows == rows[:1]
+    assert encoded.notes == [
+        "3 of 3 rows of rows.jsonl are cut to 7 tokens",
+        "2 of 3 rows of rows.jsonl are left out: what is to be learned of them was cut off",
+    ]
+    with pytest.raises(
+        ExampleError, match=r"rows\.jsonl: in each row, what is to be learned is beyond 7 tokens"
+    ):
+        encode("qa", *rows[1:], length=7)
+    without = [{"question": "who ?", "context": "it was mary"}]
+    assert len(encode("qa", *without, length=7, has_targets=False).features) == 1
+
+
+def test_a_long_question_leaves_half_of_the_room_to_the_context():
+    row = {"question": "who " * 30, "context": "mary " * 30}
+    (one,) = encode("qa", row, has_targets=False, length=12).features
+    assert tokens(one) == "[CLS] who who who who [SEP] mary mary mary mary mary [SEP]"
+    row = {"question": "who " * 30, "context": "mary"}
+    (one,) = encode("qa", row, has_targets=False, length=12).features
+    assert tokens(one) == "[CLS] " + "who " * 8 + "[SEP] mary [SEP]"
+
+
+def test_the_first_piece_of_a_word_carries_its_tag():
+    row = {"tokens": ["it", "was", "annan", "\u200b", "b!"], "tags": ["O", "O", "B", "B", "O"]}
+    (one,) = encode("tag", row).features
+    assert (
+        tokens(one) == "[CLS] it was an ##na ##n [UNK] b ! [SEP]"
+    )  # a word without a piece still has its place
+    assert one.targets["labels"] == [-100, 1, 1, 0, -100, -100, 0, 1, -100, -100]
+    assert one.places == [1, 2, 3, 6, 7]
+    encoded = encode("tag", row, length=6)  # a word that does not fit whole is cut off, and all after it
+    assert encoded.features[0].targets["labels"] == [-100, 1, 1, -100]
+    assert encoded.notes == ["1 of 1 rows of rows.jsonl are cut to 6 tokens"]
+    with pytest.raises(ExampleError, match="what is to be learned is beyond 4 tokens"):
+        encode("tag", {"tokens": ["annan"], "tags": ["B"]}, length=4)
+
+
+@pytest.mark.parametrize(
+    ("task", "row", "column"),
+    [
+        ("classify", {"text": "a", "label": "X"}, "label"),
+        ("tag", {"tokens": ["a", "b"], "tags": ["O", "X"]}, "tags"),
+    ],
+)
+def test_a_label_that_the_model_does_not_know(task, row, column):
+    known = {"classify": {"text": "a", "label": "O"}, "tag": {"tokens": ["a"], "tags": ["O"]}}[task]
+    message = rf"row 2 \(line 2\), column '{column}': expected one of B, O, which the model knows, got 'X'"
+    with pytest.raises(ExampleError, match=message):
+        encode(task, known, row)
+
+
+# --- Which characters a piece stands for -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("  mary\tanna\n", "mary an na"),
+        ("Mary,anna!", "Mary , an na !"),
+        ("a中b", "a 中 b"),
+        (
+            "É ee e\u0301e",
+            "É e e e\u0301e e\u0301e",
+        ),  # letter and accent apart: both pieces stand for the word
+        ("[MASK]. a", "[MASK] . a"),
+        ("a\u200bb \u200b a\x1cb", "a\u200bb a\u200bb a\x1cb a\x1cb"),
+        ("1990s", "1990s"),  # [UNK]
+        ("19s", "19 s"),
+    ],
+)
+def test_characters_of_pieces(text, expected):
+    ids, places = located_pieces(text, TOKENIZER)
+    assert ids == TOKENIZER.token_ids(text)
+    assert [text[start:end] for start, end in places] == expected.split(" ") * bool(text)
+
+
+def noise(count: int) -> list[str]:
+    rng = random.Random(0)
+    alphabet = [
+        *"ab.!eéÉ中İß ",
+        "\u0301",
+        "\u200b",
+        "\x1c",
+        "\xa0",
+        "[MASK]",
+        "##",
+        "mary",
+        "anna",
+        "ﬁ",
+        "\ud7ff",
+    ]
+    return ["".join(rng.choices(alphabet, k=rng.randrange(12))) for _ in range(count)]
+
+
+@pytest.mark.parametrize(("lower_case", "strip_accents"), [(True, None), (False, None), (True, False)])
+def test_the_ids_are_those_of_the_tokenizer_and_the_places_are_in_order(lower_case, strip_accents):
+    tokenizer = WordPieceTokenizer(TOKENIZER.vocab, lower_case, strip_accents)
+    for text in noise(2000):
+        ids, places = located_pieces(text, tokenizer)
+        assert ids == tokenizer.token_ids(text), text
+        assert len(places) == len(ids)
+        assert all(0 <= start < end <= len(text) for start, end in places)
+        assert places == sorted(places)
+
+
+@pytest.mark.oracle
+def test_characters_of_pieces_equal_those_of_tokenizers(tokenizers):
+    """Where no accent or control character is in the text, which `tokenizers` follows character by character."""
+    vocab = {piece: i for i, piece in enumerate(TOKENIZER.vocab)}
+    theirs = tokenizers.BertWordPieceTokenizer(vocab, lowercase=True)
+    rng = random.Random(1)
+    alphabet = [*"ab.!eEÉ中 ", " ", "mary", "Anna", "annan", "19s"]
+    compared = 0
+    for _ in range(2000):
+        text = "".join(rng.choices(alphabet, k=rng.randrange(12)))
+        expected = theirs.encode(text, add_special_tokens=False)
+        assert located_pieces(text, TOKENIZER) == (expected.ids, expected.offsets), text
+        compared += len(expected.ids)
+    assert compared > 5000
+
+
+# --- Batches ---------------------------------------------------------------------------------------------
+
+
+def test_a_batch_is_as_long_as_its_longest():
+    batch = pad(
+        [Features([2, 9, 3], [0, 1, 1], {"labels": [-100, 1, -100]}), Features([2], [0], {"labels": [0]})], 7
+    )
+    assert batch["input_ids"].tolist() == [[2, 9, 3], [2, 7, 7]]
+    assert batch["attention_mask"].tolist() == [[1, 1, 1], [1, 0, 0]]
+    assert batch["token_type_ids"].tolist() == [[0, 1, 1], [0, 0, 0]]
+    assert batch["labels"].tolist() == [[-100, 1, -100], [0, -100, -100]]
+    assert pad([Features([2], [0], {"labels": 4})] * 2, 7)["labels"].tolist() == [4, 4]
+
+
+def test_each_epoch_has_every_example_once_in_an_order_of_its_own():
+    features = [Features([i], [0], {"labels": i}) for i in range(7)]
+    data = TaskData(features, 3, 5, 0)
+    epochs = [[data.next_batch()["labels"].tolist() for _ in range(data.batches_per_epoch)] for _ in range(3)]
+    assert [[len(batch) for batch in epoch] for epoch in epochs] == [[3, 3, 1]] * 3
+    flat = [[i for batch in epoch for i in batch] for epoch in epochs]
+    assert all(sorted(epoch) == list(range(7)) for epoch in flat)
+    assert len({tuple(epoch) for epoch in flat}) == 3
+    other = TaskData(features, 3, 6, 0)
+    assert other.next_batch()["labels"].tolist() != epochs[0][0]
+
+
+def test_the_data_go_on_where_they_were():
+    features = [Features([i], [0], {"labels": i}) for i in range(7)]
+    data = TaskData(features, 2, 5, 0)
+    for _ in range(6):
+        data.next_batch()
+    twin = TaskData(features, 2, 5, 0)
+    twin.load_state_dict(data.state_dict())
+    for _ in range(9):
+        np.testing.assert_array_equal(data.next_batch()["labels"], twin.next_batch()["labels"])
+
+
+def test_a_fingerprint_tells_examples_apart():
+    rows = [{"text": "it was anna", "label": "O"}, {"text": "it was mary", "label": "B"}]
+    first = encode("classify", *rows).fingerprint()
+    assert first == encode("classify", *rows).fingerprint()
+    assert first != encode("classify", *rows[::-1]).fingerprint()
+    assert first != encode("classify", *rows, labels={0: "O", 1: "B"}).fingerprint()
+    assert first != encode("classify", *rows, length=4).fingerprint()

@@ -1,0 +1,338 @@
+"""Fine-tuning: that it learns, what its checkpoints hold, and that it goes on bit for bit."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import processes
+import pytest
+import tiny
+import tiny_task
+from tiny import checkpoints, contents, quietly, table, without_speed
+
+from minigrad import backend
+from minigrad.bert.checkpoint import from_pretrained, read_architecture
+from minigrad.bert.examples import TASKS, ExampleError
+from minigrad.bert.finetuning import prepare_finetuning
+from minigrad.bert.reading import CheckpointError
+from minigrad.bert.runs import latest_checkpoint
+from minigrad.bert.settings import FinetuningArguments
+from minigrad.bert.state import FINETUNING, read_state
+from minigrad.bert.task_predict import MODELS, evaluate_examples, predict_examples
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
+LAST = "checkpoint-000012"  # 42 examples in batches of 8, twice
+
+
+# --- Learning --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task", "epochs", "accuracy"),
+    [
+        ("classify", 4, 0.9),
+        ("tag", 2, 0.95),
+        ("qa", 3, 0.5),
+    ],
+)
+def test_it_learns_from_random_weights(tmp_path, task, epochs, accuracy):
+    train = tiny_task.write(tmp_path / "train.jsonl", tiny_task.rows(task, 400))
+    dev = tiny_task.write(tmp_path / "dev.jsonl", tiny_task.rows(task, 100, seed=1))
+    settings = FinetuningArguments(batch_size=16, max_length=40, epochs=epochs, learning_rate=1e-2)
+    model = tiny_task.pretrained(tmp_path / "model")
+    run = prepare_finetuning(model, train, settings, tmp_path / "run", evaluation=dev)
+    before = evaluate_examples(run.model, run.examples)
+    figures = run.run([].append)
+    assert figures["accuracy"] > accuracy > before["accuracy"] + 0.15
+    assert figures["f1"] > before["f1"] + 0.2
+    assert figures["loss"] < before["loss"] - 0.5
+    assert [int(row["step"]) for row in table(tmp_path / "run" / "evaluation.csv")] == [
+        25 * epoch for epoch in range(1, epochs + 1)
+    ]
+
+
+def test_the_tables_and_what_is_said(tmp_path):
+    with tiny_task.run_in(tmp_path) as run:
+        lines = quietly(run)
+    rows = table(tmp_path / "run" / "metrics.csv")
+    assert list(rows[0]) == ["step", "loss", "accuracy", "learning_rate", "grad_norm", "tokens_per_second"]
+    assert [int(row["step"]) for row in rows] == [2, 4, 6, 8, 10, 12]
+    evaluations = table(tmp_path / "run" / "evaluation.csv")
+    assert list(evaluations[0]) == ["step", "loss", "accuracy", "f1"]
+    assert [int(row["step"]) for row in evaluations] == [4, 8, 12]
+    assert float(evaluations[-1]["loss"]) == pytest.approx(run.evaluation["loss"], rel=1e-5)
+    assert [line for line in lines if line.startswith("step 12: held out loss ")]
+    # one step of warm-up, a tenth of twelve, from 0; then down
+    assert float(rows[0]["learning_rate"]) == pytest.approx(3e-3)
+
+
+def test_once_an_epoch_is_the_default(tmp_path):
+    with tiny_task.run_in(tmp_path, eval_every=0, save_every=0, gradient_accumulation_steps=2) as run:
+        assert run.total_steps == 6  # of two batches each
+        quietly(run)
+    assert [int(row["step"]) for row in table(tmp_path / "run" / "evaluation.csv")] == [3, 6]
+    assert checkpoints(tmp_path / "run") == ["checkpoint-000003", "checkpoint-000006"]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_frozen_the_new_layer_alone_learns(tmp_path, task):
+    with tiny_task.run_in(tmp_path, task, frozen=True, save_every=6) as run:
+        quietly(run)
+    before = from_pretrained(tmp_path / "model", MODELS[task], run.model.config.id2label).model
+    head = [name for name in run.model.state_dict() if not name.startswith("bert.")]
+    assert len(head) == 2
+    for name, array in run.model.state_dict().items():
+        same = (backend.to_numpy(array) == backend.to_numpy(before.state_dict()[name])).all()
+        assert same == (name not in head), name
+    resumed = tiny_task.run_in(tmp_path, task, resume=True, frozen=True, save_every=6)
+    assert resumed.step == 12
+    resumed.folder.release()
+
+
+def test_all_of_it_learns_otherwise(tmp_path):
+    with tiny_task.run_in(tmp_path) as run:
+        before = {name: backend.to_numpy(array).copy() for name, array in run.model.state_dict().items()}
+        quietly(run)
+    for name, array in run.model.state_dict().items():
+        if not name.endswith("key.bias"):  # which the softmax does not see
+            assert (backend.to_numpy(array) != before[name]).any(), name
+
+
+def test_loss_scaling_and_accumulation(tmp_path):
+    with tiny_task.run_in(tmp_path, precision="float16", gradient_accumulation_steps=3) as run:
+        quietly(run)
+    assert run.step == 4
+    assert np.isfinite(run.evaluation["loss"])
+
+
+# --- Checkpoints -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_checkpoint_is_the_model_and_names_the_classes(tmp_path, task):
+    with tiny_task.run_in(tmp_path, task) as run:
+        figures = run.run([].append)
+    checkpoint = latest_checkpoint(tmp_path / "run")
+    assert read_architecture(checkpoint) == type(run.model).__name__
+    assert sorted(contents(checkpoint)) == [
+        "SHA256SUMS",
+        "config.json",
+        "model.safetensors",
+        "optimizer.safetensors",
+        "tokenizer_config.json",
+        "training.json",
+        "vocab.txt",
+    ]
+    loaded = from_pretrained(checkpoint, MODELS[task])
+    assert loaded.notes == []
+    expected = {
+        "classify": {f"kind {number}" for number in range(6)},
+        "pairs": {"next", "other"},
+        "qa": {"LABEL_0", "LABEL_1"},
+        "tag": {"B-person", "B-thing", "O"},
+    }
+    assert set(loaded.model.config.id2label.values()) <= expected[task]
+    assert evaluate_examples(loaded.model, run.examples, 8) == figures
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("task", TASKS)
+def test_transformers_opens_it_and_says_the_same(tmp_path, task):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    with tiny_task.run_in(tmp_path, task) as run:
+        quietly(run)
+    checkpoint = latest_checkpoint(tmp_path / "run")
+    theirs, report = getattr(transformers, type(run.model).__name__).from_pretrained(
+        checkpoint, output_loading_info=True
+    )
+    assert not any(report.values())
+    theirs.eval()
+    for one, features in zip(predict_examples(run.model, run.examples), run.examples.features, strict=True):
+        batch = {"input_ids": [features.input_ids], "token_type_ids": [features.token_type_ids]}
+        with torch.no_grad():
+            output = theirs(**{name: torch.tensor(ids) for name, ids in batch.items()})
+        if task == "qa":
+            spans = (
+                features.places[int(output.start_logits.argmax())],
+                features.places[int(output.end_logits.argmax())],
+            )
+            if None not in spans and spans[0] <= spans[1]:
+                assert one["answer_start"] == spans[0][0]
+        elif task == "tag":
+            assert one["tags"] == [
+                theirs.config.id2label[int(output.logits[0, i].argmax())] for i in features.places
+            ]
+        else:
+            assert one["label"] == theirs.config.id2label[int(output.logits.argmax())]
+            shares = output.logits.softmax(-1)[0].numpy()
+            np.testing.assert_allclose(list(one["probabilities"].values()), shares, atol=1e-5)
+
+
+# --- Resuming --------------------------------------------------------------------------------------------
+
+RUN = """
+import os, sys
+from pathlib import Path
+import tiny, tiny_task
+folder, task, where = sys.argv[1:]
+run = tiny_task.run_in(Path(folder), task, resume=where == "resume", gradient_accumulation_steps=2, epochs=4)
+
+if where == "between two gradients":
+    tiny.kill_at(run, 7, run.data, "next_batch", 2)
+elif where == "in the middle of saving":
+    tiny.kill_at(run, 6, os, "fsync", 3)
+run.run()
+"""
+
+
+def process(folder: Path, task: str, where: str):
+    return processes.run_python(RUN, folder, task, where)
+
+
+@posix
+@pytest.mark.parametrize(
+    ("task", "where", "saved"),
+    [
+        ("classify", "between two gradients", ["checkpoint-000003", "checkpoint-000006"]),
+        ("qa", "in the middle of saving", ["checkpoint-000003", "checkpoint-000006.partial"]),
+    ],
+)
+def test_a_killed_run_goes_on_bit_for_bit(tmp_path, task, where, saved):
+    """Dropout is on, gradients are accumulated, and the epoch changes on the way."""
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    done = process(whole, task, "nowhere")
+    assert done.returncode == 0, done.stderr
+    assert process(cut, task, where).returncode == -signal.SIGKILL
+    assert checkpoints(cut / "run") == saved
+    done = process(cut, task, "resume")
+    assert done.returncode == 0, done.stderr
+    assert checkpoints(cut / "run") == checkpoints(whole / "run")
+    for name in checkpoints(whole / "run"):
+        assert contents(cut / "run" / name) == contents(whole / "run" / name)
+    for name in ("metrics.csv", "evaluation.csv"):
+        assert without_speed(cut / "run" / name) == without_speed(whole / "run" / name)
+
+
+@posix
+def test_ctrl_c_saves_and_the_run_goes_on_bit_for_bit(tmp_path):
+    for name in ("whole", "cut"):
+        (tmp_path / name).mkdir()
+    with tiny_task.run_in(tmp_path / "whole") as run:
+        quietly(run)
+    with tiny_task.run_in(tmp_path / "cut") as run:
+        tiny.before_step(run, 5, lambda: os.kill(os.getpid(), signal.SIGINT))
+        assert quietly(run)[-1] == "stopped at step 5 of 12 and saved; go on with --resume"
+    assert run.stopped_by == signal.SIGINT
+    with tiny_task.run_in(tmp_path / "cut", resume=True) as run:
+        assert run.step == 5
+        quietly(run)
+    assert contents(tmp_path / "cut" / "run" / LAST) == contents(tmp_path / "whole" / "run" / LAST)
+
+
+def test_a_run_is_resumed_without_the_model_that_it_began_with(tmp_path):
+    """What it began with may since have learned more; the checkpoint has all that counts."""
+    with tiny_task.run_in(tmp_path) as run:
+        tiny.before_step(run, 5, lambda: os.kill(os.getpid(), signal.SIGINT))
+        quietly(run)
+    state = run.model.state_dict()
+    (tmp_path / "model" / "SHA256SUMS").unlink()
+    weights = tmp_path / "model" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\0")
+    with tiny_task.run_in(tmp_path, resume=True) as resumed:
+        for name, array in resumed.model.state_dict().items():
+            np.testing.assert_array_equal(backend.to_numpy(array), backend.to_numpy(state[name]))
+
+
+def test_another_run_is_not_resumed(tmp_path):
+    with tiny_task.run_in(tmp_path) as run:
+        quietly(run)
+    with pytest.raises(CheckpointError, match=r"holds a run already \(checkpoint-000012\)"):
+        tiny_task.run_in(tmp_path)
+    with pytest.raises(
+        CheckpointError, match=r"these differ: batch_size is 8 there, 9 here; .*epochs is 2 there, 3 here"
+    ):
+        tiny_task.run_in(tmp_path, resume=True, batch_size=9, epochs=3)
+    tiny_task.write(tmp_path / "dev.jsonl", tiny_task.rows("classify", 10, seed=2))
+    with pytest.raises(CheckpointError, match="these differ: the held-out text"):
+        tiny_task.run_in(tmp_path, resume=True)
+    tiny_task.write(tmp_path / "train.jsonl", tiny_task.rows("classify", 41))
+    with pytest.raises(CheckpointError, match="these differ: the text"):
+        tiny_task.run_in(tmp_path, resume=True)
+    renamed = [{**row, "label": row["label"].upper()} for row in tiny_task.rows("classify", 42)]
+    tiny_task.write(tmp_path / "train.jsonl", renamed)
+    tiny_task.write(tmp_path / "dev.jsonl", renamed[:10])
+    with pytest.raises(
+        CheckpointError, match=r"these differ: id2label is {.*'kind 0'.*} there, {.*'KIND 0'.*} here"
+    ):
+        tiny_task.run_in(tmp_path, resume=True)
+    assert checkpoints(tmp_path / "run")[-1] == LAST
+
+
+def test_runs_of_two_kinds_are_told_apart(tmp_path):
+    tiny.pretraining(tmp_path / "run").run([].append)
+    with pytest.raises(
+        CheckpointError, match=r"training\.json is of a run of pre-training, not of fine-tuning"
+    ):
+        tiny_task.run_in(tmp_path, resume=True)
+    (tmp_path / "other").mkdir()
+    with tiny_task.run_in(tmp_path / "other") as run:
+        quietly(run)
+    with pytest.raises(
+        CheckpointError, match=r"training\.json is of a run of fine-tuning, not of pre-training"
+    ):
+        tiny.pretraining(tmp_path / "other" / "run", resume=True)
+    assert read_state(tmp_path / "other" / "run" / LAST, FINETUNING).step == 12
+
+
+# --- What does not do ------------------------------------------------------------------------------------
+
+
+def test_what_is_wrong_is_said_before_anything_is_trained(tmp_path):
+    bad = [*tiny_task.rows("classify", 5), {"text": "mary", "label": ""}]
+    tiny_task.pretrained(tmp_path / "model")
+    tiny_task.write(tmp_path / "train.jsonl", bad)
+    tiny_task.write(tmp_path / "dev.jsonl", bad[:5])
+    with pytest.raises(
+        ExampleError, match=r"train\.jsonl, row 6 \(line 6\), column 'label': expected a text or an int"
+    ):
+        tiny_task.run_in(tmp_path)
+    tiny_task.write(tmp_path / "train.jsonl", bad[:5])
+    tiny_task.write(tmp_path / "dev.jsonl", [bad[0], {"text": "mary", "label": "new"}])
+    with pytest.raises(
+        ExampleError, match=r"dev\.jsonl, row 2 \(line 2\), column 'label': expected one of kind"
+    ):
+        tiny_task.run_in(tmp_path)
+    assert not (tmp_path / "run").exists()
+
+
+def test_models_that_do_not_do(tmp_path):
+    with pytest.raises(ValueError, match="max_length is 41, but the model has 40 positions"):
+        tiny_task.run_in(tmp_path, max_length=41)
+    (tmp_path / "model" / "SHA256SUMS").unlink()
+    config = tmp_path / "model" / "config.json"
+    text = config.read_text()
+    config.write_text(text.replace('"type_vocab_size": 2', '"type_vocab_size": 1'))
+    tiny_task.write(tmp_path / "train.jsonl", tiny_task.rows("pairs", 5))
+    tiny_task.write(tmp_path / "dev.jsonl", tiny_task.rows("pairs", 5))
+    with pytest.raises(ValueError, match="pairs: the model knows one kind of segment only"):
+        tiny_task.run_in(tmp_path)
+    config.write_text(text)
+    (tmp_path / "model" / "vocab.txt").unlink()
+    with pytest.raises(CheckpointError, match=r"has no vocab\.txt, which fine-tuning needs"):
+        tiny_task.run_in(tmp_path)
+    assert not (tmp_path / "run").exists()
+
+
+def test_settings():
+    with pytest.raises(ValueError, match=r"warmup_share must be within 0 … 1, got 1\.5"):
+        FinetuningArguments(warmup_share=1.5)
+    with pytest.raises(ValueError, match="frozen must be true or false, got 1"):
+        FinetuningArguments(frozen=1)
+    with pytest.raises(ValueError, match="epochs must be at least 1, got 0"):
+        FinetuningArguments(epochs=0)

@@ -1,0 +1,118 @@
+"""Scores of predictions, on cases small enough to be counted by hand, and the tally of training."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from minigrad.bert.task_metrics import TaskTally, describe_scores, entities, macro_f1, overlap, scores
+from minigrad.bert.tasks import QuestionAnsweringModelOutput, SequenceClassifierOutput
+from minigrad.tensor import Tensor
+
+
+@pytest.mark.no_arrays
+def test_classes():
+    """a: precision 2/2, recall 2/3; b: 1/2 and 1/1; c: never guessed; d: only guessed."""
+    gold, guessed = list("aaabc"), list("aabbd")
+    expected = (4 / 5 + 2 / 3 + 0 + 0) / 4
+    assert macro_f1(gold, guessed) == pytest.approx(expected)
+    found = scores("classify", [{"label": x} for x in gold], [{"label": x} for x in guessed])
+    assert found == {"accuracy": 3 / 5, "f1": macro_f1(gold, guessed)}
+    assert macro_f1("ab", "ab") == 1
+
+
+@pytest.mark.no_arrays
+@pytest.mark.parametrize(
+    ("gold", "found", "expected"),
+    [
+        ("the attic", "The Attic.", 1),
+        ("the attic", "an attic", 1),  # without articles both are `attic`
+        ("four books", "four", 2 / 3),
+        ("four books", "books and four books", 2 * 2 / 6),
+        ("four", "books", 0),
+        ("four", "", 0),
+    ],
+)
+def test_the_overlap_of_answers(gold, found, expected):
+    assert overlap(gold, found) == pytest.approx(expected)
+
+
+@pytest.mark.no_arrays
+def test_answers():
+    rows = [{"answer": "The attic"}, {"answer": "four books"}]
+    found = scores("qa", rows, [{"answer": "attic!"}, {"answer": "books"}])
+    assert found == {"accuracy": 0.5, "f1": pytest.approx((1 + 2 / 3) / 2)}
+
+
+@pytest.mark.no_arrays
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ("O O", []),
+        ("B-x I-x O B-x", [(0, 1, "x"), (3, 3, "x")]),
+        ("B-x B-x I-x", [(0, 0, "x"), (1, 2, "x")]),
+        ("I-x I-x I-y", [(0, 1, "x"), (2, 2, "y")]),  # one that does not begin with B- counts too
+        ("B-x O I-x", [(0, 0, "x"), (2, 2, "x")]),
+        ("B-x-y I-x-y I-x", [(0, 1, "x-y"), (2, 2, "x")]),
+    ],
+)
+def test_entities(tags, expected):
+    assert entities(tags.split()) == expected
+
+
+@pytest.mark.no_arrays
+def test_tags():
+    rows = [{"tags": ["B-x", "I-x", "O"]}, {"tags": ["O", "B-x", "B-x"]}]
+    guesses = [{"tags": ["B-x", "O", "O"]}, {"tags": ["O", "B-x", None]}]  # the last word was cut off
+    assert scores("tag", rows, guesses) == {"accuracy": 4 / 5, "f1": 2 * 1 / (2 + 2)}
+    words = [{"tags": ["NOUN", "VERB"]}]
+    assert scores("tag", words, [{"tags": ["NOUN", "NOUN"]}]) == {
+        "accuracy": 0.5,
+        "f1": pytest.approx((2 / 3 + 0) / 2),
+    }
+    assert scores("tag", words, [{"tags": [None, None]}]) == {"accuracy": 0.0, "f1": 0.0}
+
+
+@pytest.mark.no_arrays
+def test_scores_in_words():
+    figures = {"accuracy": 0.875, "f1": 0.5}
+    assert describe_scores("pairs", {"loss": 0.25, **figures}) == "loss 0.250, accuracy 87.5%, F1 50.0%"
+    assert describe_scores("qa", figures) == "exact match 87.5%, F1 50.0%"
+
+
+def tensor(*rows) -> Tensor:
+    return Tensor(np.array(rows, np.float32))
+
+
+def test_the_tally_weighs_batches_by_what_counts_in_them():
+    tally = TaskTally()
+    mask = np.ones((2, 3), np.int64)
+    logits = tensor([[1, 0], [0, 1], [1, 0]], [[0, 1], [1, 0], [1, 0]])
+    labels = np.array([[0, 0, -100], [1, -100, -100]])
+    tally.add(
+        SequenceClassifierOutput(logits, Tensor(np.float32(6))), {"labels": labels, "attention_mask": mask}
+    )
+    one = {"labels": np.array([1]), "attention_mask": mask[:1]}
+    tally.add(SequenceClassifierOutput(tensor([0, 1]), Tensor(np.float32(2))), one)
+    assert tally.means() == {"loss": (3 * 6 + 2) / 4, "accuracy": 3 / 4}
+    assert tally.tokens == 9
+    twin = TaskTally()
+    twin.load_state_dict(tally.state_dict())
+    assert twin.means() == tally.means()
+
+
+def test_of_an_answer_both_ends_have_to_be_right():
+    tally = TaskTally()
+    output = QuestionAnsweringModelOutput(
+        tensor([1, 0], [1, 0], [0, 1]), tensor([0, 1], [1, 0], [0, 1]), Tensor(np.float32(1))
+    )
+    batch = {
+        "start_positions": np.array([0, 0, 0]),
+        "end_positions": np.array([1, 1, 1]),
+        "attention_mask": np.ones((3, 2)),
+    }
+    tally.add(output, batch)
+    assert tally.means() == {"loss": 1.0, "accuracy": pytest.approx(1 / 3)}
+    assert math.isclose(tally.state_dict()["hits"], 1)
