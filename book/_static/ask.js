@@ -3,9 +3,9 @@
 (function () {
   const WAIT = 120; // ms without a key before the model is asked
   const TOP = 5; // guesses for a gap
-  const LEVELS = 20; // shades of an attention map
+  const LEVELS = 20; // shades of an attention map: full from a weight of a half on
 
-  const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+  const safe = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
   const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
   // The likeliest pieces of a softmax (V): [id, probability] each.
@@ -23,7 +23,7 @@
   // weights (T, T) as squares of SVG, a path for each shade.
   function squares(weights, n, row) {
     const paths = Array.from({ length: LEVELS + 1 }, () => "");
-    weights.forEach((weight, i) => { paths[Math.round(weight * LEVELS)] += `M${i % n} ${Math.floor(i / n)}h1v1h-1z`; });
+    weights.forEach((weight, i) => { paths[Math.round(Math.min(2 * weight, 1) * LEVELS)] += `M${i % n} ${Math.floor(i / n)}h1v1h-1z`; });
     const drawn = paths.map((path, level) => (level && path ? `<path opacity="${level / LEVELS}" d="${path}"/>` : ""));
     const frame = row === undefined ? "" : `<rect x="0" y="${row}" width="${n}" height="1"/>`;
     return `<svg viewBox="0 0 ${n} ${n}" preserveAspectRatio="none" aria-hidden="true">${drawn.join("")}${frame}</svg>`;
@@ -41,7 +41,7 @@
     let hidden = -1; // the place of that piece, or -1
     let shown = 0; // which gap's guesses are shown: 0 is the first
     let row = 0; // the piece whose attention is shown
-    let head = [0, 0]; // layer, head
+    let head = find(".head :checked").value.split(" ").map(Number); // layer, head
 
     // --- Asking ----------------------------------------------------------------------------------------------
 
@@ -79,7 +79,7 @@
 
     // --- Drawing ---------------------------------------------------------------------------------------------
 
-    const name = (id) => escape(model.tokenizer.pieces[id]);
+    const name = (id) => safe(model.tokenizer.pieces[id]);
     const seen = () => asked.read.pieces.map(({ piece }, i) => (i === hidden ? "[MASK]" : piece));
 
     // Replaces what stands in a box only if it differs, so that the focus stays.
@@ -104,11 +104,11 @@
           continues && "more", piece === "[UNK]" && "unknown"].filter(Boolean).join(" ");
         if (i === 0 || i === last) return `<span class="piece fixed">${piece}<small></small></span>`;
         const top = gap ? best(said.at.get(i))[0] : null;
-        const note = top ? `${name(top[0])} ${top[1].toFixed(2)}` : i === hidden ? "hidden" : "";
-        const does = gap ? `gap, best guess ${note}: show its guesses` : i === hidden ? `show ${escape(piece)} again` : `hide ${escape(piece)}`;
+        const note = top ? `${name(top[0])} ${top[1].toFixed(2)}` : "";
+        const does = gap ? `gap, best guess ${note}: show its guesses` : i === hidden ? `show ${safe(piece)} again` : `hide ${safe(piece)}`;
         const pressed = gap ? i === asked.gaps[shown] : i === hidden;
         return `<button type="button" class="piece ${kinds}" data-place="${i}" tabindex="-1" aria-pressed="${pressed}" ` +
-          `aria-label="${does}">${escape(piece)}<small>${note}</small></button>`;
+          `aria-label="${does}">${safe(piece)}<small>${note}</small></button>`;
       }).join(""));
       const buttons = [...root.querySelectorAll("button.piece")];
       const stop = buttons.find((button) => button.dataset.place === focused) || buttons[0];
@@ -132,12 +132,12 @@
       const which = asked.gaps.length > 1 ? `gap ${shown + 1} of ${asked.gaps.length}` : "the gap";
       const title = (text) => `<p class="title">${text}</p>`;
       const quiet = (text) => `<p class="quiet">${text}</p>`;
-      const piece = hidden < 0 ? "" : escape(asked.read.pieces[hidden].piece);
+      const piece = hidden < 0 ? "" : safe(asked.read.pieces[hidden].piece);
       put(find(".before"), gap === undefined
         ? title("Guesses for the gap") + quiet("There is no gap yet. Type an underscore, or press “Insert a gap”.")
         : title(`Guesses for ${which}`) + guesses(plain.at.get(gap)));
       put(find(".after"), hidden < 0
-        ? title("With one piece hidden") + quiet("Press a piece of the sentence to hide it. The guesses without it will stand here.")
+        ? title("With one piece hidden") + quiet("Press a piece above. The guesses without it will stand here.")
         : title(`The same, with “${piece}” hidden`) +
           (gap === undefined ? quiet("There is no other gap.") : guesses(without.at.get(gap), plain.at.get(gap))));
       if (hidden < 0) {
@@ -162,7 +162,7 @@
 
     function drawMap() {
       const n = asked.ids.length;
-      const names = seen().map(escape);
+      const names = seen().map(safe);
       const weights = (without || plain).attention[head[0]][head[1]];
       const ofRow = weights.subarray(row * n, (row + 1) * n);
       const span = (text, i) => `<span${i === row ? " class=here" : ""}>${text}</span>`;
@@ -173,7 +173,7 @@
       const most = Array.from(ofRow.keys()).sort((a, b) => ofRow[b] - ofRow[a] || a - b).slice(0, 3);
       const told = most.map((j) => `${names[j]} ${ofRow[j].toFixed(2)}`).join(", ");
       put(find(".says"), `<b>${names[row]}</b> looks most at: ${told}`);
-      put(find(".shades"), names.map((text, i) =>
+      put(find(".levels"), names.map((text, i) =>
         `<span${i === row ? " class=here" : ""} style="--share: ${ofRow[i].toFixed(2)}">${text}</span>`).join(""));
       map.setAttribute("aria-label", `Attention of layer ${head[0] + 1}, head ${head[1] + 1}: the piece that looks`);
       map.setAttribute("aria-valuemin", 1);
@@ -255,8 +255,8 @@
       event.preventDefault();
       look(row + by);
     });
-    find(".shades").addEventListener("pointerover", (event) => {
-      const at = [...find(".shades").children].indexOf(event.target);
+    find(".levels").addEventListener("pointerover", (event) => {
+      const at = [...find(".levels").children].indexOf(event.target);
       if (plain && at >= 0) look(at);
     });
 

@@ -30,8 +30,10 @@ from minigrad.tensor import no_grad
 __all__ = ["LEVELS", "Answer", "answer", "facts", "model_script", "page", "script_name"]
 
 TOP = 5  # guesses for a gap
-LEVELS = 20  # shades of an attention map
+LEVELS = 20  # shades of an attention map: full from a weight of a half on
 FIRST = next(iter(EXAMPLES))
+FIRST_HEAD = (1, 0)  # layer and head whose map is shown first
+CORPORA = {"python-docs": "the documentation that comes with Python"}  # a run's name for its text: what it is
 UNUSED = ("bert.pooler.", "cls.seq_relationship.")  # what guesses no words
 
 
@@ -119,6 +121,7 @@ def page(name: str, script: str) -> str:
     loaded = from_pretrained(stored(name))
     said = answer(loaded.model.eval(), loaded.tokenizer, FIRST)
     place = said.places[0]
+    weights = said.attention[FIRST_HEAD[0]][FIRST_HEAD[1]]
     options = "".join(f"<option>{html.escape(text)}</option>" for text in EXAMPLES)
     parts = {
         "PALETTE": STYLE,
@@ -130,9 +133,11 @@ def page(name: str, script: str) -> str:
         "PIECES": _pieces(said),
         "GUESSES": _guesses(said.guesses[0]),
         "HEADS": _heads(said.attention),
-        "MAP": _map(said.pieces, said.attention[0][0], place),
-        "SAYS": _says(said.pieces, said.attention[0][0], place),
-        "SHADES": _shades(said.pieces, said.attention[0][0], place),
+        "LAYER": str(FIRST_HEAD[0] + 1),
+        "HEAD": str(FIRST_HEAD[1] + 1),
+        "MAP": _map(said.pieces, weights, place),
+        "SAYS": _says(said.pieces, weights, place),
+        "LEVELS": _levels(said.pieces, weights, place),
     }
     text = _PAGE
     for key, value in parts.items():
@@ -153,10 +158,10 @@ def facts(name: str) -> str:
         "vectors": f"{config['hidden_size']} numbers for each piece",
         "vocabulary": f"{config['vocab_size']:,} pieces",
         "weights": f"{sum(value.size for value in numbers):,}",
-        "trained on": f"the Python documentation, {run['training_words']:,} words, {int(last['step']):,} steps",
+        "trained on": f"{CORPORA[run['corpus']]}, {run['training_words']:,} words, in {int(last['step']):,} steps",
         "held-out text": (
-            f"loss {float(last['mlm_loss']):.2f} nats for a hidden piece (by frequency alone: "
-            f"{run['frequencies_loss']:.2f}), {float(last['mlm_accuracy']):.0%} guessed right"
+            f"a loss of {float(last['mlm_loss']):.2f} nats for a hidden piece, {float(last['mlm_accuracy']):.0%} guessed "
+            f"right; frequencies alone give {run['frequencies_loss']:.2f} nats"
         ),
     }
     rows = "".join(f"<div><dt>{key}</dt><dd>{value}</dd></div>" for key, value in sizes.items())
@@ -170,7 +175,9 @@ def _pieces(said: Answer) -> str:
         kind = "fixed" if i in (0, len(said.pieces) - 1) else "gap shown" if piece == MASK else ""
         kind += " more" * piece.startswith(CONTINUES) + " unknown" * (piece == UNK)
         note = f"{best[i][0]} {best[i][1]:.2f}" if i in best else ""
-        chips.append(f'<span class="piece {kind}">{html.escape(piece)}<small>{html.escape(note)}</small></span>')
+        chips.append(
+            f'<span class="piece {kind}">{html.escape(piece)}<small>{html.escape(note)}</small></span>'
+        )
     return "".join(chips)
 
 
@@ -187,7 +194,7 @@ def _heads(attention: Sequence[Sequence[np.ndarray]]) -> str:
     choices = []
     for layer, heads in enumerate(attention):
         for head, weights in enumerate(heads):
-            checked = " checked" if layer == head == 0 else ""
+            checked = " checked" if (layer, head) == FIRST_HEAD else ""
             choices.append(
                 f'<label class="head"><input type="radio" name="course-head" value="{layer} {head}"{checked}>'
                 f'<span class="small">{_squares(weights)}</span><span>layer {layer + 1}, head {head + 1}</span></label>'
@@ -199,15 +206,13 @@ def _map(pieces: Sequence[str], weights: np.ndarray, row: int) -> str:
     names = [html.escape(piece) for piece in pieces]
     columns = "".join(f"<span>{name}</span>" for name in names)
     rows = "".join(f"<span{' class=here' * (i == row)}>{name}</span>" for i, name in enumerate(names))
-    return (
-        f'<div class="columns">{columns}</div><div class="rows">{rows}</div>{_squares(weights, row)}'
-    )
+    return f'<div class="columns">{columns}</div><div class="rows">{rows}</div>{_squares(weights, row)}'
 
 
 def _squares(weights: np.ndarray, row: int | None = None) -> str:
     """Weights (L, L) as squares of SVG, a path for each shade."""
     n = len(weights)
-    levels = np.round(np.asarray(weights, float) * LEVELS).astype(int)
+    levels = np.rint(np.minimum(2 * np.asarray(weights, float), 1) * LEVELS).astype(int)
     paths = "".join(
         f'<path opacity="{level / LEVELS:g}" d="'
         + "".join(f"M{j} {i}h1v1h-1z" for i, j in np.argwhere(levels == level))
@@ -225,7 +230,7 @@ def _says(pieces: Sequence[str], weights: np.ndarray, row: int) -> str:
     return f"<b>{html.escape(pieces[row])}</b> looks most at: {told}"
 
 
-def _shades(pieces: Sequence[str], weights: np.ndarray, row: int) -> str:
+def _levels(pieces: Sequence[str], weights: np.ndarray, row: int) -> str:
     return "".join(
         f'<span{" class=here" * (i == row)} style="--share: {weights[row, i]:.2f}">{html.escape(piece)}</span>'
         for i, piece in enumerate(pieces)
@@ -244,19 +249,21 @@ _PAGE = """<div class="course-ask course-colours" data-model="@NAME@" data-scrip
 <span class="counts" role="status">@COUNTS@</span><span class="time"></span>
 </div>
 </div>
-<div class="pieces" role="group" aria-label="What the model reads">@PIECES@</div>
+<div class="tray"><p class="title" id="course-ask-reads">What the model reads <span class="quiet waits">Press a piece to hide it, or a gap to see its guesses.</span></p>
+<div class="pieces" role="group" aria-labelledby="course-ask-reads">@PIECES@</div></div>
 <div class="lists">
 <div class="list before"><p class="title">Guesses for the gap</p>@GUESSES@</div>
-<div class="list after waits"><p class="title">With one piece hidden</p><p class="quiet">Press a piece of the sentence to hide it. The guesses without it will stand here.</p></div>
+<div class="list after waits"><p class="title">With one piece hidden</p><p class="quiet">Press a piece above. The guesses without it will stand here.</p></div>
 <div class="list itself waits"><p class="title">The hidden piece</p><p class="quiet">The guesses for the piece itself will stand here.</p></div>
 </div>
 <div class="looks">
 <fieldset class="heads"><legend>Where each head looks</legend>@HEADS@</fieldset>
-<div class="chosen">
-<div class="map" role="img" aria-label="Attention of layer 1, head 1: a row for each piece that looks">@MAP@</div>
-<p class="legend">weight: 0 <span class="scale"></span> 1</p>
+<div class="chosen"><div class="map" role="img" aria-label="Attention of layer @LAYER@, head @HEAD@: a row for each piece that looks">@MAP@</div></div>
+<div class="told">
+<p class="legend">weight: 0 <span class="scale"></span> 0.5 or more</p>
 <p class="says">@SAYS@</p>
-<p class="shades">@SHADES@</p>
+<p class="levels">@LEVELS@</p>
+<p class="quiet">Each row shows where one piece looks. <span class="waits">Point at a row, or go there with Tab and the arrow keys.</span></p>
 </div>
 </div>
 </div>
