@@ -53,7 +53,9 @@
 
     function readText() {
       clearTimeout(timer);
-      if (!model || field.value === asked.text) return;
+      if (!model) return;
+      root.setAttribute("aria-busy", "false");
+      if (field.value === asked.text) return;
       const mask = model.tokenizer.tokenize("[MASK]")[0].id;
       const read = model.read(field.value);
       const gaps = read.pieces.flatMap(({ id }, place) => (id === mask ? [place] : []));
@@ -65,8 +67,8 @@
       const began = performance.now();
       plain = ask(asked.ids, gaps);
       find(".time").textContent = `${Math.max(1, Math.round(performance.now() - began))} ms in your browser`;
-      const dropped = read.dropped ? `; ${count(read.dropped, "more piece")} did not fit: the model has ${model.config.max_position_embeddings} places` : "";
-      find(".counts").textContent = `${count(read.pieces.length, "piece")}, ${count(gaps.length, "gap")}${dropped}`;
+      const all = read.pieces.length + read.dropped;
+      find(".counts").textContent = `${read.dropped ? `${read.pieces.length} of ` : ""}${count(all, "piece")}, ${count(gaps.length, "gap")}`;
       draw();
     }
 
@@ -92,12 +94,24 @@
       drawLists();
       drawHeads();
       drawMap();
+      find(".heard").textContent = heard();
+    }
+
+    // What a screen reader says after each answer.
+    function heard() {
+      const gap = asked.gaps[shown];
+      const said = without || plain;
+      const [id, share] = gap === undefined ? [] : best(said.at.get(gap))[0];
+      const first = gap === undefined ? "No gap." : `Best guess for gap ${shown + 1}: ${model.tokenizer.pieces[id]} ${share.toFixed(2)}.`;
+      return hidden < 0 ? first : `${first} ${find(".itself .quiet").textContent}.`;
     }
 
     function drawPieces() {
       const said = without || plain;
       const focused = root.contains(document.activeElement) && document.activeElement.dataset.place;
       const last = asked.read.pieces.length - 1;
+      const cut = asked.read.dropped
+        ? `<p class="cut">The model has ${last + 1} places: ${count(asked.read.dropped, "piece")} at the end did not fit.</p>` : "";
       put(find(".pieces"), asked.read.pieces.map(({ piece, continues }, i) => {
         const gap = asked.gaps.includes(i);
         const kinds = [gap && "gap", gap && i === asked.gaps[shown] && "shown", i === hidden && "hidden",
@@ -109,7 +123,7 @@
         const pressed = gap ? i === asked.gaps[shown] : i === hidden;
         return `<button type="button" class="piece ${kinds}" data-place="${i}" tabindex="-1" aria-pressed="${pressed}" ` +
           `aria-label="${does}">${safe(piece)}<small>${note}</small></button>`;
-      }).join(""));
+      }).join("") + cut);
       const buttons = [...root.querySelectorAll("button.piece")];
       const stop = buttons.find((button) => button.dataset.place === focused) || buttons[0];
       if (!stop) return;
@@ -186,6 +200,7 @@
 
     field.addEventListener("input", () => {
       clearTimeout(timer);
+      if (model) root.setAttribute("aria-busy", "true");
       timer = setTimeout(readText, WAIT);
     });
 
@@ -270,7 +285,6 @@
       map.setAttribute("aria-orientation", "vertical");
       map.tabIndex = 0;
       readText();
-      root.dataset.ready = "";
     };
     script.onerror = () => { find(".counts").textContent = "The model could not be loaded: this is a stored example."; };
     document.head.append(script);

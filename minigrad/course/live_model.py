@@ -160,8 +160,8 @@ def facts(name: str) -> str:
         "weights": f"{sum(value.size for value in numbers):,}",
         "trained on": f"{CORPORA[run['corpus']]}, {run['training_words']:,} words, in {int(last['step']):,} steps",
         "held-out text": (
-            f"a loss of {float(last['mlm_loss']):.2f} nats for a hidden piece, {float(last['mlm_accuracy']):.0%} guessed "
-            f"right; frequencies alone give {run['frequencies_loss']:.2f} nats"
+            f"a loss of {float(last['mlm_loss']):.2f} nats for a hidden piece, {float(last['mlm_accuracy']):.0%} "
+            f"guessed right; frequencies alone give {run['frequencies_loss']:.2f} nats"
         ),
     }
     rows = "".join(f"<div><dt>{key}</dt><dd>{value}</dd></div>" for key, value in sizes.items())
@@ -247,23 +247,31 @@ _PAGE = """<div class="course-ask course-colours" data-model="@NAME@" data-scrip
 <button type="button" class="course-button insert">Insert a gap</button>
 <select class="examples" aria-label="Examples"><option value="">Examples</option>@OPTIONS@</select>
 <span class="counts" role="status">@COUNTS@</span><span class="time"></span>
+<span class="heard" role="status"></span>
 </div>
 </div>
-<div class="tray"><p class="title" id="course-ask-reads">What the model reads <span class="quiet waits">Press a piece to hide it, or a gap to see its guesses.</span></p>
+<div class="tray"><p class="title" id="course-ask-reads">What the model reads
+<span class="quiet waits">Press a piece to hide it, or a gap to see its guesses.</span></p>
 <div class="pieces" role="group" aria-labelledby="course-ask-reads">@PIECES@</div></div>
 <div class="lists">
 <div class="list before"><p class="title">Guesses for the gap</p>@GUESSES@</div>
-<div class="list after waits"><p class="title">With one piece hidden</p><p class="quiet">Press a piece above. The guesses without it will stand here.</p></div>
-<div class="list itself waits"><p class="title">The hidden piece</p><p class="quiet">The guesses for the piece itself will stand here.</p></div>
+<div class="list after waits"><p class="title">With one piece hidden</p><p
+ class="quiet">Press a piece above. The guesses without it will stand here.</p></div>
+<div class="list itself waits"><p class="title">The hidden piece</p><p
+ class="quiet">The guesses for the piece itself will stand here.</p></div>
 </div>
 <div class="looks">
 <fieldset class="heads"><legend>Where each head looks</legend>@HEADS@</fieldset>
-<div class="chosen"><div class="map" role="img" aria-label="Attention of layer @LAYER@, head @HEAD@: a row for each piece that looks">@MAP@</div></div>
+<div class="chosen">
+<div class="map" role="img"
+ aria-label="Attention of layer @LAYER@, head @HEAD@: a row for each piece that looks">@MAP@</div>
+</div>
 <div class="told">
 <p class="legend">weight: 0 <span class="scale"></span> 0.5 or more</p>
 <p class="says">@SAYS@</p>
 <p class="levels">@LEVELS@</p>
-<p class="quiet">Each row shows where one piece looks. <span class="waits">Point at a row, or go there with Tab and the arrow keys.</span></p>
+<p class="quiet">Each row shows where one piece looks.
+<span class="waits">Point at a row, or go there with Tab and the arrow keys.</span></p>
 </div>
 </div>
 </div>
