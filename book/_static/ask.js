@@ -281,6 +281,7 @@
     script.src = root.dataset.script;
     script.onload = () => {
       model = new CourseBert(window.courseModels[root.dataset.model]);
+      root.querySelectorAll(".head input").forEach((input) => { input.disabled = false; });
       map.setAttribute("role", "slider");
       map.setAttribute("aria-orientation", "vertical");
       map.tabIndex = 0;

@@ -196,7 +196,7 @@ def _heads(attention: Sequence[Sequence[np.ndarray]]) -> str:
         for head, weights in enumerate(heads):
             checked = " checked" if (layer, head) == FIRST_HEAD else ""
             choices.append(
-                f'<label class="head"><input type="radio" name="course-head" value="{layer} {head}"{checked}>'
+                f'<label class="head"><input type="radio" name="course-head" value="{layer} {head}" disabled{checked}>'
                 f'<span class="small">{_squares(weights)}</span><span>layer {layer + 1}, head {head + 1}</span></label>'
             )
     return "".join(choices)

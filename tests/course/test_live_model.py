@@ -244,6 +244,12 @@ def test_the_facts_are_those_of_the_stored_files():
     assert f"{run['training_words']:,} words" in text
 
 
+def test_the_page_s_example_is_what_the_model_says(loaded):
+    page = (STATIC.parent / "ask.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"Type \*(.*?)\* and its best guess is \*(.*?)\*", page)
+    assert fill_mask(*loaded, with_gaps(said[0]))[0][0].token == said[1]
+
+
 # --- The page --------------------------------------------------------------------------------------------
 
 TOPS = """() => [...document.querySelectorAll(".tray, .list, .heads, .map, .told, #below")].map((box) => {
