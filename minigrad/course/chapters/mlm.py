@@ -1,0 +1,641 @@
+"""What chapter 13 shows: words of known probability, ways to hide words, a lottery, and the small model's guesses."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from minigrad import backend, no_grad, ops, random
+from minigrad.bert.config import IGNORED, BertConfig
+from minigrad.bert.data import mask_tokens
+from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.course.chapters.start import SENTENCES
+from minigrad.course.figures import Picture, figure
+from minigrad.course.flow import Box, Flow, Step, View, flow
+from minigrad.course.palette import STYLE, colour
+from minigrad.course.small_model import hide_each
+from minigrad.optim import AdamW
+
+__all__ = [
+    "SCHEMES",
+    "WORDS",
+    "Lottery",
+    "Rolls",
+    "chance_to_notice",
+    "fate_test",
+    "guess_flow",
+    "hidden_share_curves",
+    "hidden_share_losses",
+    "hide",
+    "ideal",
+    "ideal_on_the_ring",
+    "loss_on_random_words",
+    "losses_by_fate",
+    "mask_lottery",
+    "ring_probabilities",
+    "ring_texts",
+    "score_on_the_ring",
+    "shown_and_hidden",
+    "train_on_the_ring",
+]
+
+# --- A language whose probabilities are known --------------------------------------------------------------
+
+WORDS, LENGTH = 32, 12  # of the ring; its [MASK] has the id WORDS
+STEP_ON = 0.8  # how often a word is followed by the next of the ring; otherwise by any word
+SCHEMES = {  # the shares of chosen places that become [MASK], stay, and become a random word
+    "80/10/10": (0.8, 0.1, 0.1),
+    "100/0/0": (1.0, 0.0, 0.0),
+    "80/20/0": (0.8, 0.2, 0.0),
+    "80/0/20": (0.8, 0.0, 0.2),
+}
+
+
+def ring_texts(n: int, rng: np.random.Generator) -> np.ndarray:
+    """n texts (n, LENGTH) of words 0 ... WORDS - 1: each word is followed by the next one in four cases of five."""
+    jumps = np.where(rng.random((n, LENGTH)) < STEP_ON, 1, rng.integers(0, WORDS, (n, LENGTH)))
+    return np.cumsum(jumps, axis=1) % WORDS
+
+
+def ring_probabilities(texts: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """The exact probabilities (n, WORDS) of the word at a place of each text, given all others.
+
+    texts (n, LENGTH); places (n,), neither the first nor the last.
+    """
+    follows = np.full((WORDS, WORDS), (1 - STEP_ON) / WORDS) + STEP_ON * np.roll(np.eye(WORDS), 1, axis=1)
+    rows = np.arange(len(texts))
+    p = follows[texts[rows, places - 1]] * follows[:, texts[rows, places + 1]].T
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def hide(
+    ids: np.ndarray, shares: Sequence[float], mask: int, size: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Choose 15 % of the places, one by one, and at least the first of a row; hide as a scheme's shares say.
+
+    ids (B, L) -> what the model reads (B, L), and labels (B, L). mask: the id of [MASK]. size: a random word is one
+    of 0 ... size - 1.
+    """
+    chosen = rng.random(ids.shape) < 0.15
+    chosen[:, 0] |= ~chosen.any(axis=1)
+    fate = rng.choice(3, ids.shape, p=shares)
+    read = np.where(chosen & (fate == 0), mask, ids)
+    read = np.where(chosen & (fate == 2), rng.integers(0, size, ids.shape), read)
+    return read, np.where(chosen, ids, IGNORED)
+
+
+def train_on_the_ring(
+    shares: Sequence[float], seed: int, steps: int, rate: float = 4e-3
+) -> BertForPreTraining:
+    """A small BERT that has guessed words of fresh texts of the ring, hidden as `shares` says."""
+    random.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    config = BertConfig(
+        vocab_size=WORDS + 1,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=LENGTH,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        initializer_range=0.1,
+    )
+    model = BertForPreTraining(config)
+    optimiser = AdamW(model.parameters(), lr=rate, weight_decay=0.0)
+    for step in range(steps):
+        optimiser.lr = rate * min(1, (step + 1) / 30) * (1 - step / steps)
+        read, labels = hide(ring_texts(64, rng), shares, WORDS, WORDS, rng)
+        loss = model(read, labels=labels).loss
+        assert loss is not None
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return model.eval()
+
+
+def ideal(p: np.ndarray, seen: np.ndarray, shares: Sequence[float], size: int = WORDS) -> np.ndarray:
+    """The best guess (n, V) at a chosen place that shows a word, if p (n, V) is what its context says.
+
+    seen (n,): the words shown. The word stayed, or it is a random one: P(t) ~ p_t (stay [t = seen] + random / size).
+    """
+    _, stay, random_word = shares
+    weights = p * random_word / size
+    rows = np.arange(len(seen))
+    weights[rows, seen] += p[rows, seen] * stay
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def score_on_the_ring(model: BertForPreTraining, texts: int = 2000) -> dict[str, float]:
+    """The mean probability of the true word: hidden, shown, and behind a random word; and of that random word."""
+    rng = np.random.default_rng(99)
+    ids, rows = ring_texts(texts, rng), np.arange(texts)
+    places, drawn = rng.integers(1, LENGTH - 1, texts), rng.integers(1, WORDS, texts)
+    true = ids[rows, places]
+    other = (true + drawn) % WORDS  # a random word, and never the true one
+
+    def guess(shown: Any) -> np.ndarray:
+        read = ids.copy()
+        read[rows, places] = shown
+        with no_grad():
+            logits = model(read).prediction_logits
+        return ops.softmax(logits).numpy()[rows, places]
+
+    behind = guess(other)
+    return {
+        "hidden": float(guess(WORDS)[rows, true].mean()),
+        "shown": float(guess(true)[rows, true].mean()),
+        "behind": float(behind[rows, true].mean()),
+        "random": float(behind[rows, other].mean()),
+    }
+
+
+def ideal_on_the_ring(shares: Sequence[float], texts: int = 2000) -> dict[str, float]:
+    """The same of the best possible model; None where a scheme never shows a word at a chosen place."""
+    rng = np.random.default_rng(99)
+    ids, rows = ring_texts(texts, rng), np.arange(texts)
+    places, drawn = rng.integers(1, LENGTH - 1, texts), rng.integers(1, WORDS, texts)
+    true = ids[rows, places]
+    other = (true + drawn) % WORDS
+    p = ring_probabilities(ids, places)
+    known = {"hidden": float(p[rows, true].mean())}
+    if shares[1] + shares[2] == 0:
+        return known
+    if shares[2] == 0:  # a shown word is always the true one
+        return known | {"shown": 1.0, "behind": 0.0, "random": 1.0}
+    behind = ideal(p, other, shares)
+    return known | {
+        "shown": float(ideal(p, true, shares)[rows, true].mean()),
+        "behind": float(behind[rows, true].mean()),
+        "random": float(behind[rows, other].mean()),
+    }
+
+
+# --- Guessing random words ---------------------------------------------------------------------------------
+
+TASKS = ("itself", "next", "hidden")
+
+
+def loss_on_random_words(task: str, allowed: np.ndarray, seed: int = 0, steps: int = 200) -> float:
+    """Train a BERT of two layers on random words; the mean loss of its last twenty steps, in nats.
+
+    Every word is one of 32, drawn anew in each step and independent of all others, so without a look at the answer no
+    model gets below log 32. task: what each place has to guess: its own word ("itself"), the word after it ("next"),
+    or its own where [MASK] stands instead ("hidden", one place of each text). allowed (L, L): True where a query may
+    look. Raises ValueError for another task.
+    """
+    if task not in TASKS:
+        raise ValueError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
+    length, batch, words = len(allowed), 32, 32
+    random.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    config = BertConfig(
+        vocab_size=words + 1,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=length,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        initializer_range=0.1,
+    )
+    model = BertForPreTraining(config)
+    bert, head = model.bert, model.cls.predictions
+    optimiser = AdamW(
+        [*bert.embeddings.parameters(), *bert.encoder.parameters(), *head.parameters()], lr=3e-3
+    )
+    low = np.where(allowed, 0, np.finfo(np.float32).min)
+    mask = backend.of(bert.pooler.dense.weight.data).asarray(low, dtype=np.float32)
+    losses = []
+    for _ in range(steps):
+        ids = rng.integers(0, words, (batch, length))
+        read, labels = ids, ids
+        if task == "next":
+            labels = np.concatenate([ids[:, 1:], np.full((batch, 1), IGNORED)], axis=1)
+        elif task == "hidden":
+            at_random = np.arange(length) == rng.integers(0, length, batch)[:, None]
+            read, labels = np.where(at_random, words, ids), np.where(at_random, ids, IGNORED)
+        rows = np.flatnonzero(labels != IGNORED)
+        x = bert.encoder(bert.embeddings(read, np.zeros_like(read)), mask)[-1].reshape(-1, 32)[rows]
+        loss = ops.cross_entropy(head(x, bert.embeddings.word_embeddings.weight), labels.reshape(-1)[rows])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    return float(np.mean(losses[-20:]))
+
+
+# --- How many draws ----------------------------------------------------------------------------------------
+
+
+def fate_test(counts: np.ndarray, shares: Sequence[float] = SCHEMES["80/10/10"]) -> np.ndarray:
+    """Pearson's statistic of counts (..., 3) against shares: the sum of (count - expected)^2 / expected."""
+    expected = counts.sum(axis=-1, keepdims=True) * np.array(shares)
+    return ((counts - expected) ** 2 / expected).sum(axis=-1)
+
+
+def chance_to_notice(
+    draws: int, wrong: Sequence[float], shares: Sequence[float] = SCHEMES["80/10/10"]
+) -> float:
+    """How likely the test at 5 % turns down so many draws of the shares `wrong`, by calculation.
+
+    Three counts with a fixed sum leave two degrees of freedom, and the statistic then is a chi-square whose degrees
+    are 2 + 2 k with k from a Poisson distribution of mean draws * sum (wrong - share)^2 / share / 2.
+    """
+    half = draws * sum((w - s) ** 2 / s for w, s in zip(wrong, shares, strict=True)) / 2
+    limit = -math.log(0.05)  # half of the statistic's limit, 5.99
+    weight, term, above, total = math.exp(-half), 0.05, 0.05, 0.0
+    for k in range(1, 1000):
+        total += weight * above
+        weight *= half / k
+        term *= limit / k
+        above += term
+    return total
+
+
+# --- The lottery -------------------------------------------------------------------------------------------
+
+FATES = ("[MASK]", "random", "kept")
+OF_FATE = {"[MASK]": "first", "random": "second", "kept": "value"}  # their colours
+
+
+class Rolls:
+    """Random numbers in [0, 1) that JavaScript draws too: mulberry32, on whole numbers of 32 bits."""
+
+    def __init__(self, seed: int) -> None:
+        self.state = seed & 0xFFFFFFFF
+
+    def next(self) -> float:
+        """The next number."""
+        self.state = (self.state + 0x6D2B79F5) & 0xFFFFFFFF
+        t = ((self.state ^ (self.state >> 15)) * (self.state | 1)) & 0xFFFFFFFF
+        t ^= (t + ((t ^ (t >> 7)) * (t | 61) & 0xFFFFFFFF)) & 0xFFFFFFFF
+        return (t ^ (t >> 14)) / 2**32
+
+
+class Lottery:
+    """One text whose tokens are chosen and hidden again and again, with counts; the first draw is the still picture."""
+
+    def __init__(self, tokens: Sequence[str], pieces: Sequence[str], seed: int = 1) -> None:
+        self.tokens, self.pieces, self.seed = list(tokens), list(pieces), seed
+        self.free = [i for i, token in enumerate(self.tokens) if token not in ("[CLS]", "[SEP]", "[PAD]")]
+        if not self.free or not self.pieces:
+            raise ValueError("a lottery needs a token that may be chosen, and a piece to put in its place")
+        self.many = max(1, int(0.15 * len(self.tokens) + 0.5))
+
+    def draw(self, rolls: Rolls) -> dict[int, tuple[str, str]]:
+        """The chosen places, each with what becomes of it and what the model then reads."""
+        places, found = list(self.free), {}
+        for k in range(min(self.many, len(places))):
+            j = k + int(rolls.next() * (len(places) - k))
+            places[k], places[j] = places[j], places[k]
+            u = rolls.next()
+            if u < 0.8:
+                found[places[k]] = ("[MASK]", "[MASK]")
+            elif u < 0.9:
+                found[places[k]] = ("random", self.pieces[int(rolls.next() * len(self.pieces))])
+            else:
+                found[places[k]] = ("kept", self.tokens[places[k]])
+        return found
+
+    def counts(self, draws: int) -> dict[str, int]:
+        """How often each fate comes in so many draws, from the first on."""
+        rolls, found = Rolls(self.seed), dict.fromkeys(FATES, 0)
+        for _ in range(draws):
+            for fate, _ in self.draw(rolls).values():
+                found[fate] += 1
+        return found
+
+    def _chips(self, drawn: dict[int, tuple[str, str]]) -> str:
+        chips = ""
+        for i, token in enumerate(self.tokens):
+            fate, reads = drawn.get(i, ("", token))
+            times = f"{int(i in drawn)}" if i in self.free else "never"
+            chips += (
+                f'<span class="chip" data-fate="{fate}"><span class="was">{html.escape(token)}</span>'
+                f'<span class="reads">{html.escape(reads)}</span><span class="fate">{fate}</span>'
+                f'<span class="times">{times}</span></span>'
+            )
+        return chips
+
+    def _repr_html_(self) -> str:
+        state = {
+            "tokens": self.tokens,
+            "pieces": self.pieces,
+            "free": self.free,
+            "many": self.many,
+            "seed": self.seed,
+        }
+        drawn = self.draw(Rolls(self.seed))
+        rows = "".join(
+            f'<tr data-row="{fate}"><th scope="row">{fate}</th><td>{sum(f == fate for f, _ in drawn.values())}</td>'
+            f"<td></td><td>{expected}</td></tr>"
+            for fate, expected in zip(FATES, ("80 %", "10 %", "10 %"), strict=True)
+        )
+        script = _LOTTERY_SCRIPT.replace("STATE", json.dumps(state).replace("<", "\\u003c"))
+        return (
+            f'<div class="course-lottery course-colours">{STYLE}<style>{_LOTTERY_STYLE}</style>'
+            '<div class="controls" hidden><button type="button" data-draws="1">draw</button>'
+            '<button type="button" data-draws="100">draw 100 times</button>'
+            '<button type="button" data-draws="0">start again</button></div>'
+            f'<div class="chips">{self._chips(drawn)}</div>'
+            '<p aria-live="polite">For each token: the word, what the model reads, what was done to it if it was '
+            "chosen, and how often it was chosen so far.</p>"
+            '<table><thead><tr><th scope="col">chosen tokens</th><th scope="col">so far</th>'
+            f'<th scope="col">share</th><th scope="col">expected</th></tr></thead><tbody>{rows}</tbody></table>'
+            f"<script>{script}</script></div>"
+        )
+
+    def __repr__(self) -> str:
+        drawn = self.draw(Rolls(self.seed))
+        reads = " ".join(drawn.get(i, ("", token))[1] for i, token in enumerate(self.tokens))
+        told = ", ".join(f"{self.tokens[i]}: {fate}" for i, (fate, _) in sorted(drawn.items()))
+        counts = self.counts(1000)
+        sums = ", ".join(f"{fate} {count}" for fate, count in counts.items())
+        return (
+            f"{' '.join(self.tokens)}\nFirst draw: {reads}\nChosen: {told}\n"
+            f"After 1,000 draws: {sums}, of {sum(counts.values())} chosen"
+        )
+
+
+_LOTTERY_STYLE = f"""
+.course-lottery {{max-width: 40rem; margin: 0.6rem 0}}
+.course-lottery .controls {{display: flex; flex-wrap: wrap; gap: 0.4rem; margin-bottom: 0.6rem}}
+.course-lottery .controls[hidden] {{display: none}}
+.course-lottery button {{font: inherit; font-size: 0.9rem; color: inherit; background: transparent;
+  padding: 0.3rem 0.7rem; border: 1px solid rgba(128, 128, 128, 0.8); border-radius: 4px; cursor: pointer}}
+.course-lottery button:focus-visible {{outline: 2px solid {colour("second")}; outline-offset: 1px}}
+.course-lottery .chips {{display: flex; flex-wrap: wrap; gap: 0.3rem}}
+.course-lottery .chip {{display: grid; grid-template-rows: repeat(4, 1.4em); justify-items: center; min-width: 2.6em;
+  padding: 0.15rem 0.35rem; border: 1px solid rgba(128, 128, 128, 0.4); border-radius: 4px; font-size: 0.85rem}}
+.course-lottery .was {{opacity: 0.75}}
+.course-lottery .reads {{font-weight: bold}}
+.course-lottery .fate {{font-size: 0.75rem}}
+.course-lottery .times {{font-size: 0.75rem; font-variant-numeric: tabular-nums}}
+{
+    "".join(
+        f'.course-lottery .chip[data-fate="{fate}"] {{border: 2px solid {colour(name)}}}'
+        f'.course-lottery .chip[data-fate="{fate}"] :is(.reads, .fate) {{color: {colour(name)}}}'
+        for fate, name in OF_FATE.items()
+    )
+}
+.course-lottery p {{margin: 0.5rem 0; font-size: 0.9rem}}
+.course-lottery table {{border-collapse: collapse; margin: 0; width: auto; font-size: 0.85rem;
+  font-variant-numeric: tabular-nums}}
+.course-lottery :is(th, td) {{padding: 0.15rem 0.6rem; border: 0; background: none; font-weight: normal;
+  text-align: right}}
+.course-lottery th[scope="row"] {{text-align: left}}
+@media print {{.course-lottery .controls {{display: none}}}}
+"""
+
+_LOTTERY_SCRIPT = """
+(function () {
+  var root = document.currentScript.parentElement, given = STATE;
+  var chips = Array.from(root.querySelectorAll(".chip")), state, counts, chosen;
+  function roll() {
+    state = (state + 0x6D2B79F5) >>> 0;
+    var t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  }
+  function draw() {
+    var places = given.free.slice(), found = {};
+    for (var k = 0; k < Math.min(given.many, places.length); k++) {
+      var j = k + Math.floor(roll() * (places.length - k)), kept = places[k];
+      places[k] = places[j];
+      places[j] = kept;
+      var u = roll(), at = places[k];
+      found[at] = u < 0.8 ? ["[MASK]", "[MASK]"] : u >= 0.9 ? ["kept", given.tokens[at]]
+        : ["random", given.pieces[Math.floor(roll() * given.pieces.length)]];
+      counts[found[at][0]] += 1;
+      chosen[at] += 1;
+    }
+    return found;
+  }
+  function put(chip, name, text) { chip.querySelector("." + name).textContent = text; }
+  function show(found) {
+    chips.forEach(function (chip, i) {
+      var one = found[i] || ["", given.tokens[i]];
+      chip.dataset.fate = one[0];
+      put(chip, "reads", one[1]);
+      put(chip, "fate", one[0]);
+      if (given.free.includes(i)) put(chip, "times", String(chosen[i]));
+    });
+    var all = counts["[MASK]"] + counts.random + counts.kept;
+    root.querySelectorAll("[data-row]").forEach(function (row) {
+      var n = counts[row.dataset.row];
+      row.cells[1].textContent = n.toLocaleString("en");
+      row.cells[2].textContent = (100 * n / all).toFixed(1) + " %";
+    });
+    var said = Object.keys(found).map(i => given.tokens[i] + ": " + found[i][0]).join(", ");
+    root.querySelector("p").textContent = "Chosen in this draw: " + said + ". Below each token: how often it was " +
+      "chosen so far.";
+  }
+  function start() {
+    state = given.seed;
+    counts = {"[MASK]": 0, random: 0, kept: 0};
+    chosen = given.tokens.map(() => 0);
+    show(draw());
+  }
+  root.querySelector(".controls").addEventListener("click", function (e) {
+    if (!e.target.dataset.draws) return;
+    var many = +e.target.dataset.draws, found;
+    if (!many) return start();
+    for (var n = 0; n < many; n++) found = draw();
+    show(found);
+  });
+  root.querySelector(".controls").hidden = false;
+  start();
+})();
+"""
+
+
+def mask_lottery(tokens: Sequence[str], pieces: Sequence[str], seed: int = 1) -> Lottery:
+    """A text to hide words of with a button, to be the last line of a cell.
+
+    tokens: with [CLS] and [SEP], which are never chosen. pieces: what a random one is drawn from. Raises ValueError
+    if there is no token to choose, or no piece.
+    """
+    return Lottery(tokens, pieces, seed)
+
+
+# --- One guess, with its numbers ---------------------------------------------------------------------------
+
+
+def guess_flow(
+    X: np.ndarray, W_T: np.ndarray, tokens: Sequence[str], words: Sequence[str], labels: np.ndarray
+) -> Flow:
+    """From the head's rows to the loss, step by step.
+
+    X (L, d): the rows before the last product. W_T (V, d). tokens: what the model reads, L names. words: V names.
+    labels (L,): the true id where a token was chosen, -100 elsewhere.
+    """
+    chosen = np.flatnonzero(labels != IGNORED)
+    logits = X[chosen] @ W_T.T
+    logits -= logits.max(axis=1, keepdims=True)
+    P = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    losses = -np.log(P[np.arange(len(chosen)), labels[chosen]])
+    boxes = [
+        Box("X", X, "token", "tokens"),
+        Box("G", X[chosen], "token", "chosen"),
+        Box("W_T", W_T, "value", "words"),
+        Box("WT", "W_T.T", "value", columns="words", label="W_Tᵀ"),
+        Box("Y", "G @ WT", "weight", "chosen", "words"),
+        Box("P", "softmax(Y)", "weight", "chosen", "words"),
+        Box("loss", losses[:, None], "gradient", "true", label="−log p"),
+    ]
+    steps = [
+        Step("The rows of all tokens", [["X"]], "What the encoder and the head made of each token."),
+        Step(
+            "The chosen rows",
+            [[View("X", lit=list(chosen)), "→", "G"]],
+            "Only the chosen rows go on: the hidden word, and the one that was kept. No other row is compared.",
+        ),
+        Step(
+            "Logits",
+            [["G", "·", "WT", "=", "Y"]],
+            "One dot product with each word's row of the token table: how well does the word fit here?",
+        ),
+        Step(
+            "Probabilities",
+            [["Y", "softmax →", "P"]],
+            "Each row shares out 1 among all words of the vocabulary.",
+        ),
+        Step(
+            "The loss",
+            [["P", "→", "loss"]],
+            "Of each row, the probability of the true word. The loss is the mean of the last box.",
+        ),
+    ]
+    names = {
+        "tokens": list(tokens),
+        "chosen": [tokens[i] for i in chosen],
+        "words": list(words),
+        "true": [f"{words[labels[i]]}?" for i in chosen],
+    }
+    return flow(boxes, steps, "Two chosen tokens of three become logits, probabilities and a loss", names)
+
+
+# --- Figures -----------------------------------------------------------------------------------------------
+
+
+def shown_and_hidden(hidden: np.ndarray, shown: np.ndarray, size: int) -> Picture:
+    """Each token's probability when it is shown, over that when it is hidden, and what the best model would say."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.add_subplot()
+        p = np.logspace(-6, 0, 200)
+        axes.plot(p, p * (1 + 1 / size) / (p + 1 / size), color=colours["second"], linewidth=2)
+        axes.plot(p, p, color=colours["third"], linestyle="--")
+        axes.scatter(np.maximum(hidden, p[0]), shown, s=14, color=colours["first"], alpha=0.7, linewidths=0)
+        axes.set_xscale("log")
+        axes.set_xlim(p[0], 1.3)
+        axes.set_xlabel("probability of the word where it is hidden")
+        axes.set_ylabel("where it is shown")
+        axes.text(2e-6, 0.3, "the best model", color=colours["second"])
+        axes.text(0.02, 0.2, "no look at the word", color=colours["third"], ha="center")
+
+    alt = (
+        "A point for each token: where a word is hidden it gets any probability, and where it is shown most get nearly "
+        "1; unlikely words stay lower, below the curve of the best model"
+    )
+    return figure(plot, alt)
+
+
+def hidden_share_curves(shares: Sequence[float], curves: Mapping[str, np.ndarray]) -> Picture:
+    """The mean loss of a hidden token over the share of the others that is hidden too, with lowest and highest.
+
+    curves: by what was done to the others, losses (len(shares), draws).
+    """
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.add_subplot()
+        percent = [100 * share for share in shares]
+        for (name, losses), role in zip(curves.items(), ("first", "second"), strict=True):
+            middle = losses.mean(axis=1)
+            axes.plot(percent, middle, "o-", color=colours[role], markersize=4)
+            axes.fill_between(
+                percent, losses.min(axis=1), losses.max(axis=1), color=colours[role], alpha=0.25
+            )
+            axes.text(
+                52,
+                np.interp(52, percent, middle) + (0.3 if role == "second" else -0.45),
+                name,
+                color=colours[role],
+                ha="right" if role == "second" else "left",
+            )
+        axes.axvline(15, color=colours["grid"], zorder=0)
+        axes.set_xlabel("share of the other tokens that is hidden (%)")
+        axes.set_ylabel("loss of a hidden token (nats)")
+
+    alt = (
+        "The loss of a hidden token rises with the share of the others that is hidden, and it rises faster where an "
+        "attention mask takes the others away than where [MASK] replaces them"
+    )
+    return figure(plot, alt)
+
+
+# --- The stored model's losses -----------------------------------------------------------------------------
+
+
+def losses_by_fate(model: Any, tokenizer: WordPieceTokenizer, draws: int) -> dict[str, np.ndarray]:
+    """The losses of the tokens of chapter 0's sentences by what was done to them, in so many drawings.
+
+    The fates are those of a chosen token, and "not chosen", which has no [CLS], [SEP] and [PAD].
+    """
+    batch = {name: np.array(values) for name, values in tokenizer(list(SENTENCES)).items()}
+    ids, mask = batch["input_ids"], batch["attention_mask"]
+    own = ~np.isin(ids, [tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id])
+    rng = np.random.default_rng(0)
+    found: dict[str, list[np.ndarray]] = {fate: [] for fate in (*FATES, "not chosen")}
+    for _ in range(draws):
+        shown, labels = mask_tokens(ids, tokenizer, rng)
+        with no_grad():
+            logits = model(shown, mask).prediction_logits.numpy().astype(float)
+        logits -= logits.max(axis=-1, keepdims=True)
+        losses = np.log(np.exp(logits).sum(axis=-1))
+        losses -= np.take_along_axis(logits, ids[..., None], axis=-1)[..., 0]
+        chosen = labels != IGNORED
+        hidden, kept = chosen & (shown == tokenizer.mask_token_id), chosen & (shown == ids)
+        for fate, which in zip(found, (hidden, chosen & ~hidden & ~kept, kept, own & ~chosen), strict=True):
+            found[fate].append(losses[which])
+    return {fate: np.concatenate(parts) for fate, parts in found.items()}
+
+
+def hidden_share_losses(
+    model: Any,
+    tokenizer: WordPieceTokenizer,
+    shares: Sequence[float],
+    invisible: bool = False,
+    draws: int = 3,
+) -> np.ndarray:
+    """The mean loss (len(shares), draws) of a hidden token, if a share of the sentence's other tokens is hidden too.
+
+    invisible: the others get no [MASK]; an attention mask hides them from every token.
+    """
+    found = np.empty((len(shares), draws))
+    for column in range(draws):
+        rng = np.random.default_rng(column)
+        for row, share in enumerate(shares):
+            losses = []
+            for hidden in hide_each(tokenizer):
+                inputs, mask = hidden.inputs.copy(), np.ones_like(hidden.inputs)
+                for text, place in enumerate(hidden.places):
+                    others = rng.permutation(hidden.places[hidden.places != place])
+                    taken = others[: round(share * len(others))]
+                    if invisible:
+                        mask[text, taken] = 0
+                    else:
+                        inputs[text, taken] = tokenizer.mask_token_id
+                with no_grad():
+                    losses.append(hidden.losses(model(inputs, mask).prediction_logits.numpy()))
+            found[row, column] = np.concatenate(losses).mean()
+    return found
