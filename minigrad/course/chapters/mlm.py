@@ -31,6 +31,7 @@ __all__ = [
     "chance_to_notice",
     "fate_test",
     "guess_flow",
+    "guess_places",
     "hidden_share_curves",
     "hidden_share_losses",
     "hide",
@@ -275,7 +276,7 @@ class Rolls:
 
     def next(self) -> float:
         """The next number."""
-        self.state = (self.state + 0x6D2B79F5) & 0xFFFFFFFF
+        self.state = (self.state + 1831565813) & 0xFFFFFFFF
         t = ((self.state ^ (self.state >> 15)) * (self.state | 1)) & 0xFFFFFFFF
         t ^= (t + ((t ^ (t >> 7)) * (t | 61) & 0xFFFFFFFF)) & 0xFFFFFFFF
         return (t ^ (t >> 14)) / 2**32
@@ -401,7 +402,7 @@ _LOTTERY_SCRIPT = """
   var root = document.currentScript.parentElement, given = STATE;
   var chips = Array.from(root.querySelectorAll(".chip")), state, counts, chosen;
   function roll() {
-    state = (state + 0x6D2B79F5) >>> 0;
+    state = (state + 1831565813) >>> 0;
     var t = Math.imul(state ^ (state >>> 15), state | 1);
     t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
@@ -639,3 +640,27 @@ def hidden_share_losses(
                     losses.append(hidden.losses(model(inputs, mask).prediction_logits.numpy()))
             found[row, column] = np.concatenate(losses).mean()
     return found
+
+
+def guess_places(
+    model: Any, tokenizer: WordPieceTokenizer, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """What the model guesses at each of the n own tokens of chapter 0's sentences, one token of a sentence at a time.
+
+    Returns the true ids (n,), random ids (n,), and probabilities (n, V) where the place has [MASK], the true piece,
+    and the random piece.
+    """
+    rng = np.random.default_rng(seed)
+    found = []
+    for hidden in hide_each(tokenizer):
+        rows, true = np.arange(len(hidden.places)), hidden.ids[hidden.places]
+        drawn = rng.integers(0, tokenizer.vocab_size, len(rows))
+        inputs = np.stack([hidden.inputs] * 3)  # (3, n, L)
+        inputs[1, rows, hidden.places], inputs[2, rows, hidden.places] = true, drawn
+        with no_grad():
+            logits = model(inputs.reshape(-1, inputs.shape[-1])).prediction_logits.numpy().astype(float)
+        at = logits.reshape(*inputs.shape, -1)[:, rows, hidden.places]  # (3, n, V)
+        powers = np.exp(at - at.max(axis=-1, keepdims=True))
+        found.append((true, drawn, *(powers / powers.sum(axis=-1, keepdims=True))))
+    true, drawn, hidden_p, shown_p, covered_p = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return true, drawn, hidden_p, shown_p, covered_p
