@@ -111,15 +111,15 @@ def train_on_the_ring(
     )
     model = BertForPreTraining(config)
     optimiser = AdamW(model.parameters(), lr=rate, weight_decay=0.0)
-    for step in range(steps):
-        optimiser.lr = rate * min(1, (step + 1) / 30) * (1 - step / steps)
+    for _ in range(steps):
         read, labels = hide(ring_texts(64, rng), shares, WORDS, WORDS, rng)
         loss = model(read, labels=labels).loss
         assert loss is not None
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-    return model.eval()
+    model.eval()
+    return model
 
 
 def ideal(p: np.ndarray, seen: np.ndarray, shares: Sequence[float], size: int = WORDS) -> np.ndarray:
@@ -518,9 +518,9 @@ def guess_flow(
     ]
     names = {
         "tokens": list(tokens),
-        "chosen": [tokens[i] for i in chosen],
+        "chosen": [tokens[int(i)] for i in chosen],
         "words": list(words),
-        "true": [f"{words[labels[i]]}?" for i in chosen],
+        "true": [f"{words[int(labels[i])]}?" for i in chosen],
     }
     return flow(boxes, steps, "Two chosen tokens of three become logits, probabilities and a loss", names)
 

@@ -243,7 +243,7 @@ You choose only the first piece of a word. All its pieces are chosen together.
 """,
 )
 def whole_words(pieces, order):
-    words = []
+    words: list[list[int]] = []
     for i, piece in enumerate(pieces):
         if piece.startswith("##") and words:
             words[-1].append(i)
