@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("matplotlib")
 from minigrad.bert.data import mask_tokens
 from minigrad.course.chapters import mlm
+from minigrad.course.chapters.mlm_lottery import FATES, Lottery, Rolls, mask_lottery
 from minigrad.course.small_model import small_model
 from minigrad.course.stored import stored
 
@@ -145,9 +146,9 @@ def test_the_statistic_of_counts():
 
 def test_the_lottery_draws_like_the_library():
     """The same number of tokens, never a special one, each place as often, and the same shares."""
-    lottery, tokenizer = mlm.Lottery(TOKENS, PIECES), small_model()[1]
-    rolls, draws = mlm.Rolls(7), 20_000
-    places, fates = np.zeros(len(TOKENS)), dict.fromkeys(mlm.FATES, 0)
+    lottery, tokenizer = Lottery(TOKENS, PIECES), small_model()[1]
+    rolls, draws = Rolls(7), 20_000
+    places, fates = np.zeros(len(TOKENS)), dict.fromkeys(FATES, 0)
     for _ in range(draws):
         for place, (fate, _) in lottery.draw(rolls).items():
             places[place] += 1
@@ -164,7 +165,7 @@ def test_the_lottery_draws_like_the_library():
 
 @pytest.mark.no_arrays
 def test_the_text_form_says_the_first_draw_and_the_counts():
-    lottery = mlm.mask_lottery(TOKENS, PIECES)
+    lottery = mask_lottery(TOKENS, PIECES)
     counts = lottery.counts(1000)
     assert sum(counts.values()) == 2000
     for part in (" ".join(TOKENS), "First draw: [CLS]", f"random {counts['random']}", "of 2000 chosen"):
@@ -175,7 +176,7 @@ def test_the_text_form_says_the_first_draw_and_the_counts():
 @pytest.mark.parametrize(("tokens", "pieces"), [(["[CLS]", "[SEP]"], PIECES), (TOKENS, [])])
 def test_a_lottery_without_tokens_or_pieces_is_refused(tokens, pieces):
     with pytest.raises(ValueError, match="a token that may be chosen, and a piece"):
-        mlm.mask_lottery(tokens, pieces)
+        mask_lottery(tokens, pieces)
 
 
 @pytest.fixture
@@ -184,7 +185,7 @@ def page(browser: Any) -> Iterator[Any]:
     opened = browser.new_page()
     errors: list[str] = []
     opened.on("pageerror", lambda error: errors.append(str(error)))
-    opened.set_content(f"<body>{mlm.mask_lottery(TOKENS, PIECES)._repr_html_()}</body>")
+    opened.set_content(f"<body>{mask_lottery(TOKENS, PIECES)._repr_html_()}</body>")
     yield opened
     opened.close()
     assert not errors
@@ -192,8 +193,8 @@ def page(browser: Any) -> Iterator[Any]:
 
 def shows(page: Any, draws: int) -> None:
     """The page has the tokens, and the counts, of Python's draw of this number."""
-    lottery, counts = mlm.Lottery(TOKENS, PIECES), dict.fromkeys(mlm.FATES, 0)
-    rolls, times, drawn = mlm.Rolls(lottery.seed), [0] * len(TOKENS), {}
+    lottery, counts = Lottery(TOKENS, PIECES), dict.fromkeys(FATES, 0)
+    rolls, times, drawn = Rolls(lottery.seed), [0] * len(TOKENS), {}
     for _ in range(draws):
         drawn = lottery.draw(rolls)
         for place, (fate, _) in drawn.items():
@@ -228,7 +229,7 @@ def test_both_languages_draw_the_same(page):
 def test_losses_are_sorted_by_fate():
     model, tokenizer = small_model()
     found = mlm.losses_by_fate(model, tokenizer, 3)
-    assert list(found) == [*mlm.FATES, "not chosen"]
+    assert list(found) == [*FATES, "not chosen"]
     assert sum(map(len, found.values())) == 3 * 132
     assert found["[MASK]"].mean() > 1 > found["not chosen"].mean()
 
