@@ -14,7 +14,7 @@ from minigrad.bert.info import require_memory
 from minigrad.bert.reading import CheckpointError
 from minigrad.bert.runs import RunFolder, latest_checkpoint
 from minigrad.bert.settings import FinetuningArguments
-from minigrad.bert.state import FINETUNING, read_state
+from minigrad.bert.state import FINETUNING
 from minigrad.bert.task_metrics import describe_scores
 from minigrad.bert.task_predict import MODELS, evaluate_examples
 from minigrad.bert.tokenizer import WordPieceTokenizer
@@ -101,8 +101,8 @@ def prepare_finetuning(
             run.run()
 
     model: a run's folder or a checkpoint, of which the encoder is taken. data, evaluation: files of examples, as in
-    `read_examples`; task: one of TASKS, or None, if the columns are to say it. output, resume: as in Finetuning; a
-    resumed run takes its model from its checkpoint. say: takes each line for the reader.
+    `read_examples`; task: one of TASKS, or None, if the columns are to say it. output, resume: as in Finetuning. say:
+    takes each line for the reader.
 
     Raises what Finetuning, `from_pretrained`, `read_examples` and `encode_examples` raise; CheckpointError for a model
     without a vocabulary; MemoryError for a model that does not fit. All examples are read and checked before anything
@@ -119,14 +119,9 @@ def prepare_finetuning(
     labels = label_numbers(train)
     folder = RunFolder(output, FINETUNING)
     with folder.locked_unless_it_fails():
-        checkpoint = folder.to_resume(resume)
+        folder.to_resume(resume)
         random.manual_seed(settings.seed)
-        with folder.naming_the_one_before(checkpoint or source):
-            if checkpoint is not None:
-                read_state(
-                    checkpoint, FINETUNING
-                )  # a run of another kind is told before its model is looked at
-            loaded = from_pretrained(checkpoint or source, MODELS[train.task], labels)
+        loaded = from_pretrained(source, MODELS[train.task], labels)
         if loaded.tokenizer is None:
             raise CheckpointError(f"{model} has no vocab.txt, which fine-tuning needs")
         for note in loaded.notes:

@@ -310,10 +310,6 @@ class Training:
             state, saved = read_state(checkpoint, self.kind), from_pretrained(checkpoint, type(self.model))
         self._require_the_same(checkpoint, state, saved)
         with self.folder.naming_the_one_before(checkpoint):
-            if state.step > self.total_steps:
-                raise CheckpointError(
-                    f"{checkpoint / STATE}: step: expected at most {self.total_steps}, got {state.step}"
-                )
             moments = read_moments(checkpoint, self._optimised())
             for name in PARTS:
                 getattr(self, name).load_state_dict(getattr(state, name))

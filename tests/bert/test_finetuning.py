@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -13,11 +14,12 @@ import tiny
 import tiny_task
 from tiny import checkpoints, contents, quietly, table, without_speed
 
-from minigrad import backend
-from minigrad.bert.checkpoint import from_pretrained, read_architecture
+from minigrad import backend, random
+from minigrad.bert.checkpoint import from_pretrained, read_architecture, save_pretrained
 from minigrad.bert.examples import TASKS, ExampleError
 from minigrad.bert.finetuning import prepare_finetuning
-from minigrad.bert.reading import CheckpointError
+from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.reading import CheckpointError, read_safetensors
 from minigrad.bert.runs import latest_checkpoint
 from minigrad.bert.settings import FinetuningArguments
 from minigrad.bert.state import FINETUNING, read_state
@@ -87,6 +89,8 @@ def test_frozen_the_new_layer_alone_learns(tmp_path, task):
     for name, array in run.model.state_dict().items():
         same = (backend.to_numpy(array) == backend.to_numpy(before.state_dict()[name])).all()
         assert same == (name not in head), name
+    moments = read_safetensors(latest_checkpoint(tmp_path / "run") / "optimizer.safetensors")
+    assert set(moments) == {f"{name}.{i}" for name in head for i in range(2)}
     resumed = tiny_task.run_in(tmp_path, task, resume=True, frozen=True, save_every=6)
     assert resumed.step == 12
     resumed.folder.release()
@@ -99,6 +103,27 @@ def test_all_of_it_learns_otherwise(tmp_path):
     for name, array in run.model.state_dict().items():
         if not name.endswith("key.bias"):  # which the softmax does not see
             assert (backend.to_numpy(array) != before[name]).any(), name
+
+
+def test_the_seed_fixes_the_new_layer_and_the_order(tmp_path):
+    first = []
+    for seed, draws in ((1, 5), (1, 6), (2, 5)):
+        if (tmp_path / "model").exists():
+            random.manual_seed(draws)  # what was drawn before does not matter
+        with tiny_task.run_in(tmp_path, seed=seed) as run:
+            first.append(
+                (backend.to_numpy(run.model.classifier.weight.data), run.data.next_batch()["labels"])
+            )
+    for part in range(2):
+        assert (first[0][part] == first[1][part]).all()
+        assert (first[0][part] != first[2][part]).any()
+
+
+def test_what_is_cut_is_noted(tmp_path):
+    with tiny_task.run_in(tmp_path, max_length=20, epochs=1) as run:
+        lines = quietly(run)
+    assert re.fullmatch(r"note: \d+ of 42 rows of .*train\.jsonl are cut to 20 tokens", lines[0])
+    assert re.fullmatch(r"note: \d+ of 10 rows of .*dev\.jsonl are cut to 20 tokens", lines[1])
 
 
 def test_loss_scaling_and_accumulation(tmp_path):
@@ -235,18 +260,19 @@ def test_ctrl_c_saves_and_the_run_goes_on_bit_for_bit(tmp_path):
     assert contents(tmp_path / "cut" / "run" / LAST) == contents(tmp_path / "whole" / "run" / LAST)
 
 
-def test_a_run_is_resumed_without_the_model_that_it_began_with(tmp_path):
-    """What it began with may since have learned more; the checkpoint has all that counts."""
+def test_a_run_is_resumed_with_what_it_has_learned(tmp_path):
     with tiny_task.run_in(tmp_path) as run:
         tiny.before_step(run, 5, lambda: os.kill(os.getpid(), signal.SIGINT))
         quietly(run)
     state = run.model.state_dict()
-    (tmp_path / "model" / "SHA256SUMS").unlink()
-    weights = tmp_path / "model" / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\0")
     with tiny_task.run_in(tmp_path, resume=True) as resumed:
         for name, array in resumed.model.state_dict().items():
             np.testing.assert_array_equal(backend.to_numpy(array), backend.to_numpy(state[name]))
+    save_pretrained(
+        BertForPreTraining(tiny_task.CONFIG.replace(intermediate_size=32)), tmp_path / "model", run.tokenizer
+    )
+    with pytest.raises(CheckpointError, match="these differ: intermediate_size is 48 there, 32 here"):
+        tiny_task.run_in(tmp_path, resume=True)
 
 
 def test_another_run_is_not_resumed(tmp_path):
