@@ -1,9 +1,12 @@
-"""What chapter 14 shows: how a document is cut into pairs, how many are IsNext, and what two judges call IsNext."""
+"""What chapter 14 shows: how a document is cut into pairs, pairs with a mistake, and judges of pairs."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,7 +15,18 @@ from minigrad.course.figures import Picture, figure
 from minigrad.course.palette import colour
 from minigrad.course.widgets import Frame, Player, player, svg
 
-__all__ = ["chunk_player", "judged", "share_curves"]
+__all__ = [
+    "MISTAKES",
+    "accuracy",
+    "chunk_player",
+    "elsewhere",
+    "four_kinds",
+    "judged",
+    "share",
+    "share_curves",
+]
+
+Text = list[list[int]]  # some sentences, each as its ids
 
 Chunk = tuple[int, int, int, int]  # start, middle and end of a chunk, in sentences, and the label of its pair
 
@@ -36,7 +50,7 @@ def chunk_player(lengths: Sequence[int], chunks: Sequence[Chunk], target: int) -
             words = f"The chunk is {a} only, so nothing is left for B, and no coin is tossed: B is random."
         else:
             words = f"A is {a}, and B is random. The next chunk starts at sentence {middle + 1}, which was not used."
-        title = f"Pair {number}, {('IsNext', 'NotNext')[label]}:"
+        title = f"Pair {number}, {('IsNext', 'NotNext')[label]}"
         frames.append(Frame(title, _drawn(lengths, (start, middle, end, label)), f"{held}. {words}"))
     alt = "A document's sentences as boxes as long as their tokens; each chunk of them is cut into A and B"
     return player(frames, "pair", alt)
@@ -61,7 +75,9 @@ def _drawn(lengths: Sequence[int], chunk: Chunk) -> str:
         places.append((x, x + width))
         x += width + _GAP
     parts.append(_words(_LEFT, 22, "the document", "ink"))
-    parts.append(_words((places[start][0] + places[middle - 1][1]) / 2, _TOP + _HEIGHT + 20, "A", "first", True))
+    parts.append(
+        _words((places[start][0] + places[middle - 1][1]) / 2, _TOP + _HEIGHT + 20, "A", "first", True)
+    )
     below = _TOP + _HEIGHT + 34
     if label == 0:
         at = (places[middle][0] + places[end - 1][1]) / 2
@@ -89,7 +105,9 @@ def _box(
 
 def _words(x: float, y: float, text: str, role: str, middle: bool = False) -> str:
     anchor = ' text-anchor="middle"' if middle else ""
-    return f'<text x="{x:.1f}" y="{y}" font-size="18" fill="{colour(role)}"{anchor}>{html.escape(text)}</text>'
+    return (
+        f'<text x="{x:.1f}" y="{y}" font-size="18" fill="{colour(role)}"{anchor}>{html.escape(text)}</text>'
+    )
 
 
 def share_curves(means: Sequence[int], shares: Mapping[int, Sequence[float]]) -> Picture:
@@ -111,18 +129,18 @@ def share_curves(means: Sequence[int], shares: Mapping[int, Sequence[float]]) ->
     )
 
 
-def judged(kinds: Sequence[str], shares: Mapping[str, Sequence[tuple[float, float]]]) -> Picture:
+def judged(kinds: Sequence[str], says: Mapping[str, Sequence[np.ndarray]]) -> Picture:
     """For each kind of pair the share (%) that each judge calls IsNext, with its range.
 
-    shares: by judge, the share and half the width of its range for each kind.
+    says: by judge, and for each kind, whether it calls each pair IsNext.
     """
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.subplots()
         axes.axvline(50, color=colours["grid"], linewidth=1)
         rows = np.arange(len(kinds))[::-1].astype(float)
-        for (judge, found), name, up in zip(shares.items(), ("first", "second"), (0.13, -0.13), strict=True):
-            middle, half = (100 * np.array(found)).T
+        for (judge, found), name, up in zip(says.items(), ("first", "second"), (0.13, -0.13), strict=True):
+            middle, half = (100 * np.array([_with_range(hits) for hits in found])).T
             axes.errorbar(middle, rows + up, xerr=half, fmt="o", color=colours[name], label=judge, capsize=3)
         axes.set_yticks(rows, kinds)
         axes.legend(loc="lower right")
@@ -134,3 +152,86 @@ def judged(kinds: Sequence[str], shares: Mapping[str, Sequence[tuple[float, floa
         "swapped neighbours lie close together and high, two places of one document lie lower, and two documents "
         "lowest.",
     )
+
+
+# --- Pairs, sound ones and others ----------------------------------------------------------------------------
+
+
+def elsewhere(
+    documents: Sequence[Text], number: int, size: int, rng: np.random.Generator, mistake: str = "none"
+) -> Text:
+    """`size` sentences of a document other than `number`, from any place but its first sentence, each as likely.
+
+    mistake: "B is longer" (4 sentences), "B opens a document", "drawn as released" (each document as likely, and
+    then each of its sentences), "B is of A's document", or "none". Raises ValueError for another one.
+    """
+    if mistake not in MISTAKES:
+        raise ValueError(f"no mistake {mistake!r}: expected {', '.join(MISTAKES)}")
+    if mistake == "B is longer":
+        size = 4
+    own = mistake == "B is of A's document"
+    places = np.array([max(0, len(d) - size) * ((n == number) == own) for n, d in enumerate(documents)])
+    weights = places > 0 if mistake == "drawn as released" else places
+    document = documents[int(rng.choice(len(documents), p=weights / weights.sum()))]
+    at = 1 + int(rng.integers(len(document) - size))
+    if mistake == "B opens a document":
+        at = 0
+    if mistake == "drawn as released":
+        at -= 1
+    return document[at : at + size]
+
+
+MISTAKES = ("none", "B is longer", "B opens a document", "drawn as released", "B is of A's document")
+
+
+def four_kinds(documents: Sequence[Text], rng: np.random.Generator) -> list[list[tuple[Text, Text]]]:
+    """Pairs (A, B) of two sentences each, in four lists with the same A in the same place.
+
+    B is A's neighbour; the two are swapped; B is of the same document, with four sentences or more between them; B is
+    of another document.
+    """
+    found = []
+    for number, document in enumerate(documents):
+        for start in range(0, len(document) - 3, 4):
+            a, b = document[start : start + 2], document[start + 2 : start + 4]
+            far = [at for at in range(len(document) - 1) if not start - 6 < at < start + 8]
+            if far:
+                at = int(rng.choice(far))
+                other = elsewhere(documents, number, 2, rng)
+                found.append([(a, b), (b, a), (a, document[at : at + 2]), (a, other)])
+    return [list(kind) for kind in zip(*found, strict=True)]
+
+
+# --- Judges of pairs -----------------------------------------------------------------------------------------
+
+
+def share(hits: Any) -> str:
+    """The mean of booleans, and the 95 % range of the share behind it if they were independent."""
+    mean, half = _with_range(hits)
+    return f"{mean:.2f} ({mean - half:.2f} to {mean + half:.2f})"
+
+
+def _with_range(hits: Any) -> tuple[float, float]:
+    mean = float(np.mean(hits))
+    return mean, 1.96 * math.sqrt(mean * (1 - mean) / len(hits))
+
+
+def accuracy(
+    see: Callable[[Text, Text], Iterable[Any]],
+    learn: Sequence[tuple[Text, Text, int, int]],
+    test: Sequence[tuple[Text, Text, int, int]],
+) -> float:
+    """The accuracy on `test` of a judge that knows a pair only by what it sees: features, from A and B.
+
+    Each feature votes for a label by how much more often it comes with that label in `learn`: naive Bayes.
+    """
+    counts: tuple[Counter[Any], Counter[Any]] = Counter(), Counter()
+    for a, b, label, _ in learn:
+        counts[label].update(set(see(a, b)))
+    sizes = [sum(label == one for *_, one, _ in learn) + 2 for label in (0, 1)]
+    votes = {
+        feature: math.log((counts[1][feature] + 1) / sizes[1]) - math.log((counts[0][feature] + 1) / sizes[0])
+        for feature in counts[0] | counts[1]
+    }
+    says = [int(sum(votes.get(feature, 0) for feature in set(see(a, b))) > 0) for a, b, *_ in test]
+    return float(np.mean([guess == label for guess, (*_, label, _) in zip(says, test, strict=True)]))

@@ -26,6 +26,7 @@ for _stem in (
     "add_and_norm",
     "encoder",
     "assembly",
+    "sentence_pairs",
     "numbers",
     "step_cost",
     "fast",
