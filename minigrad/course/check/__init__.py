@@ -27,6 +27,7 @@ for _stem in (
     "encoder",
     "assembly",
     "hidden_words",
+    "sentence_pairs",
     "numbers",
     "step_cost",
     "fast",
