@@ -18,8 +18,8 @@ from minigrad.bert.embeddings import BertEmbeddings
 from minigrad.bert.encoder import BertLayer
 from minigrad.bert.lexicon import SETTINGS
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.training import parameter_groups
 from minigrad.bert.stories import Stories, draw_pairs
+from minigrad.bert.training import parameter_groups
 from minigrad.tensor import Array, Tensor
 
 __all__ = ["LENGTH", "VARIANTS", "Variant", "model_of", "small_config", "stories", "train"]
