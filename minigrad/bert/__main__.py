@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy.random  # noqa: F401  (NumPy puts it off; a Ctrl-C inside this import, of all, would be swallowed)
@@ -28,6 +29,8 @@ from minigrad.bert.features import EncodedExamples, encode_examples
 from minigrad.bert.finetuning import Finetuning, prepare_finetuning
 from minigrad.bert.floors import Scorer
 from minigrad.bert.info import describe_model
+from minigrad.bert.look import MIXED, PATTERNS, Look, look
+from minigrad.bert.look_page import look_page, require_place, write_page
 from minigrad.bert.metrics import describe, evaluate
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.options import (
@@ -55,6 +58,7 @@ from minigrad.bert.training import DivergenceError, require_positions
 from minigrad.bert.wordpiece import MASK
 
 STORED_MODEL = "start"  # of book/runs
+MOST_HEADS = 8  # that `look` prints
 STORY_PAIRS = 300  # of an evaluation
 STORY_EXAMPLE = "mary is in the attic with john . [MASK] has four books ."
 EXAMPLES = [
@@ -288,6 +292,47 @@ def next_sentence_command(options: argparse.Namespace) -> None:
     _say(f"IsNext {probability:.1%}, NotNext {1 - probability:.1%}")
 
 
+def look_command(options: argparse.Namespace) -> None:
+    """What each head looks at in a text: a short table here, all of it on a page."""
+    _tell_model_and_texts(options)
+    page = Path(options.out)
+    require_place(page, options.force)  # before the model is read
+    model = _chosen(options.model)
+    loaded = _load(model)
+    found = look(loaded.model, _tokenizer(loaded, model), options.text, options.second)
+    _say(f"{len(found.tokens)} tokens: {shown(' '.join(found.tokens), LONGEST_LINE)}")
+    for fillings in found.fillings.values():
+        _say(f"   {describe_fillings(fillings)}")
+    _print_heads(found)
+    name = Path(model).resolve().name  # where a folder lies is nobody's business but its owner's
+    write_page(page, look_page(found, name, loaded.notes), options.force)
+    _say(f"\nAll heads are on the page {page}: open it in a browser.")
+
+
+def _tell_model_and_texts(options: argparse.Namespace) -> None:
+    """Of two arguments, take the first for a text if it is no folder and has white space in it, as texts have."""
+    first = options.model
+    if first is not None and options.second is None and not os.path.exists(first) and len(first.split()) > 1:
+        options.model, options.text, options.second = None, first, options.text
+
+
+def _print_heads(found: Look) -> None:
+    pronounced = found.pronounced()[:MOST_HEADS]
+    if not pronounced:
+        _say(f"\nEach of the {len(found.heads)} heads is {MIXED}: no surface pattern stands out.")
+        return
+    _say(f"\nThe most pronounced of {len(found.heads)} heads:\n")
+    _say(f"{'head':7}{'looks at':24}{'share':>7}{'even rows':>11}{'entropy':>9}")
+    for head in pronounced:
+        share = head.shares[head.pattern]
+        _say(
+            f"{head.name:7}{PATTERNS[head.pattern]:24}{share.share:7.1%}{share.even:11.1%}{head.entropy:9.2f}"
+        )
+    _say(
+        f"entropy: in nats, of at most {found.most_entropy:.2f}. Weights are not importance: the page says why."
+    )
+
+
 def finetune_command(options: argparse.Namespace) -> int:
     """From a pre-trained model and examples to a model that does a task; returns the exit status."""
     model = _chosen(options.model)
@@ -419,6 +464,7 @@ COMMANDS = {
     "evaluate": evaluate_command,
     "fill-mask": fill_mask_command,
     "next-sentence": next_sentence_command,
+    "look": look_command,
     "finetune": finetune_command,
     "predict": predict_command,
     "info": info_command,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from minigrad import backend, nn, ops
@@ -55,6 +57,16 @@ class BertSelfAttention(nn.Module):
         keep = self.dropout.draw(x, (batch, self.heads, length, length))
         z = ops.scaled_dot_product_attention(q, k, v, mask, keep, self.dropout.p)  # (B, A, T, d_k)
         return z.permute(0, 2, 1, 3).reshape(batch, length, size)  # (B, T, H)
+
+    def weights(self, x: Tensor, mask: Array | None) -> Tensor:
+        """The attention weights softmax(Q Kᵀ / √d_k + mask) that `forward` uses for x, before dropout.
+
+        x (B, T, H), mask (B, 1, 1, T) added to the scores -> (B, A, T, T), a row for each asking token. They are
+        computed again, because the fused operation in `forward` keeps its own for the backward pass.
+        """
+        q, k = (self.split_heads(part(x)) for part in (self.query, self.key))
+        scores = q @ k.transpose() * (1 / math.sqrt(q.shape[-1]))  # (B, A, T, T)
+        return ops.softmax(scores if mask is None else scores + Tensor.wrap(mask))
 
 
 class BertSelfOutput(nn.Module):

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from minigrad.bert.lexicon import OBJECT, POSSESSIVE, SUBJECT, Setting
 
@@ -118,8 +118,7 @@ class Word:
     rival: str | None = None
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """What is decided so far; None where nothing has asked for it. The two people are 0 and 1."""
 
     man: int | None = None  # which of the two
@@ -181,8 +180,7 @@ class Sentence:
 
     def know(self, **facts: object) -> None:
         """From here on these facts are decided."""
-        if any(getattr(self.facts, name) != value for name, value in facts.items()):
-            self.facts = replace(self.facts, **facts)  # type: ignore[arg-type]
+        self.facts = self.facts._replace(**facts)  # type: ignore[arg-type]
 
     # --- People ---
 
@@ -383,30 +381,45 @@ def possession(s: Sentence) -> Clause:
 
 
 def event(s: Sentence, met: bool = True) -> Clause:
-    """john gives the books to mary . he takes them from her . One of the two is named; both, if they have not met."""
+    """john gives the books to mary . mary keeps them . she takes them from him .
+
+    At least one of the two is named. met: whether the story has named both before.
+    """
     holder, lexicon = s.holder(), s.setting.lexicon
-    by_holder = s.teller.choose({True: 2, False: 1})
-    subject_form, other_form = s.teller.choose(
-        {("name", "name"): 1, ("name", "pronoun"): int(met), ("pronoun", "name"): 1}
-        if met or by_holder
-        else {("name", "name"): 1, ("name", "pronoun"): 1}
+    who = s.teller.choose(
+        {
+            "the holder, with the other": 2,
+            "the holder alone": int(met and bool(lexicon.keeps)),
+            "the other": int(bool(lexicon.takes)),
+        }
     )
-    actor = holder if by_holder else 1 - holder
-    s.adverb(s.setting.lexicon.times)
+    actor = 1 - holder if who == "the other" else holder
+    forms = {("name", "name"): 1, ("name", "pronoun"): 1, ("pronoun", "name"): 1}
+    if who == "the holder alone":
+        forms = {("name", "none"): 1}
+    elif not met:
+        del forms[("name", "pronoun") if actor == holder else ("pronoun", "name")]
+    subject_form, other_form = s.teller.choose(forms)
+    s.adverb(lexicon.times)
     subject = s.person(actor, subject_form, SUBJECT)
-    s.adverb(s.setting.lexicon.manners)
-    gone = [*lexicon.gives, *lexicon.takes]
-    verbs = [*lexicon.gives, *lexicon.shows, *lexicon.hides] if by_holder else lexicon.takes
-    said = s.say(_evenly(verbs), "VERB", "event")
+    s.adverb(lexicon.manners)
+    verbs = {
+        "the holder, with the other": (*lexicon.gives, *lexicon.shows, *lexicon.hides),
+        "the holder alone": lexicon.keeps,
+        "the other": lexicon.takes,
+    }
+    said = s.say(_evenly(verbs[who]), "VERB", "event")
     verb = s.length - 1
     bare = s.teller.choose({True: 1, False: 2})
     thing = s.it() if bare else s.the_thing()
-    word = "to" if said in (*lexicon.gives, *lexicon.shows) else "from"
-    other = s.person(1 - actor, other_form, OBJECT, marks=s.preposition(word))
-    if said in gone:
-        s.know(holder=1 - holder)
     s.know(bare=bare)
-    return s.end(Clause(said, verb, subject, thing, ((word, other),)))
+    others: tuple[tuple[str, Phrase], ...] = ()
+    if who != "the holder alone":
+        word = "to" if said in (*lexicon.gives, *lexicon.shows) else "from"
+        others = ((word, s.person(1 - actor, other_form, OBJECT, marks=s.preposition(word))),)
+    if said in (*lexicon.gives, *lexicon.takes):
+        s.know(holder=1 - holder)
+    return s.end(Clause(said, verb, subject, thing, others))
 
 
 def remark(s: Sentence) -> Clause:
@@ -516,12 +529,15 @@ class Draw:
         return word
 
 
-def tell_story(setting: Setting, seed: int) -> Story:
-    """The story of this number."""
+def tell_story(setting: Setting, seed: int, first: int = 0) -> Story:
+    """The story of this number; with `first`, only its sentences from that place on.
+
+    Such an end is told of a beginning that nobody has heard, and is as likely as at the end of whole stories.
+    """
     draw = Draw(Random(seed))
     facts = Facts()
     sentences, trees, holders = [], [], []
-    for tell in plan(setting, draw.choose(_evenly(setting.sentences))):
+    for tell in plan(setting, draw.choose(_evenly(setting.sentences)))[first:]:
         draw.words = []
         sentence = Sentence(draw, facts, setting)
         trees.append(tell(sentence))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["FULL", "OBJECT", "POSSESSIVE", "SETTINGS", "SUBJECT", "Lexicon", "Setting"]
 
@@ -26,6 +26,7 @@ class Lexicon:
     places: tuple[str, ...]
     kinds: Mapping[str, Kind]
     counts: Mapping[str, int]  # weights: "one", and counts above it
+    keeps: tuple[str, ...]  # the holder ... it; may be none, as may all that follow but one
     gives: tuple[str, ...]  # the holder ... to the other, who has it then
     shows: tuple[str, ...]  # the holder ... to the other, and keeps it
     takes: tuple[str, ...]  # the other ... from the holder
@@ -64,6 +65,7 @@ FULL = Lexicon(
         "music": Kind(("drum", "flute", "horn", "violin"), ("plays", "tunes"), ("hollow", "loud", "shrill")),
     },
     counts={"one": 4, "two": 1, "three": 1, "four": 1, "five": 1},
+    keeps=("keeps",),
     gives=("gives", "sends"),
     shows=("describes", "shows"),
     takes=("borrows", "takes"),
@@ -73,6 +75,10 @@ FULL = Lexicon(
 SUBJECT = {True: "he", False: "she"}
 OBJECT = {True: "him", False: "her"}
 POSSESSIVE = {True: "his", False: "her"}
+
+
+# Who has the thing is the last person in the sentence of the event.
+PLAIN = replace(FULL, keeps=("hides", "keeps"), shows=(), takes=(), hides=())
 
 
 @dataclass(frozen=True)
@@ -90,12 +96,14 @@ class Setting:
     def words(self) -> list[str]:
         """Every word of a story, or of a question about it, each once, in alphabetical order."""
         of = self.lexicon
-        found = set(". and are from has in is it of the them to with".split())  # noqa: SIM905
+        found = set(". and are has in is it of the them to with".split())  # noqa: SIM905
         found.update("? how many where who".split())  # noqa: SIM905  (of questions about stories)
         found.update(SUBJECT.values(), OBJECT.values(), POSSESSIVE.values(), of.men, of.women, of.places)
-        found.update(of.counts, of.gives, of.shows, of.takes, of.hides)
+        found.update(of.counts, of.keeps, of.gives, of.shows, of.takes, of.hides)
         for kind in of.kinds.values():
             found.update(kind.nouns, [noun + "s" for noun in kind.nouns], kind.verbs, kind.adjectives)
+        if of.takes or of.hides:
+            found.add("from")
         if self.adverbs:
             found.update(of.times, of.manners)
         if self.ages:
@@ -108,7 +116,7 @@ class Setting:
 SETTINGS = {
     setting.name: setting
     for setting in [
-        Setting("light", sentences=(4,)),
+        Setting("light", sentences=(4,), lexicon=PLAIN),
         Setting("varied", sentences=(4,), adverbs=3, ages=4, relatives=4),
         Setting("long", sentences=(1, 2, 3, 4, 5, 6, 7), scene=False, adverbs=2, ages=2),
     ]

@@ -36,11 +36,13 @@ class BertModelOutput:
     last_hidden_state: (B, T, H), or (n, H) where n rows were asked for. pooler_output: (B, H), or None from a model
     without a pooler. hidden_states: the N + 1 tensors (B, T, H) that went into and came out of each layer, the last
     one as that layer left it.
+    attentions: the weights of each layer's heads, N tensors (B, A, T, T), or None where they were not asked for.
     """
 
     last_hidden_state: Tensor
     pooler_output: Any
     hidden_states: list[Tensor]
+    attentions: list[Tensor] | None = None
 
 
 @dataclass
@@ -120,6 +122,7 @@ class BertModel(nn.Module):
         attention_mask: Array | None = None,
         token_type_ids: Array | None = None,
         rows: Array | None = None,
+        output_attentions: bool = False,
     ) -> BertModelOutput:
         """The vectors of the tokens, and one of each sequence.
 
@@ -127,6 +130,7 @@ class BertModel(nn.Module):
         token_type_ids (B, T), zeros by default.
         rows (n,): which of the B T tokens are wanted, counted sequence by sequence. last_hidden_state is then
         (n, H), and the last layer leaves out the work for all others but [CLS].
+        output_attentions: whether to give the attention weights too, before dropout.
 
         Raises ValueError for other shapes, more than max_position_embeddings tokens, or a mask of other numbers than
         0 and 1; TypeError for ids that are not integers; OutsideError (an IndexError and a ValueError) for an id
@@ -156,8 +160,16 @@ class BertModel(nn.Module):
         else:
             hidden_states = self.encoder(x, mask, np.concatenate([np.arange(batch) * length, rows]))
             first, last = hidden_states[-1][:batch], hidden_states[-1][batch:]  # (B, H), (n, H)
+        attentions = None
+        if output_attentions:
+            layers: Any = self.encoder.layer
+            inputs = hidden_states[:-1]
+            attentions = [
+                layer.attention.self.weights(states, mask)
+                for layer, states in zip(layers, inputs, strict=True)
+            ]
         pooled = None if self.pooler is None else self.pooler(first)
-        return BertModelOutput(last, pooled, hidden_states)
+        return BertModelOutput(last, pooled, hidden_states, attentions)
 
 
 class BertForPreTraining(nn.Module):

@@ -30,6 +30,7 @@ Pre-train a BERT from raw text, look at what it has learned, fine-tune it, and s
     python -m minigrad.bert pretrain                         the Python documentation on this disk, 4,000 steps
     python -m minigrad.bert pretrain --corpus my-texts/ --output runs/mine      your own text
     python -m minigrad.bert fill-mask runs/reduced "The [MASK] is returned."    your own model
+    python -m minigrad.bert look "The [MASK] is returned."         what its attention heads look at, as a page
     python -m minigrad.bert finetune runs/reduced --data train.csv --output runs/task     a task of your own
     python -m minigrad.bert predict runs/task "What a text."     what it says of a new text
     python -m minigrad.bert info base                        where BERT-Base's 110 million parameters are
@@ -41,6 +42,7 @@ USAGE = {  # after the program; the options are listed below each
     "evaluate": "evaluate [MODEL] [--corpus TEXT] [options]",
     "fill-mask": "fill-mask [MODEL] TEXT [--top N] [options]",
     "next-sentence": "next-sentence [MODEL] A B [options]",
+    "look": "look [MODEL] TEXT [SECOND] [--out PAGE] [options]",
     "finetune": "finetune [MODEL] --data FILE [--eval FILE] [--resume] [options]",
     "predict": "predict MODEL (--data FILE | TEXT [TEXT]) [options]",
     "info": "info MODEL [options]",
@@ -48,7 +50,9 @@ USAGE = {  # after the program; the options are listed below each
 POSITIONS = {  # what stands without an option's name, in its order; the model may be left out
     "fill-mask": ("model", "text"),
     "next-sentence": ("model", "a", "b"),
+    "look": ("model", "text", "second"),
 }
+MAY_END_EARLY = {"look"}  # the last of its positions may be left out too
 MODEL = "a run's folder or a checkpoint"
 STORED = f"{MODEL} (default: the model that came with the course)"
 
@@ -63,6 +67,15 @@ entropy, which is printed first; what lies below that has been learned from cont
 metrics.csv, evaluation.csv and checkpoints that Hugging Face's transformers opens. Ctrl-C (or SIGTERM, SIGHUP)
 saves and stops, with exit status 130 (143, 129); a second one stops at once. The same command with --resume
 goes on bit for bit on the same machine with the same NumPy, also after a kill.
+"""
+
+LOOK = """\
+Let the model read a text, or two as a pair, and write a page that shows the attention weights of each of its heads.
+The page is one file, needs no network, and opens in any browser. The names of heads count from 1: 3-5 is the fifth
+head of layer 3.
+
+An earlier page of look is replaced; any other file only with --force. Of two arguments, the first is a model if it is
+a folder or has no white space in it, otherwise both are texts.
 """
 
 PRETRAIN_EXAMPLES = """\
@@ -151,9 +164,10 @@ def _shift(options: argparse.Namespace, rest: Sequence[str]) -> bool:
     names = POSITIONS.get(options.command, ())
     given = [value for name in names if (value := getattr(options, name)) is not None]
     given += rest
-    if len(given) != len(names) or any(one.startswith("-") for one in rest):
+    fewest = len(names) - (options.command in MAY_END_EARLY)
+    if not fewest <= len(given) <= len(names) or any(one.startswith("-") for one in rest):
         return False
-    for name, value in zip(names, given, strict=True):
+    for name, value in zip(names, given, strict=False):
         setattr(options, name, value)
     return True
 
@@ -230,6 +244,7 @@ def _make_parser() -> argparse.ArgumentParser:
     command.add_argument("a", help="the first sentence")
     command.add_argument("b", help="the second")
 
+    _add_look(add("look", "what each attention head looks at in a text, as a page to explore", LOOK))
     _add_finetune(add("finetune", "learn a task from examples in a file", FINETUNE))
 
     command = add("predict", "what a fine-tuned model says of texts", PREDICT)
@@ -302,6 +317,16 @@ def _add_evaluate(command: argparse.ArgumentParser) -> None:
     helps = {"batch_size": "pairs a batch", "max_length": "tokens a pair", "seed": "of the split"}
     for name, help in helps.items():
         command.add_argument(_option(name), type=_integer, metavar="N", help=f"{help} (default: the run's)")
+
+
+def _add_look(command: argparse.ArgumentParser) -> None:
+    command.add_argument("model", nargs="?", help=STORED)
+    command.add_argument("text", help='for example "The [MASK] is returned."')
+    command.add_argument(
+        "second", nargs="?", help="a second text, which the model reads with the first as a pair"
+    )
+    command.add_argument("--out", default="look.html", metavar="PAGE", help="the file to write")
+    command.add_argument("--force", action="store_true", help="replace the file whatever it is")
 
 
 def _add_info(command: argparse.ArgumentParser) -> None:

@@ -28,16 +28,20 @@ class Filling:
 
 
 def fill_mask(
-    model: BertForPreTraining, tokenizer: WordPieceTokenizer, text: str, top: int = 5
+    model: BertForPreTraining,
+    tokenizer: WordPieceTokenizer,
+    text: str,
+    top: int = 5,
+    pair: str | None = None,
 ) -> list[list[Filling]]:
-    """The `top` most likely pieces for each [MASK] in `text`, most likely first.
+    """The `top` most likely pieces for each [MASK] in `text`, or in `text` and `pair`, most likely first.
 
     Raises ValueError if there is no [MASK], more tokens than the model has positions, or `top` is below 1, and if
     the weights are so large that the scores are not finite.
     """
     if top < 1:
         raise ValueError(f"top must be at least 1, got {top}")
-    encoding = tokenizer.encode(text)
+    encoding = tokenizer.encode(text, pair)
     places = [i for i, token in enumerate(encoding.input_ids) if token == tokenizer.mask_token_id]
     if not places:
         capitals = ": write it in capitals" if "[mask]" in text.lower() else ""

@@ -39,9 +39,13 @@ STORIES_AN_EPOCH = 3200
 
 def tell_stories(setting: Setting, count: int, seed: int) -> Iterator[Story]:
     """Stories, none told before by another seed. Raises ValueError for a seed or a count below 0."""
+    return (tell_story(setting, number) for number in _numbers(count, seed))
+
+
+def _numbers(count: int, seed: int) -> range:
     if seed < 0 or count < 0:
         raise ValueError(f"seed and count must be at least 0, got {seed} and {count}")
-    return (tell_story(setting, seed * 2**40 + number) for number in range(count))
+    return range(seed * 2**40, seed * 2**40 + count)
 
 
 def story_tokenizer(setting: Setting) -> WordPieceTokenizer:
@@ -141,7 +145,7 @@ class Pair:
 
 
 def draw_pairs(setting: Setting, count: int, seed: int) -> list[Pair]:
-    """Pairs, IsNext and NotNext in turn; each NotNext takes its B from a story of its own.
+    """Pairs, IsNext and NotNext in turn; the B of each NotNext is the end of a story of its own.
 
     Raises ValueError for a setting whose stories are not all longer than A.
     """
@@ -149,12 +153,14 @@ def draw_pairs(setting: Setting, count: int, seed: int) -> list[Pair]:
         raise ValueError(
             f"a pair needs stories of more than {HALF} sentences; those of {setting.name!r} have {setting.sentences}"
         )
-    stories = list(tell_stories(setting, 2 * count, seed))
     pairs = []
-    for i in range(count):
-        label = NOT_NEXT if i % 2 else IS_NEXT
-        other = stories[2 * i + label]
-        pairs.append(Pair(stories[2 * i].sentences[:HALF], other.sentences[HALF:], label))
+    for number in _numbers(count, seed):
+        story = tell_story(setting, number)
+        if number % 2:
+            end = tell_story(setting, number + 2**39, first=HALF).sentences
+            pairs.append(Pair(story.sentences[:HALF], end, NOT_NEXT))
+        else:
+            pairs.append(Pair(story.sentences[:HALF], story.sentences[HALF:], IS_NEXT))
     return pairs
 
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 __all__ = [
     "chunks",
     "clean",
+    "is_punctuation",
     "lower",
     "normalize",
     "pre_tokenize",
@@ -83,6 +84,11 @@ def pre_tokenize(text: str) -> list[str]:
     Source: `BertPreTokenizer` of `tokenizers`.
     """
     return _WORD.findall(text)
+
+
+def is_punctuation(text: str) -> bool:
+    """Whether a text is one punctuation mark, which `pre_tokenize` makes a word of its own."""
+    return _PUNCTUATION.fullmatch(text) is not None
 
 
 def chunks(text: str) -> list[str]:
@@ -218,6 +224,7 @@ _CONTROL = re.compile(f"[{_ranges(_CONTROL_RANGES)}]")
 _CONTROL_THAT_SPLITS = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 _WHITE_SPACE = re.compile(f"[{_ranges(_WHITE_SPACE_RANGES)}]")
 _CHINESE = re.compile(f"[{_ranges(_CHINESE_RANGES)}]")
+_PUNCTUATION = re.compile(f"[{_ranges(_PUNCTUATION_RANGES)}]")
 _WORD = re.compile(
     f"[{_ranges(_PUNCTUATION_RANGES)}]|[^{_ranges(_PUNCTUATION_RANGES + ' ' + _WHITE_SPACE_RANGES)}]+"
 )

@@ -16,7 +16,7 @@ from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.wordpiece import CONTINUES, SPECIAL_TOKENS, UNK
 from minigrad.course.palette import STYLE
 
-__all__ = ["LiveTokenizer", "live_tokenizer"]
+__all__ = ["LiveTokenizer", "live_tokenizer", "tokenizer_script"]
 
 
 class LiveTokenizer:
@@ -27,16 +27,7 @@ class LiveTokenizer:
         self.pieces = tokenizer.tokenize(text)
 
     def _repr_html_(self) -> str:
-        tokenizer = self.tokenizer
-        state = {
-            "vocab": "\n".join(tokenizer.vocab),
-            "special": SPECIAL_TOKENS,
-            "lower": tokenizer.lower_case,
-            "strip": tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents,
-            "longest": tokenizer.max_input_chars_per_word,
-            "tables": unicode_tables(),
-        }
-        script = _SCRIPT.replace("STATE", json.dumps(state).replace("<", "\\u003c"))
+        script = _SCRIPT.replace("STATE", _state(self.tokenizer))
         return (
             f'<div class="course-tokenizer course-colours">{STYLE}{_STYLE}'
             f'<label hidden>Your text <input type="text" value="{html.escape(self.text)}" maxlength="400" '
@@ -65,6 +56,25 @@ def live_tokenizer(tokenizer: WordPieceTokenizer, text: str) -> LiveTokenizer:
     return LiveTokenizer(tokenizer, text)
 
 
+def tokenizer_script(tokenizer: WordPieceTokenizer) -> str:
+    """The tokenizer alone, as JavaScript for an object with `tokenize`, `words`, and the `pieces` by their ids."""
+    begin = f"(function () {{\n  var state = {_state(tokenizer)};\n"
+    return begin + '  var root = {pieces: state.vocab.split("\\n")};\n' + _TOKENIZE + "  return root;\n})()"
+
+
+def _state(tokenizer: WordPieceTokenizer) -> str:
+    """What the script knows of a tokenizer, in JSON that may stand inside <script>."""
+    state = {
+        "vocab": "\n".join(tokenizer.vocab),
+        "special": SPECIAL_TOKENS,
+        "lower": tokenizer.lower_case,
+        "strip": tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents,
+        "longest": tokenizer.max_input_chars_per_word,
+        "tables": unicode_tables(),
+    }
+    return json.dumps(state).replace("<", "\\u003c")
+
+
 def _continues(piece: str) -> bool:
     return piece.startswith(CONTINUES)
 
@@ -89,11 +99,8 @@ _STYLE = """<style>
 @media print {.course-tokenizer label {display: none}}
 </style>"""
 
-_SCRIPT = r"""
-(function () {
-  var root = document.currentScript.parentElement, state = STATE;
-  var field = root.querySelector("input"), room = root.querySelector(".pieces");
-  var ids = new Map(state.vocab.split("\n").map((piece, id) => [piece, id])), most = 0;
+# Needs `state` and a `root` that gets the functions.
+_TOKENIZE = r"""  var ids = new Map(state.vocab.split("\n").map((piece, id) => [piece, id])), most = 0;
   ids.forEach((id, piece) => { most = Math.max(most, Array.from(piece).length); });
   var sets = {}, capitals = {};
   var newCapitals = state.tables.capitals;
@@ -166,7 +173,16 @@ _SCRIPT = r"""
     return text.split(special).flatMap(part => state.special.includes(part)
       ? [{piece: part, id: ids.get(part), continues: false}] : words(part).flatMap(cut));
   };
+"""
 
+_SCRIPT = (
+    r"""
+(function () {
+  var root = document.currentScript.parentElement, state = STATE;
+  var field = root.querySelector("input"), room = root.querySelector(".pieces");
+"""
+    + _TOKENIZE
+    + r"""
   function write() {
     var pieces = root.tokenize(field.value), unknown = pieces.filter(p => p.piece === "[UNK]").length;
     room.textContent = "";
@@ -184,3 +200,4 @@ _SCRIPT = r"""
   root.querySelector("label").hidden = false;
 })();
 """
+)

@@ -23,6 +23,7 @@ TINY = Lexicon(
     places=("park",),
     kinds={"text": Kind(("book",), ("reads",), ("famous",)), "food": Kind(("plum",), ("eats",), ("ripe",))},
     counts={"one": 2, "two": 2},
+    keeps=("keeps",),
     gives=("gives",),
     shows=("shows",),
     takes=("takes",),

@@ -10,7 +10,7 @@ import tiny
 
 import minigrad
 from minigrad import backend
-from minigrad.bert.attention import BertAttention, BertSelfAttention
+from minigrad.bert.attention import BertAttention, BertSelfAttention, additive_mask
 from minigrad.bert.config import BertConfig
 from minigrad.bert.encoder import BertEncoder, BertLayer
 from minigrad.bert.heads import BertPooler
@@ -130,6 +130,52 @@ def test_loss_and_every_gradient_equal_transformers_in_float64(config):
         if gradient.ndim == 2 and not name.endswith("embeddings.weight"):
             gradient = gradient.T
         np.testing.assert_allclose(gradient, expected[name], rtol=0, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_attention_weights_equal_transformers(config, dtype):
+    model = make_model(config, dtype)
+    batch = random_batch(config)
+    inputs = {k: batch[k] for k in ("input_ids", "attention_mask", "token_type_ids")}
+    with no_grad():
+        mine = model.bert(**inputs, output_attentions=True).attentions
+    twin = transformers_twin(model, dtype).bert
+    twin.set_attn_implementation("eager")  # the one that keeps its weights
+    theirs = twin(**tensors(inputs), output_attentions=True).attentions
+    assert len(mine) == config.num_hidden_layers
+    tolerance = {"float32": 1e-5, "float64": 1e-12}[dtype]
+    for found, expected in zip(mine, theirs, strict=True):
+        assert found.shape == (5, config.num_attention_heads, 11, 11)
+        np.testing.assert_allclose(found.numpy(), expected.detach().numpy(), rtol=0, atol=tolerance)
+
+
+def test_attention_weights_are_those_that_mix_the_values():
+    """Weights times values is what the heads give, with padding hidden; each row has a sum of 1."""
+    model = make_model(SMALL, "float64")
+    batch = random_batch(SMALL)
+    inputs = {k: batch[k] for k in ("input_ids", "attention_mask", "token_type_ids")}
+    with no_grad():
+        output = model.bert(**inputs, output_attentions=True)
+        for number, weights in enumerate(output.attentions):
+            x, part = output.hidden_states[number], model.bert.encoder.layer[number].attention.self
+            z = weights @ part.split_heads(part.value(x))
+            expected = part(x, additive_mask(inputs["attention_mask"], x))
+            np.testing.assert_allclose(z.permute(0, 2, 1, 3).reshape(*x.shape).numpy(), expected.numpy())
+            np.testing.assert_allclose(weights.numpy().sum(-1), 1)
+            assert (weights.numpy().swapaxes(1, 3)[inputs["attention_mask"] == 0] == 0).all()
+    assert len(output.attentions) == 2
+    assert model.bert(**inputs).attentions is None
+
+
+def test_attention_weights_of_every_token_also_where_few_are_wanted():
+    model = make_model(SMALL)
+    ids = random_batch(SMALL)["input_ids"]
+    with no_grad():
+        whole = model.bert(ids, output_attentions=True).attentions
+        part = model.bert(ids, rows=np.array([3]), output_attentions=True).attentions
+    for a, b in zip(whole, part, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
 def test_with_labels_only_the_chosen_positions_are_projected():

@@ -14,7 +14,7 @@ from minigrad.bert.settings import PretrainingArguments
 
 pytestmark = pytest.mark.no_arrays
 
-COMMANDS = ["pretrain", "evaluate", "fill-mask", "next-sentence", "finetune", "predict", "info"]
+COMMANDS = ["pretrain", "evaluate", "fill-mask", "next-sentence", "look", "finetune", "predict", "info"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -88,7 +88,10 @@ def test_a_command_that_is_none(capsys, command):
         ("fillmask", "did you mean fill-mask?"),
         ("train", "did you mean pretrain?"),
         ("next_sentence", "did you mean next-sentence?"),
-        ("x\x1b[31m", "there are pretrain, evaluate, fill-mask, next-sentence, finetune, predict, info"),
+        (
+            "x\x1b[31m",
+            "there are pretrain, evaluate, fill-mask, next-sentence, look, finetune, predict, info",
+        ),
     ],
 )
 def test_a_command_with_a_slip(capsys, typed, help):

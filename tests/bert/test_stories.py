@@ -7,10 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from minigrad.bert import stories as module
 from minigrad.bert.data import PretrainingData, held_out_batches
 from minigrad.bert.lexicon import FULL, SETTINGS
 from minigrad.bert.stories import (
-    STORIES_AN_EPOCH,
     Stories,
     antecedents,
     draw_pairs,
@@ -71,7 +71,8 @@ def test_stories_too_short_for_pairs_are_refused():
         draw_pairs(SETTINGS["long"], 3, seed=0)
 
 
-def test_every_epoch_has_fresh_stories_and_comes_again():
+def test_every_epoch_has_fresh_stories_and_comes_again(monkeypatch):
+    monkeypatch.setattr(module, "STORIES_AN_EPOCH", 40)
     source = Stories(LIGHT)
     data = PretrainingData(source, source.tokenizer, batch_size=4, max_length=32, seed=1)
     first = data.next_batch()
@@ -82,7 +83,7 @@ def test_every_epoch_has_fresh_stories_and_comes_again():
     for name, array in first.items():
         np.testing.assert_array_equal(array, again[name])
     assert not np.array_equal(first["labels"], second["labels"])
-    assert data.batches_per_epoch == STORIES_AN_EPOCH // 4
+    assert data.batches_per_epoch == 40 // 4
     (held, *_) = held_out_batches(source, source.tokenizer, 4, 32, seed=1)
     assert not np.array_equal(first["input_ids"], held["input_ids"])
 

@@ -115,7 +115,7 @@ def test_what_is_cut_fades_and_can_be_scrolled(reader: Any):
         assert (stop, bar) == (0, "10px")
         assert box.get_attribute("data-cut") == "right"
         box.evaluate("box => box.scrollTo({left: 40, behavior: 'instant'})")
-        box.evaluate("() => new Promise((done) => setTimeout(done, 60))")
+        page.wait_for_function("box => box.dataset.cut !== 'right'", arg=box.element_handle())
         assert box.get_attribute("data-cut") in ("both", "left")
         box.evaluate("box => box.scrollTo({left: 9999, behavior: 'instant'})")
         box.evaluate("() => new Promise((done) => setTimeout(done, 60))")

@@ -26,6 +26,8 @@ for _stem in (
     "add_and_norm",
     "encoder",
     "assembly",
+    "hidden_words",
+    "sentence_pairs",
     "numbers",
     "step_cost",
     "fast",

@@ -53,7 +53,7 @@ You take the lowest number of another format. The lowest number of float64 is -â
     np.finfo(dtype) -> np.finfo(float) || np.finfo(np.float32) || np.finfo(np.float16)
 You take the largest number. The mask is added, so the hidden keys would get all the weight.
     np.finfo(dtype).min -> np.finfo(dtype).max
-That is the smallest number above 0, which changes no score. The lowest number is far below 0: np.finfo(dtype).min.
+That number is nearly 0, so it changes no score. The lowest number is far below 0: np.finfo(dtype).min.
     np.finfo(dtype).min -> np.finfo(dtype).tiny || np.finfo(dtype).smallest_subnormal || np.finfo(dtype).eps
 Your mask hides the tokens and shows the padding: attention_mask is 1 for a token.
     == 0 -> == 1 || != 0

@@ -1,0 +1,78 @@
+"""The page "Ask the model": the directives that write it, and the script with the model's weights.
+
+    ```{ask-the-model} start
+    ```
+
+puts the widget there, with the model that book/runs has under this name; `facts-of-the-model` says what the model is.
+Nothing of it is stored twice: the script is written when the site is built. The page alone gets the styles and scripts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from minigrad.course import live_model
+from minigrad.course.stored import stored
+
+__all__ = ["setup"]
+
+
+class AskTheModel(SphinxDirective):
+    """The widget, with one example that stands there without a script."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The widget's HTML."""
+        name = self.arguments[0]
+        depends(self, name)
+        self.env.metadata[self.env.docname]["ask"] = name
+        up = "../" * self.env.docname.count("/")
+        text = live_model.page(name, f"{up}_static/{live_model.script_name(name)}")
+        return [nodes.raw("", text, format="html")]
+
+
+class FactsOfTheModel(SphinxDirective):
+    """What the model is: sizes, text, loss."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """A list in HTML."""
+        depends(self, self.arguments[0])
+        return [nodes.raw("", live_model.facts(self.arguments[0]), format="html")]
+
+
+def depends(directive: SphinxDirective, name: str) -> None:
+    """Read the page again when the model or what writes it has changed."""
+    for path in (live_model.__file__, *stored(name).iterdir()):
+        directive.env.note_dependency(str(path))
+
+
+def add_files(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Give the page that asks a model its style and its scripts."""
+    if app.env.metadata.get(page, {}).get("ask"):
+        app.add_css_file("ask.css")
+        app.add_js_file("bert.js", loading_method="defer")
+        app.add_js_file("ask.js", loading_method="defer")
+
+
+def write(app: Any, error: Exception | None) -> None:
+    """Write the script of each model that a page asks."""
+    if error is not None or app.builder.name != "html":
+        return
+    for name in {one["ask"] for one in app.env.metadata.values() if "ask" in one}:
+        path = Path(app.outdir) / "_static" / live_model.script_name(name)
+        path.write_text(live_model.model_script(name), encoding="utf-8")
+
+
+def setup(app: Any) -> None:
+    """Sphinx calls this."""
+    app.add_directive("ask-the-model", AskTheModel)
+    app.add_directive("facts-of-the-model", FactsOfTheModel)
+    app.connect("html-page-context", add_files)
+    app.connect("build-finished", write)

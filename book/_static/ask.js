@@ -1,0 +1,295 @@
+// The page "Ask the model": what the reader types goes through bert.js, and what it says replaces the stored example
+// that minigrad/course/live_model.py wrote. Both write the same HTML.
+(function () {
+  const WAIT = 120; // ms without a key before the model is asked
+  const TOP = 5; // guesses for a gap
+  const LEVELS = 20; // shades of an attention map: full from a weight of a half on
+
+  const safe = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+  const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
+  // The likeliest pieces of a softmax (V): [id, probability] each.
+  function best(shares) {
+    const top = [];
+    shares.forEach((share, id) => {
+      if (top.length === TOP && share <= top[TOP - 1][1]) return;
+      const at = top.findIndex((other) => share > other[1]);
+      top.splice(at < 0 ? top.length : at, 0, [id, share]);
+      top.length = Math.min(top.length, TOP);
+    });
+    return top;
+  }
+
+  // weights (T, T) as squares of SVG, a path for each shade.
+  function squares(weights, n, row) {
+    const paths = Array.from({ length: LEVELS + 1 }, () => "");
+    weights.forEach((weight, i) => { paths[Math.round(Math.min(2 * weight, 1) * LEVELS)] += `M${i % n} ${Math.floor(i / n)}h1v1h-1z`; });
+    const drawn = paths.map((path, level) => (level && path ? `<path opacity="${level / LEVELS}" d="${path}"/>` : ""));
+    const frame = row === undefined ? "" : `<rect x="0" y="${row}" width="${n}" height="1"/>`;
+    return `<svg viewBox="0 0 ${n} ${n}" preserveAspectRatio="none" aria-hidden="true">${drawn.join("")}${frame}</svg>`;
+  }
+
+  function start(root) {
+    const find = (name) => root.querySelector(name);
+    const field = find("textarea");
+    const map = find(".map");
+    let model = null;
+    let timer = 0;
+    let asked = { text: null, read: { pieces: [], dropped: 0 }, gaps: [] }; // what was last read
+    let plain = null; // what the model says of it, and
+    let without = null; // of it without the hidden piece
+    let hidden = -1; // the place of that piece, or -1
+    let shown = 0; // which gap's guesses are shown: 0 is the first
+    let row = 0; // the piece whose attention is shown
+    let head = find(".head :checked").value.split(" ").map(Number); // layer, head
+
+    // --- Asking ----------------------------------------------------------------------------------------------
+
+    function ask(ids, places) {
+      const said = model.forward(ids, places);
+      const shares = said.scores.map(CourseBert.softmax);
+      return { attention: said.attention, at: new Map(places.map((place, i) => [place, shares[i]])) };
+    }
+
+    function readText() {
+      clearTimeout(timer);
+      if (!model) return;
+      root.setAttribute("aria-busy", "false");
+      if (field.value === asked.text) return;
+      const mask = model.tokenizer.tokenize("[MASK]")[0].id;
+      const read = model.read(field.value);
+      const gaps = read.pieces.flatMap(({ id }, place) => (id === mask ? [place] : []));
+      asked = { text: field.value, read, gaps, ids: read.pieces.map(({ id }) => id), mask };
+      hidden = -1;
+      without = null;
+      shown = Math.max(0, Math.min(shown, gaps.length - 1));
+      row = gaps.length ? gaps[shown] : Math.min(1, read.pieces.length - 1);
+      const began = performance.now();
+      plain = ask(asked.ids, gaps);
+      find(".time").textContent = `${Math.max(1, Math.round(performance.now() - began))} ms in your browser`;
+      const all = read.pieces.length + read.dropped;
+      find(".counts").textContent = `${read.dropped ? `${read.pieces.length} of ` : ""}${count(all, "piece")}, ${count(gaps.length, "gap")}`;
+      draw();
+    }
+
+    function hide(place) {
+      hidden = place === hidden ? -1 : place;
+      without = hidden < 0 ? null : ask(asked.ids.map((id, i) => (i === hidden ? asked.mask : id)), [...asked.gaps, hidden]);
+      row = hidden >= 0 ? hidden : asked.gaps.length ? asked.gaps[shown] : place;
+      draw();
+    }
+
+    // --- Drawing ---------------------------------------------------------------------------------------------
+
+    const name = (id) => safe(model.tokenizer.pieces[id]);
+    const seen = () => asked.read.pieces.map(({ piece }, i) => (i === hidden ? "[MASK]" : piece));
+
+    // Replaces what stands in a box only if it differs, so that the focus stays.
+    function put(box, html) {
+      if (box.written !== html) box.innerHTML = box.written = html;
+    }
+
+    function draw() {
+      drawPieces();
+      drawLists();
+      drawHeads();
+      drawMap();
+      find(".heard").textContent = heard();
+    }
+
+    // What a screen reader says after each answer.
+    function heard() {
+      const gap = asked.gaps[shown];
+      const said = without || plain;
+      const [id, share] = gap === undefined ? [] : best(said.at.get(gap))[0];
+      const first = gap === undefined ? "No gap." : `Best guess for gap ${shown + 1}: ${model.tokenizer.pieces[id]} ${share.toFixed(2)}.`;
+      return hidden < 0 ? first : `${first} ${find(".itself .quiet").textContent}.`;
+    }
+
+    function drawPieces() {
+      const said = without || plain;
+      const focused = root.contains(document.activeElement) && document.activeElement.dataset.place;
+      const last = asked.read.pieces.length - 1;
+      const cut = asked.read.dropped
+        ? `<p class="cut">The model has ${last + 1} places: ${count(asked.read.dropped, "piece")} at the end did not fit.</p>` : "";
+      put(find(".pieces"), asked.read.pieces.map(({ piece, continues }, i) => {
+        const gap = asked.gaps.includes(i);
+        const kinds = [gap && "gap", gap && i === asked.gaps[shown] && "shown", i === hidden && "hidden",
+          continues && "more", piece === "[UNK]" && "unknown"].filter(Boolean).join(" ");
+        if (i === 0 || i === last) return `<span class="piece fixed">${piece}<small></small></span>`;
+        const top = gap ? best(said.at.get(i))[0] : null;
+        const note = top ? `${name(top[0])} ${top[1].toFixed(2)}` : "";
+        const does = gap ? `gap, best guess ${note}: show its guesses` : i === hidden ? `show ${safe(piece)} again` : `hide ${safe(piece)}`;
+        const pressed = gap ? i === asked.gaps[shown] : i === hidden;
+        return `<button type="button" class="piece ${kinds}" data-place="${i}" tabindex="-1" aria-pressed="${pressed}" ` +
+          `aria-label="${does}">${safe(piece)}<small>${note}</small></button>`;
+      }).join("") + cut);
+      const buttons = [...root.querySelectorAll("button.piece")];
+      const stop = buttons.find((button) => button.dataset.place === focused) || buttons[0];
+      if (!stop) return;
+      stop.tabIndex = 0; // one stop of the Tab key; the arrow keys go on
+      if (focused !== undefined && focused !== false) stop.focus({ preventScroll: true });
+    }
+
+    // The likeliest pieces with bars. before: probabilities to set beside them; truth: the piece that was hidden.
+    function guesses(shares, before, truth) {
+      return `<ol>${best(shares).map(([id, share]) => {
+        const was = before ? `<span class="was">${before[id].toFixed(2)} →</span> ` : "";
+        const mark = before ? `<i style="--share: ${before[id].toFixed(4)}"></i>` : "";
+        return `<li style="--share: ${share.toFixed(4)}"${id === truth ? ' class="truth"' : ""}>${mark}<span class="word">${name(id)}</span> ` +
+          `<span class="share">${was}${share.toFixed(2)}</span></li>`;
+      }).join("")}</ol>`;
+    }
+
+    function drawLists() {
+      const gap = asked.gaps[shown];
+      const which = asked.gaps.length > 1 ? `gap ${shown + 1} of ${asked.gaps.length}` : "the gap";
+      const title = (text) => `<p class="title">${text}</p>`;
+      const quiet = (text) => `<p class="quiet">${text}</p>`;
+      const piece = hidden < 0 ? "" : safe(asked.read.pieces[hidden].piece);
+      put(find(".before"), gap === undefined
+        ? title("Guesses for the gap") + quiet("There is no gap yet. Type an underscore, or press “Insert a gap”.")
+        : title(`Guesses for ${which}`) + guesses(plain.at.get(gap)));
+      put(find(".after"), hidden < 0
+        ? title("With one piece hidden") + quiet("Press a piece above. The guesses without it will stand here.")
+        : title(`The same, with “${piece}” hidden`) +
+          (gap === undefined ? quiet("There is no other gap.") : guesses(without.at.get(gap), plain.at.get(gap))));
+      if (hidden < 0) {
+        put(find(".itself"), title("The hidden piece") + quiet("The guesses for the piece itself will stand here."));
+        return;
+      }
+      const shares = without.at.get(hidden);
+      const truth = asked.ids[hidden];
+      const rank = 1 + shares.reduce((above, share) => above + (share > shares[truth]), 0);
+      put(find(".itself"), title(`Guesses for “${piece}”`) + guesses(shares, null, truth) +
+        quiet(`“${piece}” itself: ${shares[truth].toFixed(shares[truth] < 0.01 ? 4 : 2)}, guess ${rank.toLocaleString("en")} of ${shares.length.toLocaleString("en")}`));
+    }
+
+    function drawHeads() {
+      const { attention } = without || plain;
+      const inputs = root.querySelectorAll(".head input");
+      inputs.forEach((input) => {
+        const [layer, number] = input.value.split(" ");
+        put(input.parentElement.querySelector(".small"), squares(attention[layer][number], asked.ids.length));
+      });
+    }
+
+    function drawMap() {
+      const n = asked.ids.length;
+      const names = seen().map(safe);
+      const weights = (without || plain).attention[head[0]][head[1]];
+      const ofRow = weights.subarray(row * n, (row + 1) * n);
+      const span = (text, i) => `<span${i === row ? " class=here" : ""}>${text}</span>`;
+      put(map, `<div class="columns">${names.map((text) => `<span>${text}</span>`).join("")}</div>` +
+        `<div class="rows">${names.map(span).join("")}</div>${squares(weights, n, row)}`);
+      map.style.setProperty("--n", n);
+      map.classList.toggle("many", n > 30);
+      const most = Array.from(ofRow.keys()).sort((a, b) => ofRow[b] - ofRow[a] || a - b).slice(0, 3);
+      const told = most.map((j) => `${names[j]} ${ofRow[j].toFixed(2)}`).join(", ");
+      put(find(".says"), `<b>${names[row]}</b> looks most at: ${told}`);
+      put(find(".levels"), names.map((text, i) =>
+        `<span${i === row ? " class=here" : ""} style="--share: ${ofRow[i].toFixed(2)}">${text}</span>`).join(""));
+      map.setAttribute("aria-label", `Attention of layer ${head[0] + 1}, head ${head[1] + 1}: the piece that looks`);
+      map.setAttribute("aria-valuemin", 1);
+      map.setAttribute("aria-valuemax", n);
+      map.setAttribute("aria-valuenow", row + 1);
+      map.setAttribute("aria-valuetext", find(".says").textContent);
+    }
+
+    // --- Hands -----------------------------------------------------------------------------------------------
+
+    field.addEventListener("input", () => {
+      clearTimeout(timer);
+      if (model) root.setAttribute("aria-busy", "true");
+      timer = setTimeout(readText, WAIT);
+    });
+
+    find(".insert").addEventListener("click", () => {
+      const before = field.value.slice(0, field.selectionStart);
+      const after = field.value.slice(field.selectionEnd);
+      const gap = `${/\S$/.test(before) ? " " : ""}[MASK]${/^\w/.test(after) ? " " : ""}`;
+      field.focus();
+      field.setRangeText(gap, field.selectionStart, field.selectionEnd, "end");
+      readText();
+    });
+
+    find(".examples").addEventListener("change", (event) => {
+      if (!event.target.value) return;
+      field.value = event.target.value;
+      event.target.value = "";
+      shown = 0;
+      readText();
+    });
+
+    find(".pieces").addEventListener("click", (event) => {
+      const button = event.target.closest("button.piece");
+      if (!button) return;
+      button.focus(); // Safari does not by itself
+      const place = Number(button.dataset.place);
+      if (!asked.gaps.includes(place)) return hide(place);
+      shown = asked.gaps.indexOf(place);
+      row = place;
+      draw();
+    });
+
+    find(".pieces").addEventListener("keydown", (event) => {
+      const buttons = [...root.querySelectorAll("button.piece")];
+      const at = buttons.indexOf(document.activeElement);
+      const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: buttons.length - 1 }[event.key];
+      if (at < 0 || to === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      if (!buttons[to]) return;
+      buttons[at].tabIndex = -1;
+      buttons[to].tabIndex = 0;
+      buttons[to].focus();
+    });
+
+    find(".heads").addEventListener("change", (event) => {
+      head = event.target.value.split(" ").map(Number);
+      if (plain) drawMap();
+    });
+
+    function look(to) {
+      const kept = Math.max(0, Math.min(asked.ids.length - 1, to));
+      if (kept === row) return;
+      row = kept;
+      drawMap();
+    }
+
+    function point(event) {
+      const box = map.querySelector("svg").getBoundingClientRect();
+      if (plain && event.clientY >= box.top && event.clientY < box.bottom) {
+        look(Math.floor(((event.clientY - box.top) / box.height) * asked.ids.length));
+      }
+    }
+    map.addEventListener("pointermove", point);
+    map.addEventListener("pointerdown", point);
+    map.addEventListener("keydown", (event) => {
+      const by = { ArrowUp: -1, ArrowLeft: -1, ArrowDown: 1, ArrowRight: 1, PageUp: -5, PageDown: 5, Home: -999, End: 999 }[event.key];
+      if (!plain || !by || event.altKey || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      look(row + by);
+    });
+    find(".levels").addEventListener("pointerover", (event) => {
+      const at = [...find(".levels").children].indexOf(event.target);
+      if (plain && at >= 0) look(at);
+    });
+
+    // --- The model -------------------------------------------------------------------------------------------
+
+    const script = document.createElement("script");
+    script.src = root.dataset.script;
+    script.onload = () => {
+      model = new CourseBert(window.courseModels[root.dataset.model]);
+      root.querySelectorAll(".head input").forEach((input) => { input.disabled = false; });
+      map.setAttribute("role", "slider");
+      map.setAttribute("aria-orientation", "vertical");
+      map.tabIndex = 0;
+      readText();
+    };
+    script.onerror = () => { find(".counts").textContent = "The model could not be loaded: this is a stored example."; };
+    document.head.append(script);
+  }
+
+  document.querySelectorAll(".course-ask").forEach(start);
+})();

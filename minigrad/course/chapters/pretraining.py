@@ -1,0 +1,216 @@
+"""Pre-training on stories whose best possible loss is known, as BERT is and with one thing changed: chapter 15."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from minigrad import backend, ops, optim, random
+from minigrad.bert.attention import BertSelfAttention
+from minigrad.bert.config import BertConfig
+from minigrad.bert.data import PretrainingData, SentencePair
+from minigrad.bert.embeddings import BertEmbeddings
+from minigrad.bert.encoder import BertLayer
+from minigrad.bert.lexicon import SETTINGS
+from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.stories import Stories, draw_pairs
+from minigrad.bert.training import parameter_groups
+from minigrad.tensor import Array, Tensor
+
+__all__ = ["LENGTH", "VARIANTS", "Variant", "model_of", "small_config", "stories", "train"]
+
+LENGTH = 32  # tokens of a pair, at most 30 of the light stories
+BATCH, WARMUP, DECAY = 32, 300, 0.01
+FEW = 1000  # stories, where there are few
+
+
+def stories() -> Stories:
+    """The light stories."""
+    return Stories(SETTINGS["light"])
+
+
+def small_config(**changes: Any) -> BertConfig:
+    """Two layers of four heads and width 128, without dropout: with it, so small a model learns much more slowly."""
+    sizes = {
+        "vocab_size": stories().tokenizer.vocab_size,
+        "hidden_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 512,
+        "max_position_embeddings": LENGTH,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    }
+    return BertConfig(**{**sizes, **changes})
+
+
+# --- One thing changed -----------------------------------------------------------------------------------
+
+
+class _Unscaled(BertSelfAttention):
+    """Scores without 1/√d_k."""
+
+    def forward(self, x: Tensor, mask: Array | None) -> Tensor:
+        """As in the library, but the queries are √d_k times as long, which undoes the scale."""
+        d_k = x.shape[-1] // self.heads
+        return _attend(self, self.query(x) * math.sqrt(d_k), self.key(x), self.value(x), mask)
+
+
+class _KeysAreValues(BertSelfAttention):
+    """K = Z W^V, as the formulas write it."""
+
+    def forward(self, x: Tensor, mask: Array | None) -> Tensor:
+        """As in the library, with the values as keys."""
+        v = self.value(x)
+        return _attend(self, self.query(x), v, v, mask)
+
+
+class _KeysAreQueries(BertSelfAttention):
+    """K = Q: what a asks of b, b asks of a."""
+
+    def forward(self, x: Tensor, mask: Array | None) -> Tensor:
+        """As in the library, with the queries as keys."""
+        q = self.query(x)
+        return _attend(self, q, q, self.value(x), mask)
+
+
+class _EvenAttention(BertSelfAttention):
+    """Every token gives each token the same weight."""
+
+    def forward(self, x: Tensor, mask: Array | None) -> Tensor:
+        """As in the library, with queries of zeros."""
+        return _attend(self, self.query(x) * 0, self.key(x), self.value(x), mask)
+
+
+def _attend(attention: BertSelfAttention, q: Tensor, k: Tensor, v: Tensor, mask: Array | None) -> Tensor:
+    """The library's attention, without dropout, from projections (B, T, H) -> (B, T, H)."""
+    q_heads, k_heads, v_heads = (attention.split_heads(part) for part in (q, k, v))
+    z = ops.scaled_dot_product_attention(q_heads, k_heads, v_heads, mask)  # (B, A, T, d_k)
+    return z.permute(0, 2, 1, 3).reshape(*q.shape)
+
+
+class _SecondResidual(BertLayer):
+    """The second Add & Norm adds what went into the layer, as the walk-through writes it."""
+
+    def forward(self, x: Tensor, mask: Array | None, rows: Array | None = None) -> Tensor:
+        """As in the library, but the residual connection of the second half begins before the first."""
+        between = self.attention(x, mask, rows)
+        if rows is not None:
+            x = x.reshape(-1, x.shape[-1])[rows]
+        return self.output(self.intermediate(between), x)
+
+
+class _OneSegment(BertEmbeddings):
+    """A and B alike."""
+
+    def forward(self, input_ids: Array, token_type_ids: Array) -> Tensor:
+        """As in the library, with all tokens in segment 0."""
+        return super().forward(input_ids, np.zeros_like(token_type_ids))
+
+
+class _NoPositions(BertEmbeddings):
+    """Token and segment alone."""
+
+    def forward(self, input_ids: Array, token_type_ids: Array) -> Tensor:
+        """As in the library, without the table of positions."""
+        x = self.word_embeddings(input_ids) + self.token_type_embeddings(token_type_ids)
+        return self.dropout(self.LayerNorm(x))
+
+
+def _layers_as(kind: type[BertLayer], model: BertForPreTraining) -> None:
+    for layer in model.bert.encoder.layer:
+        layer.__class__ = kind  # the same weights, another forward
+
+
+def _attention_as(kind: type[BertSelfAttention], model: BertForPreTraining) -> None:
+    layers: Any = model.bert.encoder.layer
+    for layer in layers:
+        layer.attention.self.__class__ = kind
+
+
+def _embeddings_as(kind: type[BertEmbeddings], model: BertForPreTraining) -> None:
+    model.bert.embeddings.__class__ = kind
+
+
+class _Few(Stories):
+    """The same FEW pairs in every epoch."""
+
+    def pairs(self, max_length: int, rng: np.random.Generator) -> list[SentencePair]:
+        """The pairs."""
+        return [self.encode(pair, max_length) for pair in draw_pairs(self.setting, FEW, seed=1)]
+
+
+def _as_drawn(model: BertForPreTraining) -> None:
+    """Nothing is changed."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is changed: sizes in the configuration, the model as drawn, the stories; whether pairs are a task."""
+
+    config: dict[str, Any] = field(default_factory=dict)
+    change: Callable[[BertForPreTraining], None] = _as_drawn
+    stories: type[Stories] = Stories
+    pairs: bool = True
+
+
+VARIANTS = {
+    "BERT": Variant(),
+    "no scale": Variant(change=partial(_attention_as, _Unscaled)),
+    "K = V": Variant(change=partial(_attention_as, _KeysAreValues)),
+    "K = Q": Variant(change=partial(_attention_as, _KeysAreQueries)),
+    "even attention": Variant(change=partial(_attention_as, _EvenAttention)),
+    "second residual": Variant(change=partial(_layers_as, _SecondResidual)),
+    "no positions": Variant(change=partial(_embeddings_as, _NoPositions)),
+    "one segment": Variant(change=partial(_embeddings_as, _OneSegment)),
+    "one head": Variant(config={"num_attention_heads": 1}),
+    "no NSP": Variant(pairs=False),
+    "dropout 0.1": Variant(config={"hidden_dropout_prob": 0.1}),
+    "few stories": Variant(stories=_Few),
+}
+
+
+# --- Training --------------------------------------------------------------------------------------------
+
+
+def model_of(variant: Variant, seed: int) -> BertForPreTraining:
+    """The model as drawn."""
+    random.manual_seed(seed)
+    model = BertForPreTraining(small_config(**variant.config))
+    variant.change(model)
+    return model
+
+
+def train(
+    variant: Variant, seed: int, rate: float, steps: int, points: Sequence[int]
+) -> Iterator[tuple[int, BertForPreTraining]]:
+    """Train for so many steps; stops at each of `points` and gives the step and the model, which may be asked there.
+
+    The loss of both tasks, AdamW with weight decay on the matrices, gradients clipped at norm 1, a linear warm-up of
+    WARMUP steps to `rate`, then a linear fall to 0.
+    """
+    model = model_of(variant, seed)
+    optimizer = optim.AdamW(parameter_groups(model, DECAY), lr=rate, eps=1e-6)
+    schedule = optim.LinearWarmupDecay(optimizer, min(WARMUP, steps), steps)
+    source = variant.stories(SETTINGS["light"])
+    data = PretrainingData(source, source.tokenizer, BATCH, LENGTH, seed)
+    backend.of(next(model.parameters()).data).keep_freed_memory()
+    if 0 in points:
+        yield 0, model
+    for step in range(1, steps + 1):
+        model.train()
+        optimizer.zero_grad()
+        output = model(**data.next_batch())
+        loss = output.loss if variant.pairs else output.mlm_loss
+        assert loss is not None
+        loss.backward()
+        optim.clip_grad_norm(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        if step in points:
+            yield step, model

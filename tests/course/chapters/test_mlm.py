@@ -1,0 +1,272 @@
+"""What chapter 13 shows: words of known probability, the lottery in both languages, the test of counts, a record."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+from minigrad.bert.data import mask_tokens
+from minigrad.course.chapters import mlm
+from minigrad.course.chapters.mlm_lottery import FATES, Lottery, Rolls, mask_lottery
+from minigrad.course.small_model import small_model
+from minigrad.course.stored import stored
+
+TOKENS = [
+    "[CLS]",
+    "the",
+    "<b>",
+    "file",
+    "is",
+    "opened",
+    "for",
+    "reading",
+    "and",
+    "then",
+    "closed",
+    ".",
+    "[SEP]",
+]
+PIECES = ["[UNK]", "a&b", "lock", "##s", "thread"]
+
+
+# --- The ring ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.no_arrays
+def test_the_probabilities_are_those_of_the_texts():
+    rng = np.random.default_rng(0)
+    texts = mlm.ring_texts(200_000, rng)
+    assert texts.shape == (200_000, mlm.LENGTH)
+    assert (texts.min(), texts.max()) == (0, mlm.WORDS - 1)
+    after_next = (
+        texts[:, 6] - texts[:, 4]
+    ) % mlm.WORDS == 2  # both steps were to the next word, or happen to fit
+    between = texts[after_next]
+    p = mlm.ring_probabilities(between, np.full(len(between), 5))
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    middle = (between[:, 4] + 1) % mlm.WORDS
+    said = p[np.arange(len(between)), middle].mean()
+    assert abs((between[:, 5] == middle).mean() - said) < 0.005
+    assert 0.99 < said < 1
+
+
+@pytest.mark.no_arrays
+def test_the_best_guess_is_what_counting_gives():
+    """Draw a true word and what is shown of it many times, and count."""
+    rng, shares = np.random.default_rng(1), mlm.SCHEMES["80/10/10"]
+    p = np.array([0.6, 0.3, 0.08, 0.02])
+    true = rng.choice(4, 2_000_000, p=p)
+    fate = rng.choice(3, len(true), p=shares)
+    shown = np.where(fate == 2, rng.integers(0, 4, len(true)), true)
+    for seen in range(4):
+        counted = np.bincount(true[(fate > 0) & (shown == seen)], minlength=4)
+        best = mlm.ideal(p[None].copy(), np.array([seen]), shares, 4)[0]
+        np.testing.assert_allclose(counted / counted.sum(), best, atol=0.006)
+
+
+@pytest.mark.no_arrays
+def test_the_best_of_each_mixture():
+    assert list(mlm.ideal_on_the_ring((1, 0, 0))) == ["hidden"]
+    copying = mlm.ideal_on_the_ring((0.8, 0.2, 0))
+    assert (copying["shown"], copying["behind"], copying["random"]) == (1, 0, 1)
+    ignoring = mlm.ideal_on_the_ring((0.8, 0, 0.2))
+    assert ignoring["shown"] == pytest.approx(ignoring["hidden"]) == pytest.approx(ignoring["behind"])
+
+
+@pytest.mark.no_arrays
+@pytest.mark.parametrize("scheme", mlm.SCHEMES)
+def test_words_are_hidden_in_the_shares(scheme):
+    shares = mlm.SCHEMES[scheme]
+    ids = np.random.default_rng(0).integers(0, 1000, (4000, 12))
+    read, labels = mlm.hide(ids, shares, 1000, 1000, np.random.default_rng(1))
+    chosen = labels != -100
+    assert chosen.any(axis=1).all()
+    np.testing.assert_array_equal(labels[chosen], ids[chosen])
+    np.testing.assert_array_equal(read[~chosen], ids[~chosen])
+    found = [(read[chosen] == 1000).mean(), (read[chosen] == ids[chosen]).mean()]
+    np.testing.assert_allclose(found, shares[:2], atol=0.01)
+
+
+def test_training_on_the_ring_learns():
+    before = mlm.score_on_the_ring(mlm.train_on_the_ring((0.8, 0.1, 0.1), 0, 0), 300)
+    after = mlm.score_on_the_ring(mlm.train_on_the_ring((0.8, 0.1, 0.1), 0, 120), 300)
+    assert before["hidden"] < 0.1
+    assert after["hidden"] > 0.2
+
+
+def test_the_record_has_every_run_once():
+    record = json.loads(stored("masking_schemes.json").read_text())
+    cases = [(run["scheme"], run["seed"]) for run in record["runs"]]
+    assert sorted(cases) == sorted(itertools.product(mlm.SCHEMES, range(5)))
+
+
+# --- Random words ------------------------------------------------------------------------------------------
+
+
+def test_only_a_look_at_the_answer_gets_below_the_honest_guess():
+    everything = np.ones((6, 6), bool)
+    assert mlm.loss_on_random_words("itself", everything, steps=60) < 0.5
+    for task, allowed in (("hidden", everything), ("next", np.tri(6, dtype=bool))):
+        assert abs(mlm.loss_on_random_words(task, allowed, steps=60) - math.log(32)) < 0.15
+
+
+@pytest.mark.no_arrays
+def test_an_unknown_task_is_named():
+    with pytest.raises(ValueError, match="itself, next, hidden, got 'previous'"):
+        mlm.loss_on_random_words("previous", np.ones((4, 4), bool))
+
+
+# --- The test of the counts --------------------------------------------------------------------------------
+
+
+@pytest.mark.no_arrays
+def test_the_chance_to_notice_is_that_of_simulated_counts():
+    rng, slip = np.random.default_rng(0), (0.81, 0.1, 0.09)
+    for draws in (1000, 11_000, 30_000):
+        noticed = (mlm.fate_test(rng.multinomial(draws, slip, 40_000)) > -2 * math.log(0.05)).mean()
+        assert abs(noticed - mlm.chance_to_notice(draws, slip)) < 0.02
+    assert mlm.chance_to_notice(500, (0.8, 0.1, 0.1)) == pytest.approx(0.05)
+
+
+@pytest.mark.no_arrays
+def test_the_statistic_of_counts():
+    assert mlm.fate_test(np.array([80, 10, 10])) == 0
+    assert mlm.fate_test(np.array([70, 20, 10])) == pytest.approx(100 / 80 + 100 / 10)
+
+
+# --- The lottery -------------------------------------------------------------------------------------------
+
+
+def test_the_lottery_draws_like_the_library():
+    """The same number of tokens, never a special one, each place as often, and the same shares."""
+    lottery, tokenizer = Lottery(TOKENS, PIECES), small_model()[1]
+    rolls, draws = Rolls(7), 20_000
+    places, fates = np.zeros(len(TOKENS)), dict.fromkeys(FATES, 0)
+    for _ in range(draws):
+        for place, (fate, _) in lottery.draw(rolls).items():
+            places[place] += 1
+            fates[fate] += 1
+    special = np.array([token in ("[CLS]", "[SEP]") for token in TOKENS])
+    ids = np.where(special, tokenizer.cls_token_id, 100 + np.arange(len(TOKENS)))
+    shown, labels = mask_tokens(np.tile(ids, (draws, 1)), tokenizer, np.random.default_rng(0))
+    chosen = labels != -100
+    np.testing.assert_allclose(places / draws, chosen.mean(axis=0), atol=0.015)
+    hidden, kept = (shown == tokenizer.mask_token_id) & chosen, (shown == labels) & chosen
+    library = np.array([hidden.sum(), (chosen & ~hidden & ~kept).sum(), kept.sum()])
+    np.testing.assert_allclose(np.array(list(fates.values())) / draws, library / draws, atol=0.015)
+
+
+@pytest.mark.no_arrays
+def test_the_text_form_says_the_first_draw_and_the_counts():
+    lottery = mask_lottery(TOKENS, PIECES)
+    counts = lottery.counts(1000)
+    assert sum(counts.values()) == 2000
+    for part in (" ".join(TOKENS), "First draw: [CLS]", f"random {counts['random']}", "of 2000 chosen"):
+        assert part in repr(lottery)
+
+
+@pytest.mark.no_arrays
+@pytest.mark.parametrize(("tokens", "pieces"), [(["[CLS]", "[SEP]"], PIECES), (TOKENS, [])])
+def test_a_lottery_without_tokens_or_pieces_is_refused(tokens, pieces):
+    with pytest.raises(ValueError, match="a token that may be chosen, and a piece"):
+        mask_lottery(tokens, pieces)
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """The lottery on a page, and what went wrong there."""
+    opened = browser.new_page()
+    errors: list[str] = []
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+    opened.set_content(f"<body>{mask_lottery(TOKENS, PIECES)._repr_html_()}</body>")
+    yield opened
+    opened.close()
+    assert not errors
+
+
+def shows(page: Any, draws: int) -> None:
+    """The page has the tokens, and the counts, of Python's draw of this number."""
+    lottery, counts = Lottery(TOKENS, PIECES), dict.fromkeys(FATES, 0)
+    rolls, times, drawn = Rolls(lottery.seed), [0] * len(TOKENS), {}
+    for _ in range(draws):
+        drawn = lottery.draw(rolls)
+        for place, (fate, _) in drawn.items():
+            counts[fate] += 1
+            times[place] += 1
+    expected = [drawn.get(i, ("", token))[1] for i, token in enumerate(TOKENS)]
+    assert page.locator(".chip .reads").all_inner_texts() == expected
+    for fate, count in counts.items():
+        row = page.locator(f'[data-row="{fate}"] td').all_inner_texts()
+        assert row[0] == f"{count:,}"
+        assert row[1] == f"{100 * count / sum(counts.values()):.1f} %"
+    assert page.locator(".chip .times").all_inner_texts() == [
+        "never" if token in ("[CLS]", "[SEP]") else str(n) for token, n in zip(TOKENS, times, strict=True)
+    ]
+
+
+@pytest.mark.no_arrays
+def test_both_languages_draw_the_same(page):
+    shows(page, 1)
+    page.get_by_role("button", name="draw", exact=True).click()
+    shows(page, 2)
+    page.get_by_role("button", name="draw 100 times").focus()
+    page.keyboard.press("Enter")
+    shows(page, 102)
+    page.get_by_role("button", name="start again").click()
+    shows(page, 1)
+
+
+# --- The stored model --------------------------------------------------------------------------------------
+
+
+def test_losses_are_sorted_by_fate():
+    model, tokenizer = small_model()
+    found = mlm.losses_by_fate(model, tokenizer, 3)
+    assert list(found) == [*FATES, "not chosen"]
+    assert sum(map(len, found.values())) == 3 * 132
+    assert found["[MASK]"].mean() > 1 > found["not chosen"].mean()
+
+
+def test_places_are_guessed_hidden_shown_and_covered():
+    model, tokenizer = small_model()
+    true, drawn, hidden, shown, covered = mlm.guess_places(model, tokenizer)
+    rows = np.arange(132)
+    assert true.shape == drawn.shape == (132,)
+    for p in (hidden, shown, covered):
+        assert p.shape == (132, tokenizer.vocab_size)
+        np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert shown[rows, true].mean() > 0.8 > 0.5 > hidden[rows, true].mean()
+    assert covered[rows, true].mean() < hidden[rows, true].mean()
+
+
+def test_hiding_more_costs_more():
+    model, tokenizer = small_model()
+    for invisible in (False, True):
+        losses = mlm.hidden_share_losses(model, tokenizer, [0, 0.5, 1], invisible, draws=2)
+        assert losses.shape == (3, 2)
+        assert (np.diff(losses, axis=0) > 0.5).all()
+        assert losses[0, 0] == losses[0, 1]
+
+
+@pytest.mark.no_arrays
+def test_the_flow_ends_with_the_losses():
+    X, W_T = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]]), np.array([[1.0, 0.0], [0.0, 3.0]])
+    flow = mlm.guess_flow(X, W_T, ["a", "b", "c"], ["v", "w"], np.array([-100, 0, 1]))
+    logits = X[1:] @ W_T.T
+    expected = [np.log(np.exp(y).sum()) - y[i] for y, i in zip(logits, (0, 1), strict=True)]
+    np.testing.assert_allclose(flow.values["loss"][:, 0], expected)
+
+
+@pytest.mark.no_arrays
+def test_the_figures_are_drawn():
+    p = np.array([1e-9, 0.1, 0.9])
+    assert "where it is shown" in mlm.shown_and_hidden(p, p, 4096).svg
+    curves = {"one": np.array([[1.0, 1.1], [2.0, 2.5]]), "two": np.array([[1.0, 1.1], [3.0, 3.5]])}
+    assert "two" in mlm.hidden_share_curves([0, 1], curves).svg
