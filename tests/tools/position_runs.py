@@ -10,12 +10,10 @@ What is stored of a run is `score` on sequences as long as those in training, an
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
-from datetime import date
-from pathlib import Path
 from typing import Any
+
+import records
 
 from minigrad.course.chapters import positions
 
@@ -47,35 +45,15 @@ def run_of(task: str, kind: str, moved: bool, rate: float, seed: int) -> dict[st
     }
 
 
-def compact(record: dict[str, Any]) -> str:
-    """The record with each of its fields, and each run, on a line."""
-    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in record.items() if name != "runs"]
-    runs = ",\n".join(json.dumps(run) for run in record["runs"])
-    return "{\n" + ",\n".join(lines) + f',\n"runs": [\n{runs}\n]\n}}\n'
-
-
 def main() -> None:
     """Make the runs that the record does not have yet."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    stored = Path(__file__).resolve().parents[2] / "book" / "runs" / "positions.json"
-    parser.add_argument("--record", type=Path, default=stored, help="where the runs are stored")
-    options = parser.parse_args()
-    record: dict[str, Any] = {
-        "made_by": "tests/tools/position_runs.py",
-        "date": date.today().isoformat(),
-        "steps": STEPS,
-        "rates": RATES,
-        "runs": [],
-    }
-    if options.record.exists():
-        record = json.loads(options.record.read_text())
+    path = records.parser(__doc__, "positions.json").parse_args().record
+    record = records.read(path, __file__, steps=STEPS, rates=RATES)
     done = {tuple(run[name] for name in ("task", "kind", "moved", "rate", "seed")) for run in record["runs"]}
     for case in CASES:
         if case not in done:
             record["runs"].append(run_of(*case))
-            options.record.write_text(compact(record))
+            records.write(path, record)
             print(*case, record["runs"][-1]["short"], record["runs"][-1]["long"], flush=True)
 
 

@@ -14,17 +14,14 @@ variance of q·k in the first layer before and after, and its entropy of the wei
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import math
 import time
 from dataclasses import replace
-from datetime import date
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import records
 
 from minigrad import backend, no_grad, ops, optim, random
 from minigrad.bert.attention import BertSelfAttention
@@ -133,27 +130,19 @@ class Text:
 
 def main() -> None:
     """Make the runs that the record does not have yet, seed by seed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    stored = Path(__file__).resolve().parents[2] / "book" / "runs" / "score_scale.json"
-    parser.add_argument("--record", type=Path, default=stored, help="where the runs are stored")
-    options = parser.parse_args()
+    path = records.parser(__doc__, "score_scale.json").parse_args().record
     backend.default().keep_freed_memory()
     text = Text()
-    record: dict[str, Any] = {
-        "made_by": "tests/tools/scale_runs.py",
-        "date": date.today().isoformat(),
-        "model": CONFIG.to_dict(),
-        "text": "python-docs",
-        "unigram_entropy": round(text.unigram_entropy, 4),
-        "batch": BATCH,
-        "length": LENGTH,
-        "warmup": WARMUP,
-        "runs": [],
-    }
-    if options.record.exists():
-        record = json.loads(options.record.read_text())
+    record = records.read(
+        path,
+        __file__,
+        model=CONFIG.to_dict(),
+        text="python-docs",
+        unigram_entropy=round(text.unigram_entropy, 4),
+        batch=BATCH,
+        length=LENGTH,
+        warmup=WARMUP,
+    )
     done = {(run["start"], run["seed"], run["scaled"], run["rate"]) for run in record["runs"]}
     for rate, start, seed, scaled in CASES:
         if (start, seed, scaled, rate) in done:
@@ -164,17 +153,10 @@ def main() -> None:
             **train(text, seed, STARTS[start], scaled, rate),
         }
         record["runs"].append(run)
-        options.record.write_text(compact(record))
+        records.write(path, record)
         print(
             start, seed, "scaled" if scaled else "plain", rate, run["mlm_loss"][-1], run["after"], flush=True
         )
-
-
-def compact(record: dict[str, Any]) -> str:
-    """The record with each of its fields, and each run, on a line."""
-    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in record.items() if name != "runs"]
-    runs = ",\n".join(json.dumps(run) for run in record["runs"])
-    return "{\n" + ",\n".join(lines) + f',\n"runs": [\n{runs}\n]\n}}\n'
 
 
 if __name__ == "__main__":

@@ -10,36 +10,36 @@ held-out pairs.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Iterator
-from datetime import date
-from pathlib import Path
 from typing import Any
+
+import records
 
 from minigrad.bert.floors import Scorer
 from minigrad.bert.stories import draw_pairs
 from minigrad.bert.story_scores import Score, score_stories
 from minigrad.course.chapters import pretraining
-from minigrad.files import write_atomic
 
 LONG, SHORT = 10_000, 3_000
 LONG_POINTS = (0, 250, 500, 750, *range(1000, LONG + 1, 500))
 SHORT_POINTS = (0, 500, 1000, 1500, 2000, 2500, 3000)
 MAIN_RATE, RATES, SEEDS, MAIN_SEEDS = 1e-3, (5e-4, 1e-3, 2e-3), (0, 1, 2), range(5)
 PAIRS, PAIRS_SEED = 150, 2**20
-STORED = Path(__file__).resolve().parents[2] / "book" / "runs" / "stories.json"
 
 
-def cases(runs: list[dict[str, Any]]) -> Iterator[tuple[str, float, int, int]]:
-    """The runs to make, in order: variant, rate, seed, steps. `runs`: those that are there, which decide the rates."""
-    for seed in MAIN_SEEDS:
-        yield "BERT", MAIN_RATE, seed, LONG
-    for name in pretraining.VARIANTS:
+def cases(runs: list[dict[str, Any]], names: list[str]) -> Iterator[tuple[str, float, int, int]]:
+    """The runs to make of these variants, in order: variant, rate, seed, steps.
+
+    runs: those that are there by then, of which the best rates are read.
+    """
+    if "BERT" in names:
+        for seed in MAIN_SEEDS:
+            yield "BERT", MAIN_RATE, seed, LONG
+    for name in names:
         for rate in RATES:
             yield name, rate, 0, SHORT
-    for name in pretraining.VARIANTS:
+    for name in names:
         rate = best_rate(runs, name)
         for seed in SEEDS[1:]:
             yield name, rate, seed, SHORT
@@ -93,32 +93,20 @@ def make(name: str, rate: float, seed: int, steps: int, pairs: list[Any], scorer
 
 def main() -> None:
     """Make the runs that the record does not have yet."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--record", type=Path, default=STORED, help="where the runs are stored")
-    parser.add_argument("--only", metavar="VARIANT", help="make the runs of this variant alone")
+    parser = records.parser(__doc__, "stories.json")
+    names = list(pretraining.VARIANTS)
+    parser.add_argument("--only", choices=names, help="make the runs of this variant alone")
     options = parser.parse_args()
-    scorer = Scorer(pretraining.stories().setting)
-    pairs = draw_pairs(scorer.setting, PAIRS, PAIRS_SEED)
-    if options.record.exists():
-        record = json.loads(options.record.read_text(encoding="utf-8"))
-    else:
-        record = {"made_by": "tests/tools/story_runs.py", "date": date.today().isoformat(), "runs": []}
-    record["text"] = pretraining.stories().fingerprint()
+    source = pretraining.stories()
+    scorer, pairs = Scorer(source.setting), draw_pairs(source.setting, PAIRS, PAIRS_SEED)
+    record = records.read(options.record, __file__, text=source.fingerprint())
+    if record["text"] != source.fingerprint():
+        parser.error(f"{options.record} is of other stories: name another --record, or begin anew without it")
     done = {(run["variant"], run["rate"], run["seed"], run["steps"]) for run in record["runs"]}
-    for case in cases(record["runs"]):
-        if case in done or options.only not in (None, case[0]):
-            continue
-        record["runs"].append(make(*case, pairs, scorer))
-        write_atomic(options.record, compact(record).encode())
-
-
-def compact(record: dict[str, Any]) -> str:
-    """The record with each of its fields, and each run, on a line."""
-    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in record.items() if name != "runs"]
-    runs = ",\n".join(json.dumps(run, ensure_ascii=False) for run in record["runs"])
-    return "{\n" + ",\n".join(lines) + f',\n"runs": [\n{runs}\n]\n}}\n'
+    for case in cases(record["runs"], [options.only] if options.only else names):
+        if case not in done:
+            record["runs"].append(make(*case, pairs, scorer))
+            records.write(options.record, record)
 
 
 if __name__ == "__main__":

@@ -87,24 +87,29 @@ def hide(
     return read, np.where(chosen, ids, IGNORED)
 
 
+def _tiny(vocabulary: int, length: int) -> BertForPreTraining:
+    """Two layers of two heads and width 32, without dropout, as drawn."""
+    config = BertConfig(
+        vocab_size=vocabulary,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=length,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        initializer_range=0.1,
+    )
+    return BertForPreTraining(config)
+
+
 def train_on_the_ring(
     shares: Sequence[float], seed: int, steps: int, rate: float = 4e-3
 ) -> BertForPreTraining:
     """A small BERT that has guessed words of fresh texts of the ring, hidden as `shares` says."""
     random.manual_seed(seed)
     rng = np.random.default_rng(seed)
-    config = BertConfig(
-        vocab_size=WORDS + 1,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=LENGTH,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        initializer_range=0.1,
-    )
-    model = BertForPreTraining(config)
+    model = _tiny(WORDS + 1, LENGTH)
     optimiser = AdamW(model.parameters(), lr=rate, weight_decay=0.0)
     for _ in range(steps):
         read, labels = hide(ring_texts(64, rng), shares, WORDS, WORDS, rng)
@@ -192,18 +197,7 @@ def loss_on_random_words(task: str, allowed: np.ndarray, seed: int = 0, steps: i
     length, batch, words = len(allowed), 32, 32
     random.manual_seed(seed)
     rng = np.random.default_rng(seed)
-    config = BertConfig(
-        vocab_size=words + 1,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=length,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        initializer_range=0.1,
-    )
-    model = BertForPreTraining(config)
+    model = _tiny(words + 1, length)
     bert, head = model.bert, model.cls.predictions
     optimiser = AdamW(
         [*bert.embeddings.parameters(), *bert.encoder.parameters(), *head.parameters()], lr=3e-3
