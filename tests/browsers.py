@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
@@ -10,7 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-__all__ = ["open_browser", "skip"]
+__all__ = ["open_browser", "opened", "skip"]
 
 
 def skip(reason: str) -> NoReturn:
@@ -38,3 +39,15 @@ def open_browser() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+@contextlib.contextmanager
+def opened(browser: Any, html: str) -> Iterator[Any]:
+    """A page with this in its body; fails at the end if a script of it failed."""
+    page = browser.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.set_content(f"<body>{html}</body>")
+    yield page
+    page.close()
+    assert not errors

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from browsers import skip
+from html_elements import Page
 
 from minigrad.bert.__main__ import main
 from minigrad.bert.look import Head, Look, Share, surface_patterns
@@ -49,35 +49,6 @@ def made_up(
         if token == "[MASK]"
     }
     return Look(list(texts), list(tokens), [0] * n, layers, heads, fillings)
-
-
-class Page(HTMLParser):
-    """HTML as a list of (tag, attributes, text); fails where tags do not nest."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str | None], list[str]]] = []
-        self.open: list[int] = []
-        self.feed(text)
-        self.close()
-        assert not self.open, f"{self.elements[self.open[-1]][0]} is not closed"
-
-    def handle_starttag(self, tag, attrs):
-        assert len(attrs) == len(dict(attrs)), f"an attribute of {tag} is there twice"
-        self.elements.append((tag, dict(attrs), []))
-        if tag != "meta":
-            self.open.append(len(self.elements) - 1)
-
-    def handle_endtag(self, tag):
-        opened = self.elements[self.open.pop()][0]
-        assert opened == tag, f"</{tag}> closes {opened}"
-
-    def handle_data(self, data):
-        for place in self.open:
-            self.elements[place][2].append(data)
-
-    def all(self, tag: str) -> list[str]:
-        return ["".join(text) for name, _, text in self.elements if name == tag]
 
 
 def data_in(page: str) -> dict[str, Any]:
@@ -120,12 +91,12 @@ def test_weights_of_0_and_1_and_what_is_between():
 def test_without_a_script_there_is_a_table_of_the_heads():
     found = made_up()
     page = Page(look_page(found, "mine"))
-    rows = page.all("tr")
+    rows = page.texts("tr")
     for head in found.heads:
         share = head.shares[head.strongest]
         (row,) = (row for row in rows if row.startswith(head.name))
         assert f"{100 * share.share:.1f} %{100 * share.even:.1f} %{head.entropy:.2f}" in row
-    assert "need JavaScript" in page.all("noscript")[0]
+    assert "need JavaScript" in page.texts("noscript")[0]
 
 
 @pytest.mark.no_arrays
@@ -166,7 +137,7 @@ def test_a_hostile_text_stays_a_text(text):
     assert tags == [(tag, list(attributes)) for tag, attributes, _ in Page(harmless).elements]
     spelled = text.replace("\u202e", "\\u202e").replace("\u2028", "\\u2028").replace("\udc80", "\\udc80")
     spelled = spelled.replace("\u200d", "\\u200d")
-    assert Page(page).all("q") == [spelled, spelled]
+    assert Page(page).texts("q") == [spelled, spelled]
     assert data_in(page)["tokens"][1] == spelled
 
 
@@ -238,7 +209,7 @@ def test_which_argument_is_what(here, capsys, words, texts, told):
         (here / name).symlink_to(stored("start"))
     assert main(["look", *words]) == 0
     assert ("no model is named" in capsys.readouterr().err) is told
-    assert Page((here / "look.html").read_text(encoding="utf-8")).all("q") == texts
+    assert Page((here / "look.html").read_text(encoding="utf-8")).texts("q") == texts
 
 
 def test_mistakes_on_the_command_line(here, failing, saved, run, monkeypatch):

@@ -7,18 +7,17 @@ import json
 import re
 import shutil
 import subprocess
-from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from html_elements import Page
 
 from minigrad.course.palette import COLOURS, STYLE, colour
 from minigrad.course.widgets import BLUE, RED, Frame, attention_map, bars, player, svg
 
 pytestmark = pytest.mark.no_arrays
 
-VOID = {"img", "input", "br"}
 NASTY = [
     "</script><script>alert(1)</script>",
     "<!--<script>",
@@ -29,47 +28,6 @@ NASTY = [
     "\u2028",
     "$FIRST ${TEXT}",
 ]
-
-
-class Page(HTMLParser):
-    """HTML as a list of (tag, attributes, text); fails where tags do not nest."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str | None], list[str]]] = []
-        self.open: list[int] = []
-        self.feed(text)
-        self.close()
-        assert not self.open, f"{self.elements[self.open[-1]][0]} is not closed"
-
-    def handle_starttag(self, tag, attrs):
-        assert len(attrs) == len(dict(attrs)), f"an attribute of {tag} is there twice"
-        self.elements.append((tag, dict(attrs), []))
-        if tag not in VOID:
-            self.open.append(len(self.elements) - 1)
-
-    def handle_endtag(self, tag):
-        assert self.open, f"</{tag}> closes nothing"
-        opened = self.elements[self.open.pop()][0]
-        assert opened == tag, f"</{tag}> closes {opened}"
-
-    def handle_data(self, data):
-        if self.open:
-            self.elements[self.open[-1]][2].append(data)
-
-    def all(self, tag, **attributes):
-        """The attributes and the text of each element of this tag and these attributes."""
-        wanted = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
-        return [
-            (own, "".join(text))
-            for name, own, text in self.elements
-            if name == tag and wanted.items() <= own.items()
-        ]
-
-    def one(self, tag, **attributes):
-        found = self.all(tag, **attributes)
-        assert len(found) == 1, f"{len(found)} of {tag} {attributes}"
-        return found[0]
 
 
 def tags(page):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browsers import opened
 
 pytest.importorskip("matplotlib")
 from minigrad.course.chapters.masking import WAYS, HiddenWords, mask_painter, padding_curves, painted
@@ -77,13 +78,8 @@ def test_what_does_not_fit_is_named(make, message):
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     """The painter on a page, and what went wrong there."""
-    opened = browser.new_page()
-    errors: list[str] = []
-    opened.on("pageerror", lambda error: errors.append(str(error)))
-    opened.set_content(f"<body>{paint()._repr_html_()}</body>")
-    yield opened
-    opened.close()
-    assert not errors
+    with opened(browser, paint()._repr_html_()) as shown:
+        yield shown
 
 
 def shows(page: Any, allowed: np.ndarray, way: str) -> None:

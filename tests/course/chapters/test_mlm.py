@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browsers import opened
 
 pytest.importorskip("matplotlib")
 from minigrad.bert.data import mask_tokens
@@ -182,13 +183,8 @@ def test_a_lottery_without_tokens_or_pieces_is_refused(tokens, pieces):
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     """The lottery on a page, and what went wrong there."""
-    opened = browser.new_page()
-    errors: list[str] = []
-    opened.on("pageerror", lambda error: errors.append(str(error)))
-    opened.set_content(f"<body>{mask_lottery(TOKENS, PIECES)._repr_html_()}</body>")
-    yield opened
-    opened.close()
-    assert not errors
+    with opened(browser, mask_lottery(TOKENS, PIECES)._repr_html_()) as shown:
+        yield shown
 
 
 def shows(page: Any, draws: int) -> None:
