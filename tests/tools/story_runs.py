@@ -1,6 +1,6 @@
 """Pre-training on light stories, as BERT is and with one thing changed: the record that chapter 15 shows.
 
-    nice -n 19 python tests/tools/story_runs.py
+    OPENBLAS_NUM_THREADS=1 nice -n 19 python tests/tools/story_runs.py --jobs 2
 
 writes book/runs/stories.json, run by run, and goes on where it was stopped. The main runs (five seeds of `BERT`) have
 LONG steps; then each variant of `minigrad/course/chapters/pretraining.py` has SHORT steps at three learning rates,
@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from typing import Any
 
 import records
@@ -28,21 +30,18 @@ MAIN_RATE, RATES, SEEDS, MAIN_SEEDS = 1e-3, (5e-4, 1e-3, 2e-3), (0, 1, 2), range
 PAIRS, PAIRS_SEED = 150, 2**20
 
 
-def cases(runs: list[dict[str, Any]], names: list[str]) -> Iterator[tuple[str, float, int, int]]:
-    """The runs to make of these variants, in order: variant, rate, seed, steps.
+Case = tuple[str, float, int, int]  # variant, rate, seed, steps
 
-    runs: those that are there by then, of which the best rates are read.
+
+def stages(runs: list[dict[str, Any]], names: list[str]) -> Iterator[list[Case]]:
+    """The runs to make of these variants, stage by stage.
+
+    runs: those that are there when a stage begins, of which the last stage reads the best rates.
     """
     if "BERT" in names:
-        for seed in MAIN_SEEDS:
-            yield "BERT", MAIN_RATE, seed, LONG
-    for name in names:
-        for rate in RATES:
-            yield name, rate, 0, SHORT
-    for name in names:
-        rate = best_rate(runs, name)
-        for seed in SEEDS[1:]:
-            yield name, rate, seed, SHORT
+        yield [("BERT", MAIN_RATE, seed, LONG) for seed in MAIN_SEEDS]
+    yield [(name, rate, 0, SHORT) for name in names for rate in RATES]
+    yield [(name, best_rate(runs, name), seed, SHORT) for name in names for seed in SEEDS[1:]]
 
 
 def best_rate(runs: list[dict[str, Any]], name: str) -> float:
@@ -67,9 +66,11 @@ def short(scores: dict[str, Score]) -> dict[str, dict[str, Any]]:
     }
 
 
-def make(name: str, rate: float, seed: int, steps: int, pairs: list[Any], scorer: Scorer) -> dict[str, Any]:
+def make(case: Case) -> dict[str, Any]:
     """Train once."""
+    name, rate, seed, steps = case
     source, curve, seconds = pretraining.stories(), [], 0.0
+    scorer, pairs = Scorer(source.setting), draw_pairs(source.setting, PAIRS, PAIRS_SEED)
     started = time.perf_counter()
     points = LONG_POINTS if steps == LONG else SHORT_POINTS
     for step, model in pretraining.train(pretraining.VARIANTS[name], seed, rate, steps, points):
@@ -96,17 +97,19 @@ def main() -> None:
     parser = records.parser(__doc__, "stories.json")
     names = list(pretraining.VARIANTS)
     parser.add_argument("--only", choices=names, help="make the runs of this variant alone")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time, each in a process of its own")
     options = parser.parse_args()
-    source = pretraining.stories()
-    scorer, pairs = Scorer(source.setting), draw_pairs(source.setting, PAIRS, PAIRS_SEED)
-    record = records.read(options.record, __file__, text=source.fingerprint())
-    if record["text"] != source.fingerprint():
+    text = pretraining.stories().fingerprint()
+    record = records.read(options.record, __file__, text=text)
+    if record["text"] != text:
         parser.error(f"{options.record} is of other stories: name another --record, or begin anew without it")
-    done = {(run["variant"], run["rate"], run["seed"], run["steps"]) for run in record["runs"]}
-    for case in cases(record["runs"], [options.only] if options.only else names):
-        if case not in done:
-            record["runs"].append(make(*case, pairs, scorer))
-            records.write(options.record, record)
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+        for stage in stages(record["runs"], [options.only] if options.only else names):
+            done = {(run["variant"], run["rate"], run["seed"], run["steps"]) for run in record["runs"]}
+            running = [pool.submit(make, case) for case in stage if case not in done]
+            for run in as_completed(running):
+                record["runs"].append(run.result())
+                records.write(options.record, record)
 
 
 if __name__ == "__main__":
