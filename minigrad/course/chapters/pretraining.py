@@ -12,8 +12,8 @@ import numpy as np
 
 from minigrad import backend, ops, optim, random
 from minigrad.bert.attention import BertSelfAttention
-from minigrad.bert.config import PRESETS, BertConfig
-from minigrad.bert.data import PretrainingData, SentencePair
+from minigrad.bert.config import IGNORED, PRESETS, BertConfig
+from minigrad.bert.data import Batch, PretrainingData, SentencePair, mask_tokens
 from minigrad.bert.embeddings import BertEmbeddings
 from minigrad.bert.encoder import BertLayer
 from minigrad.bert.lexicon import SETTINGS
@@ -140,18 +140,36 @@ class _Few(Stories):
         return [self.encode(pair, max_length) for pair in draw_pairs(self.setting, FEW, seed=1)]
 
 
+class _Chosen(PretrainingData):
+    """Batches in which another share of the tokens than 15 % is chosen; set `share`."""
+
+    share: float
+
+    def next_batch(self) -> Batch:
+        """The same texts as in the library, masked anew."""
+        batch = super().next_batch()
+        read = np.where(batch["labels"] == IGNORED, batch["input_ids"], batch["labels"])
+        rng = np.random.default_rng([self.seed, 4, self.epoch, self.index])
+        masked, labels = mask_tokens(read, self.tokenizer, rng, self.share)
+        return batch | {"input_ids": masked, "labels": labels}
+
+
 def _as_drawn(model: BertForPreTraining) -> None:
     """Nothing is changed."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What is changed: sizes in the configuration, the model as drawn, the stories; whether pairs are a task."""
+    """What is changed: sizes in the configuration, the model as drawn, the stories, and what is asked of the model.
+
+    pairs: whether next-sentence prediction is a task. chosen: the share of the tokens that it must guess.
+    """
 
     config: dict[str, Any] = field(default_factory=dict)
     change: Callable[[BertForPreTraining], None] = _as_drawn
     stories: type[Stories] = Stories
     pairs: bool = True
+    chosen: float = 0.15
 
 
 VARIANTS = {
@@ -167,6 +185,8 @@ VARIANTS = {
     "no NSP": Variant(pairs=False),
     "dropout 0.1": Variant(config={"hidden_dropout_prob": 0.1}),
     "few stories": Variant(stories=_Few),
+    "5 % chosen": Variant(chosen=0.05),
+    "40 % chosen": Variant(chosen=0.4),
 }
 
 
@@ -181,6 +201,15 @@ def model_of(variant: Variant, seed: int) -> BertForPreTraining:
     return model
 
 
+def _batches(variant: Variant, seed: int) -> PretrainingData:
+    source = variant.stories(SETTINGS["light"])
+    if variant.chosen == 0.15:
+        return PretrainingData(source, source.tokenizer, BATCH, LENGTH, seed)
+    data = _Chosen(source, source.tokenizer, BATCH, LENGTH, seed)
+    data.share = variant.chosen
+    return data
+
+
 def train(
     variant: Variant, seed: int, rate: float, steps: int, points: Sequence[int]
 ) -> Iterator[tuple[int, BertForPreTraining]]:
@@ -192,8 +221,7 @@ def train(
     model = model_of(variant, seed)
     optimizer = optim.AdamW(parameter_groups(model, DECAY), lr=rate, eps=1e-6)
     schedule = optim.LinearWarmupDecay(optimizer, min(WARMUP, steps), steps)
-    source = variant.stories(SETTINGS["light"])
-    data = PretrainingData(source, source.tokenizer, BATCH, LENGTH, seed)
+    data = _batches(variant, seed)
     backend.of(next(model.parameters()).data).keep_freed_memory()
     if 0 in points:
         yield 0, model

@@ -1,0 +1,290 @@
+"""What chapter 15 draws: one step with its numbers, what a model knows on the way, and the stored runs."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from minigrad import backend, no_grad, optim
+from minigrad.bert.config import IGNORED
+from minigrad.bert.data import Batch, make_rows
+from minigrad.bert.floors import Scorer
+from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.stories import Pair, Stories
+from minigrad.bert.training import parameter_groups
+from minigrad.course.figures import Picture, figure
+from minigrad.course.flow import Box, Flow, Step, View, flow
+from minigrad.course.palette import colour
+from minigrad.course.widgets import Frame, Player, player, svg
+
+__all__ = [
+    "SLOTS",
+    "ablation_figure",
+    "knowledge_player",
+    "learned_at",
+    "loss_figure",
+    "order_figure",
+    "runs_of",
+    "step_flow",
+    "words_known",
+]
+
+# what a model must know for a word of each slot, in the order of a table
+SLOTS = {
+    "glue": "where a, the, has and full stops stand",
+    "preposition": "in, with, to, of",
+    "number of the verb": "is or are, from the subject",
+    "it or them": "one thing or several",
+    "gender": "he or she, from the name",
+    "who has it": "who has the thing after the event",
+    "kind": "which verbs and adjectives fit the thing",
+    "noun again": "the thing that was named before",
+    "name again": "the two people of the story",
+    "event": "gives or sends, keeps or hides",
+    "count": "one, or several",
+    "noun": "the thing, at its first mention",
+    "name": "the people, at their first mention",
+    "place": "where the two are",
+}
+
+
+# --- One step of training ----------------------------------------------------------------------------------
+
+
+def step_flow(model: BertForPreTraining, batch: Batch, stories: Stories, rate: float = 1e-3) -> Flow:
+    """One optimiser step on one pair, from the probabilities to a row of the token table.
+
+    The model is trained by this step. batch: of one pair, masked. rate: of AdamW, whose weight decay is 0.01.
+    """
+    tokenizer = stories.tokenizer
+    labels = batch["labels"][0]
+    chosen = labels[labels != IGNORED]
+    words = [str(tokenizer.id_to_token(int(i))) for i in chosen]
+    optimizer = optim.AdamW(parameter_groups(model, 0.01), lr=rate, eps=1e-6)
+    output = model(**batch)
+    logits = backend.to_numpy(output.prediction_logits.data).astype(float)  # (n, V), of the chosen tokens
+    p = _softmax(logits)
+    of_words = np.concatenate([p[:, chosen], 1 - p[:, chosen].sum(axis=1, keepdims=True)], axis=1)
+    of_pair = _softmax(backend.to_numpy(output.seq_relationship_logits.data).astype(float))  # (1, 2)
+    label = int(batch["next_sentence_label"][0])
+    table = model.bert.embeddings.word_embeddings.weight
+    before = table.numpy()[chosen[:1], :4].copy()
+    assert output.loss is not None
+    output.loss.backward()
+    assert table.grad is not None
+    gradient = backend.to_numpy(table.grad)[chosen[:1], :4].copy()
+    norm = float(backend.to_numpy(optim.clip_grad_norm(model.parameters(), 1.0)))
+    optimizer.step()
+    boxes = [
+        Box("P", of_words, "weight", "hidden", "words"),
+        Box("losses", -np.log(p[np.arange(len(chosen)), chosen])[:, None], "gradient", label="−log p"),
+        Box("mlm", -np.log(p[np.arange(len(chosen)), chosen]).mean(), "gradient", label="MLM loss"),
+        Box("pair", of_pair, "weight", columns="labels"),
+        Box("nsp", -np.log(of_pair[0, label]), "gradient", label="NSP loss"),
+        Box("loss", "mlm + nsp", "gradient"),
+        Box("G", gradient, "gradient", "row", "features", digits=3),
+        Box("norm", norm, "gradient"),
+        Box("clipped", f"G / {max(norm, 1.0)!r}", "gradient", "row", "features", digits=3),
+        Box("before", before, "token", "row", "features", "w", digits=3),
+        Box("after", table.numpy()[chosen[:1], :4], "token", "row", "features", "w'", digits=3),
+    ]
+    steps = [
+        Step(
+            "Words",
+            [["P", "→", "losses", "mean →", "mlm"]],
+            "One row for each chosen token: the probability of each true word, and of all other words together. The "
+            "loss is the mean of −log p of the true words.",
+        ),
+        Step("The pair", [["pair", "→", "nsp"]], "Two probabilities for the whole pair, from [CLS] (chapter 14)."),
+        Step("One loss", [["mlm", "+", "nsp", "=", "loss"]], "Both losses are added."),
+        Step(
+            "Back",
+            [["loss", "backward →", "G"], [View("G"), "÷", "norm", "=", "clipped"]],
+            f"Every parameter gets a gradient. Here are four numbers of the row of “{words[0]}”. The joint norm of all "
+            "gradients is above 1, so all of them are divided by it.",
+        ),
+        Step(
+            "The step",
+            [["before", "AdamW →", "after"]],
+            f"In its first step, AdamW moves each weight by about the learning rate, {rate:g}, against the sign of its "
+            "gradient, however long the gradient is.",
+        ),
+    ]
+    names = {
+        "hidden": [f"{word}?" for word in words],
+        "words": [*words, "others"],
+        "labels": ["is next", "is not"],
+        "row": [words[0]],
+        "features": ["0", "1", "2", "3"],
+    }
+    return flow(boxes, steps, "One step of pre-training on one pair", names)
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    powers = np.exp(x - x.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+# --- What a model knows, word by word ----------------------------------------------------------------------
+
+
+def words_known(model: BertForPreTraining, stories: Stories, pair: Pair) -> np.ndarray:
+    """The probabilities (words,) that the model gives to the words of a pair, each hidden in turn."""
+    row = make_rows([stories.encode(pair, model.config.max_position_embeddings)], stories.tokenizer, 0 or _length(pair))
+    ids = row["input_ids"][0]
+    places = np.flatnonzero(~np.isin(ids, [stories.tokenizer.cls_token_id, stories.tokenizer.sep_token_id]))
+    rows = np.tile(ids, (len(places), 1))
+    n = np.arange(len(places))
+    rows[n, places] = stories.tokenizer.mask_token_id
+    with no_grad():
+        logits = model(rows, token_type_ids=np.tile(row["token_type_ids"], (len(rows), 1))).prediction_logits.numpy()
+    return _softmax(logits[n, places].astype(float))[n, ids[places]]
+
+
+def _length(pair: Pair) -> int:
+    return len(pair.words) + 3
+
+
+def knowledge_player(known: Mapping[int, np.ndarray], pair: Pair, scorer: Scorer) -> Player:
+    """A frame for each step in `known`: the probability of each word of a pair, beside the best possible.
+
+    known: by step, what `words_known` found. Words of the slots `glue` and `preposition` are left out.
+    """
+    guesses = scorer.hidden_words(pair.text_a, pair.text_b)
+    shown = [i for i, word in enumerate(pair.words) if word.slot not in ("glue", "preposition")]
+    best = np.array([guess[word.text] for word, guess in zip(pair.words, guesses, strict=True)])
+    frames = []
+    for step, p in known.items():
+        near = int((p[shown] > best[shown] - 0.1).sum())
+        text = f"{near} of {len(shown)} words are within 0.1 of the best possible."
+        frames.append(Frame(f"step {step:,}", _words_picture(pair, shown, p, best), text))
+    alt = "For each hidden word of a pair, a bar: the probability that the model gives it; a line: the best possible"
+    return player(frames, "step of training", alt, first=len(frames) - 1)
+
+
+def _words_picture(pair: Pair, shown: Sequence[int], p: np.ndarray, best: np.ndarray) -> str:
+    width, line, left = 480, 24, 96
+    parts = []
+    first_of_b = sum(map(len, pair.text_a))
+    y = 4
+    for i in shown:
+        if i >= first_of_b > 0:
+            parts.append(
+                f'<line x1="0" x2="{width}" y1="{y + 3}" y2="{y + 3}" stroke="currentColor" stroke-opacity="0.4"/>'
+            )
+            y, first_of_b = y + 8, 0
+        room = width - left - 4
+        parts.append(
+            f'<text x="{left - 8}" y="{y + 16}" text-anchor="end" fill="currentColor" font-size="15">'
+            f"{html.escape(pair.words[i].text)}</text>"
+            f'<rect x="{left}" y="{y + 4}" width="{room}" height="15" fill="currentColor" fill-opacity="0.08"/>'
+            f'<rect x="{left}" y="{y + 4}" width="{room * p[i]:.1f}" height="15" fill="{colour("first")}"/>'
+            f'<rect x="{left + room * best[i] - 1.5:.1f}" y="{y + 1}" width="3" height="21" fill="{colour("second")}"/>'
+        )
+        y += line
+    parts.append(
+        f'<text x="{left}" y="{y + 18}" fill="currentColor" font-size="14">0</text>'
+        f'<text x="{width - 4}" y="{y + 18}" text-anchor="end" fill="currentColor" font-size="14">1</text>'
+        f'<text x="{(left + width) / 2:.0f}" y="{y + 18}" text-anchor="middle" font-size="14">'
+        f'<tspan fill="{colour("first")}">the model</tspan><tspan fill="currentColor"> and </tspan>'
+        f'<tspan fill="{colour("second")}">the best possible</tspan></text>'
+    )
+    return svg(width, y + 26, parts)
+
+
+# --- The stored runs ---------------------------------------------------------------------------------------
+
+
+def runs_of(record: Mapping[str, Any], variant: str, steps: int, rate: float | None = None) -> list[dict[str, Any]]:
+    """The runs of a variant with so many steps: at a learning rate, or at the best of those of seed 0.
+
+    Raises ValueError if the record has none.
+    """
+    runs = [run for run in record["runs"] if (run["variant"], run["steps"]) == (variant, steps)]
+    if not runs:
+        raise ValueError(f"the record has no run of {variant!r} with {steps} steps")
+    if rate is None:
+        rate = min((run for run in runs if run["seed"] == 0), key=lambda run: run["curve"][-1][1]["all"]["nats"])["rate"]
+    return sorted((run for run in runs if run["rate"] == rate), key=lambda run: run["seed"])
+
+
+def learned_at(run: Mapping[str, Any], slot: str, floor: float, share: float = 0.9) -> float:
+    """The first stored step from which on a run has closed so much of its gap to the floor; infinite if it never has.
+
+    share: of the gap at step 0. From the last point on which the gap was wider, it is the next.
+    """
+    gaps = [(step, scores[slot]["nats"] - floor) for step, scores in run["curve"]]
+    limit = (1 - share) * gaps[0][1]
+    late = [i for i, (_, gap) in enumerate(gaps) if gap > limit]
+    return float("inf") if late[-1] == len(gaps) - 1 else float(gaps[late[-1] + 1][0])
+
+
+def loss_figure(runs: Sequence[Mapping[str, Any]], floor: float, words_alone: float, own: Mapping[int, float]) -> Picture:
+    """The one-mask loss of stored runs over the steps, with the floor, and the reader's own run."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.add_subplot()
+        for run in runs:
+            steps, losses = zip(*[(step, scores["all"]["nats"]) for step, scores in run["curve"]], strict=True)
+            axes.plot(steps, losses, color=colours["first"], linewidth=1, alpha=0.7)
+        axes.plot(list(own), list(own.values()), "o", color=colours["third"], markersize=5)
+        axes.axhline(floor, color=colours["second"], linewidth=1.5)
+        axes.axhline(words_alone, color=colours["grid"], linewidth=1.5)
+        axes.text(9900, floor + 0.09, "the floor", color=colours["second"], ha="right", va="bottom")
+        axes.text(9900, words_alone + 0.07, "word frequencies", color=colours["ink"], ha="right", va="bottom")
+        axes.text(3300, 1.05, "five stored runs", color=colours["first"])
+        axes.text(1200, 2.2, "the run on this page", color=colours["third"])
+        axes.set_ylim(0, 5.2)
+        axes.set_xlabel("steps")
+        axes.set_ylabel("loss of one hidden word (nats)")
+
+    alt = (
+        "The loss of a hidden word falls from 4.9 nats to about 1.3 within 500 steps, and then slowly towards the floor; "
+        "the run on the page lies among the stored runs"
+    )
+    return figure(plot, alt)
+
+
+def order_figure(steps: Mapping[str, Sequence[float]], last: float) -> Picture:
+    """When each slot was learned: a dot for each run, those that came first at the top. last: the last stored step."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.add_subplot()
+        slots = sorted(steps, key=lambda slot: -float(np.median(steps[slot])))
+        for y, slot in enumerate(slots):
+            found = [min(step, 1.25 * last) for step in steps[slot]]
+            axes.plot([min(found), max(found)], [y, y], color=colours["grid"], linewidth=3, zorder=1)
+            axes.scatter(found, [y] * len(found), color=colours["first"], s=26, zorder=2, alpha=0.8)
+        axes.set_yticks(range(len(slots)), slots)
+        axes.set_xscale("log")
+        axes.set_xticks([250, 500, 1000, 2000, 5000, 10000], ["250", "500", "1,000", "2,000", "5,000", "10,000"])
+        axes.minorticks_off()
+        axes.set_xlabel("step from which 90 % of the gap is closed")
+
+    names = ", ".join(sorted(steps, key=lambda slot: float(np.median(steps[slot]))))
+    return figure(plot, f"The order in which slots are learned, one dot for each of five runs: {names}", (5.4, 3.6))
+
+
+def ablation_figure(ends: Mapping[str, Sequence[float]], floor: float, line: float) -> Picture:
+    """The last losses of the runs of each variant, the best at the top, with the floor and a line between."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.add_subplot()
+        names = sorted(ends, key=lambda name: -float(np.median(ends[name])))
+        for y, name in enumerate(names):
+            right = float(np.median(ends[name])) <= line
+            axes.scatter(ends[name], [y] * len(ends[name]), color=colours["first" if right else "third"], s=26, alpha=0.8)
+        axes.axvline(floor, color=colours["second"], linewidth=1.5)
+        axes.axvline(line, color=colours["ink"], linewidth=1, linestyle="--")
+        axes.text(floor, len(names) - 0.4, "floor", color=colours["second"], ha="center", va="bottom")
+        axes.text(line, len(names) - 0.4, f"{line:.2f}", color=colours["ink"], ha="center", va="bottom")
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(-0.6, len(names) + 0.2)
+        axes.set_xlabel("loss of one hidden word after 3,000 steps (nats)")
+
+    order = ", ".join(sorted(ends, key=lambda name: float(np.median(ends[name]))))
+    return figure(plot, f"The losses of BERT and of its variants after 3,000 steps, from low to high: {order}", (5.4, 4.2))
