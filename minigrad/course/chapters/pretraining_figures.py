@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from minigrad import backend, no_grad, optim
+from minigrad import backend, optim
 from minigrad.bert.config import IGNORED
-from minigrad.bert.data import Batch, make_rows
+from minigrad.bert.data import Batch
 from minigrad.bert.floors import Scorer
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.stories import Pair, Stories
@@ -30,7 +30,6 @@ __all__ = [
     "order_figure",
     "runs_of",
     "step_flow",
-    "words_known",
 ]
 
 # what a model must know for a word of each slot, in the order of a table
@@ -132,27 +131,10 @@ def _softmax(x: np.ndarray) -> np.ndarray:
 # --- What a model knows, word by word ----------------------------------------------------------------------
 
 
-def words_known(model: BertForPreTraining, stories: Stories, pair: Pair) -> np.ndarray:
-    """The probabilities (words,) that the model gives to the words of a pair, each hidden in turn."""
-    row = make_rows([stories.encode(pair, model.config.max_position_embeddings)], stories.tokenizer, 0 or _length(pair))
-    ids = row["input_ids"][0]
-    places = np.flatnonzero(~np.isin(ids, [stories.tokenizer.cls_token_id, stories.tokenizer.sep_token_id]))
-    rows = np.tile(ids, (len(places), 1))
-    n = np.arange(len(places))
-    rows[n, places] = stories.tokenizer.mask_token_id
-    with no_grad():
-        logits = model(rows, token_type_ids=np.tile(row["token_type_ids"], (len(rows), 1))).prediction_logits.numpy()
-    return _softmax(logits[n, places].astype(float))[n, ids[places]]
-
-
-def _length(pair: Pair) -> int:
-    return len(pair.words) + 3
-
-
 def knowledge_player(known: Mapping[int, np.ndarray], pair: Pair, scorer: Scorer) -> Player:
     """A frame for each step in `known`: the probability of each word of a pair, beside the best possible.
 
-    known: by step, what `words_known` found. Words of the slots `glue` and `preposition` are left out.
+    known: by step, what `pretraining_knowledge.words_known` found. Words of the slots `glue` and `preposition` are left out.
     """
     guesses = scorer.hidden_words(pair.text_a, pair.text_b)
     shown = [i for i, word in enumerate(pair.words) if word.slot not in ("glue", "preposition")]

@@ -1,0 +1,103 @@
+"""What chapter 15 asks of models: the probabilities of hidden words, what is left to learn, and what context gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minigrad import no_grad
+from minigrad.bert.data import make_rows
+from minigrad.bert.floors import Scorer
+from minigrad.bert.stories import Pair, Stories
+from minigrad.bert.tokenizer import WordPieceTokenizer
+
+__all__ = ["CONTEXTS", "Left", "left_over", "losses_by_context", "words_known"]
+
+
+def words_known(model: Any, stories: Stories, pair: Pair) -> np.ndarray:
+    """The probabilities (words,) that a model gives to the words of a pair, each hidden in turn."""
+    p = _guesses(model, stories, pair)
+    return p[np.arange(len(p)), [stories.id(word.text) for word in pair.words]]
+
+
+def _guesses(model: Any, stories: Stories, pair: Pair) -> np.ndarray:
+    """The probabilities (words, V) at the place of each word of a pair, when it is hidden."""
+    tokenizer = stories.tokenizer
+    row = make_rows([stories.encode(pair, len(pair.words) + 3)], tokenizer, len(pair.words) + 3)
+    ids = row["input_ids"][0]  # (L,)
+    places = np.flatnonzero(~np.isin(ids, [tokenizer.cls_token_id, tokenizer.sep_token_id]))
+    rows, n = np.tile(ids, (len(places), 1)), np.arange(len(places))
+    rows[n, places] = tokenizer.mask_token_id
+    with no_grad():
+        output = model(rows, token_type_ids=np.tile(row["token_type_ids"], (len(rows), 1)))
+    return _softmax(output.prediction_logits.numpy()[n, places])
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    powers = np.exp(x - x.max(axis=-1, keepdims=True), dtype=np.float64)
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a model has yet to learn of one hidden word: the divergence, in nats, of its guess from the exact one.
+
+    other: the same kind of word that stands in the other half of the pair, for the slots `noun` and `noun again`. copy,
+    best_copy: its probability, of the model and exactly; 0 without such a word.
+    """
+
+    slot: str
+    next_sentence_label: int
+    nats: float
+    copy: float
+    best_copy: float
+
+
+def left_over(model: Any, stories: Stories, pairs: Sequence[Pair], scorer: Scorer) -> list[Left]:
+    """What is left to learn of each word of the pairs, hidden in turn."""
+    found = []
+    for pair in pairs:
+        guesses = scorer.hidden_words(pair.text_a, pair.text_b)
+        in_a = sum(map(len, pair.text_a))
+        nouns = {word.slot: word.text for word in pair.words if word.slot in ("noun", "noun again")}
+        for place, (word, guess, p) in enumerate(
+            zip(pair.words, guesses, _guesses(model, stories, pair), strict=True)
+        ):
+            nats = sum(q * (np.log(q) - np.log(p[stories.id(other)])) for other, q in guess.items())
+            copy = best = 0.0
+            other = nouns.get({"noun": "noun again", "noun again": "noun"}.get(word.slot, ""))
+            if other is not None and (word.slot == "noun") == (place < in_a):
+                copy, best = float(p[stories.id(other)]), guess.get(other, 0.0)
+            found.append(Left(word.slot, pair.next_sentence_label, float(nats), copy, best))
+    return found
+
+
+CONTEXTS = ("as written", "the same pieces, shuffled", "no pieces, [MASK] only")
+
+
+def losses_by_context(
+    model: Any, tokenizer: WordPieceTokenizer, texts: Sequence[str], length: int = 64, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """The losses, in nats, of pieces hidden one at a time, by what stands around them: a name of CONTEXTS.
+
+    Of each text, three pieces at random are hidden; longer texts are cut to `length` tokens, [CLS] and [SEP] included.
+    """
+    rng = np.random.default_rng(seed)
+    found: dict[str, list[float]] = {name: [] for name in CONTEXTS}
+    for text in texts:
+        ids = np.array(tokenizer.encode(text, max_length=length).input_ids)  # (L,)
+        inner = np.arange(1, len(ids) - 1)
+        for place in rng.permutation(inner)[:3]:
+            others = inner[inner != place]
+            rows = np.tile(ids, (3, 1))  # (3, L)
+            rows[1, others] = ids[rng.permutation(others)]
+            rows[2, others] = tokenizer.mask_token_id
+            rows[:, place] = tokenizer.mask_token_id
+            with no_grad():
+                p = _softmax(model(rows).prediction_logits.numpy()[:, place])
+            for name, loss in zip(CONTEXTS, -np.log(p[:, ids[place]]), strict=True):
+                found[name].append(float(loss))
+    return {name: np.array(losses) for name, losses in found.items()}
