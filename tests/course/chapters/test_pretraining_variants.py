@@ -11,7 +11,7 @@ from minigrad.bert.stories import draw_pairs
 from minigrad.course.chapters import pretraining
 from minigrad.course.chapters.pretraining import LENGTH, VARIANTS, model_of, stories, train
 
-SAME_MODEL = {"BERT", "no NSP", "few stories"}
+SAME_MODEL = {"BERT", "no NSP", "few stories", "5 % chosen", "40 % chosen"}
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +104,14 @@ def test_training_stops_at_its_points_and_few_stories_come_again(monkeypatch):
     few = VARIANTS["few stories"].stories(stories().setting)
     first, second = (few.pairs(LENGTH, np.random.default_rng(seed)) for seed in (0, 1))
     assert first == second
+
+
+@pytest.mark.parametrize(("name", "share"), [("5 % chosen", 0.05), ("BERT", 0.15), ("40 % chosen", 0.4)])
+def test_so_many_words_are_chosen_of_the_same_texts(name, share):
+    batch, again = (pretraining._batches(VARIANTS[name], 0).next_batch() for _ in range(2))
+    as_bert = pretraining._batches(VARIANTS["BERT"], 0).next_batch()
+    lengths = batch["attention_mask"].sum(axis=1)
+    np.testing.assert_array_equal((batch["labels"] >= 0).sum(axis=1), np.maximum(1, np.rint(share * lengths)))
+    texts = [np.where(b["labels"] >= 0, b["labels"], b["input_ids"]) for b in (batch, as_bert, again)]
+    np.testing.assert_array_equal(texts[0], texts[1])
+    np.testing.assert_array_equal(batch["input_ids"], again["input_ids"])

@@ -1,0 +1,109 @@
+"""What chapter 15 asks of models, held against the scores of the library and against a model that knows the grammar."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from minigrad.bert.data import make_rows
+from minigrad.bert.floors import Scorer
+from minigrad.bert.stories import draw_pairs
+from minigrad.bert.story_scores import score_stories
+from minigrad.course.chapters.pretraining import VARIANTS, model_of, stories
+from minigrad.course.chapters.pretraining_knowledge import CONTEXTS, left_over, losses_by_context, words_known
+from minigrad.course.small_model import small_model
+from minigrad.tensor import Tensor
+
+
+@pytest.fixture(scope="module")
+def text():
+    return stories()
+
+
+@pytest.fixture(scope="module")
+def scorer(text):
+    return Scorer(text.setting)
+
+
+@pytest.fixture(scope="module")
+def pairs(text):
+    return draw_pairs(text.setting, 6, seed=11)
+
+
+class Knowing:
+    """Gives each hidden word of the pairs its exact probability, in place of a model."""
+
+    def __init__(self, text, pairs, scorer):
+        self.text, self.exact = text, {}
+        for pair in pairs:
+            encoded = text.encode(pair, len(pair.words) + 3)
+            ids = make_rows([encoded], text.tokenizer, len(pair.words) + 3)["input_ids"][0]
+            self.exact[len(encoded.a), tuple(ids)] = scorer.hidden_words(pair.text_a, pair.text_b)
+
+    def __call__(self, rows, token_type_ids):
+        mask, size = self.text.tokenizer.mask_token_id, self.text.tokenizer.vocab_size
+        logits = np.full((*rows.shape, size), -60.0)
+        (guesses,) = [
+            found
+            for (_, ids), found in self.exact.items()
+            if len(ids) == rows.shape[1] and all(((row == ids) | (row == mask)).all() for row in rows)
+        ]
+        for number, guess in enumerate(guesses):
+            at = np.flatnonzero(rows[number] == mask)
+            for word, p in guess.items():
+                logits[number, at, self.text.id(word)] = np.log(p)
+        return SimpleNamespace(prediction_logits=Tensor(logits))
+
+
+def test_what_is_known_of_words_is_what_the_scores_say(text, scorer, pairs):
+    model = model_of(VARIANTS["BERT"], 3).eval()
+    known = np.concatenate([words_known(model, text, pair) for pair in pairs])
+    assert -np.log(known).mean() == pytest.approx(score_stories(model, text, pairs, scorer)["all"].nats, rel=1e-5)
+
+
+def test_nothing_is_left_for_a_model_that_knows_the_grammar(text, scorer, pairs):
+    left = left_over(Knowing(text, pairs, scorer), text, pairs, scorer)
+    assert len(left) == sum(len(pair.words) for pair in pairs)
+    assert max(abs(word.nats) for word in left) < 1e-9
+    copied = [word for word in left if word.best_copy]
+    assert {word.slot for word in copied} <= {"noun", "noun again"} and copied
+    for word in left:
+        assert word.copy == pytest.approx(word.best_copy, abs=1e-9)
+
+
+def test_what_is_left_is_the_divergence_and_of_pairs_that_go_on_the_copy_is_the_word_itself(text, scorer, pairs):
+    model = model_of(VARIANTS["BERT"], 3).eval()
+    left = iter(left_over(model, text, pairs, scorer))
+    for pair in pairs:
+        p = words_known(model, text, pair)
+        for word, guess, mine in zip(pair.words, scorer.hidden_words(pair.text_a, pair.text_b), p, strict=True):
+            found = next(left)
+            assert found.nats > -1e-9 and found.slot == word.slot
+            if len(guess) == 1:
+                assert found.nats == pytest.approx(-np.log(mine))
+            if pair.next_sentence_label == 0 and found.best_copy and word.slot == "noun":
+                assert found.copy == pytest.approx(mine) and found.best_copy == pytest.approx(guess[word.text])
+
+
+def test_each_context_has_what_its_name_says():
+    seen = []
+
+    def look(rows):
+        seen.append(rows)
+        return SimpleNamespace(prediction_logits=Tensor(np.zeros((*rows.shape, tokenizer.vocab_size))))
+
+    _, tokenizer = small_model()
+    texts = ["An empty list is returned if no match is found.", "Raise an exception if the file does not exist. " * 9]
+    losses = losses_by_context(look, tokenizer, texts, length=20)
+    assert list(losses) == list(CONTEXTS)
+    assert all(len(found) == 6 and np.allclose(found, np.log(tokenizer.vocab_size)) for found in losses.values())
+    mask = tokenizer.mask_token_id
+    for rows in seen:
+        written, shuffled, nothing = rows
+        assert rows.shape[1] <= 20 and (written == mask).sum() == 1
+        np.testing.assert_array_equal(np.sort(written), np.sort(shuffled))
+        assert not np.array_equal(written, shuffled)
+        place = int(np.flatnonzero(written == mask)[0])
+        assert shuffled[place] == mask and (nothing[1:-1] == mask).all() and nothing[0] != mask != nothing[-1]
