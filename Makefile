@@ -14,7 +14,7 @@ NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
-.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises claims stored learning map trajectories gpu-check bench \
+.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises claims stored stories varied learning map trajectories gpu-check bench \
 	machine compare curve clean
 
 help:  ## list the targets
@@ -81,6 +81,16 @@ claims: $(READY)  ## what the source documents say that no chapter covers yet
 stored: $(READY)  ## train again the model that the pages show, and store it in book/runs (a quarter of an hour)
 	$(BIN)/python -m minigrad.bert pretrain --steps 12000 --eval-every 1000 --save-every 1000 --output runs/start --resume
 	$(BIN)/python -m minigrad.course.authoring.store runs/start book/runs/start
+
+stories: $(READY)  ## train again the model of stories that chapters 15 and 16 show, and store it (six minutes)
+	$(BIN)/python -m minigrad.bert pretrain --corpus stories --set num_attention_heads=4 --max-length 32 --learning-rate 1e-3 \
+		--steps 10000 --eval-every 1000 --save-every 1000 --output runs/stories --resume
+	$(BIN)/python -m minigrad.course.authoring.store runs/stories book/runs/stories --max-length 32
+
+varied: $(READY)  ## the same for the model of varied stories that chapter 17 looks into (twenty minutes)
+	$(BIN)/python -m minigrad.bert pretrain --corpus varied-stories --set num_hidden_layers=4 --set num_attention_heads=4 \
+		--max-length 56 --learning-rate 1e-3 --steps 6000 --eval-every 1000 --output runs/varied --resume
+	$(BIN)/python -m minigrad.course.authoring.store runs/varied book/runs/varied --max-length 56
 
 learning: $(READY)  ## train it once more, and store what it guesses on the way (as long)
 	$(BIN)/python -m minigrad.course.authoring.learning runs/learning book/runs/start/learning.json

@@ -22,7 +22,7 @@ from minigrad.bert.stories import Stories, draw_pairs
 from minigrad.bert.training import parameter_groups
 from minigrad.tensor import Array, Tensor
 
-__all__ = ["LENGTH", "VARIANTS", "Variant", "model_of", "small_config", "stories", "train"]
+__all__ = ["LENGTH", "VARIANTS", "Variant", "batches", "model_of", "small_config", "stories", "train"]
 
 LENGTH = 32  # tokens of a pair, at most 30 of the light stories
 BATCH, WARMUP, DECAY = 32, 300, 0.01
@@ -201,7 +201,8 @@ def model_of(variant: Variant, seed: int) -> BertForPreTraining:
     return model
 
 
-def _batches(variant: Variant, seed: int) -> PretrainingData:
+def batches(variant: Variant, seed: int) -> PretrainingData:
+    """The endless batches of a variant: fresh stories in each epoch, or the few."""
     source = variant.stories(SETTINGS["light"])
     if variant.chosen == 0.15:
         return PretrainingData(source, source.tokenizer, BATCH, LENGTH, seed)
@@ -221,7 +222,7 @@ def train(
     model = model_of(variant, seed)
     optimizer = optim.AdamW(parameter_groups(model, DECAY), lr=rate, eps=1e-6)
     schedule = optim.LinearWarmupDecay(optimizer, min(WARMUP, steps), steps)
-    data = _batches(variant, seed)
+    data = batches(variant, seed)
     backend.of(next(model.parameters()).data).keep_freed_memory()
     if 0 in points:
         yield 0, model

@@ -108,8 +108,8 @@ def test_training_stops_at_its_points_and_few_stories_come_again(monkeypatch):
 
 @pytest.mark.parametrize(("name", "share"), [("5 % chosen", 0.05), ("BERT", 0.15), ("40 % chosen", 0.4)])
 def test_so_many_words_are_chosen_of_the_same_texts(name, share):
-    batch, again = (pretraining._batches(VARIANTS[name], 0).next_batch() for _ in range(2))
-    as_bert = pretraining._batches(VARIANTS["BERT"], 0).next_batch()
+    batch, again = (pretraining.batches(VARIANTS[name], 0).next_batch() for _ in range(2))
+    as_bert = pretraining.batches(VARIANTS["BERT"], 0).next_batch()
     lengths = batch["attention_mask"].sum(axis=1)
     np.testing.assert_array_equal((batch["labels"] >= 0).sum(axis=1), np.maximum(1, np.rint(share * lengths)))
     texts = [np.where(b["labels"] >= 0, b["labels"], b["input_ids"]) for b in (batch, as_bert, again)]
