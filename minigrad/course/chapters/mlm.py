@@ -328,7 +328,7 @@ def shown_and_hidden(hidden: np.ndarray, shown: np.ndarray, size: int) -> Pictur
         axes.text(0.012, 0.2, "no look at the word", color=colours["third"], ha="center")
 
     alt = (
-        "A point for each token: hidden words have probabilities from nearly 0 to 1, and most shown words have nearly 1; "
+        "A point for each token: hidden words have probabilities from nearly 0 to 1, and most shown words nearly 1; "
         "unlikely words stay lower, and nearly all points lie below the curve of the best model"
     )
     return figure(plot, alt)

@@ -86,6 +86,8 @@ def every_place(logits, labels):
 
 
 LOSS_RIGHT = [with_a_loop, with_the_library, with_weights]
+
+
 def the_true_piece_forgotten(logits, labels):
     chosen = labels != -100
     return -log_softmax(logits)[chosen].mean()
