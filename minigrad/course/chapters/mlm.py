@@ -257,9 +257,9 @@ def chance_to_notice(
 def guess_flow(
     X: np.ndarray, W_T: np.ndarray, tokens: Sequence[str], words: Sequence[str], labels: np.ndarray
 ) -> Flow:
-    """From the head's rows to the loss, step by step.
+    """From the encoder's rows to the loss, step by step, without the head's own layer.
 
-    X (L, d): the rows before the last product. W_T (V, d). tokens: what the model reads, L names. words: V names.
+    X (L, d): a row for each token. W_T (V, d). tokens: what the model reads, L names. words: V names.
     labels (L,): the true id where a token was chosen, -100 elsewhere.
     """
     chosen = np.flatnonzero(labels != IGNORED)
@@ -277,11 +277,11 @@ def guess_flow(
         Box("loss", losses[:, None], "gradient", "true", label="−log p"),
     ]
     steps = [
-        Step("The rows of all tokens", [["X"]], "What the encoder and the head made of each token."),
+        Step("The rows of all tokens", [["X"]], "What the encoder made of each token."),
         Step(
             "The chosen rows",
             [[View("X", lit=list(chosen)), "→", "G"]],
-            "Only the chosen rows go on: the hidden word, and the one that was kept. No other row is compared.",
+            "Only the rows of the chosen tokens go on, hidden or kept. No other row is compared.",
         ),
         Step(
             "Logits",
@@ -296,7 +296,7 @@ def guess_flow(
         Step(
             "The loss",
             [["P", "→", "loss"]],
-            "Of each row, the probability of the true word. The loss is the mean of the last box.",
+            "From each row, take the probability of the true word. The loss is the mean of the last box.",
         ),
     ]
     names = {
@@ -325,11 +325,11 @@ def shown_and_hidden(hidden: np.ndarray, shown: np.ndarray, size: int) -> Pictur
         axes.set_xlabel("probability of the word where it is hidden")
         axes.set_ylabel("where it is shown")
         axes.text(2e-6, 0.3, "the best model", color=colours["second"])
-        axes.text(0.02, 0.2, "no look at the word", color=colours["third"], ha="center")
+        axes.text(0.012, 0.2, "no look at the word", color=colours["third"], ha="center")
 
     alt = (
-        "A point for each token: where a word is hidden it gets any probability, and where it is shown most get nearly "
-        "1; unlikely words stay lower, below the curve of the best model"
+        "A point for each token: hidden words have probabilities from nearly 0 to 1, and most shown words nearly 1; "
+        "unlikely words stay lower, and nearly all points lie below the curve of the best model"
     )
     return figure(plot, alt)
 
@@ -356,12 +356,13 @@ def hidden_share_curves(shares: Sequence[float], curves: Mapping[str, np.ndarray
                 color=colours[role],
                 ha="right" if role == "second" else "left",
             )
-        axes.axvline(15, color=colours["grid"], zorder=0)
+        axes.axvline(15, color=colours["ink"], linewidth=0.8, linestyle=":", zorder=0)
+        axes.text(16, axes.get_ylim()[1], "15 %", color=colours["ink"], va="top")
         axes.set_xlabel("share of the other tokens that is hidden (%)")
         axes.set_ylabel("loss of a hidden token (nats)")
 
     alt = (
-        "The loss of a hidden token rises with the share of the others that is hidden, and it rises faster where an "
+        "The loss of a hidden token rises with the share of the others that is hidden, and rises faster where an "
         "attention mask takes the others away than where [MASK] replaces them"
     )
     return figure(plot, alt)

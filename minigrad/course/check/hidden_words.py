@@ -41,7 +41,7 @@ First take the chosen rows out of the logits: labels != -100 is True where a tok
 
 The loss of a row y is log(Σ e^y) - y[true]. Subtract the largest entry of the row first, so that nothing overflows.
 
-The mean is taken over the n chosen tokens of all texts together.
+Take the mean over the n chosen tokens of all texts together.
 """,
     mistakes="""
 You divide by the number of all tokens. Tokens that were not chosen do not count, so they must not be in the denominator either.
@@ -67,15 +67,17 @@ The exponential overflows. Subtract the largest logit of each row first; the los
     return -np.log(p[np.arange(len(y)), labels[labels != -100]]).mean()
 The sign is wrong: the loss is -log p, which is never negative.
     log_sum - y[np.arange(len(true)), true] -> y[np.arange(len(true)), true] - log_sum
-You take the loss of the model's best guess. Take that of the true piece, whatever the model thinks of it.
+You take the loss of the model's best guess. Take the loss of the true piece, even if the model finds another piece likelier.
     y[np.arange(len(true)), true] -> y.max(axis=-1)
 You average the probabilities and take the logarithm once. The loss is the mean of the logarithms.
     losses.mean() -> -np.log(np.exp(-losses).mean())
 You return the probability, or its complement. The loss is -log p.
     losses.mean() -> np.exp(-losses).mean() || (1 - np.exp(-losses)).mean()
-Your unit is the bit: that is the logarithm to base 2. The course counts in nats.
+Your unit is the bit, with the logarithm to base 2. The course counts in nats.
     losses.mean() -> losses.mean() / np.log(2)
-You leave out the sum of the exponentials. A logit is no logarithm of a probability before its softmax.
+You average over the whole vocabulary. The loss of a token is -log p of one piece, the true one.
+    log_sum - y[np.arange(len(true)), true] -> log_sum - y.mean(axis=-1)
+You leave out the sum of the exponentials. A logit is not the logarithm of a probability: the softmax still has to divide by that sum.
     log_sum - y[np.arange(len(true)), true] -> -y[np.arange(len(true)), true]
 """,
 )
@@ -109,7 +111,7 @@ def _tied_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=30,
     cases=_tied_cases,
     hints="""
-Give the two uses different names, A for the table that is looked up and B for that of the product. Find dA and dB, and set A = B = W_T at the end: the gradient is dA + dB.
+Give the two uses different names: A for the table of the look-up, and B for the table of the product. Find dA and dB, and set A = B = W_T at the end: the gradient is dA + dB.
 
 For one row, the gradient of the loss with respect to its logits is the softmax of the row, minus 1 at the true piece. The mean over n chosen tokens divides it by n.
 
@@ -228,7 +230,7 @@ You begin with the largest number. The words with the smallest numbers come firs
     order[word[0]] -> -order[word[0]]
 You sort by the smallest number of a word's pieces. Then long words come first more often. The number of the first piece decides.
     order[word[0]] -> min(order[i] for i in word)
-You sort by the number of a word's last piece. The number of the first one decides.
+You sort by the number of a word's last piece. The number of its first piece decides.
     order[word[0]] -> order[word[-1]]
 You go through the text from the left. The numbers in `order` say which word comes first.
     order[word[0]] -> 0
@@ -236,7 +238,7 @@ You round up. The room is rounded to the nearest whole number.
     round(0.15 * len(pieces)) -> int(np.ceil(0.15 * len(pieces)))
 You round down. The room is rounded to the nearest whole number.
     round(0.15 * len(pieces)) -> int(0.15 * len(pieces))
-You hide the pieces after the first one only. All pieces of a word are chosen together.
+You choose only the pieces after the first. All pieces of a word are chosen together.
     chosen[word] = True -> chosen[word[1:] or word] = True
 You choose only the first piece of a word. All its pieces are chosen together.
     chosen[word] = True -> chosen[word[0]] = True
@@ -305,7 +307,7 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Call hide many times, a few hundred, and stack what comes back: shown and labels (draws, L). labels != -100 says which tokens were chosen in each draw.
 
-Five of the faults show in the chosen places alone: are special tokens among them, how many are there in a draw, and are they the same in every draw? The other two show in what became of the chosen tokens.
+Four of the faults show in the chosen places: are special tokens among them, how many are there in a draw, and are they the same in every draw? The other two faults show in what became of the chosen tokens.
 
 If every own token has a label, there are too many labels. If only some have, but more than 15 % of the text without its padding, the padding counts. Ask for the labels first.
 """,
@@ -314,9 +316,9 @@ You draw too rarely. One call cannot tell whether the places change, and 10 % of
     range(400) -> range(1)
 You do not look for special tokens among the chosen ones. [CLS], [SEP] and [PAD] must never be chosen.
     if (chosen & special).any(): -> if False:
-You do not notice labels of tokens that were not chosen. They would make the model copy.
+You do not notice labels of tokens that were not chosen. With these labels the model would learn to copy.
     if chosen[:, ~special].all(): -> if False:
-You do not notice that the places never change. Then the model is asked the same questions in every epoch.
+You do not notice that the places never change. With this slip the model guesses the same words in every epoch.
     if (chosen == chosen[0]).all(): -> if False:
 You do not notice that the padding counts in the 15 %. Compare with 15 % of the tokens that are not [PAD].
     if (chosen.sum(axis=1) > room).any(): -> if False:
@@ -325,7 +327,7 @@ You do not notice that every chosen token becomes [MASK].
     if not changed.any() and not kept.any(): -> if False:
 You do not look at the random pieces. They may be any piece of the vocabulary, not only the five special ones.
     if (shown[changed] < 5).all(): -> if False:
-You take a special token in the place of a word for a fault. The random piece may be any of the vocabulary; it is a fault only if it never is another.
+You take a special token in the place of a word for a fault. The random piece may be any piece of the vocabulary. It is a fault only if it is always a special token.
     (shown[changed] < 5).all() -> (shown[changed] < 5).any()
 """,
 )
@@ -376,14 +378,14 @@ In one draw, n = max(1, round(0.15 · length)) of the text's own tokens are chos
 
 All own tokens are equally likely. So a given token is passed over in one draw with probability 1 - n / (length - 3), and in k independent draws with the k-th power of that.
 
-How many different draws does the model see? One an epoch if the masks are drawn anew, and no more than there are copies if they are stored.
+How many different draws does the model see? If the masks are drawn anew, it sees one in each epoch. If they are stored, it sees no more than there are copies.
 """,
     mistakes="""
-That is the share of tokens that were chosen at least once. You are asked for those that never were.
+That is the share of tokens that were chosen at least once. The exercise wants the share of those that never were.
     return (1 - n / own) ** draws -> return 1 - (1 - n / own) ** draws
 You draw anew in every epoch. With stored copies the model sees a copy's mask again, and no new one.
     min(epochs, copies) -> epochs
-You count every copy, even those that the model has not come to yet.
+You count every copy, even the copies that the model has not come to yet.
     min(epochs, copies) -> copies
 You multiply epochs and copies. In each epoch the model reads one copy of the text.
     min(epochs, copies) -> epochs * copies
@@ -397,9 +399,9 @@ You take 15 % of the own tokens. The 15 % are of the whole length, [CLS] and [SE
     round(0.15 * length) -> round(0.15 * own)
 The number of chosen tokens is rounded to a whole number, and is at least 1.
     n / own -> 0.15 * length / own
-You take 15 % for the chance of a token. [CLS] and [SEP] count in the 15 %, but are never chosen, so the chance of the others is larger.
+You take 15 % as the chance of a token. [CLS] and [SEP] count in the 15 %, but are never chosen, so the chance of the others is larger.
     n / own -> 0.15
-You count the [MASK] only. A token is chosen with 15 %, and 80 % of the chosen ones become [MASK].
+You count only the tokens that become [MASK]. Those are 80 % of the chosen tokens, and the others are chosen too.
     n / own -> 0.8 * n / own
 Chances of independent draws multiply. You took n / own for each draw together, as if no token could be chosen twice.
     return (1 - n / own) ** draws -> return max(0.0, 1 - draws * n / own)

@@ -86,7 +86,15 @@ def every_place(logits, labels):
 
 
 LOSS_RIGHT = [with_a_loop, with_the_library, with_weights]
+
+
+def the_true_piece_forgotten(logits, labels):
+    chosen = labels != -100
+    return -log_softmax(logits)[chosen].mean()
+
+
 LOSS_WRONG = [
+    (the_true_piece_forgotten, "You average over the whole vocabulary"),
     (ignored_as_zero, "You divide by the number of all tokens"),
     (text_by_text, "You take a mean for each text"),
     (id_zero_forgotten, "You leave out chosen tokens whose id is 0"),
@@ -370,7 +378,7 @@ def product_of_both(length, epochs, copies):
 NEVER_RIGHT = [draw_by_draw, in_logarithms]
 NEVER_WRONG = [
     (always_anew, "You draw anew in every epoch"),
-    (fifteen, "You take 15 % for the chance of a token"),
+    (fifteen, "You take 15 % as the chance of a token"),
     (at_least_once, "chosen at least once"),
     (with_specials, "You count [CLS] and [SEP]"),
     (product_of_both, "You multiply epochs and copies"),
