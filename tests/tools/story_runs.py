@@ -97,7 +97,9 @@ def main() -> None:
     parser = records.parser(__doc__, "stories.json")
     names = list(pretraining.VARIANTS)
     parser.add_argument("--only", choices=names, help="make the runs of this variant alone")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time, each in a process of its own")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="runs at the same time, each in a process of its own"
+    )
     options = parser.parse_args()
     text = pretraining.stories().fingerprint()
     record = records.read(options.record, __file__, text=text)

@@ -43,7 +43,9 @@ def main(arguments: Any = None) -> None:
     parser = argparse.ArgumentParser(description=store.__doc__)
     parser.add_argument("run", type=Path, help="a run's folder")
     parser.add_argument("target", type=Path, help="a folder in book/runs/")
-    parser.add_argument("--max-length", type=int, default=64, help="positions that training used (default: 64)")
+    parser.add_argument(
+        "--max-length", type=int, default=64, help="positions that training used (default: 64)"
+    )
     options = parser.parse_args(arguments)
     store(options.run, options.target, options.max_length)
 

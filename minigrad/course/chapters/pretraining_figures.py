@@ -98,7 +98,11 @@ def step_flow(model: BertForPreTraining, batch: Batch, stories: Stories, rate: f
             "One row for each chosen token: the probability of each true word, and of all other words together. The "
             "loss is the mean of −log p of the true words.",
         ),
-        Step("The pair", [["pair", "→", "nsp"]], "Two probabilities for the whole pair, from [CLS] (chapter 14)."),
+        Step(
+            "The pair",
+            [["pair", "→", "nsp"]],
+            "Two probabilities for the whole pair, from [CLS] (chapter 14).",
+        ),
         Step("One loss", [["mlm", "+", "nsp", "=", "loss"]], "Both losses are added."),
         Step(
             "Back",
@@ -181,7 +185,9 @@ def _words_picture(pair: Pair, shown: Sequence[int], p: np.ndarray, best: np.nda
 # --- The stored runs ---------------------------------------------------------------------------------------
 
 
-def runs_of(record: Mapping[str, Any], variant: str, steps: int, rate: float | None = None) -> list[dict[str, Any]]:
+def runs_of(
+    record: Mapping[str, Any], variant: str, steps: int, rate: float | None = None
+) -> list[dict[str, Any]]:
     """The runs of a variant with so many steps: at a learning rate, or at the best of those of seed 0.
 
     Raises ValueError if the record has none.
@@ -190,7 +196,9 @@ def runs_of(record: Mapping[str, Any], variant: str, steps: int, rate: float | N
     if not runs:
         raise ValueError(f"the record has no run of {variant!r} with {steps} steps")
     if rate is None:
-        rate = min((run for run in runs if run["seed"] == 0), key=lambda run: run["curve"][-1][1]["all"]["nats"])["rate"]
+        rate = min(
+            (run for run in runs if run["seed"] == 0), key=lambda run: run["curve"][-1][1]["all"]["nats"]
+        )["rate"]
     return sorted((run for run in runs if run["rate"] == rate), key=lambda run: run["seed"])
 
 
@@ -205,13 +213,17 @@ def learned_at(run: Mapping[str, Any], slot: str, floor: float, share: float = 0
     return float("inf") if late[-1] == len(gaps) - 1 else float(gaps[late[-1] + 1][0])
 
 
-def loss_figure(runs: Sequence[Mapping[str, Any]], floor: float, words_alone: float, own: Mapping[int, float]) -> Picture:
+def loss_figure(
+    runs: Sequence[Mapping[str, Any]], floor: float, words_alone: float, own: Mapping[int, float]
+) -> Picture:
     """The one-mask loss of stored runs over the steps, with the floor, and the reader's own run."""
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.add_subplot()
         for run in runs:
-            steps, losses = zip(*[(step, scores["all"]["nats"]) for step, scores in run["curve"]], strict=True)
+            steps, losses = zip(
+                *[(step, scores["all"]["nats"]) for step, scores in run["curve"]], strict=True
+            )
             axes.plot(steps, losses, color=colours["first"], linewidth=1, alpha=0.7)
         axes.plot(list(own), list(own.values()), "o", color=colours["third"], markersize=5)
         axes.axhline(floor, color=colours["second"], linewidth=1.5)
@@ -244,12 +256,16 @@ def order_figure(steps: Mapping[str, Sequence[float]], last: float) -> Picture:
             axes.scatter(found, [y] * len(found), color=colours["first"], s=26, zorder=2, alpha=0.8)
         axes.set_yticks(range(len(slots)), slots)
         axes.set_xscale("log")
-        axes.set_xticks([250, 500, 1000, 2000, 5000, 10000], ["250", "500", "1,000", "2,000", "5,000", "10,000"])
+        axes.set_xticks(
+            [250, 500, 1000, 2000, 5000, 10000], ["250", "500", "1,000", "2,000", "5,000", "10,000"]
+        )
         axes.minorticks_off()
         axes.set_xlabel("step from which 90 % of the gap is closed")
 
     names = ", ".join(sorted(steps, key=lambda slot: float(np.median(steps[slot]))))
-    return figure(plot, f"The order in which slots are learned, one dot for each of five runs: {names}", (5.4, 3.6))
+    return figure(
+        plot, f"The order in which slots are learned, one dot for each of five runs: {names}", (5.4, 3.6)
+    )
 
 
 def ablation_figure(ends: Mapping[str, Sequence[float]], floor: float, line: float) -> Picture:
@@ -260,7 +276,13 @@ def ablation_figure(ends: Mapping[str, Sequence[float]], floor: float, line: flo
         names = sorted(ends, key=lambda name: -float(np.median(ends[name])))
         for y, name in enumerate(names):
             right = float(np.median(ends[name])) <= line
-            axes.scatter(ends[name], [y] * len(ends[name]), color=colours["first" if right else "third"], s=26, alpha=0.8)
+            axes.scatter(
+                ends[name],
+                [y] * len(ends[name]),
+                color=colours["first" if right else "third"],
+                s=26,
+                alpha=0.8,
+            )
         axes.axvline(floor, color=colours["second"], linewidth=1.5)
         axes.axvline(line, color=colours["ink"], linewidth=1, linestyle="--")
         axes.text(floor, len(names) - 0.4, "floor", color=colours["second"], ha="center", va="bottom")
@@ -270,4 +292,8 @@ def ablation_figure(ends: Mapping[str, Sequence[float]], floor: float, line: flo
         axes.set_xlabel("loss of one hidden word after 3,000 steps (nats)")
 
     order = ", ".join(sorted(ends, key=lambda name: float(np.median(ends[name]))))
-    return figure(plot, f"The losses of BERT and of its variants after 3,000 steps, from low to high: {order}", (5.4, 4.2))
+    return figure(
+        plot,
+        f"The losses of BERT and of its variants after 3,000 steps, from low to high: {order}",
+        (5.4, 4.2),
+    )

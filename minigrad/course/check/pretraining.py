@@ -80,7 +80,8 @@ def floor_of(language):
             rivals = [
                 w
                 for other, w in language.items()
-                if len(other) == len(text) and all(other[i] == text[i] for i in range(len(text)) if i != place)
+                if len(other) == len(text)
+                and all(other[i] == text[i] for i in range(len(text)) if i != place)
             ]
             cost += weight * -math.log(weight / sum(rivals))
             places += weight
@@ -216,7 +217,10 @@ def _loop_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         model = _Small(rng)
         optimizer = AdamW(model.parameters(), lr=rate)
         schedule = LinearWarmupDecay(optimizer, 2, 2 + batches // parts)
-        data = [{"x": size * rng.standard_normal((3, 4)), "y": rng.standard_normal((3, 1))} for _ in range(batches)]
+        data = [
+            {"x": size * rng.standard_normal((3, 4)), "y": rng.standard_normal((3, 1))}
+            for _ in range(batches)
+        ]
         return name, model, data, optimizer, schedule, parts
 
     yield case("one batch a step", 4, 1, 0.2)

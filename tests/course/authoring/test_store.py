@@ -24,7 +24,10 @@ def test_a_stored_model_computes_what_the_run_did(tmp_path, monkeypatch):
     store.main([str(run), str(target), "--max-length", "32"])
 
     before, after = from_pretrained(latest_checkpoint(run)), from_pretrained(target)
-    assert (before.model.config.max_position_embeddings, after.model.config.max_position_embeddings) == (512, 32)
+    assert (before.model.config.max_position_embeddings, after.model.config.max_position_embeddings) == (
+        512,
+        32,
+    )
     ids = np.random.default_rng(0).integers(5, before.model.config.vocab_size, (3, 32))
     with no_grad():
         logits = [loaded.model.eval()(ids).prediction_logits.numpy() for loaded in (before, after)]

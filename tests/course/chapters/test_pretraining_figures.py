@@ -52,7 +52,12 @@ def run(variant, rate, seed, steps, *nats):
 
 
 def test_the_runs_of_a_variant_are_those_at_its_best_rate():
-    runs = [run("a", 1, 0, 9, 5, 2), run("a", 2, 0, 9, 5, 1), run("a", 2, 1, 9, 5, 3), run("b", 1, 0, 9, 5, 0)]
+    runs = [
+        run("a", 1, 0, 9, 5, 2),
+        run("a", 2, 0, 9, 5, 1),
+        run("a", 2, 1, 9, 5, 3),
+        run("b", 1, 0, 9, 5, 0),
+    ]
     runs.append(run("a", 3, 0, 99, 5, 0))
     assert runs_of({"runs": runs[::-1]}, "a", 9) == [runs[1], runs[2]]
     assert runs_of({"runs": runs}, "a", 9, rate=1) == [runs[0]]
@@ -78,11 +83,16 @@ def test_the_player_counts_the_words_that_are_known():
     text = stories()
     pair = draw_pairs(text.setting, 1, seed=5)[0]
     scorer = Scorer(text.setting)
-    best = [guess[word.text] for word, guess in zip(pair.words, scorer.hidden_words(pair.text_a, pair.text_b), strict=True)]
+    best = [
+        guess[word.text]
+        for word, guess in zip(pair.words, scorer.hidden_words(pair.text_a, pair.text_b), strict=True)
+    ]
     shown = sum(word.slot not in ("glue", "preposition") for word in pair.words)
     found = knowledge_player({0: np.zeros(len(best)), 50: np.array(best)}, pair, scorer)
     assert [frame.title for frame in found.frames] == ["step 0", "step 50"]
-    known = sum(p < 0.1 for word, p in zip(pair.words, best, strict=True) if word.slot not in ("glue", "preposition"))
+    known = sum(
+        p < 0.1 for word, p in zip(pair.words, best, strict=True) if word.slot not in ("glue", "preposition")
+    )
     assert f"{known} of {shown} words" in found.frames[0].text
     assert f"{shown} of {shown} words" in found.frames[1].text
     assert found.frames[1].svg.count("<rect") == 3 * shown

@@ -60,7 +60,9 @@ class Knowing:
 def test_what_is_known_of_words_is_what_the_scores_say(text, scorer, pairs):
     model = model_of(VARIANTS["BERT"], 3).eval()
     known = np.concatenate([words_known(model, text, pair) for pair in pairs])
-    assert -np.log(known).mean() == pytest.approx(score_stories(model, text, pairs, scorer)["all"].nats, rel=1e-5)
+    assert -np.log(known).mean() == pytest.approx(
+        score_stories(model, text, pairs, scorer)["all"].nats, rel=1e-5
+    )
 
 
 def test_nothing_is_left_for_a_model_that_knows_the_grammar(text, scorer, pairs):
@@ -73,18 +75,24 @@ def test_nothing_is_left_for_a_model_that_knows_the_grammar(text, scorer, pairs)
         assert word.copy == pytest.approx(word.best_copy, abs=1e-9)
 
 
-def test_what_is_left_is_the_divergence_and_of_pairs_that_go_on_the_copy_is_the_word_itself(text, scorer, pairs):
+def test_what_is_left_is_the_divergence_and_of_pairs_that_go_on_the_copy_is_the_word_itself(
+    text, scorer, pairs
+):
     model = model_of(VARIANTS["BERT"], 3).eval()
     left = iter(left_over(model, text, pairs, scorer))
     for pair in pairs:
         p = words_known(model, text, pair)
-        for word, guess, mine in zip(pair.words, scorer.hidden_words(pair.text_a, pair.text_b), p, strict=True):
+        for word, guess, mine in zip(
+            pair.words, scorer.hidden_words(pair.text_a, pair.text_b), p, strict=True
+        ):
             found = next(left)
             assert found.nats > -1e-9 and found.slot == word.slot
             if len(guess) == 1:
                 assert found.nats == pytest.approx(-np.log(mine))
             if pair.next_sentence_label == 0 and found.best_copy and word.slot == "noun":
-                assert found.copy == pytest.approx(mine) and found.best_copy == pytest.approx(guess[word.text])
+                assert found.copy == pytest.approx(mine) and found.best_copy == pytest.approx(
+                    guess[word.text]
+                )
 
 
 def test_each_context_has_what_its_name_says():
@@ -95,10 +103,15 @@ def test_each_context_has_what_its_name_says():
         return SimpleNamespace(prediction_logits=Tensor(np.zeros((*rows.shape, tokenizer.vocab_size))))
 
     _, tokenizer = small_model()
-    texts = ["An empty list is returned if no match is found.", "Raise an exception if the file does not exist. " * 9]
+    texts = [
+        "An empty list is returned if no match is found.",
+        "Raise an exception if the file does not exist. " * 9,
+    ]
     losses = losses_by_context(look, tokenizer, texts, length=20)
     assert list(losses) == list(CONTEXTS)
-    assert all(len(found) == 6 and np.allclose(found, np.log(tokenizer.vocab_size)) for found in losses.values())
+    assert all(
+        len(found) == 6 and np.allclose(found, np.log(tokenizer.vocab_size)) for found in losses.values()
+    )
     mask = tokenizer.mask_token_id
     for rows in seen:
         written, shuffled, nothing = rows
