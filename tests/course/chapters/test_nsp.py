@@ -14,6 +14,7 @@ from minigrad.course.chapters.nsp import (
     elsewhere,
     four_kinds,
     judged,
+    openings,
     share,
     share_curves,
 )
@@ -43,10 +44,18 @@ def test_each_mistake_is_the_one_that_it_says():
     assert {b[0] for b in drawn("B opens a document")} == {0, 200}
     assert {b[0] // 100 for b in drawn("B is of A's document")} == {1}
     released = [b[0] for b in drawn("drawn as released")]
-    assert {0, 200} < set(released)
+    assert set(released) == {*range(29), *range(200, 211)}
     assert sum(one >= 200 for one in released) / 400 == pytest.approx(1 / 2, abs=0.06)
     with pytest.raises(ValueError, match=r"no mistake 'B is red': expected none, B is longer"):
         elsewhere(DOCUMENTS, 0, 2, np.random.default_rng(0), "B is red")
+
+
+def test_openings_are_only_in_b_of_a_not_next_and_a_judge_that_knows_them_gains_half_of_their_share():
+    documents = [[[7] * 5] * size for size in (4, 8, 400)]
+    is_next, not_next, right = np.mean([openings(documents, 32, seed) for seed in range(20)], axis=0)
+    assert is_next == 0
+    assert not_next == pytest.approx((1 / 4 + 1 / 8) / 2, abs=0.03)  # nearly all A are of the long document
+    assert right == pytest.approx(0.5 + not_next / 2, abs=0.01)
 
 
 def test_the_four_kinds_have_the_same_a_and_differ_in_b():
