@@ -22,8 +22,8 @@ __all__ = [
     "chunk_player",
     "elsewhere",
     "four_kinds",
+    "given_away",
     "judged",
-    "openings",
     "share",
     "share_curves",
 ]
@@ -185,19 +185,19 @@ def elsewhere(
 MISTAKES = ("none", "B is longer", "B opens a document", "drawn as released", "B is of A's document")
 
 
-def openings(documents: Sequence[Text], length: int, seed: int) -> tuple[float, float, float]:
-    """What a document's first sentence gives away in the pairs of `create_pairs`, of `length` tokens at most.
+def given_away(
+    documents: Sequence[Text], mark: Callable[[Text, int], bool], length: int, seed: int
+) -> tuple[float, float, float]:
+    """What marked sentences give away in the pairs of `create_pairs`, of `length` tokens at most.
 
-    Returns the share of IsNext whose B holds tokens of such a sentence, that of NotNext, and the accuracy of a judge
-    that knows all first sentences, and calls a pair NotNext if B holds tokens of one of them.
+    mark: whether the sentence in this place of this document is marked. Returns the share of IsNext whose B holds
+    tokens of marked sentences, that of NotNext, and the accuracy of a judge that calls those pairs NotNext.
     """
-    marks = [
-        [[int(n == 0)] * len(sentence) for n, sentence in enumerate(d)] for d in documents
-    ]  # 1: of the first
+    marks = [[[int(mark(d, n))] * len(sentence) for n, sentence in enumerate(d)] for d in documents]
     pairs = create_pairs(marks, length, np.random.default_rng(seed))
     random = np.array([pair.next_sentence_label == NOT_NEXT for pair in pairs])
-    opens = np.array([any(pair.b) for pair in pairs])
-    return float(opens[~random].mean()), float(opens[random].mean()), float((opens == random).mean())
+    marked = np.array([any(pair.b) for pair in pairs])
+    return float(marked[~random].mean()), float(marked[random].mean()), float((marked == random).mean())
 
 
 def four_kinds(documents: Sequence[Text], rng: np.random.Generator) -> list[list[tuple[Text, Text]]]:
