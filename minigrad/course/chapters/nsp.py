@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from minigrad.bert.data import NOT_NEXT, create_pairs
 from minigrad.course.figures import Picture, figure
 from minigrad.course.palette import colour
 from minigrad.course.widgets import Frame, Player, player, svg
@@ -21,6 +22,7 @@ __all__ = [
     "chunk_player",
     "elsewhere",
     "four_kinds",
+    "given_away",
     "judged",
     "share",
     "share_curves",
@@ -163,7 +165,8 @@ def elsewhere(
     """`size` sentences of a document other than `number`, from any place but its first sentence, each as likely.
 
     mistake: "B is longer" (4 sentences), "B opens a document", "drawn as released" (each document as likely, and
-    then each of its sentences), "B is of A's document", or "none". Raises ValueError for another one.
+    then each place in it from which `size` sentences are left), "B is of A's document", or "none". Raises ValueError
+    for another one.
     """
     if mistake not in MISTAKES:
         raise ValueError(f"no mistake {mistake!r}: expected {', '.join(MISTAKES)}")
@@ -173,15 +176,28 @@ def elsewhere(
     places = np.array([max(0, len(d) - size) * ((n == number) == own) for n, d in enumerate(documents)])
     weights = places > 0 if mistake == "drawn as released" else places
     document = documents[int(rng.choice(len(documents), p=weights / weights.sum()))]
-    at = 1 + int(rng.integers(len(document) - size))
+    at = int(rng.integers(0 if mistake == "drawn as released" else 1, len(document) - size + 1))
     if mistake == "B opens a document":
         at = 0
-    if mistake == "drawn as released":
-        at -= 1
     return document[at : at + size]
 
 
 MISTAKES = ("none", "B is longer", "B opens a document", "drawn as released", "B is of A's document")
+
+
+def given_away(
+    documents: Sequence[Text], mark: Callable[[Text, int], bool], length: int, seed: int
+) -> tuple[float, float, float]:
+    """What marked sentences give away in the pairs of `create_pairs`, of `length` tokens at most.
+
+    mark: whether the sentence in this place of this document is marked. Returns the share of IsNext whose B holds
+    tokens of marked sentences, that of NotNext, and the accuracy of a judge that calls those pairs NotNext.
+    """
+    marks = [[[int(mark(d, n))] * len(sentence) for n, sentence in enumerate(d)] for d in documents]
+    pairs = create_pairs(marks, length, np.random.default_rng(seed))
+    random = np.array([pair.next_sentence_label == NOT_NEXT for pair in pairs])
+    marked = np.array([any(pair.b) for pair in pairs])
+    return float(marked[~random].mean()), float(marked[random].mean()), float((marked == random).mean())
 
 
 def four_kinds(documents: Sequence[Text], rng: np.random.Generator) -> list[list[tuple[Text, Text]]]:

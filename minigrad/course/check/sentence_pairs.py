@@ -32,7 +32,7 @@ def _pair_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=10,
     cases=_pair_cases,
     hints="""
-A is the same in both cases: sentences start to middle of document `number`. In a list of lists, sum(lists, []) joins them.
+A is the same in both cases: sentences start to middle of document `number`. In a list of lists, sum(lists, []) joins the lists.
 
 A random B has as many sentences as the B that it replaces, end - middle, from sentence `place` on.
 
@@ -47,7 +47,7 @@ Your label is 1 for every pair. It is 0 if B is next.
     document[middle:end], 0 -> document[middle:end], 1
 You take `other` as a place in `documents`. It counts the documents without A's own, so that B can never be of A's document.
     documents[other + (other >= number)] -> documents[other]
-You skip A's document one place too late: if other == number, that is A's own document.
+You skip A's document one place too late. If other == number, `other` without the 1 is A's own document.
     other >= number -> other > number
 You skip a document even before A's own. Up to A's document, `other` is the place in `documents`.
     other + (other >= number) -> other + 1
@@ -71,6 +71,11 @@ Your A is the whole chunk. A ends at `middle`.
     document[start:middle] -> document[start:end]
 Your A is one sentence. A is a run: all sentences from start to middle.
     document[start:middle] -> document[start : start + 1]
+Sentence `middle` belongs to B. A ends with the sentence before it.
+    document[start:middle] -> document[start : middle + 1]
+    document[start:middle] -> document[start : middle + 1] ; document[middle:end], 0 -> document[middle + 1 : end], 0
+You leave sentence `middle` out. B begins with it.
+    document[middle:end], 0 -> document[middle + 1 : end], 0
 A and B have changed places.
     joined(a), joined(b), label -> joined(b), joined(a), label
 You return lists of sentences. Join the sentences of A, and those of B, to one list of ids each.
@@ -125,9 +130,9 @@ That is the coin for every chunk. A chunk of one sentence has nothing left for B
     nexts.append(nexts[left - 1]) -> nexts.append(0.5 + nexts[left - 1])
 You leave out the pairs of single sentences. They are pairs, all of them NotNext.
     pairs.append(1 + pairs[left - 1]) -> pairs.append(pairs[left - 1])
-After a NotNext you go on behind the whole chunk. The rest was not used: it is put back, and the next chunk begins with it.
+After a NotNext you go on after the whole chunk. The rest was not used, so it is put back, and the next chunk begins with it.
     sum(nexts[left - cut] for cut in range(1, n)) / (n - 1) -> nexts[left - n] ; sum(pairs[left - cut] for cut in range(1, n)) / (n - 1) -> pairs[left - n]
-You let A be the whole chunk sometimes. A has 1 to n - 1 sentences, so that something is left for B.
+You sometimes let A be the whole chunk. A has 1 to n - 1 sentences, so that something is left for B.
     for cut in range(1, n)) / (n - 1) -> for cut in range(1, n + 1)) / n
 You let A be one sentence. It has 1 to n - 1, each as likely.
     sum(nexts[left - cut] for cut in range(1, n)) / (n - 1) -> nexts[left - 1] ; sum(pairs[left - cut] for cut in range(1, n)) / (n - 1) -> pairs[left - 1]
@@ -135,12 +140,22 @@ You let A be all sentences but the last. It has 1 to n - 1, each as likely.
     sum(nexts[left - cut] for cut in range(1, n)) / (n - 1) -> nexts[left - n + 1] ; sum(pairs[left - cut] for cut in range(1, n)) / (n - 1) -> pairs[left - n + 1]
 You let A be half of the chunk. It has 1 to n - 1 sentences, each as likely.
     sum(nexts[left - cut] for cut in range(1, n)) / (n - 1) -> nexts[left - n // 2] ; sum(pairs[left - cut] for cut in range(1, n)) / (n - 1) -> pairs[left - n // 2]
-After an IsNext you put the rest back. There B used it, and the next chunk starts behind it.
+After an IsNext you put the rest back. But B has used the rest, so the next chunk starts after it.
     0.5 * (1 + nexts[left - n]) -> 0.5 * (1 + sum(nexts[left - cut] for cut in range(1, n)) / (n - 1)) ; 0.5 * pairs[left - n] -> 0.5 * sum(pairs[left - cut] for cut in range(1, n)) / (n - 1)
-The chunk can have fewer than `most` sentences: at the end of the document it has what is left.
+The chunk can have fewer than `most` sentences. At the end of the document it has what is left.
     n = min(left, most) -> n = most if most <= left else 1
 You take every chunk for the whole rest of the document. It has `most` sentences at most.
     n = min(left, most) -> n = left
+You average the shares of single documents. Add up IsNext and pairs over many documents, and divide then: a document with many pairs counts more.
+    shares = [{(0, 0): 1.0}]  # by left: how likely so many IsNext in so many pairs
+    for left in range(1, sentences + 1):
+        n, found = min(left, most), {}
+        ways = [(n, int(n > 1), 0.5 if n > 1 else 1.0)] + [(cut, 0, 0.5 / (n - 1)) for cut in range(1, n)]
+        for used, is_next, chance in ways:
+            for (a, b), other in shares[left - used].items():
+                found[a + is_next, b + 1] = found.get((a + is_next, b + 1), 0) + chance * other
+        shares.append(found)
+    return sum(chance * a / b for (a, b), chance in shares[-1].items())
 That is the expected number of IsNext. Divide by the expected number of pairs.
     return nexts[sentences] / pairs[sentences] -> return nexts[sentences]
 That is the share of NotNext.
@@ -206,7 +221,7 @@ Different words: make a set of A's words and a set of the run's words. The numbe
 Keep the best so far with its document and place, and replace it only if a run shares *more*. Start below 0, so that a run that shares nothing can be the best too.
 """,
     mistakes="""
-Your B can be of A's own document. Then it is no NotNext, or one of another task: leave that document out.
+Your B can be of A's own document. Then topic no longer tells the label, which makes it another task. Leave A's document out.
     if other != number -> if True
 You count how often the shared words come in B. Count different words, or a B that repeats one word wins.
     len(set(a) & words) -> sum(word in set(a) for sentence in document[place : place + size] for word in sentence)
@@ -216,7 +231,7 @@ Of runs that share as many words you take the last. Take the first.
     shared > most -> shared >= most
 You take the run that shares the fewest words. That is the easiest negative: the count of shared words finds it.
     shared > most -> (most < 0 or shared < most)
-Your last place is missing: a run may end with its document.
+Your last place is missing. A run may end where its document ends.
     len(document) - size + 1 -> len(document) - size
 Your run is shorter than `size` at the end of a document. Then its length gives the label away.
     len(document) - size + 1 -> len(document)
@@ -239,7 +254,7 @@ You count the documents without A's own. Return its place in `documents`.
 """,
 )
 def hard_negative(documents, number, a, size):
-    most, best = -1, None  # B may then share more with A than a neighbour does: a judge of that finds it
+    most, best = -1, None  # B can then share more with A than a neighbour does, which gives it away
     for other, document in enumerate(documents):
         if other != number:
             for place in range(len(document) - size + 1):
@@ -307,14 +322,14 @@ Make the pairs once, with a generator of your own, and sort them by label.
 
 B follows A if b[0] is the sentence after a[-1]: (a[-1][0], a[-1][1] + 1). In a sound maker that is so in every pair with the label 0.
 
-For the other mistakes look at *all* pairs with the label 1: a sound maker opens a document with B, or draws A's own document, now and then by chance. For the lengths, compare with the pairs of label 0: are the same lengths there?
+For the other mistakes look at *all* pairs with the label 1, because a sound maker opens a document with B, or draws A's own document, now and then by chance. For the lengths, compare with the pairs of label 0: are the same lengths there?
 """,
     mistakes="""
-One B that opens a document is no mistake: it comes by chance too. Ask whether every B of a NotNext does.
+One B that opens a document is no mistake, because it comes by chance too. Ask whether every B of a NotNext does.
     all(b[0][1] == 0 for _, b in others) -> any(b[0][1] == 0 for _, b in others)
-One B of A's own document is no mistake in a maker that draws from the whole corpus. Ask whether every B of a NotNext is.
+One B of A's own document is no mistake in a maker that draws from the whole corpus. Ask whether every B of a NotNext comes from A's document.
     all(b[0][0] == a[0][0] for a, b in others) -> any(b[0][0] == a[0][0] for a, b in others)
-The test of the labels is missing: in a pair with the label 0, B must follow A.
+The test of the labels is missing, or it comes too late. In a pair with the label 0, B must follow A. Ask that first, because exchanged labels look like another mistake too.
     if not all(follows(a, b) for a, b in nexts): -> if False:
 You take 1 for IsNext. The label 0 is IsNext, 1 is NotNext.
     label == 0] -> label == 1 ] ; label == 1] -> label == 0 ]
@@ -326,7 +341,7 @@ The test of the opening is missing, or it asks pairs of both labels: whether eve
 The test of the lengths is missing, or it looks at A. Compare the numbers of sentences of B under both labels.
     if {len(b) for _, b in nexts} != {len(b) for _, b in others}: -> if False:
     {len(b) for _, b in nexts} != {len(b) for _, b in others} -> {len(a) for a, _ in nexts} != {len(a) for a, _ in others}
-That B has always the same length is a mistake only if the label hangs on it. With chunks of 2 sentences every B has one. Compare the lengths under both labels.
+A B that always has the same length is a mistake only if the label depends on the length. With chunks of 2 sentences, every B has one sentence. Compare the lengths under both labels.
     {len(b) for _, b in nexts} != {len(b) for _, b in others} -> len({len(b) for _, b in others}) == 1
 If there is no mistake, return "none".
     return "none" -> return None || return ""
@@ -384,16 +399,16 @@ Under the other share the standard deviation is sqrt(q (1 - q)) and not 1/2.
 Under the fair coin the standard deviation is 1/2.
     z_test * 0.5 -> z_test * math.sqrt(share * (1 - share))
     z_test * 0.5 -> z_test * math.sqrt(share * (1 - share)) ; z_power * math.sqrt(share * (1 - share)) -> z_power * 0.5
-That is a variance, not a standard deviation: take the root.
+That is a variance, not a standard deviation. Take its root.
     math.sqrt(share * (1 - share)) -> share * (1 - share)
     z_test * 0.5 -> z_test * 0.25
     z_test * 0.5 -> z_test * 0.25 ; math.sqrt(share * (1 - share)) -> share * (1 - share)
-The square is missing: the deviations fall with the root of n.
+The square is missing. The deviations fall with the root of n, so n grows with the square.
     (wanted / distance) ** 2 -> wanted / distance
     (wanted / distance) ** 2 -> wanted**2 / distance
 The two distances add up. You add their squares.
     z_test * 0.5 + z_power * math.sqrt(share * (1 - share)) -> math.hypot(z_test * 0.5, z_power * math.sqrt(share * (1 - share)))
-The two distances add up: the limit of the test lies between 1/2 and the share.
+The two distances add up, because the limit of the test lies between 1/2 and the share.
     z_test * 0.5 + z_power -> z_test * 0.5 - z_power
 Round up: a fraction of a pair does not exist, and one pair fewer is too few.
     math.ceil((wanted / distance) ** 2) -> (wanted / distance) ** 2 || math.floor((wanted / distance) ** 2) || round((wanted / distance) ** 2)

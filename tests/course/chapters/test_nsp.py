@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from minigrad.course.chapters.nsp import (
     chunk_player,
     elsewhere,
     four_kinds,
+    given_away,
     judged,
     share,
     share_curves,
@@ -43,10 +46,26 @@ def test_each_mistake_is_the_one_that_it_says():
     assert {b[0] for b in drawn("B opens a document")} == {0, 200}
     assert {b[0] // 100 for b in drawn("B is of A's document")} == {1}
     released = [b[0] for b in drawn("drawn as released")]
-    assert {0, 200} < set(released)
+    assert set(released) == {*range(29), *range(200, 211)}
     assert sum(one >= 200 for one in released) / 400 == pytest.approx(1 / 2, abs=0.06)
     with pytest.raises(ValueError, match=r"no mistake 'B is red': expected none, B is longer"):
         elsewhere(DOCUMENTS, 0, 2, np.random.default_rng(0), "B is red")
+
+
+def test_a_judge_that_knows_openings_or_short_documents_gains_half_of_the_difference():
+    documents = [[[7] * 5] * size for size in (4, 8, 400)]
+
+    def found(mark: Callable[[list[list[int]], int], bool]) -> list[float]:
+        return np.mean([given_away(documents, mark, 32, seed) for seed in range(20)], axis=0).tolist()
+
+    is_next, not_next, right = found(lambda d, n: n == 0)
+    assert is_next == 0
+    assert not_next == pytest.approx((1 / 4 + 1 / 8) / 2, abs=0.03)  # nearly all A are of the long document
+    assert right == pytest.approx(0.5 + not_next / 2, abs=0.01)
+    is_next, not_next, right = found(lambda d, n: len(d) < 9)
+    assert is_next < 0.05
+    assert not_next > 0.95
+    assert right == pytest.approx(0.5 + (not_next - is_next) / 2, abs=0.01)
 
 
 def test_the_four_kinds_have_the_same_a_and_differ_in_b():

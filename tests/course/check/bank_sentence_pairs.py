@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import Counter
@@ -85,6 +86,18 @@ def not_joined(documents, number, start, middle, end, is_next, other, place):
     return a, b, int(not is_next)
 
 
+def one_too_many(documents, number, start, middle, end, is_next, other, place):
+    a, b, label = by_loops(documents, number, start, middle, end, is_next, other, place)
+    return a + documents[number][middle], b, label
+
+
+def after_the_middle(documents, number, start, middle, end, is_next, other, place):
+    a, b, label = with_sum(documents, number, start, middle, end, is_next, other, place)
+    if label == 0:
+        b = joined(documents[number][middle + 1 : end])
+    return a, b, label
+
+
 PAIR_RIGHT = [with_sum, with_chain, by_loops]
 PAIR_WRONG = [
     (is_next_is_one, "Your labels are exchanged"),
@@ -93,6 +106,8 @@ PAIR_WRONG = [
     (to_the_end, "goes on to the end of its document"),
     (from_the_top, "begins at the first sentence of its document"),
     (not_joined, "You return lists of sentences"),
+    (one_too_many, "Sentence `middle` belongs to B"),
+    (after_the_middle, "You leave sentence `middle` out"),
 ]
 
 # --- share_of_next ---------------------------------------------------------------------------------------
@@ -181,13 +196,32 @@ def a_may_be_all(sentences, most):
     return N[-1] / P[-1]
 
 
+def mean_of_shares(sentences, most):
+    """The share of each document, not that of all pairs."""
+
+    @functools.cache
+    def likely(left):
+        if left == 0:
+            return {(0, 0): 1.0}
+        n = min(left, most)
+        found = Counter()
+        for used in range(1, n + 1):
+            chance = 1 if n == 1 else 0.5 if used == n else 0.5 / (n - 1)
+            for (a, b), other in likely(left - used).items():
+                found[a + (used == n > 1), b + 1] += chance * other
+        return found
+
+    return sum(chance * a / b for (a, b), chance in likely(sentences).items())
+
+
 SHARE_RIGHT = [recursive, by_visits, as_arrays]
 SHARE_WRONG = [
     (half, "That is the coin for every chunk"),
-    (used_up, "After a NotNext you go on behind the whole chunk"),
+    (used_up, "After a NotNext you go on after the whole chunk"),
     (the_number, "That is the expected number of IsNext"),
     (not_next, "That is the share of NotNext"),
-    (a_may_be_all, "You let A be the whole chunk sometimes"),
+    (mean_of_shares, "You average the shares of single documents"),
+    (a_may_be_all, "You sometimes let A be the whole chunk"),
 ]
 
 # --- hard_negative ---------------------------------------------------------------------------------------
@@ -325,11 +359,25 @@ def silent(make):
     return None if named == "none" else named
 
 
+def labels_last(make):
+    pairs = make(np.random.default_rng(0))
+    nexts = [(a, b) for a, b, label in pairs if label == 0]
+    others = [(a, b) for a, b, label in pairs if label == 1]
+    if all(a[0][0] == b[0][0] for a, b in others):
+        return "document"
+    if all(b[0][1] == 0 for _, b in others):
+        return "opening"
+    if not all(a[0][0] == b[0][0] for a, b in nexts):
+        return "label"
+    return "length" if {len(b) for _, b in nexts} != {len(b) for _, b in others} else "none"
+
+
 MISTAKE_RIGHT = [by_shares, with_means]
 MISTAKE_WRONG = [
     (any_opening, "One B that opens a document is no mistake"),
     (no_labels, "The test of the labels is missing"),
-    (one_length, "That B has always the same length is a mistake only"),
+    (labels_last, "The test of the labels is missing, or it comes too late"),
+    (one_length, "A B that always has the same length is a mistake only"),
     (silent, 'If there is no mistake, return "none"'),
 ]
 
