@@ -189,8 +189,8 @@ CHAPTERS: tuple[Chapter, ...] = (
         "pretraining",
         "Pre-training a reduced BERT",
         PRETRAINING,
-        "your own pre-trained BERT: a run on real text, its curve, and what it has learned beyond counting words",
-        ("minigrad/bert/pretraining.py",),
+        "the loop of pre-training, run on a text whose best possible loss is known, and what each part of BERT is worth",
+        ("minigrad/bert/training.py", "minigrad/bert/grammar.py", "minigrad/bert/floors.py"),
     ),
     Chapter(
         "16",
