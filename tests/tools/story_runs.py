@@ -26,7 +26,7 @@ from minigrad.course.chapters import pretraining
 LONG, SHORT = 10_000, 3_000
 LONG_POINTS = (0, 250, 500, 750, *range(1000, LONG + 1, 500))
 SHORT_POINTS = (0, 500, 1000, 1500, 2000, 2500, 3000)
-MAIN_RATE, RATES, SEEDS, MAIN_SEEDS = 1e-3, (5e-4, 1e-3, 2e-3), (0, 1, 2), range(5)
+MAIN_RATE, RATES, SEEDS, MAIN_SEEDS = 1e-3, (1e-3, 2e-3, 5e-4), (0, 1, 2), range(5)
 PAIRS, PAIRS_SEED = 150, 2**20
 
 
@@ -40,7 +40,7 @@ def stages(runs: list[dict[str, Any]], names: list[str]) -> Iterator[list[Case]]
     """
     if "BERT" in names:
         yield [("BERT", MAIN_RATE, seed, LONG) for seed in MAIN_SEEDS]
-    yield [(name, rate, 0, SHORT) for name in names for rate in RATES]
+    yield [(name, rate, 0, SHORT) for rate in RATES for name in names]
     yield [(name, best_rate(runs, name), seed, SHORT) for name in names for seed in SEEDS[1:]]
 
 
