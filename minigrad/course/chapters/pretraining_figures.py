@@ -17,16 +17,16 @@ from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.stories import Pair, Stories
 from minigrad.bert.training import parameter_groups
 from minigrad.course.figures import Picture, figure
-from minigrad.course.flow import Box, Flow, Step, View, flow
+from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.palette import colour
 from minigrad.course.widgets import Frame, Player, player, svg
 
 __all__ = [
     "SLOTS",
     "ablation_figure",
+    "gap_figure",
     "knowledge_player",
     "learned_at",
-    "loss_figure",
     "order_figure",
     "runs_of",
     "step_flow",
@@ -94,7 +94,7 @@ def step_flow(model: BertForPreTraining, batch: Batch, stories: Stories, rate: f
     steps = [
         Step(
             "Words",
-            [["P", "→", "losses", "mean →", "mlm"]],
+            [["P", "→", "losses"], ["the mean of the column =", "mlm"]],
             "One row for each chosen token: the probability of each true word, and of all other words together. The "
             "loss is the mean of −log p of the true words.",
         ),
@@ -106,7 +106,7 @@ def step_flow(model: BertForPreTraining, batch: Batch, stories: Stories, rate: f
         Step("One loss", [["mlm", "+", "nsp", "=", "loss"]], "Both losses are added."),
         Step(
             "Back",
-            [["loss", "backward →", "G"], [View("G"), "÷", "norm", "=", "clipped"]],
+            [["loss", "backward →", "G"], ["G", "÷", "norm", "=", "clipped"]],
             f"Every parameter gets a gradient. Here are four numbers of the row of “{words[0]}”. The joint norm of all "
             "gradients is above 1, so all of them are divided by it.",
         ),
@@ -213,10 +213,13 @@ def learned_at(run: Mapping[str, Any], slot: str, floor: float, share: float = 0
     return float("inf") if late[-1] == len(gaps) - 1 else float(gaps[late[-1] + 1][0])
 
 
-def loss_figure(
+def gap_figure(
     runs: Sequence[Mapping[str, Any]], floor: float, words_alone: float, own: Mapping[int, float]
 ) -> Picture:
-    """The one-mask loss of stored runs over the steps, with the floor, and the reader's own run."""
+    """How far the one-mask loss of stored runs is above the floor, over the steps, and that of the reader's own run.
+
+    words_alone: the loss of knowing how frequent each word is. own: losses by step.
+    """
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.add_subplot()
@@ -224,22 +227,30 @@ def loss_figure(
             steps, losses = zip(
                 *[(step, scores["all"]["nats"]) for step, scores in run["curve"]], strict=True
             )
-            axes.plot(steps, losses, color=colours["first"], linewidth=1, alpha=0.7)
-        axes.plot(list(own), list(own.values()), "o", color=colours["third"], markersize=5)
-        axes.axhline(floor, color=colours["second"], linewidth=1.5)
-        axes.axhline(words_alone, color=colours["grid"], linewidth=1.5)
+            axes.plot(
+                steps, [loss - floor for loss in losses], color=colours["first"], linewidth=1, alpha=0.7
+            )
+        axes.plot(
+            list(own), [loss - floor for loss in own.values()], "o", color=colours["second"], markersize=5
+        )
+        axes.axhline(words_alone - floor, color=colours["ink"], linewidth=1, linestyle="--")
         last = max(step for run in runs for step, _ in run["curve"])
-        axes.text(last, floor + 0.09, "the floor", color=colours["second"], ha="right", va="bottom")
-        axes.text(last, words_alone + 0.07, "word frequencies", color=colours["ink"], ha="right", va="bottom")
-        axes.text(0.33 * last, 1.05, "five stored runs", color=colours["first"])
-        axes.text(0.12 * last, 2.2, "the run on this page", color=colours["third"])
-        axes.set_ylim(0, 5.2)
+        axes.text(
+            last, (words_alone - floor) * 0.93, "word frequencies", color=colours["ink"], ha="right", va="top"
+        )
+        axes.text(0.5 * last, 0.12, "five stored runs", color=colours["first"])
+        axes.text(0.12 * last, 0.75, "the run on this page", color=colours["second"])
+        axes.set_yscale("log")
+        axes.set_yticks(
+            [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5], ["0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5"]
+        )
+        axes.minorticks_off()
         axes.set_xlabel("steps")
-        axes.set_ylabel("loss of one hidden word (nats)")
+        axes.set_ylabel("nats above the floor")
 
     alt = (
-        "The loss of a hidden word falls from 4.9 nats to about 1.3 within 500 steps, and then slowly towards the floor; "
-        "the run on the page lies among the stored runs"
+        "The loss of a hidden word comes within 1 nat of the floor in the first 500 steps, and goes on falling to the "
+        "last step, to a few hundredths of a nat; the run on the page lies among the stored runs"
     )
     return figure(plot, alt)
 

@@ -13,9 +13,9 @@ from minigrad.course.chapters.pretraining import LENGTH, VARIANTS, model_of, sto
 from minigrad.course.chapters.pretraining_figures import (
     SLOTS,
     ablation_figure,
+    gap_figure,
     knowledge_player,
     learned_at,
-    loss_figure,
     order_figure,
     runs_of,
     step_flow,
@@ -108,4 +108,4 @@ def test_figures_say_in_which_order_things_stand():
     assert repr(ablation_figure(ends, 0.4, 0.7)).endswith("from low to high: best, between, worst")
     steps = {"late": [9000, 10_000], "never": [9000, float("inf"), float("inf")], "early": [250, 500]}
     assert repr(order_figure(steps, 10_000)).endswith(": early, late, never")
-    assert "floor" in loss_figure([run("a", 1, 0, 30, 5, 3)], 0.5, 3.9, {0: 5.0})._repr_html_()
+    assert "floor" in gap_figure([run("a", 1, 0, 30, 5, 3)], 0.5, 3.9, {0: 5.0})._repr_html_()
