@@ -189,7 +189,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         "pretraining",
         "Pre-training a reduced BERT",
         PRETRAINING,
-        "the loop of pre-training, run on a text whose best possible loss is known, and what each part of BERT is worth",
+        "a model trained on a text whose best possible loss is known, and what each part of BERT is worth",
         ("minigrad/bert/training.py", "minigrad/bert/grammar.py", "minigrad/bert/floors.py"),
     ),
     Chapter(

@@ -51,6 +51,8 @@ SLOTS = {
 }
 
 
+THOUSAND = 1000  # small numbers are drawn in thousandths
+
 # --- One step of training ----------------------------------------------------------------------------------
 
 
@@ -81,15 +83,15 @@ def step_flow(model: BertForPreTraining, batch: Batch, stories: Stories, rate: f
     boxes = [
         Box("P", of_words, "weight", "hidden", "words"),
         Box("losses", -np.log(p[np.arange(len(chosen)), chosen])[:, None], "gradient", label="−log p"),
-        Box("mlm", -np.log(p[np.arange(len(chosen)), chosen]).mean(), "gradient", label="MLM loss"),
+        Box("mlm", -np.log(p[np.arange(len(chosen)), chosen]).mean(), "gradient", label="MLM"),
         Box("pair", of_pair, "weight", columns="labels"),
-        Box("nsp", -np.log(of_pair[0, label]), "gradient", label="NSP loss"),
-        Box("loss", "mlm + nsp", "gradient"),
-        Box("G", gradient, "gradient", "row", "features", digits=3),
+        Box("nsp", -np.log(of_pair[0, label]), "gradient", label="NSP"),
+        Box("loss", "mlm + nsp", "gradient", label="L"),
+        Box("G", THOUSAND * gradient, "gradient", "row", "features", digits=0),
         Box("norm", norm, "gradient"),
-        Box("clipped", f"G / {max(norm, 1.0)!r}", "gradient", "row", "features", digits=3),
-        Box("before", before, "token", "row", "features", "w", digits=3),
-        Box("after", table.numpy()[chosen[:1], :4], "token", "row", "features", "w'", digits=3),
+        Box("clipped", f"G / {max(norm, 1.0)!r}", "gradient", "row", "features", digits=1),
+        Box("before", THOUSAND * before, "token", "row", "features", "w", digits=1),
+        Box("after", THOUSAND * table.numpy()[chosen[:1], :4], "token", "row", "features", "w'", digits=1),
     ]
     steps = [
         Step(
@@ -100,21 +102,21 @@ def step_flow(model: BertForPreTraining, batch: Batch, stories: Stories, rate: f
         ),
         Step(
             "The pair",
-            [["pair", "→", "nsp"]],
+            [["pair", "the loss →", "nsp"]],
             "Two probabilities for the whole pair, from [CLS] (chapter 14).",
         ),
-        Step("One loss", [["mlm", "+", "nsp", "=", "loss"]], "Both losses are added."),
+        Step("One loss", [["words", "mlm", "and pair", "nsp", "make", "loss"]], "Both losses are added."),
         Step(
             "Back",
-            [["loss", "backward →", "G"], ["G", "÷", "norm", "=", "clipped"]],
-            f"Every parameter gets a gradient. Here are four numbers of the row of “{words[0]}”. The joint norm of all "
-            "gradients is above 1, so all of them are divided by it.",
+            [["from", "loss", "backward →", "G"], ["÷ the norm", "norm", "→", "clipped"]],
+            f"Every parameter gets a gradient. Here are four numbers of the row of “{words[0]}”, in thousandths. "
+            "The joint norm of all gradients is above 1, so all of them are divided by it.",
         ),
         Step(
             "The step",
-            [["before", "AdamW →", "after"]],
-            f"In its first step, AdamW moves each weight by about the learning rate, {rate:g}, against the sign of its "
-            "gradient, however long the gradient is.",
+            [["before"], ["AdamW →", "after"]],
+            f"In its first step, AdamW moves each weight by about the learning rate, {rate:g} (1 in these "
+            "thousandths), against the sign of its gradient, however long the gradient is.",
         ),
     ]
     names = {
@@ -138,7 +140,7 @@ def _softmax(x: np.ndarray) -> np.ndarray:
 def knowledge_player(known: Mapping[int, np.ndarray], pair: Pair, scorer: Scorer) -> Player:
     """A frame for each step in `known`: the probability of each word of a pair, beside the best possible.
 
-    known: by step, what `pretraining_knowledge.words_known` found. Words of the slots `glue` and `preposition` are left out.
+    known: by step, from `pretraining_knowledge.words_known`. Words of the slots `glue` and `preposition` are left out.
     """
     guesses = scorer.hidden_words(pair.text_a, pair.text_b)
     shown = [i for i, word in enumerate(pair.words) if word.slot not in ("glue", "preposition")]

@@ -119,7 +119,7 @@ The copied noun has a second chance: if B is not next, it may stand there by acc
 That is the divergence between the two beliefs about the pair, as if the copied noun could not stand there by accident. If B is not next, the noun is one of all n, not of the n − 1 others.
     r + (1 - r) / n, (1 - r) / n -> r, (1 - r) / (n - 1) ; s + (1 - s) / n, (1 - s) / n -> s, (1 - s) / (n - 1)
 You count one other noun. There are n − 1 of them.
-    (n - 1) * -> 
+    (n - 1) * ->
 You count the copied noun among the others too.
     (n - 1) * -> n *
 The divergence is the wrong way round. The texts come with the probabilities of r, so those are the weights.
@@ -129,7 +129,7 @@ That is the whole loss. Take the floor off: the part that remains if the model i
 That is the floor. The cost of the doubt is what is left of the loss above it.
     p * math.log(p / q) if p else 0.0 -> -p * math.log(p) if p else 0.0
 You leave the other nouns out.
-    + (n - 1) * part(others, others_model) -> 
+    + (n - 1) * part(others, others_model) ->
 That is in bits. Use the natural logarithm.
     math.log -> math.log2
 """,

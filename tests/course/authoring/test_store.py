@@ -35,4 +35,5 @@ def test_a_stored_model_computes_what_the_run_did(tmp_path, monkeypatch):
     assert not np.array_equal(*logits)  # half precision rounds
     assert all(array.dtype == np.float16 for array in load_file(target / WEIGHTS).values())
     assert (target / "evaluation.csv").read_bytes() == (run / "evaluation.csv").read_bytes()
-    assert after.tokenizer is not None and after.tokenizer.vocab == before.tokenizer.vocab
+    assert after.tokenizer is not None
+    assert after.tokenizer.vocab == before.tokenizer.vocab

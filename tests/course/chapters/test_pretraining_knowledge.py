@@ -70,7 +70,8 @@ def test_nothing_is_left_for_a_model_that_knows_the_grammar(text, scorer, pairs)
     assert len(left) == sum(len(pair.words) for pair in pairs)
     assert max(abs(word.nats) for word in left) < 1e-9
     copied = [word for word in left if word.best_copy]
-    assert {word.slot for word in copied} <= {"noun", "noun again"} and copied
+    assert {word.slot for word in copied} <= {"noun", "noun again"}
+    assert copied
     for word in left:
         assert word.copy == pytest.approx(word.best_copy, abs=1e-9)
 
@@ -86,13 +87,13 @@ def test_what_is_left_is_the_divergence_and_of_pairs_that_go_on_the_copy_is_the_
             pair.words, scorer.hidden_words(pair.text_a, pair.text_b), p, strict=True
         ):
             found = next(left)
-            assert found.nats > -1e-9 and found.slot == word.slot
+            assert found.nats > -1e-9
+            assert found.slot == word.slot
             if len(guess) == 1:
                 assert found.nats == pytest.approx(-np.log(mine))
             if pair.next_sentence_label == 0 and found.best_copy and word.slot == "noun":
-                assert found.copy == pytest.approx(mine) and found.best_copy == pytest.approx(
-                    guess[word.text]
-                )
+                assert found.copy == pytest.approx(mine)
+                assert found.best_copy == pytest.approx(guess[word.text])
 
 
 def test_each_context_has_what_its_name_says():
@@ -115,8 +116,11 @@ def test_each_context_has_what_its_name_says():
     mask = tokenizer.mask_token_id
     for rows in seen:
         written, shuffled, nothing = rows
-        assert rows.shape[1] <= 20 and (written == mask).sum() == 1
+        assert rows.shape[1] <= 20
+        assert (written == mask).sum() == 1
         np.testing.assert_array_equal(np.sort(written), np.sort(shuffled))
         assert not np.array_equal(written, shuffled)
         place = int(np.flatnonzero(written == mask)[0])
-        assert shuffled[place] == mask and (nothing[1:-1] == mask).all() and nothing[0] != mask != nothing[-1]
+        assert shuffled[place] == mask
+        assert (nothing[1:-1] == mask).all()
+        assert mask not in (nothing[0], nothing[-1])

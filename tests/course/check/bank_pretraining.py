@@ -55,7 +55,7 @@ def texts_alike(language):
 def by_place_only(language):
     cost = total = 0
     for text, weight in language.items():
-        for i in range(len(text)):
+        for _ in text:
             rivals = sum(w for o, w in language.items() if len(o) == len(text))
             cost -= weight * math.log(weight / rivals)
             total += weight
