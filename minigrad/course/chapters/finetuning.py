@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from minigrad import backend, optim, random
 from minigrad.bert import from_pretrained
@@ -21,6 +23,8 @@ from minigrad.bert.tasks import (
     BertForTokenClassification,
 )
 from minigrad.bert.training import parameter_groups
+from minigrad.course.figures import Picture, figure
+from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.stored import stored
 from minigrad.tensor import no_grad
 
@@ -31,12 +35,18 @@ __all__ = [
     "accuracy",
     "begin",
     "best_spans",
+    "classifier_flow",
     "fine_tune",
+    "heads_figure",
+    "learning_curves",
+    "scores_of",
+    "sizes_of",
     "weights_of",
 ]
 
 LENGTH = 32  # positions that pre-training has trained
 BATCH, DECAY, WARMUP_SHARE = 16, 0.01, 0.1
+SEARCH_SEED = 100  # of the stored runs that look for a rate; those that are compared have lower ones
 LIGHT = SETTINGS["light"]
 TOKENIZER = story_tokenizer(LIGHT)
 HALF = 2  # sentences in A, as in pre-training
@@ -236,3 +246,138 @@ def accuracy(model: Any, examples: Sequence[Features]) -> float:
             starts, ends = best_spans(*scores, batch["token_type_ids"] == 1)
             hits += ((starts == targets["start_positions"]) & (ends == targets["end_positions"])).tolist()
     return float(np.mean(hits))
+
+
+# --- The record ------------------------------------------------------------------------------------------
+
+
+def scores_of(record: dict[str, Any], task: str, start: str, size: int, what: str = "accuracy") -> list[float]:
+    """A figure of the runs that are compared: one for each seed, without those that looked for the rate."""
+    return [
+        run[what]
+        for run in record["runs"]
+        if (run["task"], run["start"], run["labels"]) == (task, start, size) and run["seed"] < SEARCH_SEED
+    ]
+
+
+def sizes_of(record: dict[str, Any], task: str, start: str) -> list[int]:
+    """The numbers of labels with such runs."""
+    sizes = {
+        run["labels"] for run in record["runs"] if (run["task"], run["start"]) == (task, start)
+    }
+    return sorted(size for size in sizes if scores_of(record, task, start, size))
+
+
+# --- Figures ---------------------------------------------------------------------------------------------
+
+_LOOKS = {"pre-trained": ("first", "-"), "from scratch": ("second", "--"), "frozen": ("third", ":")}
+
+
+def heads_figure() -> Picture:
+    """Encoder and pooler, which are kept, and the new head of each task, with shapes."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+
+        def box(x: float, y: float, wide: float, high: float, role: str, words: str) -> None:
+            for face, alpha in ((colours[role], 0.22), ("none", 1.0)):
+                axes.add_patch(
+                    Rectangle((x, y), wide, high, facecolor=face, alpha=alpha, edgecolor=colours[role])
+                )
+            axes.text(x + wide / 2, y + high / 2, words, ha="center", va="center", fontsize=9.5)
+
+        def arrow(x: float, low: float, high: float) -> None:
+            axes.annotate("", (x, high), (x, low), arrowprops={"arrowstyle": "->", "color": colours["ink"]})
+
+        tokens = ["[CLS]", "frank", "hides", "them", "[SEP]"]
+        for place, token in enumerate(tokens):
+            x = 0.2 * place
+            axes.text(x + 0.09, 0.02, token, ha="center", va="center", fontsize=10)
+            arrow(x + 0.09, 0.06, 0.14)
+            box(x, 0.42, 0.18, 0.09, "token", "$d_{model}$")
+            arrow(x + 0.09, 0.35, 0.42)
+        box(0, 0.14, 0.98, 0.21, "first", "embeddings and $N$ layers: kept")
+        arrow(0.09, 0.51, 0.57)
+        box(0, 0.57, 0.24, 0.12, "first", "pooler: kept")
+        arrow(0.09, 0.69, 0.76)
+        box(0, 0.76, 0.3, 0.2, "second", "class: new\n$(K, d_{model})$")
+        box(0.34, 0.76, 0.3, 0.2, "second", "tag of a token: new\n$(K, d_{model})$")
+        box(0.68, 0.76, 0.3, 0.2, "second", "start and end: new\n$(2, d_{model})$")
+        for x in (0.49, 0.83):
+            arrow(x, 0.51, 0.76)
+        axes.set(xlim=(-0.01, 1.0), ylim=(-0.02, 0.98))
+        axes.axis("off")
+
+    return figure(
+        plot,
+        "One encoder and three heads. Embeddings, layers and pooler are kept from pre-training. New are the class, read "
+        "from the pooler's vector of [CLS], the tag, read from each token's row, and start and end scores, read from "
+        "each token's row.",
+        (5.4, 3.6),
+    )
+
+
+def classifier_flow() -> Flow:
+    """A vector of four numbers, two classes: logits, probabilities, and how far these are from right."""
+    boxes = [
+        Box("C", [[0.9, -0.5, 0.2, -0.8]], "token", columns="features"),
+        Box("W", [[1.0, 0.5, 0.0, -1.0], [-0.5, 1.0, 0.5, 0.5]], "first", rows="classes"),
+        Box("b", [[0.0, 0.5]], "first", columns="classes"),
+        Box("Y", "C @ W.T + b", "second", columns="classes"),
+        Box("P", "softmax(Y)", "second", columns="classes"),
+        Box("T", [[0.0, 1.0]], "right", columns="classes"),
+        Box("D", "P - T", "gradient", columns="classes"),
+        Box("G", "D.T @ C", "gradient", rows="classes", label="dW"),
+        Box("H", "D @ W", "gradient", columns="features", label="dC"),
+    ]
+    steps = [
+        Step(
+            "Logits",
+            [["C", "· transpose of", "W"], ["+", "b", "=", "Y"]],
+            "Each class has a row of W. Its logit is the dot product of that row with C, plus the bias.",
+        ),
+        Step("Probabilities", [["Y", "softmax →", "P"]], "The softmax runs over the classes."),
+        Step(
+            "How far from right",
+            [["P", "−", "T", "=", "D"]],
+            "The label says: class man. D is the gradient of the cross-entropy with respect to the logits.",
+        ),
+        Step(
+            "To the head and to the encoder",
+            [["D", "gives", "G"], ["and", "H"]],
+            "D times C changes the head. D times W goes on to the pooler and all layers below it.",
+        ),
+    ]
+    names = {"features": ["1", "2", "3", "4"], "classes": ["woman", "man"]}
+    return flow(boxes, steps, "A vector goes through a classifier of two classes and back", names, edit="C")
+
+
+def learning_curves(record: dict[str, Any]) -> Picture:
+    """Accuracy against the number of labels, for each task that has runs with four numbers of labels."""
+    tasks = [name for name in TASKS if len(sizes_of(record, name, "pre-trained")) > 2]
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        grid = canvas.subplots(2, 2, sharex=True)
+        for axes, name in zip(grid.ravel(), tasks, strict=True):
+            for start, (role, line) in _LOOKS.items():
+                sizes = sizes_of(record, name, start)
+                found = [scores_of(record, name, start, size) for size in sizes]
+                axes.plot(sizes, [np.mean(one) for one in found], line, color=colours[role], marker="o", ms=3)
+                low, high = [min(one) for one in found], [max(one) for one in found]
+                axes.fill_between(sizes, low, high, color=colours[role], alpha=0.2, lw=0)
+            axes.set_xscale("log", base=4)
+            axes.set_xticks([16, 64, 256, 1024], ["16", "64", "256", "1,024"])
+            axes.set(title=TASKS[name].asks, ylim=(0.15, 1.03))
+        for axes in grid[1]:
+            axes.set_xlabel("labelled examples")
+        for axes in grid[:, 0]:
+            axes.set_ylabel("accuracy")
+        for start, place in zip(_LOOKS, (0.36, 0.27, 0.18), strict=True):
+            grid[0, 1].text(20, place, start, color=colours[_LOOKS[start][0]], fontsize=9)
+
+    return figure(
+        plot,
+        "Accuracy on held-out stories against the number of labels, four tasks. The pre-trained start rises first, the "
+        "start from scratch later or, for pairs, not at all; the frozen encoder stays below the pre-trained start.",
+        (5.4, 5.2),
+    )
