@@ -107,7 +107,7 @@ The half is missing: the loss is the mean of the two cross-entropies, not their 
 Only one token's row gets a gradient in your answer. The softmax is over all tokens, so every row of X gets some.
     dX = np.outer(ds, u) + np.outer(de, v) -> dX = np.zeros_like(X); dX[first] += ds[first] * u; dX[last] += de[last] * v
 Your dX is of one head only. Start and end both read X: their gradients add up.
-    np.outer(ds, u) + np.outer(de, v) -> np.outer(ds, u) || np.outer(ds, u) + np.outer(de, v) -> np.outer(de, v)
+    np.outer(ds, u) + np.outer(de, v) -> np.outer(ds, u) || np.outer(de, v)
 The 1 of the right place is missing: the gradient of the cross-entropy is p minus 1 there.
     ds[first] -= 1 -> pass ; de[last] -= 1 -> pass
 Your signs are turned: the gradient is p minus 1 at the right place, so that a step against it raises the right score.
@@ -168,17 +168,24 @@ A word without a piece becomes one [UNK], the id 100, and keeps its tag: otherwi
 """,
     mistakes="""
 You give the tag to every piece of a word. Only the first piece carries it, so that a long word does not count more than a short one.
-    [IGNORED] * (len(word) - 1) -> [tag] * (len(word) - 1)
+    [-100] * (len(word) - 1) -> [tag] * (len(word) - 1)
 You give the tag to the last piece of a word. The rule is the first: the model reads the tag there.
-    [tag] + [IGNORED] * (len(word) - 1) -> [IGNORED] * (len(word) - 1) + [tag]
+    [tag] + [-100] * (len(word) - 1) -> [-100] * (len(word) - 1) + [tag]
 Your labels are one place early: [CLS] has a label too, -100.
-    labels = [101], [IGNORED] -> labels = [101], []
+    ids, labels = [101], [-100] -> ids, labels = [101], []
 [SEP] has no label in your answer: give it -100, so that labels and ids have the same length.
-    return [*ids, 102], [*labels, IGNORED] -> return [*ids, 102], labels
+    return [*ids, 102], [*labels, -100] -> return [*ids, 102], labels
 You give 0 where nothing should count. 0 is a tag like the others: use -100.
-    IGNORED -> 0
+    -100 -> 0
 You cut within a word. A word whose pieces do not all fit is left out.
-    if len(ids) + len(word) + 1 > room: -> word = word[: max(0, room - 1 - len(ids))]; if not word:
+    ids, labels = [101], [-100]
+    for word, tag in zip(pieces, tags, strict=True):
+        word = (word or [100])[: room - 1 - len(ids)]
+        if not word:
+            break
+        ids += word
+        labels += [tag] + [-100] * (len(word) - 1)
+    return [*ids, 102], [*labels, -100]
 You forget the place for [SEP]: the ids would be one too many.
     len(ids) + len(word) + 1 > room -> len(ids) + len(word) > room
 You keep one place free for nothing: [SEP] needs one place, and the rest is for words.
@@ -190,19 +197,18 @@ You do not look at `room`.
 A word without a piece vanishes, and its tag with it. It becomes one [UNK], the id 100.
     word = word or [100] -> word = word; tags_of = [tag] if word else [] ; labels += [tag] -> labels += tags_of
 Return the ids first, then the labels.
-    return [*ids, 102], [*labels, IGNORED] -> return [*labels, IGNORED], [*ids, 102]
+    return [*ids, 102], [*labels, -100] -> return [*labels, -100], [*ids, 102]
 """,
 )
 def align_tags(pieces, tags, room):
-    IGNORED = -100
-    ids, labels = [101], [IGNORED]
+    ids, labels = [101], [-100]
     for word, tag in zip(pieces, tags, strict=True):
         word = word or [100]
         if len(ids) + len(word) + 1 > room:
             break
         ids += word
-        labels += [tag] + [IGNORED] * (len(word) - 1)
-    return [*ids, 102], [*labels, IGNORED]
+        labels += [tag] + [-100] * (len(word) - 1)
+    return [*ids, 102], [*labels, -100]
 
 
 # --- name_the_fault --------------------------------------------------------------------------------------
@@ -258,9 +264,7 @@ A weight that was trained with any gradient has moved a little: compare arrays w
 """,
     mistakes="""
 You do not compare `before` with the checkpoint. A weight that was not found there was drawn anew, and no error tells.
-    if any(name not in run.before or not np.array_equal(run.before[name], array) for name, array in run.checkpoint.items()): -> if False:
-A name of the checkpoint may be missing from `before`: ask for the name before you compare.
-    name not in run.before or not np.array_equal(run.before[name], array) -> not np.array_equal(run.before[name], array)
+    if name not in run.before or not np.array_equal(run.before[name], array): -> if False:
 You do not ask whether the classifier has moved.
     if "classifier" not in moved: -> if False:
 You do not ask whether the encoder has moved.
@@ -270,13 +274,14 @@ That the classifier has moved is no fault: it has to. The fault is that it has n
 You do not ask twice: dropout that is still on gives other logits each time.
     if not np.array_equal(run.logits(), run.logits()): -> if False:
 If there is no fault, return "none".
-    return "none" -> return None || return "none" -> return ""
+    return "none" -> return None || return ""
 """,
 )
 def name_the_fault(run):
     moved = {name for name in run.before if not np.array_equal(run.before[name], run.after[name])}
-    if any(name not in run.before or not np.array_equal(run.before[name], array) for name, array in run.checkpoint.items()):
-        return "prefix"
+    for name, array in run.checkpoint.items():
+        if name not in run.before or not np.array_equal(run.before[name], array):
+            return "prefix"
     if "classifier" not in moved:
         return "head"
     if moved == {"classifier"}:
@@ -310,19 +315,19 @@ A model that guesses is right for k of n examples with the probability C(n, k) p
 
 You look for the smallest k such that a guessing model has k *or more* right with a probability of at most `level`. Add the probabilities from k = n downwards, and stop before the sum is above `level`.
 
-If even n right answers are too likely by chance, no k from 0 to n will do: return None.
+If even n right answers are too likely by chance, no k from 0 to n will do: return n + 1.
 """,
     mistakes="""
 You ask for exactly k right answers. A model that has more right would be called better too: add up k or more.
     tail += math.comb(n, k) * p**k * (1 - p) ** (n - k) -> tail = math.comb(n, k) * p**k * (1 - p) ** (n - k)
 Your k is one too small: with it, chance is already above the level.
-    return least -> return None if least is None else least - 1
+    return least -> return least - 1
 Your k is one too large: k, not more than k, right answers are enough.
-    return least -> return None if least is None else least + 1
+    return least -> return least + 1
 You test on two sides. Only a model that is better than chance is of interest here: put the whole level on that side.
     if tail > level: -> if tail > level / 2:
-If even n right answers are not enough, return None.
-    least = None -> least = n
+If even n right answers are not enough, return n + 1.
+    tail, least = 0.0, n + 1 -> tail, least = 0.0, n
 You take one half for chance. The yardstick is p.
     p**k * (1 - p) ** (n - k) -> 0.5**n
 That is the normal approximation. With few examples, or a p far from one half, it is off: add up the exact probabilities.
@@ -330,13 +335,13 @@ That is the normal approximation. With few examples, or a p far from one half, i
         z = (k - n * p) / math.sqrt(n * p * (1 - p))
         if 0.5 * math.erfc(z / math.sqrt(2)) <= level:
             return k
-    return None
+    return n + 1
 Return the number of right answers, not the share.
-    return least -> return None if least is None else least / n
+    return least -> return least / n
 """,
 )
 def least_hits(n, p, level):
-    tail, least = 0.0, None
+    tail, least = 0.0, n + 1
     for k in range(n, -1, -1):
         tail += math.comb(n, k) * p**k * (1 - p) ** (n - k)
         if tail > level:
