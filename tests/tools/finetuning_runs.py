@@ -22,13 +22,19 @@ from minigrad.course.chapters.names import ALIGNMENTS, begin_names, name_example
 
 SIZES = (16, 64, 256, 1024)
 SEARCHED = {16: 64, 64: 64, 256: 256, 1024: 256}  # the number of labels at which the rate was looked for
-RATES = {start: (3e-4, 1e-3, 3e-3) for start in STARTS} | {"frozen": (3e-3, 1e-2, 3e-2)}
+RATES = dict.fromkeys(STARTS, (3e-4, 1e-3, 3e-3)) | {"frozen": (1e-2, 3e-2, 1e-1, 3e-1)}
 SEEDS = {"pre-trained": range(5), "from scratch": range(5), "frozen": range(3)}
 CONTROLS, CONTROL_SEEDS, CONTROL_SIZES = ("shuffled", "embeddings only"), range(3), (64, 256)
 KEYWORD, KEYWORD_SIZES = "moved", (16, 64)  # a task of one word, without controls
 HELD_OUT, HELD_OUT_SEED, SEARCH_HELD_OUT_SEED = 400, 1000, 1001
 
-NAMES, NAMES_STARTS, NAMES_SIZE, NAMES_STEPS, NAMES_SEEDS = "names", ("pre-trained", "from scratch"), 64, 100, range(3)
+NAMES, NAMES_STARTS, NAMES_SIZE, NAMES_STEPS, NAMES_SEEDS = (
+    "names",
+    ("pre-trained", "from scratch"),
+    64,
+    100,
+    range(3),
+)
 
 Case = tuple[str, str, int, float, int]  # task, start, labels, rate, seed
 
@@ -122,7 +128,9 @@ def make(case: Case) -> dict[str, Any]:
 def main() -> None:
     """Make the runs that the record does not have yet."""
     parser = records.parser(__doc__, "finetuning.json")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time, each in a process of its own")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="runs at the same time, each in a process of its own"
+    )
     parser.add_argument("--only", choices=("stories", "names"), help="make these runs alone")
     options = parser.parse_args()
     record = records.read(options.record, __file__, held_out=HELD_OUT, steps={n: steps_of(n) for n in SIZES})

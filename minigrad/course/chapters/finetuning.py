@@ -89,7 +89,7 @@ def moved_examples(count: int, seed: int) -> list[Features]:
 
 
 def pair_examples(count: int, seed: int) -> list[Features]:
-    """A: three sentences of a story, B: the fourth, untouched (0) or, in every other example, with the wrong person (1).
+    """A: three sentences of a story; B: the fourth, untouched (0) or, in every other one, with the wrong person (1).
 
     Wrong is the other of the two people, where B says who uses the thing or whose it is.
     """
@@ -98,7 +98,9 @@ def pair_examples(count: int, seed: int) -> list[Features]:
     while len(found) < count:
         story = next(stories)
         *before, last = story.sentences
-        rivals = [(at, word.rival) for at, word in enumerate(last) if word.slot == "who has it" and word.rival]
+        rivals = [
+            (at, word.rival) for at, word in enumerate(last) if word.slot == "who has it" and word.rival
+        ]
         if rivals:
             words = [word.text for word in last]
             wrong = len(found) % 2
@@ -143,7 +145,7 @@ def tag_examples(count: int, seed: int) -> list[Features]:
             ]
             for sentence in story.sentences
         ]
-        a, b = sum(tags[:HALF], []), sum(tags[HALF:], [])
+        a, b = ([tag for sentence in half for tag in sentence] for half in (tags[:HALF], tags[HALF:]))
         found.append(_encoded(*_halves(story.texts()), labels=[IGNORED, *a, IGNORED, *b, IGNORED]))
     return found
 
@@ -173,7 +175,7 @@ STARTS = ("pre-trained", "from scratch", "frozen", "shuffled", "embeddings only"
 
 
 def weights_of(start: str, trained: dict[str, Any], fresh: dict[str, Any], seed: int) -> dict[str, Any]:
-    """The weights of a model by name: those of `trained` or `fresh`, or `trained` with each array shuffled in itself."""
+    """The weights of a model by name: of `trained` or `fresh`, or `trained` with each array shuffled in itself."""
     rng = np.random.default_rng(seed)
     if start in ("pre-trained", "frozen"):
         return trained
@@ -251,7 +253,9 @@ def accuracy(model: Any, examples: Sequence[Features]) -> float:
 # --- The record ------------------------------------------------------------------------------------------
 
 
-def scores_of(record: dict[str, Any], task: str, start: str, size: int, what: str = "accuracy") -> list[float]:
+def scores_of(
+    record: dict[str, Any], task: str, start: str, size: int, what: str = "accuracy"
+) -> list[float]:
     """A figure of the runs that are compared: one for each seed, without those that looked for the rate."""
     return [
         run[what]
@@ -262,9 +266,7 @@ def scores_of(record: dict[str, Any], task: str, start: str, size: int, what: st
 
 def sizes_of(record: dict[str, Any], task: str, start: str) -> list[int]:
     """The numbers of labels with such runs."""
-    sizes = {
-        run["labels"] for run in record["runs"] if (run["task"], run["start"]) == (task, start)
-    }
+    sizes = {run["labels"] for run in record["runs"] if (run["task"], run["start"]) == (task, start)}
     return sorted(size for size in sizes if scores_of(record, task, start, size))
 
 
@@ -310,9 +312,9 @@ def heads_figure() -> Picture:
 
     return figure(
         plot,
-        "One encoder and three heads. Embeddings, layers and pooler are kept from pre-training. New are the class, read "
-        "from the pooler's vector of [CLS], the tag, read from each token's row, and start and end scores, read from "
-        "each token's row.",
+        "One encoder and three heads. Embeddings, layers and pooler are kept from pre-training. New are the class, "
+        "read from the pooler's vector of [CLS], the tag, read from each token's row, and start and end scores, read "
+        "from each token's row.",
         (5.4, 3.6),
     )
 

@@ -25,7 +25,9 @@ __all__ = ["ALIGNMENTS", "begin_names", "name_examples", "score_names", "tagged_
 MOST_TOKENS = 48
 ALIGNMENTS = ("first piece", "all pieces", "one piece late")
 
-Tagged = tuple[list[str], list[int]]  # words, and 1 for a name, 0 for another word, -100 for what is not asked
+Tagged = tuple[
+    list[str], list[int]
+]  # words, and 1 for a name, 0 for another word, -100 for what is not asked
 
 
 @lru_cache(None)
@@ -46,7 +48,7 @@ def tagged_sentences() -> tuple[list[Tagged], list[Tagged]]:
 
 
 def aligned(words: Sequence[str], tags: Sequence[int], tokenizer: WordPieceTokenizer, how: str) -> Features:
-    """The pieces of the words with [CLS] and [SEP], and a label for each piece; places: the first piece of each word."""
+    """The pieces of the words with [CLS] and [SEP], and a label for each; places: the first piece of each word."""
     ids, labels, places = [tokenizer.cls_token_id], [IGNORED], []
     for word, tag in zip(words, tags, strict=True):
         pieces = tokenizer.token_ids(word)

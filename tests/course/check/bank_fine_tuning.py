@@ -151,7 +151,7 @@ def with_ends(pieces, tags, room):
 
 
 def all_pieces(pieces, tags, room):
-    ids, labels = with_while(pieces, tags, room)
+    ids, _ = with_while(pieces, tags, room)
     out = [-100]
     for word, tag in zip(pieces, tags, strict=True):
         if len(out) + len(word or [100]) + 1 > room:
@@ -233,6 +233,11 @@ def one_call(run):
     return "none" if answer == "dropout" else answer
 
 
+def only_the_checkpoint(run):
+    answer = with_sets(run)
+    return "none" if answer == "frozen" else answer
+
+
 def no_word(run):
     answer = with_sets(run)
     return answer if answer != "none" else None
@@ -242,6 +247,7 @@ FAULT_RIGHT = [with_sets, in_another_order]
 FAULT_WRONG = [
     (never_loaded, "You do not compare `before` with the checkpoint"),
     (one_call, "You do not ask twice"),
+    (only_the_checkpoint, "You do not ask whether the encoder has moved"),
     (no_word, 'return "none"'),
 ]
 
