@@ -68,7 +68,8 @@ def name_examples(count: int, seed: int, how: str = "first piece", held_out: boo
     sentences = tagged_sentences()[held_out]
     found: list[Features] = []
     for number in np.random.default_rng(seed).permutation(len(sentences)):
-        one = aligned(*sentences[number], tokenizer, how)
+        words, tags = sentences[number]
+        one = aligned(words, tags, tokenizer, how)
         if len(one.input_ids) <= MOST_TOKENS and len(found) < count:
             found.append(one)
     return found
