@@ -29,6 +29,7 @@ for _stem in (
     "hidden_words",
     "sentence_pairs",
     "pretraining",
+    "fine_tuning",
     "numbers",
     "step_cost",
     "fast",
