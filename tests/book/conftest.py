@@ -20,7 +20,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "xdist_group(name): in one process, where pytest-xdist has several")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # A page is opened once for all tests (`visited`); those of this file change its colours and its code.
+    items.sort(key=lambda item: item.path.name == "test_accessibility.py")
     for item in items:
         if {"built", "small_site"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group("book"))  # in one process, so that it is built once
@@ -127,9 +130,9 @@ def reader(small_site: Path, browser: Any) -> Iterator[Any]:
         context.close()
 
 
-@pytest.fixture(scope="module", params=visited_pages())
+@pytest.fixture(scope="session", params=visited_pages())
 def visited(request: pytest.FixtureRequest, visit: Any) -> Iterator[Visit]:
-    """Each page of the book in turn (of planned chapters, one), opened once for all the tests of a module."""
+    """Each page of the book in turn (of planned chapters, one), opened once for all tests; pytest sorts them by page."""
     opened = visit(request.param)
     yield opened
     opened.page.close()
