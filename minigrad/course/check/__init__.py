@@ -28,6 +28,7 @@ for _stem in (
     "assembly",
     "hidden_words",
     "sentence_pairs",
+    "looking_inside",
     "numbers",
     "step_cost",
     "fast",
