@@ -65,7 +65,7 @@ You read columns, and so you ask who looks at the word. Row i has what word i lo
     A[story, :, start] -> A[story, :, :, start]
 You go along the arcs backwards. Each arc goes from the word that asks to the word that should get the most weight.
     story, start, end = arcs.T -> story, end, start = arcs.T
-A word may not answer for itself in your function's test. Leave the word that asks out of its own row.
+In your answer a word may look at itself. Leave the word that asks out of its own row.
     may[np.arange(len(arcs)), start] = False ->
 Tokens that are no words may win in your answer. Only words count, so a head that rests on [SEP] is judged by where the rest of its weight goes.
     may = words[story] -> may = np.ones_like(words[story])
@@ -98,7 +98,11 @@ def arcs_found(A, words, arcs):
 
 
 def _weights_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    for name, L in (("5 tokens, values of 3", 5), ("3 tokens, values of 1", 3), ("12 tokens, values of 10", 12)):
+    for name, L in (
+        ("5 tokens, values of 3", 5),
+        ("3 tokens, values of 1", 3),
+        ("12 tokens, values of 10", 12),
+    ):
         yield name, _softmax(rng.standard_normal(L)), rng.standard_normal((L, L - 2))
     yield "an even row", np.full(8, 1 / 8), rng.standard_normal((8, 6))
     a = _softmax(np.array([4.0, 0, 0, 0, 0, 0]))
@@ -190,14 +194,13 @@ Your head looks at later occurrences. Only places before the token count.
     place < place[:, None] -> place > place[:, None]
 Where the word is new, your head has no place to rest, and the weight goes to some other word. Give [CLS] a score between other words and the same word.
     order[:, 0] = 1e4 ->
-Your head always looks at [CLS]. Its score must lie below that of the same word.
+Your head always looks at [CLS]. Its score must lie below that of the same word, for which W_Q needs a part of its own.
     order[:, 0] = 1e4 -> order[:, 0] = 1e6
+    1e5 * np.eye(n_words) -> np.zeros((n_words, n_words))
 Your head looks at the right tokens, but too softly, so a part of the weight still goes to others. Make the scores larger.
     run(X, W_Q, W_K) -> run(X, W_Q / 3e4, W_K) || run(X, W_Q / 1e4, W_K)
 The queries and the keys are exchanged.
     _run(X, W_Q, W_K) -> _run(X, W_K, W_Q)
-Your head does not look at words. It needs a part of W_Q that asks for the same word.
-    1e5 * np.eye(n_words) -> np.zeros((n_words, n_words))
 """,
 )
 def last_same_word(words, n_words):
@@ -345,7 +348,7 @@ You take the power of the probability of exactly k. Add up first: F(k) is the pr
 Your k counts from 1. A head may find no arc at all.
     (k * np.diff -> ((k + 1) * np.diff
 You leave out the binomial coefficient, the number of ways in which k of n arcs can be found.
-    math.comb(n, i) * ->
+    math.comb(n, int(i)) * ->
 Your distribution has n - 1 arcs.
     chance = -> n = n - 1; k = np.arange(n + 1); chance =
 """,
