@@ -23,7 +23,7 @@ def _softmax(x: np.ndarray) -> np.ndarray:
 
 def _arcs_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     def draw(S: int, h: int, L: int, n: int, dtype: type = np.float64) -> tuple[np.ndarray, ...]:
-        A = _softmax(2 * rng.standard_normal((S, h, L, L))).astype(dtype)
+        A: np.ndarray = _softmax(2 * rng.standard_normal((S, h, L, L))).astype(dtype)
         words = np.ones((S, L), bool)
         words[:, [0, -1]] = False
         for row in words:
