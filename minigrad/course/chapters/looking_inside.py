@@ -331,7 +331,7 @@ def brought(model: Any, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
 
 GOLD = (
     "the → its noun",
-    "object → verb",
+    "verb → object",
     "pronoun → antecedent",
 )  # the relations that the map of one story shows
 FAINT = 0.02  # a weight below it is not drawn
@@ -450,12 +450,20 @@ def map_of_heads(places: np.ndarray, patterns: Sequence[str]) -> Picture:
             mine = places[[pattern == name for pattern in patterns]]
             axes.plot(*mine.T, "osD^vP"[number], color=colours[looks[number]], label=name)
         for k, place in enumerate(places):
-            axes.annotate(head_name(k), place, (5, 3), textcoords="offset points", fontsize=10)
+            _named(axes, k, place)
         axes.set_aspect("equal", "datalim")
         axes.tick_params(labelbottom=False, labelleft=False)
         canvas.legend(loc="outside upper center", ncols=3)
 
     return figure(plot, "The sixteen heads in a plane, heads that look alike near each other.", (5.4, 4.4))
+
+
+def _named(axes: Any, k: int, place: Any) -> None:
+    """The head's name beside its point, by turns above on the right and below on the left."""
+    if k % 2:
+        axes.annotate(head_name(k), place, (-4, -11), textcoords="offset points", fontsize=10, ha="right")
+    else:
+        axes.annotate(head_name(k), place, (4, 4), textcoords="offset points", fontsize=10)
 
 
 def visible_and_needed(visible: np.ndarray, needed: np.ndarray, label: str) -> Picture:
@@ -465,9 +473,9 @@ def visible_and_needed(visible: np.ndarray, needed: np.ndarray, label: str) -> P
         axes = canvas.subplots()
         axes.plot(visible, needed, "o", color=colours["first"])
         for k, place in enumerate(zip(visible, needed, strict=True)):
-            axes.annotate(head_name(k), place, (5, 3), textcoords="offset points", fontsize=10)
+            _named(axes, k, place)
         axes.set(xlabel=label, ylabel="more loss without the head (nats)")
-        axes.set_ylim(0, None)
+        axes.margins(0.1)
 
     return figure(
         plot,
