@@ -334,7 +334,7 @@ GOLD = (
     "verb → object",
     "pronoun → antecedent",
 )  # the relations that the map of one story shows
-FAINT = 0.02  # a weight below it is not drawn
+FAINT = 0.03  # a weight below it is not drawn
 CELL, LEFT, TOP, BESIDE = 12, 66, 64, 60  # of a map, in its own units
 
 
@@ -377,17 +377,20 @@ def _map_with_arcs(tokens: Sequence[str], matrix: np.ndarray, gold: Sequence[Arc
     parts = [
         f'<rect x="{LEFT}" y="{TOP}" width="{side}" height="{side}" fill="none" stroke="{colour("grid")}"/>'
     ]
-    style = 'fill="currentColor" font-size="11"'
+    rows, columns, cells = [], [], []
     for i, token in enumerate(tokens):
-        middle = TOP + CELL * i + CELL / 2
-        parts.append(f'<text x="{LEFT - 4}" y="{middle + 4:g}" text-anchor="end" {style}>{token}</text>')
-        x = LEFT + CELL * i + CELL / 2 + 4
-        parts.append(f'<text transform="translate({x:g} {TOP - 4}) rotate(-90)" {style}>{token}</text>')
+        middle = CELL * i + CELL / 2 + 4
+        rows.append(f'<text x="{LEFT - 4}" y="{TOP + middle:g}">{token}</text>')
+        columns.append(f'<text transform="translate({LEFT + middle:g} {TOP - 4}) rotate(-90)">{token}</text>')
     for i, j in zip(*np.nonzero(matrix >= FAINT), strict=True):
-        parts.append(
-            f'<rect x="{LEFT + CELL * j}" y="{TOP + CELL * i}" width="{CELL}" height="{CELL}" '
-            f'fill="{colour("weight")}" fill-opacity="{matrix[i, j]:.2f}"/>'
-        )
+        corner = f"{LEFT + CELL * j} {TOP + CELL * i}"
+        cells.append(f'<path d="M{corner}h{CELL}v{CELL}h-{CELL}z" opacity="{matrix[i, j]:.2f}"/>')
+    for style, group in (
+        ('fill="currentColor" font-size="11" text-anchor="end"', rows),
+        ('fill="currentColor" font-size="11"', columns),
+        (f'fill="{colour("weight")}"', cells),
+    ):
+        parts.append(f"<g {style}>{''.join(group)}</g>")
     edge = LEFT + side
     longest = max((abs(i - j) for i, j in gold), default=1)
     for i, j in gold:
@@ -398,8 +401,8 @@ def _map_with_arcs(tokens: Sequence[str], matrix: np.ndarray, gold: Sequence[Arc
         start, end = TOP + CELL * i + CELL / 2, TOP + CELL * j + CELL / 2
         out = edge + 8 + 2 * (BESIDE - 14) * abs(i - j) / longest * 0.66
         parts.append(
-            f'<path d="M {edge + 3} {start:g} C {out:.0f} {start:g} {out:.0f} {end:g} {edge + 3} {end:g}" fill="none" '
-            f'stroke="{colour("second")}" stroke-width="1.2"/><circle cx="{edge + 3}" cy="{end:g}" r="2.5" '
+            f'<path class="arc" d="M {edge + 3} {start:g} C {out:.0f} {start:g} {out:.0f} {end:g} {edge + 3} {end:g}" '
+            f'fill="none" stroke="{colour("second")}" stroke-width="1.2"/><circle cx="{edge + 3}" cy="{end:g}" r="2.5" '
             f'fill="{colour("second")}"/>'
         )
     return svg(edge + BESIDE, TOP + side + 4, parts)
