@@ -452,8 +452,7 @@ def map_of_heads(places: np.ndarray, patterns: Sequence[str]) -> Picture:
         for number, name in enumerate(names):
             mine = places[[pattern == name for pattern in patterns]]
             axes.plot(*mine.T, "osD^vP"[number], color=colours[looks[number]], label=name)
-        for k, place in enumerate(places):
-            _named(axes, k, place)
+        _named(axes, places)
         axes.set_aspect("equal", "datalim")
         axes.tick_params(labelbottom=False, labelleft=False)
         canvas.legend(loc="outside upper center", ncols=3)
@@ -461,12 +460,13 @@ def map_of_heads(places: np.ndarray, patterns: Sequence[str]) -> Picture:
     return figure(plot, "The sixteen heads in a plane, heads that look alike near each other.", (5.4, 4.4))
 
 
-def _named(axes: Any, k: int, place: Any) -> None:
-    """The head's name beside its point, by turns above on the right and below on the left."""
-    if k % 2:
-        axes.annotate(head_name(k), place, (-4, -11), textcoords="offset points", fontsize=10, ha="right")
-    else:
-        axes.annotate(head_name(k), place, (4, 4), textcoords="offset points", fontsize=10)
+def _named(axes: Any, places: np.ndarray) -> None:
+    """The heads' names beside their points, from left to right by turns above on the right and below on the left."""
+    for turn, k in enumerate(np.argsort(places[:, 0])):
+        away, side = ((4, 4), "left") if turn % 2 else ((-4, -11), "right")
+        axes.annotate(
+            head_name(k), places[k], away, textcoords="offset points", fontsize=10, horizontalalignment=side
+        )
 
 
 def visible_and_needed(visible: np.ndarray, needed: np.ndarray, label: str) -> Picture:
@@ -475,8 +475,7 @@ def visible_and_needed(visible: np.ndarray, needed: np.ndarray, label: str) -> P
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.subplots()
         axes.plot(visible, needed, "o", color=colours["first"])
-        for k, place in enumerate(zip(visible, needed, strict=True)):
-            _named(axes, k, place)
+        _named(axes, np.stack([visible, needed], axis=1))
         axes.set(xlabel=label, ylabel="more loss without the head (nats)")
         axes.margins(0.1)
 
