@@ -30,6 +30,7 @@ for _stem in (
     "sentence_pairs",
     "pretraining",
     "fine_tuning",
+    "looking_inside",
     "numbers",
     "step_cost",
     "fast",

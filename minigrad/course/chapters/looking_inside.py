@@ -1,0 +1,485 @@
+"""What chapter 17 shows: stories with gold arcs, the maps of sixteen heads, and heads that are changed in a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from minigrad import Tensor, backend, no_grad, random
+from minigrad.bert import from_pretrained
+from minigrad.bert.attention import additive_mask
+from minigrad.bert.data import IS_NEXT, SentencePair, make_rows
+from minigrad.bert.grammar import Clause, Phrase, Story, Word
+from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.stories import HALF, STORIES, Stories, antecedents, heads, tell_stories
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.course.figures import Picture, figure
+from minigrad.course.palette import colour
+from minigrad.course.stored import stored
+from minigrad.course.widgets import Frame, svg
+
+__all__ = [
+    "APART",
+    "RELATIONS",
+    "Change",
+    "Texts",
+    "arcs_of",
+    "as_drawn",
+    "brought",
+    "candidates",
+    "head_frames",
+    "head_name",
+    "heads_and_offsets",
+    "losses",
+    "map_of_heads",
+    "maps",
+    "read",
+    "shuffled",
+    "some_words",
+    "story_model",
+    "visible_and_needed",
+]
+
+SETTING = STORIES["varied-stories"]
+
+Arc = tuple[int, int]
+Change = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def story_model() -> tuple[Any, WordPieceTokenizer]:
+    """The stored BertForPreTraining of 4 layers of 4 heads, trained on stories, and its tokenizer."""
+    loaded = from_pretrained(stored("varied"))
+    assert loaded.tokenizer is not None
+    return loaded.model.eval(), loaded.tokenizer
+
+
+def as_drawn(seed: int) -> Any:
+    """A BertForPreTraining of the same size before its first step."""
+    config = story_model()[0].config
+    random.manual_seed(seed)
+    return BertForPreTraining(config).eval()
+
+
+# --- Stories with their gold arcs -------------------------------------------------------------------------
+
+# name: what an arc goes from and to
+RELATIONS = {
+    "the → its noun": "from the article to the noun of its phrase",
+    "old → its noun": "from an age to the noun of its phrase",
+    "slowly → its verb": "from a manner to the verb of its sentence",
+    "subject → verb": "from a name, noun or pronoun to the verb whose subject it is",
+    "verb → subject": "the other way",
+    "object → verb": "from the thing to the verb whose object it is",
+    "verb → object": "the other way",
+    "ancient → books": "from the adjective after is or are to the subject",
+    "pronoun → antecedent": "from he, her, it, … to the last name or noun before it that says the same",
+    "word → same before": "from a name or noun to its last occurrence before",
+}
+
+
+def arcs_of(story: Story) -> dict[str, list[Arc]]:
+    """The arcs of each relation in a story; places count its words from 0."""
+    found: dict[str, list[Arc]] = {name: [] for name in RELATIONS}
+    words = [word for sentence in story.sentences for word in sentence]
+    head = heads(story)
+    for place, word in enumerate(words):
+        if word.tag == "DET":
+            found["the → its noun"].append((place, head[place]))
+        elif word.slot == "age":
+            found["old → its noun"].append((place, head[place]))
+        elif word.text in SETTING.lexicon.manners:
+            found["slowly → its verb"].append((place, head[place]))
+    start = 0
+    for sentence, tree in zip(story.sentences, story.trees, strict=True):
+        for clause in _clauses(tree):
+            subject, verb = start + clause.subject.at, start + clause.at
+            found["subject → verb"].append((subject, verb))
+            found["verb → subject"].append((verb, subject))
+            if clause.object is not None:
+                thing = start + clause.object.at
+                found["object → verb"].append((thing, verb))
+                found["verb → object"].append((verb, thing))
+            if clause.predicate is not None and clause.subject.form == "noun":
+                at = next(i for i in range(clause.at, len(sentence)) if sentence[i].text == clause.predicate)
+                found["ancient → books"].append((start + at, subject))
+        start += len(sentence)
+    found["pronoun → antecedent"] = [
+        arc for arc in antecedents(story).items() if words[arc[0]].text not in ("who", "which")
+    ]
+    last: dict[str, int] = {}
+    for place, word in enumerate(words):
+        if word.tag in ("NAME", "NOUN"):
+            if word.text in last:
+                found["word → same before"].append((place, last[word.text]))
+            last[word.text] = place
+    return found
+
+
+def _clauses(clause: Clause) -> Iterator[Clause]:
+    """A clause and the relative clauses inside it."""
+    yield clause
+    for phrase in [clause.subject, clause.object, *(phrase for _, phrase in clause.others)]:
+        if phrase is not None:
+            yield from _relatives(phrase)
+
+
+def _relatives(phrase: Phrase) -> Iterator[Clause]:
+    for part in (phrase.possessor, phrase.also):
+        if part is not None:
+            yield from _relatives(part)
+    if phrase.relative is not None:
+        yield from _clauses(phrase.relative)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """S stories as the model reads them: two sentences, [SEP], the other two; all places count tokens from 0.
+
+    inputs: input_ids, attention_mask and token_type_ids, each (S, L). words (S, L): True but for [CLS], [SEP] and
+    [PAD]. heads (S, L): the token on which a word hangs, -1 for a sentence's verb and for what is no word. slots:
+    for each story, for each of its L tokens, which choice of the grammar it is, "" for what is no word. arcs: for each
+    relation rows of (story, from, to).
+    """
+
+    inputs: dict[str, np.ndarray]
+    words: np.ndarray
+    heads: np.ndarray
+    slots: np.ndarray
+    arcs: dict[str, np.ndarray]
+    stories: list[Story]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+def read(count: int, seed: int) -> Texts:
+    """So many stories, none of which the model was trained on for seed 0; another seed draws others."""
+    source = Stories(SETTING)
+    stories = list(tell_stories(SETTING, count, seed))
+    pairs, places = [], []
+    for story in stories:
+        halves = (story.sentences[:HALF], story.sentences[HALF:])
+        a, b = ([source.id(word.text) for sentence in half for word in sentence] for half in halves)
+        pairs.append(SentencePair(a, b, IS_NEXT))
+        places.append([*range(1, 1 + len(a)), *range(2 + len(a), 2 + len(a) + len(b))])
+    longest = max(len(pair.a) + len(pair.b) + 3 for pair in pairs)
+    inputs = make_rows(pairs, source.tokenizer, longest)
+    shape = inputs["input_ids"].shape
+    words, hangs, slots = np.zeros(shape, bool), np.full(shape, -1), np.full(shape, "", dtype="<U24")
+    arcs: dict[str, list[tuple[int, int, int]]] = {name: [] for name in RELATIONS}
+    for number, (story, at) in enumerate(zip(stories, places, strict=True)):
+        words[number, at] = True
+        said: list[Word] = [word for sentence in story.sentences for word in sentence]
+        for place, (word, head) in enumerate(zip(said, heads(story), strict=True)):
+            slots[number, at[place]] = word.slot
+            if head != place:
+                hangs[number, at[place]] = at[head]
+        for name, found in arcs_of(story).items():
+            arcs[name] += [(number, at[i], at[j]) for i, j in found]
+    return Texts(
+        {key: inputs[key] for key in ("input_ids", "attention_mask", "token_type_ids")},
+        words,
+        hangs,
+        slots,
+        {name: np.array(found).reshape(-1, 3) for name, found in arcs.items()},
+        stories,
+    )
+
+
+def shuffled(texts: Texts, seed: int) -> Texts:
+    """The same stories with the words of each in another order, and every arc between the same two words."""
+    rng = np.random.default_rng(seed)
+    inputs = {key: array.copy() for key, array in texts.inputs.items()}
+    hangs, slots = np.full_like(texts.heads, -1), texts.slots.copy()
+    goes = np.tile(np.arange(texts.words.shape[1]), (len(texts), 1))  # (S, L), where a token goes
+    for number, is_word in enumerate(texts.words):
+        old = np.flatnonzero(is_word)
+        new = rng.permutation(old)
+        goes[number, old] = new
+        inputs["input_ids"][number, new] = texts.inputs["input_ids"][number, old]
+        slots[number, new] = texts.slots[number, old]
+        head = texts.heads[number, old]
+        hangs[number, new] = np.where(head >= 0, goes[number, head], -1)
+    arcs = {
+        name: np.stack([rows[:, 0], goes[rows[:, 0], rows[:, 1]], goes[rows[:, 0], rows[:, 2]]], axis=1)
+        for name, rows in texts.arcs.items()
+    }
+    return Texts(inputs, texts.words, hangs, slots, arcs, texts.stories)
+
+
+def some_words(texts: Texts, count: int, seed: int) -> np.ndarray:
+    """So many words of each story, drawn at random: booleans (S, L)."""
+    rng = np.random.default_rng(seed)
+    found = np.zeros_like(texts.words)
+    for row, words in zip(found, texts.words, strict=True):
+        row[rng.choice(np.flatnonzero(words), count, replace=False)] = True
+    return found
+
+
+def maps(model: Any, texts: Texts, batch: int = 100) -> np.ndarray:
+    """The weights of all heads in all stories, (S, heads, L, L), layer by layer."""
+    found = []
+    for start in range(0, len(texts), batch):
+        part = {key: array[start : start + batch] for key, array in texts.inputs.items()}
+        with no_grad():
+            attentions = model.bert(**part, output_attentions=True).attentions
+        found.append(np.concatenate([backend.to_numpy(one.data) for one in attentions], axis=1))
+    return np.concatenate(found)
+
+
+def candidates(
+    texts: Texts, A: np.ndarray, stories: slice
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """What a probe sees of each word that hangs on another, and of every token of its story, n words in all.
+
+    Returns maps (n, L, 2 heads), the weights from the word to each token, then those from each token to the word;
+    steps (n, L), how far each token is to the right of the word; may (n, L), True for the other words; and gold (n,),
+    where the word's head is.
+    """
+    story, word = np.nonzero(texts.heads[stories] >= 0)
+    A = A[stories]
+    seen = np.concatenate([A[story, :, word], A[story, :, :, word]], axis=1).transpose(
+        0, 2, 1
+    )  # (n, L, 2 heads)
+    steps = np.arange(A.shape[-1]) - word[:, None]
+    may = texts.words[stories][story] & (steps != 0)
+    return seen, steps, may, texts.heads[stories][story, word]
+
+
+# --- Heads that are changed -------------------------------------------------------------------------------
+
+APART = 6  # words from one hidden word to the next
+
+
+def losses(
+    model: Any, texts: Texts, changes: Sequence[tuple[Sequence[int], Change]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The loss, in nats, of every word when it is hidden: of the model, and of the model with each of the changes.
+
+    Of a text's words, every sixth is hidden at a time, so six rows are read of each story. changes: the layers, from
+    1, that are changed; and what makes other weights and values of a layer's A (B, h, L, L) and V (B, h, L, d_k),
+    copies that it may write to. Returns the losses (n,), the slot of each word (n,), and (changes, n).
+    """
+    mask_id = story_model()[1].mask_token_id
+    order = np.cumsum(texts.words, axis=1) - 1
+    columns, slots = [], []
+    for first in range(APART):
+        hidden = texts.words & (order % APART == first)
+        ids = np.where(hidden, mask_id, texts.inputs["input_ids"])
+        true = texts.inputs["input_ids"][hidden]
+        with no_grad():
+            states = model.bert(
+                ids, texts.inputs["attention_mask"], texts.inputs["token_type_ids"]
+            ).hidden_states
+            mask = additive_mask(texts.inputs["attention_mask"], states[0])
+            ends = [states[-1]]
+            for layers, change in changes:
+                x = states[min(layers) - 1]
+                for number, layer in enumerate(model.bert.encoder.layer, start=1):
+                    if number in layers:
+                        x = _changed(layer, x, mask, change)
+                    elif number > min(layers):
+                        x = layer(x, mask)
+                ends.append(x)
+            columns.append([_surprise(model, x, hidden, true) for x in ends])
+        slots.append(texts.slots[hidden])
+    found = np.concatenate(columns, axis=1)
+    return found[0], np.concatenate(slots), found[1:]
+
+
+def _changed(layer: Any, x: Tensor, mask: Any, change: Change) -> Tensor:
+    """A layer's output with other weights and values."""
+    heads = layer.attention.self
+    A, V = heads.weights(x, mask), heads.split_heads(heads.value(x))
+    A, V = (np.array(backend.to_numpy(part.data)) for part in (A, V))
+    A, V = change(A, V)
+    Z = (A @ V).transpose(0, 2, 1, 3).reshape(x.shape)  # (B, L, d_model)
+    x = layer.attention.output(Tensor(backend.of(x.data).asarray(Z, dtype=x.dtype)), x)
+    return layer.output(layer.intermediate(x), x)
+
+
+def _surprise(model: Any, x: Tensor, hidden: np.ndarray, true: np.ndarray) -> np.ndarray:
+    rows = Tensor(backend.of(x.data).asarray(backend.to_numpy(x.data)[hidden]))
+    logits = model.cls.predictions(rows, model.bert.embeddings.word_embeddings.weight)
+    logits = backend.to_numpy(logits.data).astype(float)
+    logits -= logits.max(axis=-1, keepdims=True)
+    return np.log(np.exp(logits).sum(axis=-1)) - logits[np.arange(len(true)), true]
+
+
+def brought(model: Any, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
+    """The weights of all heads (S, heads, L, L), and how long the vector is that each token brings through V and W_O.
+
+    The lengths are (S, heads, L): of a token's value times its head's block of W_O, by a head that gives it weight 1.
+    """
+    with no_grad():
+        states = model.bert(**texts.inputs).hidden_states
+        lengths = []
+        for x, layer in zip(states, model.bert.encoder.layer, strict=False):
+            heads = layer.attention.self
+            V = backend.to_numpy(heads.split_heads(heads.value(x)).data)  # (S, h, L, d_k)
+            W_O = backend.to_numpy(layer.attention.output.dense.weight.data)
+            blocks = W_O.reshape(V.shape[1], V.shape[-1], -1)  # (h, d_k, d_model)
+            lengths.append(np.linalg.norm(V @ blocks, axis=-1))
+    return maps(model, texts), np.concatenate(lengths, axis=1)
+
+
+# --- Pictures ---------------------------------------------------------------------------------------------
+
+GOLD = (
+    "the → its noun",
+    "verb → object",
+    "pronoun → antecedent",
+)  # the relations that the map of one story shows
+FAINT = 0.03  # a weight below it is not drawn
+CELL, LEFT, TOP, BESIDE = 12, 66, 64, 60  # of a map, in its own units
+
+
+def head_frames(texts: Texts, number: int, tokenizer: WordPieceTokenizer, weights: np.ndarray) -> list[Frame]:
+    """The maps of all heads on story `number`, one a frame, with the gold arcs of three relations in and beside them.
+
+    weights (heads, L, L): of this story.
+    """
+    length = int(texts.inputs["attention_mask"][number].sum())
+    tokens = [tokenizer.vocab[i] for i in texts.inputs["input_ids"][number, :length]]
+    gold = [(i, j) for name in GOLD for story, i, j in texts.arcs[name].tolist() if story == number]
+    frames = []
+    for k, matrix in enumerate(weights[:, :length, :length]):
+        found = [(tokens[i], tokens[j]) for i, j in gold if _most(matrix, texts.words[number], i) == j]
+        said = ", ".join(f"{a} → {b}" for a, b in found) or "none"
+        frames.append(
+            Frame(
+                title=f"Head {head_name(k)}",
+                svg=_map_with_arcs(tokens, matrix, gold),
+                text=f"Gold arcs whose word gets the most weight: {len(found)} of {len(gold)} ({said}).",
+            )
+        )
+    return frames
+
+
+def head_name(k: int) -> str:
+    """The name of head k, counted from 0 over all layers of four: layer and head, both from 1."""
+    return f"{k // 4 + 1}-{k % 4 + 1}"
+
+
+def _most(matrix: np.ndarray, words: np.ndarray, i: int) -> int:
+    may = words[: len(matrix)].copy()
+    may[i] = False
+    return int(np.where(may, matrix[i], -1).argmax())
+
+
+def _map_with_arcs(tokens: Sequence[str], matrix: np.ndarray, gold: Sequence[Arc]) -> str:
+    n = len(tokens)
+    side = n * CELL
+    parts = [
+        f'<rect x="{LEFT}" y="{TOP}" width="{side}" height="{side}" fill="none" stroke="{colour("grid")}"/>'
+    ]
+    rows, columns, cells = [], [], []
+    for i, token in enumerate(tokens):
+        middle = CELL * i + CELL / 2 + 4
+        rows.append(f'<text x="{LEFT - 4}" y="{TOP + middle:g}">{token}</text>')
+        columns.append(f'<text transform="translate({LEFT + middle:g} {TOP - 4}) rotate(-90)">{token}</text>')
+    for i, j in zip(*np.nonzero(matrix >= FAINT), strict=True):
+        corner = f"{LEFT + CELL * j} {TOP + CELL * i}"
+        cells.append(f'<path d="M{corner}h{CELL}v{CELL}h-{CELL}z" opacity="{matrix[i, j]:.2f}"/>')
+    for style, group in (
+        ('fill="currentColor" font-size="11" text-anchor="end"', rows),
+        ('fill="currentColor" font-size="11"', columns),
+        (f'fill="{colour("weight")}"', cells),
+    ):
+        parts.append(f"<g {style}>{''.join(group)}</g>")
+    edge = LEFT + side
+    longest = max((abs(i - j) for i, j in gold), default=1)
+    for i, j in gold:
+        parts.append(
+            f'<rect x="{LEFT + CELL * j + 0.5}" y="{TOP + CELL * i + 0.5}" width="{CELL - 1}" height="{CELL - 1}" '
+            f'fill="none" stroke="{colour("second")}" stroke-width="1.5"/>'
+        )
+        start, end = TOP + CELL * i + CELL / 2, TOP + CELL * j + CELL / 2
+        out = edge + 8 + 2 * (BESIDE - 14) * abs(i - j) / longest * 0.66
+        parts.append(
+            f'<path class="arc" d="M {edge + 3} {start:g} C {out:.0f} {start:g} {out:.0f} {end:g} {edge + 3} {end:g}" '
+            f'fill="none" stroke="{colour("second")}" stroke-width="1.2"/><circle cx="{edge + 3}" cy="{end:g}" r="2.5" '
+            f'fill="{colour("second")}"/>'
+        )
+    return svg(edge + BESIDE, TOP + side + 4, parts)
+
+
+def heads_and_offsets(rows: Sequence[Sequence[Any]]) -> Picture:
+    """For each relation the score of the best head, of the best offset, and of both controls.
+
+    rows: name, offset, head, head of a model as drawn, head on shuffled words.
+    """
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        places = np.arange(len(rows))[::-1]
+        columns = list(zip(*rows, strict=True))
+        axes.plot(columns[3], places, "x", color=colours["third"], label="head as drawn")
+        axes.plot(columns[4], places, "+", color=colours["third"], markersize=9, label="words shuffled")
+        axes.plot(
+            columns[1],
+            places,
+            "s",
+            color=colours["second"],
+            label="best offset",
+            fillstyle="none",
+            markersize=8,
+        )
+        axes.plot(columns[2], places, "o", color=colours["first"], label="best head")
+        axes.set_yticks(places, columns[0])
+        axes.set(xlabel="arcs found (share)", xlim=(0, 1.03))
+        canvas.legend(loc="outside upper center", ncols=2)
+
+    return figure(
+        plot,
+        "For each relation the share of arcs that the best head and the best offset find, and both controls far to "
+        "the left.",
+        (5.4, 4.4),
+    )
+
+
+def map_of_heads(places: np.ndarray, patterns: Sequence[str]) -> Picture:
+    """The heads in a plane, near where they look alike. places (heads, 2). patterns: what each mostly looks at."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        names = list(dict.fromkeys(patterns))
+        looks = ["first", "second", "third", "right", "gradient", "token"]
+        for number, name in enumerate(names):
+            mine = places[[pattern == name for pattern in patterns]]
+            axes.plot(*mine.T, "osD^vP"[number], color=colours[looks[number]], label=name)
+        _named(axes, places)
+        axes.set_aspect("equal", "datalim")
+        axes.tick_params(labelbottom=False, labelleft=False)
+        canvas.legend(loc="outside upper center", ncols=3)
+
+    return figure(plot, "The sixteen heads in a plane, heads that look alike near each other.", (5.4, 4.4))
+
+
+def _named(axes: Any, places: np.ndarray) -> None:
+    """The heads' names beside their points, from left to right by turns above on the right and below on the left."""
+    for turn, k in enumerate(np.argsort(places[:, 0])):
+        away, side = ((4, 4), "left") if turn % 2 else ((-4, -11), "right")
+        axes.annotate(
+            head_name(k), places[k], away, textcoords="offset points", fontsize=10, horizontalalignment=side
+        )
+
+
+def visible_and_needed(visible: np.ndarray, needed: np.ndarray, label: str) -> Picture:
+    """What dropping each head adds to the loss, against how pronounced its map is. Both (heads,)."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        axes.plot(visible, needed, "o", color=colours["first"])
+        _named(axes, np.stack([visible, needed], axis=1))
+        axes.set(xlabel=label, ylabel="more loss without the head (nats)")
+        axes.margins(0.1)
+
+    return figure(
+        plot,
+        "Sixteen points, a head each: how pronounced its map is, and how much the loss rises without it.",
+    )
