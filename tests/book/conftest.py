@@ -132,7 +132,7 @@ def reader(small_site: Path, browser: Any) -> Iterator[Any]:
 
 @pytest.fixture(scope="session", params=visited_pages())
 def visited(request: pytest.FixtureRequest, visit: Any) -> Iterator[Visit]:
-    """Each page of the book in turn (of planned chapters, one), opened once for all tests; pytest sorts them by page."""
+    """Each page of the book in turn (of planned chapters, one), opened once: pytest sorts the tests by page."""
     opened = visit(request.param)
     yield opened
     opened.page.close()
