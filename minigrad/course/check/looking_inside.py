@@ -216,7 +216,7 @@ def last_same_word(words, n_words):
     return _run(X, W_Q, W_K).round(1)
 
 
-# --- name_the_fault --------------------------------------------------------------------------------------
+# --- fault_of_a_report ------------------------------------------------------------------------------------
 
 
 def _scorer(fault: str) -> Scorer:
@@ -285,7 +285,7 @@ If no test finds a fault, return "none".
     return "none" -> return None
 """,
 )
-def name_the_fault(scorer):
+def fault_of_a_report(scorer):
     words = np.array([[False, True, True, True, False]])
     arc, other = np.array([[0, 1, 2]]), np.array([[0, 3, 1]])
 

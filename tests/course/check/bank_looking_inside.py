@@ -223,7 +223,7 @@ SAME_WRONG = [
     (soft, "too softly"),
 ]
 
-# --- name_the_fault --------------------------------------------------------------------------------------
+# --- fault_of_a_report ------------------------------------------------------------------------------------
 
 
 def row_of(*large, L=5, heads=1, layers=1):
@@ -390,13 +390,13 @@ RIGHT = {
     "arcs_found": ARCS_RIGHT,
     "other_weights": WEIGHTS_RIGHT,
     "last_same_word": SAME_RIGHT,
-    "name_the_fault": FAULT_RIGHT,
+    "fault_of_a_report": FAULT_RIGHT,
     "flattery": FLATTERY_RIGHT,
 }
 WRONG = {
     "arcs_found": ARCS_WRONG,
     "other_weights": WEIGHTS_WRONG,
     "last_same_word": SAME_WRONG,
-    "name_the_fault": FAULT_WRONG,
+    "fault_of_a_report": FAULT_WRONG,
     "flattery": FLATTERY_WRONG,
 }
