@@ -161,7 +161,7 @@
       return `<ol>${best(shares).map(([id, share]) => {
         const was = before ? `<span class="was">${before[id].toFixed(2)} →</span> ` : "";
         const exact = possible ? possible[model.tokenizer.pieces[id]] || 0 : 0;
-        const beside = possible ? ` <span class="possible">best possible ${exact.toFixed(2)}</span>` : "";
+        const beside = possible ? ` <span class="possible">best <span>possible</span> ${exact.toFixed(2)}</span>` : "";
         const mark = before ? `<i style="--share: ${before[id].toFixed(4)}"></i>`
           : possible ? `<i class="possible" style="--share: ${exact.toFixed(4)}"></i>` : "";
         return `<li style="--share: ${share.toFixed(4)}"${id === truth ? ' class="truth"' : ""}>${mark}<span class="word">${name(id)}</span> ` +
@@ -378,7 +378,6 @@
       const words = model.tokenizer.pieces.filter((piece) => !/^\[.*\]$/.test(piece));
       const few = words.length < FEW;
       find(".words").hidden = !few;
-      find(".words").open = false;
       find(".words summary").textContent = few ? `The ${words.length} words and marks that it knows` : "";
       find(".words p").textContent = few ? words.join(" ") : "";
     }

@@ -52,10 +52,16 @@ STORY_EXAMPLES = (
     ),
     Example(f"{_ABOUT_BOOKS} john gives [MASK] to mary . she reads the books .", "them", "it or them"),
     Example(
-        f"{_ABOUT_BOOKS} john gives them to mary . the books of [MASK] are secret .", "mary", "who has what is given"
+        f"{_ABOUT_BOOKS} john gives them to mary . the books of [MASK] are secret .",
+        "mary",
+        "who has what is given",
     ),
-    Example(f"{_ABOUT_BOOKS} john keeps them . the books of [MASK] are secret .", "john", "who has what is kept"),
-    Example(f"{_ABOUT_BOOKS} john gives them to mary . she [MASK] the books .", "reads", "what is done with books"),
+    Example(
+        f"{_ABOUT_BOOKS} john keeps them . the books of [MASK] are secret .", "john", "who has what is kept"
+    ),
+    Example(
+        f"{_ABOUT_BOOKS} john gives them to mary . she [MASK] the books .", "reads", "what is done with books"
+    ),
 )
 
 MODELS = {
@@ -80,7 +86,10 @@ def best_possible(example: Example) -> dict[str, float]:
         raise ValueError(f"expected a text with one {MASK}, got {example.text!r}")
     halves = example.text.split(SEP)
     place = " ".join(halves).split().index(MASK)
-    a, b = (_sentences(half.replace(MASK, example.word)) for half in (halves if len(halves) == 2 else (*halves, "")))
+    a, b = (
+        _sentences(half.replace(MASK, example.word))
+        for half in (halves if len(halves) == 2 else (*halves, ""))
+    )
     found = Scorer(SETTINGS["light"]).hidden_words(a, b)[place]
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 

@@ -186,7 +186,11 @@ def _model(name: str, script: str) -> dict[str, Any]:
     """What ask.js knows of a model before its script is loaded."""
     shown = MODELS[name]
     examples = [
-        {"text": one.text, "name": one.name or one.text, "best": best_possible(one) if shown.checked else None}
+        {
+            "text": one.text,
+            "name": one.name or one.text,
+            "best": best_possible(one) if shown.checked else None,
+        }
         for one in shown.examples
     ]
     return {"name": name, "title": shown.title, "script": script, "examples": examples}

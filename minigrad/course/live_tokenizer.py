@@ -57,7 +57,7 @@ def live_tokenizer(tokenizer: WordPieceTokenizer, text: str) -> LiveTokenizer:
 
 
 def tokenizer_script(tokenizer: WordPieceTokenizer) -> str:
-    """The tokenizer alone, as JavaScript for an object with `tokenize`, `words`, `cut`, and the `pieces` by their ids."""
+    """The tokenizer alone, as JavaScript for an object with `tokenize`, `words`, `cut`, and the `pieces` by id."""
     begin = f"(function () {{\n  var state = {_state(tokenizer)};\n"
     return begin + '  var root = {pieces: state.vocab.split("\\n")};\n' + _TOKENIZE + "  return root;\n})()"
 
