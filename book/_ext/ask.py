@@ -1,10 +1,11 @@
 """The page "Ask the model": the directives that write it, and the script with the model's weights.
 
-    ```{ask-the-model} start
+    ```{ask-the-model} start stories
     ```
 
-puts the widget there, with the model that book/runs has under this name; `facts-of-the-model` says what the model is.
-Nothing of it is stored twice: the script is written when the site is built. The page alone gets the styles and scripts.
+puts the widget there, with the models that book/runs has under these names, the first of them chosen;
+`facts-of-the-model` says what a model is. Nothing of them is stored twice: the scripts are written when the site is
+built. The page alone gets the styles and scripts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from minigrad.course import live_model
+from minigrad.bert import floors, grammar, lexicon
+from minigrad.course import live_examples, live_model
 from minigrad.course.stored import stored
 
 __all__ = ["setup"]
@@ -25,14 +27,16 @@ class AskTheModel(SphinxDirective):
     """The widget, with one example that stands there without a script."""
 
     required_arguments = 1
+    final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
         """The widget's HTML."""
-        name = self.arguments[0]
-        depends(self, name)
-        self.env.metadata[self.env.docname]["ask"] = name
+        names = self.arguments[0].split()
+        for name in names:
+            depends(self, name)
+        self.env.metadata[self.env.docname]["ask"] = names
         up = "../" * self.env.docname.count("/")
-        text = live_model.page(name, f"{up}_static/{live_model.script_name(name)}")
+        text = live_model.page({name: f"{up}_static/{live_model.script_name(name)}" for name in names})
         return [nodes.raw("", text, format="html")]
 
 
@@ -49,7 +53,8 @@ class FactsOfTheModel(SphinxDirective):
 
 def depends(directive: SphinxDirective, name: str) -> None:
     """Read the page again when the model or what writes it has changed."""
-    for path in (live_model.__file__, *stored(name).iterdir()):
+    sources = [module.__file__ for module in (live_model, live_examples, floors, grammar, lexicon)]
+    for path in (*sources, *stored(name).iterdir()):
         directive.env.note_dependency(str(path))
 
 
@@ -65,7 +70,7 @@ def write(app: Any, error: Exception | None) -> None:
     """Write the script of each model that a page asks."""
     if error is not None or app.builder.name != "html":
         return
-    for name in {one["ask"] for one in app.env.metadata.values() if "ask" in one}:
+    for name in {name for one in app.env.metadata.values() for name in one.get("ask", ())}:
         path = Path(app.outdir) / "_static" / live_model.script_name(name)
         path.write_text(live_model.model_script(name), encoding="utf-8")
 

@@ -1,9 +1,11 @@
 // The page "Ask the model": what the reader types goes through bert.js, and what it says replaces the stored example
-// that minigrad/course/live_model.py wrote. Both write the same HTML.
+// that minigrad/course/live_model.py wrote. Both write the same HTML. A model's script is loaded when it is chosen.
 (function () {
   const WAIT = 120; // ms without a key before the model is asked
   const TOP = 5; // guesses for a gap
   const LEVELS = 20; // shades of an attention map: full from a weight of a half on
+  const FEW = 1000; // pieces of a vocabulary that can be shown whole
+  const NAMED = 5; // unknown words that are named
 
   const safe = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
   const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
@@ -33,6 +35,12 @@
     const find = (name) => root.querySelector(name);
     const field = find("textarea");
     const map = find(".map");
+    const about = JSON.parse(root.dataset.models); // of each model: name, title, script, examples
+    const models = {}; // those that are loaded, by name
+    const asking = new Set(); // names of those whose scripts are on their way
+    const texts = {}; // what was last typed for each
+    let current = about[0]; // the one that answers,
+    let wanted = current; // and the one that was chosen
     let model = null;
     let timer = 0;
     let asked = { text: null, read: { pieces: [], dropped: 0 }, gaps: [] }; // what was last read
@@ -59,7 +67,9 @@
       const mask = model.tokenizer.tokenize("[MASK]")[0].id;
       const read = model.read(field.value);
       const gaps = read.pieces.flatMap(({ id }, place) => (id === mask ? [place] : []));
-      asked = { text: field.value, read, gaps, ids: read.pieces.map(({ id }) => id), mask };
+      const example = current.examples.find(({ text }) => text === field.value);
+      const unknown = model.unknown(field.value);
+      asked = { text: field.value, read, gaps, ids: read.pieces.map(({ id }) => id), mask, best: example && example.best, unknown };
       hidden = -1;
       without = null;
       shown = Math.max(0, Math.min(shown, gaps.length - 1));
@@ -89,6 +99,15 @@
       if (box.written !== html) box.innerHTML = box.written = html;
     }
 
+    // The words that the model does not know, named.
+    function unknownWords() {
+      const { unknown } = asked;
+      const names = unknown.slice(0, NAMED).map((word) => `“${word.length > 20 ? `${word.slice(0, 20)}…` : word}”`);
+      if (unknown.length > NAMED) names.push(`${unknown.length - NAMED} more`);
+      const [all, it] = unknown.length === 1 ? ["is", "it"] : ["are", "each of them"];
+      return unknown.length ? `${names.join(", ")} ${all} not in the model’s vocabulary: it reads [UNK] for ${it}.` : "";
+    }
+
     function draw() {
       drawPieces();
       drawLists();
@@ -97,13 +116,17 @@
       find(".heard").textContent = heard();
     }
 
+    const likely = (shares) => Object.entries(shares).slice(0, TOP).map(([word, share]) => `${word} ${share.toFixed(2)}`).join(", ");
+
     // What a screen reader says after each answer.
     function heard() {
       const gap = asked.gaps[shown];
       const said = without || plain;
       const [id, share] = gap === undefined ? [] : best(said.at.get(gap))[0];
       const first = gap === undefined ? "No gap." : `Best guess for gap ${shown + 1}: ${model.tokenizer.pieces[id]} ${share.toFixed(2)}.`;
-      return hidden < 0 ? first : `${first} ${find(".itself .quiet").textContent}.`;
+      const possible = asked.best ? ` Best possible: ${likely(asked.best)}.` : "";
+      const itself = hidden < 0 ? "" : ` ${find(".itself .quiet").textContent}.`;
+      return `${first}${possible}${itself} ${unknownWords()}`.trim();
     }
 
     function drawPieces() {
@@ -112,6 +135,7 @@
       const last = asked.read.pieces.length - 1;
       const cut = asked.read.dropped
         ? `<p class="cut">The model has ${last + 1} places: ${count(asked.read.dropped, "piece")} at the end did not fit.</p>` : "";
+      const strange = asked.unknown.length ? `<p class="cut strange">${safe(unknownWords())}</p>` : "";
       put(find(".pieces"), asked.read.pieces.map(({ piece, continues }, i) => {
         const gap = asked.gaps.includes(i);
         const kinds = [gap && "gap", gap && i === asked.gaps[shown] && "shown", i === hidden && "hidden",
@@ -123,7 +147,7 @@
         const pressed = gap ? i === asked.gaps[shown] : i === hidden;
         return `<button type="button" class="piece ${kinds}" data-place="${i}" tabindex="-1" aria-pressed="${pressed}" ` +
           `aria-label="${does}">${safe(piece)}<small>${note}</small></button>`;
-      }).join("") + cut);
+      }).join("") + cut + strange);
       const buttons = [...root.querySelectorAll("button.piece")];
       const stop = buttons.find((button) => button.dataset.place === focused) || buttons[0];
       if (!stop) return;
@@ -131,13 +155,17 @@
       if (focused !== undefined && focused !== false) stop.focus({ preventScroll: true });
     }
 
-    // The likeliest pieces with bars. before: probabilities to set beside them; truth: the piece that was hidden.
-    function guesses(shares, before, truth) {
+    // The likeliest pieces with bars. before: probabilities to set beside them; truth: the piece that was hidden;
+    // possible: the best possible probability of each word, where it is known.
+    function guesses(shares, before, truth, possible) {
       return `<ol>${best(shares).map(([id, share]) => {
         const was = before ? `<span class="was">${before[id].toFixed(2)} →</span> ` : "";
-        const mark = before ? `<i style="--share: ${before[id].toFixed(4)}"></i>` : "";
+        const exact = possible ? possible[model.tokenizer.pieces[id]] || 0 : 0;
+        const beside = possible ? ` <span class="possible">best <span>possible</span> ${exact.toFixed(2)}</span>` : "";
+        const mark = before ? `<i style="--share: ${before[id].toFixed(4)}"></i>`
+          : possible ? `<i class="possible" style="--share: ${exact.toFixed(4)}"></i>` : "";
         return `<li style="--share: ${share.toFixed(4)}"${id === truth ? ' class="truth"' : ""}>${mark}<span class="word">${name(id)}</span> ` +
-          `<span class="share">${was}${share.toFixed(2)}</span></li>`;
+          `<span class="share">${was}${share.toFixed(2)}</span>${beside}</li>`;
       }).join("")}</ol>`;
     }
 
@@ -149,7 +177,7 @@
       const piece = hidden < 0 ? "" : safe(asked.read.pieces[hidden].piece);
       put(find(".before"), gap === undefined
         ? title("Guesses for the gap") + quiet("There is no gap yet. Type an underscore, or press “Insert a gap”.")
-        : title(`Guesses for ${which}`) + guesses(plain.at.get(gap)));
+        : title(`Guesses for ${which}`) + guesses(plain.at.get(gap), null, null, asked.best));
       put(find(".after"), hidden < 0
         ? title("With one piece hidden") + quiet("Press a piece above. The guesses without it will stand here.")
         : title(`The same, with “${piece}” hidden`) +
@@ -275,20 +303,89 @@
       if (plain && at >= 0) look(at);
     });
 
-    // --- The model -------------------------------------------------------------------------------------------
+    // --- The models ------------------------------------------------------------------------------------------
 
-    const script = document.createElement("script");
-    script.src = root.dataset.script;
-    script.onload = () => {
-      model = new CourseBert(window.courseModels[root.dataset.model]);
-      root.querySelectorAll(".head input").forEach((input) => { input.disabled = false; });
+    const radio = (one) => root.querySelector(`.models [value="${one.name}"]`);
+
+    // Lets a model answer: at once if it is here, or when its script has come and it is still wanted.
+    function choose(one) {
+      wanted = one;
+      if (models[one.name]) return use(one);
+      if (model) {
+        root.setAttribute("aria-busy", "true");
+        find(".counts").textContent = "The model is loading.";
+        find(".time").textContent = "";
+      }
+      if (asking.has(one.name)) return;
+      asking.add(one.name);
+      const script = document.createElement("script");
+      script.src = one.script;
+      script.onload = () => {
+        models[one.name] = new CourseBert(window.courseModels[one.name]);
+        if (wanted === one) use(one);
+      };
+      script.onerror = () => {
+        asking.delete(one.name); // choosing it again tries again
+        if (wanted === one) missing(one);
+      };
+      document.head.append(script);
+    }
+
+    function missing(one) {
+      if (!model) {
+        find(".counts").textContent = "The model could not be loaded: this is a stored example.";
+        return;
+      }
+      wanted = current;
+      radio(current).checked = true;
+      root.setAttribute("aria-busy", "false");
+      find(".counts").textContent = `The model “${one.title}” could not be loaded.`;
+    }
+
+    function use(one) {
+      clearTimeout(timer);
+      if (one !== current) {
+        texts[current.name] = field.value;
+        field.value = texts[one.name] === undefined ? one.examples[0].text : texts[one.name];
+        current = one;
+        shown = 0;
+        find(".examples").innerHTML = `<option value="">Examples</option>${one.examples.map(({ text, name }) =>
+          `<option value="${safe(text)}">${safe(name)}</option>`).join("")}`;
+      }
+      model = models[one.name];
+      asked.text = null; // it has read nothing yet
+      writeHeads();
+      writeWords();
       map.setAttribute("role", "slider");
       map.setAttribute("aria-orientation", "vertical");
       map.tabIndex = 0;
       readText();
-    };
-    script.onerror = () => { find(".counts").textContent = "The model could not be loaded: this is a stored example."; };
-    document.head.append(script);
+    }
+
+    // A choice for each head of the model; the first of the last layer is chosen.
+    function writeHeads() {
+      const { num_hidden_layers: layers, num_attention_heads: heads } = model.config;
+      head = [layers - 1, 0];
+      const all = Array.from({ length: layers * heads }, (_, i) => [Math.floor(i / heads), i % heads]);
+      find(".heads").style.setProperty("--heads", heads);
+      find(".heads").innerHTML = `<legend>Where each head looks</legend>${all.map(([layer, number]) =>
+        `<label class="head"><input type="radio" name="course-head" value="${layer} ${number}"${String([layer, number]) === String(head) ? " checked" : ""}>` +
+        `<span class="small"></span><span>layer ${layer + 1}, head ${number + 1}</span></label>`).join("")}`;
+    }
+
+    // The vocabulary, where it is small.
+    function writeWords() {
+      const words = model.tokenizer.pieces.filter((piece) => !/^\[.*\]$/.test(piece));
+      const few = words.length < FEW;
+      find(".words").hidden = !few;
+      find(".words summary").textContent = few ? `The ${words.length} words and marks that it knows` : "";
+      find(".words p").textContent = few ? words.join(" ") : "";
+    }
+
+    root.querySelectorAll(".models input").forEach((input) => {
+      input.addEventListener("change", () => choose(about.find(({ name }) => name === input.value)));
+    });
+    choose(current);
   }
 
   document.querySelectorAll(".course-ask").forEach(start);

@@ -133,6 +133,13 @@ window.CourseBert = (function () {
       return { pieces: [special("[CLS]"), ...kept, special("[SEP]")], dropped: found.length - kept.length };
     }
 
+    // The words of a text that are not in the vocabulary, each once: BERT reads [UNK] for them.
+    unknown(text) {
+      const parts = CourseBert.withGaps(text).split(/\[(?:PAD|UNK|CLS|SEP|MASK)\]/);
+      const words = new Set(parts.flatMap((part) => this.tokenizer.words(part)));
+      return [...words].filter((word) => this.tokenizer.cut(word)[0].piece === "[UNK]");
+    }
+
     // A gap is [MASK], or underscores that touch no letter and no digit: file_name has none.
     static withGaps(text) {
       return text.replace(/\[mask\]/gi, "[MASK]").replace(/(^|[^\p{L}\p{N}_])_+(?![\p{L}\p{N}_])/gu, "$1[MASK]");
@@ -147,15 +154,17 @@ window.CourseBert = (function () {
       return layerNorm(x, this.tensors[`${name}.weight`], this.tensors[`${name}.bias`], this.config.layer_norm_eps);
     }
 
-    // The sum of three rows for each token (T, H): its piece, its position, segment 0.
+    // The sum of three rows for each token (T, H): its piece, its position, its segment. A [SEP] ends segment 0.
     embed(ids) {
-      const size = this.config.hidden_size;
+      const { hidden_size: size, type_vocab_size: kinds } = this.config;
+      const end = ids.indexOf(this.tokenizer.tokenize("[SEP]")[0].id);
       const [words, places, segments] = ["word", "position", "token_type"].map(
         (kind) => this.tensors[`bert.embeddings.${kind}_embeddings.weight`]
       );
       const x = new Float32Array(ids.length * size);
       ids.forEach((id, t) => {
-        for (let i = 0; i < size; i++) x[t * size + i] = words[id * size + i] + places[t * size + i] + segments[i];
+        const kind = t > end && kinds > 1 ? size : 0; // where this segment's row begins
+        for (let i = 0; i < size; i++) x[t * size + i] = words[id * size + i] + places[t * size + i] + segments[kind + i];
       });
       return this.norm(x, "bert.embeddings.LayerNorm");
     }

@@ -10,7 +10,8 @@ import base64
 import csv
 import html
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,19 +22,17 @@ from safetensors.numpy import load_file
 from minigrad import ops
 from minigrad.bert import from_pretrained
 from minigrad.bert.wordpiece import CONTINUES, MASK, UNK
-from minigrad.course.chapters.start import EXAMPLES
+from minigrad.course.live_examples import MODELS, best_possible
 from minigrad.course.live_tokenizer import tokenizer_script
 from minigrad.course.palette import STYLE
 from minigrad.course.stored import stored
 from minigrad.tensor import no_grad
 
-__all__ = ["LEVELS", "Answer", "answer", "facts", "model_script", "page", "script_name"]
+__all__ = ["LEVELS", "Answer", "answer", "facts", "model_script", "page", "script_name", "segments"]
 
 TOP = 5  # guesses for a gap
 LEVELS = 20  # shades of an attention map: full from a weight of a half on
-FIRST = next(iter(EXAMPLES))
 FIRST_HEAD = (1, 0)  # layer and head whose map is shown first
-CORPORA = {"python-docs": "the documentation that comes with Python"}  # a run's name for its text: what it is
 UNUSED = ("bert.pooler.", "cls.seq_relationship.")  # what guesses no words
 
 
@@ -90,15 +89,25 @@ class Answer:
     attention: list[list[np.ndarray]]
 
 
+def segments(model: Any, tokenizer: Any, ids: Sequence[int]) -> list[int]:
+    """The segment of each of L tokens: 0 up to the first [SEP], 1 after it if the model knows two kinds."""
+    first = ids.index(tokenizer.sep_token_id)
+    return [int(place > first and model.config.type_vocab_size > 1) for place in range(len(ids))]
+
+
 def answer(model: Any, tokenizer: Any, text: str) -> Answer:
-    """What the model says of a text, of which it reads as much as it has positions for."""
+    """What the model says of a text, of which it reads as much as it has positions for.
+
+    A [SEP] in the text ends its first segment.
+    """
     encoding = tokenizer.encode(text, max_length=model.config.max_position_embeddings)
     ids = np.array([encoding.input_ids])  # (1, L)
+    kinds = np.array([segments(model, tokenizer, encoding.input_ids)])  # (1, L)
     places = [i for i, token in enumerate(encoding.input_ids) if token == tokenizer.mask_token_id]
     attention = []
     with no_grad():
-        scores = model(ids).prediction_logits.numpy()[0].astype(float)  # (L, V)
-        states = model.bert(ids).hidden_states  # N + 1 of (1, L, H)
+        scores = model(ids, token_type_ids=kinds).prediction_logits.numpy()[0].astype(float)  # (L, V)
+        states = model.bert(ids, token_type_ids=kinds).hidden_states  # N + 1 of (1, L, H)
         for x, layer in zip(states, model.bert.encoder.layer, strict=False):
             part = layer.attention.self
             q, k = part.split_heads(part.query(x)), part.split_heads(part.key(x))  # (1, A, L, d_k)
@@ -116,19 +125,23 @@ def answer(model: Any, tokenizer: Any, text: str) -> Answer:
 # --- The page --------------------------------------------------------------------------------------------
 
 
-def page(name: str, script: str) -> str:
-    """The widget with the first example in it. script: the address of the model's script, from the page."""
+def page(scripts: Mapping[str, str]) -> str:
+    """The widget with the first model's first example in it.
+
+    scripts: for each model, by its stored name, the address of its script from the page.
+    """
+    name = next(iter(scripts))
+    text = MODELS[name].examples[0].text
     loaded = from_pretrained(stored(name))
-    said = answer(loaded.model.eval(), loaded.tokenizer, FIRST)
+    said = answer(loaded.model.eval(), loaded.tokenizer, text)
     place = said.places[0]
     weights = said.attention[FIRST_HEAD[0]][FIRST_HEAD[1]]
-    options = "".join(f"<option>{html.escape(text)}</option>" for text in EXAMPLES)
     parts = {
         "PALETTE": STYLE,
-        "NAME": name,
-        "SCRIPT": html.escape(script),
-        "TEXT": html.escape(FIRST),
-        "OPTIONS": options,
+        "MODELS": html.escape(json.dumps([_model(one, script) for one, script in scripts.items()])),
+        "CHOICE": _choice(list(scripts)) if len(scripts) > 1 else "",
+        "TEXT": html.escape(text),
+        "OPTIONS": _options(name),
         "COUNTS": f"{len(said.pieces)} pieces, {len(said.places)} gap",
         "PIECES": _pieces(said),
         "GUESSES": _guesses(said.guesses[0]),
@@ -139,33 +152,64 @@ def page(name: str, script: str) -> str:
         "SAYS": _says(said.pieces, weights, place),
         "LEVELS": _levels(said.pieces, weights, place),
     }
-    text = _PAGE
-    for key, value in parts.items():
-        text = text.replace(f"@{key}@", value)
-    return text
+    return re.sub(r"@([A-Z]+)@", lambda found: parts[found[1]], _PAGE)
 
 
 def facts(name: str) -> str:
     """What the model is, in HTML: its sizes, what it was trained on, its loss on held-out text; from stored files."""
     folder = stored(name)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    run = json.loads((folder / "learning.json").read_text(encoding="utf-8"))
     with open(folder / "evaluation.csv", encoding="utf-8", newline="") as file:
         last = list(csv.DictReader(file))[-1]
     numbers = load_file(folder / "model.safetensors").values()
+    text, frequencies = MODELS[name].text, float(last["unigram_entropy"])
+    if (folder / "learning.json").exists():
+        run = json.loads((folder / "learning.json").read_text(encoding="utf-8"))
+        text, frequencies = f"{text}, {run['training_words']:,} words", float(run["frequencies_loss"])
     sizes = {
         "layers": f"{config['num_hidden_layers']}, with {config['num_attention_heads']} heads each",
         "vectors": f"{config['hidden_size']} numbers for each piece",
+        "positions": f"{config['max_position_embeddings']}",
         "vocabulary": f"{config['vocab_size']:,} pieces",
         "weights": f"{sum(value.size for value in numbers):,}",
-        "trained on": f"{CORPORA[run['corpus']]}, {run['training_words']:,} words, in {int(last['step']):,} steps",
+        "trained on": f"{text}, in {int(last['step']):,} steps",
         "held-out text": (
             f"a loss of {float(last['mlm_loss']):.2f} nats for a hidden piece, {float(last['mlm_accuracy']):.0%} "
-            f"guessed right; frequencies alone give {run['frequencies_loss']:.2f} nats"
+            f"guessed right; frequencies alone give {frequencies:.2f} nats"
         ),
     }
     rows = "".join(f"<div><dt>{key}</dt><dd>{value}</dd></div>" for key, value in sizes.items())
     return f'<dl class="course-ask-facts">{rows}</dl>'
+
+
+def _model(name: str, script: str) -> dict[str, Any]:
+    """What ask.js knows of a model before its script is loaded."""
+    shown = MODELS[name]
+    examples = [
+        {
+            "text": one.text,
+            "name": one.name or one.text,
+            "best": best_possible(one) if shown.checked else None,
+        }
+        for one in shown.examples
+    ]
+    return {"name": name, "title": shown.title, "script": script, "examples": examples}
+
+
+def _choice(names: Sequence[str]) -> str:
+    radios = "".join(
+        f'<label><input type="radio" name="course-model" value="{name}" autocomplete="off"{" checked" * (i == 0)}> '
+        f"{html.escape(MODELS[name].title)}</label>"
+        for i, name in enumerate(names)
+    )
+    return f'<fieldset class="models"><legend>What the model has read</legend>{radios}</fieldset>'
+
+
+def _options(name: str) -> str:
+    return "".join(
+        f'<option value="{html.escape(one.text)}">{html.escape(one.name or one.text)}</option>'
+        for one in MODELS[name].examples
+    )
 
 
 def _pieces(said: Answer) -> str:
@@ -237,10 +281,11 @@ def _levels(pieces: Sequence[str], weights: np.ndarray, row: int) -> str:
     )
 
 
-_PAGE = """<div class="course-ask course-colours" data-model="@NAME@" data-script="@SCRIPT@">@PALETTE@
+_PAGE = """<div class="course-ask course-colours" data-models="@MODELS@">@PALETTE@
 <noscript><style>.course-ask .tools, .course-ask .waits {display: none}</style>
 <p>Without JavaScript the model cannot run. This is what it said of one sentence.</p></noscript>
 <div class="tools">
+@CHOICE@
 <label for="course-ask-text">Your sentence</label>
 <textarea id="course-ask-text" rows="2" maxlength="2000" autocomplete="off" spellcheck="false">@TEXT@</textarea>
 <div class="row">
@@ -252,7 +297,8 @@ _PAGE = """<div class="course-ask course-colours" data-model="@NAME@" data-scrip
 </div>
 <div class="tray"><p class="title" id="course-ask-reads">What the model reads
 <span class="quiet waits">Press a piece to hide it, or a gap to see its guesses.</span></p>
-<div class="pieces" role="group" aria-labelledby="course-ask-reads">@PIECES@</div></div>
+<div class="pieces" role="group" aria-labelledby="course-ask-reads">@PIECES@</div>
+<details class="words waits" hidden><summary></summary><p></p></details></div>
 <div class="lists">
 <div class="list before"><p class="title">Guesses for the gap</p>@GUESSES@</div>
 <div class="list after waits"><p class="title">With one piece hidden</p><p

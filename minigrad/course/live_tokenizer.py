@@ -3,7 +3,7 @@
 The vocabulary and the tables of `minigrad.bert.text` go into the cell's output; a few lines of JavaScript do with them
 what `WordPieceTokenizer` does, on any text. The first element of the output has that function for other scripts:
 `document.querySelector(".course-tokenizer").tokenize("a text")` gives a list of {piece, id, continues}, `words` the
-words as BERT spells them.
+words as BERT spells them, `cut` the pieces of such a word.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def live_tokenizer(tokenizer: WordPieceTokenizer, text: str) -> LiveTokenizer:
 
 
 def tokenizer_script(tokenizer: WordPieceTokenizer) -> str:
-    """The tokenizer alone, as JavaScript for an object with `tokenize`, `words`, and the `pieces` by their ids."""
+    """The tokenizer alone, as JavaScript for an object with `tokenize`, `words`, `cut`, and the `pieces` by id."""
     begin = f"(function () {{\n  var state = {_state(tokenizer)};\n"
     return begin + '  var root = {pieces: state.vocab.split("\\n")};\n' + _TOKENIZE + "  return root;\n})()"
 
@@ -168,6 +168,7 @@ _TOKENIZE = r"""  var ids = new Map(state.vocab.split("\n").map((piece, id) => [
   }
 
   root.words = words;
+  root.cut = cut;
   root.tokenize = function (text) {
     var special = new RegExp("(" + state.special.map(token => token.replace(/\W/g, "\\$&")).join("|") + ")");
     return text.split(special).flatMap(part => state.special.includes(part)

@@ -14,18 +14,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browsers import skip
 from safetensors.numpy import load_file, save_file
 
 from minigrad import random
 from minigrad.bert import from_pretrained
 from minigrad.bert.checkpoint import save_pretrained
 from minigrad.bert.config import BertConfig
+from minigrad.bert.floors import GrammarError
+from minigrad.bert.lexicon import SETTINGS
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.predict import fill_mask
+from minigrad.bert.stories import draw_pairs
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.wordpiece import SPECIAL_TOKENS
 from minigrad.course import live_model
 from minigrad.course.chapters.start import EXAMPLES, SENTENCES
+from minigrad.course.live_examples import STORY_EXAMPLES, Example, best_possible
 from minigrad.course.stored import stored
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bert"))
@@ -64,10 +69,30 @@ TEXTS += [re.sub(r"\b(?:the|is|of|a)\b", "_", sentence, count=1) for sentence in
 TEXTS += ["Return _ if x is true, else _ .", "_", "print(_)"]
 
 
+def drawn_stories(count: int) -> Iterator[str]:
+    """Stories with a gap, most of them with [SEP] between their halves."""
+    for n, pair in enumerate(draw_pairs(SETTINGS["light"], count, seed=1)):
+        words = [word.text for word in pair.words]
+        words[n % len(words)] = "[MASK]"
+        words.insert(sum(map(len, pair.a)), "[SEP]" if n % 4 else "")
+        yield " ".join(words)
+
+
+STORY_TEXTS = [*HARD, *(one.text for one in STORY_EXAMPLES), *drawn_stories(30), "mary _ [SEP] [SEP] _ [SEP]"]
+
+
 @pytest.fixture(scope="module")
 def loaded() -> tuple[Any, WordPieceTokenizer]:
     """The stored model and its tokenizer."""
     found = from_pretrained(stored("start"))
+    assert found.tokenizer is not None
+    return found.model.eval(), found.tokenizer
+
+
+@pytest.fixture(scope="module")
+def teller() -> tuple[Any, WordPieceTokenizer]:
+    """The stored model of stories and its tokenizer."""
+    found = from_pretrained(stored("stories"))
     assert found.tokenizer is not None
     return found.model.eval(), found.tokenizer
 
@@ -78,11 +103,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ask")
     for name in ("bert.js", "ask.js", "ask.css"):
         shutil.copy(STATIC / name, folder)
-    script = live_model.script_name("start")
-    (folder / script).write_text(live_model.model_script("start"), encoding="utf-8")
-    body = f"<h1>Ask</h1>{live_model.page('start', script)}<p id='below'>Below.</p>"
+    scripts = {name: live_model.script_name(name) for name in ("start", "stories")}
+    for name, script in scripts.items():
+        (folder / script).write_text(live_model.model_script(name), encoding="utf-8")
+    body = f"<h1>Ask</h1>{live_model.page(scripts)}<p id='below'>Below.</p>"
     (folder / "page.html").write_text(
         '<!DOCTYPE html><html data-theme="light"><meta charset="utf-8"><link rel="stylesheet" href="ask.css">'
+        "<style>[data-theme=dark] {background: #121212; color: #ced6dd; --pst-color-background: #121212}</style>"
         f'<body>{body}<script defer src="bert.js"></script><script defer src="ask.js"></script>',
         encoding="utf-8",
     )
@@ -148,7 +175,8 @@ def difference(page: Any, name: str, model: Any, tokenizer: WordPieceTokenizer, 
     kept = tokenizer.encode(with_gaps(text), max_length=places)
     assert found["ids"] == kept.input_ids, ascii(text)
     assert found["dropped"] == len(whole) - len(kept)
-    said = model(np.array([kept.input_ids]))
+    kinds = live_model.segments(model, tokenizer, kept.input_ids)
+    said = model(np.array([kept.input_ids]), token_type_ids=np.array([kinds]))
     scores = np.array([unpack(one) for one in found["scores"]])
     assert np.isfinite(scores).all()
     worst = float(np.abs(scores - said.prediction_logits.numpy()[0]).max())
@@ -163,6 +191,7 @@ def difference(page: Any, name: str, model: Any, tokenizer: WordPieceTokenizer, 
 
 def test_there_are_fifty_texts():
     assert len(TEXTS) >= 50
+    assert len(STORY_TEXTS) >= 50
 
 
 def test_the_scores_are_the_library_s(page, loaded):
@@ -215,7 +244,7 @@ def half_model(folder: Path) -> tuple[Any, WordPieceTokenizer]:
 def test_a_page_can_hold_several_models(page, loaded, tmp_path):
     small = half_model(tmp_path)
     page.evaluate(live_model.model_script("small", tmp_path))
-    for text in ("abc _ cde.", "", "j" * 20 + " _", "a b c d e f g h i j _"):
+    for text in ("abc _ cde.", "", "abc [SEP] _ cde", "j" * 20 + " _", "a b c d e f g h i j _"):
         assert difference(page, "small", *small, text) < TOLERANCE
     assert difference(page, "start", *loaded, FIRST) < TOLERANCE
 
@@ -233,6 +262,31 @@ def test_a_model_in_single_precision_is_refused(tmp_path):
     save_pretrained(BertForPreTraining(BertConfig(20, 4, 1, 1, 4, max_position_embeddings=4)), tmp_path)
     with pytest.raises(ValueError, match=r"expected float16 tensors, got bert\.\S+ in float32"):
         live_model.model_script("none", tmp_path)
+
+
+def test_a_separator_ends_the_first_segment(teller):
+    """The page's [SEP] makes the pair that the library is given as two texts."""
+    model, tokenizer = teller
+    for one in STORY_EXAMPLES:
+        a, sep, b = one.text.partition("[SEP]")
+        (expected,) = fill_mask(model, tokenizer, a, pair=b if sep else None)
+        (found,) = live_model.answer(model, tokenizer, one.text).guesses
+        assert [word for word, _ in found] == [word.token for word in expected]
+        assert [share for _, share in found] == pytest.approx(
+            [word.probability for word in expected], abs=1e-6
+        )
+
+
+def test_the_facts_of_the_stories_are_those_of_the_stored_files():
+    text = re.sub(r"<.*?>", " ", live_model.facts("stories"))
+    last = (stored("stories") / "evaluation.csv").read_text().strip().split("\n")[-1].split(",")
+    for number in (
+        f"{int(last[0]):,} steps",
+        f"{float(last[2]):.2f} nats",
+        f"{float(last[3]):.0%}",
+        "stories",
+    ):
+        assert number in text
 
 
 def test_the_facts_are_those_of_the_stored_files():
@@ -461,3 +515,169 @@ def test_a_model_that_does_not_come_is_told(browser, site, tmp_path):
     page.fill("textarea", "The _ is here.")
     assert page.locator(".before li").count() == 5
     page.close()
+
+
+# --- The second model ------------------------------------------------------------------------------------
+
+POSSIBLE = """() => [...document.querySelectorAll(".before li")].map((row) =>
+    [row.querySelector(".word").textContent, row.querySelector("span.possible")?.textContent])"""
+WAIT_FOR = "text => document.querySelector('textarea').value === text"
+
+
+@pytest.fixture(scope="module")
+def stories(browser: Any, site: Path) -> Iterator[Any]:
+    """The widget after the keyboard has chosen the model of stories; `before` has the requests until then."""
+    opened = browser.new_page(viewport={"width": 1000, "height": 900})
+    asked: list[str] = []
+    errors: list[str] = []
+    opened.on("request", lambda request: asked.append(request.url.rsplit("/", 1)[1]))
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+    opened.goto((site / "page.html").as_uri())
+    opened.wait_for_selector(".course-ask[aria-busy=false]")
+    write(opened, "The _ of documentation.")
+    opened.before = list(asked)
+    opened.locator("body").press("Tab")
+    opened.keyboard.press("ArrowRight")
+    opened.wait_for_function(WAIT_FOR, arg=STORY_EXAMPLES[0].text)
+    opened.wait_for_selector(".course-ask[aria-busy=false]")
+    opened.asked = asked
+    yield opened
+    opened.close()
+    assert errors == []
+
+
+def test_the_second_script_is_loaded_when_it_is_chosen(stories):
+    assert "ask-start.js" in stories.before, "nothing was watched"
+    assert "ask-stories.js" not in stories.before
+    assert stories.asked.count("ask-stories.js") == 1
+
+
+def test_the_scores_of_stories_are_the_library_s(stories, teller):
+    worst = {text: difference(stories, "stories", *teller, text) for text in STORY_TEXTS}
+    assert max(worst.values()) < TOLERANCE, max(worst, key=worst.__getitem__)
+
+
+def test_the_examples_stand_beside_the_best_possible(stories, teller):
+    for one in STORY_EXAMPLES:
+        stories.select_option(".examples", one.text)
+        said = live_model.answer(*teller, one.text).guesses[0]
+        assert stories.evaluate(LIST, "before") == [[word, f"{share:.2f}"] for word, share in said]
+        possible = best_possible(one)
+        assert stories.evaluate(POSSIBLE) == [
+            [word, f"best possible {possible.get(word, 0):.2f}"] for word, _ in said
+        ]
+    assert "Best possible: copies 0.50, reads 0.50." in stories.inner_text(".heard")
+    write(stories, STORY_EXAMPLES[0].text + " ")
+    assert {exact for _, exact in stories.evaluate(POSSIBLE)} == {None}, "only the examples were computed"
+
+
+def test_the_heads_of_the_second_model_can_be_chosen(stories):
+    assert stories.locator(".head").count() == 8
+    before = stories.inner_html(".map")
+    stories.locator(".head input").nth(6).check()
+    assert stories.inner_html(".map") != before
+    assert stories.get_attribute(".map", "aria-label").startswith("Attention of layer 2, head 3")
+
+
+def test_unknown_words_are_named_and_the_known_ones_listed(stories, teller):
+    write(stories, "Mary has a <b>pizza</b> , _ [UNK] a pizza .")
+    assert stories.inner_text(".strange") == (
+        "“a”, “<”, “b”, “>”, “pizza”, 2 more are not in the model’s vocabulary: it reads [UNK] for each of them."
+    )
+    assert stories.inner_text(".heard").endswith(stories.inner_text(".strange"))
+    write(stories, f"mary has {'x' * 150} .")
+    assert stories.inner_text(".strange").startswith(f"“{'x' * 20}…” is not in")
+    write(stories, "mary has [UNK] _ .")
+    assert stories.locator(".strange").count() == 0
+    stories.evaluate("() => { document.querySelector('.words').open = false; }")
+    stories.locator(".words summary").click()
+    words = stories.inner_text(".words p").split()
+    assert words == SETTINGS["light"].words()
+    assert stories.inner_text(".words summary") == f"The {len(words)} words and marks that it knows"
+    assert f"knows {len(words)} words and marks" in (STATIC.parent / "ask.md").read_text(encoding="utf-8")
+
+
+def test_any_text_is_drawn_with_the_second_model(stories):
+    for text in HARD[::3]:
+        write(stories, text[:2000])
+        assert stories.locator(".piece").count() >= 2, ascii(text)
+        assert stories.locator(".course-ask img").count() == 0, "the reader's text became a part of the page"
+        assert "NaN" not in stories.inner_text(".course-ask"), ascii(text)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(stories, scheme):
+    try:
+        from axe_playwright_python.sync_playwright import Axe
+    except ImportError:
+        skip("axe-playwright-python is not installed")
+    write(stories, "mary has a pizza . [SEP] _ eats it .")
+    stories.evaluate("() => { document.querySelector('.words').open = true; }")
+    stories.evaluate("scheme => { document.documentElement.dataset.theme = scheme; }", scheme)
+    found = Axe().run(stories, context=".course-ask", options={"resultTypes": ["violations"]}).response
+    stories.evaluate("() => { document.documentElement.dataset.theme = 'light'; }")
+    assert [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")] == []
+
+
+def test_each_model_keeps_its_text(stories, loaded):
+    write(stories, "mary has one _ .")
+    stories.focus(".models [value=stories]")
+    stories.keyboard.press("ArrowLeft")
+    assert stories.input_value("textarea") == "The _ of documentation."
+    assert stories.evaluate(LIST, "before") == guesses(*loaded, "The [MASK] of documentation.")
+    assert stories.locator(".head").count() == 4
+    assert not stories.is_visible(".words")
+    assert stories.locator(".examples option").nth(1).inner_text() == FIRST
+    stories.keyboard.press("ArrowRight")
+    assert stories.input_value("textarea") == "mary has one _ ."
+    assert stories.locator(".head").count() == 8
+    assert stories.asked.count("ask-stories.js") == 1
+
+
+def test_a_second_model_that_does_not_come_leaves_the_first(browser, site, tmp_path, loaded):
+    for name in ("page.html", "bert.js", "ask.js", "ask.css", "ask-start.js"):
+        shutil.copy(site / name, tmp_path)
+    page = browser.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    page.wait_for_selector(".course-ask[aria-busy=false]")
+    for _ in range(2):  # it tries again
+        page.locator(".models [value=stories]").click()
+        page.wait_for_selector(".models [value=start]:checked")
+        assert page.inner_text(".counts") == "The model “Stories” could not be loaded."
+    write(page, "The file is opened _ reading.")
+    assert page.evaluate(LIST, "before") == guesses(*loaded, "The file is opened [MASK] reading.")
+    page.close()
+
+
+# --- The examples of stories -----------------------------------------------------------------------------
+
+
+def test_the_best_possible_guesses_are_the_grammar_s():
+    """The grammar has two pronouns for a name, and half of the holders are men."""
+    alone = best_possible(STORY_EXAMPLES[0])
+    assert alone == pytest.approx({"he": 1 / 3, "she": 1 / 3, "john": 1 / 6, "mary": 1 / 6})
+    settled = best_possible(STORY_EXAMPLES[1])
+    assert settled["he"] == pytest.approx(2 / 3, abs=1e-3)
+    assert settled["john"] == pytest.approx(1 / 3, abs=1e-3)
+    for example, word in zip(STORY_EXAMPLES[2:5], ("them", "mary", "john"), strict=True):
+        assert best_possible(example)[word] > 0.999
+
+
+@pytest.mark.parametrize("one", STORY_EXAMPLES, ids=lambda one: one.name)
+def test_the_model_is_near_the_best_possible_and_needs_the_separator(one, teller):
+    """What the page says of its examples; and no word of weight is missing among the guesses that it shows."""
+    said = dict(live_model.answer(*teller, one.text).guesses[0])
+    possible = best_possible(one)
+    assert one.word in possible
+    assert {word for word, share in possible.items() if share > 0.001} <= set(said)
+    assert max(abs(share - possible.get(word, 0)) for word, share in said.items()) < 0.06
+    if "[SEP]" in one.text:
+        whole = dict(live_model.answer(*teller, one.text.replace("[SEP] ", "")).guesses[0])
+        assert sum(whole.get(word, 0) * (share > 0.001) for word, share in possible.items()) < 0.8
+
+
+def test_a_text_that_is_no_story_has_no_best_possible():
+    with pytest.raises(GrammarError, match="the grammar writes no such pair"):
+        best_possible(Example("mary has [MASK] .", "it"))
+    with pytest.raises(ValueError, match=re.escape("expected a text with one [MASK], got '[MASK] [MASK]'")):
+        best_possible(Example("[MASK] [MASK]", "it"))
