@@ -38,6 +38,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "no_arrays: the same on each backend, so on NumPy alone; fails if it asks for the backend"
     )
+    config.addinivalue_line(
+        "markers", "slow: a minute or more; `make test` runs these, `pytest` alone does not"
+    )
     _heed_signals()
     os.environ.pop("MINIGRAD_BACKEND", None)
     os.environ.setdefault("CUPY_TF32", "0")  # what results are compared with was computed in full float32
@@ -62,7 +65,11 @@ def pytest_report_header() -> str:
     return f"minigrad backend: {kernels.name}{' (stand-in)' if hasattr(kernels.xp, '_is_standin') else ''}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "slow" not in config.option.markexpr:
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="slow: pytest -m slow"))
     if backend.default().name == "numpy":
         return
     for item in items:

@@ -14,9 +14,6 @@ LOCAL = ("file:", "data:", "blob:")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "slow: a minute or more; `make test` runs these, `pytest` alone does not"
-    )
     config.addinivalue_line("markers", "xdist_group(name): in one process, where pytest-xdist has several")
 
 
@@ -27,10 +24,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if {"built", "small_site"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group("book"))  # in one process, so that it is built once
-    if "slow" not in config.option.markexpr:
-        for item in items:
-            if item.get_closest_marker("slow"):
-                item.add_marker(pytest.mark.skip(reason="slow: pytest -m slow"))
 
 
 @pytest.fixture(scope="session")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from minigrad import no_grad, ops
 from minigrad.bert.data import make_rows
+from minigrad.bert.floors import Scorer
 from minigrad.bert.stories import draw_pairs
+from minigrad.bert.story_scores import score_stories
 from minigrad.course.chapters import pretraining
 from minigrad.course.chapters.pretraining import LENGTH, VARIANTS, model_of, stories, train
+from minigrad.course.stored import stored
 
 SAME_MODEL = {"BERT", "no NSP", "few stories", "5 % chosen", "40 % chosen"}
 
@@ -115,3 +120,21 @@ def test_so_many_words_are_chosen_of_the_same_texts(name, share):
     texts = [np.where(b["labels"] >= 0, b["labels"], b["input_ids"]) for b in (batch, as_bert, again)]
     np.testing.assert_array_equal(texts[0], texts[1])
     np.testing.assert_array_equal(batch["input_ids"], again["input_ids"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "steps", "point"), [("BERT", 10_000, 250), ("K = V", 3000, 500)])
+def test_a_stored_run_begins_so_again(name, steps, point):
+    record = json.loads(stored("stories.json").read_text())
+    runs = [run for run in record["runs"] if (run["variant"], run["steps"], run["seed"]) == (name, steps, 0)]
+    run = next(run for run in runs if run["rate"] == 1e-3)
+    curve = dict(run["curve"])
+    text = stories()
+    assert record["text"] == text.fingerprint()
+    scorer, pairs = Scorer(text.setting), draw_pairs(text.setting, 150, 2**20)
+    for step, model in train(VARIANTS[name], 0, 1e-3, steps, (0, point)):
+        scores = score_stories(model, text, pairs, scorer)
+        for slot in ("all", "next"):
+            assert scores[slot].nats == pytest.approx(curve[step][slot]["nats"], abs=0.02), (step, slot)
+        if step == point:
+            break
