@@ -50,13 +50,13 @@ You count each text once. A text with twice the weight is told twice as often, s
 Among the rivals you count each text once. A text with twice the weight is twice as likely.
     weight / sum(rivals) -> 1 / len(rivals)
 That is the entropy of the words at each place, without a look at the others. A rival agrees with the text at every *other* place.
-    and all(other[i] == text[i] for i in range(len(text)) if i != place) ->
+    (other[:place], other[place + 1 :]) == seen -> len(other) == len(text)
 Your model looks to the left only. A hidden word has words on both sides.
-    for i in range(len(text)) if i != place) -> for i in range(place))
+    (other[:place], other[place + 1 :]) == seen -> len(other) == len(text) and other[:place] == seen[0]
 Your model looks to the right only. A hidden word has words on both sides.
-    for i in range(len(text)) if i != place) -> for i in range(place + 1, len(text)))
+    (other[:place], other[place + 1 :]) == seen -> len(other) == len(text) and other[place + 1 :] == seen[1]
 Rivals are as long as the text: the number of words is seen.
-    len(other) == len(text) and all(other[i] == text[i] for i in range(len(text)) if i != place) -> all(other[i] == text[i] for i in range(min(len(text), len(other))) if i != place) and place < len(other)
+    other[place + 1 :]) == seen -> other[place + 1 : len(text)]) == seen and place < len(other)
 You take the mean over texts. A floor is a mean over words, so a text of five words counts five times.
     cost += weight * -math.log(weight / sum(rivals)) -> cost += weight * -math.log(weight / sum(rivals)) / len(text) ; places += weight -> places += weight / len(text)
 That is the cost of a whole text. Divide by the number of hidden words.
@@ -77,12 +77,8 @@ def floor_of(language):
     cost = places = 0.0
     for text, weight in language.items():
         for place in range(len(text)):
-            rivals = [
-                w
-                for other, w in language.items()
-                if len(other) == len(text)
-                and all(other[i] == text[i] for i in range(len(text)) if i != place)
-            ]
+            seen = text[:place], text[place + 1 :]
+            rivals = [w for other, w in language.items() if (other[:place], other[place + 1 :]) == seen]
             cost += weight * -math.log(weight / sum(rivals))
             places += weight
     return cost / places
@@ -266,7 +262,6 @@ The gradients of the batches add up, so the sum is `parts` times the mean. Divid
     (loss * (1 / parts)).backward() -> loss.backward()
 The gradients are not clipped before the step.
     clip_grad_norm(model.parameters(), 1.0) -> pass
-You clip after the step, when the gradients are used up.
     clip_grad_norm(model.parameters(), 1.0) -> optimizer.step() ; optimizer.step() -> clip_grad_norm(model.parameters(), 1.0)
 The schedule does not move: the rate stays as it was in the first step.
     schedule.step() -> pass

@@ -189,9 +189,29 @@ def the_rarer(floor, length):
     return 1 - by_newton(floor, length)
 
 
+def searched(cost, wanted):
+    low, high = 0.5, 1.0
+    while high - low > 1e-15:
+        p = (low + high) / 2
+        if p in (low, high):
+            break
+        low, high = (p, high) if cost(p) > wanted else (low, p)
+    return (low + high) / 2
+
+
+def in_bits_of_a_coin(floor, length):
+    return searched(lambda p: -p * math.log2(p) - (1 - p) * math.log2(1 - p) if p < 1 else 0, floor * length)
+
+
+def of_the_likelier_alone(floor, length):
+    return searched(lambda p: -p * math.log(p), floor * length)
+
+
 DESIGN_RIGHT = [by_newton, with_recursion]
 DESIGN_WRONG = [
     (of_one_word, "its cost is floor · length"),
+    (in_bits_of_a_coin, "That is in bits"),
+    (of_the_likelier_alone, "Your entropy has one term"),
     (the_rarer, "the chance of the rarer word"),
 ]
 
@@ -276,7 +296,23 @@ def rate_of_the_first_step(model, batches, optimizer, schedule, parts):
     return losses
 
 
-LOOP_RIGHT = [with_a_counter]
+def sums_first(model, batches, optimizer, schedule, parts):
+    """One backward pass for the sum of a step's losses."""
+    losses = []
+    for start in range(0, len(batches), parts):
+        mean = model(**batches[start]).loss * (1 / parts)
+        for batch in batches[start + 1 : start + parts]:
+            mean = mean + model(**batch).loss * (1 / parts)
+        mean.backward()
+        clip_grad_norm(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        schedule.step()
+        losses.append(mean.item())
+    return losses
+
+
+LOOP_RIGHT = [with_a_counter, sums_first]
 LOOP_WRONG = [
     (all_in_the_inner_loop, "only the last batch of a step counts"),
     (not_divided, "the sum is `parts` times the mean"),
@@ -317,10 +353,15 @@ def not_squared(model, floor, error):
     ]
 
 
+def floor_without_error(model, floor, error):
+    return [math.ceil((model - floor).var(ddof=1) / error**2), math.ceil(model.var(ddof=1) / error**2)]
+
+
 NEEDED_RIGHT = [with_cov, by_hand]
 NEEDED_WRONG = [
     (with_n, "ddof=1"),
     (never_the_same_words, "take the standard deviation of the differences"),
+    (floor_without_error, "On other words the floor varies too"),
     (not_squared, "over the *square* of the error"),
 ]
 
