@@ -171,11 +171,17 @@ TASKS = {
 
 # --- Weights to begin with -------------------------------------------------------------------------------
 
-STARTS = ("pre-trained", "from scratch", "frozen", "shuffled", "embeddings only")
+STARTS = ("pre-trained", "from scratch", "frozen", "shuffled", "embeddings only", "names mixed")
+WORDS = "bert.embeddings.word_embeddings.weight"
+NAMES = [TOKENIZER.vocab.index(name) for name in (*LIGHT.lexicon.men, *LIGHT.lexicon.women)]
 
 
 def weights_of(start: str, trained: dict[str, Any], fresh: dict[str, Any], seed: int) -> dict[str, Any]:
-    """The weights of a model by name: of `trained` or `fresh`, or `trained` with each array shuffled in itself."""
+    """The weights of a model by name: those of `trained`, of `fresh`, or some of each.
+
+    shuffled: each trained array in another order. embeddings only: trained embeddings below fresh layers; names mixed:
+    the same, but each name of a man or a woman gets the vector of a name that was drawn.
+    """
     rng = np.random.default_rng(seed)
     if start in ("pre-trained", "frozen"):
         return trained
@@ -183,6 +189,11 @@ def weights_of(start: str, trained: dict[str, Any], fresh: dict[str, Any], seed:
         return fresh
     if start == "embeddings only":
         return {name: (trained if ".embeddings." in name else fresh)[name] for name in trained}
+    if start == "names mixed":
+        mixed = weights_of("embeddings only", trained, fresh, seed)
+        words = backend.to_numpy(mixed[WORDS]).copy()
+        words[NAMES] = words[rng.permutation(NAMES)]
+        return {**mixed, WORDS: words}
     if start == "shuffled":
         return {
             name: rng.permutation(backend.to_numpy(array).ravel()).reshape(array.shape)
