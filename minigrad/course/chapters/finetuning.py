@@ -299,8 +299,9 @@ def heads_figure() -> Picture:
                 )
             axes.text(x + wide / 2, y + high / 2, words, ha="center", va="center", fontsize=9.5)
 
-        def arrow(x: float, low: float, high: float) -> None:
-            axes.annotate("", (x, high), (x, low), arrowprops={"arrowstyle": "->", "color": colours["ink"]})
+        def arrow(x: float, low: float, high: float, to: float | None = None) -> None:
+            end = (x if to is None else to, high)
+            axes.annotate("", end, (x, low), arrowprops={"arrowstyle": "->", "color": colours["ink"]})
 
         tokens = ["[CLS]", "frank", "hides", "them", "[SEP]"]
         for place, token in enumerate(tokens):
@@ -316,8 +317,9 @@ def heads_figure() -> Picture:
         box(0, 0.76, 0.3, 0.2, "second", "class: new\n$(K, d_{model})$")
         box(0.34, 0.76, 0.3, 0.2, "second", "tag of a token: new\n$(K, d_{model})$")
         box(0.68, 0.76, 0.3, 0.2, "second", "start and end: new\n$(2, d_{model})$")
-        for x in (0.49, 0.83):
-            arrow(x, 0.51, 0.76)
+        arrow(0.49, 0.51, 0.76)
+        arrow(0.69, 0.51, 0.76, to=0.75)
+        axes.text(0.6, 0.63, "each token's\nrow", ha="center", va="center", fontsize=9.5)
         axes.set(xlim=(-0.01, 1.0), ylim=(-0.02, 0.98))
         axes.axis("off")
 
@@ -390,7 +392,8 @@ def learning_curves(record: dict[str, Any]) -> Picture:
 
     return figure(
         plot,
-        "Accuracy on held-out stories against the number of labels, four tasks. The pre-trained start rises first, the "
-        "start from scratch later or, for pairs, not at all; the frozen encoder stays below the pre-trained start.",
+        "Accuracy on held-out stories against the number of labels, for four tasks. For one person and for tags the "
+        "pre-trained start is far ahead with 16 labels, for questions a little ahead from 64 on, and for pairs it alone "
+        "leaves one half, with 256. The frozen encoder ends below the pre-trained start in all four.",
         (5.4, 5.2),
     )
