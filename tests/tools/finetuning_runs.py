@@ -3,11 +3,11 @@
     OPENBLAS_NUM_THREADS=1 nice -n 19 python tests/tools/finetuning_runs.py --jobs 2
 
 writes book/runs/finetuning.json, run by run, and goes on where it was stopped. First each task, each start of
-`minigrad/course/chapters/finetuning.py` is tried at several learning rates, on examples that no other run sees, with few
-labels and with many (`SEARCHED`, `SEARCHED_THERE`). If the highest rate is the best, the next higher one is tried as well
-(`WIDENED`). Then come the runs that are compared, at the best rate, with several seeds. A seed draws the labelled
-examples, the new weights and the order. Compared runs at a rate that is no longer the best are dropped. The last runs
-look for names in real text, with the labels on this or that piece of a word.
+`minigrad/course/chapters/finetuning.py` is tried at several learning rates, on examples that no other run sees, with
+few labels and with many (`SEARCHED`, `SEARCHED_THERE`). If the highest rate is the best, the next higher one is tried
+as well (`WIDENED`). Then come the runs that are compared, at the best rate, with several seeds. A seed draws the
+labelled examples, the new weights and the order. Compared runs at a rate that is no longer the best are dropped. The
+last runs look for names in real text, with the labels on this or that piece of a word.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ RATES = dict.fromkeys(STARTS, (3e-4, 1e-3, 3e-3)) | {"frozen": (1e-2, 3e-2, 1e-1
 WIDENED = {"pre-trained": 1e-2, "from scratch": 1e-2, "frozen": 1.0}  # for each task but pairs, which guesses
 SEEDS = {"pre-trained": range(5), "from scratch": range(5), "frozen": range(3)}
 CONTROLS, CONTROL_SEEDS = ("shuffled", "embeddings only"), range(3)
-KEYWORD, PAIRS = "moved", "pairs"  # a task of one word, and a task at which every start guesses with few labels
+KEYWORD = "moved"  # a task of one word
+PAIRS = "pairs"  # a task at which every start guesses with few labels
 HELD_OUT, HELD_OUT_SEED, SEARCH_HELD_OUT_SEED = 400, 1000, 1001
 
 NAMES, NAMES_STARTS, NAMES_SIZE, NAMES_STEPS, NAMES_SEEDS = (

@@ -392,8 +392,8 @@ def learning_curves(record: dict[str, Any]) -> Picture:
 
     return figure(
         plot,
-        "Accuracy on held-out stories against the number of labels, for four tasks. For one person and for tags the "
-        "pre-trained start is far ahead with 16 labels, for questions a little ahead from 64 on, and for pairs it alone "
-        "leaves one half, with 256. The frozen encoder ends below the pre-trained start in all four.",
+        "Accuracy on held-out stories against the number of labels, for four tasks. For one person and for tags, "
+        "the pre-trained start is far ahead with 16 labels. For questions it is a little ahead with 64. For pairs only "
+        "this start leaves one half, with 256. In all four, the frozen encoder ends below the pre-trained start.",
         (5.4, 5.2),
     )
