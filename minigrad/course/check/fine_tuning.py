@@ -36,7 +36,7 @@ A span is a first token i and a last token j, with i <= j. It has j - i + 1 toke
 Two loops are enough: for each i, try each j from i to the last one that is allowed, and keep the best pair so far. Begin with a sum of -infinity.
 """,
     mistakes="""
-Your span can run backwards: the best start and the best end, each by itself, need not be in order. Compare pairs with i <= j only.
+Your span can run backwards, because the best start need not come before the best end. Compare only pairs with i <= j.
     return int(np.argmax(start)), int(np.argmax(end))
     range(i, min(i + longest, len(end))) -> range(len(end))
 Your span can be one token too long. From i to j there are j - i + 1 tokens.
@@ -56,7 +56,15 @@ You take the best start first, and then the best end for it. A worse start can h
     j = int(np.argmax(end))
     first = max(0, j - longest + 1)
     return first + int(np.argmax(start[first : j + 1])), j
-You multiply the scores. The probability of a span is a product, and the scores are logarithms of it, but for a constant: add them.
+You remember the best start so far, and when it is too far away you begin again at the present token. A token between the two can be a better start.
+    best, span, i = -math.inf, (0, 0), 0
+    for j in range(len(end)):
+        if j - i >= longest or start[j] > start[i]:
+            i = j
+        if start[i] + end[j] > best:
+            best, span = start[i] + end[j], (i, j)
+    return span
+You multiply the scores. The probability of a span is a product, but the scores are the logarithms of its factors, up to a constant, so they add up.
     start[i] + end[j] > best -> start[i] * end[j] > best ; best, span = start[i] + end[j] -> best, span = start[i] * end[j]
 Return the last token of the span, not the place after it.
     (i, j) -> (i, j + 1)
@@ -97,30 +105,32 @@ def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 The scores are s = X u and e = X v. The loss is half of each cross-entropy: L = (-log p_first - log q_last) / 2, with p = softmax(s) and q = softmax(e).
 
-The gradient of a cross-entropy with respect to its scores is p minus 1 at the right place. Here it is halved: ds = (p - one at first) / 2, de likewise.
+The gradient of a cross-entropy with respect to its scores is p minus 1 at the right place. Here it is halved, so ds = (p - one at first) / 2, and de is made in the same way.
 
-s = X u gives du = X^T ds, and to row i of X it sends ds_i u. Both heads read X, so their gradients add up: dX = ds u^T + de v^T.
+s = X u gives du = X^T ds, and to row i of X it sends ds_i u. Both heads read X, so their gradients add up to dX = ds u^T + de v^T.
 """,
     mistakes="""
-The half is missing: the loss is the mean of the two cross-entropies, not their sum.
+The half is missing, because the loss is the mean of the two cross-entropies, not their sum.
     / 2 -> / 1
-Only one token's row gets a gradient in your answer. The softmax is over all tokens, so every row of X gets some.
+In your answer a head sends a gradient to one token's row only. The softmax is over all tokens, so every row of X gets some.
     dX = np.outer(ds, u) + np.outer(de, v) -> dX = np.zeros_like(X); dX[first] += ds[first] * u; dX[last] += de[last] * v
-Your dX is of one head only. Start and end both read X: their gradients add up.
+Your dX comes from one head only. Start and end both read X, so their gradients add up.
     np.outer(ds, u) + np.outer(de, v) -> np.outer(ds, u) || np.outer(de, v)
-The 1 of the right place is missing: the gradient of the cross-entropy is p minus 1 there.
+The 1 at the right place is missing. There, the gradient of the cross-entropy is p minus 1.
     ds[first] -= 1 -> pass ; de[last] -= 1 -> pass
-Your signs are turned: the gradient is p minus 1 at the right place, so that a step against it raises the right score.
+Your signs are reversed. The gradient is p minus 1 at the right place, so a step against it raises the right score.
     return dX, X.T @ ds, X.T @ de -> return -dX, -X.T @ ds, -X.T @ de
-You have exchanged u and v in dX: the start's gradient goes back along the start's vector.
+You have exchanged u and v in dX. The start's gradient goes back along the start's vector.
     np.outer(ds, u) + np.outer(de, v) -> np.outer(ds, v) + np.outer(de, u)
-You have exchanged first and last: the start's softmax is right at `first`.
+You have exchanged first and last. The start's softmax should be 1 at `first`.
     ds[first] -= 1 -> ds[last] -= 1 ; de[last] -= 1 -> de[first] -= 1
+You halve the probabilities, but not the 1 at the right place. The half belongs to the whole gradient, (p minus 1) / 2.
+    softmax(X @ u), softmax(X @ v) -> softmax(X @ u) / 2, softmax(X @ v) / 2 ; ds, de = ds / 2, de / 2 -> pass
 exp of a large score overflows. Subtract the largest score first, which changes no probability.
     np.exp(scores - scores.max()) -> np.exp(scores)
 Return dX first, then the gradients of u and v.
     return dX, X.T @ ds, X.T @ de -> return X.T @ ds, X.T @ de, dX
-Your last two gradients have changed places: first that of the start vector u, then that of v.
+Your last two gradients have changed places. The gradient of the start vector u comes before that of v.
     return dX, X.T @ ds, X.T @ de -> return dX, X.T @ de, X.T @ ds
 """,
 )
@@ -162,20 +172,20 @@ def _align_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Begin with [CLS] and its label -100. For each word add its pieces, and for them the tag and then -100 for each piece after the first.
 
-Before you add a word, ask whether its pieces and [SEP] still fit into `room`. If not, stop: later words would stand in the wrong context.
+Before you add a word, ask whether its pieces and [SEP] still fit into `room`. If not, stop, because later words would have the wrong context.
 
-A word without a piece becomes one [UNK], the id 100, and keeps its tag: otherwise the words that are read back would be one too few.
+A word without a piece becomes one [UNK], the id 100, and keeps its tag. Otherwise a word would be missing when the tags are read back.
 """,
     mistakes="""
 You give the tag to every piece of a word. Only the first piece carries it, so that a long word does not count more than a short one.
     [-100] * (len(word) - 1) -> [tag] * (len(word) - 1)
-You give the tag to the last piece of a word. The rule is the first: the model reads the tag there.
+You give the tag to the last piece of a word. The rule is the first piece, because the model's answer is read there.
     [tag] + [-100] * (len(word) - 1) -> [-100] * (len(word) - 1) + [tag]
-Your labels are one place early: [CLS] has a label too, -100.
+Your labels are one place early, because [CLS] has a label too, -100.
     ids, labels = [101], [-100] -> ids, labels = [101], []
-[SEP] has no label in your answer: give it -100, so that labels and ids have the same length.
+[SEP] has no label in your answer. Give it -100, so that labels and ids have the same length.
     return [*ids, 102], [*labels, -100] -> return [*ids, 102], labels
-You give 0 where nothing should count. 0 is a tag like the others: use -100.
+You give 0 where nothing should count. 0 is a tag like the others, so use -100.
     -100 -> 0
 You cut within a word. A word whose pieces do not all fit is left out.
     ids, labels = [101], [-100]
@@ -186,11 +196,11 @@ You cut within a word. A word whose pieces do not all fit is left out.
         ids += word
         labels += [tag] + [-100] * (len(word) - 1)
     return [*ids, 102], [*labels, -100]
-You forget the place for [SEP]: the ids would be one too many.
+You forget the place for [SEP], so there can be one id too many.
     len(ids) + len(word) + 1 > room -> len(ids) + len(word) > room
-You keep one place free for nothing: [SEP] needs one place, and the rest is for words.
+You keep one place too many free. [SEP] needs one place, and the rest is for words.
     len(ids) + len(word) + 1 > room -> len(ids) + len(word) + 2 > room
-You go on after a word that does not fit. Then the words after it stand beside the wrong neighbours: stop there.
+You go on after a word that does not fit. Then the words after it have the wrong neighbours, so stop there.
     break -> continue
 You do not look at `room`.
     if len(ids) + len(word) + 1 > room: -> if False:
@@ -215,9 +225,9 @@ def align_tags(pieces, tags, room):
 
 
 class Finished:
-    """A run of fine-tuning: what it began with, what it ended with, and a way to ask it.
+    """A run of fine-tuning: the weights that it began and ended with, and its logits.
 
-    checkpoint, before, after: arrays by name; checkpoint has no classifier. logits(): of one batch, asked once more.
+    checkpoint, before, after: arrays by name; checkpoint has no classifier. logits(): of one batch, computed anew.
     """
 
     def __init__(self, fault: str, rng: np.random.Generator, layers: int) -> None:
@@ -240,6 +250,9 @@ class Finished:
         }
         self._rng, self._logits, self._dropout = rng, rng.standard_normal((4, 2)), fault == "dropout"
 
+    def __repr__(self) -> str:
+        return f"a run with the arrays {', '.join(self.before)}"
+
     def logits(self) -> np.ndarray:
         """The logits (4, 2) of one batch."""
         return self._logits + (0.1 * self._rng.standard_normal((4, 2)) if self._dropout else 0.0)
@@ -249,7 +262,7 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     for fault in ("none", "prefix", "head", "frozen", "dropout"):
         for layers in (1, 3):
             name = "a sound run" if fault == "none" else f"a run with the fault {fault!r}"
-            yield f"{name}, {layers} layers", Finished(fault, rng, layers)
+            yield f"{name}, {layers} layer{'s' * (layers > 1)}", Finished(fault, rng, layers)
 
 
 @exercise(
@@ -258,20 +271,20 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=20,
     cases=_fault_cases,
     hints="""
-Four questions, one for each fault: does `before` hold the checkpoint's weights under the same names? Has the classifier moved from `before` to `after`? Has anything in the encoder moved? Do two calls of logits() give the same?
+Four questions, one for each fault: does `before` hold the checkpoint's weights under the same names? Has the classifier moved from `before` to `after`? Has anything in the encoder moved? Do two calls of logits() give the same numbers?
 
-A weight that was trained with any gradient has moved a little: compare arrays with np.array_equal, without a tolerance.
+A weight that was trained with any gradient has moved a little, so compare arrays with np.array_equal, without a tolerance.
 """,
     mistakes="""
-You do not compare `before` with the checkpoint. A weight that was not found there was drawn anew, and no error tells.
+You do not compare `before` with the checkpoint. A weight that was not found there was drawn anew, and no error says so.
     if name not in run.before or not np.array_equal(run.before[name], array): -> if False:
 You do not ask whether the classifier has moved.
     if "classifier" not in moved: -> if False:
 You do not ask whether the encoder has moved.
     if moved == {"classifier"}: -> if False:
-That the classifier has moved is no fault: it has to. The fault is that it has not.
+The classifier has to move, so its moving is no fault. The fault is that it stays where it was.
     if "classifier" not in moved: -> if "classifier" in moved:
-You do not ask twice: dropout that is still on gives other logits each time.
+You do not call logits() twice. Dropout that is still on gives other logits each time.
     if not np.array_equal(run.logits(), run.logits()): -> if False:
 If there is no fault, return "none".
     return "none" -> return None || return ""
@@ -318,19 +331,19 @@ You look for the smallest k such that a guessing model has k *or more* right wit
 If even n right answers are too likely by chance, no k from 0 to n will do: return n + 1.
 """,
     mistakes="""
-You ask for exactly k right answers. A model that has more right would be called better too: add up k or more.
+You ask for exactly k right answers. A model with more right answers would be called better too, so add up k or more.
     tail += math.comb(n, k) * p**k * (1 - p) ** (n - k) -> tail = math.comb(n, k) * p**k * (1 - p) ** (n - k)
-Your k is one too small: with it, chance is already above the level.
+Your k is one too small. A guessing model reaches it with a probability above the level.
     return least -> return least - 1
-Your k is one too large: k, not more than k, right answers are enough.
+Your k is one too large. Ask for k or more right answers, not for more than k.
     return least -> return least + 1
-You test on two sides. Only a model that is better than chance is of interest here: put the whole level on that side.
+You test on two sides. Only a model that is better than chance is of interest here, so put the whole level on that side.
     if tail > level: -> if tail > level / 2:
 If even n right answers are not enough, return n + 1.
     tail, least = 0.0, n + 1 -> tail, least = 0.0, n
 You take one half for chance. The yardstick is p.
     p**k * (1 - p) ** (n - k) -> 0.5**n
-That is the normal approximation. With few examples, or a p far from one half, it is off: add up the exact probabilities.
+That is the normal approximation. With few examples, or a p far from one half, it is off, so add up the exact probabilities.
     for k in range(n + 1):
         z = (k - n * p) / math.sqrt(n * p * (1 - p))
         if 0.5 * math.erfc(z / math.sqrt(2)) <= level:

@@ -116,6 +116,21 @@ def test_shuffled_weights_are_the_trained_ones_in_another_order():
         weights_of("cold", trained, fresh, 0)
 
 
+def test_mixed_names_have_the_trained_vectors_of_names_and_all_else_is_as_in_embeddings_only():
+    rng = np.random.default_rng(0)
+    trained = {finetuning.WORDS: rng.standard_normal((len(TOKENIZER.vocab), 4)), "bert.encoder.w": np.ones(3)}
+    fresh = {name: np.zeros_like(array) for name, array in trained.items()}
+    mixed = weights_of("names mixed", trained, fresh, 0)
+    moved = np.flatnonzero((mixed[finetuning.WORDS] != trained[finetuning.WORDS]).any(axis=1))
+    names = {*LIGHT.lexicon.men, *LIGHT.lexicon.women}
+    assert len(moved) > len(names) / 2
+    assert set(words(moved)) <= names
+    np.testing.assert_array_equal(
+        np.sort(mixed[finetuning.WORDS], axis=0), np.sort(trained[finetuning.WORDS], axis=0)
+    )
+    assert mixed["bert.encoder.w"] is fresh["bert.encoder.w"]
+
+
 @pytest.mark.parametrize("start", STARTS)
 def test_only_the_head_of_a_frozen_model_moves(start):
     task = TASKS["holder"]

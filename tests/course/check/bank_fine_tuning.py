@@ -46,6 +46,14 @@ def open_end(start, end, longest):
     return i, j + 1
 
 
+def begins_again(start, end, longest):
+    found, i = [], 0
+    for j in range(len(end)):
+        i = j if j >= i + longest or start[j] > start[i] else i
+        found.append((start[i] + end[j], i, j))
+    return max(found)[1:]
+
+
 def product_of_scores(start, end, longest):
     best, found = -np.inf, None
     for i in range(len(start)):
@@ -62,6 +70,7 @@ SPAN_WRONG = [
     (greedy, "You take the best start first"),
     (off_by_one, "one token too long"),
     (open_end, "not the place after it"),
+    (begins_again, "you begin again at the present token"),
     (product_of_scores, "You multiply the scores"),
 ]
 
@@ -109,6 +118,14 @@ def exchanged(X, u, v, first, last):
     return dX, dv, du
 
 
+def half_of_the_half(X, u, v, first, last):
+    p, q = (np.exp(X @ w - (X @ w).max()) for w in (u, v))
+    p, q = 0.5 * p / p.sum(), 0.5 * q / q.sum()
+    p[first] -= 1
+    q[last] -= 1
+    return p[:, None] * u + q[:, None] * v, p @ X, q @ X
+
+
 def without_the_label(X, u, v, first, last):
     p, q = (np.exp(X @ w - (X @ w).max()) for w in (u, v))
     p, q = p / p.sum() / 2, q / q.sum() / 2
@@ -118,9 +135,10 @@ def without_the_label(X, u, v, first, last):
 GRADIENT_RIGHT = [log_softmax_way, row_by_row]
 GRADIENT_WRONG = [
     (a_sum, "The half is missing"),
-    (turned, "Your signs are turned"),
+    (turned, "Your signs are reversed"),
     (exchanged, "Your last two gradients have changed places"),
-    (without_the_label, "The 1 of the right place is missing"),
+    (half_of_the_half, "You halve the probabilities, but not the 1"),
+    (without_the_label, "The 1 at the right place is missing"),
 ]
 
 # --- align_tags ------------------------------------------------------------------------------------------
@@ -246,7 +264,7 @@ def no_word(run):
 FAULT_RIGHT = [with_sets, in_another_order]
 FAULT_WRONG = [
     (never_loaded, "You do not compare `before` with the checkpoint"),
-    (one_call, "You do not ask twice"),
+    (one_call, "You do not call logits() twice"),
     (only_the_checkpoint, "You do not ask whether the encoder has moved"),
     (no_word, 'return "none"'),
 ]
