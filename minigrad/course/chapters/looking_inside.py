@@ -476,7 +476,9 @@ def map_of_heads(places: np.ndarray, patterns: Sequence[str]) -> Picture:
         axes.tick_params(labelbottom=False, labelleft=False)
         canvas.legend(loc="outside upper center", ncols=3)
 
-    return figure(plot, "The sixteen heads in a plane. Heads with similar rows lie near each other.", (5.4, 4.4))
+    return figure(
+        plot, "The sixteen heads in a plane. Heads with similar rows lie near each other.", (5.4, 4.4)
+    )
 
 
 def _named(axes: Any, places: np.ndarray) -> None:
