@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ __all__ = [
     "head_frames",
     "head_name",
     "heads_and_offsets",
+    "hidden_maps",
     "losses",
     "map_of_heads",
     "maps",
@@ -69,14 +70,14 @@ def as_drawn(seed: int) -> Any:
 # name: what an arc goes from and to
 RELATIONS = {
     "the → its noun": "from the article to the noun of its phrase",
-    "old → its noun": "from an age to the noun of its phrase",
-    "slowly → its verb": "from a manner to the verb of its sentence",
+    "old → its noun": "from an adjective of age to the noun of its phrase",
+    "slowly → its verb": "from an adverb of manner to the verb of its sentence",
     "subject → verb": "from a name, noun or pronoun to the verb whose subject it is",
     "verb → subject": "the other way",
     "object → verb": "from the thing to the verb whose object it is",
     "verb → object": "the other way",
     "ancient → books": "from the adjective after is or are to the subject",
-    "pronoun → antecedent": "from he, her, it, … to the last name or noun before it that says the same",
+    "pronoun → antecedent": "from he, her, it, … to the last name or noun before it that means the same",
     "word → same before": "from a name or noun to its last occurrence before",
 }
 
@@ -231,6 +232,28 @@ def maps(model: Any, texts: Texts, batch: int = 100) -> np.ndarray:
     return np.concatenate(found)
 
 
+def hidden_maps(model: Any, texts: Texts) -> np.ndarray:
+    """The weights of all heads, (S, heads, L, L): the row of each word is read while that word is hidden.
+
+    The words are hidden as in `losses`, every sixth of a text at a time. Rows of what is no word are 0.
+    """
+    found = np.zeros(0)
+    for hidden, ids in _hide(texts):
+        A = maps(model, replace(texts, inputs={**texts.inputs, "input_ids": ids}))
+        found = np.zeros_like(A) if not found.size else found
+        story, place = np.nonzero(hidden)
+        found[story, :, place] = A[story, :, place]
+    return found
+
+
+def _hide(texts: Texts) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Which words are hidden (S, L), and the ids with [MASK] in their place; every word once."""
+    order = np.cumsum(texts.words, axis=1) - 1
+    for first in range(APART):
+        hidden = texts.words & (order % APART == first)
+        yield hidden, np.where(hidden, story_model()[1].mask_token_id, texts.inputs["input_ids"])
+
+
 def candidates(
     texts: Texts, A: np.ndarray, stories: slice
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -264,12 +287,8 @@ def losses(
     1, that are changed; and what makes other weights and values of a layer's A (B, h, L, L) and V (B, h, L, d_k),
     copies that it may write to. Returns the losses (n,), the slot of each word (n,), and (changes, n).
     """
-    mask_id = story_model()[1].mask_token_id
-    order = np.cumsum(texts.words, axis=1) - 1
     columns, slots = [], []
-    for first in range(APART):
-        hidden = texts.words & (order % APART == first)
-        ids = np.where(hidden, mask_id, texts.inputs["input_ids"])
+    for hidden, ids in _hide(texts):
         true = texts.inputs["input_ids"][hidden]
         with no_grad():
             states = model.bert(
@@ -436,7 +455,7 @@ def heads_and_offsets(rows: Sequence[Sequence[Any]]) -> Picture:
 
     return figure(
         plot,
-        "For each relation the share of arcs that the best head and the best offset find, and both controls far to "
+        "For each relation, the shares of arcs that the best head and the best offset find. Both controls lie far to "
         "the left.",
         (5.4, 4.4),
     )
@@ -457,7 +476,9 @@ def map_of_heads(places: np.ndarray, patterns: Sequence[str]) -> Picture:
         axes.tick_params(labelbottom=False, labelleft=False)
         canvas.legend(loc="outside upper center", ncols=3)
 
-    return figure(plot, "The sixteen heads in a plane, heads that look alike near each other.", (5.4, 4.4))
+    return figure(
+        plot, "The sixteen heads in a plane. Heads with similar rows lie near each other.", (5.4, 4.4)
+    )
 
 
 def _named(axes: Any, places: np.ndarray) -> None:
@@ -470,7 +491,7 @@ def _named(axes: Any, places: np.ndarray) -> None:
 
 
 def visible_and_needed(visible: np.ndarray, needed: np.ndarray, label: str) -> Picture:
-    """What dropping each head adds to the loss, against how pronounced its map is. Both (heads,)."""
+    """What dropping each head adds to the loss, against how sharp its map is. Both (heads,)."""
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.subplots()
@@ -481,5 +502,6 @@ def visible_and_needed(visible: np.ndarray, needed: np.ndarray, label: str) -> P
 
     return figure(
         plot,
-        "Sixteen points, a head each: how pronounced its map is, and how much the loss rises without it.",
+        "Each of the sixteen heads is a point, placed by how sharp its map is and by how much the loss rises "
+        "without it.",
     )

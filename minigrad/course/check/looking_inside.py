@@ -56,26 +56,28 @@ def _arcs_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Take the rows of weights that the arcs ask about, one for each arc and each head. With story, start, end = arcs.T, A[story, :, start] has them all, (n, h, L).
 
-Before you take the largest weight of a row, take away the places that do not count: those that are no words, and the word that asks. A weight is at least 0, so -1 is below them all.
+Before you take the largest weight of a row, exclude the places that do not count: tokens that are not words, and the word that asks. A weight is at least 0, so -1 is below every weight.
 
 Compare the place of the largest weight with the arc's end, and take the mean over the arcs, head by head.
 """,
     mistakes="""
-You read columns, and so you ask who looks at the word. Row i has what word i looks at.
+You read columns. A column says which tokens look at the word; row i says what word i looks at.
     A[story, :, start] -> A[story, :, :, start]
 You go along the arcs backwards. Each arc goes from the word that asks to the word that should get the most weight.
     story, start, end = arcs.T -> story, end, start = arcs.T
 In your answer a word may look at itself. Leave the word that asks out of its own row.
     may[np.arange(len(arcs)), start] = False ->
-Tokens that are no words may win in your answer. Only words count, so a head that rests on [SEP] is judged by where the rest of its weight goes.
+In your answer, tokens that are not words may win. Only words count, so a head that rests on [SEP] is judged by where the rest of its weight goes.
     may = words[story] -> may = np.ones_like(words[story])
-You leave out neither the word that asks nor the tokens that are no words. Take both away before you look for the largest weight.
+You exclude neither the word that asks nor the tokens that are not words. Take both away before you look for the largest weight.
     np.where(may[:, None], rows, -1) -> rows
 That is the mean weight on the arcs. An arc is found if its end gets the most weight, so it counts as 0 or 1.
     (most == end[:, None]).mean(axis=0) -> rows[np.arange(len(arcs)), :, end].mean(axis=0)
-You return one number for all heads together. Take the mean over the arcs alone.
+You count an arc as found if its weight is above one half. It is found if no other word gets more.
+    (most == end[:, None]).mean(axis=0) -> (rows[np.arange(len(arcs)), :, end] > 0.5).mean(axis=0)
+You return one number for all heads together. Take the mean over the arcs only.
     (most == end[:, None]).mean(axis=0) -> (most == end[:, None]).mean()
-Your means run over the heads, and there is one for each arc. Take the mean over the arcs instead.
+You take the mean over the heads, so you return one number for each arc. Take the mean over the arcs instead.
     (most == end[:, None]).mean(axis=0) -> (most == end[:, None]).mean(axis=1)
 You return how many arcs are found. Divide by the number of arcs.
     (most == end[:, None]).mean(axis=0) -> (most == end[:, None]).sum(axis=0)
@@ -119,7 +121,7 @@ def _weights_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Write b = a + t z with a number t. Which two conditions on z follow from bV = aV and from the sum of b?
 
-The conditions are L - 1 linear equations for the L entries of z: zV = 0 and the sum of z is 0. So z is fixed but for its length and its sign. The last row of np.linalg.svd(C)[2] solves C z = 0, if C has one row fewer than columns.
+The conditions are L - 1 linear equations for the L entries of z: zV = 0 and the sum of z is 0. So they fix z, except for its length and its sign. The last row of np.linalg.svd(C)[2] solves C z = 0, if C has one row fewer than columns.
 
 Choose the sign so that z[0] is below 0. Only entries that fall can reach 0, and entry i reaches it at t = a[i] / -z[i]. The first to get there stops you.
 """,
@@ -143,8 +145,10 @@ You stop half way. Go on until a weight is 0.
     a + step * z -> a + 0.5 * step * z
 You return the direction z. Return the weights, a + t z.
     a + step * z -> z
-You return the weights that came in. There are others with the same output.
+You return the weights that came in. Find others with the same output.
     a + step * z -> a
+Your weights have the same output, but you stop where their squares have the smallest sum. Go on until a weight is 0.
+    a + step * z -> a - (a @ z) * z
 """,
 )
 def other_weights(a, V):
@@ -177,7 +181,7 @@ def _same_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=25,
     cases=_same_cases,
     hints="""
-Let the keys be X itself: W_K is the identity. Then W_Q says what a token asks for, first about words and then about places. A large multiple of the identity for the words asks for the same word.
+Let the keys be X itself, so W_K is the identity. Then W_Q says what a token asks for, first about words and then about places. A large multiple of the identity for the words asks for the same word.
 
 For the places, take a matrix with a row for each asking token: very low where j is not before i, and a little higher for each later j before i. That chooses the last of several.
 
@@ -192,7 +196,7 @@ Your head looks at its own word. A token is always the same word as itself, so i
     place < place[:, None] -> place <= place[:, None]
 Your head looks at later occurrences. Only places before the token count.
     place < place[:, None] -> place > place[:, None]
-Where the word is new, your head has no place to rest, and the weight goes to some other word. Give [CLS] a score between other words and the same word.
+Where the word is new, your head has no place to rest, so the weight goes to another word. Give [CLS] a score between other words and the same word.
     order[:, 0] = 1e4 ->
 Your head always looks at [CLS]. Its score must lie below that of the same word, for which W_Q needs a part of its own.
     order[:, 0] = 1e4 -> order[:, 0] = 1e6
@@ -332,20 +336,20 @@ How many of n arcs one head finds has a binomial distribution: k arcs with the p
 
 The best head finds at most k arcs if all heads do. The heads are independent, so that has the probability F(k)^h, where F(k) is the probability that one head finds at most k.
 
-The probability that the best finds exactly k is F(k)^h - F(k - 1)^h. From it comes the expected number of arcs, then a share, and then what p is short of it.
+The probability that the best finds exactly k is F(k)^h - F(k - 1)^h. From these probabilities, compute the expected number of arcs and divide it by n. The answer is how far that share is above p.
 """,
     mistakes="""
-You return the expected share of the best head. How much is it above p?
+You return the expected share of the best head. By how much is it above p?
     expected / n - p -> expected / n
 You compare a number of arcs with a share. Divide by n first.
     expected / n - p -> expected - p || expected - n * p
-That is the worst of h heads. All h heads are at most k with the probability F(k)^h.
+That is the worst of h heads. All h heads find at most k arcs with probability F(k)^h.
     at_most = below**h -> at_most = 1 - (1 - below) ** h
-You multiply by h where a power belongs. Heads are independent, so their probabilities multiply.
+You multiply by h where you need a power. The heads are independent, so their probabilities multiply.
     below**h -> np.minimum(1, h * below)
 You take the power of the probability of exactly k. Add up first: F(k) is the probability of at most k.
     below**h -> np.cumsum(chance**h)
-Your k counts from 1. A head may find no arc at all.
+Your k counts from 1. Start at 0, because a head may find no arc at all.
     (k * np.diff -> ((k + 1) * np.diff
 You leave out the binomial coefficient, the number of ways in which k of n arcs can be found.
     math.comb(n, int(i)) * ->

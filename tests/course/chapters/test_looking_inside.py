@@ -131,6 +131,22 @@ def test_a_change_that_changes_nothing_leaves_the_losses(texts, model, monkeypat
     assert np.allclose(whole[: len(expected)], expected, atol=1e-4)
 
 
+def test_hidden_maps_have_each_row_of_a_text_in_which_its_word_is_hidden(model, monkeypatch, tokenizer):
+    monkeypatch.setattr(inside, "story_model", lambda: (model, tokenizer))
+    few = inside.read(2, seed=7)
+    found = inside.hidden_maps(model, few)
+    places = np.flatnonzero(few.words[1])
+    ids = few.inputs["input_ids"].copy()
+    ids[1, places[4 :: inside.APART]] = tokenizer.mask_token_id
+    with no_grad():
+        inputs = (few.inputs["attention_mask"], few.inputs["token_type_ids"])
+        attentions = model.bert(ids, *inputs, output_attentions=True).attentions
+    row = attentions[2].numpy()[1, 1, places[10]]  # head 3-2, a word that is hidden with the fifth
+    assert np.allclose(found[1, 9, places[10]], row, atol=1e-6)
+    assert not np.allclose(inside.maps(model, few)[1, 9, places[10]], row, atol=1e-4)
+    assert not found.transpose(0, 2, 1, 3)[~few.words].any()
+
+
 def test_a_change_reaches_only_the_layer_that_it_names(model, monkeypatch, tokenizer):
     monkeypatch.setattr(inside, "story_model", lambda: (model, tokenizer))
     few, calls = inside.read(2, seed=7), []

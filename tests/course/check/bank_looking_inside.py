@@ -64,6 +64,10 @@ def mean_weight(A, words, arcs):
     return np.array([np.mean([A[s, k, i, j] for s, i, j in arcs]) for k in range(A.shape[1])])
 
 
+def above_half(A, words, arcs):
+    return np.mean([A[s, :, i, j] > 0.5 for s, i, j in arcs], axis=0)
+
+
 def special_wins(A, words, arcs):
     return arc_by_arc(A, words | True, arcs)
 
@@ -77,6 +81,7 @@ ARCS_WRONG = [
     (itself_wins, "out of its own row"),
     (special_wins, "Only words count"),
     (mean_weight, "counts as 0 or 1"),
+    (above_half, "above one half"),
 ]
 
 # --- other_weights ---------------------------------------------------------------------------------------
@@ -128,6 +133,11 @@ def half_way(a, V):
     return (a + one_entry_as_unit(a, V)) / 2
 
 
+def of_least_squares(a, V):
+    C = np.vstack([V.T, np.ones(len(a))])
+    return np.linalg.lstsq(C, C @ a, rcond=None)[0]
+
+
 WEIGHTS_RIGHT = [one_entry_as_unit, by_projection]
 WEIGHTS_WRONG = [
     (sum_forgotten, "do not sum to 1"),
@@ -135,6 +145,7 @@ WEIGHTS_WRONG = [
     (first_at_zero, "another weight may be below 0"),
     (the_same, "the weights that came in"),
     (half_way, "half way"),
+    (of_least_squares, "squares have the smallest sum"),
 ]
 
 # --- last_same_word --------------------------------------------------------------------------------------
@@ -379,7 +390,7 @@ def cubes_of_exactly(n, p, h):
 
 FLATTERY_RIGHT = [by_tail, with_logs]
 FLATTERY_WRONG = [
-    (not_compared, "How much is it above p"),
+    (not_compared, "By how much is it above p"),
     (worst_head, "the worst of h heads"),
     (in_arcs, "Divide by n first"),
     (from_one, "Your k counts from 1"),
