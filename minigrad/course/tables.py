@@ -91,13 +91,15 @@ def table(
 
 
 def spread(values: Iterable[float], digits: int = 3) -> str:
-    """A figure over several draws or rounds: its mean, and its lowest and highest value.
+    """A figure over several draws or rounds: its mean, and its lowest and highest value; of one value, that alone.
 
     Raises ValueError if there are no values.
     """
     values = [float(value) for value in values]
     if not values:
         raise ValueError("spread() needs at least one value")
+    if len(values) == 1:
+        return f"{values[0]:,.{digits}f}"
     return f"{sum(values) / len(values):,.{digits}f} ({min(values):,.{digits}f} to {max(values):,.{digits}f})"
 
 
