@@ -87,7 +87,7 @@ stories: $(READY)  ## train again the model of stories that chapters 15 and 16 s
 		--steps 10000 --eval-every 1000 --save-every 1000 --output runs/stories --resume
 	$(BIN)/python -m minigrad.course.authoring.store runs/stories book/runs/stories --max-length 32
 
-varied: $(READY)  ## the same for the model of varied stories that chapter 17 looks into (twenty minutes)
+varied: $(READY)  ## the same for the model of varied stories that chapter 17 looks into (ten minutes)
 	$(BIN)/python -m minigrad.bert pretrain --corpus varied-stories --set num_hidden_layers=4 --set num_attention_heads=4 \
 		--max-length 56 --learning-rate 1e-3 --steps 6000 --eval-every 1000 --output runs/varied --resume
 	$(BIN)/python -m minigrad.course.authoring.store runs/varied book/runs/varied --max-length 56
