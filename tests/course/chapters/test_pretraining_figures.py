@@ -37,7 +37,9 @@ def test_the_step_has_the_numbers_of_the_model():
     output.loss.backward()
     word = batch["labels"][0][batch["labels"][0] >= 0][0]
     table = before.bert.embeddings.word_embeddings.weight
-    np.testing.assert_allclose(values["G"][0] / 1000, backend.to_numpy(table.grad)[word, :4], rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(
+        values["G"][0] / 1000, backend.to_numpy(table.grad)[word, :4], rtol=1e-4, atol=1e-7
+    )
     np.testing.assert_allclose(values["clipped"] * values["norm"], values["G"], rtol=1e-6)
     np.testing.assert_array_equal(values["before"][0], 1000 * table.numpy()[word, :4])
     after = model.bert.embeddings.word_embeddings.weight.numpy()[word, :4]
