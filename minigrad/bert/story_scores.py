@@ -17,7 +17,7 @@ from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.stories import Pair, Stories
 from minigrad.tensor import no_grad
 
-__all__ = ["Score", "score_stories"]
+__all__ = ["Score", "log_probabilities", "score_stories"]
 
 CERTAIN = 1e-9  # a rival of which less is possible cannot have stood there
 
@@ -58,7 +58,7 @@ def score_stories(
     try:
         for number, pair in enumerate(pairs, start=1):
             guesses = scorer.hidden_words(pair.text_a, pair.text_b)
-            log_p, log_next = _log_probabilities(model, stories, pair)
+            log_p, log_next = log_probabilities(model, stories, pair)
             for word, guess, row in zip(pair.words, guesses, log_p, strict=True):
                 forced = float("nan")
                 if word.rival is not None and guess.get(word.rival, 0) < CERTAIN:
@@ -93,10 +93,8 @@ def _mean(rows: list[tuple[float, ...]]) -> Score:
     return Score(nats, floor, accuracy, best, share, len(forced), len(rows))
 
 
-def _log_probabilities(
-    model: BertForPreTraining, stories: Stories, pair: Pair
-) -> tuple[np.ndarray, np.ndarray]:
-    """Of each word's place when it is hidden (words, V), and of the next-sentence labels of the whole pair (2,)."""
+def log_probabilities(model: Any, stories: Stories, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
+    """Of each word's place when it is hidden, all others seen (words, V); of the labels of the whole pair (2,)."""
     encoded = stories.encode(pair, model.config.max_position_embeddings)
     length = len(encoded.a) + len(encoded.b) + 3
     whole = make_rows([encoded], stories.tokenizer, length)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from minigrad import no_grad
-from minigrad.bert.data import make_rows
 from minigrad.bert.floors import Scorer
 from minigrad.bert.stories import Pair, Stories
+from minigrad.bert.story_scores import log_probabilities
 from minigrad.bert.tokenizer import WordPieceTokenizer
 
 __all__ = ["CONTEXTS", "Left", "left_over", "losses_by_context", "words_known"]
@@ -19,21 +19,8 @@ __all__ = ["CONTEXTS", "Left", "left_over", "losses_by_context", "words_known"]
 
 def words_known(model: Any, stories: Stories, pair: Pair) -> np.ndarray:
     """The probabilities (words,) that a model gives to the words of a pair, each hidden in turn."""
-    p = _guesses(model, stories, pair)
-    return p[np.arange(len(p)), [stories.id(word.text) for word in pair.words]]
-
-
-def _guesses(model: Any, stories: Stories, pair: Pair) -> np.ndarray:
-    """The probabilities (words, V) at the place of each word of a pair, when it is hidden."""
-    tokenizer = stories.tokenizer
-    row = make_rows([stories.encode(pair, len(pair.words) + 3)], tokenizer, len(pair.words) + 3)
-    ids = row["input_ids"][0]  # (L,)
-    places = np.flatnonzero(~np.isin(ids, [tokenizer.cls_token_id, tokenizer.sep_token_id]))
-    rows, n = np.tile(ids, (len(places), 1)), np.arange(len(places))
-    rows[n, places] = tokenizer.mask_token_id
-    with no_grad():
-        output = model(rows, token_type_ids=np.tile(row["token_type_ids"], (len(rows), 1)))
-    return _softmax(output.prediction_logits.numpy()[n, places])
+    log_p, _ = log_probabilities(model, stories, pair)
+    return np.exp(log_p[np.arange(len(log_p)), [stories.id(word.text) for word in pair.words]])
 
 
 def _softmax(x: np.ndarray) -> np.ndarray:
@@ -63,14 +50,13 @@ def left_over(model: Any, stories: Stories, pairs: Sequence[Pair], scorer: Score
         guesses = scorer.hidden_words(pair.text_a, pair.text_b)
         in_a = sum(map(len, pair.text_a))
         nouns = {word.slot: word.text for word in pair.words if word.slot in ("noun", "noun again")}
-        for place, (word, guess, p) in enumerate(
-            zip(pair.words, guesses, _guesses(model, stories, pair), strict=True)
-        ):
-            nats = sum(q * (np.log(q) - np.log(p[stories.id(other)])) for other, q in guess.items())
+        log_p, _ = log_probabilities(model, stories, pair)
+        for place, (word, guess, row) in enumerate(zip(pair.words, guesses, log_p, strict=True)):
+            nats = sum(q * (np.log(q) - row[stories.id(other)]) for other, q in guess.items())
             copy = best = 0.0
             other = nouns.get({"noun": "noun again", "noun again": "noun"}.get(word.slot, ""))
             if other is not None and (word.slot == "noun") == (place < in_a):
-                copy, best = float(p[stories.id(other)]), guess.get(other, 0.0)
+                copy, best = float(np.exp(row[stories.id(other)])), guess.get(other, 0.0)
             found.append(Left(word.slot, pair.next_sentence_label, float(nats), copy, best))
     return found
 

@@ -11,7 +11,7 @@ from minigrad.bert.data import make_rows
 from minigrad.bert.floors import Scorer
 from minigrad.bert.stories import draw_pairs
 from minigrad.bert.story_scores import score_stories
-from minigrad.course.chapters.pretraining import VARIANTS, model_of, stories
+from minigrad.course.chapters.pretraining import LENGTH, VARIANTS, model_of, stories
 from minigrad.course.chapters.pretraining_knowledge import CONTEXTS, left_over, losses_by_context, words_known
 from minigrad.course.small_model import small_model
 from minigrad.tensor import Tensor
@@ -37,6 +37,7 @@ class Knowing:
 
     def __init__(self, text, pairs, scorer):
         self.text, self.exact = text, {}
+        self.config = SimpleNamespace(max_position_embeddings=LENGTH)
         for pair in pairs:
             encoded = text.encode(pair, len(pair.words) + 3)
             ids = make_rows([encoded], text.tokenizer, len(pair.words) + 3)["input_ids"][0]
@@ -54,7 +55,9 @@ class Knowing:
             at = np.flatnonzero(rows[number] == mask)
             for word, p in guess.items():
                 logits[number, at, self.text.id(word)] = np.log(p)
-        return SimpleNamespace(prediction_logits=Tensor(logits))
+        return SimpleNamespace(
+            prediction_logits=Tensor(logits), seq_relationship_logits=Tensor(logits[:, 0, :2])
+        )
 
 
 def test_what_is_known_of_words_is_what_the_scores_say(text, scorer, pairs):
