@@ -109,8 +109,9 @@ def step_flow(model: BertForPreTraining, batch: Batch, stories: Stories, rate: f
         Step(
             "Back",
             [["from", "loss", "backward →", "G"], ["÷ the norm", "norm", "→", "clipped"]],
-            f"Every parameter gets a gradient. Here are four numbers of the row of “{words[0]}”, in thousandths. "
-            "The joint norm of all gradients is above 1, so all of them are divided by it.",
+            "Every parameter on which the loss depends gets a gradient. Here are four numbers of the row of "
+            f"“{words[0]}”, in thousandths. The joint norm of all gradients is above 1, so all of them are divided "
+            "by it.",
         ),
         Step(
             "The step",

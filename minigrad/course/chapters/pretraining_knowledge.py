@@ -45,7 +45,7 @@ class Left:
 
     @property
     def in_copy(self) -> float:
-        """The nats that would be left if the model were right about all words but the copy: of the choice, copy or not."""
+        """The part of `nats` in the choice, copy or not: the divergence if all other words count as one."""
         pairs = ((self.best_copy, self.copy), (1 - self.best_copy, 1 - self.copy))
         return sum(best * log(best / mine) for best, mine in pairs if best)
 

@@ -90,7 +90,9 @@ def test_the_player_counts_the_words_that_are_known():
         for word, guess in zip(pair.words, scorer.hidden_words(pair.text_a, pair.text_b), strict=True)
     ]
     shown = sum(word.slot not in ("glue", "preposition") for word in pair.words)
-    found = knowledge_player({0: np.zeros(len(best)), 50: np.array(best), 60: np.ones(len(best))}, pair, scorer)
+    found = knowledge_player(
+        {0: np.zeros(len(best)), 50: np.array(best), 60: np.ones(len(best))}, pair, scorer
+    )
     assert [frame.title for frame in found.frames] == ["step 0", "step 50", "step 60"]
     known = sum(
         p < 0.1 for word, p in zip(pair.words, best, strict=True) if word.slot not in ("glue", "preposition")
