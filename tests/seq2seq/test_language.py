@@ -28,8 +28,8 @@ pytestmark = pytest.mark.no_arrays
 NAMES = {*FULL.men, *FULL.women}
 NOTHING = {MARKS["subject"], MARKS["object"]}
 FORMS = {  # of words with forms, without their endings
-    **{word: "t" for word in ("he", "him", "his", "she", "her")},
-    **{word: "l" for word in ("it", "them")},
+    **dict.fromkeys(("he", "him", "his", "she", "her"), "t"),
+    **dict.fromkeys(("it", "them"), "l"),
     "who": "gr",
     "which": "kr",
     "is": "vr",
@@ -276,6 +276,18 @@ def test_verbs_and_who_need_whoever_they_speak_of(stories):
             assert entity[place] in ("first", "second")
             man = english[place] in {*FULL.men, "he"}
             assert word.text.endswith("um" if man else "em")
+
+
+def test_two_people_together_have_a_verb_that_needs_both():
+    seen = 0
+    for story in tell_stories(SETTINGS["varied"], 200, seed=1):
+        first, second = story.facts.names
+        for word in translate(story).words:
+            if word.text == "vrun":
+                needed = [said(story)[place] for ((place,),) in zip(word.needs, strict=True)]
+                assert needed == [first, second]
+                seen += 1
+    assert seen > 50
 
 
 def test_reach_is_the_way_to_the_farthest_need():
