@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,11 +40,14 @@ from minigrad.nn import Module
 __all__ = [
     "Pretrained",
     "from_pretrained",
+    "json_file",
     "pretrained_files",
     "read_architecture",
     "read_config",
     "read_tokenizer",
     "save_pretrained",
+    "tokenizer_files",
+    "write_checkpoint",
 ]
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
@@ -92,9 +95,13 @@ def save_pretrained(model: Module, folder: str | Path, tokenizer: WordPieceToken
     that files of two models, which a kill on the way would leave, are not taken for one. Raises SaveError if the
     disk is full.
     """
+    write_checkpoint(folder, pretrained_files(model, tokenizer))
+
+
+def write_checkpoint(folder: str | Path, files: Mapping[str, bytes]) -> None:
+    """Write the files of a checkpoint, by name, one after the other, and their sums. Raises SaveError."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    files = pretrained_files(model, tokenizer)
     for name, content in files.items():
         write_atomic(folder / name, content)
     (folder / INDEX).unlink(missing_ok=True)
@@ -108,21 +115,25 @@ def pretrained_files(model: Any, tokenizer: WordPieceTokenizer | None = None) ->
         array = backend.to_numpy(array)
         state[name] = np.ascontiguousarray(array.T if _is_transposed(name, array.shape) else array)
     config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
-    files = {CONFIG: _json(config), WEIGHTS: save(state, metadata={"format": "pt"})}
+    files = {CONFIG: json_file(config), WEIGHTS: save(state, metadata={"format": "pt"})}
     if tokenizer is not None:
-        files[VOCABULARY] = tokenizer.vocab_txt()
-        files[TOKENIZER] = _json(
-            {
-                "tokenizer_class": "BertTokenizer",
-                "do_lower_case": tokenizer.lower_case,
-                "strip_accents": tokenizer.strip_accents,
-                "model_max_length": model.config.max_position_embeddings,
-            }
-        )
+        files |= tokenizer_files(tokenizer, model.config.max_position_embeddings)
     return files
 
 
-def _json(values: Any) -> bytes:
+def tokenizer_files(tokenizer: WordPieceTokenizer, max_length: int) -> dict[str, bytes]:
+    """The files of a tokenizer by name; max_length: how many tokens its model takes at most."""
+    options = {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": tokenizer.lower_case,
+        "strip_accents": tokenizer.strip_accents,
+        "model_max_length": max_length,
+    }
+    return {VOCABULARY: tokenizer.vocab_txt(), TOKENIZER: json_file(options)}
+
+
+def json_file(values: Any) -> bytes:
+    """The content of a JSON file."""
     return (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
 
 

@@ -1,0 +1,89 @@
+"""How well a model translates: losses and hits of training, and whole translations held against the right ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minigrad import backend
+from minigrad.bert.config import IGNORED
+from minigrad.bert.data import Batch
+from minigrad.bert.metrics import quiet_overflow
+from minigrad.seq2seq.bleu import bleu
+from minigrad.seq2seq.output import Seq2SeqOutput
+from minigrad.tensor import no_grad
+
+__all__ = ["TranslationTally", "brief", "compare", "describe", "evaluate"]
+
+
+class TranslationTally:
+    """Loss and hits added up over the target's pieces, where the model is: nothing waits for a GPU before `means`.
+
+    A hit is a piece, or an end token, that is the likeliest one after the right pieces before it.
+    """
+
+    def __init__(self) -> None:
+        self.loss: Any = 0.0
+        self.hits: Any = 0
+        self.count = self.tokens = 0
+
+    def add(self, output: Seq2SeqOutput, batch: Batch) -> None:
+        """Count one batch, and what the model said of it."""
+        assert output.loss is not None
+        labels, logits = batch["labels"], output.logits.data
+        count = int((labels != IGNORED).sum())
+        self.loss = self.loss + output.loss.data.astype("float64") * count
+        self.hits = self.hits + (logits.argmax(axis=-1) == backend.of(logits).asarray(labels)).sum()
+        self.count += count
+        self.tokens += int(batch["attention_mask"].sum()) + count
+
+    def state_dict(self) -> dict[str, float]:
+        """The sums so far, without the tokens: their speed is measured afresh."""
+        return {"loss": float(self.loss), "hits": int(self.hits), "count": self.count}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def means(self) -> dict[str, float]:
+        """The loss in nats a piece, with the label smoothing that the model has in training; the share of hits."""
+        return {"loss": float(self.loss) / self.count, "accuracy": int(self.hits) / self.count}
+
+
+def evaluate(model: Any, batches: list[Batch]) -> dict[str, float]:
+    """Loss and accuracy over `batches`, without dropout or label smoothing; the mode is put back afterwards."""
+    tally = TranslationTally()
+    training = model.training
+    model.eval()
+    try:
+        with no_grad(), quiet_overflow():
+            for batch in batches:
+                tally.add(model(**batch), batch)
+    finally:
+        model.train(training)
+    return tally.means()
+
+
+def compare(translations: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> dict[str, float]:
+    """exact_match, the share of translations that are the reference piece for piece, and bleu, 0 to 100.
+
+    Raises ValueError if there are not as many of both, or none.
+    """
+    if not references:
+        raise ValueError("compare: expected at least one translation, got none")
+    exact = [list(one) == list(other) for one, other in zip(translations, references, strict=True)]
+    return {"exact_match": sum(exact) / len(exact), "bleu": float(bleu(translations, references))}
+
+
+def describe(figures: dict[str, float]) -> str:
+    """What was measured on held-out pairs, as a line for the reader."""
+    return (
+        f"loss {figures['loss']:.3f}, pieces right {figures['accuracy']:.1%}; "
+        f"translations right {figures['exact_match']:.1%}, BLEU {figures['bleu']:.1f}"
+    )
+
+
+def brief(figures: dict[str, float]) -> list[str]:
+    """The figures of the last steps as the pieces of a progress bar."""
+    return [f"loss {figures['loss']:.3f}", f"pieces right {figures['accuracy']:.0%}"]
