@@ -1,0 +1,27 @@
+"""Models that translate: recurrent ones and the Transformer, and the search for what they write."""
+
+from minigrad.seq2seq.config import (
+    RECURRENT_PRESETS,
+    TRANSFORMER_PRESETS,
+    RecurrentConfig,
+    TransformerConfig,
+)
+from minigrad.seq2seq.data import TranslationData, pad_pairs, shift_right
+from minigrad.seq2seq.decoding import Hypothesis, beam_search, greedy_search
+from minigrad.seq2seq.output import Seq2SeqOutput
+from minigrad.seq2seq.transformer import Transformer
+
+__all__ = [
+    "RECURRENT_PRESETS",
+    "TRANSFORMER_PRESETS",
+    "Hypothesis",
+    "RecurrentConfig",
+    "Seq2SeqOutput",
+    "Transformer",
+    "TransformerConfig",
+    "TranslationData",
+    "beam_search",
+    "greedy_search",
+    "pad_pairs",
+    "shift_right",
+]
