@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from minigrad.bert.config import IGNORED
 from minigrad.bert.data import Batch
 
-__all__ = ["IdPair", "TranslationData", "pad_pairs", "shift_right"]
+__all__ = ["IdPair", "PairSource", "TranslationData", "pad_pairs", "shift_right"]
 
 IdPair = tuple[Sequence[int], Sequence[int]]  # a source and its target, without start and end tokens
+PairSource = Callable[[np.random.Generator], Sequence[IdPair]]  # what makes the pairs of an epoch
 
 POOL = 20  # batches: pairs are sorted by length within so many
 
@@ -53,7 +54,7 @@ def _rows(sequences: list[list[int]], filler: int) -> np.ndarray:
 class TranslationData:
     """An endless row of batches, in which each epoch has an order of its own.
 
-    pairs: the ids of sources and targets, without start and end tokens.
+    pairs: the ids of sources and targets, without start and end tokens, or what makes those of each epoch anew.
 
     Every epoch is a function of (seed, epoch), so the position is two integers (`state_dict`), and a resumed run sees
     what an uninterrupted one would have.
@@ -64,13 +65,16 @@ class TranslationData:
     """
 
     def __init__(
-        self, pairs: Sequence[IdPair], batch_size: int, seed: int, end_token_id: int, pad_token_id: int
+        self,
+        pairs: Sequence[IdPair] | PairSource,
+        batch_size: int,
+        seed: int,
+        end_token_id: int,
+        pad_token_id: int,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-        if not pairs:
-            raise ValueError("TranslationData: expected at least one pair, got none")
-        self.pairs, self.batch_size, self.seed = pairs, batch_size, seed
+        self._source, self.batch_size, self.seed = pairs, batch_size, seed
         self.end_token_id, self.pad_token_id = end_token_id, pad_token_id
         self.epoch, self.index = 0, 0
         self._batches = self._epoch_batches()
@@ -82,6 +86,9 @@ class TranslationData:
     def _epoch_batches(self) -> list[list[int]]:
         """Which pairs are in each batch of this epoch."""
         rng = np.random.default_rng([self.seed, 4, self.epoch])
+        self.pairs = self._source(rng) if callable(self._source) else self._source
+        if not self.pairs:
+            raise ValueError("TranslationData: expected at least one pair, got none")
         size = self.batch_size
         order = rng.permutation(len(self.pairs))[: self.batches_per_epoch * size]
         batches = []

@@ -9,8 +9,10 @@ from minigrad import backend
 from minigrad.bert.config import IGNORED
 from minigrad.bert.data import Batch
 from minigrad.bert.metrics import quiet_overflow
+from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.seq2seq.bleu import bleu
 from minigrad.seq2seq.output import Seq2SeqOutput
+from minigrad.seq2seq.predict import words_of
 from minigrad.tensor import no_grad
 
 __all__ = ["TranslationTally", "brief", "compare", "describe", "evaluate"]
@@ -65,15 +67,18 @@ def evaluate(model: Any, batches: list[Batch]) -> dict[str, float]:
     return tally.means()
 
 
-def compare(translations: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> dict[str, float]:
-    """exact_match, the share of translations that are the reference piece for piece, and bleu, 0 to 100.
+def compare(
+    tokenizer: WordPieceTokenizer, translations: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
+) -> dict[str, float]:
+    """exact_match, the share of translations that are the reference piece for piece, and bleu of words, 0 to 100.
 
     Raises ValueError if there are not as many of both, or none.
     """
     if not references:
         raise ValueError("compare: expected at least one translation, got none")
     exact = [list(one) == list(other) for one, other in zip(translations, references, strict=True)]
-    return {"exact_match": sum(exact) / len(exact), "bleu": float(bleu(translations, references))}
+    found, right = ([words_of(tokenizer, ids) for ids in side] for side in (translations, references))
+    return {"exact_match": sum(exact) / len(exact), "bleu": float(bleu(found, right))}
 
 
 def describe(figures: dict[str, float]) -> str:
