@@ -10,6 +10,7 @@ from minigrad.seq2seq.data import TranslationData, pad_pairs, shift_right
 from minigrad.seq2seq.decoding import Hypothesis, beam_search, greedy_search
 from minigrad.seq2seq.output import Seq2SeqOutput
 from minigrad.seq2seq.transformer import Transformer
+from minigrad.seq2seq.translation import TranslationPair, draw_translations, read_pairs, translation_tokenizer
 
 __all__ = [
     "RECURRENT_PRESETS",
@@ -20,8 +21,12 @@ __all__ = [
     "Transformer",
     "TransformerConfig",
     "TranslationData",
+    "TranslationPair",
     "beam_search",
+    "draw_translations",
     "greedy_search",
     "pad_pairs",
+    "read_pairs",
     "shift_right",
+    "translation_tokenizer",
 ]
