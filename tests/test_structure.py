@@ -58,7 +58,7 @@ def imports(path: Path, everywhere: bool = True) -> set[str]:
 
 
 def layer_of(path: Path) -> str:
-    """ "ops" for minigrad/ops/basic.py, "nn" for minigrad/nn.py."""
+    """ "ops" for minigrad/ops/basic.py, "nn" for minigrad/nn/module.py."""
     return path.relative_to(ROOT / "minigrad").parts[0].removesuffix(".py")
 
 

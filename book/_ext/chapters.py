@@ -86,7 +86,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Modules",
         ENGINE,
         "layers that own their parameters, their initial values, and a training loop that learns with them",
-        ("minigrad/nn.py",),
+        ("minigrad/nn/module.py", "minigrad/nn/layers.py"),
     ),
     Chapter(
         "4",

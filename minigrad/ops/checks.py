@@ -18,7 +18,7 @@ from minigrad.tensor import Array, Tensor
 
 Axis = int | tuple[int, ...] | None
 Operand = Tensor | float  # a tensor, or a Python number, which never changes the dtype
-Op = TypeVar("Op", bound=Callable[..., Tensor])
+Op = TypeVar("Op", bound=Callable[..., Any])
 
 # --- Of any operation ------------------------------------------------------------------------------------
 
@@ -102,12 +102,13 @@ def float16_in_float32(op: Op) -> Op:
     """An operation that goes through float32 for tensors of float16, which have no room for its squares and sums."""
 
     @functools.wraps(op)
-    def wide(x: Tensor, *arguments: Any, **settings: Any) -> Tensor:
+    def wide(x: Tensor, *arguments: Any, **settings: Any) -> Any:
         if x.dtype != "float16":
             return op(x, *arguments, **settings)
         rest = [a.astype("float32") if isinstance(a, Tensor) else a for a in arguments]
         named = {name: a.astype("float32") if isinstance(a, Tensor) else a for name, a in settings.items()}
-        return op(x.astype("float32"), *rest, **named).astype("float16")
+        y: Any = op(x.astype("float32"), *rest, **named)
+        return tuple(part.astype("float16") for part in y) if isinstance(y, tuple) else y.astype("float16")
 
     return cast(Op, wide)
 
@@ -240,3 +241,62 @@ def attention(
     if keep is not None:
         keep = dropout("attention", shape, q, keep, p)
     return mask, keep
+
+
+def recurrent_step(
+    op: str, gates: int, x_part: Tensor, state: tuple[Tensor, ...], weight_hh: Tensor, bias_hh: Tensor
+) -> None:
+    """x_part (n, gates · d), each part of the state (n, d), weight_hh (d, gates · d), bias_hh (gates · d,)."""
+    _recurrent_shapes(op, gates, x_part, state, weight_hh, bias_hh, leading="", axes=2)
+
+
+def recurrent(
+    op: str,
+    gates: int,
+    x_part: Tensor,
+    state: tuple[Tensor, ...],
+    weight_hh: Tensor,
+    bias_hh: Tensor,
+    live: Any,
+) -> Array | None:
+    """As `recurrent_step`, with x_part (L, n, gates · d) of at least one step, and live (L, n)."""
+    _recurrent_shapes(op, gates, x_part, state, weight_hh, bias_hh, leading="L, ", axes=3)
+    if not len(x_part):
+        raise ValueError(f"{op}: there are no steps in x_part of shape {x_part.shape}")
+    if live is None:
+        return None
+    live = backend.of(x_part.data).asarray(live)
+    if live.shape != x_part.shape[:2] or live.dtype != bool:
+        raise ValueError(
+            f"{op}: live must be a boolean array of shape {x_part.shape[:2]}, got {live.dtype} of shape {live.shape}"
+        )
+    return live
+
+
+def _recurrent_shapes(
+    op: str,
+    gates: int,
+    x_part: Tensor,
+    state: tuple[Tensor, ...],
+    weight_hh: Tensor,
+    bias_hh: Tensor,
+    leading: str,
+    axes: int,
+) -> None:
+    same_kind(op, x_part, *state, weight_hh, bias_hh)
+    d = weight_hh.shape[0] if weight_hh.ndim else 0
+    rows = x_part.shape[-2] if x_part.ndim == axes else 0
+    fits = (
+        x_part.shape[axes - 2 :] == (rows, gates * d)
+        and all(part.shape == (rows, d) for part in state)
+        and weight_hh.shape == (d, gates * d)
+        and bias_hh.shape == (gates * d,)
+    )
+    if not fits or x_part.ndim != axes or not d:
+        width = "d" if gates == 1 else f"{gates} d"
+        states = "h (n, d)" if len(state) == 1 else "h (n, d), c (n, d)"
+        came = ", ".join(str(tensor.shape) for tensor in (x_part, *state, weight_hh, bias_hh))
+        raise ValueError(
+            f"{op}: expected x_part ({leading}n, {width}), {states}, weight_hh (d, {width}), bias_hh ({width},), "
+            f"got {came}"
+        )

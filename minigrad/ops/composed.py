@@ -7,6 +7,7 @@ with a `backward` written by hand: that is what the model runs, and it is held a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from minigrad.ops import basic, checks
 from minigrad.tensor import Array, Tensor
@@ -15,9 +16,15 @@ __all__ = [
     "cross_entropy",
     "dropout",
     "gelu",
+    "gru",
+    "gru_step",
     "layer_norm",
     "linear",
     "log_softmax",
+    "lstm",
+    "lstm_step",
+    "rnn",
+    "rnn_step",
     "scaled_dot_product_attention",
     "softmax",
 ]
@@ -119,3 +126,109 @@ def scaled_dot_product_attention(
     if keep is not None:
         weights = dropout(weights, keep, p)
     return weights @ v  # (…, n, d_v)
+
+
+# --- Recurrent -------------------------------------------------------------------------------------------
+# A step takes what its gates hear from the input, x W_ih + b_ih: one product for all steps, made by the caller. The
+# gates lie side by side, in PyTorch's order. n is the number of rows, d the size of the state, L the number of steps.
+
+
+def rnn_step(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor) -> Tensor:
+    """One step of Elman's network (1990): h' = tanh(x_part + h W_hh + b_hh).
+
+    x_part (n, d), h (n, d), weight_hh (d, d), bias_hh (d,) -> (n, d). Raises ValueError if the shapes do not fit.
+    """
+    checks.recurrent_step("rnn_step", 1, x_part, (h,), weight_hh, bias_hh)
+    return (x_part + linear(h, weight_hh, bias_hh)).tanh()
+
+
+def gru_step(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor) -> Tensor:
+    """One step of the gated recurrent unit (Cho et al. 2014, section 2.3): h' = (1 - z) g + z h.
+
+    Reset gate r = σ(x_r + h_r), update gate z = σ(x_z + h_z), candidate g = tanh(x_g + r h_g), as PyTorch has it: its
+    r scales the product h W_hh + b_hh, the paper's scales h. x_part (n, 3 d): x_r, x_z and x_g; h (n, d),
+    weight_hh (d, 3 d), bias_hh (3 d,) -> (n, d). Raises ValueError if the shapes do not fit.
+    """
+    checks.recurrent_step("gru_step", 3, x_part, (h,), weight_hh, bias_hh)
+    d = h.shape[-1]
+    x_r, x_z, x_g = basic.split(x_part, d, axis=-1)
+    h_r, h_z, h_g = basic.split(linear(h, weight_hh, bias_hh), d, axis=-1)
+    r, z = (x_r + h_r).sigmoid(), (x_z + h_z).sigmoid()
+    candidate = (x_g + r * h_g).tanh()
+    return (1 - z) * candidate + z * h
+
+
+def lstm_step(
+    x_part: Tensor, h: Tensor, c: Tensor, weight_hh: Tensor, bias_hh: Tensor
+) -> tuple[Tensor, Tensor]:
+    """One step of long short-term memory (Gers et al. 2000): c' = f c + i g, h' = o tanh c'.
+
+    Input gate i, forget gate f, candidate g and output gate o are parts of x_part + h W_hh + b_hh, behind σ, but g
+    behind tanh. x_part (n, 4 d), h (n, d), c (n, d), weight_hh (d, 4 d), bias_hh (4 d,) -> h' (n, d), c' (n, d).
+    Raises ValueError if the shapes do not fit.
+    """
+    checks.recurrent_step("lstm_step", 4, x_part, (h, c), weight_hh, bias_hh)
+    i, f, g, o = basic.split(x_part + linear(h, weight_hh, bias_hh), h.shape[-1], axis=-1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+def rnn(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor, live: Array | None = None) -> Tensor:
+    """`rnn_step` for each step of x_part in turn: the state after each of them.
+
+    x_part (L, n, d), h (n, d) before the first step, weight_hh (d, d), bias_hh (d,) -> (L, n, d). live (L, n) of
+    booleans: where it is false, the row's state stays as it was. Raises ValueError if the shapes do not fit.
+    """
+    live = checks.recurrent("rnn", 1, x_part, (h,), weight_hh, bias_hh, live)
+
+    def step(x_part: Tensor, h: Tensor) -> tuple[Tensor]:
+        return (rnn_step(x_part, h, weight_hh, bias_hh),)
+
+    (states,) = _each_step(step, x_part, (h,), live)
+    return states
+
+
+def gru(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor, live: Array | None = None) -> Tensor:
+    """`gru_step` for each step of x_part in turn: the state after each of them.
+
+    x_part (L, n, 3 d), h (n, d) before the first step, weight_hh (d, 3 d), bias_hh (3 d,) -> (L, n, d). live: as
+    `rnn`. Raises ValueError if the shapes do not fit.
+    """
+    live = checks.recurrent("gru", 3, x_part, (h,), weight_hh, bias_hh, live)
+
+    def step(x_part: Tensor, h: Tensor) -> tuple[Tensor]:
+        return (gru_step(x_part, h, weight_hh, bias_hh),)
+
+    (states,) = _each_step(step, x_part, (h,), live)
+    return states
+
+
+def lstm(
+    x_part: Tensor, h: Tensor, c: Tensor, weight_hh: Tensor, bias_hh: Tensor, live: Array | None = None
+) -> tuple[Tensor, Tensor]:
+    """`lstm_step` for each step of x_part in turn: h and c after each of them.
+
+    x_part (L, n, 4 d), h and c (n, d) before the first step, weight_hh (d, 4 d), bias_hh (4 d,) -> h (L, n, d),
+    c (L, n, d). live: as `rnn`. Raises ValueError if the shapes do not fit.
+    """
+    live = checks.recurrent("lstm", 4, x_part, (h, c), weight_hh, bias_hh, live)
+
+    def step(x_part: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        return lstm_step(x_part, h, c, weight_hh, bias_hh)
+
+    h, c = _each_step(step, x_part, (h, c), live)
+    return h, c
+
+
+def _each_step(
+    step: Callable[..., tuple[Tensor, ...]], x_part: Tensor, state: tuple[Tensor, ...], live: Array | None
+) -> tuple[Tensor, ...]:
+    """step(x_part[t], *state) for each t; each part of the state after every step, (L, n, d)."""
+    after = []
+    for t, now in enumerate(x_part):
+        new = step(now, *state)
+        if live is not None:
+            new = tuple(basic.where(live[t, :, None], *pair) for pair in zip(new, state, strict=True))
+        state = new
+        after.append(state)
+    return tuple(basic.stack(parts) for parts in zip(*after, strict=True))

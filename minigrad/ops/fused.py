@@ -12,15 +12,22 @@ import math
 from minigrad import backend
 from minigrad.ops import checks
 from minigrad.ops.broadcasting import broadcast_shape, unbroadcast
+from minigrad.ops.composed import gru, gru_step, lstm, lstm_step, rnn, rnn_step
 from minigrad.tensor import Array, Tensor
 
 __all__ = [
     "cross_entropy",
     "dropout",
     "gelu",
+    "gru",
+    "gru_step",
     "layer_norm",
     "linear",
     "log_softmax",
+    "lstm",
+    "lstm_step",
+    "rnn",
+    "rnn_step",
     "scaled_dot_product_attention",
     "softmax",
 ]
