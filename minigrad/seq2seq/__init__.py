@@ -9,6 +9,7 @@ from minigrad.seq2seq.config import (
 from minigrad.seq2seq.data import TranslationData, pad_pairs, shift_right
 from minigrad.seq2seq.decoding import Hypothesis, beam_search, greedy_search
 from minigrad.seq2seq.output import Seq2SeqOutput
+from minigrad.seq2seq.recurrent import RecurrentSeq2Seq
 from minigrad.seq2seq.transformer import Transformer
 from minigrad.seq2seq.translation import TranslationPair, draw_translations, read_pairs, translation_tokenizer
 
@@ -17,6 +18,7 @@ __all__ = [
     "TRANSFORMER_PRESETS",
     "Hypothesis",
     "RecurrentConfig",
+    "RecurrentSeq2Seq",
     "Seq2SeqOutput",
     "Transformer",
     "TransformerConfig",

@@ -11,7 +11,7 @@ from minigrad.bert.model import checked_mask, integers
 from minigrad.seq2seq.config import Seq2SeqConfig
 from minigrad.seq2seq.data import shift_right
 
-__all__ = ["last_words", "source", "target"]
+__all__ = ["last_words", "lengths", "source", "target"]
 
 
 def source(config: Seq2SeqConfig, input_ids: Any, attention_mask: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -30,6 +30,16 @@ def source(config: Seq2SeqConfig, input_ids: Any, attention_mask: Any) -> tuple[
         row = int(np.argmin(attention_mask.any(axis=1)))
         raise ValueError(f"attention_mask: row {row} has padding alone, expected at least one word")
     return input_ids, attention_mask
+
+
+def lengths(attention_mask: np.ndarray) -> np.ndarray:
+    """How many words each row has: (B, S) -> (B,). Raises ValueError where a word stands behind padding."""
+    counts = attention_mask.sum(axis=1)
+    behind = (attention_mask != 0) & (np.arange(attention_mask.shape[1]) >= counts[:, None])
+    if behind.any():
+        row = int(np.argmax(behind.any(axis=1)))
+        raise ValueError(f"attention_mask: row {row} has a word behind padding, expected padding on the right")
+    return counts
 
 
 def target(

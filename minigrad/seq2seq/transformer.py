@@ -267,7 +267,8 @@ class Transformer(nn.Module):
         logits, _, layers = self._decode(self.start(memory), decoder_input_ids, mask, output_attentions)
         loss = None
         if labels is not None:
-            loss = ops.cross_entropy(logits, labels)
+            smoothing = self.config.label_smoothing if self.training else 0.0
+            loss = ops.cross_entropy(logits, labels)  # smoothing
         if not output_attentions:
             return Seq2SeqOutput(logits, loss)
         return Seq2SeqOutput(
