@@ -83,9 +83,7 @@ def parameter_count(config: Seq2SeqConfig) -> int:
         feed_forward = (size + 1) * inner + (inner + 1) * size
         encoder = attention + feed_forward + 2 * norm
         decoder = 2 * attention + feed_forward + 3 * norm
-        return (
-            vocabulary * size + config.num_encoder_layers * encoder + config.num_decoder_layers * decoder
-        )
+        return vocabulary * size + config.num_encoder_layers * encoder + config.num_decoder_layers * decoder
     assert isinstance(config, RecurrentConfig)
     size = config.hidden_size
     width = {"lstm": 4, "gru": 3, "rnn": 1}[config.cell] * size
@@ -206,5 +204,7 @@ def _max_length(folder: Path) -> int | None:
     path = folder / TOKENIZER
     value = read_json(path).get("model_max_length") if is_there(path) else None
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 2):
-        raise CheckpointError(f"{path}: model_max_length must be an integer of at least 2, got {quoted(value)}")
+        raise CheckpointError(
+            f"{path}: model_max_length must be an integer of at least 2, got {quoted(value)}"
+        )
     return value

@@ -25,9 +25,9 @@ class TranslatedText:
     """A translation.
 
     text: as it is read. ids: its pieces, without start and end token. words: the same as words, punctuation marks
-    apart. source: the words of the text as the model has read them. log_probability: of the whole translation in nats. finished: whether the model wrote an end token
-    before the greatest length was reached. unknown: words of the text that the vocabulary has no pieces for, which
-    the model has read as [UNK].
+    apart. source: the words of the text as the model has read them. log_probability: of the whole translation in
+    nats. finished: whether the model wrote an end token before the greatest length was reached. unknown: words of the
+    text that the vocabulary has no pieces for, which the model has read as [UNK].
     """
 
     text: str
@@ -109,16 +109,14 @@ def translate_ids(
     return [found[i] for i in range(len(sources))]
 
 
-def _source_ids(
-    tokenizer: WordPieceTokenizer, text: str, number: int, max_length: int | None
-) -> list[int]:
+def _source_ids(tokenizer: WordPieceTokenizer, text: str, number: int, max_length: int | None) -> list[int]:
     ids = tokenizer.token_ids(text)
     if not ids:
         raise ValueError(f"text {number} has no words: {quoted(text, 60)}")
     if max_length is not None and len(ids) + 1 > max_length:
         raise ValueError(
-            f"text {number} has {len(ids) + 1} pieces with the end token, the model was trained on at most "
-            f"{max_length}: split it, or raise max_length; it begins {quoted(text, 60)}"
+            f"text {number} has {len(ids) + 1} pieces with the end token, max_length is {max_length} (by default, of what "
+            f"the model was trained on): split it; it begins {quoted(text, 60)}"
         )
     return ids
 
@@ -142,9 +140,7 @@ def words_of(tokenizer: WordPieceTokenizer, ids: Sequence[int]) -> list[str]:
 # --- Alignments ------------------------------------------------------------------------------------------
 
 
-def align(
-    model: Any, tokenizer: WordPieceTokenizer, source: str, target: str | Sequence[int]
-) -> Aligned:
+def align(model: Any, tokenizer: WordPieceTokenizer, source: str, target: str | Sequence[int]) -> Aligned:
     """The attention of a model over the words of `source` while it writes `target`, which it is told word by word.
 
     target: a text, or the ids of its pieces (`TranslatedText.ids`).
@@ -164,9 +160,15 @@ def align(
     finally:
         model.train(training)
     if not given:
-        raise ValueError("this model has no attention over the source, so nothing says which word is from which")
-    layers = [weights.numpy()[0].astype(np.float64) for weights in given]  # (T, S), or (h, T, S) of each layer
-    weights = np.mean([layer.reshape(-1, *layer.shape[-2:]).mean(axis=0) for layer in layers], axis=0)  # (T, S)
+        raise ValueError(
+            "this model has no attention over the source, so nothing says which word is from which"
+        )
+    layers = [
+        weights.numpy()[0].astype(np.float64) for weights in given
+    ]  # (T, S), or (h, T, S) of each layer
+    weights = np.mean(
+        [layer.reshape(-1, *layer.shape[-2:]).mean(axis=0) for layer in layers], axis=0
+    )  # (T, S)
     source_ids, target_ids = [*source_ids, tokenizer.sep_token_id], [*target_ids, tokenizer.sep_token_id]
     by_source = [weights[:, group].sum(axis=1) for group in _groups(tokenizer, source_ids)]
     weights = np.stack(by_source, axis=1)

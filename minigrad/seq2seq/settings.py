@@ -37,7 +37,7 @@ class TranslationArguments:
     seed: int = setting(0, "of weights, data and dropout")
     log_every: int = setting(20, "steps between rows of metrics.csv", at_least=1)
     eval_every: int = setting(500, "steps between held-out evaluations", at_least=1)
-    eval_pairs: int = setting(200, "held-out pairs that are translated in an evaluation", at_least=1)
+    eval_translations: int = setting(200, "held-out pairs that are translated in an evaluation", at_least=1)
     save_every: int = setting(500, "steps between checkpoints", at_least=1)
     precision: str = setting(
         "float32",

@@ -61,7 +61,7 @@ class TranslationTraining(Training):
 
     config: of the model to make. pairs: ids of sources and targets without start and end tokens, or what makes those
     of an epoch. tokenizer: what made them; its [PAD], [CLS] and [SEP] are padding, start and end token. held_out:
-    pairs for the evaluation, of which the first `eval_pairs` are translated. output: the run's folder, which is locked
+    pairs for the evaluation, of which the first `eval_translations` are translated. output: the run's folder, which is locked
     until `run` ends, or the `with` that this is used in. corpus: a name or fingerprint of the text, so that a resumed
     run can tell whether it is the same. resume: go on from the newest checkpoint in `output`. held_out_share: of the
     text, if it was split.
@@ -93,11 +93,9 @@ class TranslationTraining(Training):
             end_token_id=tokenizer.sep_token_id,
         )
         end, padding, size = config.end_token_id, config.pad_token_id, arguments.batch_size
-        batches = [
-            pad_pairs(held_out[i : i + size], end, padding) for i in range(0, len(held_out), size)
-        ]
+        batches = [pad_pairs(held_out[i : i + size], end, padding) for i in range(0, len(held_out), size)]
         super().__init__(arguments, tokenizer, batches, output, corpus, held_out_share)
-        self.translated = list(held_out[: arguments.eval_pairs])
+        self.translated = list(held_out[: arguments.eval_translations])
         self.translations: list[list[int]] = []  # of the last evaluation
         with self.folder.locked_unless_it_fails():
             checkpoint = self.folder.to_resume(resume)
@@ -123,7 +121,10 @@ class TranslationTraining(Training):
             return adam, optim.InverseSquareRootWarmup(adam, config.d_model, warmup_steps)
         matrices = [parameter for parameter in self.model.parameters() if parameter.ndim > 1]
         others = [parameter for parameter in self.model.parameters() if parameter.ndim == 1]
-        groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
+        groups = [
+            {"params": matrices, "weight_decay": settings.weight_decay},
+            {"params": others, "weight_decay": 0.0},
+        ]
         adamw = optim.AdamW(groups, lr=settings.learning_rate or RECURRENT_RATE)
         return adamw, optim.LinearWarmupDecay(adamw, warmup_steps, self.total_steps)
 
@@ -136,7 +137,7 @@ class TranslationTraining(Training):
         return from_pretrained(checkpoint)
 
     def measure(self) -> dict[str, float]:
-        """Loss and accuracy of all held-out pairs; of the first `eval_pairs`, exact matches and BLEU."""
+        """Loss and accuracy of all held-out pairs; of the first `eval_translations`, exact matches and BLEU."""
         figures = evaluate(self.model, self.held_out)
         settings = self.arguments
         sources = [source for source, _ in self.translated]
@@ -267,10 +268,10 @@ def _stories(setting: Setting, settings: TranslationArguments, say: Callable[[st
     def epoch(rng: np.random.Generator) -> list[IdPair]:
         return draw(PAIRS_AN_EPOCH, int(rng.integers(1, 2**40)))
 
-    held_out = draw(settings.eval_pairs, 2**40 + settings.seed)
+    held_out = draw(settings.eval_translations, 2**40 + settings.seed)
     if not held_out:
         raise TranslationError(
-            f"every one of {settings.eval_pairs} {setting.name!r} stories has more than max_length = "
+            f"every one of {settings.eval_translations} {setting.name!r} stories has more than max_length = "
             f"{settings.max_length} pieces"
         )
     say(
@@ -278,9 +279,9 @@ def _stories(setting: Setting, settings: TranslationArguments, say: Callable[[st
         "for each word of both languages"
     )
     notes = []
-    if left_out := settings.eval_pairs - len(held_out):
+    if left_out := settings.eval_translations - len(held_out):
         notes.append(
-            f"stories of more than {settings.max_length} pieces are left out, {left_out} of the {settings.eval_pairs} "
+            f"stories of more than {settings.max_length} pieces are left out, {left_out} of the {settings.eval_translations} "
             "held-out ones; --max-length sets the limit"
         )
     return _Text(epoch, tokenizer, held_out, _fingerprint(draw_translations(setting, 50, 0)), notes)
@@ -313,7 +314,9 @@ def _file(
     held_out = _encode_rows(source, rest, tokenizer, settings.max_length, notes)
     unknown = sum(tokenizer.unk_token_id in [*a, *b] for a, b in held_out)
     if unknown:
-        notes.append(f"{unknown} of {len(held_out)} held-out pairs have characters that no pair to learn from has")
+        notes.append(
+            f"{unknown} of {len(held_out)} held-out pairs have characters that no pair to learn from has"
+        )
     seen = {pair.source for _, pair in train}
     if count := sum(pair.source in seen for _, pair in rest):
         notes.append(f"{count} of the {len(rest)} sources in {source} are in {path} too")
@@ -335,7 +338,9 @@ def _split(path: Path, rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]
         )
     order = np.random.default_rng([seed, 5]).permutation(len(sources))
     chosen = {sources[i] for i in order[:count]}
-    return [row for row in rows if row[1].source not in chosen], [row for row in rows if row[1].source in chosen]
+    return [row for row in rows if row[1].source not in chosen], [
+        row for row in rows if row[1].source in chosen
+    ]
 
 
 def _encode_rows(
