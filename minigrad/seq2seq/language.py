@@ -260,7 +260,7 @@ class _Sentence:
         places = [p for p, word in enumerate(self.words) if word.tag == tag and word.entity in (THING, None)]
         if not places:
             raise ValueError(
-                f"{self.word(phrase.at).text!r}, word {self.start + phrase.at} of the story, cannot be translated: "
+                f"{self.word(phrase.at).text!r} at place {self.start + phrase.at} cannot be translated: "
                 f"no word says {what}: {' '.join(word.text for word in self.words)}"
             )
         return tuple(places)

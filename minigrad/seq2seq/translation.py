@@ -96,7 +96,7 @@ def read_pairs(path: str | Path) -> list[TranslationPair]:
         raise TranslationError(f"{path} {problem}")
     pairs: list[TranslationPair] = []
     for line, text in enumerate(read_text(path).split("\n"), start=1):
-        if text.strip():
+        if text.strip(" \r"):
             pairs.append(_pair_in(text.removesuffix("\r"), f"{path}, row {len(pairs) + 1} (line {line})"))
     if not pairs:
         raise TranslationError(f"{path} has no rows: expected source TAB target in each line")
@@ -114,7 +114,8 @@ def _pair_in(text: str, where: str) -> TranslationPair:
     for name, cell in zip(("source", "target"), cells, strict=True):
         if not cell:
             raise TranslationError(f"{where}, column {name!r}: expected a text, got an empty cell")
-    return TranslationPair(*cells)
+    source, target = cells
+    return TranslationPair(source, target)
 
 
 # --- Attention against the truth -------------------------------------------------------------------------
