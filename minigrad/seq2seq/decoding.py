@@ -139,19 +139,20 @@ def beam_search(
     config = model.config
     with _evaluation(model):
         state = model.start(model.encode(input_ids, attention_mask))
-        beams = [_Beam(num_beams, length_penalty, max_length) for _ in range(len(input_ids))]
-        for _ in range(max_length):
-            searching = [beam for beam in beams if not beam.done]
-            if not searching:
-                break
-            targets = [target for beam in searching for target in beam.live]
-            last_ids = np.array([target.ids[-1] if target.ids else config.start_token_id for target in targets])
+        beams = [
+            _Beam(num_beams, length_penalty, max_length, [_Target([config.start_token_id], 0.0)])
+            for _ in range(len(input_ids))
+        ]
+        while searching := [beam for beam in beams if not beam.done]:
+            last_ids = np.array([target.ids[-1] for beam in searching for target in beam.live])
             logits, state = model.step(state, last_ids)
             log_p = _log_probabilities(logits, config)  # (N, V)
-            rows, first = [], 0  # rows: which rows of the state the new beams go on from
+            rows: list[int] = []  # of the state, from which the new beams go on
+            first = 0
             for beam in searching:
                 count = len(beam.live)
-                rows += [first + row for row in beam.advance(log_p[first : first + count], config.end_token_id)]
+                parents = beam.advance(log_p[first : first + count], config.end_token_id)
+                rows += [first + parent for parent in parents]
                 first += count
             state = state.select(np.array(rows, np.int64))
     return [beam.results() for beam in beams]
@@ -159,7 +160,7 @@ def beam_search(
 
 @dataclass
 class _Target:
-    """A target without an end token: its words and their log-probability."""
+    """A target without an end token: the start token and its words, and their log-probability."""
 
     ids: list[int]
     log_probability: float
@@ -172,45 +173,52 @@ class _Beam:
     size: int
     length_penalty: float
     max_length: int
-    live: list[_Target] = field(default_factory=lambda: [_Target([], 0.0)])
+    live: list[_Target]
     finished: list[Hypothesis] = field(default_factory=list)
     done: bool = False
 
     def advance(self, log_p: np.ndarray, end_token_id: int) -> list[int]:
-        """One word further: log_p (k, V) of what may follow each live target -> which rows the new beam goes on from.
+        """One word further, by log_p (k, V) of what may follow each of the k live targets.
 
-        None where the beam is done.
+        Returns which of them each target of the new beam goes on from; none where the beam is done.
         """
-        before, length = self.live, len(self.live[0].ids) + 1
+        before, length = (
+            self.live,
+            len(self.live[0].ids),
+        )  # length: with the next word, without the start token
         totals = np.array([[target.log_probability] for target in before]) + log_p  # (k, V)
-        rows: list[int] = []
+        parents: list[int] = []
         self.live = []
-        for row, word in _best_first(totals, 2 * self.size):
-            total = float(totals[row, word])
+        for parent, word in _best_first(totals, 2 * self.size):  # at most k of them are end tokens
+            ids, total = before[parent].ids, float(totals[parent, word])
             if word == end_token_id:
-                score = total / length_divisor(length, self.length_penalty)
-                self.finished.append(Hypothesis(before[row].ids, total, score, True))
+                self.finished.append(self._hypothesis(ids, total, length, finished=True))
             else:
-                self.live.append(_Target([*before[row].ids, word], total))
-                rows.append(row)
+                self.live.append(_Target([*ids, word], total))
+                parents.append(parent)
                 if len(self.live) == self.size:
                     break
-        self.finished = _ranked(self.finished)[: self.size]
-        self.done = not self.live or length == self.max_length or not self._may_improve()
-        return [] if self.done else rows
+        self.finished.sort(
+            key=lambda one: -one.score
+        )  # equal ones stay in the order in which they were found
+        del self.finished[self.size :]
+        self.done = length == self.max_length or not self._may_improve()
+        return [] if self.done else parents
 
     def _may_improve(self) -> bool:
         """Whether a live target may still get among the finished hypotheses that are kept."""
-        if len(self.finished) < self.size:
-            return True
+        if not self.live or len(self.finished) < self.size:
+            return bool(self.live)
         longest = length_divisor(self.max_length, self.length_penalty)
         return self.live[0].log_probability / longest > self.finished[-1].score
 
+    def _hypothesis(self, ids: list[int], total: float, length: int, finished: bool) -> Hypothesis:
+        return Hypothesis(ids[1:], total, total / length_divisor(length, self.length_penalty), finished)
+
     def results(self) -> list[Hypothesis]:
         """The best hypotheses, the finished ones first."""
-        divisor = length_divisor(self.max_length, self.length_penalty)
         unfinished = [
-            Hypothesis(target.ids, target.log_probability, target.log_probability / divisor, False)
+            self._hypothesis(target.ids, target.log_probability, self.max_length, finished=False)
             for target in self.live
         ]
         return (self.finished + unfinished)[: self.size]
@@ -224,11 +232,6 @@ def _best_first(totals: np.ndarray, count: int) -> Iterator[tuple[int, int]]:
     places = np.flatnonzero((flat >= least) & (flat > -math.inf))
     places = places[np.argsort(-flat[places], kind="stable")][:count]
     return (divmod(int(place), totals.shape[1]) for place in places)
-
-
-def _ranked(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
-    """Best score first; equal ones in the order in which they were found."""
-    return sorted(hypotheses, key=lambda one: -one.score)
 
 
 def _log_probabilities(logits: Tensor, config: Seq2SeqConfig) -> np.ndarray:

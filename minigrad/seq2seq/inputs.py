@@ -38,7 +38,9 @@ def lengths(attention_mask: np.ndarray) -> np.ndarray:
     behind = (attention_mask != 0) & (np.arange(attention_mask.shape[1]) >= counts[:, None])
     if behind.any():
         row = int(np.argmax(behind.any(axis=1)))
-        raise ValueError(f"attention_mask: row {row} has a word behind padding, expected padding on the right")
+        raise ValueError(
+            f"attention_mask: row {row} has a word behind padding, expected padding on the right"
+        )
     return counts
 
 

@@ -208,7 +208,7 @@ class RecurrentSeq2Seq(nn.Module):
         return RecurrentState(memory.last, memory)
 
     def step(self, state: RecurrentState, last_ids: Array) -> tuple[Tensor, RecurrentState]:
-        """One word further: last_ids (N,), the start token at first -> logits of the next word (N, V), and the state."""
+        """One word further: last_ids (N,), the start token at first -> the next word's logits (N, V), and the state."""
         ids = inputs.last_words(self.config, last_ids, state.hidden[0].shape[1])[:, None]  # (N, 1)
         logits, state, _ = self.decoder(ids, state)
         return logits[:, 0], state

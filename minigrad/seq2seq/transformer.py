@@ -154,8 +154,8 @@ class DecoderLayerOutput:
 
     x: Tensor
     seen: KeysValues
-    self_weights: Tensor | None
-    cross_weights: Tensor | None
+    self_weights: Any  # a Tensor, or None
+    cross_weights: Any
 
 
 class DecoderLayer(nn.Module):

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from translators import TRANSFORMER, make_model, random_batch
 
-from minigrad import Tensor, backend, no_grad
+from minigrad import Tensor, backend, no_grad, random
 from minigrad.seq2seq.config import TransformerConfig
+from minigrad.seq2seq.data import shift_right
 from minigrad.seq2seq.masks import decoder_mask, padding_mask
 from minigrad.seq2seq.transformer import (
     DecoderLayer,
@@ -25,7 +26,6 @@ ODD_CONFIGS = {
     "small": TRANSFORMER,
     "odd sizes": TRANSFORMER.replace(vocab_size=29, d_model=14, nhead=7, dim_feedforward=5),
     "one head, unequal stacks": TRANSFORMER.replace(nhead=1, num_encoder_layers=1, num_decoder_layers=3),
-    "no encoder layer": TRANSFORMER.replace(num_encoder_layers=0),
 }
 
 
@@ -92,9 +92,11 @@ def assert_gradients_equal(parameters, twin, d_model) -> None:
             np.testing.assert_allclose(gradient, theirs[place][rows].T, rtol=0, atol=1e-10, err_msg=name)
 
 
-def torch_logits(twin, words, batch, decoder_input_ids, torch):
+def torch_logits(twin, words, batch, torch):
     """What the twin makes of a batch, with PyTorch's own masks."""
     d_model = words.shape[1]
+    labels = np.where(batch["labels"] == -100, 0, batch["labels"])
+    decoder_input_ids = np.concatenate([np.full((len(labels), 1), 2), labels[:, :-1]], axis=1)
 
     def embed(ids):
         vectors = words[torch.tensor(ids)] * math.sqrt(d_model)
@@ -121,9 +123,7 @@ def test_logits_loss_and_every_gradient_equal_pytorch(config, smoothing, torch):
     batch = random_batch(config)
     mine = model(**batch)
     twin, words = torch_twin(model, torch)
-    decoder_input_ids = np.where(batch["labels"] == -100, 0, batch["labels"])
-    decoder_input_ids = np.concatenate([np.full((4, 1), 2), decoder_input_ids[:, :-1]], axis=1)
-    theirs = torch_logits(twin, words, batch, decoder_input_ids, torch)
+    theirs = torch_logits(twin, words, batch, torch)
     np.testing.assert_allclose(mine.logits.numpy(), theirs.detach().numpy(), rtol=0, atol=1e-11)
     loss = torch.nn.functional.cross_entropy(
         theirs.flatten(0, 1), torch.tensor(batch["labels"]).flatten(), label_smoothing=smoothing
@@ -143,9 +143,7 @@ def test_float32_logits_are_near_pytorch_in_float64(config, torch):
     with no_grad():
         mine = model(**batch).logits
     twin, words = torch_twin(make_model(config), torch)
-    ids = np.where(batch["labels"] == -100, 0, batch["labels"])
-    ids = np.concatenate([np.full((4, 1), 2), ids[:, :-1]], axis=1)
-    expected = torch_logits(twin, words, batch, ids, torch).detach().numpy()
+    expected = torch_logits(twin, words, batch, torch).detach().numpy()
     assert mine.dtype == np.float32
     np.testing.assert_allclose(mine.numpy(), expected, rtol=1e-4, atol=1e-4)
 
@@ -153,7 +151,9 @@ def test_float32_logits_are_near_pytorch_in_float64(config, torch):
 def loud(module):
     """float64, with biases and gains that are not zeros and ones."""
     rng = np.random.default_rng(3)
-    state = {n: backend.to_numpy(a) + 0.3 * rng.standard_normal(a.shape) for n, a in module.state_dict().items()}
+    state = {
+        n: backend.to_numpy(a) + 0.3 * rng.standard_normal(a.shape) for n, a in module.state_dict().items()
+    }
     module.load_state_dict(state)
     return module.astype("float64").eval()
 
@@ -162,7 +162,12 @@ def loud(module):
 def test_an_encoder_layer_equals_pytorch(config, torch, leaf, rng):
     layer = loud(EncoderLayer(config))
     twin = torch.nn.TransformerEncoderLayer(
-        config.d_model, config.nhead, config.dim_feedforward, dropout=0.0, batch_first=True, dtype=torch.float64
+        config.d_model,
+        config.nhead,
+        config.dim_feedforward,
+        dropout=0.0,
+        batch_first=True,
+        dtype=torch.float64,
     )
     load(twin, dict(layer.named_parameters()), config.d_model, torch)
     x, attention_mask = leaf(3, 5, config.d_model), np.array([[1] * 5, [1, 1, 0, 0, 0], [1, 1, 1, 1, 0]])
@@ -181,7 +186,12 @@ def test_an_encoder_layer_equals_pytorch(config, torch, leaf, rng):
 def test_a_decoder_layer_equals_pytorch(config, torch, leaf, rng):
     layer = loud(DecoderLayer(config))
     twin = torch.nn.TransformerDecoderLayer(
-        config.d_model, config.nhead, config.dim_feedforward, dropout=0.0, batch_first=True, dtype=torch.float64
+        config.d_model,
+        config.nhead,
+        config.dim_feedforward,
+        dropout=0.0,
+        batch_first=True,
+        dtype=torch.float64,
     )
     load(twin, dict(layer.named_parameters()), config.d_model, torch)
     x, memory = leaf(2, 4, config.d_model), leaf(2, 6, config.d_model)
@@ -316,23 +326,32 @@ def test_weights_are_given_when_asked_for():
                 assert (one.transpose(0, 3, 1, 2)[hidden] == 0).all()
 
 
-def test_dropout_is_on_the_sums_and_on_each_sublayers_output_in_training_alone():
+def test_dropout_is_on_the_sums_and_on_each_sublayers_output_in_training_alone(monkeypatch):
     config = TRANSFORMER.replace(dropout=0.5)
     model, batch = make_model(config), random_batch(config)
     still = model(**batch).logits.numpy()
     np.testing.assert_array_equal(model(**batch).logits.numpy(), still)
-    drawn = []
-    for module in model.modules():
-        if type(module).__name__ == "Dropout":
-            module.draw = lambda like, shape, draw=type(module).draw, module=module: (
-                drawn.append(shape),
-                draw(module, like, shape),
-            )[1]
+    shapes, draw = [], random.keep_mask
+
+    def keep_mask(like, shape, p):
+        shapes.append(shape)
+        return draw(like, shape, p)
+
+    monkeypatch.setattr(random, "keep_mask", keep_mask)
     model.train()
     assert not np.allclose(model(**batch).logits.numpy(), still)
-    # two embeddings; two sub-layers in each of two encoder layers, three in each of two decoder layers
-    assert len(drawn) == 2 + 2 * 2 + 2 * 3
-    assert {shape[-1] for shape in drawn} == {config.d_model}
+    # the sums; two sub-layers in each of two encoder layers, three in each of two decoder layers
+    assert len(shapes) == 2 + 2 * 2 + 2 * 3
+    assert {shape[-1] for shape in shapes} == {config.d_model}
+
+
+def test_without_layers_it_is_the_embeddings_alone():
+    config = TRANSFORMER.replace(num_encoder_layers=0, num_decoder_layers=0)
+    model, batch = make_model(config), random_batch(config)
+    ids = shift_right(batch["labels"], 2, 0)
+    x = model.embeddings(ids).numpy()
+    expected = x @ model.embeddings.words.weight.numpy().T
+    np.testing.assert_allclose(model(**batch).logits.numpy(), expected)
 
 
 def test_labels_are_smoothed_in_training_alone():

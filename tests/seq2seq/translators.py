@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import minigrad
 from minigrad import Tensor, backend, nn, no_grad, ops
 from minigrad.seq2seq.config import RecurrentConfig, Seq2SeqConfig, TransformerConfig
 from minigrad.seq2seq.data import pad_pairs
@@ -41,6 +42,7 @@ CONFIGS: dict[str, Seq2SeqConfig] = {
 
 def make_model(config: Seq2SeqConfig, dtype: str = "float64", seed: int = 7) -> Any:
     """A model in evaluation mode whose weights are large enough that every part matters, biases too."""
+    minigrad.manual_seed(seed)
     model: nn.Module = (
         Transformer(config) if isinstance(config, TransformerConfig) else RecurrentSeq2Seq(config)  # type: ignore[arg-type]
     )
@@ -132,7 +134,9 @@ def plain_beam(
     return (finished + [(ids, total / divisor, False) for ids, total in live])[:num_beams]
 
 
-def exhaustive(model: Any, source: np.ndarray, penalty: float, max_length: int) -> list[tuple[list[int], float]]:
+def exhaustive(
+    model: Any, source: np.ndarray, penalty: float, max_length: int
+) -> list[tuple[list[int], float]]:
     """Every target of at most max_length words, its end among them, with its score: best first."""
     config = model.config
     duties = {config.pad_token_id, config.start_token_id, config.end_token_id}
@@ -142,7 +146,8 @@ def exhaustive(model: Any, source: np.ndarray, penalty: float, max_length: int) 
         for ids in itertools.product(words, repeat=length):
             target = [*ids, config.end_token_id]
             total = sum(
-                next_log_probabilities(model, source, target[:place])[word] for place, word in enumerate(target)
+                next_log_probabilities(model, source, target[:place])[word]
+                for place, word in enumerate(target)
             )
             found.append((list(ids), total / ((5 + len(target)) / 6) ** penalty))
     return sorted(found, key=lambda one: -one[1])
