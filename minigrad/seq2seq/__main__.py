@@ -274,9 +274,9 @@ def _typed_lines() -> Iterator[tuple[int, str]]:
         return
     if sys.stdin.isatty():
         print("a text in each line; Ctrl-D ends", file=Unfailing(sys.stderr))
-    for number, line in enumerate(sys.stdin, start=1):
+    for place, line in enumerate(sys.stdin, start=1):
         if line.strip():
-            yield number, line.removesuffix("\n")
+            yield place, line.removesuffix("\n")
 
 
 def _print(

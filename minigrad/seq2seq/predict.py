@@ -115,7 +115,7 @@ def _source_ids(tokenizer: WordPieceTokenizer, text: str, number: int, max_lengt
         raise ValueError(f"text {number} has no words: {quoted(text, 60)}")
     if max_length is not None and len(ids) + 1 > max_length:
         raise ValueError(
-            f"text {number} has {len(ids) + 1} pieces with the end token, max_length is {max_length} (by default, of what "
+            f"text {number} has {len(ids) + 1} pieces with the end token, max_length is {max_length} (by default, what "
             f"the model was trained on): split it; it begins {quoted(text, 60)}"
         )
     return ids

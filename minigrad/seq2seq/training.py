@@ -61,10 +61,10 @@ class TranslationTraining(Training):
 
     config: of the model to make. pairs: ids of sources and targets without start and end tokens, or what makes those
     of an epoch. tokenizer: what made them; its [PAD], [CLS] and [SEP] are padding, start and end token. held_out:
-    pairs for the evaluation, of which the first `eval_translations` are translated. output: the run's folder, which is locked
-    until `run` ends, or the `with` that this is used in. corpus: a name or fingerprint of the text, so that a resumed
-    run can tell whether it is the same. resume: go on from the newest checkpoint in `output`. held_out_share: of the
-    text, if it was split.
+    pairs for the evaluation, of which the first `eval_translations` are translated. output: the run's folder, which is
+    locked until `run` ends, or the `with` that this is used in. corpus: a name or fingerprint of the text, so that a
+    resumed run can tell whether it is the same. resume: go on from the newest checkpoint in `output`. held_out_share:
+    of the text, if it was split.
 
     Raises what bert's Pretraining raises, for the same reasons.
     """
@@ -95,6 +95,7 @@ class TranslationTraining(Training):
         end, padding, size = config.end_token_id, config.pad_token_id, arguments.batch_size
         batches = [pad_pairs(held_out[i : i + size], end, padding) for i in range(0, len(held_out), size)]
         super().__init__(arguments, tokenizer, batches, output, corpus, held_out_share)
+        self.held_out_pairs = list(held_out)
         self.translated = list(held_out[: arguments.eval_translations])
         self.translations: list[list[int]] = []  # of the last evaluation
         with self.folder.locked_unless_it_fails():
@@ -281,8 +282,8 @@ def _stories(setting: Setting, settings: TranslationArguments, say: Callable[[st
     notes = []
     if left_out := settings.eval_translations - len(held_out):
         notes.append(
-            f"stories of more than {settings.max_length} pieces are left out, {left_out} of the {settings.eval_translations} "
-            "held-out ones; --max-length sets the limit"
+            f"stories of more than {settings.max_length} pieces are left out, {left_out} of the "
+            f"{settings.eval_translations} held-out ones; --max-length sets the limit"
         )
     return _Text(epoch, tokenizer, held_out, _fingerprint(draw_translations(setting, 50, 0)), notes)
 

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.no_arrays
 NAMES = {*FULL.men, *FULL.women}
 NOTHING = {MARKS["subject"], MARKS["object"]}
 FORMS = {  # of words with forms, without their endings
-    **{word: "t" for word in ("he", "him", "his", "she", "her")},
-    **{word: "l" for word in ("it", "them")},
+    **dict.fromkeys(("he", "him", "his", "she", "her"), "t"),
+    **dict.fromkeys(("it", "them"), "l"),
     "who": "gr",
     "which": "kr",
     "is": "vr",
