@@ -130,45 +130,45 @@ def test_the_loss_is_the_mean_over_labels(model):
 
 
 BAD = {
-    "an id outside": (dict(input_ids=[[4, 13]]), IndexError, r"input_ids: 13 at \(0, 1\) is outside 0 … 12"),
-    "a negative id": (dict(input_ids=[[-1, 5]]), IndexError, "input_ids: -1 at"),
-    "floats": (dict(input_ids=[[4.0, 5.0]]), TypeError, "input_ids: expected integers, got dtype float64"),
+    "an id outside": ({"input_ids": [[4, 13]]}, IndexError, r"input_ids: 13 at \(0, 1\) is outside 0 … 12"),
+    "a negative id": ({"input_ids": [[-1, 5]]}, IndexError, "input_ids: -1 at"),
+    "floats": ({"input_ids": [[4.0, 5.0]]}, TypeError, "input_ids: expected integers, got dtype float64"),
     "one axis": (
-        dict(input_ids=[4, 5]),
+        {"input_ids": [4, 5]},
         ValueError,
         r"input_ids: expected shape \(batch, length\), got \(2,\)",
     ),
-    "no word": (dict(input_ids=np.zeros((1, 0), int)), ValueError, r"got \(1, 0\)"),
+    "no word": ({"input_ids": np.zeros((1, 0), int)}, ValueError, r"got \(1, 0\)"),
     "a mask of another shape": (
-        dict(attention_mask=[[1, 1, 1]]),
+        {"attention_mask": [[1, 1, 1]]},
         ValueError,
         r"attention_mask: expected shape \(1, 2\), got \(1, 3\)",
     ),
     "a mask of other numbers": (
-        dict(attention_mask=[[1, 2]]),
+        {"attention_mask": [[1, 2]]},
         ValueError,
         r"attention_mask: .*got 2 at \(0, 1\)",
     ),
-    "padding alone": (dict(attention_mask=[[0, 0]]), ValueError, "attention_mask: row 0 has padding alone"),
-    "a label outside": (dict(labels=[[4, 99]]), IndexError, r"labels: 99 at \(0, 1\) is outside"),
+    "padding alone": ({"attention_mask": [[0, 0]]}, ValueError, "attention_mask: row 0 has padding alone"),
+    "a label outside": ({"labels": [[4, 99]]}, IndexError, r"labels: 99 at \(0, 1\) is outside"),
     "labels of another batch": (
-        dict(labels=[[4], [5]]),
+        {"labels": [[4], [5]]},
         ValueError,
         r"labels: expected shape \(1, length\), got \(2, 1\)",
     ),
-    "no label that counts": (dict(labels=[[-100, -100]]), ValueError, "every label is -100"),
-    "neither": (dict(labels=None), ValueError, "expected decoder_input_ids or labels, got neither"),
+    "no label that counts": ({"labels": [[-100, -100]]}, ValueError, "every label is -100"),
+    "neither": ({"labels": None}, ValueError, "expected decoder_input_ids or labels, got neither"),
     "labels of another length": (
-        dict(decoder_input_ids=[[2, 4, 5]]),
+        {"decoder_input_ids": [[2, 4, 5]]},
         ValueError,
         r"decoder_input_ids: expected shape \(1, 2\), got \(1, 3\)",
     ),
     "a decoder's input of another batch": (
-        dict(decoder_input_ids=[[2], [2]], labels=None),
+        {"decoder_input_ids": [[2], [2]], "labels": None},
         ValueError,
         r"decoder_input_ids: expected shape \(1, length\), got \(2, 1\)",
     ),
-    "a decoder's id outside": (dict(decoder_input_ids=[[2, 13]]), IndexError, "decoder_input_ids: 13 at"),
+    "a decoder's id outside": ({"decoder_input_ids": [[2, 13]]}, IndexError, "decoder_input_ids: 13 at"),
 }
 
 
