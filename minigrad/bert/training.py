@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from minigrad import backend, optim, random
 from minigrad.bert.checkpoint import Pretrained, from_pretrained, pretrained_files
@@ -36,16 +36,9 @@ from minigrad.files import SaveError
 from minigrad.nn import Module, Parameter
 from minigrad.tensor import Array
 
-__all__ = ["DivergenceError", "Schedule", "Training", "parameter_groups", "require_positions"]
+__all__ = ["DivergenceError", "Training", "parameter_groups", "require_positions"]
 
 PARTS = ("scaler", "data", "tally")  # of a run: what its checkpoints keep by state_dict and load_state_dict
-
-
-class Schedule(Protocol):
-    """What sets the learning rate of an optimiser's next step, going by the count of its steps."""
-
-    def step(self) -> None:
-        """Set the rate."""
 
 
 class DivergenceError(ArithmeticError):
@@ -117,7 +110,7 @@ class Training:
 
     # --- What a kind of run says of itself ---------------------------------------------------------------
 
-    def optimizer_and_schedule(self, warmup_steps: int) -> tuple[optim.Optimizer, Schedule]:
+    def optimizer_and_schedule(self, warmup_steps: int) -> tuple[optim.Optimizer, optim.Schedule]:
         """What changes `model`, and what sets its learning rate; BERT's (Devlin et al. 2019, appendix A.2)."""
         settings = self.arguments
         groups = parameter_groups(self.model, settings.weight_decay)

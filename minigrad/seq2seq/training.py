@@ -16,7 +16,7 @@ from minigrad.bert.metrics import unigram_entropy
 from minigrad.bert.progress import Progress, counting
 from minigrad.bert.runs import RunFolder, RunKind
 from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.training import DivergenceError, Schedule, Training
+from minigrad.bert.training import DivergenceError, Training
 from minigrad.bert.wordpiece import train_wordpiece
 from minigrad.seq2seq.checkpoint import (
     PretrainedSeq2Seq,
@@ -111,7 +111,7 @@ class TranslationTraining(Training):
 
     # --- What is its own ---------------------------------------------------------------------------------
 
-    def optimizer_and_schedule(self, warmup_steps: int) -> tuple[optim.Optimizer, Schedule]:
+    def optimizer_and_schedule(self, warmup_steps: int) -> tuple[optim.Optimizer, optim.Schedule]:
         """Of a Transformer, Adam and the schedule of Vaswani et al. 2017, section 5.3; else AdamW, with a linear rise
         and fall."""
         settings, config = self.arguments, self.model.config
