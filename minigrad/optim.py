@@ -14,7 +14,17 @@ from minigrad import backend
 from minigrad.nn import Parameter
 from minigrad.tensor import Array, Tensor
 
-__all__ = ["SGD", "Adam", "AdamW", "GradScaler", "LinearWarmupDecay", "Optimizer", "clip_grad_norm"]
+__all__ = [
+    "SGD",
+    "Adam",
+    "AdamW",
+    "GradScaler",
+    "InverseSquareRootWarmup",
+    "LinearWarmupDecay",
+    "Optimizer",
+    "Schedule",
+    "clip_grad_norm",
+]
 
 ParameterGroups = Iterable[Parameter] | Sequence[dict[str, Any]]
 Members = Sequence[tuple[Array, Array, list[Array]]]  # each parameter's array, its gradient, its moments
@@ -212,12 +222,33 @@ class Adam(AdamW):
         super().update(members, step, weight_decay=0.0, **settings)
 
 
-class LinearWarmupDecay:
+class Schedule:
+    """A rate that changes from step to step: each group's own rate times `factor`.
+
+    `step()` after each optimiser step sets every group's rate for the next one. The whole state is the optimiser's step
+    count. A subclass says what the factor is.
+    """
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self.optimizer = optimizer
+        self.peaks = [group["lr"] for group in optimizer.groups]
+        self.step()
+
+    def factor(self, step: int) -> float:
+        """What the optimiser step number `step` (from 0) multiplies the rate by."""
+        raise NotImplementedError(f"{type(self).__name__} has no factor()")
+
+    def step(self) -> None:
+        """Set the rate for the optimiser's next step."""
+        for group, peak in zip(self.optimizer.groups, self.peaks, strict=True):
+            group["lr"] = peak * self.factor(self.optimizer.steps)
+
+
+class LinearWarmupDecay(Schedule):
     """BERT's schedule: the rate rises linearly from 0 over `warmup_steps`, then falls linearly to 0.
 
-    `step()` after each optimiser step sets every group's rate for the next one; the first optimiser step has
-    rate 0 when there is warm-up, as in Hugging Face's `get_linear_schedule_with_warmup`. The whole state is
-    the optimiser's step count. Raises ValueError if warmup_steps is not within 0 … total_steps.
+    The first optimiser step has rate 0 when there is warm-up, as in Hugging Face's `get_linear_schedule_with_warmup`.
+    Raises ValueError if warmup_steps is not within 0 … total_steps.
     """
 
     def __init__(self, optimizer: Optimizer, warmup_steps: int, total_steps: int) -> None:
@@ -225,10 +256,8 @@ class LinearWarmupDecay:
             raise ValueError(
                 f"LinearWarmupDecay: warmup_steps must be within 0 … {total_steps}, got {warmup_steps}"
             )
-        self.optimizer = optimizer
         self.warmup_steps, self.total_steps = warmup_steps, total_steps
-        self.peaks = [group["lr"] for group in optimizer.groups]
-        self.step()
+        super().__init__(optimizer)
 
     def factor(self, step: int) -> float:
         """The share of the peak rate that the optimiser step number `step` (from 0) uses."""
@@ -236,10 +265,26 @@ class LinearWarmupDecay:
             return step / self.warmup_steps
         return max(0.0, (self.total_steps - step) / max(1, self.total_steps - self.warmup_steps))
 
-    def step(self) -> None:
-        """Set the rate for the optimiser's next step."""
-        for group, peak in zip(self.optimizer.groups, self.peaks, strict=True):
-            group["lr"] = peak * self.factor(self.optimizer.steps)
+
+class InverseSquareRootWarmup(Schedule):
+    """The Transformer's schedule: d_model^-0.5 · min(step^-0.5, step · warmup_steps^-1.5), step counted from 1.
+
+    A linear rise over `warmup_steps`, then a fall with the square root of the step (Vaswani et al. 2017, equation 3).
+    The optimiser's own rate is a factor before it, so give it lr=1.0 for the paper's rates. Raises ValueError unless
+    d_model and warmup_steps are at least 1.
+    """
+
+    def __init__(self, optimizer: Optimizer, d_model: int, warmup_steps: int) -> None:
+        for name, value in (("d_model", d_model), ("warmup_steps", warmup_steps)):
+            if not value >= 1:
+                raise ValueError(f"InverseSquareRootWarmup: {name} must be at least 1, got {value}")
+        self.d_model, self.warmup_steps = d_model, warmup_steps
+        super().__init__(optimizer)
+
+    def factor(self, step: int) -> float:
+        """The paper's rate for the optimiser step number `step` (from 0)."""
+        count = step + 1
+        return self.d_model**-0.5 * min(count**-0.5, count * self.warmup_steps**-1.5)
 
 
 def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> Array:

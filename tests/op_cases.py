@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,7 @@ KEEP_WEIGHTS = np.random.default_rng(2).random((2, 3, 5, 7)) > 0.25
 SCORE_MASK = np.where(np.random.default_rng(3).random((2, 1, 1, 7)) > 0.3, 0.0, -1e4)
 LABELS = np.array([[1, -100, 4], [0, 4, -100]])
 ALL_LABELS = np.array([1, 3, 4, 0])
+LIVE = np.array([1, 4, 2, 3, 4]) > np.arange(4)[:, None]  # rows of these lengths: (4, 5)
 CLASS_WEIGHT = np.array([0.5, 2.0, 1.0, 0.25, 3.0])
 
 
@@ -88,12 +90,62 @@ def attention_torch(t: Any, q: Any, k: Any, v: Any, mask: Any = None, keep: Any 
 
 
 def cross_entropy_torch(
-    t: Any, logits: Any, labels: np.ndarray, weight: Any = None, ignore: int = -100
+    t: Any, logits: Any, labels: np.ndarray, weight: Any = None, ignore: int = -100, smoothing: float = 0.0
 ) -> Any:
     weight = None if weight is None else t.tensor(weight, dtype=logits.dtype)
     return t.nn.functional.cross_entropy(
-        logits.reshape(-1, logits.shape[-1]), t.tensor(labels).reshape(-1), weight=weight, ignore_index=ignore
+        logits.reshape(-1, logits.shape[-1]),
+        t.tensor(labels).reshape(-1),
+        weight=weight,
+        ignore_index=ignore,
+        label_smoothing=smoothing,
     )
+
+
+def recurrent_torch(cell: str, live: np.ndarray | None = None) -> Callable[..., Any]:
+    """PyTorch's own cell, step by step where there are several: it gets x_part by a product with the identity."""
+
+    def call(t: Any, x_part: Any, *rest: Any) -> Any:
+        *state, weight_hh, bias_hh = rest
+        width = x_part.shape[-1]
+        weights = (t.eye(width, dtype=x_part.dtype), weight_hh.T, t.zeros(width, dtype=x_part.dtype), bias_hh)
+
+        def step(x: Any, state: list[Any]) -> list[Any]:
+            new = getattr(t._VF, cell)(x, state if len(state) > 1 else state[0], *weights)
+            return list(new) if len(state) > 1 else [new]
+
+        if x_part.ndim == 2:
+            return t.cat([part * (i + 1) for i, part in enumerate(step(x_part, state))])
+        after = []
+        for i, x in enumerate(x_part):
+            new = step(x, state)
+            if live is not None:
+                new = [t.where(t.tensor(live[i])[:, None], *pair) for pair in zip(new, state, strict=True)]
+            state = new
+            after.append(state)
+        return t.cat([t.stack(parts) * (i + 1) for i, parts in enumerate(zip(*after, strict=True))])
+
+    return call
+
+
+def recurrent(op: str, cell: str, parts: int, gates: int) -> list[Case]:
+    """One step, and several: of all rows, of rows that end early, of one row, of a state of one number."""
+
+    def call(f: Callable[..., Any], *x: Tensor, **settings: Any) -> Tensor:
+        y = f(*x, **settings)
+        return weighted(list(y)) if parts > 1 else y
+
+    def shapes(*leading: int, d: int) -> tuple[tuple[int, ...], ...]:
+        n = leading[-1]
+        return ((*leading, gates * d), *[(n, d)] * parts, (d, gates * d), (gates * d,))
+
+    return [
+        Case(f"{op}_step", call, recurrent_torch(cell), shapes(5, d=3)),
+        Case(f"{op}_step", call, recurrent_torch(cell), shapes(1, d=1)),
+        Case(op, call, recurrent_torch(cell), shapes(3, 2, d=5)),
+        Case(op, call, recurrent_torch(cell), shapes(1, 3, d=2)),
+        Case(op, partial(call, live=LIVE), recurrent_torch(cell, LIVE), shapes(4, 5, d=3)),
+    ]
 
 
 def same(*shapes: tuple[int, ...], op: str, torch: str = "", domain: str = "real", **kwargs: Any) -> Case:
@@ -334,6 +386,30 @@ FUSED = [
         "wide",
     ),
     Case("cross_entropy", lambda f, x: f(x, 2), lambda t, x: cross_entropy_torch(t, x, np.array(2)), ((5,),)),
+    *[
+        Case(
+            "cross_entropy",
+            lambda f, x, weight=weight, smoothing=smoothing: f(
+                x, LABELS, weight=weight, label_smoothing=smoothing
+            ),
+            lambda t, x, weight=weight, smoothing=smoothing: cross_entropy_torch(
+                t, x, LABELS, weight, smoothing=smoothing
+            ),
+            ((2, 3, 5),),
+            "wide",
+        )
+        for weight in (None, CLASS_WEIGHT)
+        for smoothing in (0.1, 1.0)
+    ],
+    Case(
+        "cross_entropy",
+        lambda f, x: f(x, ALL_LABELS, label_smoothing=0.3),
+        lambda t, x: cross_entropy_torch(t, x, ALL_LABELS, smoothing=0.3),
+        ((4, 5),),
+    ),
+    *recurrent("rnn", "rnn_tanh_cell", parts=1, gates=1),
+    *recurrent("gru", "gru_cell", parts=1, gates=3),
+    *recurrent("lstm", "lstm_cell", parts=2, gates=4),
     Case(
         "scaled_dot_product_attention",
         lambda f, q, k, v: f(q, k, v),

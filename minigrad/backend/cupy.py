@@ -365,6 +365,49 @@ def attention_backward(
     return _product(d_scores, k, precision), dk, dv
 
 
+# --- Recurrent steps -------------------------------------------------------------------------------------
+# One launch each. Arrays are the operation's own, of float32 or float64 and contiguous, because they are written to.
+
+
+def _on_state(kernel: str, state: Array, live: Array | None, *arrays: Array) -> None:
+    n, d = state.shape
+    some = live is not None
+    live = xp.ascontiguousarray(live) if some else xp.empty(0, bool)
+    _on_entries(kernel, state.dtype, n * d, *arrays, live, some, n, d)
+
+
+def rnn_step(h: Array, h_new: Array, live: Array | None) -> None:
+    """One launch."""
+    _on_state("rnn_step", h, live, h, h_new)
+
+
+def rnn_step_backward(dh: Array, d_sum: Array, h_new: Array, live: Array | None) -> None:
+    """One launch."""
+    _on_state("rnn_step_backward", dh, live, dh, d_sum, h_new)
+
+
+def gru_step(gates: Array, heard: Array, h: Array, h_new: Array, live: Array | None) -> None:
+    """One launch."""
+    _on_state("gru_step", h, live, gates, heard, h, h_new)
+
+
+def gru_step_backward(dh: Array, gates: Array, heard: Array, h: Array, live: Array | None) -> None:
+    """One launch."""
+    _on_state("gru_step_backward", dh, live, dh, gates, heard, h)
+
+
+def lstm_step(gates: Array, h: Array, c: Array, h_new: Array, c_new: Array, live: Array | None) -> None:
+    """One launch."""
+    _on_state("lstm_step", h, live, gates, h, c, h_new, c_new)
+
+
+def lstm_step_backward(
+    dh: Array, dc: Array, gates: Array, c: Array, c_new: Array, live: Array | None
+) -> None:
+    """One launch."""
+    _on_state("lstm_step_backward", dh, live, dh, dc, gates, c, c_new)
+
+
 # --- Scatter ---------------------------------------------------------------------------------------------
 
 

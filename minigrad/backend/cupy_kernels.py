@@ -23,9 +23,10 @@ __all__ = ["NAMES", "OPTIONS", "SOURCE", "TYPES"]
 OPTIONS = ("--std=c++17", "--maxrregcount=64")  # so many registers are there for each of 1,024 threads
 TYPES = {np.dtype("float32"): "float", np.dtype("float64"): "double"}
 TEMPLATES = (
-    "adamw", "attention_weights", "attention_weights_backward", "dropout", "gelu_erf", "gelu_tanh", "layer_norm",
-    "layer_norm_backward", "layer_norm_columns", "scale", "scatter_add_rows", "softmax", "softmax_backward",
-    "sum_rows", "sum_squares",
+    "adamw", "attention_weights", "attention_weights_backward", "dropout", "gelu_erf", "gelu_tanh", "gru_step",
+    "gru_step_backward", "layer_norm", "layer_norm_backward", "layer_norm_columns", "lstm_step", "lstm_step_backward",
+    "rnn_step", "rnn_step_backward", "scale", "scatter_add_rows", "softmax", "softmax_backward", "sum_rows",
+    "sum_squares",
 )  # fmt: skip
 NAMES = ("keep_mask", "to_bfloat16", *(f"{name}<{kind}>" for name in TEMPLATES for kind in TYPES.values()))
 
@@ -142,6 +143,112 @@ __global__ void to_bfloat16(const float* x, unsigned short* y, long long n)
     if (i >= n) return;
     const unsigned int bits = __float_as_uint(x[i]);
     y[i] = x[i] != x[i] ? 0x7fc0 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+// --- Recurrent steps --------------------------------------------------------------------------------------
+// Each thread has one entry of the state (n, d), and at the same place all gates, which lie d entries apart in a row
+// (n, G d). A row that has ended (some have, and it is not live) keeps its state.
+
+template <typename T>
+__device__ T sigmoid(T x) { return 1 / (1 + exp(-x)); }
+
+__device__ bool has_ended(const bool* live, bool some, long long row) { return some && !live[row]; }
+
+template <typename T>
+__global__ void rnn_step(const T* h, T* h_new, const bool* live, bool some, long long n, long long d)
+{
+    const long long i = entry();
+    if (i < n * d)
+        h_new[i] = has_ended(live, some, i / d) ? h[i] : tanh(h_new[i]);
+}
+
+template <typename T>
+__global__ void rnn_step_backward(T* dh, T* d_sum, const T* h_new, const bool* live, bool some, long long n,
+                                  long long d)
+{
+    const long long i = entry();
+    if (i >= n * d) return;
+    const bool ended = has_ended(live, some, i / d);
+    d_sum[i] = ended ? T(0) : dh[i] * (1 - h_new[i] * h_new[i]);
+    if (!ended)
+        dh[i] = 0;
+}
+
+template <typename T>
+__global__ void gru_step(T* gates, const T* heard, const T* h, T* h_new, const bool* live, bool some, long long n,
+                         long long d)
+{
+    const long long i = entry();
+    if (i >= n * d) return;
+    gates += i / d * 3 * d + i % d;
+    heard += i / d * 3 * d + i % d;
+    const T r = sigmoid(gates[0] + heard[0]), z = sigmoid(gates[d] + heard[d]);
+    const T g = tanh(gates[2 * d] + r * heard[2 * d]);
+    gates[0] = r;
+    gates[d] = z;
+    gates[2 * d] = g;
+    h_new[i] = has_ended(live, some, i / d) ? h[i] : g + z * (h[i] - g);
+}
+
+template <typename T>
+__global__ void gru_step_backward(T* dh, T* gates, T* heard, const T* h, const bool* live, bool some, long long n,
+                                  long long d)
+{
+    const long long i = entry();
+    if (i >= n * d) return;
+    gates += i / d * 3 * d + i % d;
+    heard += i / d * 3 * d + i % d;
+    const bool ended = has_ended(live, some, i / d);
+    const T r = gates[0], z = gates[d], g = gates[2 * d];
+    const T d_z = ended ? T(0) : dh[i] * (h[i] - g) * z * (1 - z);
+    const T d_g = ended ? T(0) : dh[i] * (1 - z) * (1 - g * g);
+    const T d_r = ended ? T(0) : d_g * heard[2 * d] * r * (1 - r);
+    gates[0] = heard[0] = d_r;
+    gates[d] = heard[d] = d_z;
+    gates[2 * d] = d_g;
+    heard[2 * d] = ended ? T(0) : d_g * r;
+    if (!ended)
+        dh[i] *= z;
+}
+
+template <typename T>
+__global__ void lstm_step(T* gates, const T* h, const T* c, T* h_new, T* c_new, const bool* live, bool some,
+                          long long n, long long d)
+{
+    const long long i = entry();
+    if (i >= n * d) return;
+    gates += i / d * 4 * d + i % d;
+    const T input = sigmoid(gates[0]), forget = sigmoid(gates[d]);
+    const T candidate = tanh(gates[2 * d]), output = sigmoid(gates[3 * d]);
+    gates[0] = input;
+    gates[d] = forget;
+    gates[2 * d] = candidate;
+    gates[3 * d] = output;
+    const bool ended = has_ended(live, some, i / d);
+    const T cell = ended ? c[i] : forget * c[i] + input * candidate;
+    c_new[i] = cell;
+    h_new[i] = ended ? h[i] : output * tanh(cell);
+}
+
+template <typename T>
+__global__ void lstm_step_backward(T* dh, T* dc, T* gates, const T* c, const T* c_new, const bool* live, bool some,
+                                   long long n, long long d)
+{
+    const long long i = entry();
+    if (i >= n * d) return;
+    gates += i / d * 4 * d + i % d;
+    const bool ended = has_ended(live, some, i / d);
+    const T input = gates[0], forget = gates[d], candidate = gates[2 * d], output = gates[3 * d];
+    const T squashed = tanh(c_new[i]);
+    const T d_cell = dc[i] + dh[i] * output * (1 - squashed * squashed);
+    gates[0] = ended ? T(0) : d_cell * candidate * input * (1 - input);
+    gates[d] = ended ? T(0) : d_cell * c[i] * forget * (1 - forget);
+    gates[2 * d] = ended ? T(0) : d_cell * input * (1 - candidate * candidate);
+    gates[3 * d] = ended ? T(0) : dh[i] * squashed * output * (1 - output);
+    if (!ended) {
+        dc[i] = d_cell * forget;
+        dh[i] = 0;
+    }
 }
 
 // --- Rows -------------------------------------------------------------------------------------------------

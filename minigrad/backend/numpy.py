@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as xp
 
-from minigrad.backend import float16_as_float32
+from minigrad.backend import float16_as_float32, numpy_recurrent
+from minigrad.backend.numpy_recurrent import *  # noqa: F403
 from minigrad.backend.threads import in_blocks, on_one_blas_thread, share
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "multiply_in_place", "name", "rounded", "row_ids", "scale_in_place", "scatter_add", "scatter_add_rows", "softmax",
     "softmax_backward", "sum_rows", "synchronize", "to_numpy", "unavailable", "xp",
 ]  # fmt: skip
+__all__ += numpy_recurrent.__all__
 
 name = "numpy"
 

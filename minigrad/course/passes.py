@@ -106,7 +106,17 @@ def _count(*values: Any) -> None:
             )
 
 
-IN_PLACE = {"add_bias", "add_in_place", "multiply_in_place"}  # kernels that write over their first argument
+READ_AND_WRITTEN = {  # kernels that write over what they read: which of their arguments
+    "add_bias": (0,),
+    "add_in_place": (0,),
+    "gru_step": (0,),
+    "gru_step_backward": (0, 1, 2),
+    "lstm_step": (0,),
+    "lstm_step_backward": (0, 1, 2),
+    "multiply_in_place": (0,),
+    "rnn_step": (1,),
+    "rnn_step_backward": (0,),
+}
 
 
 def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,7 +129,7 @@ def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             return _counted(result)
         _count(
             *args,
-            *args[: function.__name__ in IN_PLACE],
+            *(args[i] for i in READ_AND_WRITTEN.get(function.__name__, ())),
             *(result if isinstance(result, tuple) else (result,)),
         )
         return _counted(result)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from minigrad import backend
@@ -168,8 +168,13 @@ def dropout(op: str, shape: tuple[int, ...], x: Tensor, keep: Array, p: float) -
     return keep
 
 
-def cross_entropy(logits: Tensor, labels: Any, weight: Any, ignore_index: int) -> tuple[Array, Array, Array]:
-    """Which rows of the logits count (n,), their classes (n,), and each one's share of the mean (n,)."""
+def cross_entropy(
+    logits: Tensor, labels: Any, weight: Any, ignore_index: int, label_smoothing: float
+) -> tuple[Array, Array, Array, Array | None]:
+    """Which rows of the logits count (n,), their classes (n,), what each one's -log p counts in the mean (n,), and
+    what those of all classes count in each row (C,), or None without label smoothing."""
+    if not (isinstance(label_smoothing, numbers.Real) and 0 <= label_smoothing <= 1):
+        raise ValueError(f"cross_entropy: label_smoothing must be within 0 … 1, got {label_smoothing!r}")
     kernels = backend.of(logits.data)
     xp = kernels.xp
     if not logits.ndim or not logits.shape[-1]:
@@ -188,8 +193,15 @@ def cross_entropy(logits: Tensor, labels: Any, weight: Any, ignore_index: int) -
     rows = kernels.asarray(rows)
     if not rows.size:
         raise ValueError(f"cross_entropy: no label counts, all {labels.size} are ignore_index={ignore_index}")
+    kept, even = 1 - label_smoothing, label_smoothing / logits.shape[-1]
     if weight is None:
-        return rows, classes, xp.full(rows.shape, 1 / rows.size, logits.dtype)
+        share = xp.full(rows.shape, kept / rows.size, logits.dtype)
+        return (
+            rows,
+            classes,
+            share,
+            xp.full(logits.shape[-1:], even / rows.size, logits.dtype) if even else None,
+        )
     weight = kernels.asarray(weight, dtype=logits.dtype)
     if weight.shape != logits.shape[-1:]:
         raise ValueError(
@@ -197,7 +209,8 @@ def cross_entropy(logits: Tensor, labels: Any, weight: Any, ignore_index: int) -
             f"got {weight.shape}"
         )
     share = weight[classes]
-    return rows, classes, share / share.sum()
+    total = share.sum()
+    return rows, classes, kept * share / total, even * weight / total if even else None
 
 
 def attention(
@@ -258,13 +271,16 @@ def recurrent(
     weight_hh: Tensor,
     bias_hh: Tensor,
     live: Any,
-) -> Array | None:
-    """As `recurrent_step`, with x_part (L, n, gates · d) of at least one step, and live (L, n)."""
+) -> Sequence[Array | None]:
+    """As `recurrent_step`, with x_part (L, n, gates · d) of at least one step, and live (L, n) or None.
+
+    What it returns has an entry for each step: which rows are live (n,), or None where all are.
+    """
     _recurrent_shapes(op, gates, x_part, state, weight_hh, bias_hh, leading="L, ", axes=3)
     if not len(x_part):
         raise ValueError(f"{op}: there are no steps in x_part of shape {x_part.shape}")
     if live is None:
-        return None
+        return [None] * len(x_part)
     live = backend.of(x_part.data).asarray(live)
     if live.shape != x_part.shape[:2] or live.dtype != bool:
         raise ValueError(
@@ -284,15 +300,15 @@ def _recurrent_shapes(
     axes: int,
 ) -> None:
     same_kind(op, x_part, *state, weight_hh, bias_hh)
-    d = weight_hh.shape[0] if weight_hh.ndim else 0
-    rows = x_part.shape[-2] if x_part.ndim == axes else 0
+    n, d = state[0].shape if state[0].ndim == 2 else (0, 0)
     fits = (
-        x_part.shape[axes - 2 :] == (rows, gates * d)
-        and all(part.shape == (rows, d) for part in state)
+        x_part.ndim == axes
+        and x_part.shape[-2:] == (n, gates * d)
+        and all(part.shape == (n, d) for part in state)
         and weight_hh.shape == (d, gates * d)
         and bias_hh.shape == (gates * d,)
     )
-    if not fits or x_part.ndim != axes or not d:
+    if not fits or not d:
         width = "d" if gates == 1 else f"{gates} d"
         states = "h (n, d)" if len(state) == 1 else "h (n, d), c (n, d)"
         came = ", ".join(str(tensor.shape) for tensor in (x_part, *state, weight_hh, bias_hh))

@@ -7,7 +7,7 @@ with a `backward` written by hand: that is what the model runs, and it is held a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from minigrad.ops import basic, checks
 from minigrad.tensor import Array, Tensor
@@ -91,17 +91,25 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 @checks.float16_in_float32
 def cross_entropy(
-    logits: Tensor, labels: Array, *, weight: Array | None = None, ignore_index: int = -100
+    logits: Tensor,
+    labels: Array,
+    *,
+    weight: Array | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
 ) -> Tensor:
     """The mean of -log softmax(logits)[label] over all rows whose label is not `ignore_index`.
 
     logits (…, C), labels (…) of integers -> (). weight (C,): a factor for each class; the mean is then
-    weighted. Raises ValueError or TypeError if shapes or dtypes do not fit, ValueError if no label counts,
-    IndexError for a label outside 0 … C-1 (labels that are on a GPU already are not checked: that would wait for it).
+    weighted. label_smoothing ε: the label counts 1 - ε, and all C classes together ε (Szegedy et al. 2016, section
+    7), each times its weight, as in PyTorch. Raises ValueError or TypeError if shapes or dtypes do not fit, ValueError
+    if no label counts, IndexError for a label outside 0 … C-1 (labels that are on a GPU already are not checked: that
+    would wait for it).
     """
-    rows, classes, share = checks.cross_entropy(logits, labels, weight, ignore_index)
-    picked = log_softmax(logits.reshape(-1, logits.shape[-1]))[rows, classes]  # (n,)
-    return -(picked * Tensor.wrap(share)).sum()
+    rows, classes, share, even = checks.cross_entropy(logits, labels, weight, ignore_index, label_smoothing)
+    log_p = log_softmax(logits.reshape(-1, logits.shape[-1]))  # (N, C)
+    loss = -(log_p[rows, classes] * Tensor.wrap(share)).sum()
+    return loss if even is None else loss - (log_p[rows] * Tensor.wrap(even)).sum()
 
 
 def scaled_dot_product_attention(
@@ -179,12 +187,12 @@ def rnn(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor, live: Arr
     x_part (L, n, d), h (n, d) before the first step, weight_hh (d, d), bias_hh (d,) -> (L, n, d). live (L, n) of
     booleans: where it is false, the row's state stays as it was. Raises ValueError if the shapes do not fit.
     """
-    live = checks.recurrent("rnn", 1, x_part, (h,), weight_hh, bias_hh, live)
+    each = checks.recurrent("rnn", 1, x_part, (h,), weight_hh, bias_hh, live)
 
     def step(x_part: Tensor, h: Tensor) -> tuple[Tensor]:
         return (rnn_step(x_part, h, weight_hh, bias_hh),)
 
-    (states,) = _each_step(step, x_part, (h,), live)
+    (states,) = _each_step(step, x_part, (h,), each)
     return states
 
 
@@ -194,12 +202,12 @@ def gru(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor, live: Arr
     x_part (L, n, 3 d), h (n, d) before the first step, weight_hh (d, 3 d), bias_hh (3 d,) -> (L, n, d). live: as
     `rnn`. Raises ValueError if the shapes do not fit.
     """
-    live = checks.recurrent("gru", 3, x_part, (h,), weight_hh, bias_hh, live)
+    each = checks.recurrent("gru", 3, x_part, (h,), weight_hh, bias_hh, live)
 
     def step(x_part: Tensor, h: Tensor) -> tuple[Tensor]:
         return (gru_step(x_part, h, weight_hh, bias_hh),)
 
-    (states,) = _each_step(step, x_part, (h,), live)
+    (states,) = _each_step(step, x_part, (h,), each)
     return states
 
 
@@ -211,24 +219,27 @@ def lstm(
     x_part (L, n, 4 d), h and c (n, d) before the first step, weight_hh (d, 4 d), bias_hh (4 d,) -> h (L, n, d),
     c (L, n, d). live: as `rnn`. Raises ValueError if the shapes do not fit.
     """
-    live = checks.recurrent("lstm", 4, x_part, (h, c), weight_hh, bias_hh, live)
+    each = checks.recurrent("lstm", 4, x_part, (h, c), weight_hh, bias_hh, live)
 
     def step(x_part: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         return lstm_step(x_part, h, c, weight_hh, bias_hh)
 
-    h, c = _each_step(step, x_part, (h, c), live)
+    h, c = _each_step(step, x_part, (h, c), each)
     return h, c
 
 
 def _each_step(
-    step: Callable[..., tuple[Tensor, ...]], x_part: Tensor, state: tuple[Tensor, ...], live: Array | None
+    step: Callable[..., tuple[Tensor, ...]],
+    x_part: Tensor,
+    state: tuple[Tensor, ...],
+    live: Sequence[Array | None],
 ) -> tuple[Tensor, ...]:
     """step(x_part[t], *state) for each t; each part of the state after every step, (L, n, d)."""
     after = []
-    for t, now in enumerate(x_part):
+    for now, live_now in zip(x_part, live, strict=True):
         new = step(now, *state)
-        if live is not None:
-            new = tuple(basic.where(live[t, :, None], *pair) for pair in zip(new, state, strict=True))
+        if live_now is not None:
+            new = tuple(basic.where(live_now[:, None], *pair) for pair in zip(new, state, strict=True))
         state = new
         after.append(state)
     return tuple(basic.stack(parts) for parts in zip(*after, strict=True))

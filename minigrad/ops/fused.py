@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 
 from minigrad import backend
-from minigrad.ops import checks
+from minigrad.ops import basic, checks
 from minigrad.ops.broadcasting import broadcast_shape, unbroadcast
-from minigrad.ops.composed import gru, gru_step, lstm, lstm_step, rnn, rnn_step
 from minigrad.tensor import Array, Tensor
 
 __all__ = [
@@ -139,13 +138,19 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 @checks.float16_in_float32
 def cross_entropy(
-    logits: Tensor, labels: Array, *, weight: Array | None = None, ignore_index: int = -100
+    logits: Tensor,
+    labels: Array,
+    *,
+    weight: Array | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
 ) -> Tensor:
     """`composed.cross_entropy` as one node: saves the probabilities of the rows that count.
 
-    Their gradient is softmax(logits) minus 1 at the label, times dy and the row's share in the mean.
+    Their gradient is softmax(logits) minus 1 at the label, times dy and the row's share in the mean. Label smoothing
+    adds the same for every class, in place of the label.
     """
-    rows, classes, share = checks.cross_entropy(logits, labels, weight, ignore_index)
+    rows, classes, share, even = checks.cross_entropy(logits, labels, weight, ignore_index, label_smoothing)
     kernels = backend.of(logits.data)
     matrix = logits.data.reshape(-1, logits.shape[-1])  # (N, C)
     everything = len(rows) == len(matrix)
@@ -156,11 +161,16 @@ def cross_entropy(
     # Subtracted first: log_total would lose digits beside a large entry.
     below = largest[:, 0] - counted[picked, classes]
     loss = ((below + log_total[:, 0]) * share).sum()
+    if even is not None:
+        loss = loss + ((largest - counted) @ even + log_total[:, 0] * even.sum()).sum()
 
     def backward(dy: Array) -> tuple[Array]:
+        of_even = None if even is None else dy * (probabilities * even.sum() - even)
         gradient = probabilities  # reused: nobody reads the probabilities after this
         gradient[picked, classes] -= 1
         gradient *= (dy * share)[:, None]
+        if of_even is not None:
+            gradient += of_even
         if everything:
             return (gradient.reshape(shape),)
         dx = kernels.xp.zeros(matrix_shape, gradient.dtype)
@@ -202,3 +212,135 @@ def scaled_dot_product_attention(
         return [unbroadcast(gradient, shape) for gradient, shape in zip(gradients, shapes, strict=True)]
 
     return Tensor.from_op(z if batch else z[0], (q, k, v), backward)
+
+
+# --- Recurrent -------------------------------------------------------------------------------------------
+# All steps are one node: then the gradients of W_hh and b_hh are one product and one sum over all steps, and that of
+# x_part is one array. Going back, dh is what has been heard so far of the gradient of the state before step t + 1.
+
+
+@checks.float16_in_float32
+def rnn(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor, live: Array | None = None) -> Tensor:
+    """`composed.rnn` as one node: saves all states; at each step, backwards, da = dh (1 - h'²) and dh = da W_hhᵀ."""
+    live = checks.recurrent("rnn", 1, x_part, (h,), weight_hh, bias_hh, live)
+    kernels = backend.of(x_part.data)
+    xp = kernels.xp
+    steps, n, d = x_part.shape
+    weight = weight_hh.data
+    states = xp.empty((steps + 1, n, d), x_part.dtype)  # before each step, and after the last
+    states[0] = h.data
+    xp.add(x_part.data, bias_hh.data, out=states[1:])  # what each state will be the tanh of, but for h W
+    for t in range(steps):
+        kernels.add_in_place(states[t + 1], kernels.matmul(states[t], weight))
+        kernels.rnn_step(states[t], states[t + 1], live[t])
+
+    def backward(dy: Array) -> tuple[Array, Array, Array, Array]:
+        turned = xp.ascontiguousarray(weight.T)  # once, because every step's product reads it
+        d_sums = xp.empty(dy.shape, dy.dtype)  # (L, n, d)
+        dh = xp.zeros((n, d), dy.dtype)
+        for t in reversed(range(steps)):
+            dh += dy[t]
+            kernels.rnn_step_backward(dh, d_sums[t], states[t + 1], live[t])
+            dh += kernels.matmul(d_sums[t], turned)
+        rows = d_sums.reshape(steps * n, d)
+        dw = kernels.matmul(states[:-1].reshape(steps * n, d).T, rows)  # (d, d)
+        return d_sums, dh, dw, kernels.sum_rows(rows)
+
+    return Tensor.from_op(states[1:], (x_part, h, weight_hh, bias_hh), backward)
+
+
+@checks.float16_in_float32
+def gru(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor, live: Array | None = None) -> Tensor:
+    """`composed.gru` as one node: saves all states, the gates, and h W_hh + b_hh.
+
+    At each step, backwards, with da the gradient of x_part and dm that of h W_hh + b_hh, which are equal but for the
+    candidate's part, dm_g = r da_g: dh = z dh + dm W_hhᵀ.
+    """
+    live = checks.recurrent("gru", 3, x_part, (h,), weight_hh, bias_hh, live)
+    kernels = backend.of(x_part.data)
+    xp = kernels.xp
+    steps, n, width = x_part.shape
+    d = width // 3
+    weight = weight_hh.data
+    states = xp.empty((steps + 1, n, d), x_part.dtype)  # before each step, and after the last
+    states[0] = h.data
+    gates = xp.array(x_part.data, order="C")  # (L, n, 3 d): of x, at first
+    heard = xp.empty((steps, n, width), x_part.dtype)  # h W_hh + b_hh
+    for t in range(steps):
+        heard[t] = kernels.matmul(states[t], weight)
+        kernels.add_bias(heard[t], bias_hh.data)
+        kernels.gru_step(gates[t], heard[t], states[t], states[t + 1], live[t])
+
+    def backward(dy: Array) -> tuple[Array, Array, Array, Array]:
+        turned = xp.ascontiguousarray(weight.T)  # (3 d, d)
+        dh = xp.zeros((n, d), dy.dtype)
+        for t in reversed(range(steps)):  # gates and heard become their gradients
+            dh += dy[t]
+            kernels.gru_step_backward(dh, gates[t], heard[t], states[t], live[t])
+            dh += kernels.matmul(heard[t], turned)
+        rows = heard.reshape(steps * n, width)
+        dw = kernels.matmul(states[:-1].reshape(steps * n, d).T, rows)  # (d, 3 d)
+        return gates, dh, dw, kernels.sum_rows(rows)
+
+    return Tensor.from_op(states[1:], (x_part, h, weight_hh, bias_hh), backward)
+
+
+@checks.float16_in_float32
+def lstm(
+    x_part: Tensor, h: Tensor, c: Tensor, weight_hh: Tensor, bias_hh: Tensor, live: Array | None = None
+) -> tuple[Tensor, Tensor]:
+    """`composed.lstm` as one node, whose halves are h and c: saves all states, and the gates i, f, g and o.
+
+    At each step, backwards: dc += dh o (1 - tanh² c'); da = (dc g σ'_i, dc c σ'_f, dc i (1 - g²), dh tanh(c') σ'_o)
+    with σ' = σ (1 - σ); then dc = dc f and dh = da W_hhᵀ.
+    """
+    live = checks.recurrent("lstm", 4, x_part, (h, c), weight_hh, bias_hh, live)
+    kernels = backend.of(x_part.data)
+    xp = kernels.xp
+    steps, n, width = x_part.shape
+    d = width // 4
+    weight = weight_hh.data
+    states = xp.empty((2, steps + 1, n, d), x_part.dtype)  # h and c before each step, and after the last
+    hs, cs = states
+    hs[0], cs[0] = h.data, c.data
+    gates = xp.empty((steps, n, width), x_part.dtype)
+    xp.add(x_part.data, bias_hh.data, out=gates)
+    for t in range(steps):
+        kernels.add_in_place(gates[t], kernels.matmul(hs[t], weight))
+        kernels.lstm_step(gates[t], hs[t], cs[t], hs[t + 1], cs[t + 1], live[t])
+
+    def backward(dy: Array) -> tuple[Array, Array, Array, Array, Array]:
+        turned = xp.ascontiguousarray(weight.T)  # (4 d, d)
+        dh, dc = xp.zeros((2, n, d), dy.dtype)
+        for t in reversed(range(steps)):  # the gates become the gradient of what they are the σ or tanh of
+            dh += dy[0, t]
+            dc += dy[1, t]
+            kernels.lstm_step_backward(dh, dc, gates[t], cs[t], cs[t + 1], live[t])
+            dh += kernels.matmul(gates[t], turned)
+        rows = gates.reshape(steps * n, width)
+        dw = kernels.matmul(hs[:-1].reshape(steps * n, d).T, rows)  # (d, 4 d)
+        return gates, dh, dc, dw, kernels.sum_rows(rows)
+
+    both = Tensor.from_op(states[:, 1:], (x_part, h, c, weight_hh, bias_hh), backward)
+    return both[0], both[1]
+
+
+def rnn_step(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor) -> Tensor:
+    """`composed.rnn_step` as one node: `rnn` of one step."""
+    checks.recurrent_step("rnn_step", 1, x_part, (h,), weight_hh, bias_hh)
+    return basic.squeeze(rnn(basic.unsqueeze(x_part, 0), h, weight_hh, bias_hh), 0)
+
+
+def gru_step(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor) -> Tensor:
+    """`composed.gru_step` as one node: `gru` of one step."""
+    checks.recurrent_step("gru_step", 3, x_part, (h,), weight_hh, bias_hh)
+    return basic.squeeze(gru(basic.unsqueeze(x_part, 0), h, weight_hh, bias_hh), 0)
+
+
+def lstm_step(
+    x_part: Tensor, h: Tensor, c: Tensor, weight_hh: Tensor, bias_hh: Tensor
+) -> tuple[Tensor, Tensor]:
+    """`composed.lstm_step` as one node: `lstm` of one step."""
+    checks.recurrent_step("lstm_step", 4, x_part, (h, c), weight_hh, bias_hh)
+    h, c = lstm(basic.unsqueeze(x_part, 0), h, c, weight_hh, bias_hh)
+    return basic.squeeze(h, 0), basic.squeeze(c, 0)

@@ -159,7 +159,8 @@ def own_functions(module) -> dict[str, list[inspect.Parameter]]:
     return {
         name: list(inspect.signature(value).parameters.values())
         for name, value in vars(module).items()
-        if inspect.isfunction(value) and value.__module__ == module.__name__
+        if inspect.isfunction(value)
+        and value.__module__.startswith(module.__name__)  # numpy_recurrent.py's too
         if not name.startswith("_") and not name.endswith(INSIDE)
     }
 

@@ -55,6 +55,21 @@ def test_fused_operations_make_fewer_passes(name):
     assert sum(count_passes(getattr(ops.fused, name), *arrays)) < composed / 3
 
 
+def test_a_recurrent_step_as_one_node_makes_fewer_passes():
+    rng = np.random.default_rng(2)
+    x_part, h, c, bias = (rng.standard_normal(shape) for shape in ((128, 512), (128, 128), (128, 128), 512))
+    arrays = (x_part, h, c, np.eye(128, 512), bias)
+    forward, backward = zip(
+        *(
+            count_passes(lambda *x, module=module: module.lstm_step(*x)[0], *arrays)
+            for module in (ops.composed, ops.fused)
+        ),
+        strict=True,
+    )
+    assert forward[1] < forward[0] / 1.5
+    assert backward[1] < backward[0] / 1.5
+
+
 def test_the_inputs_stay_as_they_are():
     def careless(a):
         a.data *= 2
