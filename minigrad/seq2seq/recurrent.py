@@ -187,7 +187,7 @@ class RecurrentSeq2Seq(nn.Module):
         loss = None
         if labels is not None:
             smoothing = self.config.label_smoothing if self.training else 0.0
-            loss = ops.cross_entropy(logits, labels)  # smoothing
+            loss = ops.cross_entropy(logits, labels, label_smoothing=smoothing)
         shown = [weights] if output_attentions and weights is not None else None
         return Seq2SeqOutput(logits, loss, cross_attentions=shown)
 

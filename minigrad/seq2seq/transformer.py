@@ -268,7 +268,7 @@ class Transformer(nn.Module):
         loss = None
         if labels is not None:
             smoothing = self.config.label_smoothing if self.training else 0.0
-            loss = ops.cross_entropy(logits, labels)  # smoothing
+            loss = ops.cross_entropy(logits, labels, label_smoothing=smoothing)
         if not output_attentions:
             return Seq2SeqOutput(logits, loss)
         return Seq2SeqOutput(

@@ -27,6 +27,11 @@ def config(request) -> RecurrentConfig:
     return ODD_CONFIGS[request.param]
 
 
+def transposed(parameter):
+    """PyTorch stores a weight as (out, in)."""
+    return parameter.T if parameter.ndim == 2 else parameter
+
+
 class Twin:
     """The same model in PyTorch, with the same weights under the same names."""
 
@@ -49,7 +54,7 @@ class Twin:
             assert own == {f"{part}.network.{name}" for name in names}
             with torch.no_grad():
                 for name, parameter in names.items():
-                    parameter.copy_(self.parameters.pop(f"{part}.network.{name}").T)
+                    parameter.copy_(transposed(self.parameters.pop(f"{part}.network.{name}")))
 
     def logits(self, batch):
         torch, p = self.torch, self.parameters
@@ -118,7 +123,7 @@ def test_logits_loss_and_every_gradient_equal_pytorch(config, smoothing, torch):
     for name, parameter in model.named_parameters():
         part, _, rest = name.partition(".network.")
         if rest:
-            expected = dict(twin.networks[part].named_parameters())[rest].grad.T
+            expected = transposed(dict(twin.networks[part].named_parameters())[rest].grad)
         else:
             expected = twin.parameters[name].grad
         gradient = backend.to_numpy(parameter.grad)
