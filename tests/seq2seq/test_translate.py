@@ -53,7 +53,8 @@ def test_texts_that_cannot_be_translated():
     of = model("lstm")
     with pytest.raises(ValueError, match="text 2 has no words: '  '"):
         translate(of, TOKENIZER, ["mary has", "  "])
-    with pytest.raises(ValueError, match=r"text 1 has 6 pieces with the end token, max_length is 5 .*begins 'mary"):
+    with pytest.raises(
+        ValueError, match=r"text 1 has 6 pieces with the end token, max_length is 5 .*begins 'mary"
     ):
         translate(of, TOKENIZER, ["mary has two books ."], max_length=5)
     assert len(translate(of, TOKENIZER, ["mary has two books ."], max_length=6)) == 1
