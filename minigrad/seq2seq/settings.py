@@ -28,7 +28,7 @@ class TranslationArguments:
     max_length: int = setting(64, "pieces of a text, and of its translation, with the end token", at_least=2)
     learning_rate: float = setting(
         0.0,
-        "the peak; 0: 0.003 for a recurrent model, 1 / √(d_model · warm-up steps) for a Transformer",
+        "the peak; 0: 0.01 for a recurrent model, 1 / √(d_model · warm-up steps) for a Transformer",
     )
     warmup_steps: int = setting(400, "steps of linear rise before the fall", at_least=1)
     weight_decay: float = setting(0.01, "of AdamW, on matrices; a Transformer has none")

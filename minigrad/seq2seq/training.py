@@ -44,7 +44,7 @@ CORPORA = {f"stories-{name}": SETTINGS[name] for name in ("light", "varied", "lo
 HELD_OUT = 0.05  # share of a user's file
 VOCAB_SIZE = 4000  # pieces that are learned from a user's file, at most
 PAIRS_AN_EPOCH = 3200  # of stories
-RECURRENT_RATE = 3e-3
+RECURRENT_RATE = 1e-2
 NAMED_ROWS = 5  # of those that are left out
 
 TRANSLATION = RunKind(

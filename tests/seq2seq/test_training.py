@@ -160,7 +160,7 @@ def test_a_rate_that_is_given_is_the_peak_of_the_schedule(tmp_path):
 def test_a_recurrent_model_has_adamw_that_rises_and_falls(tmp_path):
     with translating(tmp_path, "lstm", arguments=changed(learning_rate=0.0)) as run:
         assert type(run.optimizer) is optim.AdamW
-        np.testing.assert_allclose(rates(run, 4), [0, 0.0015, 0.003, 0.003 * 7 / 8])
+        np.testing.assert_allclose(rates(run, 4), [0, 0.005, 0.01, 0.01 * 7 / 8])
         decayed, others = run.optimizer.groups
         assert (decayed["weight_decay"], others["weight_decay"]) == (0.01, 0.0)
         assert {parameter.ndim for parameter in decayed["params"]} == {2}

@@ -18,6 +18,7 @@ from minigrad.bert.wordpiece import SPECIAL_TOKENS
 from minigrad.seq2seq import training
 from minigrad.seq2seq.__main__ import main, parse
 from minigrad.seq2seq.checkpoint import from_pretrained, make_model, save_pretrained
+from minigrad.seq2seq.predict import translate
 from minigrad.seq2seq.settings import TranslationArguments
 from minigrad.seq2seq.training import TranslationTraining
 from minigrad.seq2seq.translation import read_pairs
@@ -231,7 +232,10 @@ def test_beams_and_alignments(run, capsys):
     first, *rows = capsys.readouterr().out.splitlines()
     assert rows[-1].split()[0] == "(end)"
     assert all(re.fullmatch(r"  \S+ +\S+ \d+%", row) for row in rows)
-    assert [row.split()[0] for row in rows[:-1]] == re.findall(r"\w+|\.", first)
+    loaded = from_pretrained(run / "run")
+    (expected,) = translate(loaded.model, loaded.tokenizer, [text], max_length=63)
+    assert first == expected.text
+    assert [row.split()[0] for row in rows[:-1]] == expected.words
     assert {row.split()[1] for row in rows} <= {*text.split(), "(end)"}
     assert main(["translate", str(run / "run"), text, "--beams", "3"]) == 0
     assert capsys.readouterr().out.count("\n") == 1
@@ -314,7 +318,11 @@ MODULE = (
 @pytest.mark.no_arrays  # in this process
 def test_as_a_process(run):
     done = processes.run_python(MODULE, "translate", run / "run", "mary has two books .")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr in (
+        "",
+        "note: no end after 64 pieces: this translation is cut off\n",
+    )  # it has learned little
     assert done.stdout.count("\n") == 1
     done = processes.run_python(MODULE, "translate", run / "nowhere", "a")
     assert done.returncode == 1
