@@ -182,10 +182,8 @@ class _Beam:
 
         Returns which of them each target of the new beam goes on from; none where the beam is done.
         """
-        before, length = (
-            self.live,
-            len(self.live[0].ids),
-        )  # length: with the next word, without the start token
+        before = self.live
+        length = len(before[0].ids)  # |Y| with the next word, because the start token does not count
         totals = np.array([[target.log_probability] for target in before]) + log_p  # (k, V)
         parents: list[int] = []
         self.live = []
@@ -198,9 +196,7 @@ class _Beam:
                 parents.append(parent)
                 if len(self.live) == self.size:
                     break
-        self.finished.sort(
-            key=lambda one: -one.score
-        )  # equal ones stay in the order in which they were found
+        self.finished.sort(key=lambda one: -one.score)  # equal ones keep the order in which they came
         del self.finished[self.size :]
         self.done = length == self.max_length or not self._may_improve()
         return [] if self.done else parents

@@ -4,15 +4,16 @@
     mary ga partin stavil dwen ko jorem .        tum ga tem fe lin ko naftum .
     mary    books  old    two     has            he     her from them borrows
 
-A sentence is in the order of its name, subject, object, verb (`translate` says the whole rule). Each phrase ends in a
-mark that says what it is to the verb. Articles have no counterpart. A noun ends in the vowel of its class, a, e, i or
-o; behind the vowel stands an n for two or three things, an s for four or more. What speaks of the thing ends like its
-noun: the words for *it*, *which* and *is*. What speaks of a man ends in um, of a woman in em: the words for *he* and
-*who*, and every verb.
+The language has its name from the order of its sentences: subject, object, verb (`translate` says the whole rule).
+Each phrase ends in a mark that says what the phrase is to the verb. Articles have no counterpart. A noun ends in the
+vowel of its class, a, e, i or o, and an n follows for two or three things, an s for four or more. A word that speaks of
+the thing ends like its noun: the words for *it*, *which* and *is*. A word that speaks of a man ends in um, of a woman
+in em: the words for *he* and *who*, and every verb.
 
 So a word can need others from far off. The ending of *them* depends on the noun, maybe sentences away, and nothing
-nearer tells, because each kind of things has a noun of each class. Every plural depends on the count, which a story
-says once, at its beginning. (Serbo-Croatian nouns, too, have one form behind two to four and another from five on.)
+nearer tells it, because each kind of things has a noun of each class. Every plural depends on the count, which a story
+says once, at its beginning. (Serbo-Croatian nouns, too, have one form after two, three and four, and another from five
+on.)
 
 Marks are words of their own, not endings, so that the vocabulary stays small and a mark has an alignment of its own.
 """
@@ -148,9 +149,9 @@ class Translation:
 def translate(story: Story) -> Translation:
     """The story in Sovian: a function of its text alone.
 
-    A sentence: when; the subject; what stands behind the verb in English, last first; how; the verb. A phrase: its
-    possessor, the noun, what stands before the noun in English, last first (books old two), its relative clause, the
-    mark. A relative clause begins with its *who* or *which*, which has no mark, and ends in its verb.
+    The order of a sentence: when; the subject; what English says after the verb, last first; how; the verb. That of a
+    phrase: its possessor; the noun; what English says before the noun, last first (books old two); its relative
+    clause; the mark. A relative clause begins with its *who* or *which*, without a mark, and ends in its verb.
 
     Raises ValueError for the end of a story whose beginning would say how a word ends: what `it` is, or how many.
     """
@@ -233,11 +234,11 @@ class _Sentence:
         """The verb; it agrees with its subject, or with what `who` speaks of."""
         subject = about if about is not None and clause.subject.form == "relative" else clause.subject
         needs = [(self.start + subject.at,), *self.count(subject)]
-        if subject.also is not None and clause.subject is subject:
-            needs.append((self.start + subject.also.at,))
-            return self.of(ARE_TOGETHER, clause.at, *needs)
+        other = clause.subject.also
+        if other is not None:
+            return self.of(ARE_TOGETHER, clause.at, *needs, (self.start + other.at,))
         stem = BE if clause.verb == "is" else VERBS[clause.verb]
-        return self.of(stem + self.ending(clause.subject), clause.at, *needs)
+        return self.of(stem + self.ending(subject), clause.at, *needs)
 
     def ending(self, phrase: Phrase) -> str:
         """How words end that speak of this person or thing."""
@@ -245,10 +246,10 @@ class _Sentence:
         if phrase.entity in PEOPLE:
             return MAN if PEOPLE.index(phrase.entity) == facts.man else WOMAN
         assert facts.noun is not None  # some word says it, or `said` has raised
-        number = ONE
-        for place, *_ in self.count(phrase):
-            number = FEW if self.words[place].text in FEW_COUNTS else MANY
-        return NOUNS[facts.noun][-1] + number
+        vowel, counts = NOUNS[facts.noun][-1], self.count(phrase)
+        if not counts:
+            return vowel + ONE
+        return vowel + (FEW if self.words[counts[0][0]].text in FEW_COUNTS else MANY)
 
     def count(self, phrase: Phrase) -> list[tuple[int, ...]]:
         """Where the story says how many there are, if the phrase is of several things."""

@@ -278,6 +278,18 @@ def test_verbs_and_who_need_whoever_they_speak_of(stories):
             assert word.text.endswith("um" if man else "em")
 
 
+def test_two_people_together_have_a_verb_that_needs_both():
+    seen = 0
+    for story in tell_stories(SETTINGS["varied"], 200, seed=1):
+        first, second = story.facts.names
+        for word in translate(story).words:
+            if word.text == "vrun":
+                needed = [said(story)[place] for ((place,),) in zip(word.needs, strict=True)]
+                assert needed == [first, second]
+                seen += 1
+    assert seen > 50
+
+
 def test_reach_is_the_way_to_the_farthest_need():
     assert SovianWord("ga").reach == SovianWord("kepum", (3,)).reach == 0
     assert SovianWord("kepum", (7,), ((4,),)).reach == 3
