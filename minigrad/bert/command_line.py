@@ -119,13 +119,19 @@ def add_sizes(command: argparse.ArgumentParser) -> None:
     )
 
 
-def changed_sizes(changes: Iterable[str]) -> dict[str, Any]:
-    """The fields that `--set name=value` names, with their values. Raises ConfigError."""
+def changed_sizes(changes: Iterable[str], texts: Container[str] = ()) -> dict[str, Any]:
+    """The fields that `--set name=value` names, with their values: numbers, but for those in `texts`.
+
+    Raises ConfigError.
+    """
     values = {}
     for change in changes:
         name, equals, value = change.partition("=")
         if not equals:
             raise ConfigError(f"--set takes field=value, such as hidden_size=256; got {change!r}")
+        if name in texts:
+            values[name] = value
+            continue
         try:
             values[name] = json.loads(value)
         except (ValueError, RecursionError):

@@ -50,7 +50,7 @@ DEFAULT_CORPUS = "stories-light"
 DESCRIPTION = """\
 Train a model that translates: recurrent, recurrent with attention, or the Transformer of 2017.
 
-    python -m minigrad.seq2seq train                       stories into a made-up language, 4,000 steps
+    python -m minigrad.seq2seq train                       stories into a made-up language, 2,000 steps
     python -m minigrad.seq2seq train --model lstm-attention --output runs/attention
     python -m minigrad.seq2seq train --pairs mine.tsv --output runs/mine       your own file of two columns
     python -m minigrad.seq2seq translate runs/translation "mary has two books ."
@@ -63,6 +63,7 @@ USAGE = {  # after the program; the options are listed below each
     "translate": "translate MODEL (TEXT … | --data FILE | < TEXTS) [--beams N] [--alignments] [options]",
 }
 POSITIONS = {"translate": ("model", "texts")}
+TEXTS = ("cell", "attention")  # fields of a config that are texts
 
 TRAIN = """\
 Learn to translate, from stories that a grammar tells and writes in a made-up language too, or from your own file.
@@ -81,6 +82,7 @@ TRAIN_EXAMPLES = """\
 examples:
   python -m minigrad.seq2seq train --model lstm --corpus stories-long --output runs/long
   python -m minigrad.seq2seq train --set d_model=256 --set nhead=8 --output runs/wider
+  python -m minigrad.seq2seq train --model lstm --set cell=gru --set attention=additive --output runs/gru
   python -m minigrad.seq2seq train --pairs train.tsv --eval-pairs dev.tsv --vocab-size 8000 --output runs/mine
 """
 
@@ -181,7 +183,7 @@ def train_command(options: argparse.Namespace) -> int:
         contextlib.redirect_stdout(messages),
         prepare_translation(
             options.pairs or options.corpus,
-            PRESETS[options.model].replace(**changed_sizes(options.set)),
+            PRESETS[options.model].replace(**changed_sizes(options.set, TEXTS)),
             _settings_in(options),
             options.output,
             evaluation=options.eval_pairs,

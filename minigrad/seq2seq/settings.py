@@ -23,7 +23,7 @@ class TranslationArguments:
     and a linear rise and fall. Raises ValueError for values that make no sense.
     """
 
-    steps: int = setting(4000, "optimiser steps", at_least=1)
+    steps: int = setting(2000, "optimiser steps", at_least=1)
     batch_size: int = setting(32, "pairs a micro-batch", at_least=1)
     max_length: int = setting(64, "pieces of a text, and of its translation, with the end token", at_least=2)
     learning_rate: float = setting(

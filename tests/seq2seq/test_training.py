@@ -337,7 +337,7 @@ def test_settings():
     with pytest.raises(ValueError, match="max_length must be at least 2, got 1"):
         changed(max_length=1)
     lines = (TranslationArguments.__doc__ or "").splitlines()
-    assert "steps: optimiser steps (default: 4000)" in lines
+    assert "steps: optimiser steps (default: 2000)" in lines
     assert list(PRESETS) == ["lstm", "lstm-attention", "transformer"]
     assert list(RunFolder("x", TRANSLATION).evaluations.columns) == ["step", *TRANSLATION.scores]
 

@@ -132,6 +132,15 @@ def test_a_stopped_run_goes_on(tmp_path, capsys, monkeypatch):
     assert checkpoints(tmp_path / "run")[-1] == "checkpoint-000006"
 
 
+def test_sizes_and_kinds_are_changed(run, tmp_path):
+    changes = [
+        part for one in ("cell=gru", "attention=additive", "bidirectional=true") for part in ("--set", one)
+    ]
+    assert main(train(tmp_path / "run", "--pairs", run / "pairs.tsv", *changes, model="lstm", steps=2)) == 0
+    config = from_pretrained(tmp_path / "run").model.config
+    assert (config.cell, config.attention, config.bidirectional) == ("gru", "additive", True)
+
+
 def test_few_steps_need_no_other_option():
     options = parse(["train", "--steps", "10"])
     assert options.warmup_steps is None
@@ -156,7 +165,7 @@ def test_mistakes_in_training(run, tmp_path, failing):
         (train(new, "--pairs", file, vocab_size=20), "vocab_size is 20, but the special tokens and the single"),
         (train(new, "--eval-pairs", file), "--eval-pairs goes with --pairs"),
         (train(new, "--set", "hidden=3"), "there is no field 'hidden': did you mean 'hidden_size'?"),
-        (train(new, "--set", "cell=3"), "cell must be a text, got 3"),
+        (train(new, "--set", "cell=lstn"), "cell must be one of lstm, gru, rnn, got 'lstn'"),
         (train(new, warmup_steps=9), "warmup_steps must be within 1 … steps = 6, got 9"),
         (train(new, "--set", "hidden_size=1000000"), "the parameters of this model, their gradients and moments need"),
     ):  # fmt: skip
