@@ -444,6 +444,19 @@ def test_rows_that_are_too_long_are_counted_and_named(tmp_path):
         prepared(tmp_path, file, changed(max_length=3), held_out=0.5)
 
 
+def test_the_end_token_counts(tmp_path):
+    file = tmp_path / "mine.tsv"
+    file.write_text("".join(f"{'a ' * words}\tb\n" for words in (3, 4, 5)))
+    run, _ = prepared(tmp_path, file, changed(max_length=5), evaluation=write_pairs_of_letters(tmp_path))
+    assert sorted(len(source) for source, _ in run.data.pairs) == [3, 4]
+    assert run.notes[0].endswith("or none: row 3; left out")
+
+
+def write_pairs_of_letters(folder: Path) -> Path:
+    (folder / "dev.tsv").write_text("a b\tb a\n")
+    return folder / "dev.tsv"
+
+
 @pytest.mark.parametrize("share", [0, 1, -0.5, 1.5])
 def test_a_share_that_makes_no_sense(tmp_path, share):
     with pytest.raises(ValueError, match=f"held_out must be above 0 and below 1, got {share}"):
