@@ -332,6 +332,30 @@ def test_schedule_by_hand(warmup, total, factors):
     np.testing.assert_allclose([schedule.factor(step) for step in range(len(factors))], factors)
 
 
+@pytest.mark.parametrize(("d_model", "warmup"), [(512, 4000), (64, 10), (1, 1)])
+def test_the_transformers_schedule_is_its_equation(d_model, warmup):
+    """Vaswani et al. (2017), equation 3, whose steps begin at 1; two groups keep their ratio."""
+    p, q = nn.Parameter([0.0]), nn.Parameter([0.0])
+    optimiser = optim.SGD([{"params": [p]}, {"params": [q], "lr": 0.5}], lr=1.0)
+    schedule = optim.InverseSquareRootWarmup(optimiser, d_model, warmup)
+    for step in range(1, 30):
+        rate = d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+        assert [group["lr"] for group in optimiser.groups] == pytest.approx([rate, rate / 2], rel=1e-12)
+        optimiser.step()
+        schedule.step()
+    factors = [schedule.factor(step) for step in range(3 * warmup)]
+    assert int(np.argmax(factors)) == warmup - 1  # the highest rate is that of step `warmup_steps`
+    assert max(factors) == pytest.approx((d_model * warmup) ** -0.5, rel=1e-12)
+
+
+def test_the_rate_of_the_paper():
+    """512 features and 4,000 steps: at its peak the rate is 7e-4."""
+    schedule = optim.InverseSquareRootWarmup(optim.SGD([nn.Parameter([0.0])], lr=1.0), 512, 4000)
+    assert schedule.factor(0) == pytest.approx(1.746928e-7, rel=1e-6)
+    assert schedule.factor(3999) == pytest.approx(6.987712e-4, rel=1e-6)
+    assert schedule.factor(15_999) == pytest.approx(6.987712e-4 / 2, rel=1e-6)
+
+
 # --- Clipping --------------------------------------------------------------------------------------------
 
 
@@ -412,6 +436,20 @@ def test_states_of_other_parameters_change_nothing():
 def test_schedules_that_are_none(warmup, total):
     with pytest.raises(ValueError, match="LinearWarmupDecay: warmup_steps must be within"):
         optim.LinearWarmupDecay(optim.SGD([nn.Parameter([0.0])], lr=1.0), warmup, total)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [((0, 5), "d_model must be at least 1, got 0"), ((8, 0), "warmup_steps must be at least 1, got 0")],
+)
+def test_inverse_square_roots_that_are_none(settings, message):
+    with pytest.raises(ValueError, match=f"InverseSquareRootWarmup: {message}"):
+        optim.InverseSquareRootWarmup(optim.SGD([nn.Parameter([0.0])], lr=1.0), *settings)
+
+
+def test_a_schedule_needs_a_factor():
+    with pytest.raises(NotImplementedError, match=r"Schedule has no factor\(\)"):
+        optim.Schedule(optim.SGD([nn.Parameter([0.0])], lr=1.0))
 
 
 def test_update_is_for_subclasses():

@@ -130,13 +130,11 @@ class _Recurrent(Module):
         if state is None:
             zeros = Tensor.wrap(backend.of(x.data).xp.zeros(shape[1:], x.dtype))
             return [(zeros,) * len(parts)] * count
-        given = (state,) if isinstance(state, Tensor) else state
-        if (len(parts) == 1) != isinstance(state, Tensor) or not (
-            isinstance(given, tuple | list) and len(given) == len(parts)
-        ):
+        given = state if isinstance(state, tuple | list) else (state,)
+        if (len(parts) == 1) != isinstance(state, Tensor) or len(given) != len(parts):
             expected = "a Tensor h" if len(parts) == 1 else f"a pair ({', '.join(parts)})"
-            came = f"{type(state).__name__} of {len(state)}" if isinstance(state, tuple | list) else None
-            raise TypeError(f"{name}: the state must be {expected}, got {came or type(state).__name__}")
+            came = f"a tuple of {len(state)}" if isinstance(state, tuple) else type(state).__name__
+            raise TypeError(f"{name}: the state must be {expected}, got {came}")
         for part, tensor in zip(parts, given, strict=True):
             if not isinstance(tensor, Tensor):
                 raise TypeError(f"{name}: {part} must be a Tensor, got {type(tensor).__name__}")

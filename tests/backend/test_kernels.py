@@ -375,6 +375,131 @@ def test_keep_mask_corners(kernels):
     assert not host(kernels.keep_mask((3, 5), 1.0, (0, 1))).any()
 
 
+# --- Recurrent steps --------------------------------------------------------------------------------------
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def device_copies(kernels, dtype, *arrays):
+    return [kernels.asarray(array.astype(dtype)) for array in arrays]
+
+
+STEPS = [(1, 1), (3, 5), (33, 31), (257, 3), (7, 300), (0, 4)]  # rows, size of the state
+steps = pytest.mark.parametrize(("n", "d"), STEPS)
+ending = pytest.mark.parametrize("ending", [False, True])
+
+
+def some_live(kernels, n, ending, rng):
+    """Which rows are live, on the device (None: all) and as a column on the host."""
+    live = rng.random(n) < 0.6 if ending else np.ones(n, bool)
+    return kernels.asarray(live) if ending else None, live[:, None]
+
+
+@dtypes
+@steps
+@ending
+def test_rnn_step_and_its_backward(kernels, n, d, ending, dtype, rng):
+    h, total, dh = (x.astype(dtype) for x in rng.standard_normal((3, n, d)))
+    live, column = some_live(kernels, n, ending, rng)
+    before, new = device_copies(kernels, dtype, h, total)
+    kernels.rnn_step(before, new, live)
+    expected = np.where(column, np.tanh(total.astype(float)), h)
+    close(new, expected, dtype)
+    np.testing.assert_array_equal(host(before), h)
+
+    grad, d_sum, saved = device_copies(kernels, dtype, dh, dh * 9, expected)
+    kernels.rnn_step_backward(grad, d_sum, saved, live)
+    close(d_sum, np.where(column, dh * (1 - expected**2), 0), dtype, 10)
+    np.testing.assert_array_equal(host(grad), np.where(column, 0, dh))
+
+
+@dtypes
+@steps
+@ending
+def test_gru_step_and_its_backward(kernels, n, d, ending, dtype, rng):
+    x_part, heard = (3 * rng.standard_normal((2, n, 3 * d))).astype(dtype)
+    h, dh = rng.standard_normal((2, n, d)).astype(dtype)
+    live, column = some_live(kernels, n, ending, rng)
+    gates, of_h, before, new = device_copies(kernels, dtype, x_part, heard, h, 9 * h)
+    kernels.gru_step(gates, of_h, before, new, live)
+    wide, wide_heard = x_part.astype(float), heard.astype(float)
+    h_g = wide_heard[:, 2 * d :]
+    r, z = sigmoid(wide[:, :d] + wide_heard[:, :d]), sigmoid((wide + wide_heard)[:, d : 2 * d])
+    g = np.tanh(wide[:, 2 * d :] + r * h_g)
+    close(gates, np.hstack([r, z, g]), dtype, 4)
+    close(new, np.where(column, (1 - z) * g + z * h, h), dtype, 10)
+    np.testing.assert_array_equal(host(of_h), heard)
+
+    grad, saved, of_h, before = device_copies(kernels, dtype, dh, np.hstack([r, z, g]), heard, h)
+    kernels.gru_step_backward(grad, saved, of_h, before, live)
+    d_g = dh * (1 - z) * (1 - g**2)
+    both = [d_g * h_g * r * (1 - r), dh * (h - g) * z * (1 - z)]
+    close(saved, np.where(column, np.hstack([*both, d_g]), 0), dtype, 20)
+    close(of_h, np.where(column, np.hstack([*both, d_g * r]), 0), dtype, 20)
+    close(grad, np.where(column, dh * z, dh), dtype, 10)
+
+
+@dtypes
+@steps
+@ending
+def test_lstm_step_and_its_backward(kernels, n, d, ending, dtype, rng):
+    total = (3 * rng.standard_normal((n, 4 * d))).astype(dtype)
+    h, c, dh, dc = rng.standard_normal((4, n, d)).astype(dtype)
+    live, column = some_live(kernels, n, ending, rng)
+    gates, h_before, c_before, h_new, c_new = device_copies(kernels, dtype, total, h, c, 9 * h, 9 * c)
+    kernels.lstm_step(gates, h_before, c_before, h_new, c_new, live)
+    wide = total.astype(float)
+    i, f, o = (sigmoid(wide[:, k * d : (k + 1) * d]) for k in (0, 1, 3))
+    g = np.tanh(wide[:, 2 * d : 3 * d])
+    cell = np.where(column, f * c + i * g, c)
+    close(gates, np.hstack([i, f, g, o]), dtype, 4)
+    close(c_new, cell, dtype, 10)
+    close(h_new, np.where(column, o * np.tanh(cell), h), dtype, 10)
+
+    grad_h, grad_c, saved, c_before, c_new = device_copies(
+        kernels, dtype, dh, dc, np.hstack([i, f, g, o]), c, cell
+    )
+    kernels.lstm_step_backward(grad_h, grad_c, saved, c_before, c_new, live)
+    squashed = np.tanh(cell)
+    d_cell = dc + dh * o * (1 - squashed**2)
+    slopes = [d_cell * g * i * (1 - i), d_cell * c * f * (1 - f), d_cell * i * (1 - g**2)]
+    expected = np.hstack([*slopes, dh * squashed * o * (1 - o)])
+    close(saved, np.where(column, expected, 0), dtype, 20)
+    close(grad_c, np.where(column, d_cell * f, dc), dtype, 20)
+    np.testing.assert_array_equal(host(grad_h), np.where(column, 0, dh))
+
+
+@dtypes
+def test_gates_of_huge_numbers_are_0_and_1(kernels, dtype):
+    total = np.full((2, 12), 1e30)
+    total[1] *= -1
+    gates, h, c, h_new, c_new = device_copies(kernels, dtype, total, *np.full((4, 2, 3), 0.5))
+    kernels.lstm_step(gates, h, c, h_new, c_new, None)
+    np.testing.assert_array_equal(host(gates), [[1.0] * 12, [0.0] * 6 + [-1.0] * 3 + [0.0] * 3])
+    np.testing.assert_allclose(host(c_new), [[1.5] * 3, [0.0] * 3])
+
+
+@dtypes
+def test_what_a_row_that_has_ended_heard_does_not_matter(kernels, dtype):
+    """Not even where it is no number."""
+    nothing = np.full((2, 12), np.nan)
+    nothing[1] = 0.25
+    live = kernels.asarray(np.array([False, True]))
+    gates, h, c, h_new, c_new = device_copies(kernels, dtype, nothing, *np.full((4, 2, 3), 0.5))
+    kernels.lstm_step(gates, h, c, h_new, c_new, live)
+    dh, dc = device_copies(kernels, dtype, *np.full((2, 2, 3), 2.0))
+    kernels.lstm_step_backward(dh, dc, gates, c, c_new, live)
+    for array in (h_new, c_new, gates, dh, dc):
+        assert np.isfinite(host(array)).all()
+    gates, heard = device_copies(kernels, dtype, nothing[:, :9], nothing[:, :9])
+    kernels.gru_step(gates, heard, h, h_new, live)
+    kernels.gru_step_backward(dh, gates, heard, h, live)
+    for array in (h_new, gates, heard, dh):
+        assert np.isfinite(host(array)).all()
+
+
 # --- Products --------------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,7 @@ def same_in_both(op, arrays, *args, dtype, **kwargs):
     for module in (fused, composed):
         inputs = [Tensor(array.astype(dtype), requires_grad=True) for array in arrays]
         y = getattr(module, op)(*inputs, *args, **kwargs)
+        y = ops.stack(y) if isinstance(y, tuple) else y
         if cotangent is None:
             cotangent = rng.standard_normal(y.shape).astype(dtype)
         y.backward(cotangent)
@@ -103,6 +104,28 @@ def test_cross_entropy(shape, ignored, weighted, dtype, rng):
         labels.flat[0] = 1
     weight = rng.random(shape[-1]) if weighted else None
     same_in_both("cross_entropy", [3 * rng.standard_normal(shape)], labels, weight=weight, dtype=dtype)
+
+
+@dtypes
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("smoothing", [0.1, 1.0])
+def test_label_smoothing(weighted, smoothing, dtype, rng):
+    labels = rng.integers(0, 33, (3, 31))
+    labels[0] = -100
+    weight = rng.random(33) if weighted else None
+    logits = [3 * rng.standard_normal((3, 31, 33))]
+    same_in_both("cross_entropy", logits, labels, weight=weight, label_smoothing=smoothing, dtype=dtype)
+
+
+@dtypes
+@pytest.mark.parametrize(("op", "gates", "parts"), [("rnn", 1, 1), ("gru", 3, 1), ("lstm", 4, 2)])
+@pytest.mark.parametrize(("steps", "n", "d"), [(7, 5, 31), (3, 33, 32), (1, 1, 1), (9, 2, 70)])
+@pytest.mark.parametrize("ending", [True, False])
+def test_recurrent(op, gates, parts, steps, n, d, ending, dtype, rng):
+    arrays = [rng.standard_normal((steps, n, gates * d)), *rng.standard_normal((parts, n, d))]
+    arrays += [rng.standard_normal((d, gates * d)) / math.sqrt(d), rng.standard_normal(gates * d)]
+    live = np.arange(steps)[:, None] < rng.integers(1, steps + 1, n) if ending else None
+    same_in_both(op, arrays, live, dtype=dtype)
 
 
 @dtypes
@@ -237,6 +260,51 @@ def test_cross_entropy_by_hand(module, rng):
     assert module.cross_entropy(Tensor(x), labels).item() == pytest.approx(losses.mean(), rel=1e-12)
     expected = (losses * [2.0, 0.5, 1.0]).sum() / 3.5
     assert module.cross_entropy(Tensor(x), labels, weight=weight).item() == pytest.approx(expected, rel=1e-12)
+
+
+@both
+def test_label_smoothing_by_hand(module, rng):
+    """As the cross-entropy against the smoothed distribution: 1 - ε + ε/C at the label, ε/C elsewhere."""
+    x, labels = rng.standard_normal((3, 4)), np.array([1, -100, 3])
+    log_p = x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+    target = 0.2 / 4 + 0.8 * np.eye(4)[[1, 3]]
+    expected = -(target * log_p[[0, 2]]).sum(axis=-1).mean()
+    loss = module.cross_entropy(Tensor(x), labels, label_smoothing=0.2)
+    assert loss.item() == pytest.approx(expected, rel=1e-12)
+
+
+@both
+@dtypes
+def test_label_smoothing_of_large_logits(module, dtype):
+    logits = Tensor(np.array([[1e4, -1e4, 0.0]], dtype), requires_grad=True)
+    loss = module.cross_entropy(logits, np.array([0]), label_smoothing=0.3)
+    assert loss.item() == pytest.approx(0.1 * 3e4, rel=1e-6)
+    loss.backward()
+    np.testing.assert_allclose(host(logits.grad), [[0.2, -0.1, -0.1]], atol=1e-6)
+
+
+@both
+def test_recurrent_steps_by_hand(module):
+    """With W_hh = 0 the gates are functions of x_part and bias alone."""
+
+    def sigmoid(x):
+        return 1 / (1 + math.exp(-x))
+
+    def step(op, x_part, *state):
+        parts = [Tensor(np.array([[part]])) for part in state]
+        bias = Tensor(np.full(len(x_part), 0.1))
+        y = getattr(module, op)(Tensor(np.array([x_part])), *parts, zeros(1, len(x_part)), bias)
+        return [float(one.item()) for one in (y if isinstance(y, tuple) else (y,))]
+
+    assert step("rnn_step", [0.4], 7.0) == pytest.approx([math.tanh(0.5)], rel=1e-12)
+    i, f, o, g = sigmoid(0.3), sigmoid(-0.4), sigmoid(1.1), math.tanh(0.7)
+    c = f * 0.9 + i * g
+    assert step("lstm_step", [0.2, -0.5, 0.6, 1.0], 7.0, 0.9) == pytest.approx(
+        [o * math.tanh(c), c], rel=1e-12
+    )
+    r, z = sigmoid(0.3), sigmoid(-0.4)
+    new = (1 - z) * math.tanh(0.6 + r * 0.1) + z * 0.9  # r scales the bias too
+    assert step("gru_step", [0.2, -0.5, 0.6], 0.9) == pytest.approx([new], rel=1e-12)
 
 
 @both
@@ -412,6 +480,56 @@ ERRORS = [
         lambda m: m.cross_entropy(zeros(2, 3), [0, 1], weight=[1.0, 2.0]),
         ValueError,
         "cross_entropy: 3 classes need a weight of shape (3,), got (2,)",
+    ),
+    (
+        lambda m: m.cross_entropy(zeros(2, 3), [0, 1], label_smoothing=1.5),
+        ValueError,
+        "cross_entropy: label_smoothing must be within 0 … 1, got 1.5",
+    ),
+    (
+        lambda m: m.cross_entropy(zeros(2, 3), [0, 1], label_smoothing=float("nan")),
+        ValueError,
+        "cross_entropy: label_smoothing must be within 0 … 1, got nan",
+    ),
+    (
+        lambda m: m.rnn_step(zeros(2, 3), zeros(2, 4), zeros(3, 3), zeros(3)),
+        ValueError,
+        "rnn_step: expected x_part (n, d), h (n, d), weight_hh (d, d), bias_hh (d,), got (2, 3), (2, 4), (3, 3), (3,)",
+    ),
+    (
+        lambda m: m.lstm_step(zeros(2, 12), zeros(2, 3), zeros(1, 3), zeros(3, 12), zeros(12)),
+        ValueError,
+        "lstm_step: expected x_part (n, 4 d), h (n, d), c (n, d), weight_hh (d, 4 d), bias_hh (4 d,), got (2, 12)",
+    ),
+    (
+        lambda m: m.gru(zeros(2, 9), zeros(2, 3), zeros(3, 9), zeros(9)),
+        ValueError,
+        "gru: expected x_part (L, n, 3 d), h (n, d), weight_hh (d, 3 d), bias_hh (3 d,), got (2, 9), (2, 3)",
+    ),
+    (
+        lambda m: m.gru_step(zeros(5, 2, 9), zeros(2, 3), zeros(3, 9), zeros(9)),
+        ValueError,
+        "gru_step: expected x_part (n, 3 d), h (n, d)",
+    ),
+    (
+        lambda m: m.rnn(zeros(0, 2, 3), zeros(2, 3), zeros(3, 3), zeros(3)),
+        ValueError,
+        "rnn: there are no steps in x_part of shape (0, 2, 3)",
+    ),
+    (
+        lambda m: m.rnn(zeros(5, 2, 3), zeros(2, 3), zeros(3, 3), zeros(3), np.ones((2, 5), bool)),
+        ValueError,
+        "rnn: live must be a boolean array of shape (5, 2), got bool of shape (2, 5)",
+    ),
+    (
+        lambda m: m.rnn(zeros(5, 2, 3), zeros(2, 3), zeros(3, 3), zeros(3), np.ones((5, 2))),
+        ValueError,
+        "rnn: live must be a boolean array of shape (5, 2), got float64 of shape (5, 2)",
+    ),
+    (
+        lambda m: m.gru(zeros(5, 2, 9), zeros(2, 3, dtype="float32"), zeros(3, 9), zeros(9)),
+        TypeError,
+        "gru: the dtypes float64 and float32 do not mix",
     ),
     (
         lambda m: m.scaled_dot_product_attention(zeros(2, 3), zeros(4, 2), zeros(4, 3)),
