@@ -120,13 +120,16 @@ def test_labels_make_the_decoders_input(model):
     np.testing.assert_array_equal(model(**batch).logits.numpy(), given.logits.numpy())
 
 
-def test_the_loss_is_the_mean_over_labels(model):
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_loss_is_the_mean_over_labels_which_are_smoothed_in_training_alone(name):
+    model = make_model(CONFIGS[name].replace(dropout=0.0, label_smoothing=0.3))
     batch = random_batch(model.config)
-    output = model(**batch)
-    log_p = output.logits.log_softmax().numpy()
     real = batch["labels"] != -100
-    picked = log_p[real][np.arange(real.sum()), batch["labels"][real]]
-    np.testing.assert_allclose(output.loss.item(), -picked.mean(), rtol=1e-12)
+    log_p = model(**batch).logits.log_softmax().numpy()[real]
+    plain = -log_p[np.arange(real.sum()), batch["labels"][real]].mean()
+    np.testing.assert_allclose(model(**batch).loss.item(), plain, rtol=1e-12)
+    smoothed = 0.7 * plain - 0.3 * log_p.mean()
+    np.testing.assert_allclose(model.train()(**batch).loss.item(), smoothed, rtol=1e-12)
 
 
 BAD = {
