@@ -124,7 +124,7 @@ def changed_sizes(changes: Iterable[str], texts: Container[str] = ()) -> dict[st
 
     Raises ConfigError.
     """
-    values = {}
+    values: dict[str, Any] = {}
     for change in changes:
         name, equals, value = change.partition("=")
         if not equals:

@@ -5,66 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minigrad import backend
 from minigrad.bert.config import IGNORED
 from minigrad.bert.data import Batch
-from minigrad.bert.metrics import quiet_overflow
+from minigrad.bert.metrics import tallied
+from minigrad.bert.task_metrics import TaskTally
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.seq2seq.bleu import bleu
 from minigrad.seq2seq.output import Seq2SeqOutput
 from minigrad.seq2seq.predict import words_of
-from minigrad.tensor import no_grad
 
 __all__ = ["TranslationTally", "brief", "compare", "describe", "evaluate"]
 
 
-class TranslationTally:
+class TranslationTally(TaskTally):
     """Loss and hits added up over the target's pieces, where the model is: nothing waits for a GPU before `means`.
 
-    A hit is a piece, or an end token, that is the likeliest one after the right pieces before it.
+    A hit is a piece, or an end token, that is the likeliest one after the right pieces before it. The loss has the
+    label smoothing that the model has in training.
     """
-
-    def __init__(self) -> None:
-        self.loss: Any = 0.0
-        self.hits: Any = 0
-        self.count = self.tokens = 0
 
     def add(self, output: Seq2SeqOutput, batch: Batch) -> None:
         """Count one batch, and what the model said of it."""
-        assert output.loss is not None
-        labels, logits = batch["labels"], output.logits.data
-        count = int((labels != IGNORED).sum())
-        self.loss = self.loss + output.loss.data.astype("float64") * count
-        self.hits = self.hits + (logits.argmax(axis=-1) == backend.of(logits).asarray(labels)).sum()
-        self.count += count
-        self.tokens += int(batch["attention_mask"].sum()) + count
-
-    def state_dict(self) -> dict[str, float]:
-        """The sums so far, without the tokens: their speed is measured afresh."""
-        return {"loss": float(self.loss), "hits": int(self.hits), "count": self.count}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
-        for name, value in state.items():
-            setattr(self, name, value)
-
-    def means(self) -> dict[str, float]:
-        """The loss in nats a piece, with the label smoothing that the model has in training; the share of hits."""
-        return {"loss": float(self.loss) / self.count, "accuracy": int(self.hits) / self.count}
+        super().add(output, batch)
+        self.tokens += int((batch["labels"] != IGNORED).sum())  # beside those of the source
 
 
 def evaluate(model: Any, batches: list[Batch]) -> dict[str, float]:
     """Loss and accuracy over `batches`, without dropout or label smoothing; the mode is put back afterwards."""
-    tally = TranslationTally()
-    training = model.training
-    model.eval()
-    try:
-        with no_grad(), quiet_overflow():
-            for batch in batches:
-                tally.add(model(**batch), batch)
-    finally:
-        model.train(training)
-    return tally.means()
+    return tallied(model, batches, TranslationTally())
 
 
 def compare(
