@@ -187,12 +187,12 @@ def rnn(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor, live: Arr
     x_part (L, n, d), h (n, d) before the first step, weight_hh (d, d), bias_hh (d,) -> (L, n, d). live (L, n) of
     booleans: where it is false, the row's state stays as it was. Raises ValueError if the shapes do not fit.
     """
-    each = checks.recurrent("rnn", 1, x_part, (h,), weight_hh, bias_hh, live)
+    live = checks.recurrent("rnn", 1, x_part, (h,), weight_hh, bias_hh, live)
 
     def step(x_part: Tensor, h: Tensor) -> tuple[Tensor]:
         return (rnn_step(x_part, h, weight_hh, bias_hh),)
 
-    (states,) = _each_step(step, x_part, (h,), each)
+    (states,) = _each_step(step, x_part, (h,), live)
     return states
 
 
@@ -202,12 +202,12 @@ def gru(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor, live: Arr
     x_part (L, n, 3 d), h (n, d) before the first step, weight_hh (d, 3 d), bias_hh (3 d,) -> (L, n, d). live: as
     `rnn`. Raises ValueError if the shapes do not fit.
     """
-    each = checks.recurrent("gru", 3, x_part, (h,), weight_hh, bias_hh, live)
+    live = checks.recurrent("gru", 3, x_part, (h,), weight_hh, bias_hh, live)
 
     def step(x_part: Tensor, h: Tensor) -> tuple[Tensor]:
         return (gru_step(x_part, h, weight_hh, bias_hh),)
 
-    (states,) = _each_step(step, x_part, (h,), each)
+    (states,) = _each_step(step, x_part, (h,), live)
     return states
 
 
@@ -219,12 +219,12 @@ def lstm(
     x_part (L, n, 4 d), h and c (n, d) before the first step, weight_hh (d, 4 d), bias_hh (4 d,) -> h (L, n, d),
     c (L, n, d). live: as `rnn`. Raises ValueError if the shapes do not fit.
     """
-    each = checks.recurrent("lstm", 4, x_part, (h, c), weight_hh, bias_hh, live)
+    live = checks.recurrent("lstm", 4, x_part, (h, c), weight_hh, bias_hh, live)
 
     def step(x_part: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         return lstm_step(x_part, h, c, weight_hh, bias_hh)
 
-    h, c = _each_step(step, x_part, (h, c), each)
+    h, c = _each_step(step, x_part, (h, c), live)
     return h, c
 
 

@@ -216,7 +216,7 @@ def scaled_dot_product_attention(
 
 # --- Recurrent -------------------------------------------------------------------------------------------
 # All steps are one node: then the gradients of W_hh and b_hh are one product and one sum over all steps, and that of
-# x_part is one array. Going back, dh is what has been heard so far of the gradient of the state before step t + 1.
+# x_part is one array. In each `backward`, dh is the gradient of the state after step t, and then of the one before it.
 
 
 @checks.float16_in_float32

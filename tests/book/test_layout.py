@@ -28,9 +28,18 @@ def at(page: Any, width: int) -> None:
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
+def open_predictions(page: Any) -> None:
+    """What waits behind a prediction is there to be measured."""
+    button = page.get_by_role("button", name="show all answers of this page").first
+    if button.count():
+        button.click()
+        assert not page.locator(".course-asked").count()
+
+
 def test_nothing_is_cut_on_a_laptop(visited: Any):
     page = visited.page
     at(page, 1280)
+    open_predictions(page)
     page.eval_on_selector_all(
         "main details:not(.course-contents)", "all => all.forEach((one) => { one.open = true; })"
     )
@@ -41,6 +50,7 @@ def test_nothing_is_cut_on_a_laptop(visited: Any):
 
 def test_no_page_scrolls_sideways(visited: Any):
     page = visited.page
+    open_predictions(page)
     for width in WIDTHS:
         at(page, width)
         seen = page.evaluate("document.scrollingElement.scrollWidth")

@@ -3,15 +3,15 @@
     OPENBLAS_NUM_THREADS=1 nice -n 19 python tests/tools/story_runs.py --jobs 2
 
 writes book/runs/stories.json, run by run, and goes on where it was stopped. The main runs (five seeds of `BERT`) have
-LONG steps; then each variant of `minigrad/course/chapters/pretraining.py` has SHORT steps at three learning rates,
-and, at the best of them, two more seeds. What is stored of a run is `score_stories` at some steps, on PAIRS
+LONG steps; then each variant of `minigrad/course/chapters/pretraining.py` has SHORT steps at three learning rates (the
+third is on the side of the better of the first two), and, at the best of them, two more seeds. What is stored of a run is `score_stories` at some steps, on PAIRS
 held-out pairs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from typing import Any
@@ -26,7 +26,8 @@ from minigrad.course.chapters import pretraining
 LONG, SHORT = 10_000, 3_000
 LONG_POINTS = (0, 250, 500, 750, *range(1000, LONG + 1, 500))
 SHORT_POINTS = (0, 500, 1000, 1500, 2000, 2500, 3000)
-MAIN_RATE, RATES, SEEDS, MAIN_SEEDS = 1e-3, (1e-3, 2e-3, 5e-4), (0, 1, 2), range(5)
+MAIN_RATE, SECOND_RATE, SEEDS, MAIN_SEEDS = 1e-3, 2e-3, (0, 1, 2), range(5)
+THIRD_RATE = {MAIN_RATE: 5e-4, SECOND_RATE: 4e-3}  # by the better of the first two
 PAIRS, PAIRS_SEED = 150, 2**20
 
 
@@ -36,20 +37,22 @@ Case = tuple[str, float, int, int]  # variant, rate, seed, steps
 def stages(runs: list[dict[str, Any]], names: list[str]) -> Iterator[list[Case]]:
     """The runs to make of these variants, stage by stage.
 
-    runs: those that are there when a stage begins, of which the last stage reads the best rates.
+    runs: those that are there when a stage begins, of which the last two stages read the best rates.
     """
     if "BERT" in names:
         yield [("BERT", MAIN_RATE, seed, LONG) for seed in MAIN_SEEDS]
-    yield [(name, rate, 0, SHORT) for rate in RATES for name in names]
-    yield [(name, best_rate(runs, name), seed, SHORT) for name in names for seed in SEEDS[1:]]
+    yield [(name, rate, 0, SHORT) for rate in (MAIN_RATE, SECOND_RATE) for name in names]
+    yield [(name, THIRD_RATE[best_rate(runs, name, THIRD_RATE)], 0, SHORT) for name in names]
+    yield [(name, best_rate(runs, name), seed, SHORT) for seed in SEEDS[1:] for name in names]
 
 
-def best_rate(runs: list[dict[str, Any]], name: str) -> float:
-    """The rate with the lowest last loss, of the runs with seed 0."""
+def best_rate(runs: list[dict[str, Any]], name: str, among: Container[float] | None = None) -> float:
+    """The rate with the lowest last loss, of the runs with seed 0; among: of these rates."""
     ends = {
         run["rate"]: run["curve"][-1][1]["all"]["nats"]
         for run in runs
         if (run["variant"], run["seed"], run["steps"]) == (name, 0, SHORT)
+        and (among is None or run["rate"] in among)
     }
     return min(ends, key=ends.__getitem__)
 

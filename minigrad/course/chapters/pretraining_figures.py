@@ -109,14 +109,16 @@ def step_flow(model: BertForPreTraining, batch: Batch, stories: Stories, rate: f
         Step(
             "Back",
             [["from", "loss", "backward →", "G"], ["÷ the norm", "norm", "→", "clipped"]],
-            f"Every parameter gets a gradient. Here are four numbers of the row of “{words[0]}”, in thousandths. "
-            "The joint norm of all gradients is above 1, so all of them are divided by it.",
+            "Every parameter on which the loss depends gets a gradient. Here are four numbers of the row of "
+            f"“{words[0]}”, in thousandths. The joint norm of all gradients is above 1, so all of them are divided "
+            "by it.",
         ),
         Step(
             "The step",
             [["before"], ["AdamW →", "after"]],
             f"In its first step, AdamW moves each weight by about the learning rate, {rate:g} (1 in these "
-            "thousandths), against the sign of its gradient, however long the gradient is.",
+            "thousandths), against the sign of its gradient, however long the gradient is. (This step has no warm-up, "
+            "which would begin with a rate of 0.)",
         ),
     ]
     names = {
@@ -147,7 +149,7 @@ def knowledge_player(known: Mapping[int, np.ndarray], pair: Pair, scorer: Scorer
     best = np.array([guess[word.text] for word, guess in zip(pair.words, guesses, strict=True)])
     frames = []
     for step, p in known.items():
-        near = int((p[shown] > best[shown] - 0.1).sum())
+        near = int((np.abs(p[shown] - best[shown]) < 0.1).sum())
         text = f"{near} of {len(shown)} words are within 0.1 of the best possible."
         frames.append(Frame(f"step {step:,}", _words_picture(pair, shown, p, best), text))
     alt = "For each hidden word of a pair, a bar: the probability that the model gives it; a line: the best possible"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,8 @@ def _softmax(x: np.ndarray) -> np.ndarray:
 class Left:
     """What a model has yet to learn of one hidden word: the divergence, in nats, of its guess from the exact one.
 
-    other: the same kind of word that stands in the other half of the pair, for the slots `noun` and `noun again`. copy,
-    best_copy: its probability, of the model and exactly; 0 without such a word.
+    copy, best_copy: for the slots `noun` and `noun again`, the probability of the noun of the pair's other half, of the
+    model and exactly; 0 without such a noun.
     """
 
     slot: str
@@ -41,6 +42,12 @@ class Left:
     nats: float
     copy: float
     best_copy: float
+
+    @property
+    def in_copy(self) -> float:
+        """The part of `nats` in the choice, copy or not: the divergence if all other words count as one."""
+        pairs = ((self.best_copy, self.copy), (1 - self.best_copy, 1 - self.copy))
+        return sum(best * log(best / mine) for best, mine in pairs if best)
 
 
 def left_over(model: Any, stories: Stories, pairs: Sequence[Pair], scorer: Scorer) -> list[Left]:
@@ -61,7 +68,7 @@ def left_over(model: Any, stories: Stories, pairs: Sequence[Pair], scorer: Score
     return found
 
 
-CONTEXTS = ("as written", "the same pieces, shuffled", "no pieces, [MASK] only")
+CONTEXTS = ("as written", "the same pieces, shuffled", "pieces of other sentences", "no pieces, [MASK] only")
 
 
 def losses_by_context(
@@ -70,17 +77,23 @@ def losses_by_context(
     """The losses, in nats, of pieces hidden one at a time, by what stands around them: a name of CONTEXTS.
 
     Of each text, three pieces at random are hidden; longer texts are cut to `length` tokens, [CLS] and [SEP] included.
+    The pieces of other sentences are drawn at random from all the other texts. Raises ValueError for fewer than two
+    texts.
     """
+    if len(texts) < 2:
+        raise ValueError(f"pieces of other sentences need at least 2 texts, got {len(texts)}")
     rng = np.random.default_rng(seed)
     found: dict[str, list[float]] = {name: [] for name in CONTEXTS}
-    for text in texts:
-        ids = np.array(tokenizer.encode(text, max_length=length).input_ids)  # (L,)
+    encoded = [np.array(tokenizer.encode(text, max_length=length).input_ids) for text in texts]  # (L,) each
+    for number, ids in enumerate(encoded):
         inner = np.arange(1, len(ids) - 1)
+        elsewhere = np.concatenate([other[1:-1] for other in encoded[:number] + encoded[number + 1 :]])
         for place in rng.permutation(inner)[:3]:
             others = inner[inner != place]
-            rows = np.tile(ids, (3, 1))  # (3, L)
+            rows = np.tile(ids, (len(CONTEXTS), 1))  # (4, L)
             rows[1, others] = ids[rng.permutation(others)]
-            rows[2, others] = tokenizer.mask_token_id
+            rows[2, others] = rng.choice(elsewhere, len(others))
+            rows[3, others] = tokenizer.mask_token_id
             rows[:, place] = tokenizer.mask_token_id
             with no_grad():
                 p = _softmax(model(rows).prediction_logits.numpy()[:, place])

@@ -57,6 +57,7 @@ Your model looks to the right only. A hidden word has words on both sides.
     (other[:place], other[place + 1 :]) == seen -> len(other) == len(text) and other[place + 1 :] == seen[1]
 Rivals are as long as the text: the number of words is seen.
     other[place + 1 :]) == seen -> other[place + 1 : len(text)]) == seen and place < len(other)
+    (other[:place], other[place + 1 :]) == seen -> all(a == b for i, (a, b) in enumerate(zip(other, text)) if i != place)
 You take the mean over texts. A floor is a mean over words, so a text of five words counts five times.
     cost += weight * -math.log(weight / sum(rivals)) -> cost += weight * -math.log(weight / sum(rivals)) / len(text) ; places += weight -> places += weight / len(text)
 That is the cost of a whole text. Divide by the number of hidden words.
@@ -124,6 +125,8 @@ That is the whole loss. Take the floor off: the part that remains if the model i
     p * math.log(p / q) if p else 0.0 -> -p * math.log(q) if p else 0.0
 That is the floor. The cost of the doubt is what is left of the loss above it.
     p * math.log(p / q) if p else 0.0 -> -p * math.log(p) if p else 0.0
+That compares the two probabilities of the copied noun alone. Take the mean of log(p / q) over all n nouns, with the true probabilities p as weights.
+    return part(copy, copy_model) + (n - 1) * part(others, others_model) -> return math.log(copy / copy_model)
 You leave the other nouns out.
     + (n - 1) * part(others, others_model) ->
 That is in bits. Use the natural logarithm.
@@ -263,6 +266,8 @@ The gradients of the batches add up, so the sum is `parts` times the mean. Divid
 The gradients are not clipped before the step.
     clip_grad_norm(model.parameters(), 1.0) -> pass
     clip_grad_norm(model.parameters(), 1.0) -> optimizer.step() ; optimizer.step() -> clip_grad_norm(model.parameters(), 1.0)
+You clip after each batch, so what has added up so far is cut before the rest is there. Clip once a step, when the gradients of all its batches are added.
+    (loss * (1 / parts)).backward() -> [(loss * (1 / parts)).backward(), clip_grad_norm(model.parameters(), 1.0)]
 The schedule does not move: the rate stays as it was in the first step.
     schedule.step() -> pass
 The optimiser steps for each batch. It should step once, on the mean of their gradients.
@@ -327,6 +332,8 @@ On other words the differences do not help: the model's mean and the floor's var
     model.var(ddof=1) + floor.var(ddof=1) -> (model - floor).var(ddof=1)
 On other words the floor varies too: add its variance.
     model.var(ddof=1) + floor.var(ddof=1) -> model.var(ddof=1)
+Standard deviations do not add up, but variances of independent numbers do.
+    model.var(ddof=1) + floor.var(ddof=1) -> (model.std(ddof=1) + floor.std(ddof=1)) ** 2
 The standard error falls with the root of n, so n is the variance over the *square* of the error.
     / error**2 -> / error
 That is the standard deviation over the square of the error. Take the variance.

@@ -108,3 +108,18 @@ def test_a_notebook_on_disk(tmp_path, capsys):
     nbformat.write(notebook, path)
     assert main([str(path)]) == 0
     assert capsys.readouterr().out == "01_x: 1 shape comments\nevery shape comment is true\n"
+
+
+@pytest.mark.parametrize("tag", ["raises-exception", "long-training"])
+def test_what_is_not_run_can_have_no_shape_comment(tmp_path, capsys, tag):
+    import nbformat
+
+    cell = nbformat.v4.new_code_cell("1 / 0", metadata={"tags": [tag]})
+    notebook = nbformat.v4.new_notebook(cells=[cell, nbformat.v4.new_code_cell(START)])
+    path = tmp_path / "01_x.ipynb"
+    nbformat.write(notebook, path)
+    assert main([str(path)]) == 0
+    cell.source = "Z = 1 / 0  # (3, 4)"
+    nbformat.write(notebook, path)
+    assert main([str(path)]) == 1
+    assert f"01_x: a cell tagged {tag} has a shape comment" in capsys.readouterr().out

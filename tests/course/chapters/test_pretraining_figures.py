@@ -90,13 +90,20 @@ def test_the_player_counts_the_words_that_are_known():
         for word, guess in zip(pair.words, scorer.hidden_words(pair.text_a, pair.text_b), strict=True)
     ]
     shown = sum(word.slot not in ("glue", "preposition") for word in pair.words)
-    found = knowledge_player({0: np.zeros(len(best)), 50: np.array(best)}, pair, scorer)
-    assert [frame.title for frame in found.frames] == ["step 0", "step 50"]
+    found = knowledge_player(
+        {0: np.zeros(len(best)), 50: np.array(best), 60: np.ones(len(best))}, pair, scorer
+    )
+    assert [frame.title for frame in found.frames] == ["step 0", "step 50", "step 60"]
     known = sum(
         p < 0.1 for word, p in zip(pair.words, best, strict=True) if word.slot not in ("glue", "preposition")
     )
     assert f"{known} of {shown} words" in found.frames[0].text
     assert f"{shown} of {shown} words" in found.frames[1].text
+    sure = sum(
+        p > 0.9 for word, p in zip(pair.words, best, strict=True) if word.slot not in ("glue", "preposition")
+    )
+    assert sure < shown
+    assert f"{sure} of {shown} words" in found.frames[2].text  # too much is not near
     assert found.frames[1].svg.count("<rect") == 3 * shown
 
 

@@ -12,7 +12,13 @@ from minigrad.bert.floors import Scorer
 from minigrad.bert.stories import draw_pairs
 from minigrad.bert.story_scores import score_stories
 from minigrad.course.chapters.pretraining import LENGTH, VARIANTS, model_of, stories
-from minigrad.course.chapters.pretraining_knowledge import CONTEXTS, left_over, losses_by_context, words_known
+from minigrad.course.chapters.pretraining_knowledge import (
+    CONTEXTS,
+    Left,
+    left_over,
+    losses_by_context,
+    words_known,
+)
 from minigrad.course.small_model import small_model
 from minigrad.tensor import Tensor
 
@@ -73,6 +79,7 @@ def test_nothing_is_left_for_a_model_that_knows_the_grammar(text, scorer, pairs)
     assert len(left) == sum(len(pair.words) for pair in pairs)
     assert max(abs(word.nats) for word in left) < 1e-9
     copied = [word for word in left if word.best_copy]
+    assert max(abs(word.in_copy) for word in left) < 1e-9
     assert {word.slot for word in copied} <= {"noun", "noun again"}
     assert copied
     for word in left:
@@ -99,6 +106,21 @@ def test_what_is_left_is_the_divergence_and_of_pairs_that_go_on_the_copy_is_the_
                 assert found.best_copy == pytest.approx(guess[word.text])
 
 
+def test_what_the_choice_of_a_copy_costs():
+    """By hand: the exact probability is 1/4, the model's 1/2. The rest of the words cannot lower it."""
+    word = Left("noun", 1, nats=1.0, copy=0.5, best_copy=0.25)
+    assert word.in_copy == pytest.approx(0.25 * np.log(0.5) + 0.75 * np.log(1.5))
+    assert Left("noun", 1, nats=1.0, copy=0.5, best_copy=0.0).in_copy == pytest.approx(np.log(2))
+    assert Left("noun", 0, nats=1.0, copy=0.5, best_copy=1.0).in_copy == pytest.approx(np.log(2))
+    assert Left("glue", 0, nats=1.0, copy=0.0, best_copy=0.0).in_copy == 0
+
+
+def test_the_choice_of_a_copy_costs_no_more_than_is_left(text, scorer, pairs):
+    left = left_over(model_of(VARIANTS["BERT"], 3).eval(), text, pairs, scorer)
+    assert all(word.in_copy <= word.nats + 1e-9 for word in left)
+    assert sum(word.in_copy for word in left) > 0
+
+
 def test_each_context_has_what_its_name_says():
     seen = []
 
@@ -117,13 +139,22 @@ def test_each_context_has_what_its_name_says():
         len(found) == 6 and np.allclose(found, np.log(tokenizer.vocab_size)) for found in losses.values()
     )
     mask = tokenizer.mask_token_id
-    for rows in seen:
-        written, shuffled, nothing = rows
+    pieces = [tokenizer.encode(text, max_length=20).input_ids[1:-1] for text in texts]
+    for number, rows in enumerate(seen):
+        written, shuffled, foreign, nothing = rows
         assert rows.shape[1] <= 20
         assert (written == mask).sum() == 1
         np.testing.assert_array_equal(np.sort(written), np.sort(shuffled))
         assert not np.array_equal(written, shuffled)
         place = int(np.flatnonzero(written == mask)[0])
-        assert shuffled[place] == mask
+        assert shuffled[place] == foreign[place] == mask
+        assert set(foreign[1:-1]) <= {mask, *pieces[1 - number // 3]}  # three pieces of each text are hidden
+        np.testing.assert_array_equal(foreign[[0, -1]], written[[0, -1]])
         assert (nothing[1:-1] == mask).all()
         assert mask not in (nothing[0], nothing[-1])
+
+
+def test_one_text_has_no_other_sentences():
+    _, tokenizer = small_model()
+    with pytest.raises(ValueError, match="at least 2 texts, got 1"):
+        losses_by_context(None, tokenizer, ["An empty list is returned."])

@@ -88,6 +88,20 @@ def in_bits(language):
     return by_patterns(language) / math.log(2)
 
 
+def along_the_shorter(language):
+    cost = places = 0
+    for text, weight in language.items():
+        for i in range(len(text)):
+            rivals = sum(
+                w
+                for other, w in language.items()
+                if all(a == b for j, (a, b) in enumerate(zip(other, text, strict=False)) if j != i)
+            )
+            cost -= weight * math.log(weight / rivals)
+            places += weight
+    return cost / places
+
+
 FLOOR_RIGHT = [by_patterns, with_none]
 FLOOR_WRONG = [
     (texts_alike, "You count each text once"),
@@ -95,6 +109,7 @@ FLOOR_WRONG = [
     (from_the_left, "looks to the left only"),
     (a_text_at_a_time, "You take the mean over texts"),
     (in_bits, "in bits"),
+    (along_the_shorter, "Rivals are as long as the text"),
 ]
 
 # --- cost_of_doubt ---------------------------------------------------------------------------------------
@@ -142,12 +157,23 @@ def one_other(r, s, n):
     return found + (other * math.log((1 - r) / (1 - s)) if other else 0)
 
 
-DOUBT_RIGHT = [with_arrays, loss_less_floor]
+def copy_or_not(r, s, n):
+    """The n - 1 other nouns as one: both give them even shares."""
+    copy, mine = r + (1 - r) / n, s + (1 - s) / n
+    return copy * math.log(copy / mine) + ((1 - copy) * math.log((1 - copy) / (1 - mine)) if copy < 1 else 0)
+
+
+def at_the_copy(r, s, n):
+    return math.log(r + (1 - r) / n) - math.log(s + (1 - s) / n)
+
+
+DOUBT_RIGHT = [with_arrays, loss_less_floor, copy_or_not]
 DOUBT_WRONG = [
     (never_by_accident, "between the two beliefs about the pair"),
     (the_loss, "That is the whole loss"),
     (the_floor, "That is the floor"),
     (one_other, "You count one other noun"),
+    (at_the_copy, "the two probabilities of the copied noun alone"),
 ]
 
 # --- text_with_floor -------------------------------------------------------------------------------------
@@ -296,6 +322,22 @@ def rate_of_the_first_step(model, batches, optimizer, schedule, parts):
     return losses
 
 
+def clipped_on_the_way(model, batches, optimizer, schedule, parts):
+    losses = []
+    for start in range(0, len(batches), parts):
+        optimizer.zero_grad()
+        total = 0.0
+        for batch in batches[start : start + parts]:
+            loss = model(**batch).loss / parts
+            loss.backward()
+            clip_grad_norm(model.parameters(), 1.0)
+            total += loss.item()
+        optimizer.step()
+        schedule.step()
+        losses.append(total)
+    return losses
+
+
 def sums_first(model, batches, optimizer, schedule, parts):
     """One backward pass for the sum of a step's losses."""
     losses = []
@@ -318,6 +360,7 @@ LOOP_WRONG = [
     (not_divided, "the sum is `parts` times the mean"),
     (as_given, "The loop as it was given has three faults"),
     (rate_of_the_first_step, "The schedule does not move"),
+    (clipped_on_the_way, "You clip after each batch"),
 ]
 
 # --- words_needed ----------------------------------------------------------------------------------------
@@ -357,11 +400,17 @@ def floor_without_error(model, floor, error):
     return [math.ceil((model - floor).var(ddof=1) / error**2), math.ceil(model.var(ddof=1) / error**2)]
 
 
+def deviations_added(model, floor, error):
+    same, other = np.std(model - floor, ddof=1), np.std(model, ddof=1) + np.std(floor, ddof=1)
+    return [math.ceil((same / error) ** 2), math.ceil((other / error) ** 2)]
+
+
 NEEDED_RIGHT = [with_cov, by_hand]
 NEEDED_WRONG = [
     (with_n, "ddof=1"),
     (never_the_same_words, "take the standard deviation of the differences"),
     (floor_without_error, "On other words the floor varies too"),
+    (deviations_added, "Standard deviations do not add up"),
     (not_squared, "over the *square* of the error"),
 ]
 
