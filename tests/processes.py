@@ -14,7 +14,7 @@ def environment() -> dict[str, str]:
     """For a Python of its own: NumPy, one thread, warnings as errors."""
     own = {key: value for key, value in os.environ.items() if key != "MINIGRAD_BACKEND"}
     return own | {
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "bert")]),
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests" / "bert", ROOT / "tests" / "seq2seq"))),
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONWARNINGS": "error",
     }

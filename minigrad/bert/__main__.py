@@ -7,21 +7,15 @@ import contextlib
 import json
 import math
 import os
-import shlex
-import shutil
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy.random  # noqa: F401  (NumPy puts it off; a Ctrl-C inside this import, of all, would be swallowed)
-
-from minigrad import backend
 from minigrad.bert.checkpoint import Pretrained, from_pretrained, read_architecture, read_config
-from minigrad.bert.config import PRESETS, BertConfig, ConfigError
+from minigrad.bert.command_line import as_process, python, remark, run_command, say, typed
+from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.corpus import Corpus, CorpusError, read_corpus
 from minigrad.bert.data import encode_documents, held_out_batches
 from minigrad.bert.examples import from_texts, read_examples
@@ -45,7 +39,7 @@ from minigrad.bert.predict import describe_fillings, fill_mask, fits, next_sente
 from minigrad.bert.pretraining import HELD_OUT, Pretraining, prepare
 from minigrad.bert.progress import Unfailing, counting
 from minigrad.bert.reading import LONGEST_LINE, CheckpointError, is_there, shown
-from minigrad.bert.runs import RunFolderError, latest_checkpoint
+from minigrad.bert.runs import latest_checkpoint
 from minigrad.bert.settings import FinetuningArguments, PretrainingArguments
 from minigrad.bert.state import FINETUNING, STATE, TrainingState, read_state
 from minigrad.bert.stored import stored
@@ -54,7 +48,7 @@ from minigrad.bert.story_scores import score_stories
 from minigrad.bert.task_metrics import describe_scores, scores
 from minigrad.bert.task_predict import MODELS, predict_examples
 from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.training import DivergenceError, require_positions
+from minigrad.bert.training import require_positions
 from minigrad.bert.wordpiece import MASK
 
 STORED_MODEL = "start"  # of book/runs
@@ -70,36 +64,7 @@ EXAMPLES = [
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status: 0, 1 after an error that was explained, 128 + a signal's number."""
-    options = parse(arguments)
-    try:
-        if options.backend:
-            backend.use(options.backend)
-        return COMMANDS[options.command](options) or 0
-    except BrokenPipeError:
-        return 0  # `| head` has seen enough
-    except MemoryError as error:
-        return _fail(
-            str(error) or "not enough memory: less text, a smaller model or a smaller batch needs less"
-        )
-    except (
-        CorpusError,
-        CheckpointError,
-        ConfigError,
-        DivergenceError,
-        RunFolderError,
-        backend.BackendError,
-        OSError,
-        ValueError,
-    ) as error:
-        return _fail(str(error))
-    except KeyboardInterrupt:
-        print("interrupted", file=Unfailing(sys.stderr))
-        return 128 + signal.SIGINT
-
-
-def _fail(message: str) -> int:
-    print(f"error: {shown(message, LONGEST_LINE)}", file=Unfailing(sys.stderr))
-    return 1
+    return run_command(COMMANDS, parse(arguments))
 
 
 # --- Commands --------------------------------------------------------------------------------------------
@@ -125,7 +90,7 @@ def pretrain_command(options: argparse.Namespace) -> int:
             held_out=options.held_out,
             resume=options.resume,
             example=example,
-            say=_say,
+            say=say,
         ) as run,
     ):
         return _train(run, options)
@@ -134,7 +99,7 @@ def pretrain_command(options: argparse.Namespace) -> int:
 def _train(run: Pretraining, options: argparse.Namespace) -> int:
     settings, before = run.arguments, run.step
     parameters = sum(parameter.size for parameter in run.model.parameters())
-    _say(
+    say(
         f"{parameters:,} parameters; {settings.steps - run.step:,} steps of {settings.batch_size} x "
         f"{settings.max_length} tokens to {run.output}\n"
         f"words alone: an MLM loss of {run.unigram_entropy:.3f} nats, from knowing only how frequent each piece is "
@@ -142,63 +107,46 @@ def _train(run: Pretraining, options: argparse.Namespace) -> int:
         f"a coin:      an NSP loss of {math.log(2):.3f} nats, and 50 % of the pairs right"
     )
     if run.example and fits(run.example, run.tokenizer, run.model.config):
-        _say(f"guesses:     {run.example}")
+        say(f"guesses:     {run.example}")
     started = time.perf_counter()
     figures = run.run()
     if run.stopped_by is not None:
         return 128 + run.stopped_by  # so that `pretrain && evaluate` does not go on
     since = f" from step {before:,}" if before else ""
-    _say(f"\ntrained{since} to step {settings.steps:,} in {time.perf_counter() - started:.0f} s")
+    say(f"\ntrained{since} to step {settings.steps:,} in {time.perf_counter() - started:.0f} s")
     if figures:
-        _say(f"held out: {describe(figures, run.unigram_entropy)}")
-    _say(
+        say(f"held out: {describe(figures, run.unigram_entropy)}")
+    say(
         f"saved in {latest_checkpoint(run.output)}; the losses of all steps are in {run.folder.metrics.path}\n"
     )
     examples = [run.example, *EXAMPLES] if options.corpus == DEFAULT_CORPUS else [run.example]
     for text in filter(None, dict.fromkeys(examples)):
         if fits(text, run.tokenizer, run.model.config):
             _print_fillings(run.model, run.tokenizer, text, 5)
-    _say("\nYour turn:")
+    say("\nYour turn:")
     for command in _what_next(run, options):
-        _say(f"  {command}")
+        say(f"  {command}")
     return 0
 
 
 def _what_next(run: Pretraining, options: argparse.Namespace) -> list[str]:
     """Commands to type after a run."""
-    here = f"{_python()} -m minigrad.bert"
-    folder, text = _typed(str(run.output)), run.example or EXAMPLE
-    corpus = "" if options.corpus == DEFAULT_CORPUS else f" --corpus {_typed(options.corpus)}"
-    fill = f"{here} fill-mask {folder} {_typed(text)}"
+    here = f"{python()} -m minigrad.bert"
+    folder, text = typed(str(run.output)), run.example or EXAMPLE
+    corpus = "" if options.corpus == DEFAULT_CORPUS else f" --corpus {typed(options.corpus)}"
+    fill = f"{here} fill-mask {folder} {typed(text)}"
     return [
         *([fill] if fits(text, run.tokenizer, run.model.config) else []),
         f"{here} evaluate {folder}{corpus}",
     ]
 
 
-def _typed(argument: str) -> str:
-    """How to type one argument in this system's shell."""
-    return subprocess.list2cmdline([argument]) if os.name == "nt" else shlex.quote(argument)
-
-
-def _python() -> str:
-    """What to type to get the Python that runs this."""
-    for name in ("python", "python3"):
-        if shutil.which(name) == sys.executable:
-            return name
-    try:
-        inside = os.path.relpath(sys.executable)
-    except ValueError:  # on another drive
-        inside = os.pardir
-    return _typed(sys.executable if inside.startswith(os.pardir) else inside)
-
-
 def evaluate_command(options: argparse.Namespace) -> None:
     """The held-out figures of a checkpoint, by default on what its run held out."""
     options.model = _chosen(options.model)
     checkpoint = latest_checkpoint(options.model)
-    state = read_state(checkpoint) if is_there(checkpoint / STATE) else None
     config = read_config(checkpoint)
+    state = read_state(checkpoint) if is_there(checkpoint / STATE) else None
     settings = _evaluation_settings(options, state, config)
     require_positions(settings.max_length, config)
     of_run = HELD_OUT if state is None or state.held_out is None else state.held_out
@@ -213,13 +161,13 @@ def evaluate_command(options: argparse.Namespace) -> None:
     corpus = read_corpus(options.corpus)
     scored = corpus.split(share, settings.seed)[1] if share < 1 else corpus
     if state is None:
-        _note(f"{checkpoint} has no {STATE}: whether the model has seen this text is not known")
+        remark(f"{checkpoint} has no {STATE}: whether the model has seen this text is not known")
     else:
         _warn_of_training_text(corpus, of_run, scored, state)
     documents = encode_documents(scored.documents, tokenizer)
     batches = held_out_batches(documents, tokenizer, settings.batch_size, settings.max_length, settings.seed)
     pairs = sum(len(batch["input_ids"]) for batch in batches)
-    _say(f"{len(documents)} documents, {pairs} pairs: {describe(evaluate(loaded.model, batches))}")
+    say(f"{len(documents)} documents, {pairs} pairs: {describe(evaluate(loaded.model, batches))}")
 
 
 def _evaluate_on_stories(
@@ -234,15 +182,15 @@ def _evaluate_on_stories(
     pairs = draw_pairs(stories.setting, STORY_PAIRS, settings.seed + 2**20)
     with counting("pair") as progress:
         scores = score_stories(model, stories, pairs, Scorer(stories.setting), progress)
-    _say(f"{len(pairs)} pairs of {stories.setting.name!r} stories, one word hidden at a time:")
-    _say(f"{'':22}{'nats':>8}{'floor':>8}{'right':>8}{'best':>8}{'forced':>8}{'guesses':>9}")
+    say(f"{len(pairs)} pairs of {stories.setting.name!r} stories, one word hidden at a time:")
+    say(f"{'':22}{'nats':>8}{'floor':>8}{'right':>8}{'best':>8}{'forced':>8}{'guesses':>9}")
     for slot, score in scores.items():
         forced = "" if score.forced is None else f"{score.forced:.1%}"
-        _say(
+        say(
             f"{slot:22}{score.nats:8.3f}{score.floor:8.3f}{score.accuracy:8.1%}{score.best:8.1%}{forced:>8}"
             f"{score.count:9,}"
         )
-    _say(
+    say(
         "floor, best: of one who knows the grammar. forced: the right word held for likelier than its rival (he, she)"
     )
 
@@ -266,7 +214,7 @@ def _warn_of_training_text(corpus: Corpus, held_out: float, scored: Corpus, stat
     except CorpusError:
         known = False
     if not known:
-        _note(
+        remark(
             "this is not the text that the run was trained on, or not split as it was there; "
             "whether the model has seen it is not known"
         )
@@ -274,7 +222,7 @@ def _warn_of_training_text(corpus: Corpus, held_out: float, scored: Corpus, stat
     seen = {tuple(document) for document in trained.documents}
     count = sum(tuple(document) in seen for document in scored.documents)
     if count:
-        _note(f"the model was trained on {count} of these {len(scored.documents)} documents")
+        remark(f"the model was trained on {count} of these {len(scored.documents)} documents")
 
 
 def fill_mask_command(options: argparse.Namespace) -> None:
@@ -289,7 +237,7 @@ def next_sentence_command(options: argparse.Namespace) -> None:
     model = _chosen(options.model)
     loaded = _load(model)
     probability = next_sentence(loaded.model, _tokenizer(loaded, model), options.a, options.b)
-    _say(f"IsNext {probability:.1%}, NotNext {1 - probability:.1%}")
+    say(f"IsNext {probability:.1%}, NotNext {1 - probability:.1%}")
 
 
 def look_command(options: argparse.Namespace) -> None:
@@ -300,13 +248,13 @@ def look_command(options: argparse.Namespace) -> None:
     model = _chosen(options.model)
     loaded = _load(model)
     found = look(loaded.model, _tokenizer(loaded, model), options.text, options.second)
-    _say(f"{len(found.tokens)} tokens: {shown(' '.join(found.tokens), LONGEST_LINE)}")
+    say(f"{len(found.tokens)} tokens: {shown(' '.join(found.tokens), LONGEST_LINE)}")
     for fillings in found.fillings.values():
-        _say(f"   {describe_fillings(fillings)}")
+        say(f"   {describe_fillings(fillings)}")
     _print_heads(found)
     name = Path(model).resolve().name  # where a folder lies is nobody's business but its owner's
     write_page(page, look_page(found, name, loaded.notes), options.force)
-    _say(f"\nAll heads are on the page {page}: open it in a browser.")
+    say(f"\nAll heads are on the page {page}: open it in a browser.")
 
 
 def _tell_model_and_texts(options: argparse.Namespace) -> None:
@@ -319,16 +267,16 @@ def _tell_model_and_texts(options: argparse.Namespace) -> None:
 def _print_heads(found: Look) -> None:
     pronounced = found.pronounced()[:MOST_HEADS]
     if not pronounced:
-        _say(f"\nEach of the {len(found.heads)} heads is {MIXED}: no surface pattern stands out.")
+        say(f"\nEach of the {len(found.heads)} heads is {MIXED}: no surface pattern stands out.")
         return
-    _say(f"\nThe most pronounced of {len(found.heads)} heads:\n")
-    _say(f"{'head':7}{'looks at':24}{'share':>7}{'even rows':>11}{'entropy':>9}")
+    say(f"\nThe most pronounced of {len(found.heads)} heads:\n")
+    say(f"{'head':7}{'looks at':24}{'share':>7}{'even rows':>11}{'entropy':>9}")
     for head in pronounced:
         share = head.shares[head.pattern]
-        _say(
+        say(
             f"{head.name:7}{PATTERNS[head.pattern]:24}{share.share:7.1%}{share.even:11.1%}{head.entropy:9.2f}"
         )
-    _say(
+    say(
         f"entropy: in nats, of at most {found.most_entropy:.2f}. Weights are not importance: the page says why."
     )
 
@@ -348,7 +296,7 @@ def finetune_command(options: argparse.Namespace) -> int:
             evaluation=options.eval,
             task=options.task,
             resume=options.resume,
-            say=_say,
+            say=say,
         ) as run,
     ):
         return _finetune(run, options)
@@ -357,7 +305,7 @@ def finetune_command(options: argparse.Namespace) -> int:
 def _finetune(run: Finetuning, options: argparse.Namespace) -> int:
     parameters = list(run.model.parameters())
     trained = sum(parameter.size for parameter in parameters if parameter.requires_grad)
-    _say(
+    say(
         f"{sum(parameter.size for parameter in parameters):,} parameters, {trained:,} of them trained; "
         f"{run.total_steps - run.step:,} steps of {run.arguments.batch_size} examples to {run.output}"
     )
@@ -365,14 +313,14 @@ def _finetune(run: Finetuning, options: argparse.Namespace) -> int:
     figures = run.run()
     if run.stopped_by is not None:
         return 128 + run.stopped_by
-    _say(f"\ntrained to step {run.total_steps:,} in {time.perf_counter() - started:.0f} s")
+    say(f"\ntrained to step {run.total_steps:,} in {time.perf_counter() - started:.0f} s")
     if figures:
-        _say(f"{options.eval}: {run.describe(figures)}")
-    _say(
+        say(f"{options.eval}: {run.describe(figures)}")
+    say(
         f"saved in {latest_checkpoint(run.output)}; all losses are in {run.folder.metrics.path}\n\nYour turn:"
     )
-    data = _typed(str(options.eval or options.data))
-    _say(f"  {_python()} -m minigrad.bert predict {_typed(str(run.output))} --data {data}")
+    data = typed(str(options.eval or options.data))
+    say(f"  {python()} -m minigrad.bert predict {typed(str(run.output))} --data {data}")
     return 0
 
 
@@ -405,11 +353,11 @@ def predict_command(options: argparse.Namespace) -> None:
             )
     loaded = from_pretrained(checkpoint, MODELS[examples.task])
     for note in loaded.notes:
-        _note(note)
+        remark(note)
     tokenizer = _tokenizer(loaded, options.model)
     encoded = encode_examples(examples, tokenizer, settings.max_length, loaded.model.config.id2label)
     for note in encoded.notes:
-        _note(note)
+        remark(note)
     _print_predictions(loaded.model, encoded, settings.batch_size, bool(options.texts))
 
 
@@ -429,15 +377,15 @@ def _print_predictions(model: Any, examples: EncodedExamples, batch_size: int, t
     for number, one in enumerate(predict_examples(model, examples, batch_size), start=1):
         predictions.append(one)
         if not typed:
-            _say(json.dumps({"row": number, **one}, ensure_ascii=False))
+            say(json.dumps({"row": number, **one}, ensure_ascii=False))
         elif "tags" in one:
             words = zip(examples.rows[0]["tokens"], one["tags"], strict=True)
-            _say("  ".join(f"{shown(word)} {shown(str(tag))}" for word, tag in words))
+            say("  ".join(f"{shown(word)} {shown(str(tag))}" for word, tag in words))
         elif "answer" in one:
-            _say(f"{shown(one['answer'])}  {one['probability']:.0%}")
+            say(f"{shown(one['answer'])}  {one['probability']:.0%}")
         else:
             likeliest = sorted(one["probabilities"].items(), key=lambda pair: -pair[1])
-            _say("  ".join(f"{shown(name)} {share:.0%}" for name, share in likeliest[:5]))
+            say("  ".join(f"{shown(name)} {share:.0%}" for name, share in likeliest[:5]))
     if all(one.targets for one in examples.features):
         figures = describe_scores(examples.task, scores(examples.task, examples.rows, predictions))
         print(f"scores: {figures}", file=Unfailing(sys.stderr))
@@ -456,7 +404,7 @@ def info_command(options: argparse.Namespace) -> None:
     if length is None:
         length = min(PretrainingArguments.max_length, config.max_position_embeddings)
     require_positions(length, config)
-    _say(describe_model(config, options.batch_size, length))
+    say(describe_model(config, options.batch_size, length))
 
 
 COMMANDS = {
@@ -474,28 +422,19 @@ COMMANDS = {
 # --- Parts -----------------------------------------------------------------------------------------------
 
 
-def _say(text: str) -> None:
-    """Print at once: what cannot be written is then an error here, and none when the process ends."""
-    print(text, flush=True)
-
-
-def _note(text: str) -> None:
-    print(f"note: {shown(text, LONGEST_LINE)}", file=Unfailing(sys.stderr))
-
-
 def _chosen(model: str | None) -> str:
     """The model that was named; where none was, the one that came with the course."""
     if model is not None:
         return model
     folder = stored(STORED_MODEL)
-    _note(f"no model is named: this is the one that came with the course, {folder}")
+    remark(f"no model is named: this is the one that came with the course, {folder}")
     return str(folder)
 
 
 def _load(model: str) -> Pretrained:
     loaded = from_pretrained(latest_checkpoint(model))
     for note in loaded.notes:
-        _note(note)
+        remark(note)
     return loaded
 
 
@@ -506,43 +445,10 @@ def _tokenizer(loaded: Pretrained, model: str) -> WordPieceTokenizer:
 
 
 def _print_fillings(model: BertForPreTraining, tokenizer: WordPieceTokenizer, text: str, top: int) -> None:
-    _say(text)
+    say(text)
     for fillings in fill_mask(model, tokenizer, text, top):
-        _say(f"   {describe_fillings(fillings)}")
-
-
-# --- The process -----------------------------------------------------------------------------------------
-
-
-def _process() -> int:
-    """`main`, and what only a process of its own may do to its streams and signals."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:  # closed by who started this: what is opened next must not get its number
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False))
-        else:
-            stream.reconfigure(errors="backslashreplace")
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt)
-    try:
-        return main()
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
-    finally:
-        if signal.getsignal(signal.SIGINT) is _interrupt:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except OSError:  # Python flushes again when it ends, and would say much
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _interrupt(*_: Any) -> None:
-    """Ctrl-C raises KeyboardInterrupt; while that is on its way, a second one ends the process at once."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    raise KeyboardInterrupt
+        say(f"   {describe_fillings(fillings)}")
 
 
 if __name__ == "__main__":
-    sys.exit(_process())
+    sys.exit(as_process(main))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,11 +40,15 @@ from minigrad.nn import Module
 __all__ = [
     "Pretrained",
     "from_pretrained",
+    "json_file",
+    "listed",
     "pretrained_files",
     "read_architecture",
     "read_config",
     "read_tokenizer",
     "save_pretrained",
+    "tokenizer_files",
+    "write_checkpoint",
 ]
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
@@ -92,9 +96,13 @@ def save_pretrained(model: Module, folder: str | Path, tokenizer: WordPieceToken
     that files of two models, which a kill on the way would leave, are not taken for one. Raises SaveError if the
     disk is full.
     """
+    write_checkpoint(folder, pretrained_files(model, tokenizer))
+
+
+def write_checkpoint(folder: str | Path, files: Mapping[str, bytes]) -> None:
+    """Write the files of a checkpoint, by name, one after the other, and their sums. Raises SaveError."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    files = pretrained_files(model, tokenizer)
     for name, content in files.items():
         write_atomic(folder / name, content)
     (folder / INDEX).unlink(missing_ok=True)
@@ -108,21 +116,25 @@ def pretrained_files(model: Any, tokenizer: WordPieceTokenizer | None = None) ->
         array = backend.to_numpy(array)
         state[name] = np.ascontiguousarray(array.T if _is_transposed(name, array.shape) else array)
     config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
-    files = {CONFIG: _json(config), WEIGHTS: save(state, metadata={"format": "pt"})}
+    files = {CONFIG: json_file(config), WEIGHTS: save(state, metadata={"format": "pt"})}
     if tokenizer is not None:
-        files[VOCABULARY] = tokenizer.vocab_txt()
-        files[TOKENIZER] = _json(
-            {
-                "tokenizer_class": "BertTokenizer",
-                "do_lower_case": tokenizer.lower_case,
-                "strip_accents": tokenizer.strip_accents,
-                "model_max_length": model.config.max_position_embeddings,
-            }
-        )
+        files |= tokenizer_files(tokenizer, model.config.max_position_embeddings)
     return files
 
 
-def _json(values: Any) -> bytes:
+def tokenizer_files(tokenizer: WordPieceTokenizer, max_length: int | None) -> dict[str, bytes]:
+    """The files of a tokenizer by name; max_length: how many tokens its model takes at most."""
+    options = {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": tokenizer.lower_case,
+        "strip_accents": tokenizer.strip_accents,
+        "model_max_length": max_length,
+    }
+    return {VOCABULARY: tokenizer.vocab_txt(), TOKENIZER: json_file(options)}
+
+
+def json_file(values: Any) -> bytes:
+    """The content of a JSON file."""
     return (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
 
 
@@ -166,11 +178,11 @@ def from_pretrained(
     )
     unexpected = [name for name in stored if name not in names]
     if missing:
-        notes.append(f"not in the checkpoint, left as initialised: {_listed(missing)}")
+        notes.append(f"not in the checkpoint, left as initialised: {listed(missing)}")
     if unexpected:
-        notes.append(f"in the checkpoint, not used: {_listed(unexpected)}")
+        notes.append(f"in the checkpoint, not used: {listed(unexpected)}")
     model.eval()
-    tokenizer = read_tokenizer(folder, config)
+    tokenizer = read_tokenizer(folder, config.vocab_size)
     if tokenizer is not None and tokenizer.vocab_size < config.vocab_size and not is_there(folder / SUMS):
         notes.append(
             f"the vocabulary has {tokenizer.vocab_size} pieces, the model {config.vocab_size}: its table was padded, "
@@ -196,7 +208,7 @@ def read_architecture(folder: Path) -> str:
     return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
 
 
-def read_tokenizer(folder: Path, config: BertConfig) -> WordPieceTokenizer | None:
+def read_tokenizer(folder: Path, vocab_size: int) -> WordPieceTokenizer | None:
     """The tokenizer of the vocabulary in `folder`, or None if there is none. Raises CheckpointError.
 
     The vocabulary is in `vocab.txt`, or in the `tokenizer.json` that newer versions of transformers write.
@@ -214,8 +226,8 @@ def read_tokenizer(folder: Path, config: BertConfig) -> WordPieceTokenizer | Non
             return None
     except ValueError as error:
         raise CheckpointError(f"{path} holds no vocabulary of WordPiece: {shown(str(error))}") from None
-    if tokenizer.vocab_size > config.vocab_size:
-        raise CheckpointError(f"{path} has {tokenizer.vocab_size} pieces, the model only {config.vocab_size}")
+    if tokenizer.vocab_size > vocab_size:
+        raise CheckpointError(f"{path} has {tokenizer.vocab_size} pieces, the model only {vocab_size}")
     return tokenizer
 
 
@@ -281,7 +293,7 @@ def _weights_of_index(path: Path) -> dict[str, StoredArray]:
         stored.update(read_header(path.with_name(name)))
     absent = sorted(set(index) - set(stored))
     if absent:
-        raise CheckpointError(f"{path} names weights that no file has: {_listed(absent)}")
+        raise CheckpointError(f"{path} names weights that no file has: {listed(absent)}")
     return stored
 
 
@@ -300,7 +312,7 @@ def _renamed(stored: dict[str, StoredArray], architecture: str) -> tuple[dict[st
     bias = stored.get("cls.predictions.decoder.bias")
     if bias is not None:
         renamed.setdefault("cls.predictions.bias", bias)
-    return renamed, [f"left out, held elsewhere or no weights: {_listed(left_out)}"] if left_out else []
+    return renamed, [f"left out, held elsewhere or no weights: {listed(left_out)}"] if left_out else []
 
 
 def _expected(config: BertConfig, architecture: str) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -329,14 +341,14 @@ def _check_fit(folder: Path, config: BertConfig, stored: dict[str, StoredArray],
         more = f" (and {len(misfits) - 1} more)" if len(misfits) > 1 else ""
         raise CheckpointError(f"the weights do not fit {CONFIG}: {misfits[0]}{more}")
     if required:
-        raise CheckpointError(f"{folder}: {len(required)} weights are missing: {_listed(required)}")
+        raise CheckpointError(f"{folder}: {len(required)} weights are missing: {listed(required)}")
     if to_initialise > max(present, MOST_INITIALISED):
         raise CheckpointError(
             f"{folder}: the checkpoint has {present} numbers and lacks {to_initialise} of pooler and heads"
         )
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
     """The names with commas between them; of many, the first five and how many more there are."""
     first = ", ".join(shown(name, 80) for name in names[:5])
     return first if len(names) <= 5 else f"{first} and {len(names) - 5} more"

@@ -14,6 +14,7 @@ __all__ = [
     "Work",
     "describe_model",
     "forward_work",
+    "machine_memory",
     "require_memory",
     "step_cost",
 ]
@@ -250,7 +251,7 @@ def step_cost(config: BertConfig, batch_size: int, length: int, chosen: int | No
 def require_memory(config: BertConfig, batch_size: int, length: int) -> None:
     """Raise ValueError if a training step needs more memory than this machine has. Of a GPU nothing is known here."""
     cost = step_cost(config, batch_size, length)
-    needed, there = cost.training_bytes + cost.activation_bytes, _memory()
+    needed, there = cost.training_bytes + cost.activation_bytes, machine_memory()
     if there is not None and needed > there:
         raise ValueError(
             f"a step of this model on {batch_size} x {length} tokens needs {needed / 1e9:,.1f} GB "
@@ -259,7 +260,7 @@ def require_memory(config: BertConfig, batch_size: int, length: int) -> None:
         )
 
 
-def _memory() -> int | None:
+def machine_memory() -> int | None:
     """The bytes of memory of this machine; None where the system does not tell."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -14,7 +14,7 @@ from minigrad.bert.data import Batch
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.tensor import no_grad
 
-__all__ = ["Tally", "brief", "describe", "evaluate", "quiet_overflow", "unigram_entropy"]
+__all__ = ["Tally", "brief", "describe", "evaluate", "quiet_overflow", "tallied", "unigram_entropy"]
 
 
 class Tally:
@@ -75,7 +75,11 @@ def _hits(logits: Any, labels: np.ndarray) -> Any:
 
 def evaluate(model: BertForPreTraining, batches: list[Batch]) -> dict[str, float]:
     """Losses and accuracies over `batches`, without dropout; the model's mode is put back afterwards."""
-    tally = Tally()
+    return tallied(model, batches, Tally())
+
+
+def tallied(model: Any, batches: list[Batch], tally: Any) -> dict[str, float]:
+    """The means of a tally over `batches`, without dropout; the model's mode is put back afterwards."""
     training = model.training
     model.eval()
     try:

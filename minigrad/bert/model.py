@@ -21,6 +21,7 @@ __all__ = [
     "BertModelOutput",
     "BertPreTrainingOutput",
     "OutsideError",
+    "checked_mask",
     "integers",
 ]
 
@@ -88,7 +89,7 @@ def integers(
     return array
 
 
-def _attention_mask(values: Any, shape: tuple[int, ...]) -> np.ndarray:
+def checked_mask(values: Any, shape: tuple[int, ...]) -> np.ndarray:
     """`values` on the host, of `shape`, with nothing but 1 (or True) and 0 in it: -10,000 would count as a token.
 
     Raises TypeError or ValueError naming what came and what is expected.
@@ -149,7 +150,7 @@ class BertModel(nn.Module):
             token_type_ids = np.zeros(shape, np.int64)
         token_type_ids = integers("token_type_ids", token_type_ids, shape, self.config.type_vocab_size)
         if attention_mask is not None:
-            attention_mask = _attention_mask(attention_mask, shape)
+            attention_mask = checked_mask(attention_mask, shape)
 
         x = self.embeddings(input_ids, token_type_ids)  # (B, T, H)
         mask = None if attention_mask is None else additive_mask(attention_mask, x)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
-import difflib
-import json
-import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
-from minigrad import backend
-from minigrad.bert.config import PRESETS, BertConfig, ConfigError
+from minigrad.bert.command_line import (
+    Parser,
+    add_commands,
+    add_settings,
+    add_sizes,
+    changed_sizes,
+    integer,
+    number,
+    option,
+    parse_options,
+)
+from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.examples import TASKS
 from minigrad.bert.pretraining import HELD_OUT
-from minigrad.bert.reading import LONGEST_LINE, shown
-from minigrad.bert.settings import LARGEST_INTEGER, FinetuningArguments, PretrainingArguments
+from minigrad.bert.settings import FinetuningArguments, PretrainingArguments
 
 __all__ = ["DEFAULT_CORPUS", "EXAMPLE", "finetuning_settings_in", "parse", "settings_in", "with_sizes"]
 
@@ -121,36 +125,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
     Exits with status 2 for what is no option, and with 0 after --help.
     """
-    parser = _make_parser()
-    arguments = sys.argv[1:] if arguments is None else list(arguments)
-    _require_a_command(parser, arguments)
-    options, rest = parser.parse_known_args(arguments)
-    if rest and not _shift(options, rest):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}{_perhaps(options, rest)}")
-    # Until Python 3.12, argparse makes an empty list of `--steps=--`.
-    for name, value in vars(options).items():
-        if isinstance(value, list) and (
-            name not in ("set", "texts") or not all(isinstance(one, str) for one in value)
-        ):
-            parser.error(f"argument {_option(name)}: expected one argument")
-    return options
-
-
-def _require_a_command(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    """Exit with the command that was perhaps meant, if the first argument is none."""
-    if not arguments or arguments[0].startswith("-") or arguments[0] in USAGE:
-        return
-    near = difflib.get_close_matches(arguments[0], USAGE, n=1)
-    help = f"did you mean {near[0]}?" if near else f"there are {', '.join(USAGE)}"
-    parser.error(f"there is no command {shown(arguments[0], 40)!r}: {help}")
-
-
-def _perhaps(options: argparse.Namespace, rest: Sequence[str]) -> str:
-    """The option that was perhaps meant by the first of those left over, as the end of a sentence."""
-    written = next((one.split("=")[0] for one in rest if one.startswith("--")), "")
-    named = vars(options).keys() - {"command", "model", *POSITIONS.get(options.command, ())}
-    near = difflib.get_close_matches(written, map(_option, sorted(named)), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    return parse_options(_make_parser(), arguments, USAGE, POSITIONS, _shift)
 
 
 def _shift(options: argparse.Namespace, rest: Sequence[str]) -> bool:
@@ -191,53 +166,26 @@ def finetuning_settings_in(options: argparse.Namespace, positions: int) -> Finet
 
 def with_sizes(config: BertConfig, options: argparse.Namespace) -> BertConfig:
     """The configuration with the fields that `--set name=value` names changed. Raises ConfigError."""
-    changes = {}
-    for change in options.set:
-        name, equals, value = change.partition("=")
-        if not equals:
-            raise ConfigError(f"--set takes field=value, such as hidden_size=256; got {change!r}")
-        try:
-            changes[name] = json.loads(value)
-        except (ValueError, RecursionError):
-            raise ConfigError(f"--set {name}: expected a number, got {shown(value, 40)!r}") from None
-        if isinstance(changes[name], int) and abs(changes[name]) > LARGEST_INTEGER:
-            raise ConfigError(f"--set {name}: expected a number below 2^63, got {shown(value, 40)!r}")
-    return config.replace(**changes)
+    return config.replace(**changed_sizes(options.set))
 
 
 # --- What there is ---------------------------------------------------------------------------------------
 
 
 def _make_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog=PROGRAM,
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
-
-    def add(name: str, help: str, description: str | None = None) -> argparse.ArgumentParser:
-        command = commands.add_parser(
-            name,
-            help=help,
-            usage=f"{PROGRAM} {USAGE[name]}",
-            description=description or f"{help[0].upper()}{help[1:]}.",
-            formatter_class=_HelpFormatter,
-        )
-        command.add_argument(
-            "--backend",
-            choices=backend.NAMES,
-            help="where to compute (default: MINIGRAD_BACKEND, else numpy)",
-        )
-        return command
-
+    add = add_commands(parser, USAGE)
     _add_pretrain(add("pretrain", "train a model from raw text", PRETRAIN))
     _add_evaluate(add("evaluate", "held-out losses and accuracies of a checkpoint"))
 
     command = add("fill-mask", "the likeliest pieces for each [MASK] in a text")
     command.add_argument("model", nargs="?", help=STORED)
     command.add_argument("text", help='for example "The [MASK] is returned."')
-    command.add_argument("--top", type=_integer, default=5, metavar="N", help="how many pieces to show")
+    command.add_argument("--top", type=integer, default=5, metavar="N", help="how many pieces to show")
 
     command = add("next-sentence", "the probability that sentence B follows sentence A")
     command.add_argument("model", nargs="?", help=STORED)
@@ -253,7 +201,7 @@ def _make_parser() -> argparse.ArgumentParser:
     command.add_argument("--data", metavar="FILE", help="a file with the columns of the task, .csv or .jsonl")
     helps = {"batch_size": "examples a batch", "max_length": "tokens an example"}
     for name, help in helps.items():
-        command.add_argument(_option(name), type=_integer, metavar="N", help=f"{help} (default: the run's)")
+        command.add_argument(option(name), type=integer, metavar="N", help=f"{help} (default: the run's)")
 
     _add_info(add("info", "parameters by component, shapes, FLOPs and bytes of a step"))
     return parser
@@ -263,7 +211,7 @@ def _add_pretrain(command: argparse.ArgumentParser) -> None:
     command.epilog = PRETRAIN_EXAMPLES
     _add_text(command, HELD_OUT, "is held out")
     command.add_argument("--preset", choices=list(PRESETS), default="reduced", help="the model's sizes")
-    _add_sizes(command)
+    add_sizes(command)
     command.add_argument("--output", default="runs/reduced", metavar="FOLDER", help="the run's folder")
     command.add_argument("--resume", action="store_true", help="go on with the run in that folder")
     command.add_argument(
@@ -276,7 +224,7 @@ def _add_pretrain(command: argparse.ArgumentParser) -> None:
         default="frequency",
         help="how WordPiece chooses the next merge",
     )
-    _add_settings(command, PretrainingArguments, {"warmup_steps": "or all steps where they are fewer"})
+    add_settings(command, PretrainingArguments, {"warmup_steps": "or all steps where they are fewer"})
 
 
 def _add_finetune(command: argparse.ArgumentParser) -> None:
@@ -291,24 +239,9 @@ def _add_finetune(command: argparse.ArgumentParser) -> None:
     command.add_argument("--task", choices=TASKS, help="what to learn (default: the columns say it)")
     command.add_argument("--output", default="runs/finetuned", metavar="FOLDER", help="the run's folder")
     command.add_argument("--resume", action="store_true", help="go on with the run in that folder")
-    _add_settings(
+    add_settings(
         command, FinetuningArguments, {"max_length": "or the model's positions where they are fewer"}
     )
-
-
-def _add_settings(command: argparse.ArgumentParser, table: type, or_else: dict[str, str]) -> None:
-    """An option for each line of a table; or_else: what is the default of some where theirs is too large."""
-    for line in dataclasses.fields(table):
-        help, choices, default = line.metadata["help"], line.metadata["one_of"], line.default
-        if choices:
-            command.add_argument(_option(line.name), choices=choices, default=default, help=help)
-        elif default is False:
-            command.add_argument(_option(line.name), action="store_true", help=help)
-        else:
-            kind = _integer if isinstance(default, int) else _number
-            if line.name in or_else:
-                help, default = f"{help} (default: {default}), {or_else[line.name]}", None
-            command.add_argument(_option(line.name), type=kind, default=default, metavar="N", help=help)
 
 
 def _add_evaluate(command: argparse.ArgumentParser) -> None:
@@ -316,7 +249,7 @@ def _add_evaluate(command: argparse.ArgumentParser) -> None:
     _add_text(command, None, "was held out; 1 for all (default: the run's)")
     helps = {"batch_size": "pairs a batch", "max_length": "tokens a pair", "seed": "of the split"}
     for name, help in helps.items():
-        command.add_argument(_option(name), type=_integer, metavar="N", help=f"{help} (default: the run's)")
+        command.add_argument(option(name), type=integer, metavar="N", help=f"{help} (default: the run's)")
 
 
 def _add_look(command: argparse.ArgumentParser) -> None:
@@ -331,14 +264,14 @@ def _add_look(command: argparse.ArgumentParser) -> None:
 
 def _add_info(command: argparse.ArgumentParser) -> None:
     command.add_argument("model", help=f"{', '.join(PRESETS)}, {MODEL}")
-    _add_sizes(command)
+    add_sizes(command)
     settings = PretrainingArguments()
     command.add_argument(
-        "--batch-size", type=_integer, default=settings.batch_size, metavar="N", help="sequences a step"
+        "--batch-size", type=integer, default=settings.batch_size, metavar="N", help="sequences a step"
     )
     command.add_argument(
         "--max-length",
-        type=_integer,
+        type=integer,
         metavar="N",
         help=f"tokens a sequence (default: {settings.max_length}, or the model's positions)",
     )
@@ -354,56 +287,8 @@ def _add_text(command: argparse.ArgumentParser, held_out: float | None, help: st
     )
     command.add_argument(
         "--held-out",
-        type=_number,
+        type=number,
         default=held_out,
         metavar="SHARE",
         help=f"share of the documents that {help}",
     )
-
-
-def _add_sizes(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="change a size, such as hidden_size=256; may be repeated",
-    )
-
-
-def _option(name: str) -> str:
-    """--batch-size of batch_size."""
-    return "--" + name.replace("_", "-")
-
-
-def _integer(text: str) -> int:
-    """A number on the command line. (Python's integers have no end; floats and arrays do.)"""
-    with contextlib.suppress(ValueError):
-        value = int(text)
-        if abs(value) <= LARGEST_INTEGER:
-            return value
-    raise argparse.ArgumentTypeError(f"expected an integer below 2^63, got {shown(text, 40)!r}")
-
-
-def _number(text: str) -> float:
-    """A number on the command line."""
-    with contextlib.suppress(ValueError):
-        return float(text)
-    raise argparse.ArgumentTypeError(f"expected a number, got {shown(text, 40)!r}")
-
-
-class _Parser(argparse.ArgumentParser):
-    """One whose errors have an end, and nothing that a terminal would obey."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the usage and the message, and exit with status 2."""
-        super().error(shown(message, LONGEST_LINE))
-
-
-class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Defaults shown where there is one, line breaks of the description kept."""
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        if action.default is None or action.default is False or action.default == []:
-            return action.help
-        return super()._get_help_string(action)

@@ -44,7 +44,7 @@ class RunFolderError(RuntimeError):
 
 @dataclass(frozen=True)
 class RunKind:
-    """What differs between runs of pre-training and of fine-tuning, in their folders and checkpoints.
+    """What differs between runs of pre-training, fine-tuning and others, in their folders and checkpoints.
 
     name: what the run does, in words. arguments: the class of its settings. tally: what counts its losses and hits.
     figures: what it measures of training, in metrics.csv. scores: what it measures in an evaluation. beside: what
@@ -225,10 +225,10 @@ def step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.removeprefix("checkpoint-"))
 
 
-def latest_checkpoint(folder: str | Path) -> Path:
+def latest_checkpoint(folder: str | Path, command: str = "python -m minigrad.bert pretrain") -> Path:
     """The newest complete checkpoint in a run's folder, or the folder itself if it is a checkpoint.
 
-    Raises CheckpointError if there is none.
+    Raises CheckpointError if there is none, which names the command that makes one.
     """
     folder = Path(folder)
     if is_there(folder / "config.json"):
@@ -238,7 +238,7 @@ def latest_checkpoint(folder: str | Path) -> Path:
         none = (
             f"{folder} has no checkpoint in it" if os.path.exists(folder) else f"there is no folder {folder}"
         )
-        raise CheckpointError(f"{none}; train one with: python -m minigrad.bert pretrain")
+        raise CheckpointError(f"{none}; train one with: {command}")
     return found[-1]
 
 

@@ -1,4 +1,4 @@
-"""What pre-training and fine-tuning share: the loop, what is saved, how a run goes on.
+"""What pre-training, fine-tuning and translation share: the loop, what is saved, how a run goes on.
 
 A run lives in a folder: `checkpoint-000500/` (Hugging Face's files, and the state of the training),
 `metrics.csv` and `evaluation.csv`. Everything that the next step depends on is in the checkpoint, so that
@@ -68,7 +68,7 @@ def require_positions(max_length: int, config: BertConfig) -> None:
 
 
 class Training:
-    """A run that trains `model` on `data` in a folder of its own; Pretraining and Finetuning say which.
+    """A run that trains `model` on `data` in a folder of its own; Pretraining, Finetuning and others say which.
 
     kind: what sort of run it is. tokenizer: saved beside the model. held_out: batches for the evaluation. corpus: a
     name or fingerprint of the text, so that a resumed run can tell whether it is the same. held_out_share: of the
@@ -104,14 +104,26 @@ class Training:
 
     def set_up(self, model: Module, total_steps: int, warmup_steps: int) -> None:
         """Make the optimiser, the schedule and the loss scaling of a model."""
-        settings = self.arguments
         self.model, self.total_steps = model, total_steps
-        groups = parameter_groups(model, settings.weight_decay)
-        self.optimizer = optim.AdamW(groups, lr=settings.learning_rate, eps=1e-6)
-        self.schedule = optim.LinearWarmupDecay(self.optimizer, warmup_steps, total_steps)
-        self.scaler = optim.GradScaler(enabled=settings.precision == "float16")
+        self.optimizer, self.schedule = self.optimizer_and_schedule(warmup_steps)
+        self.scaler = optim.GradScaler(enabled=self.arguments.precision == "float16")
 
     # --- What a kind of run says of itself ---------------------------------------------------------------
+
+    def optimizer_and_schedule(self, warmup_steps: int) -> tuple[optim.Optimizer, optim.Schedule]:
+        """What changes `model`, and what sets its learning rate; BERT's (Devlin et al. 2019, appendix A.2)."""
+        settings = self.arguments
+        groups = parameter_groups(self.model, settings.weight_decay)
+        optimizer = optim.AdamW(groups, lr=settings.learning_rate, eps=1e-6)
+        return optimizer, optim.LinearWarmupDecay(optimizer, warmup_steps, self.total_steps)
+
+    def model_files(self) -> dict[str, bytes]:
+        """The files of model and tokenizer in a checkpoint, by name."""
+        return pretrained_files(self.model, self.tokenizer)
+
+    def read_model(self, checkpoint: Path) -> Pretrained:
+        """What `model_files` has made. Raises CheckpointError or ConfigError."""
+        return from_pretrained(checkpoint, type(self.model))
 
     def measure(self) -> dict[str, float]:
         """The figures of the model on `held_out`."""
@@ -296,7 +308,7 @@ class Training:
             environment=environment(),
         )
         moments = dict(zip(self._optimised(), self.optimizer.state, strict=True))
-        files = pretrained_files(self.model, self.tokenizer) | state_files(state, moments)
+        files = self.model_files() | state_files(state, moments)
         return self.folder.save(self.step, files)
 
     def _optimised(self) -> dict[str, Parameter]:
@@ -307,7 +319,7 @@ class Training:
     def load(self, checkpoint: Path) -> None:
         """Go on from a checkpoint. Raises CheckpointError; nothing on the disk is changed."""
         with self.folder.naming_the_one_before(checkpoint):
-            state, saved = read_state(checkpoint, self.kind), from_pretrained(checkpoint, type(self.model))
+            saved, state = self.read_model(checkpoint), read_state(checkpoint, self.kind)
         self._require_the_same(checkpoint, state, saved)
         with self.folder.naming_the_one_before(checkpoint):
             moments = read_moments(checkpoint, self._optimised())

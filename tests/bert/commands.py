@@ -1,8 +1,11 @@
-"""Command lines of a tiny run."""
+"""Command lines of a tiny run, and of one that fails."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import tiny
 
@@ -40,3 +43,14 @@ def write_corpus(path: Path, count: int = 20, seed: int = 0) -> Path:
     blocks = ("\n".join(f"{s.capitalize()}." for s in document) for document in tiny.texts(count, seed))
     path.write_text("\n\n".join(blocks))
     return path
+
+
+def error_of(main: Callable[[Sequence[str]], int], capsys: Any, command: Sequence[object]) -> str:
+    """Run a command that fails, and return its one line on stderr."""
+    assert main([str(part) for part in command]) == 1
+    out, err = capsys.readouterr()
+    assert "Traceback" not in out + err
+    *before, last = err.splitlines()
+    assert last.startswith("error: ")
+    assert all(re.match(r"note: |step \d+", line) for line in before)
+    return last.removeprefix("error: ")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 from checkpoints import CONFIGS, make_model, tokenizer
-from commands import pretrain, write_corpus
+from commands import error_of, pretrain, write_corpus
 
 from minigrad.bert.__main__ import main
 from minigrad.bert.checkpoint import save_pretrained
@@ -32,13 +31,7 @@ def failing(capsys):
     """Run a command that fails, and return its one line on stderr."""
 
     def fail(*command: object) -> str:
-        assert main([str(part) for part in command]) == 1
-        out, err = capsys.readouterr()
-        assert "Traceback" not in out + err
-        *before, last = err.splitlines()
-        assert last.startswith("error: ")
-        assert all(re.match(r"note: |step \d+", line) for line in before)
-        return last.removeprefix("error: ")
+        return error_of(main, capsys, command)
 
     return fail
 

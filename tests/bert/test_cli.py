@@ -17,7 +17,7 @@ from commands import SIZES, pretrain, write_corpus
 
 from minigrad import backend
 from minigrad.bert import __main__ as cli
-from minigrad.bert import data, pretraining
+from minigrad.bert import command_line, data, pretraining
 from minigrad.bert.__main__ import main
 from minigrad.bert.checkpoint import from_pretrained
 from minigrad.bert.config import PRESETS
@@ -93,11 +93,11 @@ def test_at_the_end_stand_commands_that_work(corpus, tmp_path, capsys):
 
 @pytest.mark.no_arrays
 def test_arguments_are_typed_as_the_system_wants_them(monkeypatch):
-    assert cli._typed("runs/reduced") == "runs/reduced"
-    assert cli._typed("a $HOME") == "'a $HOME'"
+    assert command_line.typed("runs/reduced") == "runs/reduced"
+    assert command_line.typed("a $HOME") == "'a $HOME'"
     monkeypatch.setattr(os, "name", "nt")
-    assert cli._typed("runs\\reduced") == "runs\\reduced"
-    assert cli._typed("a [MASK].") == '"a [MASK]."'
+    assert command_line.typed("runs\\reduced") == "runs\\reduced"
+    assert command_line.typed("a [MASK].") == '"a [MASK]."'
 
 
 @pytest.mark.no_arrays
@@ -108,9 +108,9 @@ def test_what_to_type_for_this_python(tmp_path, monkeypatch):
     ):
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "executable", str(path))
-        assert cli._python() == expected
+        assert command_line.python() == expected
     monkeypatch.setattr(shutil, "which", lambda name: sys.executable if name == "python3" else None)
-    assert cli._python() == "python3"
+    assert command_line.python() == "python3"
 
 
 def test_guesses_on_the_way_change_nothing(corpus, tmp_path, capsys):

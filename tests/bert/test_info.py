@@ -342,9 +342,9 @@ def test_a_model_that_does_not_fit_the_machine_is_refused(monkeypatch):
     cost = step_cost(config, 64, 64)
     needed = cost.training_bytes + cost.activation_bytes
     for there in (needed, None):  # None: the system does not tell
-        monkeypatch.setattr(info, "_memory", lambda there=there: there)
+        monkeypatch.setattr(info, "machine_memory", lambda there=there: there)
         require_memory(config, 64, 64)
-    monkeypatch.setattr(info, "_memory", lambda: needed - 1)
+    monkeypatch.setattr(info, "machine_memory", lambda: needed - 1)
     with pytest.raises(
         ValueError, match=r"a step of this model on 64 x 64 tokens needs 0.1 GB .*, this machine has 0.1"
     ):
@@ -352,5 +352,5 @@ def test_a_model_that_does_not_fit_the_machine_is_refused(monkeypatch):
 
 
 def test_the_memory_of_this_machine():
-    memory = info._memory()
+    memory = info.machine_memory()
     assert memory is None or 2**28 < memory < 2**50

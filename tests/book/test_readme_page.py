@@ -14,6 +14,7 @@ import minigrad
 from minigrad.bert.__main__ import main
 from minigrad.bert.options import parse
 from minigrad.course.authoring import readme
+from minigrad.seq2seq.__main__ import parse as parse_translation
 
 ROOT = Path(minigrad.__file__).resolve().parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -54,12 +55,14 @@ def test_its_commands_are_commands():
             assert command[1] in targets
         elif "minigrad.bert" in command:
             parse(command[command.index("minigrad.bert") + 1 :])
+        elif "minigrad.seq2seq" in command:
+            parse_translation(command[command.index("minigrad.seq2seq") + 1 :])
         elif command[0] == "pip":
             assert set(re.findall(r"\[(\w+)\]", command[-1])) <= set(extras)
         else:
             continue
         known += 1
-    assert known >= 9
+    assert known >= 11
     assert set(re.findall(r"`make ([a-z-]+)`", TEXT)) <= targets
 
 

@@ -2,7 +2,8 @@
 
     python -m minigrad.course.authoring.store runs/start book/runs/start
 
-makes it from a run's folder: half precision, and as many positions as training used, so that a file stays under 2 MB.
+makes it from a run's folder, of a BERT or of a model that translates: half precision, and of a BERT as many positions
+as training used, so that a file stays under 2 MB.
 """
 
 from __future__ import annotations
@@ -25,14 +26,18 @@ POSITIONS = "bert.embeddings.position_embeddings.weight"
 
 
 def store(run: Path, target: Path, max_length: int = 64) -> None:
-    """Write the newest checkpoint of a run to `target` as float16 with `max_length` positions, and its evaluations."""
+    """Write the newest checkpoint of a run to `target` as float16, a BERT with `max_length` positions; its evaluations.
+
+    Models that translate have no table of positions.
+    """
     checkpoint = latest_checkpoint(run)
     target.mkdir(parents=True, exist_ok=True)
     config = json.loads((checkpoint / CONFIG).read_text())
-    config["max_position_embeddings"] = max_length
-    (target / CONFIG).write_text(json.dumps(config, indent=2) + "\n")
     weights = load_file(checkpoint / WEIGHTS)
-    weights[POSITIONS] = np.ascontiguousarray(weights[POSITIONS][:max_length])
+    if POSITIONS in weights:
+        config["max_position_embeddings"] = max_length
+        weights[POSITIONS] = np.ascontiguousarray(weights[POSITIONS][:max_length])
+    (target / CONFIG).write_text(json.dumps(config, indent=2) + "\n")
     save_file({name: array.astype(np.float16) for name, array in weights.items()}, target / WEIGHTS)
     for file in (checkpoint / VOCABULARY, checkpoint / TOKENIZER, run / "evaluation.csv"):
         shutil.copy(file, target)

@@ -1,0 +1,183 @@
+"""The sizes of the models that translate, and what a config of either must be."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from minigrad.bert.config import LARGEST_NUMBER, LARGEST_SIZE, MOST_LAYERS, ConfigError
+from minigrad.bert.reading import quoted
+
+__all__ = [
+    "ATTENTION",
+    "CELLS",
+    "RECURRENT_PRESETS",
+    "TRANSFORMER_PRESETS",
+    "ConfigError",
+    "RecurrentConfig",
+    "Seq2SeqConfig",
+    "TransformerConfig",
+]
+
+CELLS = ("lstm", "gru", "rnn")
+ATTENTION = ("none", "dot", "general", "additive")
+MAY_BE_ZERO = ("num_encoder_layers", "num_decoder_layers", "pad_token_id", "start_token_id", "end_token_id")
+
+
+@dataclass(frozen=True)
+class Seq2SeqConfig:
+    """What both models have: a vocabulary for source and target, and three of its words with a duty.
+
+    vocab_size: V, pieces of source and target together. pad_token_id fills rows up, start_token_id is the first
+    input of the decoder, end_token_id the last word of a source and of a target. The defaults are the places of
+    [PAD], [CLS] and [SEP] in a vocabulary that `train_wordpiece` has learned.
+    label_smoothing: ε of Szegedy et al. 2016, section 7, in training alone.
+
+    Raises ConfigError for a value of another type, sizes that do not fit or are beyond all reason, and words with a
+    duty that are the same or outside the vocabulary.
+    """
+
+    model_type: ClassVar[str] = ""
+
+    vocab_size: int
+    dropout: float = 0.1
+    label_smoothing: float = 0.0
+    pad_token_id: int = 0
+    start_token_id: int = 2
+    end_token_id: int = 3
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            _check_value(field.name, str(field.type), getattr(self, field.name))
+        for name in ("dropout", "label_smoothing"):
+            if getattr(self, name) >= 1:
+                raise ConfigError(f"{name} must be below 1, got {getattr(self, name)}")
+        duties = [getattr(self, name) for name in ("pad_token_id", "start_token_id", "end_token_id")]
+        if max(duties) >= self.vocab_size or len(set(duties)) < 3:
+            raise ConfigError(
+                "pad_token_id, start_token_id and end_token_id must differ and be below vocab_size "
+                f"{self.vocab_size}, got {duties[0]}, {duties[1]} and {duties[2]}"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, with the kind of model as "model_type": what a `config.json` holds."""
+        return {"model_type": self.model_type, **dataclasses.asdict(self)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The config in a `config.json`; fields that it does not know are left out.
+
+        Raises ConfigError for another kind of model, or without vocab_size.
+        """
+        kind = values.get("model_type", cls.model_type)
+        if kind != cls.model_type:
+            raise ConfigError(f"model_type is {quoted(kind)}, expected {cls.model_type!r}")
+        if "vocab_size" not in values:
+            raise ConfigError("vocab_size is missing")
+        known = {field.name for field in dataclasses.fields(cls)}
+        return cls(**{name: value for name, value in values.items() if name in known})
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some fields changed. Raises ConfigError for a field that does not exist."""
+        known = [field.name for field in dataclasses.fields(self)]
+        for name in changes:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                raise ConfigError(
+                    f"there is no field {quoted(name)}" + (f": did you mean {near[0]!r}?" if near else "")
+                )
+        return dataclasses.replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class RecurrentConfig(Seq2SeqConfig):
+    """The sizes of a `RecurrentSeq2Seq`.
+
+    hidden_size: H, the length of a word's vector and of a state. num_layers: of the encoder and of the decoder.
+    cell: "lstm", "gru" or "rnn". bidirectional: whether the encoder reads the source from its end too.
+    attention: how the decoder scores the encoder's states, "dot", "general" or "additive", or "none" without them.
+    dropout: on the words' vectors, between layers, and before the logits.
+    """
+
+    model_type: ClassVar[str] = "recurrent-seq2seq"
+
+    hidden_size: int = 256
+    num_layers: int = 1
+    cell: str = "lstm"
+    bidirectional: bool = False
+    attention: str = "none"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, allowed in (("cell", CELLS), ("attention", ATTENTION)):
+            if getattr(self, name) not in allowed:
+                raise ConfigError(
+                    f"{name} must be one of {', '.join(allowed)}, got {quoted(getattr(self, name))}"
+                )
+
+
+@dataclass(frozen=True)
+class TransformerConfig(Seq2SeqConfig):
+    """The sizes of a `Transformer`, with PyTorch's names; the defaults are the paper's base model.
+
+    d_model: the length of a word's vector. nhead: heads h, so that each has d_k = d_model / h.
+    num_encoder_layers, num_decoder_layers: N. dim_feedforward: d_ff, the width inside the feed-forward network.
+    dropout: P_drop, on the sums of words and positions and on what each sub-layer adds.
+
+    Source: Vaswani et al. 2017, table 3.
+    """
+
+    model_type: ClassVar[str] = "transformer-seq2seq"
+
+    d_model: int = 512
+    nhead: int = 8
+    num_encoder_layers: int = 6
+    num_decoder_layers: int = 6
+    dim_feedforward: int = 2048
+    label_smoothing: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.d_model % self.nhead:
+            raise ConfigError(f"d_model must be a multiple of nhead, got {self.d_model} and {self.nhead}")
+        if self.d_model % 2:
+            raise ConfigError(
+                f"d_model must be even, a sine and a cosine for each frequency, got {self.d_model}"
+            )
+
+
+def _check_value(name: str, kind: str, value: Any) -> None:
+    """Raises ConfigError unless `value` is of the type that the annotation `kind` names, and not beyond reason."""
+    types = {"int": int, "float": (int, float), "bool": bool, "str": str}
+    words = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a text"}
+    if not isinstance(value, types[kind]) or (isinstance(value, bool) and kind != "bool"):  # type: ignore[arg-type]
+        raise ConfigError(f"{name} must be {words[kind]}, got {quoted(value)}")
+    if kind not in ("int", "float"):
+        return
+    smallest = 0 if kind == "float" or name in MAY_BE_ZERO else 1
+    largest = MOST_LAYERS if name.endswith("layers") else LARGEST_SIZE if kind == "int" else LARGEST_NUMBER
+    if not smallest <= value < math.inf:
+        raise ConfigError(f"{name} must be at least {smallest}, got {quoted(value)}")
+    if value > largest:
+        raise ConfigError(f"{name} must be at most {largest:,.0f}, got {quoted(value)}")
+
+
+# For minutes on a CPU; a run sets the vocabulary's size.
+RECURRENT_PRESETS = {
+    "lstm": RecurrentConfig(vocab_size=4096, hidden_size=128),
+    "lstm-attention": RecurrentConfig(vocab_size=4096, hidden_size=128, attention="general"),
+}
+TRANSFORMER_PRESETS = {
+    "reduced": TransformerConfig(
+        vocab_size=4096,
+        d_model=128,
+        nhead=4,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        dim_feedforward=512,
+    ),
+    "base": TransformerConfig(vocab_size=37000),  # section 5.1: about 37,000 pieces for English and German
+}

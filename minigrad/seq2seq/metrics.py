@@ -1,0 +1,62 @@
+"""How well a model translates: losses and hits of training, and whole translations held against the right ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minigrad.bert.config import IGNORED
+from minigrad.bert.data import Batch
+from minigrad.bert.metrics import tallied
+from minigrad.bert.task_metrics import TaskTally
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.seq2seq.bleu import bleu
+from minigrad.seq2seq.output import Seq2SeqOutput
+from minigrad.seq2seq.predict import words_of
+
+__all__ = ["TranslationTally", "brief", "compare", "describe", "evaluate"]
+
+
+class TranslationTally(TaskTally):
+    """Loss and hits added up over the target's pieces, where the model is: nothing waits for a GPU before `means`.
+
+    A hit is a piece, or an end token, that is the likeliest one after the right pieces before it. The loss has the
+    label smoothing that the model has in training.
+    """
+
+    def add(self, output: Seq2SeqOutput, batch: Batch) -> None:
+        """Count one batch, and what the model said of it."""
+        super().add(output, batch)
+        self.tokens += int((batch["labels"] != IGNORED).sum())  # beside those of the source
+
+
+def evaluate(model: Any, batches: list[Batch]) -> dict[str, float]:
+    """Loss and accuracy over `batches`, without dropout or label smoothing; the mode is put back afterwards."""
+    return tallied(model, batches, TranslationTally())
+
+
+def compare(
+    tokenizer: WordPieceTokenizer, translations: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
+) -> dict[str, float]:
+    """exact_match, the share of translations that are the reference piece for piece, and bleu of words, 0 to 100.
+
+    Raises ValueError if there are not as many of both, or none.
+    """
+    if not references:
+        raise ValueError("compare: expected at least one translation, got none")
+    exact = [list(one) == list(other) for one, other in zip(translations, references, strict=True)]
+    found, right = ([words_of(tokenizer, ids) for ids in side] for side in (translations, references))
+    return {"exact_match": sum(exact) / len(exact), "bleu": float(bleu(found, right))}
+
+
+def describe(figures: dict[str, float]) -> str:
+    """What was measured on held-out pairs, as a line for the reader."""
+    return (
+        f"loss {figures['loss']:.3f}, pieces right {figures['accuracy']:.1%}; "
+        f"translations right {figures['exact_match']:.1%}, BLEU {figures['bleu']:.1f}"
+    )
+
+
+def brief(figures: dict[str, float]) -> list[str]:
+    """The figures of the last steps as the pieces of a progress bar."""
+    return [f"loss {figures['loss']:.3f}", f"pieces right {figures['accuracy']:.0%}"]

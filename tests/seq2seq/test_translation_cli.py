@@ -1,0 +1,338 @@
+"""The command line from pairs of texts to translations, and what it says of mistakes."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+from pathlib import Path
+
+import processes
+import pytest
+from tiny import before_step, checkpoints, table
+from tiny_translation import model, write_pairs
+
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.bert.wordpiece import SPECIAL_TOKENS
+from minigrad.seq2seq import training
+from minigrad.seq2seq.__main__ import main, parse
+from minigrad.seq2seq.checkpoint import from_pretrained, make_model, save_pretrained
+from minigrad.seq2seq.predict import translate
+from minigrad.seq2seq.settings import TranslationArguments
+from minigrad.seq2seq.training import TranslationTraining
+from minigrad.seq2seq.translation import read_pairs
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
+
+SETTINGS = {
+    "steps": 6,
+    "batch-size": 4,
+    "warmup-steps": 2,
+    "log-every": 2,
+    "eval-every": 3,
+    "save-every": 4,
+    "eval-translations": 2,
+    "held-out": 0.2,
+    "vocab-size": 250,
+}
+TRANSFORMER = {
+    "d_model": 12,
+    "nhead": 2,
+    "num_encoder_layers": 1,
+    "num_decoder_layers": 1,
+    "dim_feedforward": 16,
+}
+SIZES = {"lstm": {"hidden_size": 12}, "lstm-attention": {"hidden_size": 12}, "transformer": TRANSFORMER}
+
+
+def train(output: Path, *more: str, model: str = "lstm-attention", **changes: object) -> list[str]:
+    """The command line of a tiny run."""
+    settings = {**SETTINGS, **{name.replace("_", "-"): value for name, value in changes.items()}}
+    command = ["train", "--model", model, "--output", str(output)]
+    command += [text for name, value in SIZES[model].items() for text in ("--set", f"{name}={value}")]
+    command += [text for name, value in settings.items() for text in (f"--{name}", str(value))]
+    return [*command, *map(str, more)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    """A folder with a run in `run` and its pairs in `pairs.tsv`; tests only read it."""
+    folder = tmp_path_factory.mktemp("translation")
+    file = write_pairs(folder / "pairs.tsv", 20)
+    assert main(train(folder / "run", "--pairs", file)) == 0
+    return folder
+
+
+# --- Training --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_stories_end_to_end(tmp_path, capsys, monkeypatch, name):
+    monkeypatch.setattr(training, "PAIRS_AN_EPOCH", 12)
+    folder = tmp_path / "a run"
+    assert main(train(folder, model=name)) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert lines[0].startswith("fresh 'light' stories in each epoch, 306 pieces: ")
+    assert re.fullmatch(rf"[\d,]+ parameters; 6 steps of 4 pairs to {folder}", lines[1])
+    assert re.fullmatch(r"words alone: a loss of \d\.\d{3} nats a piece, from knowing only .*", lines[2])
+    assert "trained to step 6 in " in out
+    assert f"saved in {folder / 'checkpoint-000006'}; " in out
+    (suggested,) = re.findall(r"-m minigrad\.seq2seq (translate .*)", lines[-1])
+    assert suggested.startswith(f"translate '{folder}' '")
+    assert len(re.findall("step [36]: held out loss", err)) == 2
+    assert len(re.findall("step [36]: .* → ", err)) == 2
+    figures = table(folder / "evaluation.csv")[-1]
+    assert f"held out: loss {float(figures['loss']):.3f}, pieces right " in out
+    assert from_pretrained(folder).max_length == TranslationArguments.max_length
+    assert main(["translate", str(folder), "mary has two books ."]) == 0
+    assert capsys.readouterr().out.count("\n") == 1
+
+
+def test_a_user_s_file_end_to_end(run, tmp_path, capsys):
+    file = write_pairs(tmp_path / "mine.tsv", 20)
+    dev = write_pairs(tmp_path / "dev.tsv", 4, seed=1)
+    rows = file.read_text(encoding="utf-8").splitlines()
+    file.write_text("\n".join([*rows, "long " * 70 + "\tlong"]), encoding="utf-8")
+    command = train(tmp_path / "run", "--pairs", file, "--eval-pairs", dev, "--lower-case", max_length=60)
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"reading {file} …\n21 pairs to learn from, 4 held out\nWordPiece: ")
+    assert (
+        f"note: {file}: 1 of 21 rows have more than max_length = 60 pieces with the end token, or none: row 21"
+        in err
+    )
+    loaded = from_pretrained(tmp_path / "run")
+    assert loaded.max_length == 60
+    assert loaded.tokenizer.lower_case is True
+    assert main(["translate", str(tmp_path / "run"), "--data", str(dev)]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("\n") == 4
+    assert re.search(r"note: right \d+\.\d% of 4, BLEU \d+\.\d\n$", err)
+
+
+@posix
+def test_a_stopped_run_goes_on(tmp_path, capsys, monkeypatch):
+    file = write_pairs(tmp_path / "pairs.tsv", 20)
+    true = TranslationTraining.run
+
+    def stopping(self, report=None):
+        before_step(self, 3, lambda: os.kill(os.getpid(), signal.SIGINT))
+        return true(self, report)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TranslationTraining, "run", stopping)
+        assert main(train(tmp_path / "run", "--pairs", file)) == 130
+    out, err = capsys.readouterr()
+    assert "stopped at step 3 of 6 and saved; go on with --resume" in err
+    assert "trained" not in out
+    assert main(train(tmp_path / "run", "--pairs", file, "--resume")) == 0
+    assert "trained from step 3 to step 6 in " in capsys.readouterr().out
+    assert checkpoints(tmp_path / "run")[-1] == "checkpoint-000006"
+
+
+def test_sizes_and_kinds_are_changed(run, tmp_path):
+    changes = [
+        part for one in ("cell=gru", "attention=additive", "bidirectional=true") for part in ("--set", one)
+    ]
+    assert main(train(tmp_path / "run", "--pairs", run / "pairs.tsv", *changes, model="lstm", steps=2)) == 0
+    config = from_pretrained(tmp_path / "run").model.config
+    assert (config.cell, config.attention, config.bidirectional) == ("gru", "additive", True)
+
+
+def test_few_steps_need_no_other_option():
+    options = parse(["train", "--steps", "10"])
+    assert options.warmup_steps is None
+    assert (options.model, options.corpus, options.output) == (
+        "transformer",
+        "stories-light",
+        "runs/translation",
+    )
+
+
+def test_mistakes_in_training(run, tmp_path, failing):
+    file, there = run / "pairs.tsv", run / "run"
+    bad = tmp_path / "bad.tsv"
+    bad.write_text("a\tb\na\tb\tc\n")
+    new = tmp_path / "new"
+    for command, message in (
+        (train(there, "--pairs", file), "holds a run already (checkpoint-000006): resume it"),
+        (train(there, "--pairs", file, "--resume", seed=1), "these differ: seed is 0 there, 1 here"),
+        (train(there, "--pairs", file, "--resume", model="lstm"), "attention is general there, none here"),
+        (train(new, "--pairs", bad), f"{bad}, row 2 (line 2): expected two columns"),
+        (train(new, "--pairs", tmp_path / "no.tsv"), "no.tsv is not there"),
+        (train(new, "--pairs", file, vocab_size=20), "vocab_size is 20, but the special tokens and the single"),
+        (train(new, "--eval-pairs", file), "--eval-pairs goes with --pairs"),
+        (train(new, "--set", "hidden=3"), "there is no field 'hidden': did you mean 'hidden_size'?"),
+        (train(new, "--set", "cell=lstn"), "cell must be one of lstm, gru, rnn, got 'lstn'"),
+        (train(new, warmup_steps=9), "warmup_steps must be within 1 … steps = 6, got 9"),
+        (train(new, "--set", "hidden_size=1000000"), "the parameters of this model, their gradients and moments need"),
+    ):  # fmt: skip
+        assert message in failing(*command)
+    assert not new.exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            ["train", "--corpus", "stories-light", "--pairs", "x"],
+            "--pairs: not allowed with argument --corpus",
+        ),
+        (["train", "--corpus", "novels"], "argument --corpus: invalid choice: 'novels'"),
+        (["train", "--model", "gpt"], "argument --model: invalid choice: 'gpt'"),
+        (["train", "--step-size", "3"], "unrecognized arguments: --step-size"),
+        (["trian"], "there is no command 'trian': did you mean train?"),
+        (["translate"], "the following arguments are required: model"),
+        (["translate", "x", "--beam", "--x"], "--beam"),
+    ],
+)
+def test_what_is_no_option(capsys, command, message):
+    with pytest.raises(SystemExit) as caught:
+        parse(command)
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["--help"], ["train", "--help"], ["translate", "--help"]])
+def test_help(capsys, command):
+    with pytest.raises(SystemExit) as caught:
+        parse(command)
+    assert caught.value.code == 0
+    assert "python -m minigrad.seq2seq" in capsys.readouterr().out
+
+
+def test_the_settings_are_options(capsys):
+    with pytest.raises(SystemExit):
+        parse(["train", "--help"])
+    out = capsys.readouterr().out
+    for name in TranslationArguments.__dataclass_fields__:
+        assert f"--{name.replace('_', '-')} " in out
+
+
+# --- Translating -----------------------------------------------------------------------------------------
+
+
+def test_texts_lines_and_files_are_translated_alike(run, tmp_path, capsys, monkeypatch):
+    texts = [pair.source for pair in read_pairs(run / "pairs.tsv")][:3]
+    assert main(["translate", str(run / "run"), *texts]) == 0
+    expected = capsys.readouterr().out
+    assert expected.count("\n") == 3
+    lines = tmp_path / "texts.txt"
+    lines.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    assert main(["translate", str(run / "run"), "--data", str(lines)]) == 0
+    assert capsys.readouterr().out == expected
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{texts[0]}\n\n{texts[1]}\n{texts[2]}"))
+    assert main(["translate", str(run / "run")]) == 0
+    assert capsys.readouterr().out == expected
+    assert main(["translate", str(run / "run"), "--max-length", "64", *texts]) == 0
+    assert capsys.readouterr().out == expected
+    assert (
+        main(["translate", str(run / "run" / "checkpoint-000006"), texts[0], "--batch-size", "1", *texts[1:]])
+        == 0
+    )
+    assert capsys.readouterr().out == expected
+
+
+def test_beams_and_alignments(run, capsys):
+    text = read_pairs(run / "pairs.tsv")[0].source
+    assert main(["translate", str(run / "run"), text, "--alignments", "--max-length", "63"]) == 0
+    first, *rows = capsys.readouterr().out.splitlines()
+    assert rows[-1].split()[0] == "(end)"
+    assert all(re.fullmatch(r"  \S+ +\S+ \d+%", row) for row in rows)
+    loaded = from_pretrained(run / "run")
+    (expected,) = translate(loaded.model, loaded.tokenizer, [text], max_length=63)
+    assert first == expected.text
+    assert [row.split()[0] for row in rows[:-1]] == expected.words
+    assert {row.split()[1] for row in rows} <= {*text.split(), "(end)"}
+    assert main(["translate", str(run / "run"), text, "--beams", "3"]) == 0
+    assert capsys.readouterr().out.count("\n") == 1
+
+
+PIECES = WordPieceTokenizer([*SPECIAL_TOKENS, "a", "b", "c"])
+
+
+def saved(folder: Path, name: str, max_length: int | None = 8) -> Path:
+    """An untrained model that reads a, b and c."""
+    config = model(name).config.replace(vocab_size=PIECES.vocab_size)
+    save_pretrained(make_model(config), folder, PIECES, max_length)
+    return folder
+
+
+def test_remarks(tmp_path, capsys):
+    folder = saved(tmp_path, "lstm")
+    assert main(["translate", str(folder), "a ☃ b", "--max-length", "4"]) == 0
+    err = capsys.readouterr().err
+    assert "note: the vocabulary has no pieces for ☃: read as [UNK]\n" in err
+    # an untrained model ends when it ends: where it did not, that is said
+    assert ("no end after 4 pieces" in err) or err.count("note") == 1
+
+
+def test_a_translation_that_does_not_end_is_said_to_be_cut_off(tmp_path, capsys):
+    of = make_model(model("lstm").config.replace(vocab_size=PIECES.vocab_size))
+    of.decoder.out.bias.data[6] = 100  # always b
+    save_pretrained(of, tmp_path, PIECES, 8)
+    assert main(["translate", str(tmp_path), "a"]) == 0
+    assert capsys.readouterr() == (
+        "b b b b b b b b\n",
+        "note: no end after 8 pieces: this translation is cut off\n",
+    )
+
+
+def test_mistakes_in_translating(run, tmp_path, failing, monkeypatch):
+    there = run / "run"
+    no_attention = saved(tmp_path / "lstm", "lstm")
+    nothing = tmp_path / "nothing.txt"
+    nothing.write_text("a\n\nb\n")
+    without = saved(tmp_path / "without", "transformer")
+    for name in ("vocab.txt", "SHA256SUMS"):
+        (without / name).unlink()
+    for command, message in (
+        (["translate", tmp_path / "nowhere", "a"], "there is no folder .*; train one with: python -m minigrad.seq2seq"),
+        (["translate", tmp_path, "a"], "has no checkpoint in it; train one with: python -m minigrad.seq2seq train"),
+        (["translate", no_attention, "a a a a a a a a"], "text 1 has 9 pieces with the end token, max_length is 8 "),
+        (["translate", no_attention, "a", "--alignments"], "--alignments: this model has no attention over the source"),
+        (["translate", no_attention, "a", " "], "text 2 has no words: ' '"),
+        (["translate", no_attention, "a", "--data", nothing], "translate takes either texts or --data FILE"),
+        (["translate", no_attention, "--data", nothing], "text 2 has no words: ''"),
+        (["translate", no_attention, "--data", tmp_path / "no"], "no is not there"),
+        (["translate", no_attention, "a", "--beams", "0"], "--beams must be at least 1, got 0"),
+        (["translate", no_attention, "a", "--max-length", "-1"], "--max-length must be at least 1, got -1"),
+        (["translate", without, "a"], "has no vocab.txt, which this command needs"),
+    ):  # fmt: skip
+        assert re.search(message, failing(*command))
+    monkeypatch.setattr("sys.stdin", io.StringIO("a b\n\na a a a a a a a a\n"))
+    assert "line 3: text 1 has 10 pieces" in failing("translate", no_attention)
+    assert "max_length must" in failing(*train(tmp_path / "x", max_length=1))
+    assert "is damaged" in failing("translate", _damaged(there, tmp_path), "a")
+
+
+def _damaged(run: Path, folder: Path) -> Path:
+    copy = folder / "damaged"
+    copy.mkdir()
+    for path in (run / "checkpoint-000006").iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    (copy / "vocab.txt").write_bytes((copy / "vocab.txt").read_bytes() + b"more\n")
+    return copy
+
+
+# --- As a process ----------------------------------------------------------------------------------------
+
+MODULE = (
+    "import runpy, sys; sys.argv[0] = 'minigrad'; runpy.run_module('minigrad.seq2seq', run_name='__main__')"
+)
+
+
+@pytest.mark.no_arrays  # in this process
+def test_as_a_process(run):
+    done = processes.run_python(MODULE, "translate", run / "run", "mary has two books .")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr in (
+        "",
+        "note: no end after 64 pieces: this translation is cut off\n",
+    )  # it has learned little
+    assert done.stdout.count("\n") == 1
+    done = processes.run_python(MODULE, "translate", run / "nowhere", "a")
+    assert done.returncode == 1
+    assert re.fullmatch(r"error: there is no folder .*nowhere; train one with: .*\n", done.stderr)
