@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
@@ -102,7 +102,9 @@ class Text:
 
     def cut(self, sentences: int) -> Text:
         """The text's first sentences: a whole story as well."""
-        part = replace(self.story, sentences=self.story.sentences[:sentences], trees=self.story.trees[:sentences])
+        part = replace(
+            self.story, sentences=self.story.sentences[:sentences], trees=self.story.trees[:sentences]
+        )
         return _text(part)
 
 
@@ -263,7 +265,9 @@ def stored_model() -> RecurrentSeq2Seq:
 # --- Scores ----------------------------------------------------------------------------------------------
 
 
-def forced(model: RecurrentSeq2Seq, chosen: Sequence[Text], variant: Variant = VARIANTS["LSTM"]) -> list[np.ndarray]:
+def forced(
+    model: RecurrentSeq2Seq, chosen: Sequence[Text], variant: Variant = VARIANTS["LSTM"]
+) -> list[np.ndarray]:
     """Which words of each translation the model has right when it is fed the right ones before; the end token last."""
     found: list[np.ndarray] = []
     config = model.config
@@ -280,7 +284,9 @@ def forced(model: RecurrentSeq2Seq, chosen: Sequence[Text], variant: Variant = V
     return found
 
 
-def written(model: RecurrentSeq2Seq, chosen: Sequence[Text], variant: Variant = VARIANTS["LSTM"]) -> list[list[int]]:
+def written(
+    model: RecurrentSeq2Seq, chosen: Sequence[Text], variant: Variant = VARIANTS["LSTM"]
+) -> list[list[int]]:
     """The ids that the model writes for each text, by greedy search."""
     sources = [_read(text.ids, variant)[0] for text in chosen]
     return [one.ids for one in translate_ids(model, sources, 1, LONGEST, 64)]
@@ -298,7 +304,9 @@ def score(
     hits, outputs = forced(model, chosen, variant), written(model, chosen, variant)
     found: dict[str, dict[str, Any]] = {}
     for text, hit, output in zip(chosen, hits, outputs, strict=True):
-        here = found.setdefault(str(text.sentences), {"texts": 0, "words": 0, "exact": 0, "right": 0, "first": 0})
+        here = found.setdefault(
+            str(text.sentences), {"texts": 0, "words": 0, "exact": 0, "right": 0, "first": 0}
+        )
         first = [word.text for word in text.words].index(".") + 1
         here["texts"] += 1
         here["words"] += len(hit)
@@ -394,7 +402,11 @@ def rnn_flow(X: np.ndarray, W_x: np.ndarray, W_h: np.ndarray, b: np.ndarray) -> 
         steps.append(
             Step(
                 f"Step {t}: {word}",
-                [["X", "→", View(f"x{t}")], [f"x{t}", "· W_x  +", f"h{t - 1}", "· W_h  + b  =", f"z{t}"], [f"h{t}"]],
+                [
+                    ["X", "→", View(f"x{t}")],
+                    [f"x{t}", "· W_x  +", f"h{t - 1}", "· W_h  + b  =", f"z{t}"],
+                    [f"h{t}"],
+                ],
                 [
                     "The state was zero. Two writes 1 into the count.",
                     "Old writes nothing. The old state, times W_h, keeps the count.",
@@ -402,7 +414,9 @@ def rnn_flow(X: np.ndarray, W_x: np.ndarray, W_h: np.ndarray, b: np.ndarray) -> 
                 ][t - 1],
             )
         )
-    return flow(boxes, steps, "Three words go through a recurrent network, one after the other", names, edit="X")
+    return flow(
+        boxes, steps, "Three words go through a recurrent network, one after the other", names, edit="X"
+    )
 
 
 def norm_figure(curves: Mapping[str, tuple[Sequence[float], str, str]], label: str) -> Picture:
@@ -419,7 +433,11 @@ def norm_figure(curves: Mapping[str, tuple[Sequence[float], str, str]], label: s
         canvas.legend(loc="outside upper center", ncols=2, fontsize=9)
 
     ends = "; ".join(f"{name}: {norms[-1]:.1g}" for name, (norms, *_) in curves.items())
-    return figure(plot, f"Norms against the distance in time, on a logarithmic axis. At the last one, {ends}", (5.4, 4.2))
+    return figure(
+        plot,
+        f"Norms against the distance in time, on a logarithmic axis. At the last one, {ends}",
+        (5.4, 4.2),
+    )
 
 
 def length_figure(curves: Mapping[str, tuple[Sequence[Sequence[float]], str]], label: str) -> Picture:
@@ -432,15 +450,28 @@ def length_figure(curves: Mapping[str, tuple[Sequence[Sequence[float]], str]], l
         axes = canvas.subplots()
         for name, (values, colour) in curves.items():
             places = np.arange(1, len(values) + 1)
-            axes.plot(places, [np.median(of) for of in values], "o-", color=colours[colour], label=name, markersize=4)
+            axes.plot(
+                places,
+                [np.median(of) for of in values],
+                "o-",
+                color=colours[colour],
+                label=name,
+                markersize=4,
+            )
             axes.fill_between(
-                places, [min(of) for of in values], [max(of) for of in values], color=colours[colour], alpha=0.2, lw=0
+                places,
+                [min(of) for of in values],
+                [max(of) for of in values],
+                color=colours[colour],
+                alpha=0.2,
+                lw=0,
             )
         axes.set(ylim=(-0.03, 1.03), xlabel="sentences of the text", ylabel=label)
         canvas.legend(loc="outside upper center", ncols=2, fontsize=9)
 
     said = "; ".join(
-        f"{name}: {', '.join(f'{np.median(of):.2f}' for of in values)}" for name, (values, _) in curves.items()
+        f"{name}: {', '.join(f'{np.median(of):.2f}' for of in values)}"
+        for name, (values, _) in curves.items()
     )
     return figure(plot, f"{label} for texts of 1, 2, … sentences. {said}", (5.4, 3.8))
 
