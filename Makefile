@@ -92,9 +92,9 @@ varied: $(READY)  ## the same for the model of varied stories that chapter 17 lo
 		--max-length 56 --learning-rate 1e-3 --steps 6000 --eval-every 1000 --output runs/varied --resume
 	$(BIN)/python -m minigrad.course.authoring.store runs/varied book/runs/varied --max-length 56
 
-seq2seq: $(READY)  ## the same for the LSTM that translates in chapter 18 (four minutes)
+seq2seq: $(READY)  ## the same for the LSTM that translates in chapter 18 (three minutes)
 	$(BIN)/python -m minigrad.seq2seq train --model lstm --corpus stories-long --set dropout=0 --learning-rate 2e-3 --warmup-steps 200 \
-		--steps 4000 --eval-every 1000 --save-every 1000 --output runs/seq2seq --resume
+		--steps 3000 --eval-every 1000 --save-every 1000 --output runs/seq2seq --resume
 	$(BIN)/python -m minigrad.course.authoring.store runs/seq2seq book/runs/seq2seq
 
 learning: $(READY)  ## train it once more, and store what it guesses on the way (as long)

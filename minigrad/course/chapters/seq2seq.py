@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import zip_longest
 from random import Random
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from minigrad import backend, optim, random
+from minigrad import backend, nn, ops, optim, random
 from minigrad.bert.config import IGNORED
 from minigrad.bert.grammar import Draw, Facts, Sentence, Story, plan
 from minigrad.bert.lexicon import SETTINGS, Setting
@@ -26,7 +27,7 @@ from minigrad.seq2seq.config import RecurrentConfig
 from minigrad.seq2seq.data import IdPair, TranslationData, pad_pairs
 from minigrad.seq2seq.language import SovianWord, translate
 from minigrad.seq2seq.predict import translate_ids
-from minigrad.seq2seq.recurrent import Attention, RecurrentSeq2Seq
+from minigrad.seq2seq.recurrent import Attention, RecurrentEncoder, RecurrentSeq2Seq
 from minigrad.seq2seq.translation import translation_tokenizer
 from minigrad.tensor import Array, Tensor, no_grad
 
@@ -39,16 +40,21 @@ __all__ = [
     "Text",
     "Variant",
     "after_first_error",
+    "as_words",
     "bits_of_texts",
+    "cell_norms",
     "first_sentences",
+    "forget_gates",
     "forced",
     "held_out",
     "kind_of",
     "length_figure",
     "model_of",
     "norm_figure",
+    "right_by_kind",
     "rnn_flow",
     "score",
+    "side_by_side",
     "stored_model",
     "texts",
     "tokenizer",
@@ -363,6 +369,83 @@ def first_sentences(
             whole.append(output[:first] == list(text.ids[1][:first]))
             words += list(hit[:first])
         found[sentences] = float(np.mean(whole)), float(np.mean(words)), np.array(whole)
+    return found
+
+
+# --- Looking at a model ----------------------------------------------------------------------------------
+
+
+def as_words(ids: Sequence[int]) -> str:
+    """Ids as words, and - for what is no id."""
+    return " ".join("-" if i < 0 else tokenizer().id_to_token(int(i)) for i in ids)
+
+
+def side_by_side(model: RecurrentSeq2Seq, text: Text) -> list[list[str]]:
+    """For each sentence of a text: in English, in right Sovian, and as the model has it."""
+    (ids,) = written(model, [text])
+    columns = [
+        [part.strip() + " ." for part in whole.split(" .") if part.strip()]
+        for whole in (text.source, text.target, as_words(ids))
+    ]
+    return [list(row) for row in zip_longest(*columns, fillvalue="")]
+
+
+LSTMStep = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def cell_norms(
+    step: LSTMStep, bias: float, seed: int, size: int = 64, steps: int = 60, most: int = 50
+) -> tuple[list[float], list[float], float]:
+    """How the gradient of an LSTM's last cell reaches the cells before, in a network as drawn.
+
+    step(x_part, h, c, W_h, b) -> h, c. bias: added to that of the forget gates. Returns the norm of the gradient 0, 1,
+    … `most` steps back, of a cotangent of norm 1 that is even over all units; what the product of the forget gates
+    alone would leave of it; and the mean forget gate.
+    """
+    random.manual_seed(seed)
+    net = nn.LSTM(16, size)
+    forget = slice(size, 2 * size)
+    net.bias_hh_l0.data[forget] += bias
+    inputs = np.random.default_rng(seed).standard_normal((steps, 1, 16)).astype(np.float32)
+    h = c = Tensor(np.zeros((1, size), np.float32))
+    marks, opened = [], []
+    for x in inputs:
+        x_part = Tensor(x) @ net.weight_ih_l0 + net.bias_ih_l0
+        opened.append((x_part + h @ net.weight_hh_l0 + net.bias_hh_l0).sigmoid().data[0, forget])
+        h, c = step(x_part, h, c, net.weight_hh_l0, net.bias_hh_l0)
+        marks.append(Tensor(np.zeros((1, size), np.float32), requires_grad=True))
+        c = c + marks[-1]
+    c.backward(np.full((1, size), size**-0.5, np.float32))
+    whole = [float(np.linalg.norm(mark.grad)) for mark in marks[::-1][: most + 1]]
+    along = np.cumprod([np.ones(size), *opened[::-1]], axis=0)[: most + 1]
+    return whole, [float(left) for left in np.sqrt((along**2).mean(axis=1))], float(np.mean(opened))
+
+
+def forget_gates(encoder: RecurrentEncoder, chosen: Sequence[Text]) -> np.ndarray:
+    """Each unit's mean forget gate over the words of some texts: (H,)."""
+    net: Any = encoder.network
+    size = net.hidden_size
+    opened = []
+    with no_grad():
+        for text in chosen:
+            x = encoder.words(np.array(text.ids[0]))[None]  # (1, S, H)
+            h, _ = net(x)
+            before = ops.concat([h[:, :1] * 0, h[:, :-1]], axis=1)
+            z = x @ net.weight_ih_l0 + net.bias_ih_l0 + before @ net.weight_hh_l0 + net.bias_hh_l0
+            opened.append(z.sigmoid().numpy()[0, :, size : 2 * size])
+    return np.concatenate(opened).mean(axis=0)
+
+
+def right_by_kind(runs: Sequence[Mapping[str, Any]], lengths: Sequence[int]) -> dict[str, list[float]]:
+    """For each kind of word, each run's share of right ones in texts of these numbers of sentences.
+
+    runs: what `score` gives.
+    """
+    found: dict[str, list[float]] = {}
+    for kind in KINDS:
+        for run in runs:
+            counts = np.sum([run[str(n)]["kinds"].get(kind, [0, 0]) for n in lengths], axis=0)
+            found.setdefault(kind, []).append(float(counts[1] / counts[0]))
     return found
 
 
