@@ -43,9 +43,8 @@ __all__ = [
     "as_words",
     "bits_of_texts",
     "cell_norms",
-    "first_sentences",
-    "forget_gates",
     "forced",
+    "forget_gates",
     "held_out",
     "kind_of",
     "length_figure",
@@ -54,6 +53,7 @@ __all__ = [
     "right_by_kind",
     "rnn_flow",
     "score",
+    "sentences_right",
     "side_by_side",
     "stored_model",
     "texts",
@@ -351,24 +351,21 @@ def after_first_error(
     return {"own words": (own[0], own[1]), "right words": (fed[0], fed[1])}
 
 
-def first_sentences(
-    model: RecurrentSeq2Seq, chosen: Sequence[Text], most: int
-) -> dict[int, tuple[float, float, np.ndarray]]:
-    """How well the first sentence is translated when 1, 2, … `most` sentences of the text are read.
+def sentences_right(model: RecurrentSeq2Seq, chosen: Sequence[Text], most: int) -> dict[int, list[float]]:
+    """How well each sentence is translated when 1, 2, … `most` sentences of the texts are read.
 
-    chosen: texts of at least so many sentences. The sentence is the same in each row; only what follows it differs.
-    -> by number of sentences: the share of texts whose first sentence is right to the last word, the share of its
-    words that are right with the right words before them, and whether each text's first sentence is right.
+    chosen: texts of at least so many sentences. A sentence is the same in each row; only what follows it differs.
+    -> by number of sentences read, for each of them the share of texts in which all of its words are right, with the
+    right words before them.
     """
     found = {}
-    for sentences in range(1, most + 1):
-        cut = [text.cut(sentences) for text in chosen]
-        whole, words = [], []
-        for text, hit, output in zip(cut, forced(model, cut), written(model, cut), strict=True):
-            first = [word.text for word in text.words].index(".") + 1
-            whole.append(output[:first] == list(text.ids[1][:first]))
-            words += list(hit[:first])
-        found[sentences] = float(np.mean(whole)), float(np.mean(words)), np.array(whole)
+    for read in range(1, most + 1):
+        cut = [text.cut(read) for text in chosen]
+        whole = []
+        for text, hit in zip(cut, forced(model, cut), strict=True):
+            ends = [place + 1 for place, word in enumerate(text.words) if word.text == "."]
+            whole.append([bool(part.all()) for part in np.split(hit, ends)[:-1]])
+        found[read] = [float(share) for share in np.mean(whole, axis=0)]
     return found
 
 
