@@ -352,5 +352,5 @@ def test_a_model_that_does_not_fit_the_machine_is_refused(monkeypatch):
 
 
 def test_the_memory_of_this_machine():
-    memory = info._memory()
+    memory = info.machine_memory()
     assert memory is None or 2**28 < memory < 2**50

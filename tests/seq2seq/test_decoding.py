@@ -387,6 +387,13 @@ def test_an_early_end_would_be_wrong_if_it_looked_at_the_present_length():
     assert best.ids == [3] * 9
 
 
+def test_a_search_goes_on_while_the_last_of_the_kept_hypotheses_may_still_be_passed():
+    rows = {(): [0.5, 0.3, 0.15], (3,): [0.34, 0.5, 0.1], (4,): [0.1, 0.1, 0.1], (3, 3): [0.9, 0.04, 0.04]}
+    model = table(rows, [0.3, 0.3, 0.3])
+    (found,) = beam_search(model, SOURCE, num_beams=2, length_penalty=0.0, max_length=6)
+    assert [one.ids for one in found] == [[], [3, 3]]  # 0.5 and 0.135, which passes the 0.102 of [3]
+
+
 @given(
     st.integers(0, 10_000), st.integers(1, 4), st.sampled_from([0.0, 0.3, 0.6, 1.0, 2.0]), st.integers(1, 6)
 )

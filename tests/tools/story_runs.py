@@ -3,9 +3,9 @@
     OPENBLAS_NUM_THREADS=1 nice -n 19 python tests/tools/story_runs.py --jobs 2
 
 writes book/runs/stories.json, run by run, and goes on where it was stopped. The main runs (five seeds of `BERT`) have
-LONG steps; then each variant of `minigrad/course/chapters/pretraining.py` has SHORT steps at three learning rates (the
-third is on the side of the better of the first two), and, at the best of them, two more seeds. What is stored of a run is `score_stories` at some steps, on PAIRS
-held-out pairs.
+LONG steps. Each variant of `minigrad/course/chapters/pretraining.py` has SHORT steps at three learning rates, of which
+the third is on the side of the better of the first two, and at the best of them two more seeds. What is stored of a run
+is `score_stories` at some steps, on PAIRS held-out pairs.
 """
 
 from __future__ import annotations
@@ -43,18 +43,24 @@ def stages(runs: list[dict[str, Any]], names: list[str]) -> Iterator[list[Case]]
         yield [("BERT", MAIN_RATE, seed, LONG) for seed in MAIN_SEEDS]
     yield [(name, rate, 0, SHORT) for rate in (MAIN_RATE, SECOND_RATE) for name in names]
     yield [(name, THIRD_RATE[best_rate(runs, name, THIRD_RATE)], 0, SHORT) for name in names]
-    yield [(name, best_rate(runs, name), seed, SHORT) for seed in SEEDS[1:] for name in names]
+    # the lowest loss first: the far ones cannot be taken for BERT
+    ranked = sorted(names, key=lambda name: min(ends(runs, name).values()))
+    yield [(name, best_rate(runs, name), seed, SHORT) for name in ranked for seed in SEEDS[1:]]
+
+
+def ends(runs: list[dict[str, Any]], name: str) -> dict[float, float]:
+    """The last loss of each of a variant's runs with seed 0, by rate."""
+    return {
+        run["rate"]: run["curve"][-1][1]["all"]["nats"]
+        for run in runs
+        if (run["variant"], run["seed"], run["steps"]) == (name, 0, SHORT)
+    }
 
 
 def best_rate(runs: list[dict[str, Any]], name: str, among: Container[float] | None = None) -> float:
     """The rate with the lowest last loss, of the runs with seed 0; among: of these rates."""
-    ends = {
-        run["rate"]: run["curve"][-1][1]["all"]["nats"]
-        for run in runs
-        if (run["variant"], run["seed"], run["steps"]) == (name, 0, SHORT)
-        and (among is None or run["rate"] in among)
-    }
-    return min(ends, key=ends.__getitem__)
+    found = {rate: loss for rate, loss in ends(runs, name).items() if among is None or rate in among}
+    return min(found, key=found.__getitem__)
 
 
 def short(scores: dict[str, Score]) -> dict[str, dict[str, Any]]:

@@ -243,7 +243,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not left_out:
                 cells.append(cell.source)
             elif count_shape_comments([cell.source]):
-                found.append(f"{path.stem}: a cell tagged {left_out.pop()} has a shape comment, and is not run")
+                found.append(
+                    f"{path.stem}: a cell tagged {left_out.pop()} has a shape comment, and is not run"
+                )
         here = Path.cwd()
         os.chdir(path.parent)
         try:

@@ -24,6 +24,7 @@ from minigrad.course.widgets import Frame, Player, player, svg
 __all__ = [
     "SLOTS",
     "ablation_figure",
+    "by_rate",
     "gap_figure",
     "knowledge_player",
     "learned_at",
@@ -206,6 +207,16 @@ def runs_of(
     return sorted((run for run in runs if run["rate"] == rate), key=lambda run: run["seed"])
 
 
+def by_rate(record: Mapping[str, Any], variant: str, steps: int) -> dict[float, float]:
+    """The last loss of the variant's run of so many steps with seed 0, by learning rate, the lowest rate first."""
+    rates = sorted(
+        run["rate"]
+        for run in record["runs"]
+        if (run["variant"], run["steps"], run["seed"]) == (variant, steps, 0)
+    )
+    return {rate: runs_of(record, variant, steps, rate)[0]["curve"][-1][1]["all"]["nats"] for rate in rates}
+
+
 def learned_at(run: Mapping[str, Any], slot: str, floor: float, share: float = 0.9) -> float:
     """The first stored step from which on a run has closed so much of its gap to the floor; infinite if it never has.
 
@@ -283,21 +294,23 @@ def order_figure(steps: Mapping[str, Sequence[float]], last: float) -> Picture:
     )
 
 
-def ablation_figure(ends: Mapping[str, Sequence[float]], floor: float, line: float) -> Picture:
-    """The last losses of the runs of each variant, the best at the top, with the floor and a line between."""
+def ablation_figure(
+    ends: Mapping[str, Sequence[float]], others: Mapping[str, Sequence[float]], floor: float, line: float
+) -> Picture:
+    """The last losses of the runs of each variant, the best at the top, with the floor and a line between.
+
+    ends: at the variant's best rate, as full dots. others: at the other rates, as hollow ones.
+    """
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.add_subplot()
         names = sorted(ends, key=lambda name: -float(np.median(ends[name])))
         for y, name in enumerate(names):
             right = float(np.median(ends[name])) <= line
-            axes.scatter(
-                ends[name],
-                [y] * len(ends[name]),
-                color=colours["first" if right else "third"],
-                s=26,
-                alpha=0.8,
-            )
+            colour = colours["first" if right else "third"]
+            far = others[name]
+            axes.scatter(far, [y] * len(far), facecolors="none", edgecolors=colour, s=22, linewidths=1)
+            axes.scatter(ends[name], [y] * len(ends[name]), color=colour, s=26, alpha=0.8)
         axes.axvline(floor, color=colours["second"], linewidth=1.5)
         axes.axvline(line, color=colours["ink"], linewidth=1, linestyle="--")
         axes.text(floor, len(names) - 0.4, "floor", color=colours["second"], ha="center", va="bottom")
@@ -309,6 +322,6 @@ def ablation_figure(ends: Mapping[str, Sequence[float]], floor: float, line: flo
     order = ", ".join(sorted(ends, key=lambda name: float(np.median(ends[name]))))
     return figure(
         plot,
-        f"The losses of BERT and of its variants after 3,000 steps, from low to high: {order}",
+        f"The losses of BERT and of its variants after 3,000 steps at their best rates, from low to high: {order}",
         (5.4, 4.2),
     )

@@ -13,6 +13,7 @@ from minigrad.course.chapters.pretraining import LENGTH, VARIANTS, model_of, sto
 from minigrad.course.chapters.pretraining_figures import (
     SLOTS,
     ablation_figure,
+    by_rate,
     gap_figure,
     knowledge_player,
     learned_at,
@@ -66,6 +67,7 @@ def test_the_runs_of_a_variant_are_those_at_its_best_rate():
     assert runs_of({"runs": runs}, "a", 99) == [runs[4]]
     with pytest.raises(ValueError, match="no run of 'c' with 9 steps"):
         runs_of({"runs": runs}, "c", 9)
+    assert by_rate({"runs": runs[::-1]}, "a", 9) == {1: 2, 2: 1}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,8 @@ def test_the_slots_are_those_of_the_grammar():
 
 def test_figures_say_in_which_order_things_stand():
     ends = {"worst": [0.9, 1.0], "best": [0.5, 0.52], "between": [0.8]}
-    assert repr(ablation_figure(ends, 0.4, 0.7)).endswith("from low to high: best, between, worst")
+    others = {name: [1.5] for name in ends}
+    assert repr(ablation_figure(ends, others, 0.4, 0.7)).endswith("from low to high: best, between, worst")
     steps = {"late": [9000, 10_000], "never": [9000, float("inf"), float("inf")], "early": [250, 500]}
     assert repr(order_figure(steps, 10_000)).endswith(": early, late, never")
     assert "floor" in gap_figure([run("a", 1, 0, 30, 5, 3)], 0.5, 3.9, {0: 5.0})._repr_html_()
