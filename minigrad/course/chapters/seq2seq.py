@@ -1,4 +1,4 @@
-"""Stories through one vector: the training runs of chapters 18 and 19, how they are scored, what chapter 18 draws."""
+"""Stories through one vector: the training runs of chapters 18 and 19, and how their models are scored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad import backend, nn, ops, optim, random
 from minigrad.bert.config import IGNORED
@@ -19,8 +18,6 @@ from minigrad.bert.grammar import Draw, Facts, Sentence, Story, plan
 from minigrad.bert.lexicon import SETTINGS, Setting
 from minigrad.bert.stories import tell_stories
 from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.course.figures import Picture, figure
-from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.stored import stored
 from minigrad.seq2seq.checkpoint import from_pretrained
 from minigrad.seq2seq.config import RecurrentConfig
@@ -47,11 +44,8 @@ __all__ = [
     "forget_gates",
     "held_out",
     "kind_of",
-    "length_figure",
     "model_of",
-    "norm_figure",
     "right_by_kind",
-    "rnn_flow",
     "score",
     "sentences_right",
     "side_by_side",
@@ -444,116 +438,6 @@ def right_by_kind(runs: Sequence[Mapping[str, Any]], lengths: Sequence[int]) -> 
             counts = np.sum([run[str(n)]["kinds"].get(kind, [0, 0]) for n in lengths], axis=0)
             found.setdefault(kind, []).append(float(counts[1] / counts[0]))
     return found
-
-
-# --- Pictures --------------------------------------------------------------------------------------------
-
-
-def rnn_flow(X: np.ndarray, W_x: np.ndarray, W_h: np.ndarray, b: np.ndarray) -> Flow:
-    """The page's network step by step on "two old books": X (3, 4), W_x (4, 2), W_h (2, 2), b (2,); X can be edited."""
-    names = {
-        "words": ["two", "old", "books"],
-        "features": ["few", "many", "thing", "other"],
-        "state": ["count", "noun"],
-    }
-    boxes = [
-        Box("X", X, "token", "words", "features"),
-        Box("W_x", W_x, "value", columns="state"),
-        Box("W_h", W_h, "key", columns="state"),
-        Box("b", b[None, :], "value", columns="state"),
-        Box("h0", np.zeros((1, 2)), "query", columns="state", label="h_0"),
-    ]
-    for t, place in enumerate(([1, 0, 0], [0, 1, 0], [0, 0, 1]), 1):
-        boxes += [
-            Box(f"pick{t}", np.array([place], float), "token"),
-            Box(f"x{t}", f"pick{t} @ X", "token", columns="features", label=f"x_{t}"),
-            Box(f"z{t}", f"x{t} @ W_x + h{t - 1} @ W_h + b", "weight", columns="state", label=f"z_{t}"),
-            Box(f"h{t}", f"tanh(z{t})", "query", columns="state", label=f"h_{t}"),
-        ]
-    steps = [
-        Step("What comes in", [["X"]], "One word after the other, each with four features."),
-        Step(
-            "The weights",
-            [["W_x", "W_h", "b"]],
-            "The same three arrays at every step. W_x writes into the state, W_h carries the state on.",
-        ),
-    ]
-    for t, word in enumerate(names["words"], 1):
-        steps.append(
-            Step(
-                f"Step {t}: {word}",
-                [
-                    ["X", "→", View(f"x{t}")],
-                    [f"x{t}", "· W_x  +", f"h{t - 1}", "· W_h  + b  =", f"z{t}"],
-                    [f"h{t}"],
-                ],
-                [
-                    "The state was zero. Two writes 1 into the count.",
-                    "Old writes nothing. The old state, times W_h, keeps the count.",
-                    "Books writes into the second entry. The count is still there: partin, and not partis.",
-                ][t - 1],
-            )
-        )
-    return flow(
-        boxes, steps, "Three words go through a recurrent network, one after the other", names, edit="X"
-    )
-
-
-def norm_figure(curves: Mapping[str, tuple[Sequence[float], str, str]], label: str) -> Picture:
-    """Norms (from distance 0 on) against the distance in time, on a logarithmic axis.
-
-    curves: by name the norms, a colour of the palette and a line style.
-    """
-
-    def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        axes = canvas.subplots()
-        for name, (norms, colour, style) in curves.items():
-            axes.plot(range(len(norms)), norms, style, color=colours[colour], label=name)
-        axes.set(yscale="log", xlabel="distance (steps back in time)", ylabel=label)
-        canvas.legend(loc="outside upper center", ncols=2, fontsize=9)
-
-    ends = "; ".join(f"{name}: {norms[-1]:.1g}" for name, (norms, *_) in curves.items())
-    return figure(
-        plot,
-        f"Norms against the distance in time, on a logarithmic axis. At the last one, {ends}",
-        (5.4, 4.2),
-    )
-
-
-def length_figure(curves: Mapping[str, tuple[Sequence[Sequence[float]], str]], label: str) -> Picture:
-    """A share against the number of sentences, 1, 2, …: the middle of the seeds, and a band from lowest to highest.
-
-    curves: by name, for each number of sentences the values of all seeds; and a colour of the palette.
-    """
-
-    def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        axes = canvas.subplots()
-        for name, (values, colour) in curves.items():
-            places = np.arange(1, len(values) + 1)
-            axes.plot(
-                places,
-                [np.median(of) for of in values],
-                "o-",
-                color=colours[colour],
-                label=name,
-                markersize=4,
-            )
-            axes.fill_between(
-                places,
-                [min(of) for of in values],
-                [max(of) for of in values],
-                color=colours[colour],
-                alpha=0.2,
-                lw=0,
-            )
-        axes.set(ylim=(-0.03, 1.03), xlabel="sentences of the text", ylabel=label)
-        canvas.legend(loc="outside upper center", ncols=2, fontsize=9)
-
-    said = "; ".join(
-        f"{name}: {', '.join(f'{np.median(of):.2f}' for of in values)}"
-        for name, (values, _) in curves.items()
-    )
-    return figure(plot, f"{label} for texts of 1, 2, … sentences. {said}", (5.4, 3.8))
 
 
 # --- How much a text says --------------------------------------------------------------------------------

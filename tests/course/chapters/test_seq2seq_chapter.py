@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minigrad import Tensor, ops
-from minigrad.course.chapters import seq2seq
+from minigrad.course.chapters import seq2seq, seq2seq_figures
 
 pytestmark = pytest.mark.numpy_only("the chapter's runs are made on the CPU")
 
@@ -147,7 +147,7 @@ def test_longer_texts_take_more_bits():
 def test_the_flow_shows_the_states_that_the_page_computes():
     X = np.array([[1.0, 0, 0, 0], [0, 0, 0, 1.0], [0, 0, 1.0, 0]])
     W_x = np.array([[3.0, 0], [-3.0, 0], [0, 3.0], [0, 0]])
-    shown = repr(seq2seq.rnn_flow(X, W_x, np.diag([2.0, 0]), np.zeros(2)))
+    shown = repr(seq2seq_figures.rnn_flow(X, W_x, np.diag([2.0, 0]), np.zeros(2)))
     h = np.zeros(2)
     for x in X:
         h = np.tanh(x @ W_x + h @ np.diag([2.0, 0]))
@@ -155,9 +155,9 @@ def test_the_flow_shows_the_states_that_the_page_computes():
 
 
 def test_figures_say_their_numbers():
-    picture = seq2seq.norm_figure({"one": ([1.0, 0.1], "first", "-")}, "norm")
+    picture = seq2seq_figures.norm_figure({"one": ([1.0, 0.1], "first", "-")}, "norm")
     assert "one: 0.1" in repr(picture)
-    picture = seq2seq.length_figure({"right": ([[0.5, 0.7, 0.6], [0.2]], "first")}, "share")
+    picture = seq2seq_figures.length_figure({"right": ([[0.5, 0.7, 0.6], [0.2]], "first")}, "share")
     assert "right: 0.60, 0.20" in repr(picture)
 
 
