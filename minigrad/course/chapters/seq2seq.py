@@ -394,12 +394,13 @@ def cell_norms(
     alone would leave of it; and the mean forget gate.
     """
     random.manual_seed(seed)
-    net = nn.LSTM(16, size)
+    net: Any = nn.LSTM(16, size)
     forget = slice(size, 2 * size)
     net.bias_hh_l0.data[forget] += bias
     inputs = np.random.default_rng(seed).standard_normal((steps, 1, 16)).astype(np.float32)
     h = c = Tensor(np.zeros((1, size), np.float32))
-    marks, opened = [], []
+    marks: list[Any] = []
+    opened = []
     for x in inputs:
         x_part = Tensor(x) @ net.weight_ih_l0 + net.bias_ih_l0
         opened.append((x_part + h @ net.weight_hh_l0 + net.bias_hh_l0).sigmoid().data[0, forget])
