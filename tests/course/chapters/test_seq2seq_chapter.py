@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -117,6 +119,16 @@ def test_after_the_first_error_both_ways_are_counted_at_the_same_places(few, mon
     assert (found["own words"][1] == len(few)).all()
 
 
+def test_the_end_token_counts_after_a_mistake_in_the_last_word(few, monkeypatch, model):
+    def forced(model, chosen, variant=None):
+        return [np.arange(len(text.words) + 1) != len(text.words) - 1 for text in chosen]
+
+    monkeypatch.setattr(seq2seq, "forced", forced)
+    monkeypatch.setattr(seq2seq, "written", lambda model, chosen: [list(text.ids[1]) for text in chosen])
+    (right, words), _ = seq2seq.after_first_error(model, few, most=2).values()
+    assert list(right) == list(words) == [len(few), 0]
+
+
 def test_each_sentence_is_scored_in_its_place(model, monkeypatch):
     def forced(model, chosen, variant=None):
         """All is right but one word of each second sentence, and the end token."""
@@ -140,8 +152,7 @@ def test_longer_texts_take_more_bits():
     assert list(bits) == list(range(1, 8))
     assert sorted(bits.values()) == list(bits.values())
     only = seq2seq.bits_of_texts(seq2seq.SHORT, 50)[1]
-    assert abs(only - bits[1]) < 4
-    assert 10 < only < 25
+    assert 4 + 2 + math.log2(24) < only < bits[1]  # of 16 names, of the count, of 24 nouns; and the rest
 
 
 def test_the_flow_shows_the_states_that_the_page_computes():
