@@ -1,0 +1,120 @@
+"""What chapter 18 draws: a network step by step, gradients against the distance, shares against the length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from minigrad.course.figures import Picture, figure
+from minigrad.course.flow import Box, Flow, Step, View, flow
+
+__all__ = ["length_figure", "norm_figure", "rnn_flow"]
+
+
+def rnn_flow(X: np.ndarray, W_x: np.ndarray, W_h: np.ndarray, b: np.ndarray) -> Flow:
+    """The page's network step by step on "two old books": X (3, 4), W_x (4, 2), W_h (2, 2), b (2,); X can be edited."""
+    names = {
+        "words": ["two", "old", "books"],
+        "features": ["few", "many", "thing", "other"],
+        "state": ["count", "noun"],
+    }
+    boxes = [
+        Box("X", X, "token", "words", "features"),
+        Box("W_x", W_x, "value", columns="state"),
+        Box("W_h", W_h, "key", columns="state"),
+        Box("b", b[None, :], "value", columns="state"),
+        Box("h0", np.zeros((1, 2)), "query", columns="state", label="h_0"),
+    ]
+    for t, place in enumerate(([1, 0, 0], [0, 1, 0], [0, 0, 1]), 1):
+        boxes += [
+            Box(f"pick{t}", np.array([place], float), "token"),
+            Box(f"x{t}", f"pick{t} @ X", "token", columns="features", label=f"x_{t}"),
+            Box(f"z{t}", f"x{t} @ W_x + h{t - 1} @ W_h + b", "weight", columns="state", label=f"z_{t}"),
+            Box(f"h{t}", f"tanh(z{t})", "query", columns="state", label=f"h_{t}"),
+        ]
+    steps = [
+        Step("What comes in", [["X"]], "One word after the other, each with four features."),
+        Step(
+            "The weights",
+            [["W_x", "W_h", "b"]],
+            "The same three arrays at every step. W_x writes into the state, W_h carries the state on.",
+        ),
+    ]
+    for t, word in enumerate(names["words"], 1):
+        steps.append(
+            Step(
+                f"Step {t}: {word}",
+                [
+                    ["X", "→", View(f"x{t}")],
+                    [f"x{t}", "· W_x  +", f"h{t - 1}", "· W_h  + b  =", f"z{t}"],
+                    [f"h{t}"],
+                ],
+                [
+                    "The state was zero. Two writes 1 into the count.",
+                    "Old writes nothing. The old state, times W_h, keeps the count.",
+                    "Books writes into the second entry. The count is still there: partin, and not partis.",
+                ][t - 1],
+            )
+        )
+    return flow(
+        boxes, steps, "Three words go through a recurrent network, one after the other", names, edit="X"
+    )
+
+
+def norm_figure(curves: Mapping[str, tuple[Sequence[float], str, str]], label: str) -> Picture:
+    """Norms (from distance 0 on) against the distance in time, on a logarithmic axis.
+
+    curves: by name the norms, a colour of the palette and a line style.
+    """
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        for name, (norms, colour, style) in curves.items():
+            axes.plot(range(len(norms)), norms, style, color=colours[colour], label=name)
+        axes.set(yscale="log", xlabel="distance (steps back in time)", ylabel=label)
+        canvas.legend(loc="outside upper center", ncols=2, fontsize=9)
+
+    ends = "; ".join(f"{name}: {norms[-1]:.1g}" for name, (norms, *_) in curves.items())
+    return figure(
+        plot,
+        f"Norms against the distance in time, on a logarithmic axis. At the last one, {ends}",
+        (5.4, 4.2),
+    )
+
+
+def length_figure(curves: Mapping[str, tuple[Sequence[Sequence[float]], str]], label: str) -> Picture:
+    """A share against the number of sentences, 1, 2, …: the middle of the seeds, and a band from lowest to highest.
+
+    curves: by name, for each number of sentences the values of all seeds; and a colour of the palette.
+    """
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        for name, (values, colour) in curves.items():
+            places = np.arange(1, len(values) + 1)
+            axes.plot(
+                places,
+                [np.median(of) for of in values],
+                "o-",
+                color=colours[colour],
+                label=name,
+                markersize=4,
+            )
+            axes.fill_between(
+                places,
+                [min(of) for of in values],
+                [max(of) for of in values],
+                color=colours[colour],
+                alpha=0.2,
+                lw=0,
+            )
+        axes.set(ylim=(-0.03, 1.03), xlabel="sentences of the text", ylabel=label)
+        canvas.legend(loc="outside upper center", ncols=2, fontsize=9)
+
+    said = "; ".join(
+        f"{name}: {', '.join(f'{np.median(of):.2f}' for of in values)}"
+        for name, (values, _) in curves.items()
+    )
+    return figure(plot, f"{label} for texts of 1, 2, … sentences. {said}", (5.4, 3.8))
