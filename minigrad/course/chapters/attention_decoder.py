@@ -18,7 +18,7 @@ from minigrad.bert.lexicon import SETTINGS
 from minigrad.bert.stories import tell_stories
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course.figures import Picture, figure
-from minigrad.course.flow import Box, Flow, Step, View, flow
+from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.palette import colour
 from minigrad.course.stored import stored
 from minigrad.course.widgets import Frame, svg
@@ -49,6 +49,7 @@ __all__ = [
     "weights_of",
     "with_noun",
     "with_weights",
+    "without",
 ]
 
 LONG = SETTINGS["long"]  # stories of 1 to 7 sentences
@@ -101,7 +102,7 @@ def model_of(name: str) -> tuple[RecurrentSeq2Seq, WordPieceTokenizer]:
 
 def tokens_of(text: Text, tokenizer: WordPieceTokenizer) -> tuple[list[int], list[int]]:
     """The ids of source and target, a piece a word."""
-    return [tokenizer.token_to_id(w) for w in text.source], [tokenizer.token_to_id(w) for w in text.target]
+    return tokenizer.token_ids(" ".join(text.source)), tokenizer.token_ids(" ".join(text.target))
 
 
 def of_texts(texts: Sequence[Text], tokenizer: WordPieceTokenizer) -> Batch:
@@ -114,32 +115,51 @@ def of_texts(texts: Sequence[Text], tokenizer: WordPieceTokenizer) -> Batch:
 
 
 class Weights(Attention):
-    """The library's attention, whose weights another function changes before they are used."""
+    """The library's attention, whose weights another function changes before they are used.
 
-    change: Change
+    keep: what of [c; h] reaches W_c, a factor for each of the two.
+    """
+
+    def __init__(
+        self, model: RecurrentSeq2Seq, change: Change, keep: tuple[float, float] = (1.0, 1.0)
+    ) -> None:
+        super().__init__(model.config)
+        assert model.decoder.attention is not None
+        self.load_state_dict(model.decoder.attention.state_dict())
+        self.change, self.keep = change, keep
 
     def forward(self, h: Tensor, keys: Tensor, states: Tensor, mask: Array | None) -> tuple[Tensor, Tensor]:
         """As in the library: h̃ (B, T, H) and the weights (B, T, S) that were used."""
         _, weights = super().forward(h, keys, states, mask)
-        seen = np.ones(keys.shape[:2], bool)[:, None] if mask is None else Tensor.wrap(mask).numpy() == 0  # (B, 1, S)
+        seen = (
+            np.ones(keys.shape[:2], bool)[:, None] if mask is None else Tensor.wrap(mask).numpy() == 0
+        )  # (B, 1, S)
         changed = self.change(weights.numpy(), seen)
         used = Tensor.wrap(backend.of(h.data).asarray(changed, dtype=h.dtype))  # (B, T, S)
         context = used @ states  # (B, T, H)
-        return self.W_c(ops.concat([context, h], axis=-1)).tanh(), used
+        joined = ops.concat([context * self.keep[0], h * self.keep[1]], axis=-1)  # (B, T, 2 H)
+        return self.W_c(joined).tanh(), used
 
 
-def with_weights(model: RecurrentSeq2Seq, change: Change) -> RecurrentSeq2Seq:
-    """The model with other weights; it shares its parameters.
+def with_weights(
+    model: RecurrentSeq2Seq, change: Change, keep: tuple[float, float] = (1.0, 1.0)
+) -> RecurrentSeq2Seq:
+    """A copy of the model with other weights.
 
-    change: from the weights (B, T, S), and from where a word may be seen (B, T, S), to weights of the same shape.
+    change: from the weights (B, T, S), and from where there is no padding (B, 1, S), to weights (B, T, S). keep: the
+    factors of context and state in [c; h].
     """
     other = RecurrentSeq2Seq(model.config)
     other.load_state_dict(model.state_dict())
-    attention = other.decoder.attention
-    assert attention is not None
-    attention.__class__ = Weights
-    attention.change = change  # type: ignore[assignment]
-    return other.eval()
+    other.decoder.attention = Weights(model, change, keep)
+    other.eval()
+    return other
+
+
+def without(model: RecurrentSeq2Seq, part: str) -> RecurrentSeq2Seq:
+    """A copy of the model with zeros for one part of [c; h]: "the context", or "its own state"."""
+    factors = {"the context": (0.0, 1.0), "its own state": (1.0, 0.0)}
+    return with_weights(model, lambda weights, seen: weights, factors[part])
 
 
 def forced(model: RecurrentSeq2Seq, texts: Sequence[Text], tokenizer: WordPieceTokenizer) -> list[np.ndarray]:
@@ -176,8 +196,8 @@ def weights_of(
 def alignment_error_rate(weights: Sequence[np.ndarray], texts: Sequence[Text]) -> float:
     """1 - 2 |A ∩ G| / (|A| + |G|) over all texts: A links each word to its highest-weighted one, G is gold.
 
-    A word whose highest weight is on the end token has no link in A. Source: Och and Ney 2003, section 5.1, with all
-    gold links sure.
+    A word whose highest weight is on the end token has no link in A. Source: Och and Ney 2003, with all gold links
+    sure.
     """
     both = linked = gold = 0
     for A, text in zip(weights, texts, strict=True):
@@ -192,17 +212,24 @@ def alignment_error_rate(weights: Sequence[np.ndarray], texts: Sequence[Text]) -
 # --- States that are swapped ------------------------------------------------------------------------------
 
 
-def mixed(memory: RecurrentMemory, other: RecurrentMemory, places: Sequence[int], first: bool = False) -> RecurrentMemory:
+def _there(states: Tensor | None) -> Tensor:
+    """What a model with attention has, and one without does not."""
+    assert states is not None
+    return states
+
+
+def mixed(
+    memory: RecurrentMemory, other: RecurrentMemory, places: Sequence[int], first: bool = False
+) -> RecurrentMemory:
     """What a decoder needs of one source, with the encoder's states at `places` from another of the same length.
 
     first: whether the decoder's first state is the other's too.
     """
-    assert memory.states is not None and other.states is not None
-    assert memory.keys is not None and other.keys is not None
-    chosen = np.zeros((1, memory.states.shape[1], 1))
+    chosen = np.zeros((1, _there(memory.states).shape[1], 1))
     chosen[:, list(places)] = 1
 
-    def join(mine: Tensor, theirs: Tensor) -> Tensor:
+    def join(one: Tensor | None, another: Tensor | None) -> Tensor:
+        mine, theirs = _there(one), _there(another)
         take = Tensor.wrap(backend.of(mine.data).asarray(chosen, dtype=mine.dtype))
         return mine * (1 - take) + theirs * take
 
@@ -240,7 +267,11 @@ def other_nouns(texts: Sequence[Text]) -> Iterator[tuple[Text, Text]]:
 
 def pronouns(text: Text) -> list[int]:
     """The places of the target's words for `it` and `them`."""
-    return [t for t, word in enumerate(text.words) if word.aligned and text.source[word.aligned[0]] in ("it", "them")]
+    return [
+        t
+        for t, word in enumerate(text.words)
+        if word.aligned and text.source[word.aligned[0]] in ("it", "them")
+    ]
 
 
 def endings(
@@ -259,7 +290,9 @@ def endings(
     """
     mine, theirs = of_texts([text], tokenizer), of_texts([other], tokenizer)
     with no_grad():
-        memory, their_memory = (model.encode(one["input_ids"], one["attention_mask"]) for one in (mine, theirs))
+        memory, their_memory = (
+            model.encode(one["input_ids"], one["attention_mask"]) for one in (mine, theirs)
+        )
         labels = (theirs if words else mine)["labels"]
         ids = shift_right(labels, model.config.start_token_id, model.config.pad_token_id)
         state = model.start(mixed(memory, their_memory, places, first))
@@ -277,18 +310,22 @@ def _even(weights: np.ndarray, seen: np.ndarray) -> np.ndarray:
 def train(attention: str, seed: int, rate: float, steps: int, hidden_size: int = 64) -> RecurrentSeq2Seq:
     """A small model after `steps` steps on fresh stories of one or two sentences.
 
-    attention: "none", "dot", "general", "additive", or "even" for general's parameters with even weights.
+    attention: "none", "dot", "general", "additive", "even" for general's parameters with even weights, or "general,
+    both directions" for an encoder that also reads the source from its end.
     """
     tokenizer = translation_tokenizer(LONG)
     random.manual_seed(seed)
-    score = "general" if attention == "even" else attention
-    sizes: Mapping[str, Any] = {"hidden_size": hidden_size, "dropout": 0.0, "attention": score}
+    both = attention == "general, both directions"
+    score = "general" if attention == "even" or both else attention
+    sizes: Mapping[str, Any] = {
+        "hidden_size": hidden_size,
+        "dropout": 0.0,
+        "attention": score,
+        "bidirectional": both,
+    }
     model = RecurrentSeq2Seq(RecurrentConfig(vocab_size=tokenizer.vocab_size, **sizes))
     if attention == "even":
-        look = model.decoder.attention
-        assert look is not None
-        look.__class__ = Weights
-        look.change = _even  # type: ignore[assignment]
+        model.decoder.attention = Weights(model, _even)
     optimizer = optim.AdamW(model.parameters(), lr=rate, weight_decay=0.01)
     schedule = optim.LinearWarmupDecay(optimizer, max(1, steps // 5), steps)
     pairs = [tokens_of(text, tokenizer) for text in read(32 * steps, seed + 1000, short=True)]
@@ -299,7 +336,8 @@ def train(attention: str, seed: int, rate: float, steps: int, hidden_size: int =
         optim.clip_grad_norm(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
-    return model.eval()
+    model.eval()
+    return model
 
 
 # --- Pictures ---------------------------------------------------------------------------------------------
@@ -319,11 +357,23 @@ def look_flow(H: np.ndarray, h: np.ndarray, words: Sequence[str], features: Sequ
         Box("c", "a @ H", "value", columns="features", label="context"),
     ]
     steps = [
-        Step("What the encoder keeps", [["H"]], "A state for each word of the source, and not only the last one."),
+        Step(
+            "What the encoder keeps",
+            [["H"]],
+            "A state for each word of the source, and not only the last one.",
+        ),
         Step("What the decoder has", [["h"]], "Its own state, which says what it is about to write."),
-        Step("Score", [["h", "·", "HT"], ["s"]], "A dot product of the decoder's state with each state of the encoder."),
+        Step(
+            "Score",
+            [["h", "·", "HT"], ["s"]],
+            "A dot product of the decoder's state with each state of the encoder.",
+        ),
         Step("Share", [["s"], ["a"]], "Softmax makes weights of the scores: positive, and their sum is 1."),
-        Step("Mix", [["a", "·", "H"], ["c"]], "The weighted sum of the encoder's states is the context of this step."),
+        Step(
+            "Mix",
+            [["a", "·", "H"], ["c"]],
+            "The weighted sum of the encoder's states is the context of this step.",
+        ),
     ]
     alt = "A decoder's state looks back at three states of the encoder, as matrices with their numbers"
     names = {"words": list(words), "features": list(features)}
@@ -356,10 +406,11 @@ def _bars(y: float, words: Sequence[str], shares: np.ndarray, role: str, lit: bo
     weight = ' font-weight="bold"' if lit else ""
     for i, (word, share) in enumerate(zip(words, shares, strict=True)):
         here = y + i * 18
+        place = f'y="{here + 13:.0f}" font-size="12" fill="currentColor"'
         parts.append(
-            f'<text x="86" y="{here + 13:.0f}" font-size="12" text-anchor="end" fill="currentColor"{weight}>{word}</text>'
+            f'<text x="86" {place} text-anchor="end"{weight}>{word}</text>'
             f'<rect x="92" y="{here + 2:.0f}" width="{300 * share:.1f}" height="13" fill="{ink}" fill-opacity="0.75"/>'
-            f'<text x="{96 + 300 * share:.0f}" y="{here + 13:.0f}" font-size="12" fill="currentColor">{share:.2f}</text>'
+            f'<text x="{96 + 300 * share:.0f}" {place}>{share:.2f}</text>'
         )
     return parts
 
@@ -416,7 +467,9 @@ def _step_picture(one: Mapping[str, Any], source: Sequence[str], at: int) -> str
         parts += _strip(y, "h̃", one["h̃"], "second", at == 5)
     y += _TALL + 8
     if at >= 6:
-        parts += _bars(y, [word for word, _ in one["best"]], np.array([p for _, p in one["best"]]), "right", at >= 6)
+        parts += _bars(
+            y, [word for word, _ in one["best"]], np.array([p for _, p in one["best"]]), "right", at >= 6
+        )
     y += 18 * len(one["best"]) + 4
     return svg(460, round(y), parts)
 
@@ -432,4 +485,6 @@ def length_figure(series: Mapping[str, Sequence[float]], sentences: Sequence[int
         axes.set(xlabel="sentences of the story", ylabel="translations right", ylim=(-0.03, 1.03))
         axes.legend(loc="center left", bbox_to_anchor=(0, 0.35))
 
-    return figure(plot, "Translations right by the number of sentences: the decoder with attention stays high")
+    return figure(
+        plot, "Translations right by the number of sentences: the decoder with attention stays high"
+    )
