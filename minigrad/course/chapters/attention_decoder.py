@@ -350,7 +350,7 @@ def look_flow(H: np.ndarray, h: np.ndarray, words: Sequence[str], features: Sequ
     """
     boxes = [
         Box("H", H, "key", "words", "features", label="encoder's states"),
-        Box("h", h, "query", columns="features"),
+        Box("h", h, "query", "decoder", "features", label="decoder's state"),
         Box("HT", "H.T", "key", columns="words", label="states ᵀ"),
         Box("s", "h @ HT", "weight", columns="words", label="scores"),
         Box("a", "softmax(s)", "weight", columns="words", label="weights"),
@@ -376,7 +376,7 @@ def look_flow(H: np.ndarray, h: np.ndarray, words: Sequence[str], features: Sequ
         ),
     ]
     alt = "A decoder's state looks back at three states of the encoder, as matrices with their numbers"
-    names = {"words": list(words), "features": list(features)}
+    names = {"words": list(words), "features": list(features), "decoder": ["h"]}
     return flow(boxes, steps, alt, names, edit="h")
 
 
@@ -395,7 +395,7 @@ def _strip(y: float, name: str, values: np.ndarray, role: str, lit: bool) -> lis
             f'<rect x="{x}" y="{y:.0f}" width="{_CELL}" height="{_TALL}" fill="{ink}" '
             f'fill-opacity="{0.35 * abs(value) / largest:.2f}" stroke="{ink}" stroke-width="{2.5 if lit else 0.7}"/>'
             f'<text x="{x + _CELL / 2:.0f}" y="{y + 17:.0f}" font-size="12" text-anchor="middle" '
-            f'fill="currentColor">{value:.1f}</text>'
+            f'fill="currentColor">{round(float(value), 1) + 0.0:.1f}</text>'
         )
     return parts
 
@@ -427,7 +427,7 @@ def seven_steps(trace: Sequence[Mapping[str, Any]], source: Sequence[str]) -> li
         ("1. Embedding", f"The decoder is fed {first['fed']} and looks up its embedding. {some}"),
         ("2. State", "The decoder's network makes its next state h of the embedding and the state before."),
         ("3. Attention", "Scores of h with all states of the encoder, softmax, weighted sum: the context C."),
-        ("4. Concatenate", "C and h become one vector, C in front."),
+        ("4. Concatenate", "C and h become one vector, C in front. The picture shows four entries of each."),
         ("5. Feed-forward", "A matrix and tanh make h̃ of it."),
         ("6. Word", f"The logits of h̃ say which word is likeliest: {first['wrote']}."),
     ]
@@ -483,7 +483,7 @@ def length_figure(series: Mapping[str, Sequence[float]], sentences: Sequence[int
         for (name, values), ink, mark in zip(series.items(), inks, "osD^", strict=False):
             axes.plot(sentences, values, mark + "-", color=ink, label=name)
         axes.set(xlabel="sentences of the story", ylabel="translations right", ylim=(-0.03, 1.03))
-        axes.legend(loc="center left", bbox_to_anchor=(0, 0.35))
+        axes.legend(loc="center right", bbox_to_anchor=(1, 0.27))
 
     return figure(
         plot, "Translations right by the number of sentences: the decoder with attention stays high"
