@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from minigrad.bert.reading import quoted
 
@@ -19,8 +19,10 @@ __all__ = [
     "iterate_shapes",
     "label_names",
     "parameter_shapes",
+    "replaced",
 ]
 
+Config = TypeVar("Config", bound=Any)
 
 IGNORED = -100  # the label of a position that does not count, as in PyTorch
 
@@ -153,14 +155,19 @@ class BertConfig:
 
     def replace(self, **changes: Any) -> BertConfig:
         """A copy with some fields changed. Raises ConfigError for a field that does not exist."""
-        known = [line.name for line in dataclasses.fields(self)]
-        for name in changes:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
-                raise ConfigError(
-                    f"there is no field {quoted(name)}" + (f": did you mean {near[0]!r}?" if near else "")
-                )
-        return dataclasses.replace(self, **changes)
+        return replaced(self, changes)
+
+
+def replaced(config: Config, changes: Mapping[str, Any]) -> Config:
+    """A copy of any config with some fields changed. Raises ConfigError for a field that does not exist."""
+    known = [line.name for line in dataclasses.fields(config)]
+    for name in changes:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise ConfigError(
+                f"there is no field {quoted(name)}" + (f": did you mean {near[0]!r}?" if near else "")
+            )
+    return dataclasses.replace(config, **changes)
 
 
 def _numbers() -> Iterator[dataclasses.Field[Any]]:

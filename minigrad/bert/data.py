@@ -16,6 +16,7 @@ import numpy as np
 
 from minigrad.bert.config import IGNORED
 from minigrad.bert.corpus import CorpusError
+from minigrad.bert.epochs import Batch, Epochs
 from minigrad.bert.tokenizer import WordPieceTokenizer
 
 __all__ = [
@@ -33,7 +34,6 @@ __all__ = [
     "mask_tokens",
 ]
 
-Batch = dict[str, np.ndarray]
 TokenDocument = list[list[int]]  # a document as the ids of its sentences
 
 IS_NEXT, NOT_NEXT = 0, 1  # as in the released code
@@ -222,16 +222,14 @@ class PairSource(Protocol):
         """Ids of many words of the text, to count how often each comes."""
 
 
-class PretrainingData:
+class PretrainingData(Epochs):
     """An endless row of batches: each epoch pairs, masks and shuffles the documents anew.
 
     documents: as `encode_documents` makes them, or a PairSource.
 
-    Every epoch is a function of (seed, epoch) and every batch of (seed, epoch, index), so the position is two
-    integers (`state_dict`), and a resumed run sees what an uninterrupted one would have.
-
-    A pair of which no token can be chosen is passed over: a text may have nothing but `[SEP]` in a place, and a
-    batch without labels has no loss. Raises CorpusError if no other pair comes out.
+    What is left over at the end of an epoch is not used in it. A pair of which no token can be chosen is passed over:
+    a text may have nothing but `[SEP]` in a place, and a batch without labels has no loss. Raises CorpusError if no
+    other pair comes out.
     """
 
     def __init__(
@@ -248,10 +246,10 @@ class PretrainingData:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         self.documents, self.tokenizer = documents, tokenizer
         self.batch_size, self.max_length, self.seed = batch_size, max_length, seed
-        self.epoch, self.index = 0, 0
-        self._pairs = self._epoch_pairs()
+        super().__init__()
 
-    def _epoch_pairs(self) -> list[SentencePair]:
+    def begin_epoch(self) -> None:
+        """Draw the pairs; the batches are whole ones, or a single smaller one."""
         rng = np.random.default_rng([self.seed, 2, self.epoch])
         fixed = set(_never_chosen(self.tokenizer))
         if isinstance(self.documents, list):
@@ -261,36 +259,14 @@ class PretrainingData:
         pairs = [pair for pair in of_epoch if not (fixed.issuperset(pair.a) and fixed.issuperset(pair.b))]
         if not pairs:
             raise CorpusError("every sentence pair is of [CLS], [SEP] and [PAD] alone: nothing to mask")
-        return [pairs[i] for i in rng.permutation(len(pairs))]
+        self._pairs = [pairs[i] for i in rng.permutation(len(pairs))]
+        self.batches_per_epoch = max(1, len(pairs) // self.batch_size)
 
-    @property
-    def batches_per_epoch(self) -> int:
-        """How many whole batches the pairs of this epoch make; at least one, which may be smaller."""
-        return max(1, len(self._pairs) // self.batch_size)
-
-    def next_batch(self) -> Batch:
-        """The next batch; what is left over at the end of an epoch is not used."""
-        if self.index >= self.batches_per_epoch:
-            self.epoch, self.index = self.epoch + 1, 0
-            self._pairs = self._epoch_pairs()
-        rng = np.random.default_rng([self.seed, 3, self.epoch, self.index])
-        start = self.index * self.batch_size
-        self.index += 1
-        pairs = self._pairs[start : start + self.batch_size]
-        return make_batch(pairs, self.tokenizer, self.max_length, rng)
-
-    def __iter__(self) -> Iterator[Batch]:
-        while True:
-            yield self.next_batch()
-
-    def state_dict(self) -> dict[str, int]:
-        """Where in the row of batches this is."""
-        return {"epoch": self.epoch, "index": self.index}
-
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go to where `state_dict` was taken."""
-        self.epoch, self.index = int(state["epoch"]), int(state["index"])
-        self._pairs = self._epoch_pairs()
+    def batch_at(self, index: int) -> Batch:
+        """So many pairs, masked anew."""
+        rng = np.random.default_rng([self.seed, 3, self.epoch, index])
+        start = index * self.batch_size
+        return make_batch(self._pairs[start : start + self.batch_size], self.tokenizer, self.max_length, rng)
 
 
 def held_out_batches(

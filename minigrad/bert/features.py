@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.bert.config import IGNORED
-from minigrad.bert.data import Batch
+from minigrad.bert.epochs import Batch, Epochs
 from minigrad.bert.examples import ExampleError, Examples, Row
 from minigrad.bert.text import normalize, pre_tokenize
 from minigrad.bert.tokenizer import WordPieceTokenizer
@@ -238,36 +238,21 @@ def pad(features: Sequence[Features], pad_token_id: int) -> Batch:
     return batch
 
 
-class TaskData:
-    """An endless row of batches: each epoch has every example once, in an order of its own; its last batch is smaller.
-
-    An epoch is a function of (seed, epoch), so the position is two integers (`state_dict`).
-    """
+class TaskData(Epochs):
+    """Batches without an end: each epoch has every example once, in an order of its own, and a smaller last batch."""
 
     def __init__(self, features: list[Features], batch_size: int, seed: int, pad_token_id: int) -> None:
         self.features, self.batch_size, self.seed = features, batch_size, seed
         self.pad_token_id = pad_token_id
-        self.load_state_dict({"epoch": 0, "index": 0})
+        super().__init__()
 
-    @property
-    def batches_per_epoch(self) -> int:
-        """How many batches the examples make."""
-        return -(-len(self.features) // self.batch_size)
+    def begin_epoch(self) -> None:
+        """Draw the order."""
+        self._order = np.random.default_rng([self.seed, 4, self.epoch]).permutation(len(self.features))
+        self.batches_per_epoch = -(-len(self.features) // self.batch_size)
 
-    def next_batch(self) -> Batch:
-        """The next batch."""
-        if self.index >= self.batches_per_epoch:
-            self.load_state_dict({"epoch": self.epoch + 1, "index": 0})
-        start = self.index * self.batch_size
-        self.index += 1
+    def batch_at(self, index: int) -> Batch:
+        """So many examples, padded."""
+        start = index * self.batch_size
         chosen = self._order[start : start + self.batch_size]
         return pad([self.features[i] for i in chosen], self.pad_token_id)
-
-    def state_dict(self) -> dict[str, int]:
-        """Where in the row of batches this is."""
-        return {"epoch": self.epoch, "index": self.index}
-
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go to where `state_dict` was taken."""
-        self.epoch, self.index = int(state["epoch"]), int(state["index"])
-        self._order = np.random.default_rng([self.seed, 4, self.epoch]).permutation(len(self.features))

@@ -42,6 +42,7 @@ FUNCTIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
         "var sum = e.reduce((a, b) => a + b); return e.map(v => v / sum); })",
     ),
     "sqrt": (np.sqrt, "x => x.map(row => row.map(Math.sqrt))"),
+    "tanh": (np.tanh, "x => x.map(row => row.map(Math.tanh))"),
     "gelu": (  # JavaScript has no erf: e^{-z²} Σ 2ⁿ z^{2n+1} / (1 · 3 · … (2n+1)) adds terms of one sign
         lambda x: 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
         "x => x.map(row => row.map(v => { var z = Math.min(Math.abs(v) / Math.SQRT2, 7), sum = z, term = z; "

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from minigrad.bert.config import LARGEST_NUMBER, LARGEST_SIZE, MOST_LAYERS, ConfigError
+from minigrad.bert.config import LARGEST_NUMBER, LARGEST_SIZE, MOST_LAYERS, ConfigError, replaced
 from minigrad.bert.reading import quoted
 
 __all__ = [
@@ -82,14 +81,7 @@ class Seq2SeqConfig:
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed. Raises ConfigError for a field that does not exist."""
-        known = [field.name for field in dataclasses.fields(self)]
-        for name in changes:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
-                raise ConfigError(
-                    f"there is no field {quoted(name)}" + (f": did you mean {near[0]!r}?" if near else "")
-                )
-        return dataclasses.replace(self, **changes)
+        return replaced(self, changes)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from minigrad.bert.config import IGNORED
-from minigrad.bert.data import Batch
+from minigrad.bert.epochs import Batch, Epochs
 
 __all__ = ["IdPair", "PairSource", "TranslationData", "pad_pairs", "shift_right"]
 
@@ -51,17 +51,15 @@ def _rows(sequences: list[list[int]], filler: int) -> np.ndarray:
     return rows
 
 
-class TranslationData:
+class TranslationData(Epochs):
     """An endless row of batches, in which each epoch has an order of its own.
 
     pairs: the ids of sources and targets, without start and end tokens, or what makes those of each epoch anew.
 
-    Every epoch is a function of (seed, epoch), so the position is two integers (`state_dict`), and a resumed run sees
-    what an uninterrupted one would have.
-
     A batch is as long as its longest sentence, so sentences of about one length go together (Vaswani et al. 2017,
     section 5.1): the shuffled pairs are cut into pools of 20 batches, each pool is sorted by length and cut into
-    batches, and the batches are shuffled. Raises ValueError without a pair, or for a batch_size below 1.
+    batches, and the batches are shuffled. Pairs that are left over at the end of an epoch are not used in it. Raises
+    ValueError without a pair, or for a batch_size below 1.
     """
 
     def __init__(
@@ -76,50 +74,28 @@ class TranslationData:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         self._source, self.batch_size, self.seed = pairs, batch_size, seed
         self.end_token_id, self.pad_token_id = end_token_id, pad_token_id
-        self.epoch, self.index = 0, 0
-        self._batches = self._epoch_batches()
+        super().__init__()
 
-    def _lengths(self, i: int) -> tuple[int, int]:
-        source, target = self.pairs[i]
-        return len(target), len(source)
-
-    def _epoch_batches(self) -> list[list[int]]:
-        """Which pairs are in each batch of this epoch."""
+    def begin_epoch(self) -> None:
+        """Draw which pairs are in each batch; the batches are whole ones, or a single smaller one."""
         rng = np.random.default_rng([self.seed, 4, self.epoch])
         self.pairs = self._source(rng) if callable(self._source) else self._source
         if not self.pairs:
             raise ValueError("TranslationData: expected at least one pair, got none")
         size = self.batch_size
+        self.batches_per_epoch = max(1, len(self.pairs) // size)
         order = rng.permutation(len(self.pairs))[: self.batches_per_epoch * size]
         batches = []
         for start in range(0, len(order), POOL * size):
             pool = sorted(order[start : start + POOL * size], key=self._lengths)  # equals stay shuffled
             batches += [pool[i : i + size] for i in range(0, len(pool), size)]
-        return [batches[i] for i in rng.permutation(len(batches))]
+        self._batches = [batches[i] for i in rng.permutation(len(batches))]
 
-    @property
-    def batches_per_epoch(self) -> int:
-        """How many whole batches the pairs make; at least one, which may be smaller."""
-        return max(1, len(self.pairs) // self.batch_size)
+    def _lengths(self, i: int) -> tuple[int, int]:
+        source, target = self.pairs[i]
+        return len(target), len(source)
 
-    def next_batch(self) -> Batch:
-        """The next batch, as `pad_pairs` gives it; the pairs left over at the end of an epoch are not used in it."""
-        if self.index >= self.batches_per_epoch:
-            self.epoch, self.index = self.epoch + 1, 0
-            self._batches = self._epoch_batches()
-        chosen = self._batches[self.index]
-        self.index += 1
-        return pad_pairs([self.pairs[i] for i in chosen], self.end_token_id, self.pad_token_id)
-
-    def __iter__(self) -> Iterator[Batch]:
-        while True:
-            yield self.next_batch()
-
-    def state_dict(self) -> dict[str, int]:
-        """Where in the row of batches this is."""
-        return {"epoch": self.epoch, "index": self.index}
-
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go to where `state_dict` was taken."""
-        self.epoch, self.index = int(state["epoch"]), int(state["index"])
-        self._batches = self._epoch_batches()
+    def batch_at(self, index: int) -> Batch:
+        """So many pairs, as `pad_pairs` gives them."""
+        chosen = [self.pairs[i] for i in self._batches[index]]
+        return pad_pairs(chosen, self.end_token_id, self.pad_token_id)

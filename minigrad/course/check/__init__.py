@@ -31,6 +31,7 @@ for _stem in (
     "pretraining",
     "fine_tuning",
     "looking_inside",
+    "seq2seq",
     "decoder_attention",
     "numbers",
     "step_cost",

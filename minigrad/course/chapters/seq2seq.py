@@ -1,0 +1,588 @@
+"""Stories through one vector: the training runs of chapters 18 and 19, how they are scored, what chapter 18 draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import zip_longest
+from random import Random
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from minigrad import backend, nn, ops, optim, random
+from minigrad.bert.config import IGNORED
+from minigrad.bert.grammar import Draw, Facts, Sentence, Story, plan
+from minigrad.bert.lexicon import SETTINGS, Setting
+from minigrad.bert.stories import tell_stories
+from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.course.figures import Picture, figure
+from minigrad.course.flow import Box, Flow, Step, View, flow
+from minigrad.course.stored import stored
+from minigrad.seq2seq.checkpoint import from_pretrained
+from minigrad.seq2seq.config import RecurrentConfig
+from minigrad.seq2seq.data import IdPair, TranslationData, pad_pairs
+from minigrad.seq2seq.language import SovianWord, translate
+from minigrad.seq2seq.predict import translate_ids
+from minigrad.seq2seq.recurrent import Attention, RecurrentEncoder, RecurrentSeq2Seq
+from minigrad.seq2seq.translation import translation_tokenizer
+from minigrad.tensor import Array, Tensor, no_grad
+
+__all__ = [
+    "HELD_OUT",
+    "KINDS",
+    "LONG",
+    "SHORT",
+    "VARIANTS",
+    "Text",
+    "Variant",
+    "after_first_error",
+    "as_words",
+    "bits_of_texts",
+    "cell_norms",
+    "forced",
+    "forget_gates",
+    "held_out",
+    "kind_of",
+    "length_figure",
+    "model_of",
+    "norm_figure",
+    "right_by_kind",
+    "rnn_flow",
+    "score",
+    "sentences_right",
+    "side_by_side",
+    "stored_model",
+    "texts",
+    "tokenizer",
+    "train",
+    "written",
+]
+
+LONG = SETTINGS["long"]  # of 1 to 7 sentences
+SHORT = replace(LONG, sentences=(1,))
+HELD_OUT, HELD_OUT_SEED = 560, 2**20
+BATCH, WARMUP, DECAY, LONGEST = 32, 200, 0.01, 64
+STORIES_AN_EPOCH = 3200
+
+
+# --- Texts -----------------------------------------------------------------------------------------------
+
+
+@cache
+def tokenizer() -> WordPieceTokenizer:
+    """A piece for each word of both languages."""
+    return translation_tokenizer(LONG)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A story and its translation. source, target: as words; ids: as ids, without start and end token."""
+
+    story: Story
+    words: tuple[SovianWord, ...]
+    sentences: int
+
+    @property
+    def source(self) -> str:
+        """In English."""
+        return " ".join(self.story.texts())
+
+    @property
+    def target(self) -> str:
+        """In Sovian."""
+        return " ".join(word.text for word in self.words)
+
+    @property
+    def ids(self) -> IdPair:
+        """Of source and target."""
+        return tokenizer().token_ids(self.source), tokenizer().token_ids(self.target)
+
+    @property
+    def length(self) -> int:
+        """Words of the source."""
+        return sum(map(len, self.story.sentences))
+
+    def cut(self, sentences: int) -> Text:
+        """The text's first sentences: a whole story as well."""
+        part = replace(
+            self.story, sentences=self.story.sentences[:sentences], trees=self.story.trees[:sentences]
+        )
+        return _text(part)
+
+
+def _text(story: Story) -> Text:
+    return Text(story, tuple(translate(story).words), len(story.sentences))
+
+
+def texts(setting: Setting, count: int, seed: int) -> list[Text]:
+    """Fresh ones for each seed."""
+    return [_text(story) for story in tell_stories(setting, count, seed)]
+
+
+@cache
+def held_out() -> list[Text]:
+    """The texts on which every run is scored."""
+    return texts(LONG, HELD_OUT, HELD_OUT_SEED)
+
+
+# what a word of a translation is made from
+KINDS = {
+    "mark": "ga, ko, du, fe, zi: the role of a phrase",
+    "name": "one of sixteen names",
+    "person": "he, she: tum, tem",
+    "noun": "its class, and one, few or many",
+    "it, them": "the class of a noun that is not said here",
+    "count": "one, two, three, four, five",
+    "adjective": "ripe, old; in English before or after the noun",
+    "when": "again, now, today",
+    "verb": "ends as its subject does",
+    "full stop": "the end of a sentence",
+}
+
+
+def kind_of(text: Text, word: SovianWord) -> str:
+    """Which of KINDS a word of the text's translation is."""
+    source = [one for sentence in text.story.sentences for one in sentence]
+    if not word.aligned:
+        return "mark"
+    english = source[word.aligned[0]]
+    if english.tag == "PREP" or (word.text in ("zi", "du", "fe", "lu", "po")):
+        return "mark"
+    if english.text in ("it", "them"):
+        return "it, them"
+    return _KIND_OF_TAG[english.tag]
+
+
+_KIND_OF_TAG = {
+    "NAME": "name",
+    "PRON": "person",
+    "NOUN": "noun",
+    "NUM": "count",
+    "ADJ": "adjective",
+    "ADV": "when",
+    "VERB": "verb",
+    "STOP": "full stop",
+}
+
+
+# --- Variants and their training -------------------------------------------------------------------------
+
+
+class _EvenAttention(Attention):
+    """Every word of the source gets the same weight."""
+
+    def forward(self, h: Tensor, keys: Tensor, states: Tensor, mask: Array | None) -> tuple[Tensor, Tensor]:
+        """As in the library, with scores of zero."""
+        return super().forward(h * 0, keys * 0, states, mask)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is changed against an LSTM with 128 numbers in a state: sizes, the source's order, even weights."""
+
+    config: Mapping[str, Any] = field(default_factory=dict)
+    reverse: bool = False
+    even: bool = False
+
+
+VARIANTS = {
+    "LSTM": Variant(),
+    "GRU": Variant({"cell": "gru"}),
+    "RNN": Variant({"cell": "rnn"}),
+    "twice the state": Variant({"hidden_size": 256}),
+    "source reversed": Variant(reverse=True),
+    "dot": Variant({"attention": "dot"}),
+    "general": Variant({"attention": "general"}),
+    "additive": Variant({"attention": "additive"}),
+    "even weights": Variant({"attention": "general"}, even=True),
+}
+
+
+def model_of(variant: Variant, seed: int, hidden_size: int = 128) -> RecurrentSeq2Seq:
+    """The model as drawn, without dropout."""
+    random.manual_seed(seed)
+    sizes = {"hidden_size": hidden_size, "dropout": 0.0, **variant.config}
+    model = RecurrentSeq2Seq(RecurrentConfig(vocab_size=tokenizer().vocab_size, **sizes))
+    if variant.even:
+        assert model.decoder.attention is not None
+        model.decoder.attention.__class__ = _EvenAttention  # the same weights, another forward
+    return model
+
+
+def _read(pair: IdPair, variant: Variant) -> IdPair:
+    """What the variant's model reads of a pair, and writes."""
+    source, target = pair
+    return (source[::-1] if variant.reverse else source), target
+
+
+def train(
+    variant: Variant,
+    seed: int,
+    rate: float,
+    steps: int,
+    points: Sequence[int],
+    setting: Setting = LONG,
+    hidden_size: int = 128,
+) -> Iterator[tuple[int, RecurrentSeq2Seq, float]]:
+    """Train on fresh texts; stops at each of `points` and gives the step, the model, and the mean loss since then.
+
+    AdamW with weight decay on the matrices, gradients clipped at norm 1, a linear rise over WARMUP steps to `rate`,
+    then a linear fall to 0.
+    """
+    model = model_of(variant, seed, hidden_size)
+    matrices = [parameter for parameter in model.parameters() if parameter.ndim > 1]
+    others = [parameter for parameter in model.parameters() if parameter.ndim == 1]
+    groups = [{"params": matrices, "weight_decay": DECAY}, {"params": others, "weight_decay": 0.0}]
+    optimizer = optim.AdamW(groups, lr=rate)
+    schedule = optim.LinearWarmupDecay(optimizer, min(WARMUP, max(1, steps // 2)), steps)
+
+    def epoch(rng: np.random.Generator) -> list[IdPair]:
+        drawn = texts(setting, STORIES_AN_EPOCH, int(rng.integers(1, 2**19)))
+        return [_read(text.ids, variant) for text in drawn]
+
+    config = model.config
+    data = TranslationData(epoch, BATCH, seed, config.end_token_id, config.pad_token_id)
+    backend.of(next(model.parameters()).data).keep_freed_memory()
+    losses: list[float] = []
+    for step in range(1, steps + 1):
+        model.train()
+        optimizer.zero_grad()
+        loss = model(**data.next_batch()).loss
+        loss.backward()
+        optim.clip_grad_norm(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+        if step in points:
+            model.eval()
+            yield step, model, float(np.mean(losses))
+            losses = []
+
+
+def stored_model() -> RecurrentSeq2Seq:
+    """The LSTM that was trained on long texts for chapter 18."""
+    return from_pretrained(stored("seq2seq")).model
+
+
+# --- Scores ----------------------------------------------------------------------------------------------
+
+
+def forced(
+    model: RecurrentSeq2Seq, chosen: Sequence[Text], variant: Variant = VARIANTS["LSTM"]
+) -> list[np.ndarray]:
+    """Which words of each translation the model has right when it is fed the right ones before; the end token last."""
+    found: list[np.ndarray] = []
+    config = model.config
+    model.eval()
+    with no_grad():
+        for start in range(0, len(chosen), 56):
+            pairs = [_read(text.ids, variant) for text in chosen[start : start + 56]]
+            batch = pad_pairs(pairs, config.end_token_id, config.pad_token_id)
+            best = model(**batch).logits.numpy().argmax(axis=-1)  # (B, T)
+            labels = batch["labels"]
+            found += [
+                row[true != IGNORED] == true[true != IGNORED] for row, true in zip(best, labels, strict=True)
+            ]
+    return found
+
+
+def written(
+    model: RecurrentSeq2Seq, chosen: Sequence[Text], variant: Variant = VARIANTS["LSTM"]
+) -> list[list[int]]:
+    """The ids that the model writes for each text, by greedy search."""
+    sources = [_read(text.ids, variant)[0] for text in chosen]
+    return [one.ids for one in translate_ids(model, sources, 1, LONGEST, 64)]
+
+
+def score(
+    model: RecurrentSeq2Seq, variant: Variant, chosen: Sequence[Text] | None = None
+) -> dict[str, dict[str, Any]]:
+    """How well a model translates texts, by their number of sentences ("1" to "7").
+
+    texts, words (with end tokens), exact (texts written without a mistake), right (words, by teacher forcing), first
+    (words of a text's first sentence) and first_right, and kinds: by kind of word [words, right].
+    """
+    chosen = held_out() if chosen is None else chosen
+    hits, outputs = forced(model, chosen, variant), written(model, chosen, variant)
+    found: dict[str, dict[str, Any]] = {}
+    for text, hit, output in zip(chosen, hits, outputs, strict=True):
+        here = found.setdefault(
+            str(text.sentences), {"texts": 0, "words": 0, "exact": 0, "right": 0, "first": 0}
+        )
+        first = [word.text for word in text.words].index(".") + 1
+        here["texts"] += 1
+        here["words"] += len(hit)
+        here["exact"] += output == list(text.ids[1])
+        here["right"] += int(hit.sum())
+        here["first"] += first
+        here["first_right"] = here.get("first_right", 0) + int(hit[:first].sum())
+        kinds = here.setdefault("kinds", {})
+        for word, right in zip(text.words, hit, strict=False):
+            of_kind = kinds.setdefault(kind_of(text, word), [0, 0])
+            of_kind[0] += 1
+            of_kind[1] += int(right)
+    return dict(sorted(found.items()))
+
+
+def after_first_error(
+    model: RecurrentSeq2Seq, chosen: Sequence[Text], most: int = 8
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """How many words are right 1, 2, … `most` places after the model's first mistake: (right, words), each (most,).
+
+    "own words": the model reads what it has written, mistakes and all. "right words": it reads the right words, on
+    the same places of the same texts. The first mistake is in the same place, because up to there both read the same.
+    """
+    own, fed = (np.zeros((2, most), int) for _ in range(2))
+    for text, hit, output in zip(chosen, forced(model, chosen), written(model, chosen), strict=True):
+        wanted = [*text.ids[1], model.config.end_token_id]
+        got = [*output, model.config.end_token_id]
+        wrong = np.flatnonzero(~hit)
+        if not wrong.size:
+            continue
+        for distance in range(1, most + 1):
+            place = int(wrong[0]) + distance
+            if place < len(wanted):
+                own[:, distance - 1] += place < len(got) and got[place] == wanted[place], 1
+                fed[:, distance - 1] += hit[place], 1
+    return {"own words": (own[0], own[1]), "right words": (fed[0], fed[1])}
+
+
+def sentences_right(model: RecurrentSeq2Seq, chosen: Sequence[Text], most: int) -> dict[int, list[float]]:
+    """How well each sentence is translated when 1, 2, … `most` sentences of the texts are read.
+
+    chosen: texts of at least so many sentences. A sentence is the same in each row; only what follows it differs.
+    -> by number of sentences read, for each of them the share of texts in which all of its words are right, with the
+    right words before them.
+    """
+    found = {}
+    for read in range(1, most + 1):
+        cut = [text.cut(read) for text in chosen]
+        whole = []
+        for text, hit in zip(cut, forced(model, cut), strict=True):
+            ends = [place + 1 for place, word in enumerate(text.words) if word.text == "."]
+            whole.append([bool(part.all()) for part in np.split(hit, ends)[:-1]])
+        found[read] = [float(share) for share in np.mean(whole, axis=0)]
+    return found
+
+
+# --- Looking at a model ----------------------------------------------------------------------------------
+
+
+def as_words(ids: Sequence[int]) -> str:
+    """Ids as words, and - for what is no id."""
+    return " ".join("-" if i < 0 else tokenizer().id_to_token(int(i)) for i in ids)
+
+
+def side_by_side(model: RecurrentSeq2Seq, text: Text) -> list[list[str]]:
+    """For each sentence of a text: in English, in right Sovian, and as the model has it."""
+    (ids,) = written(model, [text])
+    columns = [
+        [part.strip() + " ." for part in whole.split(" .") if part.strip()]
+        for whole in (text.source, text.target, as_words(ids))
+    ]
+    return [list(row) for row in zip_longest(*columns, fillvalue="")]
+
+
+LSTMStep = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def cell_norms(
+    step: LSTMStep, bias: float, seed: int, size: int = 64, steps: int = 60, most: int = 50
+) -> tuple[list[float], list[float], float]:
+    """How the gradient of an LSTM's last cell reaches the cells before, in a network as drawn.
+
+    step(x_part, h, c, W_h, b) -> h, c. bias: added to that of the forget gates. Returns the norm of the gradient 0, 1,
+    … `most` steps back, of a cotangent of norm 1 that is even over all units; what the product of the forget gates
+    alone would leave of it; and the mean forget gate.
+    """
+    random.manual_seed(seed)
+    net = nn.LSTM(16, size)
+    forget = slice(size, 2 * size)
+    net.bias_hh_l0.data[forget] += bias
+    inputs = np.random.default_rng(seed).standard_normal((steps, 1, 16)).astype(np.float32)
+    h = c = Tensor(np.zeros((1, size), np.float32))
+    marks, opened = [], []
+    for x in inputs:
+        x_part = Tensor(x) @ net.weight_ih_l0 + net.bias_ih_l0
+        opened.append((x_part + h @ net.weight_hh_l0 + net.bias_hh_l0).sigmoid().data[0, forget])
+        h, c = step(x_part, h, c, net.weight_hh_l0, net.bias_hh_l0)
+        marks.append(Tensor(np.zeros((1, size), np.float32), requires_grad=True))
+        c = c + marks[-1]
+    c.backward(np.full((1, size), size**-0.5, np.float32))
+    whole = [float(np.linalg.norm(mark.grad)) for mark in marks[::-1][: most + 1]]
+    along = np.cumprod([np.ones(size), *opened[::-1]], axis=0)[: most + 1]
+    return whole, [float(left) for left in np.sqrt((along**2).mean(axis=1))], float(np.mean(opened))
+
+
+def forget_gates(encoder: RecurrentEncoder, chosen: Sequence[Text]) -> np.ndarray:
+    """Each unit's mean forget gate over the words of some texts: (H,)."""
+    net: Any = encoder.network
+    size = net.hidden_size
+    opened = []
+    with no_grad():
+        for text in chosen:
+            x = encoder.words(np.array(text.ids[0]))[None]  # (1, S, H)
+            h, _ = net(x)
+            before = ops.concat([h[:, :1] * 0, h[:, :-1]], axis=1)
+            z = x @ net.weight_ih_l0 + net.bias_ih_l0 + before @ net.weight_hh_l0 + net.bias_hh_l0
+            opened.append(z.sigmoid().numpy()[0, :, size : 2 * size])
+    return np.concatenate(opened).mean(axis=0)
+
+
+def right_by_kind(runs: Sequence[Mapping[str, Any]], lengths: Sequence[int]) -> dict[str, list[float]]:
+    """For each kind of word, each run's share of right ones in texts of these numbers of sentences.
+
+    runs: what `score` gives.
+    """
+    found: dict[str, list[float]] = {}
+    for kind in KINDS:
+        for run in runs:
+            counts = np.sum([run[str(n)]["kinds"].get(kind, [0, 0]) for n in lengths], axis=0)
+            found.setdefault(kind, []).append(float(counts[1] / counts[0]))
+    return found
+
+
+# --- Pictures --------------------------------------------------------------------------------------------
+
+
+def rnn_flow(X: np.ndarray, W_x: np.ndarray, W_h: np.ndarray, b: np.ndarray) -> Flow:
+    """The page's network step by step on "two old books": X (3, 4), W_x (4, 2), W_h (2, 2), b (2,); X can be edited."""
+    names = {
+        "words": ["two", "old", "books"],
+        "features": ["few", "many", "thing", "other"],
+        "state": ["count", "noun"],
+    }
+    boxes = [
+        Box("X", X, "token", "words", "features"),
+        Box("W_x", W_x, "value", columns="state"),
+        Box("W_h", W_h, "key", columns="state"),
+        Box("b", b[None, :], "value", columns="state"),
+        Box("h0", np.zeros((1, 2)), "query", columns="state", label="h_0"),
+    ]
+    for t, place in enumerate(([1, 0, 0], [0, 1, 0], [0, 0, 1]), 1):
+        boxes += [
+            Box(f"pick{t}", np.array([place], float), "token"),
+            Box(f"x{t}", f"pick{t} @ X", "token", columns="features", label=f"x_{t}"),
+            Box(f"z{t}", f"x{t} @ W_x + h{t - 1} @ W_h + b", "weight", columns="state", label=f"z_{t}"),
+            Box(f"h{t}", f"tanh(z{t})", "query", columns="state", label=f"h_{t}"),
+        ]
+    steps = [
+        Step("What comes in", [["X"]], "One word after the other, each with four features."),
+        Step(
+            "The weights",
+            [["W_x", "W_h", "b"]],
+            "The same three arrays at every step. W_x writes into the state, W_h carries the state on.",
+        ),
+    ]
+    for t, word in enumerate(names["words"], 1):
+        steps.append(
+            Step(
+                f"Step {t}: {word}",
+                [
+                    ["X", "→", View(f"x{t}")],
+                    [f"x{t}", "· W_x  +", f"h{t - 1}", "· W_h  + b  =", f"z{t}"],
+                    [f"h{t}"],
+                ],
+                [
+                    "The state was zero. Two writes 1 into the count.",
+                    "Old writes nothing. The old state, times W_h, keeps the count.",
+                    "Books writes into the second entry. The count is still there: partin, and not partis.",
+                ][t - 1],
+            )
+        )
+    return flow(
+        boxes, steps, "Three words go through a recurrent network, one after the other", names, edit="X"
+    )
+
+
+def norm_figure(curves: Mapping[str, tuple[Sequence[float], str, str]], label: str) -> Picture:
+    """Norms (from distance 0 on) against the distance in time, on a logarithmic axis.
+
+    curves: by name the norms, a colour of the palette and a line style.
+    """
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        for name, (norms, colour, style) in curves.items():
+            axes.plot(range(len(norms)), norms, style, color=colours[colour], label=name)
+        axes.set(yscale="log", xlabel="distance (steps back in time)", ylabel=label)
+        canvas.legend(loc="outside upper center", ncols=2, fontsize=9)
+
+    ends = "; ".join(f"{name}: {norms[-1]:.1g}" for name, (norms, *_) in curves.items())
+    return figure(
+        plot,
+        f"Norms against the distance in time, on a logarithmic axis. At the last one, {ends}",
+        (5.4, 4.2),
+    )
+
+
+def length_figure(curves: Mapping[str, tuple[Sequence[Sequence[float]], str]], label: str) -> Picture:
+    """A share against the number of sentences, 1, 2, …: the middle of the seeds, and a band from lowest to highest.
+
+    curves: by name, for each number of sentences the values of all seeds; and a colour of the palette.
+    """
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        for name, (values, colour) in curves.items():
+            places = np.arange(1, len(values) + 1)
+            axes.plot(
+                places,
+                [np.median(of) for of in values],
+                "o-",
+                color=colours[colour],
+                label=name,
+                markersize=4,
+            )
+            axes.fill_between(
+                places,
+                [min(of) for of in values],
+                [max(of) for of in values],
+                color=colours[colour],
+                alpha=0.2,
+                lw=0,
+            )
+        axes.set(ylim=(-0.03, 1.03), xlabel="sentences of the text", ylabel=label)
+        canvas.legend(loc="outside upper center", ncols=2, fontsize=9)
+
+    said = "; ".join(
+        f"{name}: {', '.join(f'{np.median(of):.2f}' for of in values)}"
+        for name, (values, _) in curves.items()
+    )
+    return figure(plot, f"{label} for texts of 1, 2, … sentences. {said}", (5.4, 3.8))
+
+
+# --- How much a text says --------------------------------------------------------------------------------
+
+
+class _Counted(Draw):
+    """A teller that counts the bits of its draws."""
+
+    bits = 0.0
+
+    def choose(self, weights: Mapping[Any, int]) -> Any:
+        """As in the library."""
+        item = super().choose(weights)
+        self.bits -= math.log2(weights[item] / sum(weights.values()))
+        return item
+
+
+def bits_of_texts(setting: Setting, count: int) -> dict[int, float]:
+    """The mean of -log2 of the probability of all draws that tell a text, by its number of sentences.
+
+    No fewer bits than the text needs, because two rows of draws may tell the same one.
+    """
+    found: dict[int, list[float]] = {}
+    for seed in range(count):
+        draw, facts = _Counted(Random(seed)), Facts()
+        sentences = draw.choose(dict.fromkeys(setting.sentences, 1))
+        for tell in plan(setting, sentences):
+            sentence = Sentence(draw, facts, setting)
+            tell(sentence)
+            facts = sentence.facts
+        found.setdefault(sentences, []).append(draw.bits)
+    return {sentences: float(np.mean(found[sentences])) for sentences in sorted(found)}

@@ -1,0 +1,211 @@
+"""What chapter 18 trains, scores and draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from minigrad import Tensor, ops
+from minigrad.course.chapters import seq2seq
+
+pytestmark = pytest.mark.numpy_only("the chapter's runs are made on the CPU")
+
+
+def tiny(name: str = "LSTM", steps: int = 2):
+    """A model of a few numbers after a few steps."""
+    ((_, model, _),) = seq2seq.train(
+        seq2seq.VARIANTS[name], 0, 1e-3, steps, (steps,), seq2seq.SHORT, hidden_size=8
+    )
+    return model
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny()
+
+
+@pytest.fixture(scope="module")
+def few():
+    return seq2seq.held_out()[:30]
+
+
+def test_every_word_is_of_a_kind(few):
+    for text in few:
+        for word in text.words:
+            assert seq2seq.kind_of(text, word) in seq2seq.KINDS
+    kinds = {word.text: seq2seq.kind_of(text, word) for text in few for word in text.words}
+    assert (kinds["ga"], kinds["zi"], kinds["osk"], kinds["."]) == ("mark", "mark", "count", "full stop")
+    assert kinds["tum"] == "person"
+    assert {kinds.get("li"), kinds.get("lis")} & {"it, them"}
+
+
+def test_a_cut_text_is_the_beginning_of_the_whole(few):
+    text = next(text for text in few if text.sentences == 6)
+    for sentences in range(1, 7):
+        cut = text.cut(sentences)
+        assert cut.sentences == sentences
+        assert text.source.startswith(cut.source)
+        assert text.target.startswith(cut.target)
+        assert cut.target.count(".") == sentences
+
+
+def test_every_variant_trains():
+    for name, variant in seq2seq.VARIANTS.items():
+        runs = seq2seq.train(variant, 0, 1e-2, 30, (1, 30), seq2seq.SHORT, hidden_size=8)
+        first, last = (loss for _, _, loss in runs)
+        assert last < first, name
+
+
+def test_a_run_is_the_same_for_the_same_seed():
+    one, again = tiny(), tiny()
+    for name, value in one.state_dict().items():
+        assert np.array_equal(value, again.state_dict()[name]), name
+
+
+def test_even_weights_are_even():
+    model = tiny("even weights")
+    batch = {"input_ids": np.array([[5, 6, 7, 3]]), "labels": np.array([[8, 3]])}
+    (weights,) = model(**batch, output_attentions=True).cross_attentions
+    assert np.allclose(weights.numpy(), 0.25)
+
+
+def test_a_reversed_source_is_read_backwards(few):
+    source, target = few[0].ids
+    assert seq2seq._read((source, target), seq2seq.VARIANTS["source reversed"]) == (source[::-1], target)
+
+
+def test_scores_add_up(model, few):
+    scores = seq2seq.score(model, seq2seq.VARIANTS["LSTM"], few)
+    assert sum(of["texts"] for of in scores.values()) == len(few)
+    for sentences, of in scores.items():
+        here = [text for text in few if str(text.sentences) == sentences]
+        assert of["words"] == sum(len(text.words) + 1 for text in here)
+        assert sum(words for words, _ in of["kinds"].values()) == of["words"] - of["texts"]
+        assert of["first_right"] <= of["right"] <= of["words"]
+
+
+def test_a_perfect_model_scores_one(few, monkeypatch):
+    monkeypatch.setattr(
+        seq2seq,
+        "forced",
+        lambda model, chosen, variant=None: [np.ones(len(t.words) + 1, bool) for t in chosen],
+    )
+    monkeypatch.setattr(
+        seq2seq, "written", lambda model, chosen, variant=None: [list(t.ids[1]) for t in chosen]
+    )
+    for of in seq2seq.score(None, seq2seq.VARIANTS["LSTM"], few).values():
+        assert of["exact"] == of["texts"]
+        assert of["right"] == of["words"]
+        assert of["first_right"] == of["first"]
+
+
+def test_after_the_first_error_both_ways_are_counted_at_the_same_places(few, monkeypatch, model):
+    def forced(model, chosen, variant=None):
+        hits = [np.ones(len(text.words) + 1, bool) for text in chosen]
+        for hit in hits:
+            hit[2] = False
+        return hits
+
+    def written(model, chosen, variant=None):
+        return [[*text.ids[1][:2], 1, *text.ids[1][2:]] for text in chosen]  # a word too many
+
+    monkeypatch.setattr(seq2seq, "forced", forced)
+    monkeypatch.setattr(seq2seq, "written", written)
+    found = seq2seq.after_first_error(model, few, most=3)
+    assert (found["right words"][0] == len(few)).all()
+    assert (found["own words"][0] < len(few) / 4).all()
+    assert (found["own words"][1] == len(few)).all()
+
+
+def test_each_sentence_is_scored_in_its_place(model, monkeypatch):
+    def forced(model, chosen, variant=None):
+        """All is right but one word of each second sentence, and the end token."""
+        hits = []
+        for text in chosen:
+            words = [word.text for word in text.words]
+            hit = np.ones(len(words) + 1, bool)
+            hit[-1] = False
+            if text.sentences > 1:
+                hit[words.index(".") + 2] = False
+            hits.append(hit)
+        return hits
+
+    monkeypatch.setattr(seq2seq, "forced", forced)
+    chosen = [text for text in seq2seq.held_out() if text.sentences == 3][:4]
+    assert seq2seq.sentences_right(model, chosen, 3) == {1: [1.0], 2: [1.0, 0.0], 3: [1.0, 0.0, 1.0]}
+
+
+def test_longer_texts_take_more_bits():
+    bits = seq2seq.bits_of_texts(seq2seq.LONG, 200)
+    assert list(bits) == list(range(1, 8))
+    assert sorted(bits.values()) == list(bits.values())
+    only = seq2seq.bits_of_texts(seq2seq.SHORT, 50)[1]
+    assert abs(only - bits[1]) < 4
+    assert 10 < only < 25
+
+
+def test_the_flow_shows_the_states_that_the_page_computes():
+    X = np.array([[1.0, 0, 0, 0], [0, 0, 0, 1.0], [0, 0, 1.0, 0]])
+    W_x = np.array([[3.0, 0], [-3.0, 0], [0, 3.0], [0, 0]])
+    shown = repr(seq2seq.rnn_flow(X, W_x, np.diag([2.0, 0]), np.zeros(2)))
+    h = np.zeros(2)
+    for x in X:
+        h = np.tanh(x @ W_x + h @ np.diag([2.0, 0]))
+    assert f"h_3 (1, 2): {h[0]:.2f} 1" in shown
+
+
+def test_figures_say_their_numbers():
+    picture = seq2seq.norm_figure({"one": ([1.0, 0.1], "first", "-")}, "norm")
+    assert "one: 0.1" in repr(picture)
+    picture = seq2seq.length_figure({"right": ([[0.5, 0.7, 0.6], [0.2]], "first")}, "share")
+    assert "right: 0.60, 0.20" in repr(picture)
+
+
+def test_side_by_side_pairs_the_sentences(model, few):
+    text = next(text for text in few if text.sentences == 3)
+    rows = seq2seq.side_by_side(model, text)
+    assert [row[0] for row in rows[:3]] == text.story.texts()
+    assert " ".join(row[1] for row in rows[:3]) == text.target
+    assert seq2seq.as_words([*text.ids[1], -100]) == f"{text.target} -"
+
+
+def test_the_gradient_of_the_cell_follows_open_gates():
+    whole, gates, opened = seq2seq.cell_norms(ops.lstm_step, 8.0, 0, size=6, steps=12, most=5)
+    assert len(whole) == len(gates) == 6
+    assert whole[0] == pytest.approx(1, abs=1e-6)
+    assert opened > 0.99
+    assert gates[5] == pytest.approx(opened**5, abs=1e-3)
+    whole, gates, opened = seq2seq.cell_norms(ops.lstm_step, -8.0, 0, size=6, steps=12, most=5)
+    assert gates[5] < 1e-12
+    assert whole[5] < 1e-5
+
+
+def test_the_first_step_back_is_the_product_of_the_gates():
+    """Without weights from the state, the cell is the only path."""
+
+    def deaf(x_part, h, c, W_h, b):
+        return ops.lstm_step(x_part, h * 0, c, W_h, b)
+
+    whole, gates, _ = seq2seq.cell_norms(deaf, 1.0, 0, size=6, steps=8, most=4)
+    assert whole[1] == pytest.approx(gates[1], rel=0.05)
+
+
+def test_forget_gates_are_those_of_the_steps(few):
+    encoder = seq2seq.model_of(seq2seq.VARIANTS["LSTM"], 0, 8).encoder
+    net, text = encoder.network, few[0]
+    h = c = Tensor(np.zeros((1, 8), np.float32))
+    opened = []
+    for x in encoder.words(np.array(text.ids[0]))[:, None]:
+        part = x @ net.weight_ih_l0 + net.bias_ih_l0
+        z = (part + h @ net.weight_hh_l0 + net.bias_hh_l0).numpy()[0, 8:16]
+        opened.append(1 / (1 + np.exp(-z)))
+        h, c = ops.lstm_step(part, h, c, net.weight_hh_l0, net.bias_hh_l0)
+    assert np.allclose(seq2seq.forget_gates(encoder, [text]), np.mean(opened, axis=0), atol=1e-5)
+
+
+def test_right_by_kind_adds_up_the_lengths():
+    every = {kind: [2, 1] for kind in seq2seq.KINDS}
+    run = {"1": {"kinds": every}, "2": {"kinds": {**every, "noun": [6, 5]}}}
+    found = seq2seq.right_by_kind([run], (1, 2))
+    assert found["noun"] == [0.75]
+    assert found["verb"] == [0.5]
