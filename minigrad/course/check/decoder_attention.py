@@ -223,7 +223,7 @@ def attend_to(asks, H, wanted):
     return _softmax(asks @ W_a @ H.T).round(2)
 
 
-# --- decoder_fault --------------------------------------------------------------------------------------
+# --- fault_in_look --------------------------------------------------------------------------------------
 
 
 def _decoder(fault: str) -> LookBack:
@@ -279,7 +279,7 @@ You say "none" of every decoder.
     return name -> return "none"
 """,
 )
-def decoder_fault(step):
+def fault_in_look(step):
     rng = np.random.default_rng(0)
     T, S, n = 3, 5, 4
     h, H = rng.standard_normal((T, n)), rng.standard_normal((S, n))

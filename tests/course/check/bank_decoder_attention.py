@@ -191,7 +191,7 @@ def the_least(asks, H, wanted):
     return weights(asks, -100 * np.linalg.pinv(asks) @ np.eye(len(H))[wanted] @ np.linalg.pinv(H).T, H)
 
 
-# --- decoder_fault --------------------------------------------------------------------------------------
+# --- fault_in_look --------------------------------------------------------------------------------------
 
 
 def decode(h, H, words, W_c, fault):
@@ -327,7 +327,7 @@ RIGHT = {
     "look_at_source": [word_by_word, words_only, lowest_number],
     "general_gradients": [with_jacobian, with_keys],
     "attend_to": [in_two_solves, by_sum],
-    "decoder_fault": [nearest, first_equal],
+    "fault_in_look": [nearest, first_equal],
     "least_aligned": [with_counts, with_arrays],
 }
 WRONG = {
@@ -357,7 +357,7 @@ WRONG = {
         (nothing_learned, "all zeros"),
         (the_least, "least weight"),
     ],
-    "decoder_fault": [
+    "fault_in_look": [
         (without_padding, "places with False"),
         (in_one_step, "at least two steps"),
         (order_forgotten, 'never say "order"'),
