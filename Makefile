@@ -14,7 +14,7 @@ NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
-.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises claims stored stories varied seq2seq learning map trajectories gpu-check bench \
+.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises claims stored stories varied seq2seq attention learning map trajectories gpu-check bench \
 	machine compare curve clean
 
 help:  ## list the targets
@@ -96,6 +96,11 @@ seq2seq: $(READY)  ## the same for the LSTM that translates in chapter 18 (three
 	$(BIN)/python -m minigrad.seq2seq train --model lstm --corpus stories-long --set dropout=0 --learning-rate 2e-3 --warmup-steps 200 \
 		--steps 3000 --eval-every 1000 --save-every 1000 --output runs/seq2seq --resume
 	$(BIN)/python -m minigrad.course.authoring.store runs/seq2seq book/runs/seq2seq
+
+attention: $(READY)  ## the same for the LSTM with attention that translates in chapter 19 (five minutes)
+	$(BIN)/python -m minigrad.seq2seq train --model lstm-attention --corpus stories-long --set dropout=0 --learning-rate 4e-3 --warmup-steps 200 \
+		--steps 4000 --eval-every 1000 --save-every 1000 --output runs/attention --resume
+	$(BIN)/python -m minigrad.course.authoring.store runs/attention book/runs/attention
 
 learning: $(READY)  ## train it once more, and store what it guesses on the way (as long)
 	$(BIN)/python -m minigrad.course.authoring.learning runs/learning book/runs/start/learning.json

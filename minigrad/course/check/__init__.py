@@ -32,6 +32,7 @@ for _stem in (
     "fine_tuning",
     "looking_inside",
     "seq2seq",
+    "decoder_attention",
     "numbers",
     "step_cost",
     "fast",
