@@ -14,7 +14,7 @@ NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
-.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises claims stored stories varied seq2seq attention learning map trajectories gpu-check bench \
+.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
 	machine compare curve clean
 
 help:  ## list the targets
@@ -75,8 +75,8 @@ notebook: $(READY)  ## run a notebook in place and store its outputs: make noteb
 exercises: $(READY)  ## for authors: make exercises/ from solutions/; what holds answers is left as it is
 	$(COURSE) exercises
 
-claims: $(READY)  ## what the source documents say that no chapter covers yet
-	$(COURSE) claims
+rows: $(READY)  ## what the source documents say, row by row, and the cell that covers each
+	$(COURSE) rows
 
 stored: $(READY)  ## train again the model that the pages show, and store it in book/runs (a quarter of an hour)
 	$(BIN)/python -m minigrad.bert pretrain --steps 12000 --eval-every 1000 --save-every 1000 --output runs/start --resume
@@ -101,6 +101,11 @@ attention: $(READY)  ## the same for the LSTM with attention that translates in 
 	$(BIN)/python -m minigrad.seq2seq train --model lstm-attention --corpus stories-long --set dropout=0 --learning-rate 4e-3 --warmup-steps 200 \
 		--steps 4000 --eval-every 1000 --save-every 1000 --output runs/attention --resume
 	$(BIN)/python -m minigrad.course.authoring.store runs/attention book/runs/attention
+
+transformer: $(READY)  ## the same for the Transformer that translates in chapter 20 (eight minutes)
+	$(BIN)/python -m minigrad.seq2seq train --model transformer --corpus stories-long --set dropout=0 --steps 4000 --eval-every 500 \
+		--save-every 500 --output runs/transformer --resume
+	$(BIN)/python -m minigrad.course.authoring.store runs/transformer book/runs/transformer
 
 learning: $(READY)  ## train it once more, and store what it guesses on the way (as long)
 	$(BIN)/python -m minigrad.course.authoring.learning runs/learning book/runs/start/learning.json

@@ -227,7 +227,16 @@ CHAPTERS: tuple[Chapter, ...] = (
         "transformer",
         "The full Transformer",
         BESIDE,
-        "the encoder and decoder of 2017, with masks, shifted targets and decoding word by word",
+        "the encoder and decoder of 2017, with masks in three places and shifted targets",
+        ("minigrad/seq2seq/transformer.py", "minigrad/seq2seq/masks.py"),
+    ),
+    Chapter(
+        "20b",
+        "decoding",
+        "Decoding and BLEU",
+        BESIDE,
+        "a beam search and an exact one, which say whose mistake a wrong text is, and BLEU with what it misses",
+        ("minigrad/seq2seq/decoding.py", "minigrad/seq2seq/bleu.py"),
     ),
     Chapter(
         "21",

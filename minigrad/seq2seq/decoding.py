@@ -15,7 +15,7 @@ from minigrad import ops
 from minigrad.seq2seq.config import Seq2SeqConfig
 from minigrad.tensor import Array, Tensor, no_grad
 
-__all__ = ["Hypothesis", "State", "Translator", "beam_search", "greedy_search", "length_divisor"]
+__all__ = ["Beam", "Hypothesis", "State", "Translator", "beam_search", "greedy_search", "length_divisor"]
 
 
 class State(Protocol):
@@ -140,7 +140,7 @@ def beam_search(
     with _evaluation(model):
         state = model.start(model.encode(input_ids, attention_mask))
         beams = [
-            _Beam(num_beams, length_penalty, max_length, [_Target([config.start_token_id], 0.0)])
+            Beam(num_beams, length_penalty, max_length, [_Target([config.start_token_id], 0.0)])
             for _ in range(len(input_ids))
         ]
         while searching := [beam for beam in beams if not beam.done]:
@@ -167,7 +167,7 @@ class _Target:
 
 
 @dataclass
-class _Beam:
+class Beam:
     """The search for one sentence: targets that may go on, and the best hypotheses that are finished."""
 
     size: int

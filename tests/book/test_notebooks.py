@@ -13,7 +13,7 @@ from building import ROOT, pages
 from samples import displayed, printed, sound, source, with_output, written
 
 from minigrad.course import check
-from minigrad.course.authoring.claims import CLAIMS
+from minigrad.course.authoring import rows
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 notebooks = pytest.importorskip(
@@ -141,14 +141,9 @@ def numbers_come_from_cells(notebook: Any) -> Iterator[str]:
             yield f"course.typed_numbers lists {number}, which the text does not have"
 
 
-def names_its_claims(notebook: Any) -> Iterator[str]:
-    """Its metadata say which claims of the source documents it covers; `[]` if it covers none."""
-    course = notebook.metadata.get("course", {})
-    if "claims" not in course:
-        yield "course.claims is missing in its metadata"
-    for row in course.get("claims", []):
-        if row not in CLAIMS:
-            yield f"there is no row {row}"
+def names_the_cells_of_its_rows(notebook: Any) -> Iterator[str]:
+    """Its metadata say which rows of the source documents it covers, each with a cell that the page shows."""
+    yield from rows.faults(notebook)
 
 
 def calls_checks_that_exist(notebook: Any) -> Iterator[str]:
@@ -178,7 +173,7 @@ EVERYWHERE: list[Rule] = [
     calls_checks_that_exist,
     quotes_the_library_as_it_is,
 ]
-IN_CHAPTERS: list[Rule] = [numbers_come_from_cells, names_its_claims]
+IN_CHAPTERS: list[Rule] = [numbers_come_from_cells, names_the_cells_of_its_rows]
 NAMED = {rule.__name__: rule for rule in EVERYWHERE + IN_CHAPTERS}
 
 
@@ -252,8 +247,8 @@ BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
     (numbers_come_from_cells, written("The loss is 4.81.")),
     (numbers_come_from_cells, written("BERT has 110M parameters.")),
     (numbers_come_from_cells, lambda n: n.metadata.course.update(typed_numbers={"999": "not there"})),
-    (names_its_claims, lambda n: n.metadata.course.pop("claims")),
-    (names_its_claims, lambda n: n.metadata.course.update(claims=["Z1"])),
+    (names_the_cells_of_its_rows, lambda n: n.metadata.course.pop("rows")),
+    (names_the_cells_of_its_rows, lambda n: n.metadata.course.update(rows={"A13": "gone"})),
 ]
 
 

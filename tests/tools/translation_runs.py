@@ -1,6 +1,6 @@
-"""Recurrent models that translate long stories: the record that chapters 18 and 19 show.
+"""Recurrent models that translate long stories: the record that chapter 18 shows.
 
-    OPENBLAS_NUM_THREADS=1 nice -n 5 python tests/tools/translation_runs.py --chapter 18
+    OPENBLAS_NUM_THREADS=1 nice -n 5 python tests/tools/translation_runs.py
 
 writes book/runs/translation.json, run by run, and goes on where it was stopped. A run is one of the variants of
 `minigrad/course/chapters/seq2seq.py`, trained for STEPS steps on fresh texts; what is stored is `score` on HELD_OUT
@@ -23,27 +23,23 @@ from minigrad.course.chapters import seq2seq
 STEPS, LONGER = 2000, 6000
 RATE, OTHER_RATES = 2e-3, (1e-3, 4e-3)
 SEEDS, MAIN_SEEDS = (0, 1, 2), range(5)
-OF_CHAPTER = {
-    18: ["LSTM", "source reversed", "GRU", "RNN", "twice the state"],
-    19: ["general", "dot", "additive", "even weights"],
-}
+NAMES = ["LSTM", "source reversed", "GRU", "RNN", "twice the state"]
 
 Case = tuple[str, float, int, int]  # variant, rate, seed, steps
 
 
-def stages(runs: list[dict[str, Any]], chapter: int, steps: int) -> Iterator[list[Case]]:
-    """The runs to make for a chapter, stage by stage, the most important first.
+def stages(runs: list[dict[str, Any]], steps: int) -> Iterator[list[Case]]:
+    """The runs to make, stage by stage, the most important first.
 
     runs: those that are there when a stage begins, of which the last stage reads the best rates.
     """
-    names = OF_CHAPTER[chapter]
-    yield [(names[0], RATE, seed, steps) for seed in (0, 1, 2)]
-    yield [(name, RATE, 0, steps) for name in names[1:]]
-    yield [(names[0], RATE, seed, steps) for seed in MAIN_SEEDS]
-    yield [(name, rate, 0, steps) for name in names for rate in OTHER_RATES]
+    yield [(NAMES[0], RATE, seed, steps) for seed in (0, 1, 2)]
+    yield [(name, RATE, 0, steps) for name in NAMES[1:]]
+    yield [(NAMES[0], RATE, seed, steps) for seed in MAIN_SEEDS]
+    yield [(name, rate, 0, steps) for name in NAMES for rate in OTHER_RATES]
     if steps == STEPS:
-        yield [(names[0], RATE, 0, LONGER)]
-    yield [(name, best_rate(runs, name, steps), seed, steps) for seed in SEEDS for name in names]
+        yield [(NAMES[0], RATE, 0, LONGER)]
+    yield [(name, best_rate(runs, name, steps), seed, steps) for seed in SEEDS for name in NAMES]
 
 
 def best_rate(runs: list[dict[str, Any]], name: str, steps: int) -> float:
@@ -76,13 +72,12 @@ def make(case: Case) -> dict[str, Any]:
 def main() -> None:
     """Make the runs that the record does not have yet."""
     parser = records.parser(__doc__, "translation.json")
-    parser.add_argument("--chapter", type=int, choices=list(OF_CHAPTER), default=18, help="whose runs")
     parser.add_argument("--steps", type=int, default=STEPS, help="of a run, fewer to try the tool")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time, each in its own process")
     options = parser.parse_args()
     record = records.read(options.record, __file__, texts=seq2seq.HELD_OUT)
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        for stage in stages(record["runs"], options.chapter, options.steps):
+        for stage in stages(record["runs"], options.steps):
             done = {(run["variant"], run["rate"], run["seed"], run["steps"]) for run in record["runs"]}
             running = [pool.submit(make, case) for case in dict.fromkeys(stage) if case not in done]
             for run in as_completed(running):

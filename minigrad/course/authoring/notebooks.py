@@ -7,7 +7,7 @@
     python -m $TOOL furnish             the cell that installs the course, if _config.yml has the repository's address
     python -m $TOOL furnish --check     fail if a notebook has it and should not, or the other way round
     python -m $TOOL stale               quoted sources that the library no longer has
-    python -m $TOOL claims              claims of the source documents that no chapter covers
+    python -m $TOOL rows                the rows of the source documents, and the cell that covers each
 
 Each works in the repository's root. Needs nbformat and nbclient, which Jupyter brings.
 """
@@ -34,7 +34,7 @@ except ImportError as error:
         "working on notebooks needs nbformat and nbclient: pip install 'minigrad[course]'"
     ) from error
 
-from minigrad.course.authoring.claims import CLAIMS
+from minigrad.course.authoring import rows
 from minigrad.course.authoring.install_cell import furnish, repository_url
 from minigrad.course.parts import MADE_WITH
 from minigrad.course.show import Source
@@ -48,7 +48,6 @@ __all__ = [
     "read",
     "run",
     "stale",
-    "uncovered_claims",
     "write",
 ]
 
@@ -233,17 +232,11 @@ def stale(notebook: Any) -> Iterator[str]:
                 yield name
 
 
-def uncovered_claims(notebooks: list[Any]) -> list[str]:
-    """The claims of the source documents that none of these notebooks names in its metadata.
-
-    Raises ValueError for a name that is no claim.
-    """
-    covered: set[str] = set()
-    for notebook in notebooks:
-        covered.update(notebook.metadata.get("course", {}).get("claims", []))
-    if unknown := sorted(covered - set(CLAIMS)):
-        raise ValueError(f"no such claims: {', '.join(unknown)}")
-    return [claim for claim in CLAIMS if claim not in covered]
+def _rows(chapters: list[Path]) -> tuple[list[str], bool]:
+    """What there is to say of the rows of the source documents, and whether every chapter names its cells well."""
+    notebooks = {path.stem: read(path) for path in chapters}
+    found = [f"book/{stem}.ipynb: {fault}" for stem, one in notebooks.items() for fault in rows.faults(one)]
+    return (found, False) if found else (rows.listing(notebooks), True)
 
 
 def main(arguments: Any = None) -> int:
@@ -256,7 +249,7 @@ def main(arguments: Any = None) -> int:
     commands.add_parser("exercises").add_argument("--check", action="store_true")
     commands.add_parser("furnish").add_argument("--check", action="store_true")
     commands.add_parser("stale")
-    commands.add_parser("claims")
+    commands.add_parser("rows")
     options = parser.parse_args(arguments)
     root = Path.cwd()
     chapters = sorted((root / "book").glob("*.ipynb"))
@@ -280,11 +273,9 @@ def main(arguments: Any = None) -> int:
         found = [f"{path.relative_to(root)}: {name}" for path in every for name in stale(read(path))]
         print("\n".join(found) or "every quoted source is that of the library")
         return 1 if found else 0
-    claims = uncovered_claims([read(path) for path in chapters])
-    print(f"{len(CLAIMS) - len(claims)} of {len(CLAIMS)} claims are covered by a chapter; not yet:")
-    for claim in claims:
-        print(f"  {claim:4} {CLAIMS[claim]}")
-    return 0
+    found, well = _rows(chapters)
+    print("\n".join(found))
+    return 0 if well else 1
 
 
 if __name__ == "__main__":

@@ -358,21 +358,25 @@ def look_flow(H: np.ndarray, h: np.ndarray, words: Sequence[str], features: Sequ
     ]
     steps = [
         Step(
-            "What the encoder keeps",
-            [["H"]],
-            "A state for each word of the source, and not only the last one.",
+            "What there is",
+            [["H"], ["h"]],
+            "The encoder keeps a state for each word of the source. The decoder has its own state, which says what it "
+            "is about to write.",
         ),
-        Step("What the decoder has", [["h"]], "Its own state, which says what it is about to write."),
         Step(
             "Score",
             [["h", "·", "HT"], ["s"]],
-            "A dot product of the decoder's state with each state of the encoder.",
+            "The decoder compares its state with each state of the encoder, by a dot product.",
         ),
-        Step("Share", [["s"], ["a"]], "Softmax makes weights of the scores: positive, and their sum is 1."),
+        Step(
+            "Share",
+            [["s"], ["a"]],
+            "Softmax makes weights of the scores. They are positive, and their sum is 1.",
+        ),
         Step(
             "Mix",
             [["a", "·", "H"], ["c"]],
-            "The weighted sum of the encoder's states is the context of this step.",
+            "The context of this step is the weighted sum of the encoder's states.",
         ),
     ]
     alt = "A decoder's state looks back at three states of the encoder, as matrices with their numbers"
@@ -380,39 +384,50 @@ def look_flow(H: np.ndarray, h: np.ndarray, words: Sequence[str], features: Sequ
     return flow(boxes, steps, alt, names, edit="h")
 
 
-_CELL, _TALL, _SHOWN = 44, 24, 8
+_LEFT, _CELL, _TALL, _SHOWN = 64, 46, 24, 6  # 64 for the names before the cells
+_WIDE = _LEFT + _SHOWN * _CELL + 4
+_BAR = 236  # of a share of 1
 
 
-def _strip(y: float, name: str, values: np.ndarray, role: str, lit: bool) -> list[str]:
-    """The first entries of a vector as cells, with its name before them."""
+def _strip(y: float, name: str, values: np.ndarray, role: str, lit: bool, known: bool) -> list[str]:
+    """The first entries of a vector as cells, with its name before them; what is not known yet is pale and empty."""
     ink, parts = colour(role), []
     weight = ' font-weight="bold"' if lit else ""
-    parts.append(f'<text x="4" y="{y + 17:.0f}" font-size="14" fill="currentColor"{weight}>{name}</text>')
+    parts.append(f'<text x="2" y="{y + 17:.0f}" font-size="14" fill="currentColor"{weight}>{name}</text>')
     largest = float(np.abs(values).max()) or 1.0
     for i, value in enumerate(values[:_SHOWN]):
-        x = 92 + i * _CELL
+        x = _LEFT + i * _CELL
+        shade = 0.35 * abs(value) / largest if known else 0.0
         parts.append(
             f'<rect x="{x}" y="{y:.0f}" width="{_CELL}" height="{_TALL}" fill="{ink}" '
-            f'fill-opacity="{0.35 * abs(value) / largest:.2f}" stroke="{ink}" stroke-width="{2.5 if lit else 0.7}"/>'
-            f'<text x="{x + _CELL / 2:.0f}" y="{y + 17:.0f}" font-size="12" text-anchor="middle" '
-            f'fill="currentColor">{round(float(value), 1) + 0.0:.1f}</text>'
+            f'fill-opacity="{shade:.2f}" stroke="{ink}" stroke-width="{2.5 if lit else 0.7}"/>'
         )
-    return parts
+        if known:
+            parts.append(
+                f'<text x="{x + _CELL / 2:.0f}" y="{y + 17:.0f}" font-size="13" text-anchor="middle" '
+                f'fill="currentColor">{round(float(value), 1) + 0.0:.1f}</text>'
+            )
+    return parts if known else _pale(parts)
 
 
-def _bars(y: float, words: Sequence[str], shares: np.ndarray, role: str, lit: bool) -> list[str]:
-    """A bar for each word, as long as its share."""
+def _bars(y: float, words: Sequence[str], shares: np.ndarray, role: str, lit: bool, known: bool) -> list[str]:
+    """A bar for each word, as long as its share; what is not known yet is pale and has no bars."""
     ink, parts = colour(role), []
     weight = ' font-weight="bold"' if lit else ""
     for i, (word, share) in enumerate(zip(words, shares, strict=True)):
         here = y + i * 18
-        place = f'y="{here + 13:.0f}" font-size="12" fill="currentColor"'
-        parts.append(
-            f'<text x="86" {place} text-anchor="end"{weight}>{word}</text>'
-            f'<rect x="92" y="{here + 2:.0f}" width="{300 * share:.1f}" height="13" fill="{ink}" fill-opacity="0.75"/>'
-            f'<text x="{96 + 300 * share:.0f}" {place}>{share:.2f}</text>'
-        )
-    return parts
+        place = f'y="{here + 13:.0f}" font-size="13" fill="currentColor"'
+        parts.append(f'<text x="{_LEFT - 6}" {place} text-anchor="end"{weight}>{word}</text>')
+        if known:
+            parts.append(
+                f'<rect x="{_LEFT}" y="{here + 2:.0f}" width="{_BAR * share:.1f}" height="13" fill="{ink}" '
+                f'fill-opacity="0.75"/><text x="{_LEFT + 4 + _BAR * share:.0f}" {place}>{share:.2f}</text>'
+            )
+    return parts if known else _pale(parts)
+
+
+def _pale(parts: list[str]) -> list[str]:
+    return ['<g opacity="0.4">', *parts, "</g>"]
 
 
 def seven_steps(trace: Sequence[Mapping[str, Any]], source: Sequence[str]) -> list[Frame]:
@@ -422,14 +437,24 @@ def seven_steps(trace: Sequence[Mapping[str, Any]], source: Sequence[str]) -> li
     pairs of a word and its probability. Six frames show the first step, and one each further step.
     """
     first, size = trace[0], len(trace[0]["h"])
-    some = f"The picture shows the first {_SHOWN} of {size} entries."
+    some = f"The picture shows the first {_SHOWN} of its {size} entries."
     told = [
-        ("1. Embedding", f"The decoder is fed {first['fed']} and looks up its embedding. {some}"),
-        ("2. State", "The decoder's network makes its next state h of the embedding and the state before."),
-        ("3. Attention", "Scores of h with all states of the encoder, softmax, weighted sum: the context C."),
-        ("4. Concatenate", "C and h become one vector, C in front. The picture shows four entries of each."),
-        ("5. Feed-forward", "A matrix and tanh make h̃ of it."),
-        ("6. Word", f"The logits of h̃ say which word is likeliest: {first['wrote']}."),
+        ("1. Embedding", f"The decoder is fed “{first['fed']}” and looks up its embedding e. {some}"),
+        (
+            "2. State",
+            "The decoder's network makes the next state h of the embedding and of its state before.",
+        ),
+        (
+            "3. Attention",
+            "h is scored with each state of the encoder, and softmax makes weights of the scores. The context C is the "
+            "weighted sum of the states.",
+        ),
+        (
+            "4. Concatenate",
+            f"C and h become one vector, with C in front. The picture shows {_SHOWN // 2} entries of each.",
+        ),
+        ("5. Feed-forward", "A matrix and tanh make h̃ of this vector."),
+        ("6. Word", f"The logits of h̃ make “{first['wrote']}” the likeliest word."),
     ]
     return [
         *(Frame(title, _step_picture(first, source, at), text) for at, (title, text) in enumerate(told, 1)),
@@ -437,8 +462,8 @@ def seven_steps(trace: Sequence[Mapping[str, Any]], source: Sequence[str]) -> li
             Frame(
                 f"7. Repeat: {one['fed']} → {one['wrote']}",
                 _step_picture(one, source, 7),
-                f"The word {one['fed']} is fed, and the same steps give {one['wrote']}. "
-                f"The strongest source word is {source[int(one['a'].argmax())]}, with {one['a'].max():.2f}.",
+                f"The decoder is fed “{one['fed']}”, and the same steps give “{one['wrote']}”. "
+                f"The strongest source word is “{source[int(one['a'].argmax())]}”, with {one['a'].max():.2f}.",
             )
             for one in trace[1:]
         ),
@@ -446,32 +471,30 @@ def seven_steps(trace: Sequence[Mapping[str, Any]], source: Sequence[str]) -> li
 
 
 def _step_picture(one: Mapping[str, Any], source: Sequence[str], at: int) -> str:
-    """The steps up to `at`, the newest with a thick line; 7 shows all."""
-    strips = [(1, "embedding", one["e"], "token"), (2, "h", one["h"], "query")]
+    """All seven steps: those up to `at` with their numbers, the newest in bold; 7 shows them all."""
+    half = _SHOWN // 2
+    joined = np.concatenate([one["C"][:half], one["h"][:half]])
+    words, shares = zip(*one["best"], strict=True)
     parts, y = [], 4.0
-    for step, name, values, role in strips:
-        if at >= step:
-            parts += _strip(y, name, values, role, at == step)
+
+    def strip(step: int, name: str, values: np.ndarray, role: str) -> None:
+        nonlocal y
+        parts.extend(_strip(y, name, values, role, at == step, at >= step))
         y += _TALL + 8
-    if at >= 3:
-        parts += _bars(y, source, one["a"], "weight", at == 3)
-    y += 18 * len(source) + 6
-    if at >= 3:
-        parts += _strip(y, "C", one["C"], "value", at == 3)
-    y += _TALL + 8
-    if at >= 4:
-        half = _SHOWN // 2
-        parts += _strip(y, "[C; h]", np.concatenate([one["C"][:half], one["h"][:half]]), "first", at == 4)
-    y += _TALL + 8
-    if at >= 5:
-        parts += _strip(y, "h̃", one["h̃"], "second", at == 5)
-    y += _TALL + 8
-    if at >= 6:
-        parts += _bars(
-            y, [word for word, _ in one["best"]], np.array([p for _, p in one["best"]]), "right", at >= 6
-        )
-    y += 18 * len(one["best"]) + 4
-    return svg(460, round(y), parts)
+
+    def bars(step: int, names: Sequence[str], shares: np.ndarray, role: str, lit: bool) -> None:
+        nonlocal y
+        parts.extend(_bars(y, names, shares, role, lit, at >= step))
+        y += 18 * len(names) + 6
+
+    strip(1, "e", one["e"], "token")
+    strip(2, "h", one["h"], "query")
+    bars(3, source, one["a"], "weight", at == 3)
+    strip(3, "C", one["C"], "value")
+    strip(4, "[C; h]", joined, "first")
+    strip(5, "h̃", one["h̃"], "second")
+    bars(6, words if at >= 6 else ["?"] * len(words), np.array(shares), "right", at >= 6)
+    return svg(_WIDE, round(y), parts)
 
 
 def length_figure(series: Mapping[str, Sequence[float]], sentences: Sequence[int]) -> Picture:
@@ -486,5 +509,7 @@ def length_figure(series: Mapping[str, Sequence[float]], sentences: Sequence[int
         axes.legend(loc="center right", bbox_to_anchor=(1, 0.27))
 
     return figure(
-        plot, "Translations right by the number of sentences: the decoder with attention stays high"
+        plot,
+        "The share of right translations falls with the number of sentences. With attention it stays at 1 up to four "
+        "sentences; without attention, or with even weights, it is near 0 there.",
     )

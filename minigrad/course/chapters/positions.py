@@ -16,6 +16,7 @@ from minigrad.course.palette import colour
 from minigrad.course.small_model import as_drawn, hide_each, small_model
 from minigrad.course.widgets import Frame, svg
 from minigrad.nn import truncated_normal
+from minigrad.seq2seq.transformer import sinusoids
 from minigrad.tensor import Tensor
 
 __all__ = [
@@ -26,21 +27,12 @@ __all__ = [
     "score",
     "similarity_frames",
     "similarity_maps",
-    "sinusoids",
     "table_picture",
     "train",
 ]
 
 WORDS, D_MODEL, PLACE, SHORT, LONG, FURTHEST = 16, 64, 3, 16, 32, 8
 KINDS = ("none", "learned", "sinusoids", "bias", "rotary")
-
-
-def sinusoids(L: int, d_model: int) -> np.ndarray:
-    """The table (L, d_model) of Vaswani et al. (2017), section 3.5: even columns sines, odd ones cosines."""
-    angle = np.arange(L)[:, None] * 10000.0 ** (-np.arange(0, d_model, 2) / d_model)  # (L, d_model / 2)
-    table = np.empty((L, d_model))
-    table[:, 0::2], table[:, 1::2] = np.sin(angle), np.cos(angle)
-    return table
 
 
 class OneLayer(nn.Module):
@@ -72,7 +64,7 @@ class OneLayer(nn.Module):
         if self.kind == "learned":
             x = x + self.positions[start : start + L]
         elif self.kind == "sinusoids":
-            x = x + Tensor(sinusoids(start + L, D_MODEL)[start:], dtype=x.dtype)
+            x = x + Tensor(sinusoids(L, D_MODEL, start), dtype=x.dtype)
         q, k, v = self.query(x), self.key(x), self.value(x)
         if self.kind == "rotary":
             q, k = _turned(q), _turned(k)

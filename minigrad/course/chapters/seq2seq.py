@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,9 +25,9 @@ from minigrad.seq2seq.config import RecurrentConfig
 from minigrad.seq2seq.data import IdPair, TranslationData, pad_pairs
 from minigrad.seq2seq.language import SovianWord, translate
 from minigrad.seq2seq.predict import translate_ids
-from minigrad.seq2seq.recurrent import Attention, RecurrentEncoder, RecurrentSeq2Seq
+from minigrad.seq2seq.recurrent import RecurrentEncoder, RecurrentSeq2Seq
 from minigrad.seq2seq.translation import translation_tokenizer
-from minigrad.tensor import Array, Tensor, no_grad
+from minigrad.tensor import Tensor, no_grad
 
 __all__ = [
     "HELD_OUT",
@@ -45,6 +46,8 @@ __all__ = [
     "held_out",
     "kind_of",
     "model_of",
+    "recorded",
+    "repeated",
     "right_by_kind",
     "score",
     "sentences_right",
@@ -123,6 +126,13 @@ def held_out() -> list[Text]:
     return texts(LONG, HELD_OUT, HELD_OUT_SEED)
 
 
+def repeated(sentences: int, count: int, seed: int) -> float:
+    """The share of the held-out texts of so many sentences that are among `count` fresh ones: short texts are few."""
+    drawn = tell_stories(replace(LONG, sentences=(sentences,)), count, seed)
+    seen = {" ".join(story.texts()) for story in drawn}
+    return float(np.mean([text.source in seen for text in held_out() if text.sentences == sentences]))
+
+
 # what a word of a translation is made from
 KINDS = {
     "mark": "ga, ko, du, fe, zi: the role of a phrase",
@@ -166,21 +176,12 @@ _KIND_OF_TAG = {
 # --- Variants and their training -------------------------------------------------------------------------
 
 
-class _EvenAttention(Attention):
-    """Every word of the source gets the same weight."""
-
-    def forward(self, h: Tensor, keys: Tensor, states: Tensor, mask: Array | None) -> tuple[Tensor, Tensor]:
-        """As in the library, with scores of zero."""
-        return super().forward(h * 0, keys * 0, states, mask)
-
-
 @dataclass(frozen=True)
 class Variant:
-    """What is changed against an LSTM with 128 numbers in a state: sizes, the source's order, even weights."""
+    """What is changed against an LSTM with 128 numbers in a state: sizes, the source's order."""
 
     config: Mapping[str, Any] = field(default_factory=dict)
     reverse: bool = False
-    even: bool = False
 
 
 VARIANTS = {
@@ -189,10 +190,6 @@ VARIANTS = {
     "RNN": Variant({"cell": "rnn"}),
     "twice the state": Variant({"hidden_size": 256}),
     "source reversed": Variant(reverse=True),
-    "dot": Variant({"attention": "dot"}),
-    "general": Variant({"attention": "general"}),
-    "additive": Variant({"attention": "additive"}),
-    "even weights": Variant({"attention": "general"}, even=True),
 }
 
 
@@ -200,11 +197,7 @@ def model_of(variant: Variant, seed: int, hidden_size: int = 128) -> RecurrentSe
     """The model as drawn, without dropout."""
     random.manual_seed(seed)
     sizes = {"hidden_size": hidden_size, "dropout": 0.0, **variant.config}
-    model = RecurrentSeq2Seq(RecurrentConfig(vocab_size=tokenizer().vocab_size, **sizes))
-    if variant.even:
-        assert model.decoder.attention is not None
-        model.decoder.attention.__class__ = _EvenAttention  # the same weights, another forward
-    return model
+    return RecurrentSeq2Seq(RecurrentConfig(vocab_size=tokenizer().vocab_size, **sizes))
 
 
 def _read(pair: IdPair, variant: Variant) -> IdPair:
@@ -258,8 +251,28 @@ def train(
 
 
 def stored_model() -> RecurrentSeq2Seq:
-    """The LSTM that was trained on long texts for chapter 18."""
+    """The LSTM that was trained on long texts for chapter 18, for 3,000 steps (`make seq2seq`)."""
     return from_pretrained(stored("seq2seq")).model
+
+
+def recorded(
+    name: str, steps: int = 2000, runs: Sequence[Mapping[str, Any]] | None = None
+) -> list[Mapping[str, Any]]:
+    """What `score` gave for a variant's runs in the record, seed after seed, at the variant's best rate.
+
+    The best rate has the most texts right with seed 0. runs: those of translation.json by default. [] if there is none.
+    """
+    if runs is None:
+        runs = json.loads(stored("translation.json").read_text())["runs"]
+    at: dict[float, dict[int, Mapping[str, Any]]] = {}
+    for run in runs:
+        if (run["variant"], run["steps"]) == (name, steps):
+            at.setdefault(run["rate"], {})[run["seed"]] = run["scores"]
+    exact = {rate: sum(of["exact"] for of in seeds[0].values()) for rate, seeds in at.items() if 0 in seeds}
+    if not exact:
+        return []
+    best = at[max(exact, key=exact.__getitem__)]
+    return [best[seed] for seed in sorted(best)]
 
 
 # --- Scores ----------------------------------------------------------------------------------------------
@@ -399,16 +412,15 @@ def cell_norms(
     net.bias_hh_l0.data[forget] += bias
     inputs = np.random.default_rng(seed).standard_normal((steps, 1, 16)).astype(np.float32)
     h = c = Tensor(np.zeros((1, size), np.float32))
-    marks: list[Any] = []
+    cells: list[Any] = []
     opened = []
     for x in inputs:
         x_part = Tensor(x) @ net.weight_ih_l0 + net.bias_ih_l0
         opened.append((x_part + h @ net.weight_hh_l0 + net.bias_hh_l0).sigmoid().data[0, forget])
         h, c = step(x_part, h, c, net.weight_hh_l0, net.bias_hh_l0)
-        marks.append(Tensor(np.zeros((1, size), np.float32), requires_grad=True))
-        c = c + marks[-1]
+        cells.append(c.retain_grad())
     c.backward(np.full((1, size), size**-0.5, np.float32))
-    whole = [float(np.linalg.norm(mark.grad)) for mark in marks[::-1][: most + 1]]
+    whole = [float(np.linalg.norm(cell.grad)) for cell in cells[::-1][: most + 1]]
     along = np.cumprod([np.ones(size), *opened[::-1]], axis=0)[: most + 1]
     return whole, [float(left) for left in np.sqrt((along**2).mean(axis=1))], float(np.mean(opened))
 

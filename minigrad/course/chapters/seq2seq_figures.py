@@ -35,11 +35,11 @@ def rnn_flow(X: np.ndarray, W_x: np.ndarray, W_h: np.ndarray, b: np.ndarray) -> 
             Box(f"h{t}", f"tanh(z{t})", "query", columns="state", label=f"h_{t}"),
         ]
     steps = [
-        Step("What comes in", [["X"]], "One word after the other, each with four features."),
+        Step("What comes in", [["X"]], "The words come one after the other, each with four features."),
         Step(
             "The weights",
             [["W_x", "W_h", "b"]],
-            "The same three arrays at every step. W_x writes into the state, W_h carries the state on.",
+            "The same three arrays at every step. W_x writes into the state, and W_h carries the state on.",
         ),
     ]
     for t, word in enumerate(names["words"], 1):
@@ -52,9 +52,10 @@ def rnn_flow(X: np.ndarray, W_x: np.ndarray, W_h: np.ndarray, b: np.ndarray) -> 
                     [f"h{t}"],
                 ],
                 [
-                    "The state was zero. Two writes 1 into the count.",
-                    "Old writes nothing. The old state, times W_h, keeps the count.",
-                    "Books writes into the second entry. The count is still there: partin, and not partis.",
+                    "The state was zero. The word two makes the count positive.",
+                    "The word old writes nothing. The state before, times W_h, keeps the count.",
+                    "The word books writes into the second entry. The count is still there, "
+                    "so the noun is partin, and not partis.",
                 ][t - 1],
             )
         )

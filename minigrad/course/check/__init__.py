@@ -33,9 +33,13 @@ for _stem in (
     "looking_inside",
     "seq2seq",
     "decoder_attention",
+    "transformer",
+    "decoding",
+    "features",
     "numbers",
     "step_cost",
     "fast",
+    "scaling",
 ):
     importlib.import_module(f"{__name__}.{_stem}")
 

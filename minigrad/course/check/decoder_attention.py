@@ -9,7 +9,8 @@ import numpy as np
 
 from minigrad.course.check.exercise import exercise
 
-LookBack = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+LookBack = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+FAULTS = ("none", "axis", "padding", "previous", "order", "embedding")
 
 
 def _softmax(x: np.ndarray) -> np.ndarray:
@@ -49,36 +50,36 @@ def _look_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=15,
     cases=_look_cases,
     hints="""
-Write one line for each of the three scores. Each gives a vector with a number for each place of the source, (S,).
+Write one line for each of the three scores. Each line gives a vector (S,), with a number for each place of the source.
 
-General is h W_a H^T as rows. Additive needs tanh of one vector for each place, (S, n), and then v.
+With states as rows, general is h W_a H^T. Additive applies tanh to one vector for each place, (S, n), and multiplies by v.
 
-Padding gets no weight. Set its scores to minus infinity before softmax, and subtract the largest score of the words.
+Padding gets no weight, so set its scores to minus infinity before softmax. Subtract the largest score of the words from all scores, so that no exponential overflows.
 """,
     mistakes="""
 Padding gets weight. Give it a score of minus infinity before softmax.
     np.where(words, scores, -np.inf) -> scores
 You hide the words and look at the padding. words is True for a word.
     np.where(words, scores, -np.inf) -> np.where(words, -np.inf, scores)
-Padding has a score of 0. A score of 0 still has a weight, because e to the power of 0 is 1.
+Padding has a score of 0. A score of 0 still gets weight, because e to the power of 0 is 1.
     np.where(words, scores, -np.inf) -> np.where(words, scores, 0.0)
 You remove the padding after softmax, so the weights of the words no longer sum to 1.
     np.where(words, scores, -np.inf) -> scores ; return a, a @ H -> a = a * words; return a, a @ H
-For the general score you multiply by the transpose of W_a. The score is h^T W_a h_s.
+In the general score, you multiply by the transpose of W_a. The score is h^T W_a h_s.
     h @ W_a @ H.T -> H @ W_a @ h
 Your general score has no W_a, so it is the dot product.
     h @ W_a @ H.T -> H @ h
 Your additive score has no tanh. Without it, the decoder's state adds the same number to all scores, and softmax ignores it.
     np.tanh(h @ W_a.T + H @ U_a.T) -> (h @ W_a.T + H @ U_a.T)
-In the additive score, W_a belongs to the decoder's state and U_a to the encoder's. Yours has them the other way round.
+In the additive score, W_a belongs to the decoder's state and U_a to the encoder's. In your score they are swapped.
     h @ W_a.T + H @ U_a.T -> h @ U_a.T + H @ W_a.T
 In the additive score, your matrices are transposed. With states as rows, W_a h is h @ W_a.T.
     h @ W_a.T + H @ U_a.T -> h @ W_a + H @ U_a
-Your additive score takes tanh after v. It is taken of the vector, and v makes one number of it.
+Your additive score applies tanh after v. Apply tanh to the vector first. Then v makes one number of it.
     np.tanh(h @ W_a.T + H @ U_a.T) @ v -> np.tanh((h @ W_a.T + H @ U_a.T) @ v)
-You divide the scores by the root of their length. Luong's scores have no such factor; chapter 7's have it.
+You divide the scores by the root of the states' length. Luong's scores have no such factor, although chapter 7's have it.
     e = np.exp( -> scores = scores / np.sqrt(len(h)); e = np.exp(
-You return the context only. Return the weights and the context.
+You return only the context. Return the weights and the context.
     return a, a @ H -> return a @ H
 You return the scores in place of the weights.
     return a, a @ H -> return scores, a @ H
@@ -127,7 +128,7 @@ def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=25,
     cases=_gradient_cases,
     hints="""
-Go backwards: from the context to weights and states, from the weights to the scores, from the scores to h, H and W_a.
+Go backwards from the context to the weights and states, from the weights to the scores, and from the scores to h, H and W_a.
 
 c = a H gives da = H dc, and one part of dH, the outer product of a and dc. Chapter 7 has softmax's backward.
 
@@ -138,9 +139,9 @@ A part of dH is missing. A state is mixed into the context, and it is also compa
     np.outer(a, dc) + np.outer(ds, h @ W_a) -> np.outer(a, dc)
 A part of dH is missing. A state is compared, and it is also mixed: the context's part is a times dc.
     np.outer(a, dc) + np.outer(ds, h @ W_a) -> np.outer(ds, h @ W_a)
-In dH the matrix is transposed. The score is h W_a H^T, so the state's factor is h @ W_a.
+In dH, the matrix is transposed. The score is h W_a H^T, so the factor of a state of the encoder is h @ W_a.
     np.outer(ds, h @ W_a) -> np.outer(ds, W_a @ h)
-In dh the matrix is transposed. The score is h W_a H^T, so the factor of h is W_a times the state.
+In dh, the matrix is transposed. The score is h W_a H^T, so the factor of h is W_a times the encoder's state.
     W_a @ (ds @ H) -> (ds @ H) @ W_a
 W_a is missing in dh. The decoder's state meets the encoder's states through W_a.
     W_a @ (ds @ H) -> ds @ H
@@ -154,9 +155,11 @@ The factor a is missing in softmax's backward: ds = a (da - sum of a da).
     a * (da - a @ da) -> da - a @ da
 You take the plain mean of da in softmax's backward. The mean is weighted by a.
     a @ da -> da.mean()
+You use only the diagonal of softmax's Jacobian. Each weight also depends on the other scores, because their exponentials are in its denominator.
+    a * (da - a @ da) -> a * (1 - a) * da
 You use da as if it were ds, so softmax's backward is missing.
     a * (da - a @ da) -> da
-The sign is the wrong way round. A gradient points where the loss grows.
+Your gradients have the wrong sign. A gradient points to where the loss grows.
     return dh, dH, dW_a -> return -dh, -dH, -dW_a
 The order is dh, dH, dW_a.
     return dh, dH, dW_a -> return dW_a, dh, dH || return dH, dh, dW_a
@@ -203,17 +206,17 @@ Put a pseudo-inverse on each side of the wanted scores.
     mistakes="""
 The weight is spread over several words. Larger scores make softmax sharper.
     100 * np.eye -> np.eye || 2 * np.eye || 3 * np.eye
-Each state gives the least weight to the wanted word. The wanted score must be the largest, not the smallest.
+Each decoder's state gives the least weight to its wanted word. The wanted score must be the largest, and yours is the smallest.
     100 * np.eye -> -100 * np.eye
-Your matrix is transposed. The scores are asks W_a H^T, so rows of W_a belong to the decoder's state.
+Your matrix is transposed. The scores are asks W_a H^T, so the rows of W_a belong to the decoder's states.
     np.linalg.pinv(asks) @ scores @ np.linalg.pinv(H).T -> (np.linalg.pinv(asks) @ scores @ np.linalg.pinv(H).T).T
-You use the transpose where an inverse is needed. The states are not orthogonal, so a state also meets the others.
+You use the transpose where an inverse is needed. The states are not orthogonal, so the scores of one state also depend on the others.
     np.linalg.pinv(asks) @ scores @ np.linalg.pinv(H).T -> asks.T @ scores @ H / 10
 W_a is the identity, which is the dot product. It compares the states as they are.
     np.linalg.pinv(asks) @ scores @ np.linalg.pinv(H).T -> np.eye(H.shape[1])
 W_a is all zeros, so every word gets the same weight.
     np.linalg.pinv(asks) @ scores @ np.linalg.pinv(H).T -> np.zeros((H.shape[1], H.shape[1]))
-Every state attends to the word of its own place. The wanted word is wanted[t].
+Each decoder's state attends to the word of its own place. The wanted word is wanted[t].
     np.eye(len(H))[wanted] -> np.eye(len(H))[np.arange(len(wanted)) % len(H)]
 """,
 )
@@ -229,8 +232,8 @@ def attend_to(asks, H, wanted):
 def _decoder(fault: str) -> LookBack:
     """A decoder's look back with one fault, for all T steps at once."""
 
-    def step(h: np.ndarray, H: np.ndarray, words: np.ndarray, W_c: np.ndarray) -> np.ndarray:
-        scores = h @ H.T  # (T, S)
+    def step(e: np.ndarray, h: np.ndarray, H: np.ndarray, words: np.ndarray, W_c: np.ndarray) -> np.ndarray:
+        scores = (e if fault == "embedding" else h) @ H.T  # (T, S)
         if fault != "padding":
             scores = np.where(words, scores, -1e9)
         a = _softmax(scores.T).T * words if fault == "axis" else _softmax(scores)
@@ -244,8 +247,10 @@ def _decoder(fault: str) -> LookBack:
 
 
 def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    for letter, fault in zip("ABCDE", ("axis", "none", "padding", "previous", "order"), strict=True):
-        yield f"decoder {letter}", _decoder(fault)
+    for letter, fault in zip(
+        "ABCDEF", ("axis", "none", "embedding", "padding", "previous", "order"), strict=True
+    ):
+        yield f"function {letter}", _decoder(fault)
 
 
 @exercise(
@@ -254,40 +259,43 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=20,
     cases=_fault_cases,
     hints="""
-Draw an input for which no two decoders agree: several steps, more words than steps, and some padding. Then compute what the right decoder gives.
+Draw an input for which no two functions agree: several steps, more words than steps, and some padding. Then compute what the right function gives.
 
-Write the right decoder and the four wrong ones, and compare each with what you were given.
+Write the right function and the five wrong ones, and compare the output of each with that of the function that you were given.
 
-The context of the previous step shows only from the second step on, so T must be at least 2. Padding that is hidden needs a word that is False.
+The context of the previous step differs only from the second step on, so T must be at least 2. To see whether padding is hidden, words must have a place that is False. To see which vectors are scored, e and h must differ.
 """,
     mistakes="""
-You do not see that padding gets weight. Your input needs places with False in words.
+You do not notice that padding gets weight. Your input needs places with False in words.
     words[-2:] = False -> pass
-You call the context of the previous step right. Draw at least two steps.
+You do not notice the context of the previous step. Your input needs at least two steps.
     T, S, n = 3, 5, 4 -> T, S, n = 1, 5, 4
-You never say "order". In the right decoder, the context stands in front of the state.
-    ("none", "axis", "padding", "previous", "order") -> ("none", "axis", "padding", "previous")
+You do not notice that the embedding is scored in place of the state. The fault shows only for an input in which e and h differ.
+    e, h, H = (rng.standard_normal((rows, n)) for rows in (T, T, S)) -> e, h, H = (rng.standard_normal((rows, n)) for rows in (T, T, S)); e = h
+    FAULTS -> FAULTS[:-1]
+You never say "order". The right function puts the context in front of the state.
+    FAULTS -> [name for name in FAULTS if name != "order"]
 You never say "axis". The weights of each step must sum to 1 over the words.
-    ("none", "axis", "padding", "previous", "order") -> ("none", "padding", "previous", "order")
-Write the name in lower case, as the sheet has it.
+    FAULTS -> [name for name in FAULTS if name != "axis"]
+Write the name in lower case, as in the list of the exercise.
     return name -> return name.upper()
 Return the name of the fault, and not its number in the list.
-    return name -> return ["none", "axis", "padding", "previous", "order"].index(name)
+    return name -> return FAULTS.index(name)
 Return one name, and not a list of names.
     return name -> return [name]
-You say "none" of every decoder.
+You return "none" for every function.
     return name -> return "none"
 """,
 )
 def fault_in_look(step):
     rng = np.random.default_rng(0)
     T, S, n = 3, 5, 4
-    h, H = rng.standard_normal((T, n)), rng.standard_normal((S, n))
+    e, h, H = (rng.standard_normal((rows, n)) for rows in (T, T, S))
     W_c, words = rng.standard_normal((2 * n, n)), np.ones(S, bool)
     words[-2:] = False
-    given = step(h, H, words, W_c)
-    for name in ("none", "axis", "padding", "previous", "order"):
-        if np.allclose(given, _decoder(name)(h, H, words, W_c)):
+    given = step(e, h, H, words, W_c)
+    for name in FAULTS:
+        if np.allclose(given, _decoder(name)(e, h, H, words, W_c)):
             return name
     return "none"
 
@@ -311,6 +319,10 @@ def _aligned_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     A, words, gold, least = draw(60, 8, "aab", 8)
     words[7], gold[7], A[7] = "rare", (0,), np.eye(8)[3]
     yield "a word that comes once", A, words, gold, least
+    A, words, gold, least = draw(60, 8, "aab", 3)
+    for t in (4, 20, 33):
+        words[t], gold[t], A[t] = "seldom", (0,), np.eye(8)[3]
+    yield "a word that comes exactly `least` times", A, words, gold, least
     A, words, gold, least = draw(50, 6, "abm", 3)
     yield "weights in float32", A.astype(np.float32), words, gold, least
 
@@ -323,7 +335,7 @@ def _aligned_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Leave out the words without a gold word. A mark such as ga is not misaligned, because there is nothing to align it with.
 
-For each of the others, note whether the place of its largest weight is a gold one. Collect these notes word by word.
+For each other word, note whether the place of its largest weight is a gold place. Collect these notes for each word.
 
 Only words that come at least `least` times count. Of these, take the one with the smallest share.
 """,
@@ -332,6 +344,8 @@ You count words without a gold word as misaligned. Leave them out, because nothi
     if places: -> if True:
 You count rare words too. A share of one or two words says little, so the word must come at least `least` times.
     if len(hits) >= least -> if len(hits) >= 1
+A word that comes exactly `least` times counts. Leave out only the words that come fewer times.
+    if len(hits) >= least -> if len(hits) > least
 You return the word that is aligned most often. Take the smallest share.
     min(shares, key=lambda word: shares[word]) -> max(shares, key=lambda word: shares[word])
 You return the share of words that are not aligned. Return the share that is.
@@ -342,7 +356,7 @@ You look at the smallest weight.
     row.argmax() -> row.argmin()
 You read columns. Row t has the weights of target word t.
     zip(A, words, gold) -> zip(A.T, words, gold)
-You return the word only. Return the word and its share.
+You return only the word. Return the word and its share.
     return word, shares[word] -> return word
 """,
 )

@@ -50,11 +50,11 @@ The new cell is f times the old cell plus i times g. The new state is o times th
     mistakes="""
 Your columns are in another order. They come as i, f, g, o: input gate, forget gate, candidate, output gate.
     i, f, g, o = np.split -> f, i, g, o = np.split || i, f, o, g = np.split || i, g, f, o = np.split || o, f, g, i = np.split || i, o, f, g = np.split
-g goes through the logistic function in your cell. Then it is never negative, and the cell can only grow. The candidate goes through tanh.
+g goes through the logistic function in your cell. Then nothing negative is ever written. The candidate goes through tanh.
     np.tanh(g) -> _sigmoid(g)
 The candidate g needs its tanh.
     np.tanh(g) -> g
-Your gates go through tanh. A gate is a share that is kept, from 0 to 1: the logistic function.
+Your gates go through tanh. A gate is a share from 0 to 1, so it goes through the logistic function.
     _sigmoid(i), _sigmoid(f), _sigmoid(o) -> np.tanh(i), np.tanh(f), np.tanh(o)
 There is no forget gate in your cell, as in the first LSTM of 1997. What is in the cell can never leave it. Multiply the old cell by f.
     f * c + -> c +
@@ -66,6 +66,12 @@ You carry the state h on in place of the cell: f multiplies c.
     f * c + -> f * h +
 The new state lacks a tanh: it is o times the tanh of the new cell.
     o * np.tanh(c_new) -> o * c_new
+The new cell goes through the logistic function in your state. The state is o times the tanh of the new cell.
+    np.tanh(c_new) -> _sigmoid(c_new)
+You carry the tanh of the cell on. The tanh is for the state only. The cell itself is f times the old cell plus i times g.
+    return h_new, c_new -> return h_new, np.tanh(c_new)
+Your gates take every fourth column. The columns of a gate lie together. The first H columns are those of the input gate, and the next H those of the forget gate.
+    np.split(z, 4, axis=-1) -> np.moveaxis(z.reshape(len(z), -1, 4), -1, 0)
 The state shows the old cell. What was just written must be visible: take the tanh of the new cell.
     np.tanh(c_new) -> np.tanh(c)
 The output gate is missing: the state is o times the tanh of the new cell.
@@ -113,7 +119,7 @@ def _time_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     cases=_time_cases,
     rtol=1e-8,
     hints="""
-Write the last state of a network of three steps without brackets: h_3 = x_3 + x_2 W + x_1 W W. Which of these terms has the gradient of x_1? For the gradient of W, W stands in several places: each of them gives a term.
+Write the last state of a network of three steps without brackets: h_3 = x_3 + x_2 W + x_1 W W. Which of these terms has the gradient of x_1? W occurs in several places, and each of them gives a term of its gradient.
 
 Go from the last step to the first. At step t you hold dh_t. Since h_t = x_t + h_{t-1} W, the gradient of x_t is dh_t, the step's term of dW is the outer product of h_{t-1} and dh_t, and dh_{t-1} = dh_t Wᵀ.
 
@@ -138,7 +144,7 @@ You go forwards in time. The gradient is given for the last state, and each step
     range(len(X) - 1, -1, -1) -> range(len(X))
 Each step back needs its Jacobian: dh_{t-1} = dh_t Wᵀ. Your dh stays what it is at the end.
     dh = dh @ W.T -> dh = dh * 1
-This network is linear: no tanh.
+This network is linear, so it has no tanh.
     x + before[-1] @ W -> np.tanh(x + before[-1] @ W)
 You return dW first. The exercise asks for dX and then dW.
     return dX, dW -> return dW, dX
@@ -208,30 +214,30 @@ The cell holds when f = 1 and nothing is written. It is set when f = 0, i = 1 an
 With one number in w for each word and one bias, f is open for `other` with b_f = 10 and 0 in w_f, and shut for the other three words with -20 in w_f.
 """,
     mistakes="""
-A second count is added to the first one: your forget gate is open at a count. Shut it there, so that the new count replaces the old one.
+A second count is added to the first one, because your forget gate is open at a count. Shut it there, so that the new count replaces the old one.
     [-20, -20, -20, 0], 10 -> [0, 0, -20, 0], 10
-The full stop does not empty the cell: shut the forget gate at `stop`.
+The full stop does not empty the cell. Shut the forget gate at `stop`.
     [-20, -20, -20, 0], 10 -> [-20, -20, 0, 0], 10
-The cell fades from word to word, because your forget gate at `other` is not near enough to 1: f is raised to the power of the distance.
-    [-20, -20, -20, 0], 10 -> [-20, -20, -20, 0], 0 || [-20, -20, -20, 0], 1 || [-20, -20, -20, 0], 2 || [-20, -20, -20, 0], 3 || [-20, -20, -20, 0], 4 || [-1, -1, -1, 0], 0
-Your forget gate is the other way round: 1 keeps, 0 forgets.
+The cell fades from word to word, because your forget gate at `other` is not near enough to 1. Over k words, f is raised to the power k.
+    [-20, -20, -20, 0], 10 -> [-20, -20, -20, 0], 0 || [-20, -20, -20, 0], 1 || [-20, -20, -20, 0], 2 || [-20, -20, -20, 0], 3 || [-20, -20, -20, 0], 4 || [-20, -20, -20, 0], 5 || [-1, -1, -1, 0], 0
+Your forget gate is the other way round. A gate of 1 keeps, and a gate of 0 forgets.
     [-20, -20, -20, 0], 10 -> [20, 20, 20, 0], -10
 Your forget gate is open at every word, so nothing is ever replaced or emptied.
     [-20, -20, -20, 0], 10 -> [0, 0, 0, 0], 10
-Your forget gate is shut at every word: the cell holds nothing.
+Your forget gate is shut at every word, so the cell holds nothing.
     [-20, -20, -20, 0], 10 -> [-20, -20, -20, 0], -10 || [-20, -20, -20, -20], 10
 Your input gate is half open at a count, so half of the candidate is written.
     [20, 20, 0, 0], -10 -> [0, 0, 0, 0], 0 || [10, 10, 0, 0], -10
-Your input gate is shut at a count: nothing is ever written.
+Your input gate is shut at a count, so nothing is ever written.
     [20, 20, 0, 0], -10 -> [0, 0, 0, 0], -10 || [-20, -20, 0, 0], 10
-Only one of the two counts is written. At the other one, your input gate is shut or your candidate is 0.
+Only one of the two counts is written. At the other count, your input gate is shut or your candidate is 0.
     [20, 20, 0, 0], -10 -> [20, 0, 0, 0], -10 || [0, 20, 0, 0], -10
     [10, -10, 0, 0], 0 -> [10, 0, 0, 0], 0 || [10, -10, 0, 0], 10
-Few is to be positive and many negative.
+The cell must be positive after few and negative after many.
     [10, -10, 0, 0], 0 -> [-10, 10, 0, 0], 0
-Your candidate is too small: tanh(1) is 0.76. It should be near 1 or -1.
+Your candidate is too small, because tanh(1) is 0.76. It should be near 1 or -1.
     [10, -10, 0, 0], 0 -> [1, -1, 0, 0], 0
-Both counts write the same: the sign of g has to tell them apart.
+Both counts write the same value. The sign of g has to tell them apart.
     [10, -10, 0, 0], 0 -> [10, 10, 0, 0], 0 || [0, 0, 0, 0], 10
 """,
 )
@@ -334,15 +340,16 @@ A model that reads padding passes your tests. Its translation depends on which o
     not same(padded, short) -> False
 You tell the model that the padding is words: the mask must be 0 there.
     [1, 1, 0, 0] -> [1, 1, 1, 1]
-A model with its gates in another order passes your tests. It trains from new weights, but reads stored ones wrongly. Compare with a cell of your own.
+A model with its gates in another order passes your tests. Such a model can be trained from new weights, but it reads stored weights wrongly. Compare with a cell of your own.
     not same(short, own) -> False
+    "gates in another order" -> "none"
 A model whose steps do not carry the state on passes your tests. It writes each word as if it were the first. Compare the state after a step with one of your own cell.
     not same(after, _cell(model, 5, *short)) -> False
 You only ask whether a step changes the state. A step that starts from zeros changes it too. Compare with a step of your own cell, from the state that you gave.
     not same(after, _cell(model, 5, *short)) -> same(after, short)
-You compare the states h alone. The cell c is a part of the state too.
+You compare only the states h. The cell c is a part of the state too.
     not same(after, _cell(model, 5, *short)) -> not np.allclose(after[0], _cell(model, 5, *short)[0])
-You find a fault in every model. The last line is for a model that passes all tests: "none".
+You find a fault in every model. A model that passes all tests has the fault "none".
     return "none" -> return "state not carried"
 """,
 )
@@ -404,6 +411,9 @@ The share is f^k, so f is the k-th root of the share. The bias is the number who
 From f = 1 / (1 + e^-b) comes b = log(f / (1 - f)).
 """,
     mistakes="""
+You take the inverse of the logistic function of the share, not of the gate. First take the k-th root of the share, because f^k is the share.
+    f = share ** (1 / distance) -> f = share ; math.log(f / (1 - f)) -> math.log(f / (1 - f)) / distance
+    f = share ** (1 / distance) -> f = share ; math.log(f / (1 - f)) -> math.log(f / (1 - f)) * distance
 You return the gate. The bias is the number whose logistic function is that gate.
     math.log(f / (1 - f)) -> f
 The sign of the bias is wrong: a gate above one half needs a bias above 0.
@@ -422,7 +432,7 @@ You raise the share to the power of the distance. It is the gate that is raised 
     share ** (1 / distance) -> share**distance
 Your distance is one step off: k steps back multiply by k gates.
     (1 / distance) -> (1 / (distance + 1))
-You take the root of the distance 2. It is the k-th root.
+You take the square root. The gate is the k-th root of the share.
     (1 / distance) -> (1 / 2)
 """,
 )

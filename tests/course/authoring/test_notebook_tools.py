@@ -1,4 +1,4 @@
-"""The tools for notebooks: running them, exercises from solutions, what is stale, which claims are covered."""
+"""The tools for notebooks: running them, exercises from solutions, what is stale, which rows are covered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from minigrad.course.authoring import notebooks
-from minigrad.course.authoring.claims import CLAIMS
+from minigrad.course.authoring.rows import ROWS
 from minigrad.course.show import show
 
 pytestmark = pytest.mark.no_arrays
@@ -271,7 +271,7 @@ def test_cells_tagged_solution_are_left_out():
 def test_an_exercise_keeps_ids_and_text_and_has_no_outputs():
     output = new_output("stream", name="stdout", text="the solution")
     text = new_markdown_cell(f"{B}\nis not code\n{E}")
-    solution = notebook(code(SOLVED, outputs=[output], execution_count=4), text, course={"claims": ["A1"]})
+    solution = notebook(code(SOLVED, outputs=[output], execution_count=4), text, course={"rows": {}})
     before = nbformat.writes(solution)
     exercise = notebooks.make_exercise(solution)
     assert [cell.id for cell in exercise.cells] == [cell.id for cell in solution.cells]
@@ -283,7 +283,7 @@ def test_an_exercise_keeps_ids_and_text_and_has_no_outputs():
     assert made_with == notebooks.fingerprint(exercise)
     nbformat.validate(exercise)
     exercise.cells[1].source = "changed"
-    exercise.metadata["course"]["claims"].append("A2")
+    exercise.metadata["course"]["rows"]["A2"] = "changed"
     assert nbformat.writes(solution) == before  # the solution is left as it was
 
 
@@ -350,36 +350,6 @@ def test_outputs_that_quote_nothing_pass():
     output = new_output("display_data", data={"text/plain": "1"}, metadata={"text/markdown": {"a": 1}})
     stream = new_output("stream", name="stdout", text="1")
     assert list(notebooks.stale(notebook(code("1", outputs=[output, stream])))) == []
-
-
-def test_the_claims_are_all_there():
-    expected = [
-        f"{letter}{i}"
-        for letter, n in zip("ABCDE", (19, 30, 13, 10, 8), strict=True)
-        for i in range(1, n + 1)
-    ]
-    assert list(CLAIMS) == expected
-    assert all(text.strip() == text != "" for text in CLAIMS.values())
-
-
-def test_uncovered_claims_are_in_order():
-    chapters = [
-        notebook(course={"claims": ["B2", "A1"]}),
-        notebook(),
-        notebook(course={}),
-        notebook(course={"claims": ["A1"]}),
-    ]
-    missing = notebooks.uncovered_claims(chapters)
-    assert missing == [row for row in CLAIMS if row not in ("A1", "B2")]
-    assert notebooks.uncovered_claims([]) == list(CLAIMS)
-    assert notebooks.uncovered_claims([notebook(course={"claims": list(CLAIMS)})]) == []
-
-
-def test_an_unknown_row_is_named():
-    with pytest.raises(ValueError, match="no such claims: A20, F1"):
-        notebooks.uncovered_claims(
-            [notebook(course={"claims": ["F1", "A1"]}), notebook(course={"claims": ["A20"]})]
-        )
 
 
 # --- The command line ------------------------------------------------------------------------------------
@@ -544,16 +514,29 @@ def test_stale_says_where(root, capsys):
     ]
 
 
-def test_claims_lists_what_is_missing(root, capsys):
-    notebooks.write(
-        root / "book" / "01.ipynb", notebook(course={"claims": [row for row in CLAIMS if row != "B10"]})
-    )
-    notebooks.write(root / "solutions" / "01.ipynb", notebook(course={"claims": ["B10"]}))  # covers nothing
-    assert notebooks.main(["claims"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "79 of 80 claims are covered by a chapter; not yet:",
-        "  B10  self-attention step by step, with the division by 8",
-    ]
+def chapter(path, *rows):
+    """Store a chapter that covers these rows with its only code cell."""
+    cell = code("1")
+    text = new_markdown_cell("# 7. One head\n\n## Scores")
+    notebooks.write(path, notebook(text, cell, course={"rows": dict.fromkeys(rows, cell.id)}))
+
+
+def test_rows_lists_each_row_and_what_is_missing(root, capsys):
+    chapter(root / "book" / "07_one_head.ipynb", *(row for row in ROWS if row != "B10"))
+    chapter(root / "solutions" / "07_one_head.ipynb", "B10")  # no page of the book
+    assert notebooks.main(["rows"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 81
+    assert "A13  the weights A = softmax(Q Kᵀ / √d_k), 512 x 512: 7 One head · Scores" in lines
+    assert "B10  self-attention step by step, with the division by 8: not yet" in lines
+    assert lines[-1] == "79 of 80 rows have a cell"
+
+
+def test_rows_says_which_page_is_wrong(root, capsys):
+    chapter(root / "book" / "01_arrays.ipynb", "C4")
+    notebooks.write(root / "book" / "07_one_head.ipynb", notebook(course={"rows": {"A13": "gone"}}))
+    assert notebooks.main(["rows"]) == 1
+    assert capsys.readouterr().out == "book/07_one_head.ipynb: row A13: there is no cell 'gone'\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["nothing"], ["run"]])

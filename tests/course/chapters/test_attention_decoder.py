@@ -163,5 +163,6 @@ def test_pictures_have_what_they_show():
     frames = chapter.seven_steps([one, one], ["mary", "sings"])
     assert len(frames) == 7
     assert "0.75" not in frames[1].svg
+    assert "mary" in frames[0].svg, "the words are there, pale, before the weights"
     assert "0.75" in frames[2].svg
-    assert "sings, with 0.75" in frames[6].text
+    assert "“sings”, with 0.75" in frames[6].text

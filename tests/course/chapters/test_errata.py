@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minigrad.course.chapters.errata import (
-    ERRATA,
-    SOURCES,
-    Erratum,
+from minigrad.course import check
+from minigrad.course.chapters.errata import ERRATA, EVIDENCE, KINDS, SOURCES, Erratum, read
+from minigrad.course.chapters.errata_runs import (
+    COUNTS,
+    RUNS,
+    Draw,
     Small,
     drawn,
     random_layers,
@@ -38,6 +40,11 @@ def errata_of(notebook: dict[str, Any]) -> list[int]:
     return errata
 
 
+def an_erratum(number: int, *chapters: str, **more: Any) -> Erratum:
+    facts = {"says": "a", "right": "b", "primary": "c", "kind": "silent", "evidence": "run", **more}
+    return Erratum(number=number, chapters=list(chapters), **facts)
+
+
 def disagreements(pages: dict[str, list[int]], errata: tuple[Erratum, ...] = ERRATA) -> list[str]:
     """Where the list and the pages that are there differ; of a chapter that is not written yet nothing is asked."""
     found = []
@@ -53,15 +60,78 @@ def disagreements(pages: dict[str, list[int]], errata: tuple[Erratum, ...] = ERR
 
 def test_all_are_listed_once_and_in_order():
     assert [erratum.number for erratum in ERRATA] == list(range(1, 72))
-    assert [erratum.source for erratum in ERRATA] == sorted(
-        (erratum.source for erratum in ERRATA), key=SOURCES.index
-    )
     assert len({erratum.says for erratum in ERRATA}) == len(ERRATA)
 
 
-def test_the_sources_have_their_numbers():
-    first = {source: min(e.number for e in ERRATA if e.source == source) for source in SOURCES}
-    assert list(first.values()) == [1, 16, 39, 49, 54, 65]
+@pytest.mark.parametrize(
+    ("number", "source"),
+    [
+        (1, "formulas"), (15, "formulas"), (16, "article"), (38, "article"), (39, "walk-through"), (48, "walk-through"),
+        (49, "notes"), (53, "notes"), (54, "essay"), (64, "essay"), (65, "between them"), (71, "between them"),
+    ],
+)  # fmt: skip
+def test_the_sources_have_their_numbers(number, source):
+    assert ERRATA[number - 1].source == source
+    assert {erratum.source for erratum in ERRATA} == set(SOURCES)
+
+
+def test_each_kind_and_each_evidence_occurs():
+    assert {erratum.kind for erratum in ERRATA} == set(KINDS)
+    assert {erratum.evidence for erratum in ERRATA} == set(EVIDENCE)
+
+
+ENTRY = """
+[[erratum]]
+number = 1
+says = "a"
+right = "b"
+primary = "c"
+kind = "silent"
+evidence = "run"
+chapters = ["7"]
+"""
+
+
+def test_an_entry_is_read():
+    assert read(ENTRY) == (an_erratum(1, "7"),)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('primary = "c"', "", "erratum 1: .*primary"),
+        ('primary = "c"', 'primary = "c"\ncolour = "red"', "erratum 1: .*colour"),
+        ('"silent"', '"quiet"', "kind must be one of parameters, silent, .*, got 'quiet'"),
+        ('"run"', '"seen"', "evidence must be one of run, count, quote, got 'seen'"),
+        ('["7"]', "[]", "erratum 1: it needs a chapter"),
+    ],
+)
+def test_a_bad_entry_is_refused(old, new, message):
+    with pytest.raises(ValueError, match=message):
+        read(ENTRY.replace(old, new))
+
+
+@pytest.mark.parametrize("erratum", ERRATA, ids=lambda erratum: str(erratum.number))
+def test_the_check_that_catches_it_knows_it(erratum):
+    """The banks hold that each wrong answer that a check knows is told that answer's sentence."""
+    found = erratum.check()
+    assert (found is None) == (erratum.caught_by is None)
+    if found is not None:
+        exercise, slip = found
+        assert getattr(check, erratum.caught_by[0]) is exercise
+        assert slip.edits or slip.body
+
+
+@pytest.mark.parametrize(
+    ("caught_by", "message"),
+    [
+        (("attennd", "The"), "no check.attennd"),
+        (("attend", "The scores are blue"), "check.attend has no sentence"),
+    ],
+)
+def test_a_check_that_is_not_there_is_an_error(caught_by, message):
+    with pytest.raises(LookupError, match=f"erratum 3: .*{message}"):
+        an_erratum(3, "7", caught_by=caught_by).check()
 
 
 def test_the_list_agrees_with_the_notebooks():
@@ -72,11 +142,11 @@ def test_the_list_agrees_with_the_notebooks():
 
 
 def test_a_disagreement_is_found():
-    one = (Erratum(1, "formulas", "a", ("7", "12")), Erratum(2, "formulas", "b"))
-    assert disagreements({"7": [1]}, one) == []  # chapter 12 is not there
-    assert disagreements({"7": [1], "12": []}, one)
-    assert disagreements({"7": [1], "8": [1]}, one)
-    assert disagreements({"7": [1], "8": [2]}, one)
+    two = (an_erratum(1, "7", "12"), an_erratum(2, "9"))
+    assert disagreements({"7": [1]}, two) == []  # chapters 9 and 12 are not there
+    assert disagreements({"7": [1], "12": []}, two)
+    assert disagreements({"7": [1], "8": [1]}, two)
+    assert disagreements({"7": [1], "8": [2]}, two)
 
 
 def test_each_erratum_that_the_page_runs_has_a_target():
@@ -95,14 +165,14 @@ def test_each_erratum_that_the_page_runs_has_a_target():
 @pytest.mark.parametrize(
     ("chapters", "where"),
     [
-        ((), "not yet"),
         (("26",), "erratum 1"),
         (("6b",), "chapter 6b"),
         (("7", "12"), "chapters 7 and 12"),
+        (("16", "26"), "chapter 16, erratum 1"),
     ],
 )
 def test_where(chapters, where):
-    assert Erratum(1, "formulas", "a", chapters).where == where
+    assert an_erratum(1, *chapters).where == where
 
 
 # --- Layers with random weights ---------------------------------------------------------------------------
@@ -161,6 +231,49 @@ def test_weights_are_cut_at_two_sigma_or_keep_the_size():
 def test_heads_that_do_not_divide_are_refused():
     with pytest.raises(ValueError, match="multiple of the heads, got d_model = 128 and heads = 3"):
         random_layers(0, 1, heads=3)
+
+
+# --- Each formula beside the right one --------------------------------------------------------------------
+
+
+def test_a_quote_is_never_dressed_up_as_a_run():
+    evidence = {erratum.number: erratum.evidence for erratum in ERRATA}
+    assert {evidence[number] for number in RUNS} == {"run"}
+    assert {evidence[number] for number in COUNTS} == {"run", "count"}
+    assert not set(RUNS) & set(COUNTS)
+
+
+@pytest.fixture(scope="module")
+def one_draw() -> Draw:
+    return Draw(0)
+
+
+@pytest.mark.parametrize("number", sorted(RUNS))
+def test_a_wrong_formula_gives_something_else_of_the_same_shape(number, one_draw):
+    wrong, right = RUNS[number](one_draw)
+    assert wrong.shape == right.shape
+    assert wrong.dtype == right.dtype == np.float64
+    assert 0.1 < np.sqrt(np.mean((wrong - right) ** 2) / np.mean(right**2)) < 3
+
+
+def test_the_draws_attention_is_that_of_the_library(one_draw):
+    """Against the library's own attention with the same weights."""
+    from minigrad import Tensor, ops
+
+    d = one_draw
+    q, k, v = (Tensor((d.X @ W).reshape(24, 4, 32).swapaxes(0, 1).copy()) for W in (d.W_Q, d.W_K, d.W_V))
+    hidden = np.where(np.arange(24) < 16, 0.0, -1e30)
+    for mask, attention in ((None, d.attention), (hidden, d.from_scores(d.S + d.hidden_after(16)))):
+        z = ops.scaled_dot_product_attention(q, k, v, None if mask is None else Tensor(mask)).numpy()
+        np.testing.assert_allclose(attention, z.swapaxes(0, 1).reshape(24, 128) @ d.W_O, atol=1e-12)
+
+
+def test_what_is_counted():
+    """Numbers of the list of the sources' mistakes, made by hand."""
+    assert COUNTS[15]() == "7,155,456 parameters missing"
+    assert COUNTS[34]() == "0.5 and 1.4 % too many"
+    biases, norms = 12 * 3 * 768 + 768, (1 + 2 * 12) * 2 * 768
+    assert COUNTS[8]() == f"{biases + norms:,} parameters"
 
 
 # --- The small trained model ------------------------------------------------------------------------------

@@ -64,13 +64,6 @@ def test_a_run_is_the_same_for_the_same_seed():
         assert np.array_equal(value, again.state_dict()[name]), name
 
 
-def test_even_weights_are_even():
-    model = tiny("even weights")
-    batch = {"input_ids": np.array([[5, 6, 7, 3]]), "labels": np.array([[8, 3]])}
-    (weights,) = model(**batch, output_attentions=True).cross_attentions
-    assert np.allclose(weights.numpy(), 0.25)
-
-
 def test_a_reversed_source_is_read_backwards(few):
     source, target = few[0].ids
     assert seq2seq._read((source, target), seq2seq.VARIANTS["source reversed"]) == (source[::-1], target)
@@ -199,6 +192,53 @@ def test_the_first_step_back_is_the_product_of_the_gates():
 
     whole, gates, _ = seq2seq.cell_norms(deaf, 1.0, 0, size=6, steps=8, most=4)
     assert whole[1] == pytest.approx(gates[1], rel=0.05)
+
+
+def test_the_gradient_of_a_cell_has_all_its_paths():
+    """Against differences: what is added to a cell also reaches the state that the same step shows."""
+    size, steps = 3, 6
+
+    def last_cell(place: int, bump: np.ndarray) -> np.ndarray:
+        count, seen = 0, []
+
+        def step(x_part, h, c, W_h, b):
+            nonlocal count
+            i, f, g, o = ops.split(x_part + h @ W_h + b, size, axis=-1)
+            c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+            if count == place:
+                c = c + Tensor(bump)
+            count += 1
+            seen.append(c.numpy())
+            return o.sigmoid() * c.tanh(), c
+
+        whole.append(seq2seq.cell_norms(step, 0.0, 0, size=size, steps=steps, most=4)[0])
+        return seen[-1]
+
+    for back in (1, 2, 4):
+        whole: list[list[float]] = []
+        slopes = []
+        for unit in np.eye(size, dtype=np.float32)[:, None] * np.float32(0.02):
+            apart = last_cell(steps - 1 - back, unit) - last_cell(steps - 1 - back, -unit)
+            slopes.append(apart.sum() * size**-0.5 / 0.04)
+        last_cell(0, np.zeros((1, size), np.float32))
+        assert np.linalg.norm(slopes) == pytest.approx(whole[-1][back], rel=5e-3)
+
+
+def test_short_texts_come_again():
+    assert seq2seq.repeated(1, 400, seed=5) > 0
+    assert seq2seq.repeated(3, 100, seed=5) == 0
+
+
+def test_recorded_runs_are_those_of_the_best_rate():
+    def run(rate, seed, exact, steps=2000):
+        scores = {"1": {"exact": exact}, "2": {"exact": 1}}
+        return {"variant": "GRU", "rate": rate, "seed": seed, "steps": steps, "scores": scores}
+
+    runs = [run(1e-3, 0, 5), run(2e-3, 1, 9), run(2e-3, 0, 7), run(4e-3, 1, 30), run(1e-3, 0, 50, 6000)]
+    assert [of["1"]["exact"] for of in seq2seq.recorded("GRU", runs=runs)] == [7, 9]
+    assert [of["1"]["exact"] for of in seq2seq.recorded("GRU", 6000, runs)] == [50]
+    assert seq2seq.recorded("RNN", runs=runs) == []
+    assert seq2seq.recorded("LSTM")
 
 
 def test_forget_gates_are_those_of_the_steps(few):

@@ -145,6 +145,12 @@ def without_softmax(h, H, W_a, dc):
     return W_a @ (H.T @ ds), np.outer(a, dc) + np.outer(ds, W_a.T @ h), np.outer(h, H.T @ ds)
 
 
+def diagonal_only(h, H, W_a, dc):
+    a = softmax(H @ W_a.T @ h)
+    ds = np.diag(np.diag(a) - np.outer(a, a)) * (H @ dc)
+    return W_a @ (H.T @ ds), np.outer(a, dc) + np.outer(ds, W_a.T @ h), np.outer(h, H.T @ ds)
+
+
 def other_order(h, H, W_a, dc):
     dh, dH, dW = with_jacobian(h, H, W_a, dc)
     return dH, dh, dW
@@ -194,8 +200,8 @@ def the_least(asks, H, wanted):
 # --- fault_in_look --------------------------------------------------------------------------------------
 
 
-def decode(h, H, words, W_c, fault):
-    scores = h @ H.T
+def decode(e, h, H, words, W_c, fault):
+    scores = (e if fault == "embedding" else h) @ H.T
     if fault != "padding":
         scores = scores + np.where(words, 0, -1e9)
     a = softmax(scores.T).T * words if fault == "axis" else softmax(scores)
@@ -205,12 +211,13 @@ def decode(h, H, words, W_c, fault):
     return np.tanh(np.hstack([h, c] if fault == "order" else [c, h]) @ W_c)
 
 
-NAMES = ["axis", "padding", "previous", "order", "none"]
+NAMES = ["axis", "padding", "embedding", "previous", "order", "none"]
 
 
 def drawn(T=4, S=6, n=3, padded=2):
     rng = np.random.default_rng(7)
     return (
+        rng.standard_normal((T, n)),
         rng.standard_normal((T, n)),
         rng.standard_normal((S, n)),
         np.arange(S) < S - padded,
@@ -238,9 +245,15 @@ def without_padding(step):
 def in_one_step(step):
     given = step(*drawn(T=1))
     return min(
-        ["none", "axis", "padding", "order", "previous"],
+        ["none", "axis", "padding", "order", "embedding", "previous"],
         key=lambda name: np.abs(given - decode(*drawn(T=1), name)).max(),
     )
+
+
+def states_as_embeddings(step):
+    _, h, *others = drawn()
+    given = step(h, h, *others)
+    return min(NAMES[::-1], key=lambda name: np.abs(given - decode(h, h, *others, name)).max())
 
 
 def order_forgotten(step):
@@ -292,6 +305,10 @@ def rare_too(A, words, gold, least):
     return with_counts(A, words, gold, 1)
 
 
+def more_than_least(A, words, gold, least):
+    return with_counts(A, words, gold, least + 1)
+
+
 def most_aligned(A, words, gold, least):
     shares = {
         w: with_counts(*only(A, words, gold, w), 1)[1] for w in set(words) if frequent(words, gold, w, least)
@@ -338,7 +355,7 @@ WRONG = {
         (scaled, "no such factor"),
         (transposed_general, "multiply by the transpose"),
         (no_tanh, "has no tanh"),
-        (context_only, "context only"),
+        (context_only, "only the context"),
         (best_state, "largest weight"),
         (overflows, "overflow"),
     ],
@@ -348,6 +365,7 @@ WRONG = {
         (transposed_matrix, "dW_a is transposed"),
         (no_mean, "The mean is missing"),
         (without_softmax, "as if it were ds"),
+        (diagonal_only, "only the diagonal"),
         (other_order, "The order is"),
     ],
     "attend_to": [
@@ -360,14 +378,16 @@ WRONG = {
     "fault_in_look": [
         (without_padding, "places with False"),
         (in_one_step, "at least two steps"),
+        (states_as_embeddings, "e and h differ"),
         (order_forgotten, 'never say "order"'),
-        (always_none, '"none" of every decoder'),
+        (always_none, '"none" for every function'),
     ],
     "least_aligned": [
         (marks_too, "without a gold word"),
         (rare_too, "rare words"),
+        (more_than_least, "exactly `least` times counts"),
         (most_aligned, "aligned most often"),
-        (word_only, "the word only"),
+        (word_only, "only the word"),
         (share_of_misses, "share of words that are not aligned"),
     ],
 }

@@ -79,6 +79,22 @@ def coupled(x, h, c, W_x, W_h, b):
     return s(o) * np.tanh(new), new
 
 
+def logistic_shown(x, h, c, W_x, W_h, b):
+    _, new = with_slices(x, h, c, W_x, W_h, b)
+    return s((x @ W_x + h @ W_h + b)[:, 3 * c.shape[1] :]) * s(new), new
+
+
+def squashed_cell(x, h, c, W_x, W_h, b):
+    shown, new = with_slices(x, h, c, W_x, W_h, b)
+    return shown, np.tanh(new)
+
+
+def interleaved(x, h, c, W_x, W_h, b):
+    z = x @ W_x + h @ W_h + b
+    new = s(z[:, 1::4]) * c + s(z[:, 0::4]) * np.tanh(z[:, 2::4])
+    return s(z[:, 3::4]) * np.tanh(new), new
+
+
 # --- linear_through_time ---------------------------------------------------------------------------------
 
 
@@ -186,6 +202,10 @@ def upside_down(run):
     return run([20, 20, 20, 0], -10, [20, 20, 0, 0], -10, [10, -10, 0, 0], 0)
 
 
+def five_is_not_enough(run):
+    return run([-25, -25, -25, 0], 5, [20, 20, 0, 0], -10, [10, -10, 0, 0], 0)
+
+
 def many_positive(run):
     return run([-20, -20, -20, 0], 10, [20, 20, 0, 0], -10, [-10, 10, 0, 0], 0)
 
@@ -255,6 +275,11 @@ def without_the_padding(model):
     return "none" if found == "padding is read" else found
 
 
+def without_the_gates(model):
+    found = other_words(model)
+    return "none" if found == "gates in another order" else found
+
+
 def moves_at_all(model):
     found = other_words(model)
     if found != "state not carried":
@@ -304,6 +329,10 @@ def a_share_each_step(share, distance):
     return math.log(f) - math.log(1 - f)
 
 
+def logit_of_the_share(share, distance):
+    return math.log(share / (1 - share)) / distance
+
+
 def log_of_the_gate(share, distance):
     return math.log(share) / distance
 
@@ -327,6 +356,9 @@ WRONG = {
         (old_cell_shown, "The state shows the old cell"),
         (no_second_tanh, "The new state lacks a tanh"),
         (cell_first, "You return the cell first"),
+        (logistic_shown, "The new cell goes through the logistic function"),
+        (squashed_cell, "You carry the tanh of the cell on"),
+        (interleaved, "Your gates take every fourth column"),
         (coupled, "You write with 1 - f"),
     ],
     "linear_through_time": [
@@ -341,14 +373,16 @@ WRONG = {
         (adds_up, "A second count is added"),
         (never_emptied, "The full stop does not empty the cell"),
         (jozefowicz, "The cell fades from word to word"),
+        (five_is_not_enough, "The cell fades from word to word"),
         (upside_down, "Your forget gate is the other way round"),
-        (many_positive, "Few is to be positive"),
+        (many_positive, "The cell must be positive after few"),
         (ones_and_zeros, "Your candidate is too small"),
     ],
     "decoder_fault": [
         (without_the_end, "lack the end token"),
         (without_the_shift, "is fed the wrong words"),
         (without_the_padding, "A model that reads padding"),
+        (without_the_gates, "gates in another order passes your tests"),
         (moves_at_all, "You only ask whether a step changes the state"),
         (same_as_labels, "You look only at whether what is fed differs"),
     ],
@@ -356,6 +390,7 @@ WRONG = {
         (the_gate, "You return the gate"),
         (negative, "The sign of the bias is wrong"),
         (a_share_each_step, "an equal amount at each step"),
+        (logit_of_the_share, "the inverse of the logistic function of the share"),
         (log_of_the_gate, "You return the logarithm of the gate"),
         (arctanh, "You take the inverse of tanh"),
     ],

@@ -1,0 +1,154 @@
+"""Models of several sizes of chapter 25: what they are, what they read, and what is asked of them."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from minigrad.bert.config import PRESETS, parameter_shapes
+from minigrad.bert.stories import draw_pairs
+from minigrad.course.chapters.pretraining import stories
+from minigrad.course.chapters.scaling import (
+    TABLE_6,
+    batches_of,
+    config_of,
+    layer_parameters,
+    questions,
+    score,
+    train,
+)
+from minigrad.course.chapters.scaling_figures import Runs, compute_figure, size_figure, step_flops
+from minigrad.course.chapters.scaling_laws import Law
+from minigrad.tensor import Tensor
+
+
+@pytest.mark.parametrize("config", [config_of(48), *PRESETS.values()])
+def test_the_parameters_of_the_layers(config):
+    shapes = parameter_shapes(config)
+    counted = sum(math.prod(shape) for name, shape in shapes.items() if ".encoder." in name)
+    assert layer_parameters(config) == counted
+    d = config.hidden_size
+    assert counted == config.num_hidden_layers * (12 * d**2 + 13 * d)
+
+
+def test_heads_have_16_features():
+    assert {config_of(width).hidden_size / config_of(width).num_attention_heads for width in (16, 256)} == {
+        16
+    }
+
+
+def seen(data, batches):
+    return {
+        tuple(np.where(batch["labels"] < 0, batch["input_ids"], batch["labels"])[i])
+        for batch in (data.next_batch() for _ in range(batches))
+        for i in range(len(batch["labels"]))
+    }
+
+
+def test_few_pairs_come_again_and_fresh_ones_do_not():
+    few = seen(batches_of(40, seed=0), 110)  # 3,520 pairs: more than an epoch
+    assert len(few) == 40
+    assert seen(batches_of(40, seed=1), 110) == few
+    assert len(seen(batches_of(None, seed=0), 10)) > 300
+
+
+def test_few_pairs_are_masked_anew():
+    data = batches_of(32, seed=0)
+    first, second = data.next_batch(), data.next_batch()
+    assert {tuple(row) for row in first["input_ids"]} != {tuple(row) for row in second["input_ids"]}
+
+
+def exact(asked):
+    """A model that gives the exact probabilities."""
+
+    def call(ids, attention_mask, token_type_ids):
+        rows = [int(np.flatnonzero((asked.input_ids == row).all(axis=1))[0]) for row in ids]
+        logits = np.zeros((*ids.shape, asked.p.shape[1]))
+        logits[np.arange(len(ids)), asked.places[rows]] = np.log(np.maximum(asked.p[rows], 1e-300))
+        return SimpleNamespace(prediction_logits=Tensor(logits))
+
+    call.config = config_of(16)
+    return call
+
+
+def test_the_floor_is_the_loss_of_the_exact_model_and_its_choices_are_right():
+    asked = questions(12, 77)
+    found = score(exact(asked), asked)
+    assert found.nats == pytest.approx(asked.floor, rel=1e-9)
+    assert set(found.forced.values()) == {1.0}
+    np.testing.assert_allclose(asked.p.sum(axis=1), 1, rtol=1e-9)
+
+
+def test_a_uniform_model_has_log_v_and_wins_no_choice():
+    asked = questions(12, 77)
+    asked_nothing = SimpleNamespace(
+        input_ids=asked.input_ids, places=asked.places, p=np.full_like(asked.p, 1 / asked.p.shape[1])
+    )
+    flat = exact(asked_nothing)
+    found = score(flat, asked)
+    assert found.nats == pytest.approx(math.log(asked.p.shape[1]))
+    assert set(found.forced.values()) == {0.0}
+
+
+def test_every_word_of_the_pairs_is_hidden_once():
+    asked, source = questions(5, 3), stories()
+    assert len(asked.places) == sum(len(pair.words) for pair in draw_pairs(source.setting, 5, 3))
+    hidden = asked.input_ids == source.tokenizer.mask_token_id
+    assert (hidden.sum(axis=1) == 1).all()
+    np.testing.assert_array_equal(hidden.argmax(axis=1), asked.places)
+
+
+def test_training_stops_where_it_is_told_and_is_the_same_again():
+    def end():
+        points = [step for step, _ in train(16, None, 4e-3, 6, 0, (0, 2, 6))]
+        assert points == [0, 2, 6]
+        *_, (_, model) = train(16, None, 4e-3, 6, 0, (6,))
+        return score(model, questions(4, 9)).nats
+
+    assert end() == end()
+
+
+def test_training_lowers_the_loss():
+    asked = questions(12, 77)
+    found = [score(model, asked).nats for _, model in train(32, None, 4e-3, 60, 0, (0, 60))]
+    assert found[1] < found[0] - 1.0
+
+
+def record():
+    law = Law(0.4, 40.0, 0.5, 3000.0, 0.7)
+    runs = []
+    for seed, pairs in ((0, None), (1, None), (100, None), (0, 300)):
+        for width in (16, 32, 64):
+            for steps in (300, 1200, 4800):
+                N = layer_parameters(config_of(width))
+                curve = [[150, 3.0], [steps, law(N, 1024.0 * steps)]]
+                runs.append({"width": width, "pairs": pairs, "steps": steps, "seed": seed, "curve": curve})
+    return {"runs": runs}, law
+
+
+def test_runs_as_arrays_leave_out_the_search():
+    made, _ = record()
+    runs = Runs.of(made)
+    assert set(runs.seed) == {0, 1}
+    assert len(runs.loss) == 18
+    assert set(Runs.of(made, pairs=300).seed) == {0}
+    one = runs.where(width=32, steps=1200)
+    assert (one.N[0], one.D[0], one.flops[0]) == (25408, 1200 * 1024, 1200 * step_flops(32))
+    with pytest.raises(ValueError, match=r"no run with .*'width': 48"):
+        runs.where(width=48)
+
+
+def test_the_figures_can_be_drawn():
+    made, law = record()
+    runs = Runs.of(made)
+    for picture in (size_figure(runs, law.E, law), compute_figure(runs, law.E, [1e11])):
+        assert "<svg" in picture.svg
+
+
+def test_table_6_gives_the_exponents_that_are_known_of_it():
+    N = [layers * (12 * d**2 + 13 * d) for layers, d, *_ in TABLE_6]
+    slope = np.polyfit(np.log(N), np.log([math.log(row[3]) for row in TABLE_6]), 1)[0]
+    assert -slope == pytest.approx(0.162, abs=5e-4)
