@@ -39,6 +39,7 @@ __all__ = [
     "Variant",
     "after_first_error",
     "as_words",
+    "best_rate",
     "bits_of_texts",
     "cell_norms",
     "forced",
@@ -260,19 +261,25 @@ def recorded(
 ) -> list[Mapping[str, Any]]:
     """What `score` gave for a variant's runs in the record, seed after seed, at the variant's best rate.
 
-    The best rate has the most texts right with seed 0. runs: those of translation.json by default. [] if there is none.
+    runs: those of translation.json by default. [] if there is none.
     """
     if runs is None:
         runs = json.loads(stored("translation.json").read_text())["runs"]
-    at: dict[float, dict[int, Mapping[str, Any]]] = {}
-    for run in runs:
-        if (run["variant"], run["steps"]) == (name, steps):
-            at.setdefault(run["rate"], {})[run["seed"]] = run["scores"]
-    exact = {rate: sum(of["exact"] for of in seeds[0].values()) for rate, seeds in at.items() if 0 in seeds}
-    if not exact:
+    chosen = [run for run in runs if (run["variant"], run["steps"]) == (name, steps)]
+    if not any(run["seed"] == 0 for run in chosen):
         return []
-    best = at[max(exact, key=exact.__getitem__)]
-    return [best[seed] for seed in sorted(best)]
+    best = best_rate(chosen)
+    seeds = {run["seed"]: run["scores"] for run in chosen if run["rate"] == best}
+    return [seeds[seed] for seed in sorted(seeds)]
+
+
+def best_rate(runs: Sequence[Mapping[str, Any]]) -> float:
+    """The rate with the most texts right, of runs of one variant with seed 0; of equal ones, with the most words right."""
+
+    def hits(run: Mapping[str, Any]) -> tuple[int, ...]:
+        return tuple(sum(of[what] for of in run["scores"].values()) for what in ("exact", "right"))
+
+    return max((run for run in runs if run["seed"] == 0), key=hits)["rate"]
 
 
 # --- Scores ----------------------------------------------------------------------------------------------

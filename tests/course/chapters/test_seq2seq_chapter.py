@@ -230,13 +230,15 @@ def test_short_texts_come_again():
 
 
 def test_recorded_runs_are_those_of_the_best_rate():
-    def run(rate, seed, exact, steps=2000):
-        scores = {"1": {"exact": exact}, "2": {"exact": 1}}
+    def run(rate, seed, exact, steps=2000, right=20):
+        scores = {"1": {"exact": exact, "right": right}, "2": {"exact": 1, "right": 5}}
         return {"variant": "GRU", "rate": rate, "seed": seed, "steps": steps, "scores": scores}
 
     runs = [run(1e-3, 0, 5), run(2e-3, 1, 9), run(2e-3, 0, 7), run(4e-3, 1, 30), run(1e-3, 0, 50, 6000)]
     assert [of["1"]["exact"] for of in seq2seq.recorded("GRU", runs=runs)] == [7, 9]
     assert [of["1"]["exact"] for of in seq2seq.recorded("GRU", 6000, runs)] == [50]
+    equal = [run(1e-3, 0, 0, right=3), run(2e-3, 0, 0, right=9), run(4e-3, 0, 0, right=8)]
+    assert [of["1"]["right"] for of in seq2seq.recorded("GRU", runs=equal)] == [9]
     assert seq2seq.recorded("RNN", runs=runs) == []
     assert seq2seq.recorded("LSTM")
 
