@@ -274,7 +274,7 @@ def recorded(
 
 
 def best_rate(runs: Sequence[Mapping[str, Any]]) -> float:
-    """The rate with the most texts right, of runs of one variant with seed 0; of equal ones, with the most words right."""
+    """The rate with the most texts right (of equal ones, the most words) in a variant's runs with seed 0."""
 
     def hits(run: Mapping[str, Any]) -> tuple[int, ...]:
         return tuple(sum(of[what] for of in run["scores"].values()) for what in ("exact", "right"))
