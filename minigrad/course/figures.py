@@ -1,29 +1,33 @@
-"""The course's figures: one style, drawn once, in colours that follow the page. Needs matplotlib."""
+"""The course's figures: one style, drawn once, in colours that follow the page."""
 
 from __future__ import annotations
 
 import base64
 import csv
 import html
-import io
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-try:
-    import matplotlib
-    from matplotlib.figure import Figure
-except ImportError as error:
-    raise ModuleNotFoundError(
-        "the course's figures need matplotlib: pip install 'minigrad[course]'"
-    ) from error
+import numpy as np
 
+from minigrad.course.drawing import Axes, Figure, Rectangle
 from minigrad.course.palette import COLOURS, STYLE, colour
 
-__all__ = ["SCHEMES", "Picture", "Plot", "draw", "figure", "read_table"]
+__all__ = [
+    "SCHEMES",
+    "Axes",
+    "Figure",
+    "Picture",
+    "Plot",
+    "Rectangle",
+    "draw",
+    "figure",
+    "read_table",
+    "tinted",
+]
 
-Plot = Callable[[Figure, dict[str, str]], None]
+Plot = Callable[[Any, dict[str, str]], None]  # on a Figure of minigrad.course.drawing, or of matplotlib
 
 SCHEMES: dict[str, dict[str, str]] = {
     scheme: {name: pair[i] for name, pair in COLOURS.items()} for i, scheme in enumerate(("light", "dark"))
@@ -64,17 +68,26 @@ def figure(plot: Plot, alt: str, size: tuple[float, float] = (5.4, 3.4)) -> Pict
     plot: puts axes on an empty figure, with the colours it is given (the names of `palette.COLOURS`). alt: what there
     is to see, for those who cannot. size: width and height in inches; wider than 5.4 gets small on a phone.
     """
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "minigrad", "path.simplify_threshold": 0.5}
-    with matplotlib.rc_context(settings):
-        file = io.StringIO()
-        _drawn(plot, size, "light", ground="none").savefig(
-            file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-        )
-    return Picture(_small(file.getvalue()), alt, round(96 * size[0]))
+    colours = SCHEMES["light"]
+    canvas = Figure(size, colours["ink"], colours["grid"])
+    plot(canvas, colours)
+    return Picture(canvas.svg(), alt, round(96 * size[0]))
+
+
+def tinted(values: np.ndarray, above: str, below: str | None = None) -> np.ndarray:
+    """Numbers from -1 to 1 as colours (…, 4): one above 0, the other below (#rrggbb), clear at 0."""
+    image = np.empty((*values.shape, 4))
+    for part, name in ((values >= 0, above), (values < 0, below or above)):
+        image[part, :3] = [int(name[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    image[..., 3] = np.abs(values).clip(0, 1)
+    return image
+
+
+# --- Pictures for pages that are no notebooks -----------------------------------------------------------
 
 
 def draw(plot: Plot, stem: str | Path, size: tuple[float, float]) -> None:
-    """The same into two files for pages that are no notebooks, `stem`-light.png on white and `stem`-dark.png."""
+    """The same with matplotlib, into two files: `stem`-light.png on white, and `stem`-dark.png."""
     for scheme in SCHEMES:
         path = Path(f"{stem}-{scheme}.png")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,8 +95,11 @@ def draw(plot: Plot, stem: str | Path, size: tuple[float, float]) -> None:
         canvas.savefig(path, format="png", dpi=160, metadata={"Software": None})
 
 
-def _drawn(plot: Plot, size: tuple[float, float], scheme: str, ground: str) -> Figure:
+def _drawn(plot: Plot, size: tuple[float, float], scheme: str, ground: str) -> Any:
     """The figure in the course's style and the scheme's colours."""
+    import matplotlib
+    from matplotlib.figure import Figure as Canvas
+
     colours = SCHEMES[scheme]
     ink, grid = colours["ink"], colours["grid"]
     style: Any = {
@@ -103,31 +119,12 @@ def _drawn(plot: Plot, size: tuple[float, float], scheme: str, ground: str) -> F
         "lines.linewidth": 1.8,
     }
     with matplotlib.rc_context(style):
-        canvas = Figure(figsize=size, layout="constrained")
+        canvas = Canvas(figsize=size, layout="constrained")
         canvas.patch.set_facecolor(ground)
         plot(canvas, colours)
         for axes in canvas.axes:
             axes.patch.set_facecolor("none")
     return canvas
-
-
-def _rounded(tag: str) -> str:
-    """The tag with two digits after the point in all its numbers."""
-    return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number.group()):.2f}", tag)
-
-
-def _small(svg: str) -> str:
-    """The SVG element alone, with two digits after the point and without names that a second figure would repeat."""
-    svg = svg[svg.index("<svg ") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"<!--.*?-->|<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
-    svg = svg.replace("<svg ", '<svg stroke-linejoin="round" ', 1)
-    svg = re.sub(r"font-family: [^;]*", "font-family: sans-serif", svg)
-    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
-    svg = re.sub(
-        r"<[^>]+>", lambda tag: _rounded(tag.group()), svg
-    )  # what a text says between the tags stays
-    return re.sub(r"\s*\n\s*", "\n", svg).strip()
 
 
 def read_table(path: str | Path) -> dict[str, list[float]]:

@@ -7,13 +7,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from minigrad import nn, no_grad, ops, random
 from minigrad.bert.attention import BertSelfAttention
 from minigrad.bert.config import PRESETS
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, Rectangle, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.small_model import hide_each, small_model
 from minigrad.tensor import Tensor

@@ -8,7 +8,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad import backend, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
@@ -17,7 +16,7 @@ from minigrad.bert.grammar import Story
 from minigrad.bert.lexicon import SETTINGS
 from minigrad.bert.stories import tell_stories
 from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.palette import colour
 from minigrad.course.stored import stored

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from safetensors.numpy import load_file
 
 from minigrad import Tensor, backend, no_grad
@@ -17,7 +15,7 @@ from minigrad.bert.config import BertConfig
 from minigrad.bert.encoder import BertLayer
 from minigrad.bert.model import BertModel
 from minigrad.course.check.outcome import has_gap
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, Rectangle, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.stored import stored
 

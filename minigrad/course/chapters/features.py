@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad import Tensor, backend, nn, no_grad, ops, optim, random
 from minigrad.bert import from_pretrained
@@ -20,7 +19,7 @@ from minigrad.bert.tasks import BertForTokenClassification
 from minigrad.bert.training import parameter_groups
 from minigrad.course.chapters import finetuning
 from minigrad.course.chapters.looking_inside import SETTING, Texts, arcs_of, as_drawn, read, story_model
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.stored import stored
 from minigrad.nn.module import Parameter

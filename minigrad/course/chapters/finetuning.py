@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from minigrad import backend, optim, random
 from minigrad.bert import from_pretrained
@@ -23,7 +21,7 @@ from minigrad.bert.tasks import (
     BertForTokenClassification,
 )
 from minigrad.bert.training import parameter_groups
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, Rectangle, figure
 from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.stored import stored
 from minigrad.tensor import no_grad

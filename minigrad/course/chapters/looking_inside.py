@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad import Tensor, backend, no_grad, random
 from minigrad.bert import from_pretrained
@@ -17,7 +16,7 @@ from minigrad.bert.grammar import Clause, Phrase, Story, Word
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.stories import HALF, STORIES, Stories, antecedents, heads, tell_stories
 from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.palette import colour
 from minigrad.course.stored import stored
 from minigrad.course.widgets import Frame, svg

@@ -11,12 +11,11 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad import Tensor, backend, no_grad, random
 from minigrad.bert.attention import BertAttention
 from minigrad.bert.config import BertConfig
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.palette import colour
 from minigrad.course.small_model import hide_each, small_model

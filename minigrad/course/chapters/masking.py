@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad import no_grad
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course.chapters.start import SENTENCES
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.palette import STYLE, colour
 from minigrad.course.small_model import hide_each, small_model
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad import backend, no_grad, ops, random
 from minigrad.bert.config import IGNORED, BertConfig
@@ -16,7 +15,7 @@ from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course.chapters.mlm_lottery import FATES
 from minigrad.course.chapters.start import SENTENCES
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.small_model import hide_each
 from minigrad.optim import AdamW

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad.bert.data import NOT_NEXT, create_pairs
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.palette import colour
 from minigrad.course.widgets import Frame, Player, player, svg
 

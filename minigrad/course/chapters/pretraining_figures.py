@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad import backend, optim
 from minigrad.bert.config import IGNORED
@@ -16,7 +15,7 @@ from minigrad.bert.floors import Scorer
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.stories import Pair, Stories
 from minigrad.bert.training import parameter_groups
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.palette import colour
 from minigrad.course.widgets import Frame, Player, player, svg

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from minigrad.bert.info import step_cost
 from minigrad.course.chapters.pretraining import BATCH, LENGTH
 from minigrad.course.chapters.scaling import config_of, layer_parameters
 from minigrad.course.chapters.scaling_laws import Law
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Axes, Figure, Picture, figure
 
 __all__ = ["Runs", "compute_figure", "size_figure", "step_flops"]
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad import nn, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
 from minigrad.bert.data import Batch
 from minigrad.bert.lexicon import SETTINGS
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.stored import stored
 from minigrad.seq2seq import (
