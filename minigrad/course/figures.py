@@ -35,8 +35,8 @@ SCHEMES: dict[str, dict[str, str]] = {
 
 # The drawing that is in the page comes first; a notebook that is not trusted yet drops it and shows the still picture.
 _LAYOUT = (
-    "<style>.course-figure svg, .course-figure img {width: 100%; height: auto; display: block}"
-    " .course-figure svg ~ img {display: none}</style>"
+    "<style>.course-figure > svg, .course-figure > img {width: 100%; height: auto; display: block}"
+    " .course-figure > svg ~ img {display: none}</style>"
 )
 
 
@@ -97,9 +97,13 @@ def draw(plot: Plot, stem: str | Path, size: tuple[float, float]) -> None:
 
 def _drawn(plot: Plot, size: tuple[float, float], scheme: str, ground: str) -> Any:
     """The figure in the course's style and the scheme's colours."""
-    import matplotlib
-    from matplotlib.figure import Figure as Canvas
-
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure as Canvas
+    except ImportError as error:
+        raise ModuleNotFoundError(
+            "pictures in files need matplotlib: pip install 'minigrad[course]'"
+        ) from error
     colours = SCHEMES[scheme]
     ink, grid = colours["ink"], colours["grid"]
     style: Any = {

@@ -108,7 +108,6 @@ def length_figure(curves: Mapping[str, tuple[Sequence[Sequence[float]], str]], l
                 [max(of) for of in values],
                 color=colours[colour],
                 alpha=0.2,
-                lw=0,
             )
         axes.set(ylim=(-0.03, 1.03), xlabel="sentences of the text", ylabel=label)
         canvas.legend(loc="outside upper center", ncols=2, fontsize=9)

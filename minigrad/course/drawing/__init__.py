@@ -5,8 +5,10 @@ a plot is written as for matplotlib: axes from `Figure.subplots`, then `plot`, `
 uses is not here, and Python says so.
 
     figure.py   Figure: size, rows and columns of axes, how much room each gets
-    axes.py     Axes: what is drawn in one of them, its limits, ticks and names
-    scales.py   from a number to a place, and where the ticks are: linear and logarithmic
+    axes.py     Axes: what is drawn in one of them, its names, its frame
+    axis.py     the numbers along x or y: limits and ticks
+    legend.py   samples and names of marks
+    scales.py   from a number to a place, and where round numbers are: linear and logarithmic
     marks.py    what can be drawn: lines, dots, bands, rectangles, images, words
     words.py    text in SVG: its estimated width, lines, subscripts
 """

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from minigrad.course.drawing import words
+from minigrad.course.drawing.axis import Axis
+from minigrad.course.drawing.legend import Legend
 from minigrad.course.drawing.marks import (
     Band,
     Dots,
@@ -21,112 +22,13 @@ from minigrad.course.drawing.marks import (
     Rule,
     look_of,
 )
-from minigrad.course.drawing.scales import MARGIN, Linear, Logarithmic, Scale
-from minigrad.course.drawing.words import number
+from minigrad.course.drawing.words import FONT, TITLE, number
 
-__all__ = ["FONT", "TITLE", "Axes", "Axis", "Box", "Legend"]
+__all__ = ["Axes", "Box"]
 
-FONT, TITLE = 11.0, 13.0  # points
 TICK, SMALL_TICK, GAP = 3.5, 2.0, 3.5  # points: length of ticks, and what is left free beside their names
 FRAME = 0.8  # width of the lines on the left and below
 Box = tuple[float, float, float, float]  # left, top, width, height
-
-
-class Axis:
-    """The numbers along x or y: scale, limits, ticks. Axes one above the other may share one."""
-
-    def __init__(self) -> None:
-        self.scale: Scale = Linear()
-        self.low: float | None = None  # None: from what is drawn
-        self.high: float | None = None
-        self.margin = MARGIN
-        self.is_turned = False  # the first limit above
-        self.fixed: list[tuple[float, str]] | None = None  # ticks
-        self.has_small_ticks = True
-        self.of: list[Axes] = []
-
-    def limits(self) -> tuple[float, float]:
-        """The numbers at both ends."""
-        low, high = self.low, self.high
-        if low is None or high is None:
-            which = int(self is self.of[0].y)
-            marks = [mark for axes in self.of for mark in axes.marks]
-            reach = np.concatenate([np.empty(0), *(np.ravel(mark.reach()[which]) for mark in marks)])
-            ends = tuple(edge for mark in marks for edge in mark.edges()[which])
-            around = self.scale.around(reach, self.margin, ends)
-            ticks = [value for value, _ in self.fixed or []]  # those that were asked for are in view
-            low = min([around[0], *ticks]) if low is None else low
-            high = max([around[1], *ticks]) if high is None else high
-        return (high, low) if self.is_turned else (low, high)
-
-    def set_limits(self, low: float | None, high: float | None) -> None:
-        """Fix one end or both."""
-        self.low = self.low if low is None else float(low)
-        self.high = self.high if high is None else float(high)
-
-    def ticks(self, length: float, size: float) -> list[tuple[float, str]]:
-        """Numbers and names, those within the limits; so many as fit into this length, with names of this size."""
-        limits = self.limits()
-        found = self.scale.ticks(limits, int(length / size)) if self.fixed is None else self.fixed
-        return [
-            (value, name) for value, name in found if -1e-9 <= self.scale.place(value, limits) <= 1 + 1e-9
-        ]
-
-    def small_ticks(self) -> list[float]:
-        """Numbers of the short ticks."""
-        return self.scale.small_ticks(self.limits()) if self.has_small_ticks else []
-
-    def set_ticks(self, values: Iterable[float], names: Iterable[str] | None) -> None:
-        """Fix the ticks; without names they are written as numbers."""
-        values = [float(value) for value in values]
-        names = [f"{value:g}".replace("-", "−") for value in values] if names is None else list(names)
-        self.fixed = list(zip(values, names, strict=True))
-
-    def set_scale(self, kind: str, base: float) -> None:
-        """To "log" or "linear"."""
-        if kind not in ("log", "linear"):
-            raise ValueError(f"a scale is log or linear, got {kind!r}")
-        self.scale = Logarithmic(base) if kind == "log" else Linear()
-
-
-@dataclass
-class Legend:
-    """The marks that have a label, each with a sample."""
-
-    place: str
-    at: tuple[float, float] | None = None  # shares of the axes, of the point that `place` is put to
-    title: str = ""
-    columns: int = 1
-    size: float = FONT
-    marks: list[Mark] = field(default_factory=list)
-
-    SAMPLE = 24.0
-
-    def measure(self) -> tuple[float, float]:
-        """Width and height in points."""
-        rows = -(-len(self.marks) // self.columns)
-        wide = self.columns * self._column()
-        return max(wide, words.width(self.title, self.size)), 1.45 * self.size * (rows + bool(self.title))
-
-    def _column(self) -> float:
-        return self.SAMPLE + 20 + max(words.width(mark.label, self.size) for mark in self.marks)
-
-    def draw(self, left: float, top: float, colour: str) -> str:
-        """Column by column, from above."""
-        step, y = 1.45 * self.size, top
-        drawn = ""
-        if self.title:
-            wide, _ = self.measure()
-            drawn += words.text(
-                left + wide / 2, y + step / 2, self.title, self.size, colour, "center", "center"
-            )
-            y += step
-        rows = -(-len(self.marks) // self.columns)
-        for i, mark in enumerate(self.marks):
-            x, middle = left + self._column() * (i // rows) + 4, y + step * (i % rows + 0.5)
-            drawn += mark.sample(x, middle, self.SAMPLE)
-            drawn += words.text(x + self.SAMPLE + 6, middle, mark.label, self.size, colour, va="center")
-        return drawn
 
 
 class _Spines:
@@ -220,9 +122,7 @@ class Axes:
         a, b = (np.asarray(list(values), float) for values in (x, y))
         self.marks.append(Dots(a, b, facecolors or color, edgecolors or color, s, alpha, linewidths, zorder))
 
-    def fill_between(
-        self, x: Any, low: Any, high: Any, *, color: str, alpha: float, linewidth: float = 0, lw: float = 0
-    ) -> None:
+    def fill_between(self, x: Any, low: Any, high: Any, *, color: str, alpha: float) -> None:
         """The area between two lines, or two numbers."""
         a = np.asarray(list(x), float)
         under, over = (np.broadcast_to(np.asarray(values, float), a.shape) for values in (low, high))

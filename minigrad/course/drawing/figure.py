@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.drawing.axes import FONT, Axes, Axis, Legend
+from minigrad.course.drawing.axes import Axes
+from minigrad.course.drawing.axis import Axis
+from minigrad.course.drawing.legend import Legend
+from minigrad.course.drawing.words import FONT
 
 __all__ = ["Figure"]
 

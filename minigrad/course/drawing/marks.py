@@ -32,7 +32,8 @@ __all__ = [
 Places = tuple[Callable[[Any], np.ndarray], Callable[[Any], np.ndarray]]  # numbers on x and on y -> points
 NOTHING = np.empty(0)
 MARKERS = "osD^vPx+"
-DASHES = {"-": (), "--": (3.7, 1.6), ":": (1.0, 1.65)}  # dash and gap, times the line's width
+# Dashes and gaps, times the line's width.
+DASHES = {"-": (), "--": (3.7, 1.6), ":": (1.0, 1.65), "-.": (6.4, 1.6, 1.0, 1.6)}
 LINE_WIDTH, MARKER_SIZE = 1.8, 6.0
 
 
@@ -90,11 +91,13 @@ class Line(Mark):
     cap: float = 0.0
 
     def reach(self) -> tuple[np.ndarray, np.ndarray]:
+        """Its points, with their error bars."""
         if self.half_x.size:
             return np.concatenate([self.x - self.half_x, self.x + self.half_x]), self.y
         return self.x, self.y
 
     def draw(self, places: Places) -> str:
+        """Error bars, line, markers."""
         x, y = places[0](self.x), places[1](self.y)
         drawn = self._bars(places, y) if self.half_x.size else ""
         if self.line:
@@ -120,6 +123,7 @@ class Line(Mark):
         )
 
     def sample(self, x: float, y: float, length: float) -> str:
+        """A short line with a marker."""
         ends, heights = np.array([x, x + length]), np.array([y, y])
         drawn = _polyline(ends, heights, self.colour, self.width, self.line, self.alpha) if self.line else ""
         return drawn + self._markers(ends.mean(keepdims=True), heights[:1])
@@ -184,9 +188,11 @@ class Dots(Mark):
     zorder: float = 1
 
     def reach(self) -> tuple[np.ndarray, np.ndarray]:
+        """Their middles."""
         return self.x, self.y
 
     def draw(self, places: Places) -> str:
+        """Circles."""
         r, stroke = number(np.sqrt(self.s) / 2), f'stroke="{self.edge}" stroke-width="{number(self.width)}"'
         return "".join(
             f'<circle cx="{number(a)}" cy="{number(b)}" r="{r}" fill="{self.face}" {stroke}{_opacity(self.alpha)}/>'
@@ -206,9 +212,11 @@ class Band(Mark):
     zorder: float = 1
 
     def reach(self) -> tuple[np.ndarray, np.ndarray]:
+        """Both lines."""
         return self.x, np.concatenate([self.low, self.high])
 
     def draw(self, places: Places) -> str:
+        """A polygon."""
         x = np.concatenate([self.x, self.x[::-1]])
         y = np.concatenate([self.low, self.high[::-1]])
         points = " ".join(f"{number(a)},{number(b)}" for a, b in zip(places[0](x), places[1](y), strict=True))
@@ -227,10 +235,12 @@ class Rule(Mark):
     zorder: float = 2
 
     def reach(self) -> tuple[np.ndarray, np.ndarray]:
+        """Its place, on one of the two."""
         own = np.array([self.at])
         return (NOTHING, own) if self.is_level else (own, NOTHING)
 
     def draw(self, places: Places) -> str:
+        """A line that goes far beyond the axes."""
         far = np.array([-1e4, 1e4])  # points: cut off at the axes
         own = np.repeat(places[self.is_level](np.array([self.at])), 2)
         x, y = (far, own) if self.is_level else (own, far)
@@ -263,13 +273,16 @@ class Rectangle(Mark):
         self.grounded = grounded  # a bar: its foot may be the end of the axes
 
     def reach(self) -> tuple[np.ndarray, np.ndarray]:
+        """Two corners."""
         (x, y), wide, high = self.xy, self.width, self.height
         return np.array([x, x + wide]), np.array([y, y + high])
 
     def edges(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The foot of a bar."""
         return (), ((self.xy[1],) if self.grounded else ())
 
     def draw(self, places: Places) -> str:
+        """A rectangle."""
         x, y = (place(ends) for place, ends in zip(places, self.reach(), strict=True))
         return (
             f'<rect x="{number(x.min())}" y="{number(y.min())}" width="{number(np.ptp(x))}" '
@@ -286,14 +299,17 @@ class Image(Mark):
     zorder: float = 0
 
     def reach(self) -> tuple[np.ndarray, np.ndarray]:
+        """Its edges: the middle of the first square is at 0."""
         rows, columns = self.colours.shape[:2]
         return np.array([-0.5, columns - 0.5]), np.array([-0.5, rows - 0.5])
 
     def edges(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The same."""
         x, y = self.reach()
         return tuple(x), tuple(y)
 
     def draw(self, places: Places) -> str:
+        """A picture of as many pixels as there are colours, stretched."""
         x, y = (place(ends) for place, ends in zip(places, self.reach(), strict=True))
         code = base64.b64encode(_png(self.colours)).decode()
         return (
@@ -338,6 +354,7 @@ class Label(Mark):
     is_cut = False
 
     def draw(self, places: Places) -> str:
+        """The words, and the arrow."""
         x, y = self._point(places, self.x, self.y)
         drawn = words.text(x, y, self.words, self.size, self.colour, self.ha, self.va)
         return drawn + (self._arrow(places, x, y) if self.arrow_from else "")

@@ -58,12 +58,15 @@ class Linear(Scale):
     """Equal differences are equally far apart."""
 
     def measure(self, values: Any) -> np.ndarray:
+        """The numbers themselves."""
         return np.asarray(values, float)
 
     def number(self, measured: float) -> float:
+        """The measure itself."""
         return measured
 
     def ticks(self, limits: tuple[float, float], room: int) -> list[tuple[float, str]]:
+        """Multiples of 1, 2, 2.5 or 5 times a power of ten."""
         low, high = sorted(limits)
         most = min(max(room, 1), MOST_TICKS)
         power = 10.0 ** math.floor(math.log10((high - low) / most))
@@ -81,13 +84,16 @@ class Logarithmic(Scale):
         self.base = base
 
     def measure(self, values: Any) -> np.ndarray:
+        """Logarithms to the base."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(np.asarray(values, float)) / math.log(self.base)
 
     def number(self, measured: float) -> float:
+        """The power of the base."""
         return self.base**measured
 
     def ticks(self, limits: tuple[float, float], room: int) -> list[tuple[float, str]]:
+        """Powers of the base, or every second, third …"""
         low, high = sorted(self.measure(limits))
         powers = range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)
         every = -(-len(powers) // min(max(room, 1), MOST_TICKS))
@@ -96,6 +102,7 @@ class Logarithmic(Scale):
         ]
 
     def small_ticks(self, limits: tuple[float, float]) -> list[float]:
+        """The multiples of each power below the next."""
         low, high = sorted(self.measure(limits))
         if high - low > MOST_TICKS:
             return []

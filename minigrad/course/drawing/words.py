@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import re
 
-__all__ = ["ALIGN_DOWN", "ANCHORS", "LINE", "height", "number", "text", "width"]
+__all__ = ["FONT", "TITLE", "height", "number", "text", "width"]
 
+FONT, TITLE = 11.0, 13.0  # points
 LINE = 1.2  # from a line to the next, in sizes of the font
 ANCHORS = {"left": "start", "center": "middle", "right": "end"}
 # From the place that is asked for to the baseline, in sizes of the font, for text of one line.
