@@ -255,6 +255,7 @@ def test_what_broke_with_a_new_version_has_an_upper_bound(name):
 
 
 LISTED_WHOLE = (
+    "drawing",
     "chapters",
     "check",
     "authoring",
