@@ -39,7 +39,6 @@ __all__ = [
     "Variant",
     "after_first_error",
     "as_words",
-    "best_rate",
     "bits_of_texts",
     "cell_norms",
     "forced",
@@ -257,29 +256,18 @@ def stored_model() -> RecurrentSeq2Seq:
 
 
 def recorded(
-    name: str, steps: int = 2000, runs: Sequence[Mapping[str, Any]] | None = None
+    name: str, rate: float = 2e-3, runs: Sequence[Mapping[str, Any]] | None = None
 ) -> list[Mapping[str, Any]]:
-    """What `score` gave for a variant's runs in the record, seed after seed, at the variant's best rate.
+    """What `score` gave for a variant's runs in the record at this learning rate, seed after seed.
 
-    runs: those of translation.json by default. [] if there is none.
+    runs: those of translation.json by default. Raises ValueError if there is none.
     """
     if runs is None:
         runs = json.loads(stored("translation.json").read_text())["runs"]
-    chosen = [run for run in runs if (run["variant"], run["steps"]) == (name, steps)]
-    if not any(run["seed"] == 0 for run in chosen):
-        return []
-    best = best_rate(chosen)
-    seeds = {run["seed"]: run["scores"] for run in chosen if run["rate"] == best}
+    seeds = {run["seed"]: run["scores"] for run in runs if (run["variant"], run["rate"]) == (name, rate)}
+    if not seeds:
+        raise ValueError(f"the record has no run of {name!r} at the rate {rate:g}")
     return [seeds[seed] for seed in sorted(seeds)]
-
-
-def best_rate(runs: Sequence[Mapping[str, Any]]) -> float:
-    """The rate with the most texts right (of equal ones, the most words) in a variant's runs with seed 0."""
-
-    def hits(run: Mapping[str, Any]) -> tuple[int, ...]:
-        return tuple(sum(of[what] for of in run["scores"].values()) for what in ("exact", "right"))
-
-    return max((run for run in runs if run["seed"] == 0), key=hits)["rate"]
 
 
 # --- Scores ----------------------------------------------------------------------------------------------
