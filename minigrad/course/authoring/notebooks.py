@@ -36,6 +36,7 @@ except ImportError as error:
 
 from minigrad.course.authoring import rows
 from minigrad.course.authoring.install_cell import furnish, repository_url
+from minigrad.course.grade.answers import label_cells
 from minigrad.course.parts import MADE_WITH
 from minigrad.course.show import Source
 from minigrad.files import write_atomic
@@ -99,10 +100,11 @@ def _joined_streams(outputs: list[Any]) -> list[Any]:
 def make_exercise(solution: Any) -> Any:
     """The exercise from its solution: what stands between the solution marks becomes `...`.
 
-    Cells tagged `solution` are left out; its metadata say what it was made with. Raises ValueError for marks that
-    do not pair or share their line.
+    Cells tagged `solution` are left out; its metadata say what it was made with, and those of a cell with an answer
+    or its check, of which exercise they are. Raises ValueError for marks that do not pair or share their line.
     """
     exercise = nbformat.from_dict(solution)  # a deep copy
+    label_cells(exercise.cells, lambda cell: BEGIN in cell.source)
     exercise.cells = [cell for cell in exercise.cells if "solution" not in cell.metadata.get("tags", [])]
     for cell in exercise.cells:
         if cell.cell_type == "code":
@@ -135,7 +137,8 @@ def _without_solutions(source: str) -> str:
 
 
 def fingerprint(notebook: Any) -> str:
-    """A short text that is another one when a cell's source, type, id or tags are others; outputs do not count."""
+    """A short text that is another one when a cell's source, type, id, tags or exercise are others; outputs do not
+    count."""
     return hashlib.sha256(json.dumps(_cells(notebook)).encode()).hexdigest()[:16]
 
 
@@ -191,7 +194,10 @@ def _exercises(root: Path, check: bool) -> tuple[list[str], bool]:
 def _cells(notebook: Any) -> list[list[Any]]:
     """What an exercise takes over from its solution; the cell that installs the course is `furnish`'s."""
     return [
-        [cell.id, cell.cell_type, cell.source, cell.metadata.get("tags") or None]
+        [
+            *(cell.id, cell.cell_type, cell.source, cell.metadata.get("tags") or None),
+            *([cell.metadata["course"]] if "course" in cell.metadata else []),
+        ]
         for cell in notebook.cells
         if "install" not in cell.metadata.get("tags", [])
     ]

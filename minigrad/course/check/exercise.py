@@ -26,9 +26,10 @@ from minigrad.course.check.watch import Watch, no_trace
 from minigrad.course.show import Source
 from minigrad.course.tables import table
 
-__all__ = ["EXERCISES", "Exercise", "exercise", "progress"]
+__all__ = ["EXERCISES", "LOOKING", "NOT_ATTEMPTED", "Exercise", "exercise", "progress"]
 
 NOT_ATTEMPTED = "not attempted yet: replace the `...` above, run that cell, then this one"
+LOOKING = "It was looking for the mistake."  # where a check was, with the answer known to be wrong
 LISTING = 88  # columns of a solution: JupyterLab breaks longer lines inside of words
 
 EXERCISES: dict[str, Exercise] = {}  # by name, in the order of the course
@@ -72,7 +73,7 @@ class Exercise(Task):
     def judge(self, answer: Answer) -> bool:
         """The same, and return whether it is right."""
         with no_trace():
-            report = self._report(answer)
+            report = self.report(answer)
         tell(report)
         return report.verdict == "right"
 
@@ -84,7 +85,11 @@ class Exercise(Task):
         finally:
             watch.close()
 
-    def _report(self, answer: Answer) -> Report:
+    def report(self, answer: Answer) -> Report:
+        """What there is to say of `answer`, unsaid; the cases are drawn from the seed MINIGRAD_CHECK_SEED, or 0.
+
+        What an answer leaves changed for all stays so, and Ctrl-C ends it with a verdict that is a note.
+        """
         if not callable(answer):
             words = f"pass the function itself, check.{self.name}({self.name})."
             return Report("note", f"{self.name}:", words, paragraphs=[f"This is {described(answer)}."])
@@ -96,7 +101,7 @@ class Exercise(Task):
         try:
             return self._tried(answer, Trial(self, int(seed)), watch)
         except KeyboardInterrupt:
-            where = f"It was at {watch.case}." if watch.case else "It was looking for the mistake."
+            where = f"It was at {watch.case}." if watch.case else LOOKING
             return Report("note", f"{self.name}: interrupted.", where)
         finally:
             watch.close()
