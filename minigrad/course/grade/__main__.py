@@ -24,12 +24,13 @@ __all__ = ["main"]
 # What the processes of answers inherit: nothing secret, and one BLAS thread, as a process that forks may have no others.
 KEPT = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "TERM", "TMPDIR", "TZ", "VIRTUAL_ENV")
 ADDED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MINIGRAD_BACKEND": "numpy"}
+CLEAN = "MINIGRAD_GRADING"  # set in an environment that is as it should be
 
 
 def clean_environment() -> dict[str, str]:
     """The environment in which answers are graded."""
     kept = {name: value for name, value in os.environ.items() if name in KEPT}
-    return {**kept, **ADDED}
+    return {**kept, **ADDED, CLEAN: "1"}
 
 
 def main(arguments: Any = None) -> int:
@@ -43,8 +44,8 @@ def main(arguments: Any = None) -> int:
 
 
 if __name__ == "__main__":
-    environment = clean_environment()
-    if hasattr(os, "fork") and dict(os.environ) != environment:
-        module = "minigrad.course.grade"  # once more, with that environment from the start: NumPy has read this one
-        os.execve(sys.executable, [sys.executable, "-m", module, *sys.argv[1:]], environment)
+    if hasattr(os, "fork") and CLEAN not in os.environ:
+        # Once more from the start, in a clean environment: NumPy has read the one of before.
+        command = [sys.executable, "-m", "minigrad.course.grade", *sys.argv[1:]]
+        os.execve(sys.executable, command, clean_environment())
     sys.exit(main())

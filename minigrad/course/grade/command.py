@@ -19,7 +19,7 @@ from minigrad.bert.reading import shown
 from minigrad.course.grade import __main__ as front
 from minigrad.course.grade.answers import NotReadable, sheets
 from minigrad.course.grade.grading import HandedIn, collect, grade, right_task, rows_of
-from minigrad.course.grade.inside import Limits
+from minigrad.course.grade.inside import Limits, as_nobody
 from minigrad.course.grade.pages import write_pages
 from minigrad.course.grade.process import CannotRun, prepare, self_test
 from minigrad.course.grade.submissions import Refused
@@ -99,6 +99,8 @@ def run(arguments: Any = None) -> int:
     except (OSError, ValueError, CannotRun) as error:
         print(shown(str(error), 2000), file=sys.stderr)
         return 2
+    if hasattr(os, "geteuid") and os.geteuid() == 0 and not as_nobody():
+        print("answers run as root, because the user nobody cannot read Python here", file=sys.stderr)
     done = Done(options.out.with_name(options.out.name + ".state.json"))
     if options.again:
         done.verdicts.clear()
