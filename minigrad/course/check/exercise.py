@@ -26,10 +26,9 @@ from minigrad.course.check.watch import Watch, no_trace
 from minigrad.course.show import Source
 from minigrad.course.tables import table
 
-__all__ = ["EXERCISES", "LOOKING", "NOT_ATTEMPTED", "Exercise", "exercise", "progress"]
+__all__ = ["EXERCISES", "NOT_ATTEMPTED", "Exercise", "exercise", "progress"]
 
 NOT_ATTEMPTED = "not attempted yet: replace the `...` above, run that cell, then this one"
-LOOKING = "It was looking for the mistake."  # where a check was, with the answer known to be wrong
 LISTING = 88  # columns of a solution: JupyterLab breaks longer lines inside of words
 
 EXERCISES: dict[str, Exercise] = {}  # by name, in the order of the course
@@ -101,7 +100,7 @@ class Exercise(Task):
         try:
             return self._tried(answer, Trial(self, int(seed)), watch)
         except KeyboardInterrupt:
-            where = f"It was at {watch.case}." if watch.case else LOOKING
+            where = f"It was at {watch.case}." if watch.case else "It was between two cases."
             return Report("note", f"{self.name}: interrupted.", where)
         finally:
             watch.close()
@@ -127,7 +126,10 @@ class Exercise(Task):
             named = zip(trial.names, complaints, strict=True)
             report.symptom = next(f"On {name}: {words}" for name, words in named if words)
             report.values = trial.values(outcomes, complaints)
-            report.paragraphs = trial.diagnosis(outcomes, complaints)
+            try:
+                report.paragraphs = trial.diagnosis(outcomes, complaints)
+            except KeyboardInterrupt:  # that the answer is wrong is known all the same
+                report.paragraphs = ["Interrupted: the check was still looking for the mistake behind it."]
             if besides := trial.besides(outcomes, complaints, report.paragraphs):
                 report.paragraphs.append(besides)
             report.hints, report.solution = self._hints, partial(_listing, self.answer)

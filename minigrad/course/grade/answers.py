@@ -120,10 +120,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Answer:
-    """A learner's answer to an exercise: its source, or None and what is the matter with it."""
+    """A learner's answer to an exercise: its source, or None and what is the matter with it.
+
+    untouched: the cell is as the course gave it.
+    """
 
     source: str | None
     problem: str = ""
+    untouched: bool = False
 
 
 def read_cells(content: bytes) -> list[Cell]:
@@ -202,7 +206,8 @@ def _answer(name: str, sheet: Sheet, cells: list[Cell]) -> Answer:
         )
     if len(text) > LONGEST:
         return Answer(None, f"the answer has {len(text):,} characters; up to {LONGEST:,} are read.")
-    return Answer(text)
+    given = "\n".join(piece.source for piece in sheet.pieces if piece.exercise == name)
+    return Answer(text, untouched=text.strip() == given.strip())
 
 
 # --- What an answer needs --------------------------------------------------------------------------------

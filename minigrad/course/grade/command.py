@@ -18,7 +18,7 @@ from minigrad.bert.progress import Unfailing, bar
 from minigrad.bert.reading import shown
 from minigrad.course.grade import __main__ as front
 from minigrad.course.grade.answers import NotReadable, sheets
-from minigrad.course.grade.grading import HandedIn, collect, grade, right_task, rows_of
+from minigrad.course.grade.grading import HandedIn, collect, count, grade, right_task, rows_of
 from minigrad.course.grade.inside import Limits, as_nobody
 from minigrad.course.grade.pages import write_pages
 from minigrad.course.grade.process import CannotRun, prepare, self_test
@@ -139,8 +139,7 @@ def _grade(
     handed_in: Sequence[HandedIn], done: Done, options: argparse.Namespace, limits: Limits, private: list[Path]
 ) -> None:
     tqdm.monitor_interval = 0  # its watch is a thread, and a process that forks may have none
-    total = sum(answer.source is not None for one in handed_in for answer in one.answers.values())
-    with bar(total, "exercise", Unfailing(sys.stderr)) as shown_bar:
+    with bar(count(handed_in, limits, options.seed), "exercise", Unfailing(sys.stderr)) as shown_bar:
         grade(handed_in, done, options.jobs, limits, options.seed, private, shown_bar.update)
 
 

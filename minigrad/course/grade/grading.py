@@ -12,9 +12,9 @@ from minigrad.course.grade.inside import Limits, Task
 from minigrad.course.grade.process import run_all
 from minigrad.course.grade.submissions import Refused, Submission, find
 from minigrad.course.grade.table import Done, Row, key
-from minigrad.course.grade.verdict import NO_CELL, Verdict
+from minigrad.course.grade.verdict import NO_CELL, NOT_ATTEMPTED, Verdict
 
-__all__ = ["HandedIn", "collect", "grade", "right_task", "rows_of"]
+__all__ = ["HandedIn", "collect", "count", "grade", "right_task", "rows_of"]
 
 SAVE_EVERY = 5.0  # seconds
 
@@ -61,10 +61,15 @@ def _tasks(handed_in: Sequence[HandedIn], limits: Limits, seed: int) -> dict[str
     found = {}
     for one in handed_in:
         for name, answer in one.answers.items():
-            if answer.source is not None:
+            if answer.source is not None and not answer.untouched:
                 task = Task(one.sheet, name, one.answers)
                 found[key(task, limits, seed)] = task
     return found
+
+
+def count(handed_in: Sequence[HandedIn], limits: Limits, seed: int) -> int:
+    """How many answers there are to run."""
+    return len(_tasks(handed_in, limits, seed))
 
 
 def grade(
@@ -102,6 +107,8 @@ def rows_of(handed_in: Sequence[HandedIn], done: Done, limits: Limits, seed: int
         for name, answer in one.answers.items():
             if answer.source is None:
                 verdict = Verdict(NO_CELL, answer.problem)
+            elif answer.untouched:
+                verdict = Verdict(NOT_ATTEMPTED, f"{name}: not attempted yet.")
             else:
                 found = done.verdicts.get(key(Task(one.sheet, name, one.answers), limits, seed))
                 if found is None:

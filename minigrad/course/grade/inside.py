@@ -18,12 +18,12 @@ from typing import Any
 import numpy
 
 import minigrad
-from minigrad.course.check.exercise import EXERCISES, LOOKING
+from minigrad.course.check.exercise import EXERCISES
 from minigrad.course.check.exercise import NOT_ATTEMPTED as NOT_ATTEMPTED_YET
 from minigrad.course.check.outcome import has_gap
 from minigrad.course.grade import guard
 from minigrad.course.grade.answers import Answer, Piece, Sheet, missing_names, needed
-from minigrad.course.grade.verdict import LOOK, NOT_ATTEMPTED, RIGHT, TIMED_OUT, WRONG, Verdict
+from minigrad.course.grade.verdict import CRASHED, LOOK, NOT_ATTEMPTED, RIGHT, TIMED_OUT, WRONG, Verdict
 
 __all__ = ["Limits", "Task", "as_nobody", "live"]
 
@@ -86,9 +86,12 @@ def live(
     send, leave, dumps = os.write, os._exit, json.dumps  # before the answer could put others in their place
     _limit(limits)
     guard.install(home, private)
-    found = _judged_in_time(task, limits)
+    try:
+        found = _judged_in_time(task, limits)
+    except BaseException as error:
+        found = Verdict(CRASHED, f"{task.exercise}: not judged.", f"The check itself failed: {_in_short(error)}.")
     if changed := guard.tampered(before):
-        words = f"After the answer ran, {', '.join(changed[:3])} was not what it was before: the check may not be trusted."
+        words = f"After the answer ran, these were not what they were: {', '.join(changed[:3])}. The check cannot be trusted."
         found = Verdict(LOOK, f"{task.exercise}: not judged.", words)
     send(verdict, (nonce + dumps(found.as_dict())).encode("utf-8", "replace"))
     leave(0)
@@ -168,9 +171,6 @@ def _judged(task: Task) -> Verdict:
         return Verdict.of(report, LOOK)
     if report.verdict == "note":  # the time is over, or the answer raised KeyboardInterrupt
         report.title = f"{name}: no end in time."
-        if report.more == LOOKING:
-            report.title, report.more = f"{name}: not yet.", "There was no time to find the mistake behind it."
-            return Verdict.of(report, WRONG)
         return Verdict.of(report, TIMED_OUT)
     return Verdict.of(report, WRONG)
 
@@ -185,15 +185,15 @@ def _run(piece: Piece, stem: str, scope: dict[str, Any]) -> str:
     lines = piece.source.splitlines(keepends=True)
     linecache.cache[file] = (len(piece.source), None, lines, file)  # for tracebacks, and checks
     try:
-        exec(compile(piece.source, file, "exec"), scope)
-    except (SyntaxError, ValueError) as error:
+        code = compile(piece.source, file, "exec")
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         line = (getattr(error, "text", "") or "").strip()
-        if getattr(error, "filename", None) != file:
-            return f"{_cell_of(piece)} fails: {_in_short(error)}"
         magic = " Lines with % and ! are Jupyter's alone." if line.startswith(("%", "!")) else ""
         return f"{_cell_of(piece)} is no Python: {_in_short(error)}.{magic}"
+    try:
+        exec(code, scope)
     except (Exception, SystemExit) as error:
-        return f"{_cell_of(piece)} fails: {_in_short(error)}"
+        return f"{_cell_of(piece)} fails: {_in_short(error)}."
     return ""
 
 
