@@ -40,7 +40,11 @@ def main(arguments: Any = None) -> int:
         return 2
     from minigrad.course.grade.command import run
 
-    return run(arguments)
+    try:
+        return run(arguments)
+    except KeyboardInterrupt:
+        print("interrupted before anything was graded", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":
