@@ -4,6 +4,7 @@
     python -m $TOOL run book/07_one_head.ipynb …
     python -m $TOOL exercises           exercises/ from solutions/
     python -m $TOOL exercises --check   fail if they are out of step
+    python -m $TOOL nbgrader FOLDER     the same for nbgrader: FOLDER/source/ from solutions/
     python -m $TOOL furnish             the cell that installs the course, if _config.yml has the repository's address
     python -m $TOOL furnish --check     fail if a notebook has it and should not, or the other way round
     python -m $TOOL stale               quoted sources that the library no longer has
@@ -36,6 +37,7 @@ except ImportError as error:
 
 from minigrad.course.authoring import rows
 from minigrad.course.authoring.install_cell import furnish, repository_url
+from minigrad.course.authoring.nbgrader_source import nbgrader_source, write_config
 from minigrad.course.grade.answers import label_cells
 from minigrad.course.parts import MADE_WITH
 from minigrad.course.show import Source
@@ -191,6 +193,17 @@ def _exercises(root: Path, check: bool) -> tuple[list[str], bool]:
     return found, well
 
 
+def _nbgrader(root: Path, folder: Path) -> list[str]:
+    """Write the sources of a course that nbgrader runs; returns what was written."""
+    found = [f"{folder}/nbgrader_config.py"] if write_config(folder) else []
+    for path in sorted((root / "solutions").glob("*.ipynb")):
+        target = folder / "source" / path.stem / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write(target, nbgrader_source(read(path)))
+        found.append(str(target))
+    return found
+
+
 def _cells(notebook: Any) -> list[list[Any]]:
     """What an exercise takes over from its solution; the cell that installs the course is `furnish`'s."""
     return [
@@ -253,6 +266,7 @@ def main(arguments: Any = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("run").add_argument("notebooks", type=Path, nargs="+")
     commands.add_parser("exercises").add_argument("--check", action="store_true")
+    commands.add_parser("nbgrader").add_argument("folder", type=Path)
     commands.add_parser("furnish").add_argument("--check", action="store_true")
     commands.add_parser("stale")
     commands.add_parser("rows")
@@ -270,6 +284,10 @@ def main(arguments: Any = None) -> int:
         found, well = _exercises(root, options.check)
         print("\n".join(found) or "every exercise is in step with its solution")
         return 0 if well else 1
+    if options.command == "nbgrader":
+        written = _nbgrader(root, options.folder)
+        print("\n".join(written) or f"{root} has no solutions/: run this in the course's folder")
+        return 0 if written else 1
     if options.command == "furnish":
         changed = _furnish(root, options.check)
         print("\n".join(changed) or "every notebook is as _config.yml says")

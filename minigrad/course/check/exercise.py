@@ -76,9 +76,9 @@ class Exercise(Task):
         tell(report)
         return report.verdict == "right"
 
-    def accepts(self, answer: Answer) -> bool:
-        """Whether an answer is right, without a word, and without counting an attempt."""
-        trial, watch = Trial(self, 0), Watch()
+    def accepts(self, answer: Answer, seed: int = 0) -> bool:
+        """Whether an answer is right on the cases of a seed, without a word, and without counting an attempt."""
+        trial, watch = Trial(self, seed), Watch()
         try:
             return not any(trial.complaints(list(trial.outcomes(answer, watch))))
         finally:
