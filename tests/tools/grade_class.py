@@ -19,9 +19,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1] / "course" / "grade")]
+sys.path[:0] = [
+    str(Path(__file__).resolve().parents[2]),
+    str(Path(__file__).resolve().parents[1] / "course" / "grade"),
+]
 
-from classes import Expected, class_of, grade
+from classes import Expected, class_of, grade  # noqa: E402
 
 csv.field_size_limit(10**9)
 
@@ -57,7 +60,9 @@ def _cpuinfo() -> list[str]:
 
 def main() -> int:
     """Make the class, grade it, and write the record; returns 0 if every verdict is as in the bank."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--chapter", default="07_one_head")
     parser.add_argument("--students", type=int, default=200)
     parser.add_argument("--record", type=Path)
@@ -79,6 +84,7 @@ def main() -> int:
         "exercises": len(expected),
         "right": sum(one.right for one in expected.values()),
         "seconds": round(seconds, 1),
+        "load": round(os.getloadavg()[1], 1),  # of all programs, over five minutes: above the cores, others ran too
         "differ_from_the_bank": faults,
     }
     text = json.dumps(record, indent=2) + "\n"

@@ -21,9 +21,14 @@ from typing import Any
 
 __all__ = ["main"]
 
-# What the processes of answers inherit: nothing secret, and one BLAS thread, as a process that forks may have no others.
+# What the processes of answers inherit: nothing secret, and one BLAS thread, as a process that forks may have no more.
 KEPT = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "TERM", "TMPDIR", "TZ", "VIRTUAL_ENV")
-ADDED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MINIGRAD_BACKEND": "numpy"}
+ADDED = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "MINIGRAD_BACKEND": "numpy",
+}
 CLEAN = "MINIGRAD_GRADING"  # set in an environment that is as it should be
 
 

@@ -220,7 +220,11 @@ def needed(sheet: Sheet, name: str, answers: dict[str, Answer]) -> list[Piece]:
     what is broken elsewhere is not. It reads the answers with Python's parser, which a hostile text can bring down.
     """
     pieces = [
-        Piece(piece.id, (answers[piece.exercise].source or "") if piece.exercise else piece.source, piece.exercise)
+        Piece(
+            piece.id,
+            (answers[piece.exercise].source or "") if piece.exercise else piece.source,
+            piece.exercise,
+        )
         for piece in sheet.pieces
     ]
     last = next(number for number, piece in enumerate(pieces) if piece.exercise == name)

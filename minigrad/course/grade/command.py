@@ -17,7 +17,7 @@ import minigrad
 from minigrad.bert.progress import Unfailing, bar
 from minigrad.bert.reading import shown
 from minigrad.course.grade import __main__ as front
-from minigrad.course.grade.answers import NotReadable, sheets
+from minigrad.course.grade.answers import sheets
 from minigrad.course.grade.grading import HandedIn, collect, count, grade, right_task, rows_of
 from minigrad.course.grade.inside import Limits, as_nobody
 from minigrad.course.grade.pages import write_pages
@@ -42,16 +42,29 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="what was handed in: a folder, or one zip file")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the table to write, such as grades.csv")
-    parser.add_argument("--course", type=Path, default=COURSE, help="the course's folder, with exercises/ in it")
-    parser.add_argument("--jobs", type=_whole(1, 1024), default=cores, help="answers at a time (default: the cores)")
+    parser.add_argument(
+        "folder", type=Path, metavar="FOLDER", help="what was handed in: a folder, or one zip file"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="the table to write, such as grades.csv"
+    )
+    parser.add_argument(
+        "--course", type=Path, default=COURSE, help="the course's folder, with exercises/ in it"
+    )
+    parser.add_argument(
+        "--jobs", type=_whole(1, 1024), default=cores, help="answers at a time (default: the cores)"
+    )
     parser.add_argument(
         "--timeout", type=_seconds, default=10.0, help="seconds for one exercise (default: 10)"
     )
-    parser.add_argument("--memory", type=_memory, default="2G", help="for one exercise, such as 500M (default: 2G)")
     parser.add_argument(
-        "--seed", type=_whole(1, 2**31), default=SEED, help="of the cases, from 1: learners have 0 (default: 1)"
+        "--memory", type=_memory, default="2G", help="for one exercise, such as 500M (default: 2G)"
+    )
+    parser.add_argument(
+        "--seed",
+        type=_whole(1, 2**31),
+        default=SEED,
+        help="of the cases, from 1: learners have 0 (default: 1)",
     )
     parser.add_argument("--again", action="store_true", help="grade all anew, also what has not changed")
     return parser
@@ -95,7 +108,9 @@ def run(arguments: Any = None) -> int:
         if not handed_in and not refused:
             raise FileNotFoundError(f"there is no notebook in {options.folder}")
         prepare()
-        self_test(lambda name: right_task(course, name, f"{name} = check.{name}.answer"), limits, options.seed)
+        self_test(
+            lambda name: right_task(course, name, f"{name} = check.{name}.answer"), limits, options.seed
+        )
     except (OSError, ValueError, CannotRun) as error:
         print(shown(str(error), 2000), file=sys.stderr)
         return 2
@@ -136,7 +151,11 @@ def _require_place(out: Path) -> None:
 
 
 def _grade(
-    handed_in: Sequence[HandedIn], done: Done, options: argparse.Namespace, limits: Limits, private: list[Path]
+    handed_in: Sequence[HandedIn],
+    done: Done,
+    options: argparse.Namespace,
+    limits: Limits,
+    private: list[Path],
 ) -> None:
     tqdm.monitor_interval = 0  # its watch is a thread, and a process that forks may have none
     with bar(count(handed_in, limits, options.seed), "exercise", Unfailing(sys.stderr)) as shown_bar:

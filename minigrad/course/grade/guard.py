@@ -99,7 +99,19 @@ def install(home: Path, private: list[Path]) -> None:
 
 Fingerprint = dict[str, Any]
 
-WATCHED = ("ast", "builtins", "inspect", "json", "math", "numpy", "numpy.linalg", "os", "signal", "sys", "traceback")
+WATCHED = (
+    "ast",
+    "builtins",
+    "inspect",
+    "json",
+    "math",
+    "numpy",
+    "numpy.linalg",
+    "os",
+    "signal",
+    "sys",
+    "traceback",
+)
 STATE = ("_attempted", "_hints_given")  # of an exercise: what a check itself changes
 
 

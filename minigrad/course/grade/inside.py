@@ -79,7 +79,11 @@ def live(
     """Run the task in this process, which is its own, write its verdict to the file `verdict`, and end."""
     os.environ.clear()
     os.environ.update(
-        HOME=str(home), TMPDIR=str(home), MINIGRAD_CHECK_SEED=str(seed), MINIGRAD_PROGRESS="off", LANG="C.UTF-8"
+        HOME=str(home),
+        TMPDIR=str(home),
+        MINIGRAD_CHECK_SEED=str(seed),
+        MINIGRAD_PROGRESS="off",
+        LANG="C.UTF-8",
     )
     os.chdir(home)
     before = guard.fingerprint()
@@ -89,9 +93,12 @@ def live(
     try:
         found = _judged_in_time(task, limits)
     except BaseException as error:
-        found = Verdict(CRASHED, f"{task.exercise}: not judged.", f"The check itself failed: {_in_short(error)}.")
+        found = Verdict(
+            CRASHED, f"{task.exercise}: not judged.", f"The check itself failed: {_in_short(error)}."
+        )
     if changed := guard.tampered(before):
-        words = f"After the answer ran, these were not what they were: {', '.join(changed[:3])}. The check cannot be trusted."
+        names = ", ".join(changed[:3])
+        words = f"After the answer ran, these were not what they were: {names}. The check cannot be trusted."
         found = Verdict(LOOK, f"{task.exercise}: not judged.", words)
     send(verdict, (nonce + dumps(found.as_dict())).encode("utf-8", "replace"))
     leave(0)
@@ -166,8 +173,10 @@ def _judged(task: Task) -> Verdict:
     report.caution = " ".join(filter(None, [report.caution, *said]))
     elsewhere = missing_names(pieces[-1].source, scope)
     if report.verdict == "wrong" and elsewhere and not has_gap(function):
-        words = f"The answer uses {', '.join(elsewhere)}, which no answer cell and no given cell defines. Graded are the "
-        report.caution = f"{words}answer cells alone: what an answer needs, imports too, belongs into its cell."
+        report.caution = (
+            f"The answer uses {', '.join(elsewhere)}, which no answer cell and no given cell defines. Answer cells "
+            "alone are graded: what an answer needs, also an import, belongs in its cell."
+        )
         return Verdict.of(report, LOOK)
     if report.verdict == "note":  # the time is over, or the answer raised KeyboardInterrupt
         report.title = f"{name}: no end in time."
@@ -180,7 +189,7 @@ def _cell_of(piece: Piece) -> str:
 
 
 def _run(piece: Piece, stem: str, scope: dict[str, Any]) -> str:
-    """Run a cell; returns what to say of it, mostly nothing. What it defined before it failed is there, as in Jupyter."""
+    """Run a cell; returns what to say of it, mostly nothing. What it defined before it failed stays, as in Jupyter."""
     file = f"<{stem}, cell {piece.id}>"
     lines = piece.source.splitlines(keepends=True)
     linecache.cache[file] = (len(piece.source), None, lines, file)  # for tracebacks, and checks

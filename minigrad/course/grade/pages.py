@@ -41,7 +41,8 @@ def _style() -> str:
 :root {{color-scheme: light; --ground: #ffffff; --raised: #f6f7f9; {light}}}
 @media (prefers-color-scheme: dark) {{:root {{color-scheme: dark; --ground: #14181e; --raised: #1c222a; {dark}}}}}
 * {{box-sizing: border-box}}
-body {{margin: 0 auto; max-width: 60rem; padding: 1.5rem; background: var(--ground); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere}}
+body {{margin: 0 auto; max-width: 60rem; padding: 1.5rem; background: var(--ground); color: var(--ink);
+  font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere}}
 h1, h2, h3 {{line-height: 1.25}}
 h1 {{font-size: 1.6rem; margin: 0 0 0.5rem}}
 h2 {{font-size: 1.25rem; margin: 2.2rem 0 0.6rem; border-bottom: 2px solid var(--grid); padding-bottom: 0.3rem}}
@@ -52,12 +53,14 @@ a {{color: var(--query)}}
 .quiet {{color: var(--token); font-size: 0.9rem}}
 .wide {{overflow-x: auto}}
 table {{border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums}}
-th, td {{text-align: left; padding: 0.25rem 0.6rem; border-bottom: 1px solid var(--grid); vertical-align: top; font-weight: normal}}
+th, td {{text-align: left; padding: 0.25rem 0.6rem; border-bottom: 1px solid var(--grid); vertical-align: top;
+  font-weight: normal}}
 th {{overflow-wrap: normal}}
 thead th {{color: var(--token); font-size: 0.9rem}}
 td.number {{text-align: right; white-space: nowrap}}
 .share {{min-width: 6rem; width: 30%}}
-.share span, .count span {{display: block; height: 0.8rem; min-width: 1px; margin-top: 0.35rem; background: var(--right)}}
+.share span, .count span {{display: block; height: 0.8rem; min-width: 1px; margin-top: 0.35rem;
+  background: var(--right)}}
 .count span {{background: var(--wrong); margin: 0.15rem 0 0.3rem}}
 .mistakes {{list-style: none; padding: 0; margin: 0}}
 .mistakes > li {{margin: 0.7rem 0}}
@@ -65,7 +68,8 @@ summary {{cursor: pointer; color: var(--token); font-size: 0.9rem}}
 .report {{border-left: 4px solid var(--third); padding: 0.1rem 0 0.1rem 0.9rem; margin: 0.6rem 0 1.4rem}}
 .report.right {{border-color: var(--right)}} .report.right .verdict {{color: var(--right)}}
 .report.wrong {{border-color: var(--wrong)}} .report.wrong .verdict {{color: var(--wrong)}}
-pre {{overflow-x: auto; background: var(--raised); border: 1px solid var(--grid); padding: 0.5rem 0.7rem; margin: 0.5rem 0; font-size: 0.9rem}}
+pre {{overflow-x: auto; background: var(--raised); border: 1px solid var(--grid); padding: 0.5rem 0.7rem;
+  margin: 0.5rem 0; font-size: 0.9rem}}
 code {{background: var(--raised); padding: 0 0.2em}}
 </style>"""
 
@@ -105,7 +109,7 @@ def page_name(student: str) -> str:
 
 
 def write_pages(folder: Path, rows: Sequence[Row], refused: Sequence[Refused]) -> Path:
-    """Write all pages into a folder, and return that of the instructor. Pages of an earlier run go. Raises SaveError."""
+    """Write all pages into a folder, and return the instructor's. Pages of an earlier run go. Raises SaveError."""
     students = folder / "students"
     students.mkdir(parents=True, exist_ok=True)
     of_student = defaultdict(list)
@@ -158,7 +162,9 @@ def _report(found: Verdict) -> str:
         *(f"<p>{_marked_up(text)}</p>" for text in found.paragraphs),
     ]
     if found.printed.strip():
-        parts.append(f"<details><summary>What it printed</summary><pre>{_text(found.printed)}</pre></details>")
+        parts.append(
+            f"<details><summary>What it printed</summary><pre>{_text(found.printed)}</pre></details>"
+        )
     return f'<div class="report {kind}">\n' + "\n".join(part for part in parts if part) + "\n</div>"
 
 
@@ -234,10 +240,13 @@ def _mistakes(name: str, rows: Sequence[Row]) -> str:
     if not made:
         return ""
     items = []
-    for sentence, students in sorted(made.items(), key=lambda item: (item[0] == UNKNOWN, -len(item[1]), item[0])):
+    for sentence, students in sorted(
+        made.items(), key=lambda item: (item[0] == UNKNOWN, -len(item[1]), item[0])
+    ):
         links = ", ".join(map(_link, sorted(set(students), key=str.casefold)))
+        bar = f'<div class="count"><span style="width: {len(students) / len(rows):.1%}"></span></div>'
         items.append(
-            f'<li>{_marked_up(sentence)}<div class="count"><span style="width: {len(students) / len(rows):.1%}"></span></div>'
+            f"<li>{_marked_up(sentence)}{bar}"
             f"<details><summary>{_many(len(students), 'student')} of {len(rows)}</summary><p>{links}</p></details></li>"
         )
     return f'<h3>{_text(name)}</h3>\n<ul class="mistakes">{"".join(items)}</ul>'
@@ -259,7 +268,8 @@ def _not_read(refused: Sequence[Refused]) -> str:
     if not refused:
         return ""
     lines = "".join(
-        f"<tr><td>{_text(one.student)}</td><td>{_text(one.name)}</td><td>{_text(one.reason)}</td></tr>" for one in refused
+        f"<tr><td>{_text(one.student)}</td><td>{_text(one.name)}</td><td>{_text(one.reason)}</td></tr>"
+        for one in refused
     )
     return f'<h2>Not graded</h2>\n<div class="wide"><table><tbody>{lines}</tbody></table></div>'
 
@@ -268,5 +278,11 @@ def _students(rows: Sequence[Row]) -> str:
     lines = []
     for student in sorted({row.student for row in rows}, key=str.casefold):
         own = [row.verdict.right for row in rows if row.student == student]
-        lines.append(f'<tr><td>{_link(student)}</td><td class="number">{own.count(RIGHT)} of {len(own)}</td></tr>')
-    return f'<h2>Students</h2>\n<div class="wide"><table><tbody>{"".join(lines)}</tbody></table></div>' if lines else ""
+        lines.append(
+            f'<tr><td>{_link(student)}</td><td class="number">{own.count(RIGHT)} of {len(own)}</td></tr>'
+        )
+    return (
+        f'<h2>Students</h2>\n<div class="wide"><table><tbody>{"".join(lines)}</tbody></table></div>'
+        if lines
+        else ""
+    )

@@ -119,7 +119,8 @@ def run_all(
     """
     _adopt_orphans()
     strangers = _children()
-    waiting, running = list(reversed(tasks)), {}
+    waiting = list(reversed(tasks))
+    running: dict[int, tuple[Label, _Child]] = {}
     with selectors.DefaultSelector() as selector:
         try:
             while waiting or running:

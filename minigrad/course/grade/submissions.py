@@ -29,13 +29,15 @@ LARGEST_ARCHIVE = 2_000_000_000
 MOST_MEMBERS = 20_000  # files in an archive
 MOST_UNPACKED = 2_000_000_000  # bytes of all notebooks of an archive
 
-_MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)_(?P<rest>.*)", re.DOTALL)
+_MOODLE = re.compile(
+    r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)_(?P<rest>.*)", re.DOTALL
+)
 _CANVAS = re.compile(r"(?P<name>[^_]+)(?:_LATE)?_(?P<number>\d+)_\d+_(?P<rest>.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A notebook. student: whose it is. name: where it lies, as one can be told. time: of the last change, in seconds."""
+    """A notebook. student: whose it is. name: where it lies. time: of the last change, in seconds since 1970."""
 
     student: str
     name: str
@@ -128,7 +130,9 @@ def _archive(path: Path, student: str, name: str) -> Iterator[Submission | Refus
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
             if len(members) > MOST_MEMBERS:
-                yield Refused(student, name, f"it holds {len(members):,} files, and up to {MOST_MEMBERS:,} are read")
+                yield Refused(
+                    student, name, f"it holds {len(members):,} files, and up to {MOST_MEMBERS:,} are read"
+                )
                 return
             unpacked = 0
             for member in members:
@@ -136,7 +140,9 @@ def _archive(path: Path, student: str, name: str) -> Iterator[Submission | Refus
                 if isinstance(found, Submission):
                     unpacked += len(found.content)
                     if unpacked > MOST_UNPACKED:
-                        yield replace(_refused(found), reason="the notebooks of this archive are too large together")
+                        yield replace(
+                            _refused(found), reason="the notebooks of this archive are too large together"
+                        )
                         return
                 if found:
                     yield found
@@ -156,7 +162,7 @@ def _member(
     parts = PurePosixPath(inner).parts
     if member.is_dir() or not inner.endswith((".ipynb", ".zip")):
         return None
-    if any(part.startswith(".") and part not in (".", "..") or part == "__MACOSX" for part in parts):
+    if any((part.startswith(".") and part not in (".", "..")) or part == "__MACOSX" for part in parts):
         return None
     name = f"{outer}: {inner}"
     student = owner or "(unknown)"

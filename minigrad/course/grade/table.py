@@ -42,7 +42,10 @@ def as_csv(rows: Sequence[Row], refused: Sequence[Refused]) -> bytes:
     for row in rows:
         found = row.verdict
         writer.writerow(
-            map(_cell, (row.student, row.notebook, row.exercise, found.right, found.message, f"{found.seconds:.2f}"))
+            map(
+                _cell,
+                (row.student, row.notebook, row.exercise, found.right, found.message, f"{found.seconds:.2f}"),
+            )
         )
     for one in refused:
         writer.writerow(map(_cell, (one.student, one.name, "", NOT_READ, one.reason, "")))

@@ -29,7 +29,9 @@ MINE = "def attend(q, k, v):\n    return v\n"
 def notebook():
     """A learner's notebook of chapter 7, and its answer cell of `attend`."""
     made = filled("07_one_head", {"attend": MINE})
-    (cell,) = [one for one in made["cells"] if "attend" == exercise_of(one) and "answer" in one["metadata"]["tags"]]
+    (cell,) = [
+        one for one in made["cells"] if exercise_of(one) == "attend" and "answer" in one["metadata"]["tags"]
+    ]
     return made, cell
 
 
@@ -51,7 +53,9 @@ def test_each_check_has_its_answer_cell():
 @pytest.mark.parametrize("sheet", COURSE, ids=lambda sheet: sheet.stem)
 def test_a_right_answer_finds_all_it_needs(sheet):
     """In the solutions, which stand where the answers stand."""
-    solution = {cell.id: cell for cell in read_cells((ROOT / "solutions" / f"{sheet.stem}.ipynb").read_bytes())}
+    solution = {
+        cell.id: cell for cell in read_cells((ROOT / "solutions" / f"{sheet.stem}.ipynb").read_bytes())
+    }
     answers = {piece.exercise: Answer(solution[piece.id].source) for piece in sheet.pieces if piece.exercise}
     for name in sheet.exercises:
         scope = dict.fromkeys(["__name__"])
@@ -186,7 +190,9 @@ def test_a_notebook_from_before_the_labels_is_told():
     made, _ = notebook()
     for cell in made["cells"]:
         cell["metadata"] = {}
-    with pytest.raises(NotReadable, match="its cells do not say which exercise they answer: it is a copy from before"):
+    with pytest.raises(
+        NotReadable, match="its cells do not say which exercise they answer: it is a copy from before"
+    ):
         answer(made)
 
 
@@ -206,7 +212,7 @@ def test_a_file_that_is_no_notebook_is_told(content):
 
 @pytest.mark.parametrize("odd", [1, None, [], "x", {"a": 1}, [1, 2]])
 def test_cells_with_odd_contents_are_read_as_nothing(odd):
-    made, cell = notebook()
+    made, _ = notebook()
     made["cells"] += [
         odd,
         {"cell_type": odd, "id": odd, "metadata": odd, "source": odd},
@@ -221,7 +227,10 @@ def test_cells_with_odd_contents_are_read_as_nothing(odd):
 
 def sources(name, **answers):
     sheet = next(one for one in COURSE if name in one.exercises)
-    return [piece.source for piece in needed(sheet, name, {one: Answer(answers.get(one, "")) for one in sheet.exercises})]
+    return [
+        piece.source
+        for piece in needed(sheet, name, {one: Answer(answers.get(one, "")) for one in sheet.exercises})
+    ]
 
 
 def test_an_answer_gets_the_given_cells_whose_names_it_uses():
@@ -233,13 +242,17 @@ def test_an_answer_gets_the_given_cells_whose_names_it_uses():
 
 def test_an_answer_may_use_an_earlier_one():
     attend = "def attend(q, k, v):\n    return np.exp(q)"
-    *_, first, second = sources("look_left", attend=attend, look_left="def look_left(n):\n    return attend(n, n, n)")
+    *_, first, second = sources(
+        "look_left", attend=attend, look_left="def look_left(n):\n    return attend(n, n, n)"
+    )
     assert first == attend
     assert second.startswith("def look_left")
 
 
 def test_an_earlier_answer_that_is_not_used_is_not_run():
-    assert sources("look_left", attend="1 / 0", look_left="def look_left(n): pass") == ["def look_left(n): pass"]
+    assert sources("look_left", attend="1 / 0", look_left="def look_left(n): pass") == [
+        "def look_left(n): pass"
+    ]
 
 
 @pytest.mark.parametrize("text", ["def f(:", "x = " + "-" * 90_000 + "1", "x = '\0'"])

@@ -115,7 +115,9 @@ def test_answers_that_are_the_same_are_run_once(tmp_path):
         hand_in(tmp_path / "in" / f"{student}.ipynb", score_scale=FINE)
     assert grade(tmp_path / "in", tmp_path / "grades.csv").returncode == 0
     assert len(json.loads((tmp_path / "grades.csv.state.json").read_text())) == 1
-    assert [one for (_, name), one in states(tmp_path / "grades.csv").items() if name == "score_scale"] == ["yes"] * 3
+    assert [one for (_, name), one in states(tmp_path / "grades.csv").items() if name == "score_scale"] == [
+        "yes"
+    ] * 3
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"x": 1}', b'{"x": {"right": "maybe"}}', b"\xff"])
@@ -145,7 +147,7 @@ def test_ctrl_c_keeps_what_was_graded_and_leaves_no_process(tmp_path):
         if asleep == 10:
             break
     process.send_signal(signal.SIGINT)
-    said, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "the same command goes on from here" in errors
     assert states(out)["anna", "score_scale"] == "yes"
@@ -175,7 +177,9 @@ def test_the_newest_notebook_counts(tmp_path):
     result = grade(tmp_path / "in", tmp_path / "grades.csv")
     assert states(tmp_path / "grades.csv")["anna", "score_scale"] == "yes"
     assert "anna/b.ipynb: anna/a.ipynb is newer, and is the one that counts" in result.stdout
-    assert [row["notebook"] for row in table(tmp_path / "grades.csv") if row["right"] == "not read"] == ["anna/b.ipynb"]
+    assert [row["notebook"] for row in table(tmp_path / "grades.csv") if row["right"] == "not read"] == [
+        "anna/b.ipynb"
+    ]
 
 
 def test_a_formula_in_a_name_is_no_formula(tmp_path):
@@ -264,11 +268,14 @@ def test_a_machine_on_which_nothing_is_found_right_is_told():
 
 
 def test_an_answer_runs_in_a_folder_of_its_own_that_goes():
-    source = "import os\ndef score_scale(*_):\n    open('x', 'w').close()\n    raise ValueError(os.getcwd(), os.listdir())\n"
+    source = (
+        "import os\ndef score_scale(*_):\n    open('x', 'w').close()\n"
+        "    raise ValueError(os.getcwd(), os.listdir())\n"
+    )
     result = run_alone(
         source,
         "((_, found),) = process.run_all([('', task)], 1, Limits(), 1)\n"
-        "where = found.symptom.split(\"'\")[1]\n"
+        'where = found.symptom.split("\'")[1]\n'
         "print(found.symptom.split('[')[1].split(']')[0], Path(where).name[:16], Path(where).exists())",
     )
     assert result.stdout == "'x' minigrad-answer- False\n", result.stderr

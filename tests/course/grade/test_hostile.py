@@ -1,4 +1,4 @@
-"""Answers that are broken, endless, huge or hostile: each gets a verdict that says so, and costs nobody else anything."""
+"""Answers that are broken, endless, huge or hostile: each gets a verdict that says so and costs nobody anything."""
 
 from __future__ import annotations
 
@@ -51,13 +51,21 @@ CASES = {
         "timed out",
         "It went on after 5 seconds",
     ),
-    "os._exit": (inside("import os", 'print("attend: right.")', "os._exit(0)"), "crashed", "status 0, before"),
+    "os._exit": (
+        inside("import os", 'print("attend: right.")', "os._exit(0)"),
+        "crashed",
+        "status 0, before",
+    ),
     "os._exit in the cell": ("import os\nos._exit(0)", "crashed", "status 0, before"),
     "sys.exit": (inside("import sys", "sys.exit()"), "no", "it raised SystemExit"),
     "sys.exit in the cell": ("import sys\nsys.exit(0)\n" + RIGHT, "no", "attend fails: SystemExit: 0"),
     "100 GB": (inside("x = np.ones(10**10 * 5 // 4)"), "no", "it raised"),
     "100 GB of lists": (inside("x = [0] * 10**10"), "no", "it raised MemoryError"),
-    "memory, bit by bit": (inside("x = []", "while True: x.append(bytes(10**7))"), "no", "it raised MemoryError"),
+    "memory, bit by bit": (
+        inside("x = []", "while True: x.append(bytes(10**7))"),
+        "no",
+        "it raised MemoryError",
+    ),
     "recursion": (inside("return attend(q, k, v)"), "no", "does not come to an end"),
     "recursion without a limit": (
         "import sys\nsys.setrecursionlimit(10**9)\nclass A:\n    def __repr__(self): return repr([self])\n"
@@ -66,7 +74,11 @@ CASES = {
         "SIGSEGV",
     ),
     "input": (inside("input()"), "no", "it raised EOFError"),
-    "a bomb of processes": (inside("import os", "while True: os.fork()"), "no", "may not start another process"),
+    "a bomb of processes": (
+        inside("import os", "while True: os.fork()"),
+        "no",
+        "may not start another process",
+    ),
     "another program": (inside("import os", 'os.system("true")'), "no", "may not start another program"),
     "a subprocess": (
         inside("import subprocess", 'subprocess.run(["true"])'),
@@ -96,7 +108,11 @@ CASES = {
         "no",
         "more than 200 files",
     ),
-    "not a number": ("def attend(q, k, v):\n    return np.full((len(q), v.shape[1]), np.nan)\n", "no", "0 of 5"),
+    "not a number": (
+        "def attend(q, k, v):\n    return np.full((len(q), v.shape[1]), np.nan)\n",
+        "no",
+        "0 of 5",
+    ),
     "equal to all": (
         "class Equal(np.ndarray):\n    def __eq__(self, other): return True\n    __ne__ = __sub__ = None\n"
         "def attend(q, k, v):\n    return (q @ k.T @ v).view(Equal)\n",
@@ -108,7 +124,11 @@ CASES = {
         "no",
         "it should return",
     ),
-    "another allclose": ("np.isclose = lambda *a, **k: True\nnp.allclose = np.isclose\n" + WRONG, "look by hand", "numpy.allclose"),
+    "another allclose": (
+        "np.isclose = lambda *a, **k: True\nnp.allclose = np.isclose\n" + WRONG,
+        "look by hand",
+        "numpy.allclose",
+    ),
     "another check": (
         "from minigrad.course.check.trial import Trial\nTrial.complaints = lambda *a: [None]\n" + WRONG,
         "look by hand",
@@ -162,7 +182,11 @@ CASES = {
         "no",
         "the softmax between them is missing",
     ),
-    "a text that brings down parsers": ("x = " + "-" * 90_000 + "1\n" + RIGHT, "no", "is no Python: MemoryError"),
+    "a text that brings down parsers": (
+        "x = " + "-" * 90_000 + "1\n" + RIGHT,
+        "no",
+        "is no Python: MemoryError",
+    ),
     "too long": ("#" * 200_000, "no answer cell", "200,000 characters"),
     "no Python": ("def attend(q, k, v)\n    return q", "no", "is no Python: SyntaxError: expected ':'"),
     "a null": ("x = '\0'\n" + RIGHT, "no", "is no Python"),

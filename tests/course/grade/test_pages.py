@@ -8,14 +8,21 @@ import pytest
 from html_elements import Page
 
 from minigrad.course.check.exercise import EXERCISES
-from minigrad.course.grade.pages import UNKNOWN, instructor_page, misconceptions, page_name, student_page, write_pages
+from minigrad.course.grade.pages import (
+    UNKNOWN,
+    instructor_page,
+    misconceptions,
+    page_name,
+    student_page,
+    write_pages,
+)
 from minigrad.course.grade.submissions import Refused
 from minigrad.course.grade.table import Row
 from minigrad.course.grade.verdict import CRASHED, NOT_ATTEMPTED, RIGHT, TIMED_OUT, WRONG, Verdict
 
 pytestmark = pytest.mark.no_arrays
 
-NASTY = '<img src=x onerror=alert(1)>"\'&`</title><script>alert(1)</script>\0\ud800'
+NASTY = "<img src=x onerror=alert(1)>\"'&`</title><script>alert(1)</script>\0\ud800"
 SLIPS = list(dict.fromkeys(slip.sentence for slip in EXERCISES["attend"].slips))
 
 
@@ -28,7 +35,8 @@ def wrong(student, *paragraphs):
 
 
 def said(text):
-    return [" ".join(words.split()) for words in Page(text).texts("body")][0]
+    (words,) = Page(text).texts("body")
+    return " ".join(words.split())
 
 
 CLASS = [
@@ -110,7 +118,9 @@ def test_a_student_sees_the_words_of_the_check():
 @pytest.mark.parametrize("kind", ["instructor", "student"])
 def test_what_students_write_is_text(kind):
     parts = dict.fromkeys(("title", "more", "caution", "symptom", "printed"), NASTY)
-    rows = [row(NASTY, right, **parts, values=[NASTY], paragraphs=[NASTY]) for right in (RIGHT, WRONG, CRASHED)]
+    rows = [
+        row(NASTY, right, **parts, values=[NASTY], paragraphs=[NASTY]) for right in (RIGHT, WRONG, CRASHED)
+    ]
     refused = [Refused(NASTY, NASTY, NASTY)]
     text = instructor_page(rows, refused) if kind == "instructor" else student_page(NASTY, rows)
     page = Page(text)
@@ -134,7 +144,9 @@ def test_pages_have_both_colour_schemes():
 
 
 def test_students_of_one_name_but_for_signs_have_pages_of_their_own():
-    names = [page_name(one) for one in ("Anna Lee (1)", "anna-lee-1", "../../etc/passwd", "…", "", "a" * 1000)]
+    names = [
+        page_name(one) for one in ("Anna Lee (1)", "anna-lee-1", "../../etc/passwd", "…", "", "a" * 1000)
+    ]
     assert len(set(names)) == 6
     assert all(re.fullmatch(r"[a-z0-9-]+\.html", name) for name in names)
     assert max(map(len, names)) < 80

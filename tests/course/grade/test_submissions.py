@@ -70,7 +70,13 @@ def test_a_notebook_has_its_content_and_time(tmp_path):
 
 
 def test_what_is_no_notebook_is_no_matter(tmp_path):
-    for name in ("anna/x.py", "anna/.ipynb_checkpoints/x.ipynb", ".hidden/x.ipynb", "anna/._x.ipynb", "x.txt"):
+    for name in (
+        "anna/x.py",
+        "anna/.ipynb_checkpoints/x.ipynb",
+        ".hidden/x.ipynb",
+        "anna/._x.ipynb",
+        "x.txt",
+    ):
         put(tmp_path / name)
     assert list(find(tmp_path)) == []
 
@@ -90,11 +96,16 @@ def test_an_archive_of_a_class(tmp_path):
 
 
 def test_an_archive_instead_of_a_folder(tmp_path):
-    put(tmp_path / "class.zip", archive({"anna/x.ipynb": "{}", "ben.ipynb": "{}", "__MACOSX/anna/._x.ipynb": ""}))
+    put(
+        tmp_path / "class.zip",
+        archive({"anna/x.ipynb": "{}", "ben.ipynb": "{}", "__MACOSX/anna/._x.ipynb": ""}),
+    )
     assert sorted(students(tmp_path / "class.zip").values()) == ["anna", "ben"]
 
 
-@pytest.mark.parametrize("name", ["/etc/x.ipynb", "../x.ipynb", "a/../../x.ipynb", "C:/x.ipynb", "..\\x.ipynb"])
+@pytest.mark.parametrize(
+    "name", ["/etc/x.ipynb", "../x.ipynb", "a/../../x.ipynb", "C:/x.ipynb", "..\\x.ipynb"]
+)
 def test_a_path_that_leads_out_is_refused(tmp_path, name):
     put(tmp_path / "anna.zip", archive({name: "{}"}))
     ((_, reason),) = reasons(tmp_path).items()
