@@ -46,7 +46,7 @@ def main(arguments: Any = None) -> int:
     from minigrad.course.grade.command import run
 
     try:
-        return run(arguments)
+        return run(arguments, __doc__ or "")
     except KeyboardInterrupt:
         print("interrupted before anything was graded", file=sys.stderr)
         return 130

@@ -16,7 +16,6 @@ from tqdm import tqdm
 import minigrad
 from minigrad.bert.progress import Unfailing, bar
 from minigrad.bert.reading import shown
-from minigrad.course.grade import __main__ as front
 from minigrad.course.grade.answers import sheets
 from minigrad.course.grade.grading import HandedIn, collect, count, grade, right_task, rows_of
 from minigrad.course.grade.inside import Limits, as_nobody
@@ -35,10 +34,10 @@ UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 MOST_SHOWN = 20  # lines on what was not graded; the table has all
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m minigrad.course.grade",
-        description=front.__doc__,
+        description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -97,9 +96,9 @@ def _memory(text: str) -> int:
     return size
 
 
-def run(arguments: Any = None) -> int:
-    """Read the options, grade, write; returns the exit status."""
-    options = _parser().parse_args(arguments)
+def run(arguments: Any, description: str) -> int:
+    """Read the options, grade, write; returns the exit status. description: what --help says before the options."""
+    options = _parser(description).parse_args(arguments)
     limits = Limits(options.timeout, options.memory)
     try:
         _require_place(options.out)
