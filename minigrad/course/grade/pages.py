@@ -33,6 +33,7 @@ __all__ = ["instructor_page", "misconceptions", "page_name", "student_page", "wr
 MARKS = {RIGHT: "✓", WRONG: "✗", NOT_ATTEMPTED: "·", NO_CELL: "?", TIMED_OUT: "?", CRASHED: "?", LOOK: "?"}
 BY_HAND = (TIMED_OUT, CRASHED, LOOK)
 UNKNOWN = "Wrong, and none of the mistakes that the check knows"
+NO_FUNCTION = "The answer cell fails, or defines no function of this name"
 
 
 def _style() -> str:
@@ -53,17 +54,19 @@ a {{color: var(--query)}}
 .quiet {{color: var(--token); font-size: 0.9rem}}
 .wide {{overflow-x: auto}}
 table {{border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums}}
-th, td {{text-align: left; padding: 0.25rem 0.6rem; border-bottom: 1px solid var(--grid); vertical-align: top;
+th, td {{text-align: left; padding: 0.25rem 0.4rem; border-bottom: 1px solid var(--grid); vertical-align: top;
   font-weight: normal}}
-th {{overflow-wrap: normal}}
+th, td {{overflow-wrap: normal}}
+td a {{overflow-wrap: anywhere}}
 thead th {{color: var(--token); font-size: 0.9rem}}
 td.number {{text-align: right; white-space: nowrap}}
-.share {{min-width: 6rem; width: 30%}}
+.share {{min-width: 3rem; width: 30%}}
 .share span, .count span {{display: block; height: 0.8rem; min-width: 1px; margin-top: 0.35rem;
   background: var(--right)}}
 .count span {{background: var(--wrong); margin: 0.15rem 0 0.3rem}}
 .mistakes {{list-style: none; padding: 0; margin: 0}}
 .mistakes > li {{margin: 0.7rem 0}}
+ul:not(.mistakes) {{padding-left: 1.2rem; margin: 0.4rem 0}}
 summary {{cursor: pointer; color: var(--token); font-size: 0.9rem}}
 .report {{border-left: 4px solid var(--third); padding: 0.1rem 0 0.1rem 0.9rem; margin: 0.6rem 0 1.4rem}}
 .report.right {{border-color: var(--right)}} .report.right .verdict {{color: var(--right)}}
@@ -172,11 +175,13 @@ def _report(found: Verdict) -> str:
 
 
 def misconceptions(exercise: str, verdict: Verdict) -> list[str]:
-    """The sentences of the check that were said of a wrong answer, or that none was."""
+    """The sentences of the check that were said of a wrong answer; or that there was none, or nothing to try."""
     told = " ".join(verdict.paragraphs)
     found = [slip.sentence for slip in EXERCISES[exercise].slips if slip.sentence in told]
     # A sentence may be the beginning of another one: the longer one was said.
     found = [one for one in dict.fromkeys(found) if not any(one != other and one in other for other in found)]
+    if not found and not verdict.symptom:  # no case was tried
+        return [NO_FUNCTION]
     return found or [UNKNOWN]
 
 
@@ -232,46 +237,50 @@ def _shares(rows: Sequence[Row]) -> str:
 
 def _mistakes(name: str, rows: Sequence[Row]) -> str:
     """The check's sentences on one exercise, the commonest first, with a bar each and the students to unfold."""
-    made: dict[str, list[str]] = defaultdict(list)
+    made: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         if row.verdict.right == WRONG:
             for sentence in misconceptions(name, row.verdict):
-                made[sentence].append(row.student)
+                made[sentence].append(row)
     if not made:
         return ""
     items = []
-    for sentence, students in sorted(
-        made.items(), key=lambda item: (item[0] == UNKNOWN, -len(item[1]), item[0])
+    for sentence, own in sorted(
+        made.items(), key=lambda item: (item[0] in (UNKNOWN, NO_FUNCTION), -len(item[1]), item[0])
     ):
-        links = ", ".join(map(_link, sorted(set(students), key=str.casefold)))
-        bar = f'<div class="count"><span style="width: {len(students) / len(rows):.1%}"></span></div>'
+        bar = f'<div class="count"><span style="width: {len(own) / len(rows):.1%}"></span></div>'
         items.append(
-            f"<li>{_marked_up(sentence)}{bar}"
-            f"<details><summary>{_many(len(students), 'student')} of {len(rows)}</summary><p>{links}</p></details></li>"
+            f"<li>{_marked_up(sentence)}{bar}<details><summary>{_many(len(own), 'student')} of {len(rows)}</summary>"
+            f"{_who(own, sentence in (UNKNOWN, NO_FUNCTION))}</details></li>"
         )
     return f'<h3>{_text(name)}</h3>\n<ul class="mistakes">{"".join(items)}</ul>'
 
 
+def _who(rows: Sequence[Row], symptoms: bool) -> str:
+    """The students of these rows; with what was seen of each, where no sentence says it of all."""
+    rows = sorted(rows, key=lambda row: row.student.casefold())
+    if not symptoms:
+        return f"<p>{', '.join(_link(row.student) for row in rows)}</p>"
+    lines = (
+        f"<li>{_link(row.student)}: {_marked_up(row.verdict.symptom or row.verdict.more)}</li>"
+        for row in rows
+    )
+    return f"<ul>{''.join(lines)}</ul>"
+
+
 def _by_hand(rows: Sequence[Row]) -> str:
     found = [row for row in rows if row.verdict.right in BY_HAND]
-    if not found:
-        return ""
-    lines = "".join(
-        f"<tr><td>{_link(row.student)}</td><td>{_text(row.exercise)}</td><td>{_text(row.verdict.right)}</td>"
-        f"<td>{_marked_up(row.verdict.message)}</td></tr>"
+    lines = (
+        f"<li>{_link(row.student)}, {_text(row.exercise)}, {_text(row.verdict.right)}: "
+        f"{_marked_up(row.verdict.message)}</li>"
         for row in found
     )
-    return f'<h2>To be looked at by hand</h2>\n<div class="wide"><table><tbody>{lines}</tbody></table></div>'
+    return f"<h2>To be looked at by hand</h2>\n<ul>{''.join(lines)}</ul>" if found else ""
 
 
 def _not_read(refused: Sequence[Refused]) -> str:
-    if not refused:
-        return ""
-    lines = "".join(
-        f"<tr><td>{_text(one.student)}</td><td>{_text(one.name)}</td><td>{_text(one.reason)}</td></tr>"
-        for one in refused
-    )
-    return f'<h2>Not graded</h2>\n<div class="wide"><table><tbody>{lines}</tbody></table></div>'
+    lines = (f"<li>{_text(one.name)}: {_text(one.reason)}</li>" for one in refused)
+    return f"<h2>Not graded</h2>\n<ul>{''.join(lines)}</ul>" if refused else ""
 
 
 def _students(rows: Sequence[Row]) -> str:

@@ -60,13 +60,14 @@ def class_of(stem: str, bank_name: str, count: int, folder: Path) -> dict[tuple[
             wrong, right = bank.WRONG[name], bank.RIGHT[name]
             # Another step for each exercise, so that two students seldom answer all alike.
             which = (number + place * (number // (len(wrong) + len(right)))) % (len(wrong) + len(right))
-            if which < len(wrong):
-                answer, pieces = f"WRONG[{name!r}][{which}][0]", wrong[which][1]
+            if which < len(right):
+                answer = f"RIGHT[{name!r}][{which}]"
+                expected[student, name] = Expected(True)
+            else:
+                pieces = wrong[which - len(right)][1]
+                answer = f"WRONG[{name!r}][{which - len(right)}][0]"
                 said = (pieces,) if isinstance(pieces, str) else tuple(pieces)
                 expected[student, name] = Expected(False, said)
-            else:
-                answer = f"RIGHT[{name!r}][{which - len(wrong)}]"
-                expected[student, name] = Expected(True)
             sources[name] = f"import {bank_name}\n\n{name} = {bank_name}.{answer}\n"
         path = folder / student / f"{stem}.ipynb"
         path.parent.mkdir(parents=True)
