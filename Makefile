@@ -111,9 +111,10 @@ learning: $(READY)  ## train it once more, and store what it guesses on the way 
 	$(BIN)/python -m minigrad.course.authoring.learning runs/learning book/runs/start/learning.json
 	$(BIN)/python -m minigrad.course.authoring.pictures guesses book/runs/start/learning.json book/runs/guesses
 
-map: $(READY)  ## make the map again wherever pages show it, and the README's list of chapters: with each new chapter
+map: $(READY)  ## make the map again wherever pages show it, the README's list of chapters, the plans for instructors: with each new chapter
 	$(BIN)/python -m minigrad.course.authoring.pictures map
 	$(BIN)/python -m minigrad.course.authoring.readme
+	$(BIN)/python -m minigrad.course.authoring.instructors
 
 trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter 4 compares with
 	$(BIN)/python tests/tools/optimiser_trajectories.py

@@ -96,6 +96,7 @@ def private_names_used(source: str) -> set[str]:
 
 
 PRIVATE = {  # used from outside all the same
+    "_exit",  # os's: it is documented
     "_get_help_string",  # argparse's: it has no public name
     "_replace",  # a named tuple's: its documentation says that it is public
     "_repr_html_",  # Jupyter's name for what a notebook shows

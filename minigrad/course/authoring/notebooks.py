@@ -4,6 +4,7 @@
     python -m $TOOL run book/07_one_head.ipynb …
     python -m $TOOL exercises           exercises/ from solutions/
     python -m $TOOL exercises --check   fail if they are out of step
+    python -m $TOOL nbgrader FOLDER     the same for nbgrader: FOLDER/source/ from solutions/
     python -m $TOOL furnish             the cell that installs the course, if _config.yml has the repository's address
     python -m $TOOL furnish --check     fail if a notebook has it and should not, or the other way round
     python -m $TOOL stale               quoted sources that the library no longer has
@@ -36,6 +37,8 @@ except ImportError as error:
 
 from minigrad.course.authoring import rows
 from minigrad.course.authoring.install_cell import furnish, repository_url
+from minigrad.course.authoring.nbgrader_source import nbgrader_source, write_config
+from minigrad.course.grade.answers import label_cells
 from minigrad.course.parts import MADE_WITH
 from minigrad.course.show import Source
 from minigrad.files import write_atomic
@@ -99,10 +102,11 @@ def _joined_streams(outputs: list[Any]) -> list[Any]:
 def make_exercise(solution: Any) -> Any:
     """The exercise from its solution: what stands between the solution marks becomes `...`.
 
-    Cells tagged `solution` are left out; its metadata say what it was made with. Raises ValueError for marks that
-    do not pair or share their line.
+    Cells tagged `solution` are left out; its metadata say what it was made with, and those of a cell with an answer
+    or its check, of which exercise they are. Raises ValueError for marks that do not pair or share their line.
     """
     exercise = nbformat.from_dict(solution)  # a deep copy
+    label_cells(exercise.cells, lambda cell: BEGIN in cell.source)
     exercise.cells = [cell for cell in exercise.cells if "solution" not in cell.metadata.get("tags", [])]
     for cell in exercise.cells:
         if cell.cell_type == "code":
@@ -135,7 +139,8 @@ def _without_solutions(source: str) -> str:
 
 
 def fingerprint(notebook: Any) -> str:
-    """A short text that is another one when a cell's source, type, id or tags are others; outputs do not count."""
+    """A short text that is another one when a cell's source, type, id, tags or exercise are others; outputs do not
+    count."""
     return hashlib.sha256(json.dumps(_cells(notebook)).encode()).hexdigest()[:16]
 
 
@@ -188,10 +193,24 @@ def _exercises(root: Path, check: bool) -> tuple[list[str], bool]:
     return found, well
 
 
+def _nbgrader(root: Path, folder: Path) -> list[str]:
+    """Write the sources of a course that nbgrader runs; returns what was written."""
+    found = [f"{folder}/nbgrader_config.py"] if write_config(folder) else []
+    for path in sorted((root / "solutions").glob("*.ipynb")):
+        target = folder / "source" / path.stem / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write(target, nbgrader_source(read(path)))
+        found.append(str(target))
+    return found
+
+
 def _cells(notebook: Any) -> list[list[Any]]:
     """What an exercise takes over from its solution; the cell that installs the course is `furnish`'s."""
     return [
-        [cell.id, cell.cell_type, cell.source, cell.metadata.get("tags") or None]
+        [
+            *(cell.id, cell.cell_type, cell.source, cell.metadata.get("tags") or None),
+            *([cell.metadata["course"]] if "course" in cell.metadata else []),
+        ]
         for cell in notebook.cells
         if "install" not in cell.metadata.get("tags", [])
     ]
@@ -247,6 +266,7 @@ def main(arguments: Any = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("run").add_argument("notebooks", type=Path, nargs="+")
     commands.add_parser("exercises").add_argument("--check", action="store_true")
+    commands.add_parser("nbgrader").add_argument("folder", type=Path)
     commands.add_parser("furnish").add_argument("--check", action="store_true")
     commands.add_parser("stale")
     commands.add_parser("rows")
@@ -264,6 +284,10 @@ def main(arguments: Any = None) -> int:
         found, well = _exercises(root, options.check)
         print("\n".join(found) or "every exercise is in step with its solution")
         return 0 if well else 1
+    if options.command == "nbgrader":
+        written = _nbgrader(root, options.folder)
+        print("\n".join(written) or f"{root} has no solutions/: run this in the course's folder")
+        return 0 if written else 1
     if options.command == "furnish":
         changed = _furnish(root, options.check)
         print("\n".join(changed) or "every notebook is as _config.yml says")

@@ -15,21 +15,26 @@ from typing import Any
 
 from minigrad.course.authoring import reading_time
 
-__all__ = ["contents", "main", "renewed", "status"]
+__all__ = ["contents", "main", "put", "renewed", "status"]
 
-MARKS = {"status": "<!-- status -->\n", "contents": "<!-- contents -->\n"}
 END = "<!-- end, by make map -->\n"
 
 
 def renewed(text: str, root: Path) -> str:
     """The README's text with both parts made again. Raises ValueError where it has no place for them."""
     for name, made in (("status", status(root)), ("contents", contents(root))):
-        before, mark, rest = text.partition(MARKS[name])
-        _, end, after = rest.partition(END)
-        if not (mark and end):
-            raise ValueError(f"the README has no place for the {name}: {MARKS[name].strip()} … {END.strip()}")
-        text = f"{before}{mark}{made}{END}{after}"
+        text = put(text, name, made, "the README")
     return text
+
+
+def put(text: str, name: str, made: str, page: str) -> str:
+    """A page's text with `made` in the place marked by `name`. Raises ValueError where it has no such place."""
+    mark = f"<!-- {name} -->\n"
+    before, found, rest = text.partition(mark)
+    _, end, after = rest.partition(END)
+    if not (found and end):
+        raise ValueError(f"{page} has no place for the {name}: {mark.strip()} … {END.strip()}")
+    return f"{before}{mark}{made}{END}{after}"
 
 
 def status(root: Path) -> str:

@@ -26,7 +26,7 @@ from minigrad.course.check.watch import Watch, no_trace
 from minigrad.course.show import Source
 from minigrad.course.tables import table
 
-__all__ = ["EXERCISES", "Exercise", "exercise", "progress"]
+__all__ = ["EXERCISES", "NOT_ATTEMPTED", "Exercise", "exercise", "progress"]
 
 NOT_ATTEMPTED = "not attempted yet: replace the `...` above, run that cell, then this one"
 LISTING = 88  # columns of a solution: JupyterLab breaks longer lines inside of words
@@ -72,19 +72,23 @@ class Exercise(Task):
     def judge(self, answer: Answer) -> bool:
         """The same, and return whether it is right."""
         with no_trace():
-            report = self._report(answer)
+            report = self.report(answer)
         tell(report)
         return report.verdict == "right"
 
-    def accepts(self, answer: Answer) -> bool:
-        """Whether an answer is right, without a word, and without counting an attempt."""
-        trial, watch = Trial(self, 0), Watch()
+    def accepts(self, answer: Answer, seed: int = 0) -> bool:
+        """Whether an answer is right on the cases of a seed, without a word, and without counting an attempt."""
+        trial, watch = Trial(self, seed), Watch()
         try:
             return not any(trial.complaints(list(trial.outcomes(answer, watch))))
         finally:
             watch.close()
 
-    def _report(self, answer: Answer) -> Report:
+    def report(self, answer: Answer) -> Report:
+        """What there is to say of `answer`, unsaid; the cases are drawn from the seed MINIGRAD_CHECK_SEED, or 0.
+
+        What an answer leaves changed for all stays so, and Ctrl-C ends it with a verdict that is a note.
+        """
         if not callable(answer):
             words = f"pass the function itself, check.{self.name}({self.name})."
             return Report("note", f"{self.name}:", words, paragraphs=[f"This is {described(answer)}."])
@@ -96,7 +100,7 @@ class Exercise(Task):
         try:
             return self._tried(answer, Trial(self, int(seed)), watch)
         except KeyboardInterrupt:
-            where = f"It was at {watch.case}." if watch.case else "It was looking for the mistake."
+            where = f"It was at {watch.case}." if watch.case else "It was between two cases."
             return Report("note", f"{self.name}: interrupted.", where)
         finally:
             watch.close()
@@ -122,7 +126,10 @@ class Exercise(Task):
             named = zip(trial.names, complaints, strict=True)
             report.symptom = next(f"On {name}: {words}" for name, words in named if words)
             report.values = trial.values(outcomes, complaints)
-            report.paragraphs = trial.diagnosis(outcomes, complaints)
+            try:
+                report.paragraphs = trial.diagnosis(outcomes, complaints)
+            except KeyboardInterrupt:  # that the answer is wrong is known all the same
+                report.paragraphs = ["Interrupted: the check was still looking for the mistake behind it."]
             if besides := trial.besides(outcomes, complaints, report.paragraphs):
                 report.paragraphs.append(besides)
             report.hints, report.solution = self._hints, partial(_listing, self.answer)

@@ -14,12 +14,13 @@ from minigrad.course.check.exercise import exercise
 
 
 def _span_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    yield "the best end stands before the best start", np.array([0.0, 2, 0, 5]), np.array([0.0, 1, 4, 0.5]), 4
+    yield "the best end stands before the best start", np.array([0.0, 2, 0, 5]), np.array([0.0, 1, 4, 2]), 4
     yield "an answer of one token", np.array([0.0, 3, 1]), np.array([0.0, 2, 1]), 3
-    yield "the best two are too far apart", np.array([4.0, 1, 0, 3, 0]), np.array([0.0, 0, 1, 1, 5]), 3
+    yield "the best two are too far apart", np.array([5.0, 3, 0, 0]), np.array([0.0, 0, 0, 4]), 3
     yield "exactly as long as allowed", np.array([4.0, 1, 0]), np.array([0.0, 0, 4]), 3
     yield "one token at most", rng.standard_normal(7), rng.standard_normal(7), 1
-    yield "all scores below 0", -5 - rng.random(6), -5 - rng.random(6), 4
+    low = np.array([5.0, 0, 0, 0, 0, 0])  # so that the first token alone is not the best span
+    yield "all scores below 0", -5 - low - rng.random(6), -5 - low - rng.random(6), 4
     yield "a text of one token", np.array([-1.5]), np.array([-2.0]), 5
     for size, longest in ((9, 3), (25, 30), (40, 8)):
         yield f"{size} random scores", rng.standard_normal(size), rng.standard_normal(size), longest

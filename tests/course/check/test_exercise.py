@@ -501,7 +501,9 @@ def test_an_interrupted_search_for_the_mistake_is_told(told, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(trial.Trial, "diagnosis", interrupt)
-    assert told(make(), lambda x: x) == ["double: interrupted. It was looking for the mistake."]
+    lines = told(make(), lambda x: x)
+    assert lines[0] == "double: not yet. 0 of 2 cases are right."
+    assert lines[-2:] == ["Interrupted: the check was still looking for the mistake behind it.", HINT]
 
 
 def test_prints_of_an_answer_are_kept(capsys):

@@ -1,0 +1,288 @@
+"""Which cells of a notebook answer which exercise, and what they need to run.
+
+An exercise's notebook says so itself: the cell that holds the gap has the tag `answer`, the cell with its check the tag
+`check`, and both have `"course": {"exercise": "attend"}` in their metadata, which Jupyter keeps. From a learner's
+notebook the answer cells alone are taken. All else that an answer needs, imports and functions that are given, comes
+from the course's own copy.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import json
+import re
+import symtable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "ANSWER",
+    "CHECK",
+    "Answer",
+    "NotReadable",
+    "Piece",
+    "Sheet",
+    "answers_in",
+    "label_cells",
+    "missing_names",
+    "needed",
+    "read_cells",
+    "sheets",
+]
+
+ANSWER, CHECK = "answer", "check"  # the tags
+LONGEST = 100_000  # characters of an answer
+_CALL = re.compile(r"^check\.(?!progress\b)(\w+)\(", re.MULTILINE)
+
+
+class NotReadable(ValueError):
+    """A notebook of which nothing can be graded; the message says why."""
+
+
+def label_cells(cells: Sequence[Any], is_answer: Callable[[Any], bool]) -> None:
+    """Tag the cells with answers and the checks below them, in place; `is_answer` finds the former."""
+    waiting: list[Any] = []
+    for cell in cells:
+        if cell["cell_type"] != "code":
+            continue
+        call = _CALL.search(cell["source"])
+        if is_answer(cell):
+            waiting.append(cell)
+        elif call and waiting:
+            for one, tag in [*((answer, ANSWER) for answer in waiting), (cell, CHECK)]:
+                one["metadata"]["tags"] = [*one["metadata"].get("tags", []), tag]
+                one["metadata"]["course"] = {"exercise": call[1]}
+            waiting = []
+
+
+# --- The course's own notebooks --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A code cell of the course's notebook: given, or the place of an answer to `exercise`."""
+
+    id: str
+    source: str
+    exercise: str = ""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The exercises of one notebook. stem: its name, as "07_one_head". pieces: its code cells but the checks."""
+
+    stem: str
+    pieces: tuple[Piece, ...]
+
+    @property
+    def exercises(self) -> list[str]:
+        """Their names, in the order of the notebook."""
+        return list(dict.fromkeys(piece.exercise for piece in self.pieces if piece.exercise))
+
+
+def sheets(folder: Path) -> list[Sheet]:
+    """The exercises in a folder, a sheet for each notebook.
+
+    Raises NotReadable where a file is no notebook, and FileNotFoundError where there is none.
+    """
+    found = []
+    for path in sorted(folder.glob("*.ipynb")):
+        pieces = []
+        for cell in read_cells(path.read_bytes()):
+            if cell.kind == "code" and CHECK not in cell.tags and not cell.source.startswith("check."):
+                pieces.append(Piece(cell.id, cell.source, cell.exercise if ANSWER in cell.tags else ""))
+        found.append(Sheet(path.stem, tuple(pieces)))
+    if not any(sheet.exercises for sheet in found):
+        raise FileNotFoundError(
+            f"{folder} has no exercises: give the course's folder, the one that holds exercises/"
+        )
+    return found
+
+
+# --- A learner's notebook --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is read of a cell; what a damaged or hostile file has of another type is read as nothing."""
+
+    number: int  # from 1, as one counts on the screen
+    id: str
+    kind: str
+    source: str
+    tags: tuple[str, ...]
+    exercise: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A learner's answer to an exercise: its source, or None and what is the matter with it.
+
+    untouched: the cell is as the course gave it.
+    """
+
+    source: str | None
+    problem: str = ""
+    untouched: bool = False
+
+
+def read_cells(content: bytes) -> list[Cell]:
+    """The cells of a notebook's file. Raises NotReadable, which says what the file is instead."""
+    try:
+        notebook = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise NotReadable(f"this is no notebook: its text is not JSON ({error})") from None
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list):
+        raise NotReadable("this is no notebook of version 4: it has no list of cells")
+    return [_cell(number, cell) for number, cell in enumerate(cells, 1) if isinstance(cell, dict)]
+
+
+def _cell(number: int, cell: dict[str, Any]) -> Cell:
+    metadata, source = _as(dict, cell.get("metadata")), cell.get("source")
+    if isinstance(source, list):
+        source = "".join(line for line in source if isinstance(line, str))
+    tags = tuple(tag for tag in _as(list, metadata.get("tags")) if isinstance(tag, str))
+    exercise = _as(str, _as(dict, metadata.get("course")).get("exercise"))
+    return Cell(
+        number, _as(str, cell.get("id")), _as(str, cell.get("cell_type")), _as(str, source), tags, exercise
+    )
+
+
+def _as(kind: type, value: Any) -> Any:
+    return value if isinstance(value, kind) else kind()
+
+
+def answers_in(content: bytes, course: Sequence[Sheet]) -> tuple[Sheet, dict[str, Answer]]:
+    """Of which sheet a learner's notebook is, and what it answers to each exercise there.
+
+    Raises NotReadable for a file that is no notebook, and for one whose cells do not say which exercise they answer.
+    """
+    cells = read_cells(content)
+    named = Counter(cell.exercise for cell in cells)
+    sheet = max(course, key=lambda one: sum(named[name] > 0 for name in one.exercises))
+    if not any(named[name] for name in sheet.exercises):
+        calls = {name for cell in cells for name in _CALL.findall(cell.source)}
+        if any(calls & set(one.exercises) for one in course):
+            raise NotReadable(
+                "its cells do not say which exercise they answer: it is a copy from before the exercises said so, or a "
+                "program took that away. Copy the answers into today's notebook of the exercises"
+            )
+        raise NotReadable("it has no cell of an exercise of this course")
+    return sheet, {name: _answer(name, sheet, cells) for name in sheet.exercises}
+
+
+def _answer(name: str, sheet: Sheet, cells: list[Cell]) -> Answer:
+    """By the cell's id, and by what its metadata say: a copied or a split cell keeps the latter."""
+    ids = {piece.id for piece in sheet.pieces if piece.exercise == name}
+    mine = [
+        cell
+        for cell in cells
+        if (cell.id in ids and cell.exercise in (name, ""))
+        or (cell.exercise == name and CHECK not in cell.tags)
+    ]
+    code = [cell for cell in mine if cell.kind == "code"]
+    # Found by a pattern, not by Python's parser: a hostile text can bring that down, and this process has to live on.
+    defines = re.compile(rf"^(?:def|class)\s+{name}\b|^{name}\s*[:=]", re.MULTILINE)
+    if not code:
+        other = next((cell for cell in cells if cell.kind == "code" and defines.search(cell.source)), None)
+        why = "it was deleted"
+        if mine:
+            why = f"cell {mine[0].number} is no code cell any more"
+        elif other:
+            why = f"it was deleted, and cell {other.number}, which defines {name}, is another one"
+        return Answer(
+            None, f"no answer cell for {name}: {why}. Answer in the cell that the exercise gives you."
+        )
+    text = "\n".join(cell.source for cell in code)  # a cell that was split is whole again
+    if len(code) > 1 and len(defines.findall(text)) != 1:
+        numbers = ", ".join(str(cell.number) for cell in code)
+        return Answer(
+            None, f"{len(code)} answer cells for {name} (cells {numbers}): keep the one that counts."
+        )
+    if len(text) > LONGEST:
+        return Answer(None, f"the answer has {len(text):,} characters; up to {LONGEST:,} are read.")
+    given = "\n".join(piece.source for piece in sheet.pieces if piece.exercise == name)
+    return Answer(text, untouched=text.strip() == given.strip())
+
+
+# --- What an answer needs --------------------------------------------------------------------------------
+
+
+def needed(sheet: Sheet, name: str, answers: dict[str, Answer]) -> list[Piece]:
+    """The cells to run for an exercise, its answer last: of those above it, the ones that define a name it uses.
+
+    Given cells are the course's, answers the learner's; so a learner's answer that another one uses is run too, and
+    what is broken elsewhere is not. It reads the answers with Python's parser, which a hostile text can bring down.
+    """
+    pieces = [
+        Piece(
+            piece.id,
+            (answers[piece.exercise].source or "") if piece.exercise else piece.source,
+            piece.exercise,
+        )
+        for piece in sheet.pieces
+    ]
+    last = next(number for number, piece in enumerate(pieces) if piece.exercise == name)
+    taken, wanted = [pieces[last]], _used(pieces[last].source)
+    for piece in reversed(pieces[:last]):
+        if piece.exercise != name and wanted & set(_bound(piece.source)):
+            taken.append(piece)
+            wanted |= _used(piece.source)
+    return taken[::-1]
+
+
+def missing_names(source: str, scope: Iterable[str]) -> list[str]:
+    """The names that a text uses and neither it, nor `scope`, nor Python defines."""
+    return sorted(_used(source) - set(_bound(source)) - set(scope) - set(dir(builtins)))
+
+
+def _bound(source: str) -> list[str]:
+    """The names that a cell defines, as often as it does; none if it is no Python."""
+    names: list[str] = []
+    for statement in _statements(source):
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.append(statement.name)
+        else:
+            names += _stored(statement)
+    return names
+
+
+def _stored(statement: ast.stmt) -> Iterable[str]:
+    """The names that a statement which is no definition gives values, also inside an `if` or a `for`."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((alias.asname or alias.name).split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+
+
+def _used(source: str) -> set[str]:
+    """The global names that a cell reads, in its functions too; none if it is no Python."""
+    try:
+        tables = [symtable.symtable(source, "<cell>", "exec")]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    names = set()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        names |= {
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if symbol.is_referenced() and (symbol.is_global() or table.get_type() == "module")
+        }
+    return names
+
+
+def _statements(source: str) -> list[ast.stmt]:
+    try:
+        return ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []

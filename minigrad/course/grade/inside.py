@@ -1,0 +1,210 @@
+"""What happens in the process of one exercise: its limits, the answer's cells, the check, and the verdict."""
+
+from __future__ import annotations
+
+import json
+import linecache
+import os
+import queue
+import resource
+import signal
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+import minigrad
+from minigrad.course.check.exercise import EXERCISES
+from minigrad.course.check.exercise import NOT_ATTEMPTED as NOT_ATTEMPTED_YET
+from minigrad.course.check.outcome import has_gap
+from minigrad.course.grade import guard
+from minigrad.course.grade.answers import Answer, Piece, Sheet, missing_names, needed
+from minigrad.course.grade.verdict import CRASHED, LOOK, NOT_ATTEMPTED, RIGHT, TIMED_OUT, WRONG, Verdict
+
+__all__ = ["Limits", "Task", "as_nobody", "live"]
+
+NOBODY = 65534  # the user without rights, on Linux and on macOS's unsigned counting alike
+FILE_SIZE = 16_000_000  # bytes of a file that an answer writes
+PROCESSES = 64  # beside those that the user has: a check's timer is a thread, which counts
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of one exercise. seconds: of a clock on the wall. memory: bytes of addresses. output: bytes that are printed."""
+
+    seconds: float = 10.0
+    memory: int = 2 * 2**30
+    output: int = 2_000_000
+
+
+@cache
+def as_nobody() -> bool:
+    """Whether answers run as the user without rights: if this is root, and that user can read Python and the course."""
+    if os.geteuid() != 0:
+        return False
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _become_nobody()
+            for file in (queue.__file__, numpy.__file__, minigrad.__file__):
+                Path(file).read_bytes()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def _become_nobody() -> None:
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One exercise of one notebook: the answers to all of its sheet, as one may use another."""
+
+    sheet: Sheet
+    exercise: str
+    answers: Mapping[str, Answer]
+
+
+def live(
+    task: Task, limits: Limits, seed: int, home: Path, private: list[Path], verdict: int, nonce: str
+) -> None:
+    """Run the task in this process, which is its own, write its verdict to the file `verdict`, and end."""
+    os.environ.clear()
+    os.environ.update(
+        HOME=str(home),
+        TMPDIR=str(home),
+        MINIGRAD_CHECK_SEED=str(seed),
+        MINIGRAD_PROGRESS="off",
+        LANG="C.UTF-8",
+    )
+    os.chdir(home)
+    before = guard.fingerprint()
+    send, leave, dumps = os.write, os._exit, json.dumps  # before the answer could put others in their place
+    _limit(limits)
+    guard.install(home, private)
+    try:
+        found = _judged_in_time(task, limits)
+    except BaseException as error:
+        found = Verdict(
+            CRASHED, f"{task.exercise}: not judged.", f"The check itself failed: {_in_short(error)}."
+        )
+    if changed := guard.tampered(before):
+        names = ", ".join(changed[:3])
+        words = f"After the answer ran, these were not what they were: {names}. The check cannot be trusted."
+        found = Verdict(LOOK, f"{task.exercise}: not judged.", words)
+    send(verdict, (nonce + dumps(found.as_dict())).encode("utf-8", "replace"))
+    leave(0)
+
+
+def _limit(limits: Limits) -> None:
+    """Set what the system enforces, for this process and all that it starts."""
+    seconds = int(limits.seconds) + 2
+    wanted = {
+        resource.RLIMIT_CPU: seconds,
+        resource.RLIMIT_AS: limits.memory,
+        resource.RLIMIT_FSIZE: FILE_SIZE,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: 256,
+        resource.RLIMIT_NPROC: _processes() + PROCESSES,
+    }
+    for kind, most in wanted.items():
+        hard = resource.getrlimit(kind)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (most, most))
+    if as_nobody():  # root is above the limit of processes, and may write everywhere
+        _become_nobody()
+
+
+def _processes() -> int:
+    """How many threads all processes of this system have, where it tells."""
+    try:
+        return int(Path("/proc/loadavg").read_text().split()[3].split("/")[1])
+    except (OSError, ValueError, IndexError):
+        return 1000
+
+
+def _judged_in_time(task: Task, limits: Limits) -> Verdict:
+    """The verdict; as Ctrl-C would, the clock ends an answer that takes too long, and the check says where it was."""
+
+    def ring(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, ring)
+    # Again and again: an answer that catches every exception gets the next one.
+    signal.setitimer(signal.ITIMER_REAL, limits.seconds, 0.3)
+    try:
+        return _judged(task)
+    except KeyboardInterrupt:
+        return _too_long(task, limits, "It was not in the function yet, but in its cell.")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _too_long(task: Task, limits: Limits, where: str) -> Verdict:
+    return Verdict(TIMED_OUT, f"{task.exercise}: no end after {limits.seconds:g} seconds.", where)
+
+
+def _judged(task: Task) -> Verdict:
+    name = task.exercise
+    pieces = needed(task.sheet, name, dict(task.answers))
+    scope: dict[str, Any] = {"__name__": "answers"}
+    said = [words for piece in pieces if (words := _run(piece, task.sheet.stem, scope))]
+    failed = said[-1] if said and said[-1].startswith(f"{_cell_of(pieces[-1])} ") else ""
+    function = scope.get(name)
+    if not callable(function):
+        if not pieces[-1].source.strip():
+            return Verdict(NOT_ATTEMPTED, f"{name}: not attempted yet.", "The answer cell is empty.")
+        if failed:
+            return Verdict(WRONG, f"{name}: not yet.", failed)
+        return Verdict(WRONG, f"{name}: not yet.", f"The answer cell does not define the function {name}.")
+    report = EXERCISES[name].report(function)
+    if report.verdict == "right":
+        return Verdict.of(report, RIGHT)
+    if report.more == NOT_ATTEMPTED_YET:
+        return Verdict.of(report, NOT_ATTEMPTED)
+    report.caution = " ".join(filter(None, [report.caution, *said]))
+    elsewhere = missing_names(pieces[-1].source, scope)
+    if report.verdict == "wrong" and elsewhere and not has_gap(function):
+        report.caution = (
+            f"The answer uses {', '.join(elsewhere)}, which no answer cell and no given cell defines. Answer cells "
+            "alone are graded: what an answer needs, also an import, belongs in its cell."
+        )
+        return Verdict.of(report, LOOK)
+    if report.verdict == "note":  # the time is over, or the answer raised KeyboardInterrupt
+        report.title = f"{name}: no end in time."
+        return Verdict.of(report, TIMED_OUT)
+    return Verdict.of(report, WRONG)
+
+
+def _cell_of(piece: Piece) -> str:
+    return f"The answer cell of {piece.exercise}" if piece.exercise else "The given cell"
+
+
+def _run(piece: Piece, stem: str, scope: dict[str, Any]) -> str:
+    """Run a cell; returns what to say of it, mostly nothing. What it defined before it failed stays, as in Jupyter."""
+    file = f"<{stem}, cell {piece.id}>"
+    lines = piece.source.splitlines(keepends=True)
+    linecache.cache[file] = (len(piece.source), None, lines, file)  # for tracebacks, and checks
+    try:
+        code = compile(piece.source, file, "exec")
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        line = (getattr(error, "text", "") or "").strip()
+        magic = " Lines with % and ! are Jupyter's alone." if line.startswith(("%", "!")) else ""
+        return f"{_cell_of(piece)} is no Python: {_in_short(error)}.{magic}"
+    try:
+        exec(code, scope)
+    except (Exception, SystemExit) as error:
+        return f"{_cell_of(piece)} fails: {_in_short(error)}."
+    return ""
+
+
+def _in_short(error: BaseException) -> str:
+    return "".join(traceback.format_exception_only(type(error), error)[-1:]).strip()[:300]

@@ -1,0 +1,87 @@
+"""A class to grade: notebooks whose answers are those of the banks, with the verdict that each must get."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import minigrad
+
+__all__ = ["BANKS", "ROOT", "Expected", "class_of", "environment", "filled", "grade", "read_exercise"]
+
+ROOT = Path(minigrad.__file__).resolve().parent.parent
+BANKS = ROOT / "tests" / "course" / "check"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What must come of an answer. pieces: of the message of a wrong one."""
+
+    right: bool
+    pieces: tuple[str, ...] = ()
+
+
+def read_exercise(stem: str) -> dict[str, Any]:
+    """The course's notebook of exercises."""
+    return json.loads((ROOT / "exercises" / f"{stem}.ipynb").read_text(encoding="utf-8"))
+
+
+def filled(stem: str, answers: Mapping[str, str]) -> dict[str, Any]:
+    """A notebook as a learner saves it, with these sources in the answer cells of these exercises."""
+    notebook = read_exercise(stem)
+    for cell in notebook["cells"]:
+        metadata = cell["metadata"]
+        if "answer" in metadata.get("tags", []) and metadata["course"]["exercise"] in answers:
+            cell["source"] = answers[metadata["course"]["exercise"]].splitlines(keepends=True)
+    return notebook
+
+
+def class_of(stem: str, bank_name: str, count: int, folder: Path) -> dict[tuple[str, str], Expected]:
+    """Write `count` notebooks, in each another choice from a bank, and return what must come of each answer."""
+    if str(BANKS) not in sys.path:
+        sys.path.append(str(BANKS))
+    bank = importlib.import_module(bank_name)
+    asked = [
+        cell["metadata"]["course"]["exercise"]
+        for cell in read_exercise(stem)["cells"]
+        if "answer" in cell["metadata"].get("tags", [])
+    ]
+    expected: dict[tuple[str, str], Expected] = {}
+    for number in range(count):
+        student, sources = f"student-{number:03}", {}
+        for place, name in enumerate(asked):
+            wrong, right = bank.WRONG[name], bank.RIGHT[name]
+            # Another step for each exercise, so that two students seldom answer all alike.
+            which = (number + place * (number // (len(wrong) + len(right)))) % (len(wrong) + len(right))
+            if which < len(right):
+                answer = f"RIGHT[{name!r}][{which}]"
+                expected[student, name] = Expected(True)
+            else:
+                pieces = wrong[which - len(right)][1]
+                answer = f"WRONG[{name!r}][{which - len(right)}][0]"
+                said = (pieces,) if isinstance(pieces, str) else tuple(pieces)
+                expected[student, name] = Expected(False, said)
+            sources[name] = f"import {bank_name}\n\n{name} = {bank_name}.{answer}\n"
+        path = folder / student / f"{stem}.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(filled(stem, sources)))
+    return expected
+
+
+def environment() -> dict[str, str]:
+    """That of a grading process of its own, which finds the banks."""
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "TMPDIR", "LANG")}
+    return {**kept, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, BANKS)))}
+
+
+def grade(folder: Path, out: Path, *options: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+    """The command, in a process of its own."""
+    command = [sys.executable, "-m", "minigrad.course.grade", str(folder), "--out", str(out), *options]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=timeout)

@@ -1,0 +1,277 @@
+"""Which cells answer which exercise: found after everything that Jupyter and people do to cells."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+from classes import ROOT, filled
+
+from minigrad.course.check.exercise import EXERCISES
+from minigrad.course.grade.answers import (
+    Answer,
+    NotReadable,
+    answers_in,
+    label_cells,
+    missing_names,
+    needed,
+    read_cells,
+    sheets,
+)
+
+pytestmark = pytest.mark.no_arrays
+
+COURSE = sheets(ROOT / "exercises")
+MINE = "def attend(q, k, v):\n    return v\n"
+
+
+def notebook():
+    """A learner's notebook of chapter 7, and its answer cell of `attend`."""
+    made = filled("07_one_head", {"attend": MINE})
+    (cell,) = [
+        one for one in made["cells"] if exercise_of(one) == "attend" and "answer" in one["metadata"]["tags"]
+    ]
+    return made, cell
+
+
+def exercise_of(cell):
+    return cell["metadata"].get("course", {}).get("exercise")
+
+
+def answer(made, name="attend"):
+    return answers_in(json.dumps(made).encode(), COURSE)[1][name]
+
+
+# --- The course's own ------------------------------------------------------------------------------------
+
+
+def test_each_check_has_its_answer_cell():
+    assert sorted(name for sheet in COURSE for name in sheet.exercises) == sorted(EXERCISES)
+
+
+@pytest.mark.parametrize("sheet", COURSE, ids=lambda sheet: sheet.stem)
+def test_a_right_answer_finds_all_it_needs(sheet):
+    """In the solutions, which stand where the answers stand."""
+    solution = {
+        cell.id: cell for cell in read_cells((ROOT / "solutions" / f"{sheet.stem}.ipynb").read_bytes())
+    }
+    answers = {piece.exercise: Answer(solution[piece.id].source) for piece in sheet.pieces if piece.exercise}
+    for name in sheet.exercises:
+        scope = dict.fromkeys(["__name__"])
+        for piece in needed(sheet, name, answers):
+            exec(compile(piece.source, piece.id, "exec"), scope)
+            last = piece
+        assert last.exercise == name
+        assert missing_names(last.source, scope) == []
+        assert callable(scope[name])
+
+
+def test_an_answer_and_its_check_are_labelled():
+    cells = [
+        {"cell_type": "code", "source": source, "metadata": dict(metadata)}
+        for source, metadata in [
+            ("import numpy", {}),
+            ("GAP 1", {"tags": ["mine"]}),
+            ("x = 1", {}),
+            ("GAP 2", {}),
+            ("check.one(one)", {}),
+            ("check.two(x)", {}),
+            ("GAP 3", {}),
+            ("check.progress(1)", {}),
+        ]
+    ]
+    label_cells(cells, lambda cell: "GAP" in cell["source"])
+    one = {"exercise": "one"}
+    assert [cell["metadata"] for cell in cells] == [
+        {},
+        {"tags": ["mine", "answer"], "course": one},
+        {},
+        {"tags": ["answer"], "course": one},
+        {"tags": ["check"], "course": one},
+        {},
+        {},
+        {},
+    ]
+
+
+def test_a_folder_without_exercises_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="has no exercises: give the course's folder"):
+        sheets(tmp_path)
+
+
+# --- A learner's -----------------------------------------------------------------------------------------
+
+
+def test_the_answer_is_the_text_of_its_cell():
+    made, _ = notebook()
+    sheet, answers = answers_in(json.dumps(made).encode(), COURSE)
+    assert sheet.stem == "07_one_head"
+    assert answers["attend"] == Answer(MINE)
+    assert answers["score_scale"].untouched
+
+
+def test_a_source_may_be_one_text():
+    made, cell = notebook()
+    cell["source"] = MINE
+    assert answer(made) == Answer(MINE)
+
+
+def test_a_cell_is_found_by_its_metadata():
+    """Older versions of the format have no ids."""
+    made, _ = notebook()
+    for cell in made["cells"]:
+        del cell["id"]
+    assert answer(made) == Answer(MINE)
+
+
+def test_a_cell_is_found_by_its_id():
+    made, cell = notebook()
+    cell["metadata"] = {}
+    assert answer(made) == Answer(MINE)
+
+
+def test_an_id_of_another_chapter_is_none_of_this():
+    """Ids such as one-answer are in several notebooks."""
+    made = filled("19_attention_decoder", {})
+    sheet, answers = answers_in(json.dumps(made).encode(), COURSE)
+    assert sheet.stem == "19_attention_decoder"
+    assert all(one.untouched for one in answers.values())
+
+
+def test_a_deleted_cell_is_told():
+    made, cell = notebook()
+    made["cells"].remove(cell)
+    assert answer(made).source is None
+    assert answer(made).problem.startswith("no answer cell for attend: it was deleted.")
+
+
+def test_a_cell_that_was_typed_anew_is_told():
+    made, cell = notebook()
+    place = made["cells"].index(cell)
+    made["cells"][place] = {"cell_type": "code", "id": "new", "metadata": {}, "source": [MINE]}
+    words = f"no answer cell for attend: it was deleted, and cell {place + 1}, which defines attend, is another one."
+    assert answer(made).problem.startswith(words)
+
+
+def test_a_cell_that_is_text_now_is_told():
+    made, cell = notebook()
+    cell["cell_type"] = "markdown"
+    assert answer(made).problem.startswith("no answer cell for attend: cell 4 is no code cell any more")
+
+
+def test_a_copied_cell_is_told():
+    made, cell = notebook()
+    made["cells"].insert(made["cells"].index(cell), {**copy.deepcopy(cell), "id": "copied"})
+    assert answer(made).problem == "2 answer cells for attend (cells 4, 5): keep the one that counts."
+
+
+@pytest.mark.parametrize("at", [1, 0])
+def test_a_split_cell_is_whole_again(at):
+    """Before its last line, or before its first."""
+    made, cell = notebook()
+    source = f"import os\n{MINE}" if at == 0 else MINE
+    lines = source.splitlines(keepends=True)
+    first = {**copy.deepcopy(cell), "id": "split", "source": [lines[0].rstrip("\n")]}
+    cell["source"] = lines[1:]
+    made["cells"].insert(made["cells"].index(cell), first)
+    assert answer(made) == Answer(source)
+
+
+def test_a_check_with_the_same_exercise_is_no_answer():
+    made, _ = notebook()
+    for cell in made["cells"]:
+        if exercise_of(cell) == "attend" and "check" in cell["metadata"]["tags"]:
+            cell["metadata"]["tags"].append("answer")
+    assert answer(made) == Answer(MINE)
+
+
+def test_a_notebook_from_before_the_labels_is_told():
+    made, _ = notebook()
+    for cell in made["cells"]:
+        cell["metadata"] = {}
+    with pytest.raises(
+        NotReadable, match="its cells do not say which exercise they answer: it is a copy from before"
+    ):
+        answer(made)
+
+
+def test_another_notebook_is_told():
+    with pytest.raises(NotReadable, match="it has no cell of an exercise of this course"):
+        answer({"cells": [{"cell_type": "code", "source": "x = 1", "metadata": {}}]})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"null", b"[]", b"{}", b'{"cells": 1}', b"\xff\xfe", b"[" * 100_000, b'{"worksheets": []}'],
+)
+def test_a_file_that_is_no_notebook_is_told(content):
+    with pytest.raises(NotReadable, match="this is no notebook"):
+        answers_in(content, COURSE)
+
+
+@pytest.mark.parametrize("odd", [1, None, [], "x", {"a": 1}, [1, 2]])
+def test_cells_with_odd_contents_are_read_as_nothing(odd):
+    made, _ = notebook()
+    made["cells"] += [
+        odd,
+        {"cell_type": odd, "id": odd, "metadata": odd, "source": odd},
+        {"cell_type": "code", "metadata": {"tags": odd, "course": odd}, "source": odd},
+        {"cell_type": "code", "metadata": {"tags": [odd], "course": {"exercise": odd}}, "source": [odd]},
+    ]
+    assert answer(made) == Answer(MINE)
+
+
+# --- What an answer needs --------------------------------------------------------------------------------
+
+
+def sources(name, **answers):
+    sheet = next(one for one in COURSE if name in one.exercises)
+    return [
+        piece.source
+        for piece in needed(sheet, name, {one: Answer(answers.get(one, "")) for one in sheet.exercises})
+    ]
+
+
+def test_an_answer_gets_the_given_cells_whose_names_it_uses():
+    imports, own = sources("attend", attend="def attend(q, k, v):\n    return np.exp(q)")
+    assert imports.startswith("import math\n\nimport numpy as np")
+    assert own.startswith("def attend")
+    assert sources("attend", attend="def attend(q, k, v): pass") == ["def attend(q, k, v): pass"]
+
+
+def test_an_answer_may_use_an_earlier_one():
+    attend = "def attend(q, k, v):\n    return np.exp(q)"
+    *_, first, second = sources(
+        "look_left", attend=attend, look_left="def look_left(n):\n    return attend(n, n, n)"
+    )
+    assert first == attend
+    assert second.startswith("def look_left")
+
+
+def test_an_earlier_answer_that_is_not_used_is_not_run():
+    assert sources("look_left", attend="1 / 0", look_left="def look_left(n): pass") == [
+        "def look_left(n): pass"
+    ]
+
+
+@pytest.mark.parametrize("text", ["def f(:", "x = " + "-" * 90_000 + "1", "x = '\0'"])
+def test_what_is_no_python_needs_nothing(text):
+    assert sources("look_left", look_left=text) == [text]
+
+
+@pytest.mark.parametrize(
+    ("source", "missing"),
+    [
+        ("def f(x): return x + y", ["y"]),
+        ("def f(x):\n    y = 1\n    return x + y", []),
+        ("y = 1\ndef f(x): return x + y", []),
+        ("import os.path as p\ndef f(x): return p.join(os, x)", ["os"]),
+        ("def f(x): return [len(one) for one in x]", []),
+        ("for i in range(3):\n    z = i\ndef f(x): return z + math.pi", []),
+        ("class A:\n    n = 1\n    def g(self): return A.n + B", ["B"]),
+        ("f = lambda x: x + y", ["y"]),
+    ],
+)
+def test_names_that_nothing_defines(source, missing):
+    assert missing_names(source, {"math"}) == missing

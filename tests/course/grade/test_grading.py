@@ -1,0 +1,281 @@
+"""A class graded by the command: the table, the pages, going on after an interruption."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from classes import class_of, environment, filled, grade
+from processes import run_python
+
+from minigrad.course.grade.__main__ import main
+from minigrad.course.grade.table import Done
+from minigrad.course.grade.verdict import Verdict
+
+pytestmark = [
+    pytest.mark.no_arrays,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs Linux or macOS"),
+]
+
+FINE = "def score_scale(d_k, std_q, std_k):\n    return 1 / (math.sqrt(d_k) * std_q * std_k)\n"
+WRONG = "def score_scale(d_k, std_q, std_k):\n    return 1 / math.sqrt(d_k)\n"
+
+
+def hand_in(path, time=None, **answers):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(filled("07_one_head", answers)))
+    if time:
+        os.utime(path, (time, time))
+
+
+def table(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def states(path):
+    return {(row["student"], row["exercise"]): row["right"] for row in table(path)}
+
+
+# --- A small class ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small_class(tmp_path_factory):
+    """Six students with answers from the bank; what was expected, what came, and the folder."""
+    root = tmp_path_factory.mktemp("class")
+    expected = class_of("07_one_head", "bank_one_head", 6, root / "in")
+    result = grade(root / "in", root / "grades.csv", "--seed", "7")
+    assert result.returncode == 0, result.stderr
+    return expected, table(root / "grades.csv"), root, result
+
+
+def test_every_verdict_is_as_in_the_bank(small_class):
+    expected, rows, _, _ = small_class
+    assert {(row["student"], row["exercise"]): row["right"] for row in rows} == {
+        who: "yes" if one.right else "no" for who, one in expected.items()
+    }
+    for row in rows:
+        for piece in expected[row["student"], row["exercise"]].pieces:
+            assert piece in row["message"]
+
+
+def test_the_table_has_its_columns(small_class):
+    _, rows, root, _ = small_class
+    head = (root / "grades.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert head == "student,notebook,exercise,right,message,seconds"
+    assert all(0 < float(row["seconds"]) < 10 for row in rows)
+
+
+def test_a_summary_is_said(small_class):
+    _, rows, root, result = small_class
+    wrong = sum(row["right"] == "no" for row in rows)
+    assert result.stdout.splitlines()[0].startswith("6 students, 6 notebooks, 30 exercises: ")
+    assert f"{wrong} no" in result.stdout
+    assert str(root / "grades-pages" / "index.html") in result.stdout
+
+
+def test_each_student_has_a_page(small_class):
+    _, _, root, _ = small_class
+    assert len(list((root / "grades-pages" / "students").glob("*.html"))) == 6
+
+
+# --- Going on --------------------------------------------------------------------------------------------
+
+
+def test_what_is_graded_is_not_run_again(tmp_path):
+    hand_in(tmp_path / "in" / "anna.ipynb", score_scale=FINE)
+    hand_in(tmp_path / "in" / "ben.ipynb", score_scale=WRONG)
+    out = tmp_path / "grades.csv"
+    assert grade(tmp_path / "in", out).returncode == 0
+    state = tmp_path / "grades.csv.state.json"
+    kept = json.loads(state.read_text())
+    assert len(kept) == 2
+    for verdict in kept.values():
+        verdict["more"] = "from the file"
+    state.write_text(json.dumps(kept))
+    hand_in(tmp_path / "in" / "ben.ipynb", score_scale=FINE + "# mended")
+    assert grade(tmp_path / "in", out).returncode == 0
+    found = {row["student"]: row for row in table(out) if row["exercise"] == "score_scale"}
+    assert "from the file" in found["anna"]["message"]
+    assert found["ben"]["message"].startswith("score_scale: right. 4 cases")
+    assert grade(tmp_path / "in", out, "--again").returncode == 0
+    found = {row["student"]: row for row in table(out) if row["exercise"] == "score_scale"}
+    assert found["anna"]["message"].startswith("score_scale: right. 4 cases")
+
+
+def test_answers_that_are_the_same_are_run_once(tmp_path):
+    for student in ("anna", "ben", "zoë"):
+        hand_in(tmp_path / "in" / f"{student}.ipynb", score_scale=FINE)
+    assert grade(tmp_path / "in", tmp_path / "grades.csv").returncode == 0
+    assert len(json.loads((tmp_path / "grades.csv.state.json").read_text())) == 1
+    assert [one for (_, name), one in states(tmp_path / "grades.csv").items() if name == "score_scale"] == [
+        "yes"
+    ] * 3
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"x": 1}', b'{"x": {"right": "maybe"}}', b"\xff"])
+def test_a_damaged_file_of_what_was_graded_is_left_aside(tmp_path, damage):
+    path = tmp_path / "state.json"
+    done = Done(path)
+    done.verdicts["x"] = Verdict("yes", paragraphs=["a", "b"], seconds=1.5)
+    done.save()
+    assert Done(path).verdicts == done.verdicts
+    path.write_bytes(damage)
+    assert Done(path).verdicts == {}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes as Linux shows them")
+def test_ctrl_c_keeps_what_was_graded_and_leaves_no_process(tmp_path):
+    hand_in(tmp_path / "in" / "anna.ipynb", score_scale=FINE)
+    slow = "import time\ndef score_scale(d_k, std_q, std_k):\n    time.sleep(600)  # of a test\n"
+    hand_in(tmp_path / "in" / "ben.ipynb", score_scale=slow)
+    out, state = tmp_path / "grades.csv", tmp_path / "grades.csv.state.json"
+    command = [sys.executable, "-m", "minigrad.course.grade", str(tmp_path / "in"), "--out", str(out)]
+    options = {"env": environment(), "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([*command, "--jobs", "1", "--timeout", "100"], **options)
+    asleep = 0
+    for _ in range(1200):  # until the second answer runs: it alone sleeps
+        time.sleep(0.1)
+        asleep = asleep + 1 if _a_child_sleeps(process.pid) else 0
+        if asleep == 10:
+            break
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "the same command goes on from here" in errors
+    assert states(out)["anna", "score_scale"] == "yes"
+    assert ("ben", "score_scale") not in states(out)
+    assert len(json.loads(state.read_text())) == 1
+    result = grade(tmp_path / "in", out, "--timeout", "1", "--jobs", "1")
+    assert result.returncode == 0
+    assert states(out)["ben", "score_scale"] == "timed out"
+
+
+def _a_child_sleeps(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            (child,) = file.read().split()
+        with open(f"/proc/{child}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "S"
+    except (OSError, ValueError):
+        return False
+
+
+# --- Which notebook counts -------------------------------------------------------------------------------
+
+
+def test_the_newest_notebook_counts(tmp_path):
+    hand_in(tmp_path / "in" / "anna" / "b.ipynb", time=1_000_000, score_scale=WRONG)
+    hand_in(tmp_path / "in" / "anna" / "a.ipynb", time=2_000_000, score_scale=FINE)
+    result = grade(tmp_path / "in", tmp_path / "grades.csv")
+    assert states(tmp_path / "grades.csv")["anna", "score_scale"] == "yes"
+    assert "anna/b.ipynb: anna/a.ipynb is newer, and is the one that counts" in result.stdout
+    assert [row["notebook"] for row in table(tmp_path / "grades.csv") if row["right"] == "not read"] == [
+        "anna/b.ipynb"
+    ]
+
+
+def test_a_formula_in_a_name_is_no_formula(tmp_path):
+    hand_in(tmp_path / "in" / "=1+1.ipynb", score_scale=FINE)
+    grade(tmp_path / "in", tmp_path / "grades.csv")
+    assert {row["student"] for row in table(tmp_path / "grades.csv")} == {"'=1+1"}
+
+
+# --- Calls that cannot be --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["nothing", "--out", "x.csv"], "there is no nothing: give the folder"),
+        (["empty", "--out", "x.csv"], "there is no notebook in empty"),
+        (["empty", "--out", "x.txt"], "--out names the table to write"),
+        (["empty", "--out", "no/x.csv"], "there is no folder no to write x.csv into"),
+        (["empty", "--out", "x.csv", "--course", "empty"], "has no exercises: give the course's folder"),
+        (["empty", "--out", "x.csv", "--seed", "0"], "'0' is no whole number from 1"),
+        (["empty", "--out", "x.csv", "--memory", "1M"], "'1M' is no amount of memory from 256M on"),
+        (["empty", "--out", "x.csv", "--timeout", "0"], "'0' is no number of seconds"),
+        (["empty"], "required: --out"),
+    ],
+)
+def test_a_call_that_cannot_be_says_why(tmp_path, monkeypatch, capsys, options, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    try:
+        status = main(options)
+    except SystemExit as end:
+        status = end.code
+    assert status == 2
+    assert words in capsys.readouterr().err
+
+
+# --- Processes -------------------------------------------------------------------------------------------
+
+RUN = """
+import sys
+from pathlib import Path
+from minigrad.course.grade import grading, guard, process
+from minigrad.course.grade.answers import sheets
+from minigrad.course.grade.inside import Limits
+guard.install = lambda *_: None  # what is below stands behind that
+course = sheets(Path(sys.argv[1]) / "exercises")
+task = grading.right_task(course, "score_scale", sys.argv[2])
+"""
+
+
+def run_alone(source, more):
+    from classes import ROOT
+
+    return run_python(RUN + more, ROOT, source, timeout=120)
+
+
+def test_processes_that_an_answer_leaves_are_ended():
+    """One that stays in its group, and one that left it."""
+    source = (
+        "import os, time\n"
+        "def score_scale(d_k, std_q, std_k):\n"
+        "    for leave in (False, True):\n"
+        "        if os.fork() == 0:\n"
+        "            if leave: os.setsid()\n"
+        "            if os.fork() == 0: time.sleep(600)\n"
+        "            os._exit(0)\n"
+        "    time.sleep(0.2)\n"
+        "    return 1 / (d_k**0.5 * std_q * std_k)\n"
+    )
+    result = run_alone(
+        source,
+        "((_, found),) = process.run_all([('', task)], 1, Limits(), 1)\n"
+        "print(found.right, process._children())",
+    )
+    assert result.stdout == "yes set()\n", result.stderr
+
+
+def test_a_machine_on_which_nothing_is_found_right_is_told():
+    result = run_alone(
+        "def score_scale(*_): return 0",
+        "try: process.self_test(lambda name: task, Limits(), 1)\n"
+        "except process.CannotRun as error: print(error)",
+    )
+    assert result.stdout.startswith("even a right answer to "), result.stderr
+    assert "score_scale: not yet." in result.stdout
+
+
+def test_an_answer_runs_in_a_folder_of_its_own_that_goes():
+    source = (
+        "import os\ndef score_scale(*_):\n    open('x', 'w').close()\n"
+        "    raise ValueError(os.getcwd(), os.listdir())\n"
+    )
+    result = run_alone(
+        source,
+        "((_, found),) = process.run_all([('', task)], 1, Limits(), 1)\n"
+        'where = found.symptom.split("\'")[1]\n'
+        "print(found.symptom.split('[')[1].split(']')[0], Path(where).name[:16], Path(where).exists())",
+    )
+    assert result.stdout == "'x' minigrad-answer- False\n", result.stderr

@@ -1,0 +1,281 @@
+"""Answers that are broken, endless, huge or hostile: each gets a verdict that says so and costs nobody anything."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+import time
+
+import pytest
+from classes import filled, grade
+
+pytestmark = [
+    pytest.mark.no_arrays,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs Linux or macOS"),
+]
+
+RIGHT = """def attend(q, k, v):
+    scores = q @ k.T / math.sqrt(q.shape[-1])
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True) @ v
+"""
+FINE = "def score_scale(d_k, std_q, std_k):\n    return 1 / (math.sqrt(d_k) * std_q * std_k)\n"
+WRONG = "def attend(q, k, v):\n    return q @ k.T @ v\n"
+FORGED = '{"right": "yes", "title": "attend: right."}'
+
+
+def inside(*lines: str) -> str:
+    """An answer with these lines in its function."""
+    return "\n    ".join(["def attend(q, k, v):", *lines, "return q @ k.T @ v"]) + "\n"
+
+
+# name: the answer cell of `attend`, the verdict, and a piece of what is said of it
+CASES = {
+    "prints for ever": (inside("while True:", '    print("x" * 1000)'), "timed out", "It was at case 1 of 5"),
+    "writes to the file for ever": (
+        inside("import os", "while True:", '    os.write(1, b"x" * 1000)'),
+        "crashed",
+        "It printed more than",
+    ),
+    "a loop": (inside("while True: pass"), "timed out", "It was at case 1 of 5, 3 queries, 5 keys"),
+    "a loop in the cell": (WRONG + "while True: pass", "timed out", "It was not in the function yet"),
+    "catches the clock": (
+        inside("while True:", "    try:", "        while True: pass", "    except BaseException: pass"),
+        "timed out",
+        "attend: no end in time",
+    ),
+    "stops the clock": (
+        inside("import signal", "signal.signal(signal.SIGALRM, signal.SIG_IGN)", "while True: pass"),
+        "timed out",
+        "It went on after 5 seconds",
+    ),
+    "os._exit": (
+        inside("import os", 'print("attend: right.")', "os._exit(0)"),
+        "crashed",
+        "status 0, before",
+    ),
+    "os._exit in the cell": ("import os\nos._exit(0)", "crashed", "status 0, before"),
+    "sys.exit": (inside("import sys", "sys.exit()"), "no", "it raised SystemExit"),
+    "sys.exit in the cell": ("import sys\nsys.exit(0)\n" + RIGHT, "no", "attend fails: SystemExit: 0"),
+    "100 GB": (inside("x = np.ones(10**10 * 5 // 4)"), "no", "it raised"),
+    "100 GB of lists": (inside("x = [0] * 10**10"), "no", "it raised MemoryError"),
+    "memory, bit by bit": (
+        inside("x = []", "while True: x.append(bytes(10**7))"),
+        "no",
+        "it raised MemoryError",
+    ),
+    "recursion": (inside("return attend(q, k, v)"), "no", "does not come to an end"),
+    "recursion without a limit": (
+        "import sys\nsys.setrecursionlimit(10**9)\nclass A:\n    def __repr__(self): return repr([self])\n"
+        + inside("repr(A())", "return attend(q, k, v)"),
+        "crashed",
+        "SIGSEGV",
+    ),
+    "input": (inside("input()"), "no", "it raised EOFError"),
+    "a bomb of processes": (
+        inside("import os", "while True: os.fork()"),
+        "no",
+        "may not start another process",
+    ),
+    "another program": (inside("import os", 'os.system("true")'), "no", "may not start another program"),
+    "a subprocess": (
+        inside("import subprocess", 'subprocess.run(["true"])'),
+        "no",
+        "may not start another program",
+    ),
+    "the network": (
+        inside("import socket", 'socket.create_connection(("127.0.0.1", 9))'),
+        "no",
+        "may not use the network",
+    ),
+    "kills the grader": (inside("import os", "os.kill(os.getppid(), 9)"), "no", "may not send a signal"),
+    "removes what was handed in": (inside("import shutil", "shutil.rmtree({folder!r})"), "no", "may not"),
+    "reads what others handed in": (
+        inside("print(open({folder!r} + '/fine/07_one_head.ipynb').read())"),
+        "no",
+        "may not read",
+    ),
+    "writes into the course": (inside("open(np.__file__, 'a')"), "no", "may not write"),
+    "a huge file": (
+        inside("with open('big', 'wb') as file:", "    while True: file.write(bytes(10**6))"),
+        "no",
+        "File too large",
+    ),
+    "many files": (
+        inside("for i in range(1000):", "    open(str(i), 'wb').close()"),
+        "no",
+        "more than 200 files",
+    ),
+    "not a number": (
+        "def attend(q, k, v):\n    return np.full((len(q), v.shape[1]), np.nan)\n",
+        "no",
+        "0 of 5",
+    ),
+    "equal to all": (
+        "class Equal(np.ndarray):\n    def __eq__(self, other): return True\n    __ne__ = __sub__ = None\n"
+        "def attend(q, k, v):\n    return (q @ k.T @ v).view(Equal)\n",
+        "no",
+        "0 of 5",
+    ),
+    "equal to all, no array": (
+        "class Equal:\n    def __eq__(self, other): return True\ndef attend(q, k, v):\n    return Equal()\n",
+        "no",
+        "it should return",
+    ),
+    "another allclose": (
+        "np.isclose = lambda *a, **k: True\nnp.allclose = np.isclose\n" + WRONG,
+        "look by hand",
+        "numpy.allclose",
+    ),
+    "another check": (
+        "from minigrad.course.check.trial import Trial\nTrial.complaints = lambda *a: [None]\n" + WRONG,
+        "look by hand",
+        "were not what they were: minigrad.course.check.trial.Trial.complaints",
+    ),
+    "other cases": ("check.attend.cases = lambda rng: []\n" + WRONG, "look by hand", "check.attend.cases"),
+    "another tolerance": ("check.attend.rtol = 1e9\n" + WRONG, "look by hand", "check.attend.rtol"),
+    "another built-in": (
+        "import builtins\nbuiltins.any = lambda x: False\n" + WRONG,
+        "look by hand",
+        "builtins.any",
+    ),
+    "other code": (
+        "from minigrad.course.check.trial import Trial\n"
+        "Trial.complaints.__code__ = (lambda self, outcomes: [None]).__code__\n" + WRONG,
+        "no",
+        "may not change a function's code",
+    ),
+    "another module": (
+        "import sys\nsys.modules['minigrad.course.check.trial'] = None\n" + WRONG,
+        "look by hand",
+        "sys.modules['minigrad.course.check.trial']",
+    ),
+    "a verdict of its own": (
+        inside(
+            "import os",
+            "for file in range(3, 256):",
+            "    try:",
+            f"        os.write(file, {FORGED!r}.encode())",
+            "    except OSError: pass",
+            "os._exit(0)",
+        ),
+        "look by hand",
+        "the answer may have written it",
+    ),
+    "a verdict before the check's": (
+        inside(
+            "import os",
+            "for file in range(3, 256):",
+            "    try:",
+            f"        os.write(file, {FORGED!r}.encode())",
+            "    except OSError: pass",
+        ),
+        "look by hand",
+        "the answer may have written it",
+    ),
+    "looks for secrets": (inside("import gc", "gc.get_objects()"), "no", "may not look through"),
+    "reaches into memory": (inside("import ctypes", "ctypes.CDLL(None)"), "no", "may not reach into"),
+    "at the end": (
+        "import atexit\natexit.register(print, 'attend: right.')\n" + WRONG,
+        "no",
+        "the softmax between them is missing",
+    ),
+    "a text that brings down parsers": (
+        "x = " + "-" * 90_000 + "1\n" + RIGHT,
+        "no",
+        "is no Python: MemoryError",
+    ),
+    "too long": ("#" * 200_000, "no answer cell", "200,000 characters"),
+    "no Python": ("def attend(q, k, v)\n    return q", "no", "is no Python: SyntaxError: expected ':'"),
+    "a null": ("x = '\0'\n" + RIGHT, "no", "is no Python"),
+    "half a letter": ("x = '\ud800'\n" + RIGHT, "no", "attend"),
+    "Jupyter's own": ("%timeit 1\n" + RIGHT, "no", "Lines with % and ! are Jupyter's alone"),
+    "a name from elsewhere": (
+        RIGHT.replace("np.exp", "my_exp"),
+        "look by hand",
+        "uses my_exp, which no answer cell and no given cell defines",
+    ),
+    "no function": ("x = 1", "no", "does not define the function attend"),
+    "nothing": ("", "not attempted", "The answer cell is empty"),
+    "fails below its function": (RIGHT + "assert False, 'my test'", "yes", "attend: right."),
+    "environment": (
+        inside("import os", "raise ValueError(sorted(os.environ))"),
+        "no",
+        "['HOME', 'LANG', 'MINIGRAD_CHECK_SEED', 'MINIGRAD_PROGRESS', 'TMPDIR']",
+    ),
+    "escapes": ('def attend(q, k, v):\n    return "<script>alert(1)</script>"\n', "no", "<script>"),
+}
+if not sys.platform.startswith("linux"):
+    for name in ("100 GB", "100 GB of lists", "memory, bit by bit"):  # macOS heeds no limit of memory
+        del CASES[name]
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """The rows of all cases by student and exercise, what the command said, and the folder."""
+    root = tmp_path_factory.mktemp("hostile")
+    folder = root / "handed-in"
+    for name, (source, _, _) in [*CASES.items(), ("fine", (RIGHT, "", ""))]:
+        path = folder / name / "07_one_head.ipynb"
+        path.parent.mkdir(parents=True)
+        answers = {"attend": source.replace("{folder!r}", repr(str(folder))), "score_scale": FINE}
+        path.write_text(json.dumps(filled("07_one_head", answers)))
+    (folder / "broken").mkdir()
+    (folder / "broken" / "x.ipynb").write_bytes(b'{"cells": [')
+    (folder / "deep.ipynb").write_bytes(b"[" * 1_000_000)
+    (folder / "huge.ipynb").write_bytes(b" " * 20_000_001)
+    started = time.monotonic()
+    result = grade(folder, root / "grades.csv", "--timeout", "5", "--memory", "1G")
+    assert result.returncode == 0, result.stderr
+    with open(root / "grades.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {(row["student"], row["exercise"]): row for row in rows}, result, root, time.monotonic() - started
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_gets_its_verdict(name, graded):
+    _, right, words = CASES[name]
+    row = graded[0][name, "attend"]
+    assert (row["right"], words in row["message"]) == (right, True), row
+
+
+@pytest.mark.parametrize("name", [*CASES, "fine"])
+def test_its_author_loses_nothing_else(name, graded):
+    row = graded[0][name, "score_scale"]
+    assert row["right"] == "yes", row
+
+
+def test_nobody_else_loses_anything(graded):
+    assert graded[0]["fine", "attend"]["right"] == "yes"
+
+
+@pytest.mark.parametrize(
+    ("student", "words"),
+    [("broken", "its text is not JSON"), ("deep", "its text is not JSON"), ("huge", "up to 20 are read")],
+)
+def test_what_cannot_be_read_is_a_line(student, words, graded):
+    row = graded[0][student, ""]
+    assert row["right"] == "not read"
+    assert words in row["message"]
+    assert f"{student}" in graded[1].stdout
+
+
+def test_nothing_is_left(graded):
+    _, _, root, _ = graded
+    assert not [path for path in root.rglob("*") if path.name == "big"]
+    assert sorted(path.name for path in root.iterdir()) == [
+        "grades-pages",
+        "grades.csv",
+        "grades.csv.state.json",
+        "handed-in",
+    ]
+    assert len(list((root / "handed-in").iterdir())) == len(CASES) + 4
+
+
+def test_pages_hold_no_element_of_a_students(graded):
+    _, _, root, _ = graded
+    pages = list((root / "grades-pages").rglob("*.html"))
+    assert len(pages) == len(CASES) + 2
+    assert not [path for path in pages if "<script" in path.read_text(encoding="utf-8")]

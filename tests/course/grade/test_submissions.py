@@ -1,0 +1,204 @@
+"""Who has handed in what: the names of people and platforms, archives, and what is not taken."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import zipfile
+
+import pytest
+
+from minigrad.course.grade import submissions
+from minigrad.course.grade.submissions import Refused, Submission, find
+
+pytestmark = pytest.mark.no_arrays
+
+
+def put(path, content=b"{}"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def zipped(**members):
+    """A zip file's bytes; names as keyword arguments, with `__` for a slash and `_dot_` for a dot."""
+    return archive({name.replace("__", "/").replace("_dot_", "."): text for name, text in members.items()})
+
+
+def archive(members):
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return memory.getvalue()
+
+
+def students(folder):
+    return {one.name: one.student for one in find(folder) if isinstance(one, Submission)}
+
+
+def reasons(folder):
+    return {one.name: one.reason for one in find(folder) if isinstance(one, Refused)}
+
+
+@pytest.mark.parametrize(
+    ("path", "student"),
+    [
+        ("anna/x.ipynb", "anna"),
+        ("anna/week 1/x.ipynb", "anna"),
+        ("anna.ipynb", "anna"),
+        ("Zoë Müller/x.ipynb", "Zoë Müller"),
+        ("07_one_head.ipynb", "07_one_head"),
+        ("Anna Lee_12345_assignsubmission_file_/x.ipynb", "Anna Lee (12345)"),
+        ("Anna_Lee_12345_assignsubmission_file_/deep/x.ipynb", "Anna_Lee (12345)"),
+        ("Anna Lee_12345_assignsubmission_file_07_one_head.ipynb", "Anna Lee (12345)"),
+        ("class/Anna Lee_12345_assignsubmission_file_/x.ipynb", "Anna Lee (12345)"),
+        ("leeanna_12345_67890_07_one_head.ipynb", "leeanna (12345)"),
+        ("leeanna_LATE_12345_67890_07_one_head-1.ipynb", "leeanna (12345)"),
+        ("anna/07_1_2_x.ipynb", "anna"),
+    ],
+)
+def test_whose_a_notebook_is(tmp_path, path, student):
+    put(tmp_path / path)
+    assert students(tmp_path) == {path: student}
+
+
+def test_a_notebook_has_its_content_and_time(tmp_path):
+    put(tmp_path / "anna.ipynb", b"text")
+    os.utime(tmp_path / "anna.ipynb", (1000, 2000))
+    assert list(find(tmp_path)) == [Submission("anna", "anna.ipynb", b"text", 2000.0)]
+
+
+def test_what_is_no_notebook_is_no_matter(tmp_path):
+    for name in (
+        "anna/x.py",
+        "anna/.ipynb_checkpoints/x.ipynb",
+        ".hidden/x.ipynb",
+        "anna/._x.ipynb",
+        "x.txt",
+    ):
+        put(tmp_path / name)
+    assert list(find(tmp_path)) == []
+
+
+def test_an_archive_of_one_student(tmp_path):
+    put(tmp_path / "anna.zip", zipped(homework__x_dot_ipynb="{}", notes_dot_txt=""))
+    put(tmp_path / "ben" / "all.zip", zipped(y_dot_ipynb="{}"))
+    assert students(tmp_path) == {"anna.zip: homework/x.ipynb": "anna", "ben/all.zip: y.ipynb": "ben"}
+
+
+def test_an_archive_of_a_class(tmp_path):
+    names = ("Anna_1_assignsubmission_file_/x.ipynb", "Ben_2_assignsubmission_file_/y.ipynb")
+    put(tmp_path / "moodle.zip", archive(dict.fromkeys(names, "{}")))
+    put(tmp_path / "canvas.zip", archive({"leeanna_12_34_x.ipynb": "{}"}))
+    assert sorted(students(tmp_path).values()) == ["Anna (1)", "Ben (2)", "leeanna (12)"]
+    assert sorted(students(tmp_path / "moodle.zip").values()) == ["Anna (1)", "Ben (2)"]
+
+
+def test_an_archive_instead_of_a_folder(tmp_path):
+    put(
+        tmp_path / "class.zip",
+        archive({"anna/x.ipynb": "{}", "ben.ipynb": "{}", "__MACOSX/anna/._x.ipynb": ""}),
+    )
+    assert sorted(students(tmp_path / "class.zip").values()) == ["anna", "ben"]
+
+
+@pytest.mark.parametrize(
+    "name", ["/etc/x.ipynb", "../x.ipynb", "a/../../x.ipynb", "C:/x.ipynb", "..\\x.ipynb"]
+)
+def test_a_path_that_leads_out_is_refused(tmp_path, name):
+    put(tmp_path / "anna.zip", archive({name: "{}"}))
+    ((_, reason),) = reasons(tmp_path).items()
+    assert reason == "its path leads out of the archive"
+
+
+def test_an_archive_in_an_archive_is_refused(tmp_path):
+    put(tmp_path / "anna.zip", zipped(inner_dot_zip=zipped(x_dot_ipynb="{}")))
+    assert reasons(tmp_path) == {"anna.zip: inner.zip": "an archive in an archive is not opened: unpack it"}
+
+
+def test_a_link_in_an_archive_is_refused(tmp_path):
+    member = zipfile.ZipInfo("x.ipynb")
+    member.external_attr = (stat.S_IFLNK | 0o777) << 16
+    put(tmp_path / "anna.zip", archive({member: "/etc/passwd"}))
+    assert reasons(tmp_path) == {"anna.zip: x.ipynb": "this is a link: it is not followed"}
+
+
+def test_links_are_not_followed(tmp_path):
+    put(tmp_path / "secret.ipynb")
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "anna.ipynb").symlink_to(tmp_path / "secret.ipynb")
+    (folder / "all").symlink_to(tmp_path)
+    assert students(folder) == {}
+    assert reasons(folder) == {"anna.ipynb": "this is a link, or no file: it is not followed"}
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
+    put(tmp_path / "anna.zip", zipped(x_dot_ipynb=bytes(submissions.LARGEST + 1), y_dot_ipynb="{}"))
+    assert (tmp_path / "anna.zip").stat().st_size < 100_000
+    assert reasons(tmp_path) == {"anna.zip: x.ipynb": "it has 20 MB, and up to 20 are read"}
+    assert students(tmp_path) == {"anna.zip: y.ipynb": "anna"}
+
+
+def test_a_bomb_that_lies_about_its_size_is_refused(tmp_path):
+    data = zipped(x_dot_ipynb=bytes(submissions.LARGEST + 10))
+    size = (submissions.LARGEST + 10).to_bytes(4, "little")
+    assert data.count(size) == 2
+    put(tmp_path / "anna.zip", data.replace(size, (100).to_bytes(4, "little")))
+    ((name, reason),) = reasons(tmp_path).items()
+    assert name == "anna.zip: x.ipynb"
+    assert reason.startswith(("it is damaged", "it has 20 MB"))
+
+
+def test_many_files_together_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(submissions, "MOST_UNPACKED", 25)
+    put(tmp_path / "anna.zip", archive({f"{i}.ipynb": "0123456789" for i in range(5)}))
+    assert len(students(tmp_path)) == 2
+    assert reasons(tmp_path) == {"anna.zip: 2.ipynb": "the notebooks of this archive are too large together"}
+
+
+def test_an_archive_of_too_many_files_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(submissions, "MOST_MEMBERS", 2)
+    put(tmp_path / "anna.zip", archive({f"{i}.ipynb": "" for i in range(3)}))
+    assert reasons(tmp_path) == {"anna.zip": "it holds 3 files, and up to 2 are read"}
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", zipped(x_dot_ipynb="{}" * 100)[:60]])
+def test_a_damaged_archive_is_refused(tmp_path, content):
+    put(tmp_path / "anna.zip", content)
+    assert reasons(tmp_path)["anna.zip"].startswith("it cannot be read as a zip file: ")
+
+
+def test_a_damaged_file_in_an_archive_is_refused_alone(tmp_path):
+    data = bytearray(zipped(x_dot_ipynb="abcdefgh" * 100, y_dot_ipynb="{}"))
+    data[data.index(b"x.ipynb") + 10] ^= 0xFF
+    put(tmp_path / "anna.zip", bytes(data))
+    assert reasons(tmp_path)["anna.zip: x.ipynb"].startswith("it is damaged: ")
+    assert students(tmp_path) == {"anna.zip: y.ipynb": "anna"}
+
+
+def test_a_huge_notebook_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(submissions, "LARGEST", 10)
+    put(tmp_path / "anna.ipynb", b"01234567890")
+    assert list(reasons(tmp_path)) == ["anna.ipynb"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names are bytes on POSIX alone")
+def test_names_that_are_no_text_are_told_all_the_same(tmp_path):
+    try:
+        put(tmp_path / os.fsdecode(b"\xff\xfe") / "x.ipynb")
+    except OSError:
+        pytest.skip("this file system takes text alone")
+    assert students(tmp_path) == {"\ufffd\ufffd/x.ipynb": "\ufffd\ufffd"}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "anna.ipynb")
+    assert reasons(tmp_path) == {"anna.ipynb": "this is a link, or no file: it is not followed"}
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match="give the folder of the notebooks"):
+        list(find(tmp_path / "nothing"))
