@@ -1,0 +1,68 @@
+// The pages of exercises: the answers are open editors, a check is a button, and what is right is remembered.
+(function () {
+  const CHECK = /^check\.(?!progress\b)(\w+)\(/m;
+  if (!course.page.startsWith("exercises/")) return;
+  const chapter = course.page.split("/").pop();
+
+  const checkOf = (cell) => (cell.source.match(CHECK) || [])[1];
+  const isAnswer = (cell) => /^\s*\.\.\.\s*$/m.test(cell.source);
+
+  function all() {
+    return [...new Set(course.cells.list.map(checkOf).filter(Boolean))];
+  }
+
+  function right() {
+    return (course.recall("exercises", {})[chapter] || { right: [] }).right;
+  }
+
+  // What a check says is HTML for people; its class is the verdict.
+  function judge(cell) {
+    const name = checkOf(cell);
+    if (!name || !cell.output.querySelector(".course-check.is-right") || right().includes(name)) return;
+    course.keep("exercises", { ...course.recall("exercises", {}), [chapter]: { right: [...right(), name], of: all().length } });
+  }
+
+  function answer(cell) {
+    cell.node.classList.add("course-answer");
+    cell.edit(false);
+    const label = cell.editor.field;
+    const heading = cell.node.closest("section").querySelector("h2, h1");
+    if (heading) label.setAttribute("aria-label", `Your answer to ${heading.firstChild.textContent.trim()}`);
+  }
+
+  function check(cell) {
+    const call = cell.source.trim();
+    const { run, edit, stored } = cell.buttons;
+    cell.node.classList.add("course-checks");
+    run.textContent = "Check";
+    run.classList.add("course-button");
+    run.setAttribute("aria-label", `Check ${checkOf(cell)}`);
+    if (call.includes("\n")) return;
+    cell.node.querySelector(".cell_input").hidden = true; // the button says it
+    edit.remove();
+    stored.remove();
+  }
+
+  document.addEventListener("course-cells", () => {
+    for (const cell of course.cells.list.filter((one) => one.buttons)) {
+      if (isAnswer(cell)) answer(cell);
+      else if (checkOf(cell)) check(cell);
+    }
+    const line = document.createElement("p");
+    line.className = "course-solved";
+    line.setAttribute("role", "status");
+    const facts = document.querySelector(".course-back");
+    if (facts) facts.append(line);
+
+    function show() {
+      const done = right();
+      line.textContent = done.length ? `${done.length} of ${all().length} right, as this browser remembers.` : "";
+      for (const cell of course.cells.list.filter((one) => one.buttons && checkOf(one))) {
+        cell.node.classList.toggle("course-right", done.includes(checkOf(cell)));
+      }
+    }
+    show();
+    document.addEventListener("course-memory", show);
+    document.addEventListener("course-output", ({ detail }) => judge(detail));
+  });
+})();
