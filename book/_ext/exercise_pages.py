@@ -114,7 +114,8 @@ def furnish(app: Any, document: nodes.document) -> None:
     if chapter is None or section is None:
         return
     app.env.metadata[app.env.docname]["orphan"] = True  # no table of contents has it, and that is meant
-    for number, one in enumerate(section.findall(nodes.section), 1):
+    below = [one for one in section.children if isinstance(one, nodes.section)]
+    for number, one in enumerate(below, 1):
         one["ids"].append(f"exercise-{number}")
     section.insert(1, back_to(chapter))
 

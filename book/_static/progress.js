@@ -26,7 +26,7 @@
       if (course.page === "index") {
         links.filter((link) => !link.closest(".bd-links")).forEach((link) => {
           const { right, of } = kept[stem(link)] || { right: [] };
-          if (right.length) link.dataset.solved = ` ${right.length} of ${of} exercises`;
+          if (right.length) link.dataset.solved = `(${right.length} of ${of} exercises right)`;
           else delete link.dataset.solved;
         });
       }

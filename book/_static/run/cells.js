@@ -121,9 +121,8 @@ course.cells = (function () {
         if (this.pictureKept) said.push(this.pictureKept);
       } else if (result) said.push("this is the stored output");
       if (this.outdated) said.push("the page’s code has changed since you typed this");
-      if (this.edited && !this.node.classList.contains("course-answer")) {
-        said.push(course.typed.isKept ? "edited, kept in this browser" : "edited; this browser keeps nothing, so it is gone when you leave");
-      }
+      if (this.edited && !course.typed.isKept) said.push("edited; this browser keeps nothing, so it is gone when you leave");
+      else if (this.edited && !this.node.classList.contains("course-answer")) said.push("edited, kept in this browser");
       return said.join("; ");
     }
 

@@ -80,6 +80,7 @@ course.editor = (function () {
     const field = document.createElement("textarea");
     box.className = "course-editor";
     field.value = text;
+    field.rows = 1; // the code below says how high it is
     field.spellcheck = false;
     field.wrap = "off";
     field.setAttribute("aria-label", name);
