@@ -462,7 +462,8 @@ def test_a_phone_is_wide_enough(runner: Any):
     said(page, "plain", "run here")
     page.locator(".course-python summary").click()
     box = page.locator(".course-python-panel").bounding_box()
-    assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
