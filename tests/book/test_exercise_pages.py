@@ -5,6 +5,7 @@ Python is a stand-in here (fake_worker.js), which takes an answer for right if i
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 from typing import Any
@@ -143,3 +144,23 @@ def test_what_is_for_jupyter_is_left_out_of_each_page(path: Any, monkeypatch: py
     names = exercise_pages.check_of(after)
     assert len(names) >= 3
     assert all(names)
+
+
+def test_answers_of_other_pages_are_brought_to_the_exercise_that_puts_them_together(runner: Any):
+    page = runner(PAGE)
+    answer(page, "1", "def one(x):\n    return 'right \\u00e9 \"quoted\"'")
+    page.evaluate("course.typed.write()")
+    page.evaluate("""() => {
+      window.ran = [];
+      const run = course.python.run;
+      course.python.run = (cell, output) => { ran.push(cell.source); return run(cell, output); };
+    }""")
+    cell(page, "borrows").get_by_role("button", name="Run").click()
+    cell(page, "borrows").locator(".course-run-status", has_text="run here").wait_for()
+    written, own = page.evaluate("ran")
+    assert own == 'own = mine("01_arrays")'
+    before, text = written.split(".write_text(")
+    assert before == '__import__("pathlib").Path("01_arrays.ipynb")'
+    notebook = json.loads(ast.literal_eval(text.removesuffix(")")))
+    sources = {one["id"]: one["source"] for one in notebook["cells"]}
+    assert sources["answer1"] == "def one(x):\n    return 'right \\u00e9 \"quoted\"'"

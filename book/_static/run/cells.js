@@ -25,6 +25,7 @@ course.cells = (function () {
       this.editor = null;
       this.outdated = false;
       this.note = ""; // what goes before all else in the row
+      this.before = null; // what is to be done before it runs
       this.pre = node && node.querySelector(".cell_input:not([hidden]) pre");
       this.row = node && node.querySelector(".course-run");
     }
@@ -238,8 +239,9 @@ course.cells = (function () {
     keepPicture() {
       this.pictureKept = "";
       if (!this.figure) return;
-      const pictures = this.stored.nodes.filter((one) => one.querySelector(".course-figure, img, svg"));
+      const pictures = this.stored.nodes.filter((one) => one.querySelector(".course-figure"));
       if (!pictures.length) return;
+      for (const note of this.output.querySelectorAll(".course-figure.is-stored")) note.closest(".output").remove();
       this.output.append(...pictures);
       this.pictureKept = this.edited ? "the picture is the stored one, of the page’s own code" : "the picture is the stored one";
     }
@@ -257,6 +259,7 @@ course.cells = (function () {
       if (this.node) this.node.classList.add("course-dims");
       this.update();
       try {
+        if (this.before) await this.before();
         const { seconds, failed } = await course.python.run({ id: this.id, source: text, random: this.random }, (output) => this.put(output));
         this.fresh = null;
         this.ran = { text, at: ++clock, seconds, failed };
@@ -429,6 +432,7 @@ course.cells = (function () {
       byId.set(cell.id, cell);
     }
     cells.forEach((cell) => cell.furnish());
+    document.querySelectorAll(".course-run:empty").forEach((row) => row.remove()); // of an empty cell
     document.dispatchEvent(new Event("course-cells"));
     document.addEventListener("course-memory", forgotten);
   }
