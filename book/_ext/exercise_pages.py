@@ -40,6 +40,8 @@ IN_THE_PAGE = (
     "Below a wrong answer, its hints unfold one after the other. What you write is kept in this browser."
 )
 INSTALLING = re.compile(r"^\*To run this page outside .*?\*\n\n", re.MULTILINE)
+CHAPTER_IN_JUPYTER = "*To run this page: download it"
+CHAPTER_IN_THE_PAGE = "*Run, under a box of code, runs it in your browser. To run this page in Jupyter: download it"
 
 CHECK = re.compile(r"^check\.(?!progress\b)(\w+)\(", re.MULTILINE)
 PROGRESS = re.compile(r"^check\.progress\(", re.MULTILINE)
@@ -91,7 +93,9 @@ def add_to_project(app: Any) -> None:
 
 
 def for_the_page(app: Any, page: str, source: list[str]) -> None:
-    """Leave out of a notebook what is for Jupyter. Cells keep their places and ids."""
+    """Say how a page runs, and leave out of exercises what is for Jupyter. Cells keep their places and ids."""
+    if app.config.course_run and page in {one.page for one in chapters_of(app)}:
+        source[0] = source[0].replace(CHAPTER_IN_JUPYTER, CHAPTER_IN_THE_PAGE, 1)
     if chapter_of(app, page) is None:
         return
     notebook = json.loads(source[0])
