@@ -12,7 +12,6 @@ import re
 import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from pydoc_data.topics import topics
 
 from minigrad.bert.sentences import split_sentences
 
@@ -24,6 +23,8 @@ def python_docs(progress: Callable[[int, int], object] | None = None) -> list[li
 
     `progress` is called with (modules read, modules).
     """
+    from pydoc_data.topics import topics  # here: not every Python has them, such as that of the site's pages
+
     documents = []
     seen: set[str] = set()
     paths = list(_python_files())

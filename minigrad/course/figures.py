@@ -1,4 +1,7 @@
-"""The course's figures: one style, drawn once, in colours that follow the page. Needs matplotlib."""
+"""The course's figures: one style, drawn once, in colours that follow the page.
+
+Needs matplotlib, but for Python in a page of the site: there is none, and a figure keeps its stored drawing.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,28 @@ import csv
 import html
 import io
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-try:
-    import matplotlib
-    from matplotlib.figure import Figure
-except ImportError as error:
-    raise ModuleNotFoundError(
-        "the course's figures need matplotlib: pip install 'minigrad[course]'"
-    ) from error
+from typing import TYPE_CHECKING, Any
 
 from minigrad.course.palette import COLOURS, STYLE, colour
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+IN_A_PAGE = sys.platform == "emscripten"
+if not IN_A_PAGE:
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ModuleNotFoundError(
+            "the course's figures need matplotlib: pip install 'minigrad[course]'"
+        ) from error
+
 __all__ = ["SCHEMES", "Picture", "Plot", "draw", "figure", "read_table"]
 
-Plot = Callable[[Figure, dict[str, str]], None]
+Plot = Callable[["Figure", dict[str, str]], None]
 
 SCHEMES: dict[str, dict[str, str]] = {
     scheme: {name: pair[i] for name, pair in COLOURS.items()} for i, scheme in enumerate(("light", "dark"))
@@ -37,13 +45,18 @@ _LAYOUT = (
 
 
 class Picture:
-    """A figure in a cell's output: an SVG in the page's colours, its alt text, and a still picture in its place."""
+    """A figure in a cell's output: an SVG in the page's colours, its alt text, and a still picture in its place.
+
+    Without an SVG it says that the stored drawing stands.
+    """
 
     def __init__(self, svg: str, alt: str, width: int) -> None:
         self.svg, self.alt, self.width = svg, alt, width
 
     def _repr_html_(self) -> str:
         alt = html.escape(self.alt)
+        if not self.svg:
+            return f'<p class="course-figure is-stored">{NOT_DRAWN}: {alt}</p>'
         still = base64.b64encode(self.svg.encode()).decode()
         drawn = self.svg
         for name, (light, _) in COLOURS.items():
@@ -58,12 +71,17 @@ class Picture:
         return f"Figure: {self.alt}"
 
 
+NOT_DRAWN = "This page does not draw figures. The stored one shows"
+
+
 def figure(plot: Plot, alt: str, size: tuple[float, float] = (5.4, 3.4)) -> Picture:
     """A figure to be the last line of a cell.
 
     plot: puts axes on an empty figure, with the colours it is given (the names of `palette.COLOURS`). alt: what there
     is to see, for those who cannot. size: width and height in inches; wider than 5.4 gets small on a phone.
     """
+    if IN_A_PAGE:
+        return Picture("", alt, round(96 * size[0]))
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "minigrad", "path.simplify_threshold": 0.5}
     with matplotlib.rc_context(settings):
         file = io.StringIO()
@@ -84,6 +102,8 @@ def draw(plot: Plot, stem: str | Path, size: tuple[float, float]) -> None:
 
 def _drawn(plot: Plot, size: tuple[float, float], scheme: str, ground: str) -> Figure:
     """The figure in the course's style and the scheme's colours."""
+    from matplotlib.figure import Figure
+
     colours = SCHEMES[scheme]
     ink, grid = colours["ink"], colours["grid"]
     style: Any = {

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from minigrad import nn, no_grad, ops, random
 from minigrad.bert.attention import BertSelfAttention
@@ -17,6 +15,9 @@ from minigrad.course.figures import Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.small_model import hide_each, small_model
 from minigrad.tensor import Tensor
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "Attention",
@@ -154,6 +155,8 @@ def who_shares(texts: int, tokens: int, features: int) -> Picture:
     ]
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        from matplotlib.patches import Rectangle
+
         for axes, (name, shares) in zip(canvas.subplots(1, 2), ways, strict=True):
             for text in range(texts):
                 for token in range(tokens):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad import backend, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
@@ -28,6 +27,9 @@ from minigrad.seq2seq.language import IT, NOUNS, SovianWord, translate
 from minigrad.seq2seq.recurrent import Attention, RecurrentMemory
 from minigrad.seq2seq.translation import translation_tokenizer
 from minigrad.tensor import Array, Tensor
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "Text",

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap, to_rgb
-from matplotlib.figure import Figure
 
 from minigrad import no_grad
 from minigrad.bert.encoder import BertLayer
@@ -18,6 +17,9 @@ from minigrad.course.palette import colour
 from minigrad.course.small_model import as_drawn, hide_each, small_model
 from minigrad.course.widgets import Frame, Player, player, svg
 from minigrad.tensor import Tensor
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["HiddenWords", "Inner", "area_player", "gelu_figure", "network_flow", "reach_figure"]
 
@@ -193,6 +195,8 @@ def reach_figure(reaches: Mapping[str, np.ndarray]) -> Picture:
     """A square (L, L) for each name: the darker cell (i, j), the more output i depends on input j; 0 is empty."""
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        from matplotlib.colors import LinearSegmentedColormap, to_rgb
+
         nothing, all_of_it = ((*to_rgb(colours["gradient"]), alpha) for alpha in (0, 1))
         shades = LinearSegmentedColormap.from_list("reach", [nothing, all_of_it])
         panels = canvas.subplots(1, len(reaches))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from minigrad import backend, optim, random
 from minigrad.bert import from_pretrained
@@ -27,6 +25,9 @@ from minigrad.course.figures import Picture, figure
 from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.stored import stored
 from minigrad.tensor import no_grad
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "STARTS",
@@ -293,6 +294,8 @@ def heads_figure() -> Picture:
         axes = canvas.subplots()
 
         def box(x: float, y: float, wide: float, high: float, role: str, words: str) -> None:
+            from matplotlib.patches import Rectangle
+
             for face, alpha in ((colours[role], 0.22), ("none", 1.0)):
                 axes.add_patch(
                     Rectangle((x, y), wide, high, facecolor=face, alpha=alpha, edgecolor=colours[role])

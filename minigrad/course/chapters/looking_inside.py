@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad import Tensor, backend, no_grad, random
 from minigrad.bert import from_pretrained
@@ -21,6 +20,9 @@ from minigrad.course.figures import Picture, figure
 from minigrad.course.palette import colour
 from minigrad.course.stored import stored
 from minigrad.course.widgets import Frame, svg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "APART",

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad import Tensor, backend, no_grad, random
 from minigrad.bert.attention import BertAttention
@@ -21,6 +20,9 @@ from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.palette import colour
 from minigrad.course.small_model import hide_each, small_model
 from minigrad.course.widgets import Frame, svg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "Entry",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad import backend, no_grad, ops, random
 from minigrad.bert.config import IGNORED, BertConfig
@@ -20,6 +19,9 @@ from minigrad.course.figures import Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.small_model import hide_each
 from minigrad.optim import AdamW
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "SCHEMES",

@@ -6,9 +6,9 @@ import html
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad import nn, no_grad, ops, optim, random
 from minigrad.course.figures import Picture, figure
@@ -18,6 +18,9 @@ from minigrad.course.widgets import Frame, svg
 from minigrad.nn import truncated_normal
 from minigrad.seq2seq.transformer import sinusoids
 from minigrad.tensor import Tensor
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "KINDS",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from minigrad.bert.info import step_cost
 from minigrad.course.chapters.pretraining import BATCH, LENGTH
 from minigrad.course.chapters.scaling import config_of, layer_parameters
 from minigrad.course.chapters.scaling_laws import Law
 from minigrad.course.figures import Picture, figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["Runs", "compute_figure", "size_figure", "step_flops"]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad.course.figures import Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["length_figure", "norm_figure", "rnn_flow"]
 

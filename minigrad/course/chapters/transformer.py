@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from minigrad import nn, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
@@ -32,6 +31,9 @@ from minigrad.seq2seq.masks import decoder_mask, padding_mask
 from minigrad.seq2seq.output import Seq2SeqOutput
 from minigrad.seq2seq.transformer import Embeddings
 from minigrad.tensor import Array, Tensor
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "REDUCED",

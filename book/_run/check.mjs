@@ -1,0 +1,48 @@
+// Runs the cells of pages in Node, as the site's pages do, and prints what they put out.
+//
+//   node check.mjs SITE PYODIDE PAGE …      SITE: the folder _static/run; PYODIDE: that of the npm package
+//
+// A line of JSON for each page: {page, ready, seconds, cells: [{id, ok, seconds, outputs}]}.
+
+import { readFileSync, writeSync } from "node:fs";
+import { gunzipSync } from "node:zlib";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+
+const [site, core, ...pages] = process.argv.slice(2).map((one, i) => (i < 2 ? path.resolve(one) : one));
+const read = (name) => readFileSync(path.join(site, name));
+const unpacked = ({ path }) => new Uint8Array(gunzipSync(read(path)));
+
+// Pyodide's script is one line of a megabyte, which Node would print above the error.
+process.on("uncaughtException", (error) => {
+  console.error(error.stack);
+  process.exit(1);
+});
+
+const { loadPyodide } = await import(pathToFileURL(path.join(core, "pyodide.mjs")));
+await import(pathToFileURL(path.join(core, "pyodide.asm.js")));
+const { startPython } = await import(pathToFileURL(path.join(import.meta.dirname, "page_python.js")));
+
+const started = performance.now();
+const { archives, data } = JSON.parse(read("site.json"));
+const tars = { packages: unpacked(archives.packages), course: unpacked(archives.course) };
+const python = await startPython(loadPyodide, { indexURL: core + path.sep }, tars, data, unpacked);
+const ready = (performance.now() - started) / 1000;
+
+for (const page of pages) {
+  const { cells } = JSON.parse(read(`cells/${page}.json`));
+  python.forget();
+  const begun = performance.now();
+  const done = [];
+  for (const cell of cells.filter((one) => one.runs === true)) {
+    const outputs = [];
+    const from = performance.now();
+    const ok = python.run(cell.source, cell.random, (output) => outputs.push(output));
+    const seconds = (performance.now() - from) / 1000;
+    if (process.env.SHOW_CELLS) console.error(page, cell.id, ok, seconds.toFixed(2));
+    done.push({ id: cell.id, ok, seconds, outputs });
+  }
+  const seconds = (performance.now() - begun) / 1000;
+  writeSync(1, JSON.stringify({ page, ready, seconds, cells: done }) + "\n");
+}
+process.exit(0);

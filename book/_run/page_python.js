@@ -1,0 +1,75 @@
+// Python in WebAssembly with NumPy and the course, for the worker of the site's pages and for the check in Node.
+
+const COURSE = "/course"; // as the repository: minigrad/, book/runs/
+const PACKAGES = "/lib/python3.12/site-packages";
+
+const START = `
+import json, os, sys
+sys.path.insert(0, "${COURSE}")
+os.makedirs("${COURSE}/book", exist_ok=True)
+os.chdir("${COURSE}/book")
+from minigrad.bert import stored
+stored.bring = bring
+from minigrad.course.page_kernel import Kernel
+kernel = Kernel(lambda output: send(json.dumps(output)))
+`;
+
+// NumPy was compiled for a C library with backtrace(), which tells it who asks for a sum before it takes an operand's
+// memory for the result. There is none here. One that finds no caller says so, and NumPy takes new memory.
+// To be called when pyodide.asm.js has been loaded, before Python starts.
+function giveBacktrace() {
+  const create = globalThis._createPyodideModule;
+  globalThis._createPyodideModule = (module) => {
+    const instantiate = module.instantiateWasm;
+    module.instantiateWasm = (imports, done) => {
+      imports.env.backtrace = () => 0;
+      return instantiate(imports, done);
+    };
+    return create(module);
+  };
+}
+
+// Start Python; pyodide.asm.js has been loaded. loadPyodide and settings: those of the package pyodide.
+// archives: the tar files of packages and course.
+// data: what the course has stored, {name: {path, bytes}}. fetchNow(entry): the tar file of one, without waiting.
+// Returns what runs cells: run(source, random, hear) and forget().
+export async function startPython(loadPyodide, settings, archives, data, fetchNow) {
+  giveBacktrace();
+  const pyodide = await loadPyodide({
+    ...settings,
+    env: { HOME: "/home/reader", MINIGRAD_PROGRESS: "off" },
+  });
+  const unpack = (tar, folder) => pyodide.unpackArchive(tar, "tar", { extractDir: folder });
+  unpack(archives.packages, PACKAGES);
+  unpack(archives.course, COURSE);
+
+  // What is stored comes when it is asked for: nobody waits for a model that the page does not use.
+  const there = new Set();
+  const bring = (name) => {
+    if (there.has(name) || !Object.hasOwn(data, name)) return;
+    unpack(fetchNow(data[name]), COURSE);
+    there.add(name);
+  };
+
+  let onOutput = () => {};
+  const names = pyodide.globals;
+  names.set("bring", bring);
+  names.set("send", (text) => onOutput(JSON.parse(text)));
+  pyodide.runPython(START);
+  const kernel = names.get("kernel");
+
+  return {
+    forget: () => kernel.forget(),
+    // Run a cell; returns whether it went well. random: [seed, draws] or null. hear: called with each output.
+    run(source, random, hear) {
+      onOutput = hear;
+      const state = random ? pyodide.toPy(random) : undefined;
+      try {
+        return kernel.run(source, state);
+      } finally {
+        onOutput = () => {};
+        state?.destroy();
+      }
+    },
+  };
+}

@@ -1,0 +1,239 @@
+"""What the site's pages run Python with: put beside the built pages, into `_static/run`.
+
+    python -m minigrad.course.authoring.site _build/html _build/run/node_modules
+
+CPython and NumPy as WebAssembly (from the npm packages that book/_run/package.json names), the course, what it has
+stored, and for each page its cells. Everything that is large is compressed here, whatever the server does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import importlib.metadata
+import io
+import json
+import re
+import shutil
+import sys
+import tarfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import minigrad
+from minigrad.course.authoring.cell_needs import needs_of
+from minigrad.course.authoring.notebooks import read
+
+__all__ = ["assemble", "main", "page_cells"]
+
+ROOT = Path(minigrad.__file__).resolve().parent.parent
+SOURCES = ROOT / "book" / "_run"
+
+CORE = ("pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")  # of pyodide, which its script asks for by name
+NUMPY = "@emscripten-forge/numpy/pkg"
+PURE = ("threadpoolctl", "tqdm")  # packages in plain Python, as they are installed here
+MOST_BYTES = 15_000_000  # over the wire, before the first cell runs
+
+# What pages never import: NumPy's tests and its tools for compiled modules.
+LEFT_OUT = re.compile(
+    r"(^|/)(tests?|__pycache__|f2py|distutils|include|\.?[^/]*\.dist-info)/"
+    r"|\.(pyi|a|h|pxd|pyc|ini|so\.map)$|_(rational|umath|operand_flag|struct_ufunc)_tests\.|_simd\.cpython|/conftest\.py$"
+)
+
+# Why a cell does not run in a page, by its tag, said to the reader.
+REASONS = {
+    "long-training": "This cell trains for minutes. It runs in Jupyter; here its stored output stands.",
+    "training": "This cell trains a model. It runs in Jupyter; here its stored output stands.",
+    "native=threads": "This cell starts threads, which a page cannot. It runs in Jupyter; here its stored output stands.",
+    "native=time": "This cell measures time. It runs in Jupyter; here its stored output stands.",
+    "native=heavy": "This cell computes for too long in a page. It runs in Jupyter; here its stored output stands.",
+    "native=files": "This cell needs files or programs that a page has not. It runs in Jupyter; here its stored output stands.",
+}
+NEEDS_OTHER = "This cell needs what a cell above leaves that does not run in a page. Here its stored output stands."
+
+
+# --- Cells -----------------------------------------------------------------------------------------------
+
+
+def page_cells(notebook: Any) -> list[dict[str, Any]]:
+    """The code cells of a notebook as pages get them: source, what each needs, and whether it runs.
+
+    A cell's metadata may say what the sources do not show: `course.needs`, ids of further cells, and `course.random`,
+    seed and draws of `minigrad.random` before it.
+    """
+    code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
+    code = [cell for cell in code if "install" not in cell.metadata.get("tags", [])]
+    named = [cell.metadata.get("course", {}).get("needs", []) for cell in code]
+    needs = needs_of({cell.id: cell.source for cell in code}, dict(zip([c.id for c in code], named, strict=True)))
+    cells: list[dict[str, Any]] = []
+    runs: dict[str, bool] = {}
+    for cell in code:
+        why = reason(cell.metadata.get("tags", []))
+        if not why and not all(runs[other] for other in needs[cell.id]):
+            why = NEEDS_OTHER
+        runs[cell.id] = not why
+        cells.append(
+            {
+                "id": cell.id,
+                "source": cell.source,
+                "needs": needs[cell.id],
+                "random": cell.metadata.get("course", {}).get("random"),
+                "runs": why or True,
+                "figure": draws(cell.outputs),
+            }
+        )
+    return cells
+
+
+def reason(tags: Iterable[str]) -> str:
+    """Why a cell with these tags does not run in a page; empty if it does."""
+    return next((why for tag, why in REASONS.items() if tag in tags), "")
+
+
+def draws(outputs: list[Any]) -> bool:
+    """Whether a cell's stored output is a drawing by matplotlib."""
+    return any("course-drawing" in one.get("data", {}).get("text/html", "") for one in outputs)
+
+
+# --- Archives --------------------------------------------------------------------------------------------
+
+
+def archive(files: Iterable[tuple[str, bytes]]) -> bytes:
+    """A compressed tar file of files by name; the same bytes for the same files."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, content in sorted(files):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return gzip.compress(packed.getvalue(), mtime=0)
+
+
+def below(folder: Path, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+    """The files below a folder by their names from there, without those that pages never need."""
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and not LEFT_OUT.search(name):
+            yield prefix + name, path.read_bytes()
+
+
+def numpy_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """NumPy out of its package. Raises FileNotFoundError where npm has not put it."""
+    packages = list(folder.glob("*.tar.gz"))
+    if len(packages) != 1:
+        raise FileNotFoundError(f"expected one .tar.gz in {folder}, found {len(packages)}: run make site")
+    inside = "lib/python3.12/site-packages/"
+    with tarfile.open(packages[0]) as tar:
+        for entry in tar:
+            name = entry.name.removeprefix("./")
+            if entry.isfile() and name.startswith(inside) and not LEFT_OUT.search(name):
+                file = tar.extractfile(entry)
+                assert file is not None
+                yield name.removeprefix(inside), file.read()
+
+
+def pure_files() -> Iterator[tuple[str, bytes]]:
+    """The packages in plain Python, with their licences, from where they are installed."""
+    for package in PURE:
+        for file in importlib.metadata.files(package) or ():
+            name = file.as_posix()
+            if name.endswith(".py") or "LICEN" in name.upper():
+                yield name, Path(str(file.locate())).read_bytes()
+
+
+def library_files() -> Iterator[tuple[str, bytes]]:
+    """minigrad with the course, without the authors' tools."""
+    for name, content in below(ROOT / "minigrad", "minigrad/"):
+        if not name.startswith("minigrad/course/authoring/"):
+            yield name, content
+
+
+def stored_archives() -> Iterator[tuple[str, bytes]]:
+    """What the course has stored, each thing by the name under which pages ask for it; no pictures."""
+    runs = ROOT / "book" / "runs"
+    for path in sorted(runs.iterdir()):
+        if path.is_dir():
+            yield path.name, archive(below(path, f"book/runs/{path.name}/"))
+        elif path.suffix != ".png":
+            yield path.name, archive([(f"book/runs/{path.name}", path.read_bytes())])
+
+
+# --- The folder ------------------------------------------------------------------------------------------
+
+
+def assemble(site: Path, packages: Path) -> dict[str, Any]:
+    """Write everything into `site`/_static/run; returns what site.json says.
+
+    packages: npm's node_modules. Raises ValueError if it is more than the course allows itself to send.
+    """
+    target = site / "_static" / "run"
+    for name in ("core", "archives", "cells"):
+        shutil.rmtree(target / name, ignore_errors=True)
+    target.mkdir(parents=True, exist_ok=True)
+    for name in ("worker.js", "page_python.js"):
+        shutil.copyfile(SOURCES / name, target / name)
+
+    def keep(folder: str, name: str, packed: bytes) -> dict[str, Any]:
+        stamp = hashlib.sha256(packed).hexdigest()[:12]
+        path = target / folder / f"{name}.{stamp}.gz"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(packed)
+        return {"path": f"{folder}/{path.name}", "bytes": len(packed)}
+
+    pyodide = packages / "pyodide"
+    core = {name: keep("core", name, gzip.compress((pyodide / name).read_bytes(), mtime=0)) for name in CORE}
+    shutil.copyfile(pyodide / "pyodide.mjs", target / "core" / "pyodide.mjs")
+    known = json.loads((pyodide / "pyodide-lock.json").read_text(encoding="utf-8"))
+    lock = json.dumps({"info": known["info"], "packages": {}})  # the packages that it lists are not here
+    (target / "core" / "pyodide-lock.json").write_text(lock, encoding="utf-8")
+
+    foreign = [*numpy_files(packages / NUMPY), *pure_files(), *below(SOURCES / "packages")]
+    archives = {
+        "packages": keep("archives", "packages", archive(foreign)),
+        "course": keep("archives", "course", archive(library_files())),
+    }
+    data = {name: keep("archives", name, packed) for name, packed in stored_archives()}
+    total = sum(one["bytes"] for one in (*core.values(), *archives.values()))
+    if total > MOST_BYTES:
+        raise ValueError(f"pages would load {total:,} bytes before the first cell; at most {MOST_BYTES:,}")
+
+    for page, path in pages():
+        cells = target / "cells" / f"{page}.json"
+        cells.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"page": page, "cells": page_cells(read(path))}, ensure_ascii=False)
+        cells.write_text(text, encoding="utf-8")
+    stamps = json.dumps([core, archives, data]).encode()
+    manifest = {
+        "version": hashlib.sha256(stamps).hexdigest()[:12],
+        "bytes": total,
+        "core": core,
+        "archives": archives,
+        "data": data,
+    }
+    (target / "site.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    return manifest
+
+
+def pages() -> Iterator[tuple[str, Path]]:
+    """The pages whose cells run, `07_one_head` and `exercises/07_one_head`, with their notebooks."""
+    for path in sorted((ROOT / "book").glob("*.ipynb")):
+        yield path.stem, path
+    for path in sorted((ROOT / "exercises").glob("*.ipynb")):
+        yield f"exercises/{path.stem}", path
+
+
+def main(arguments: Any = None) -> int:
+    """Assemble the folder; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("site", type=Path, help="the built pages")
+    parser.add_argument("packages", type=Path, help="npm's node_modules")
+    options = parser.parse_args(arguments)
+    manifest = assemble(options.site, options.packages)
+    print(f"Python in the pages: {manifest['bytes'] / 1e6:.1f} MB at the first click")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,280 @@
+"""The kernel of the site's pages: runs the source of a cell as Jupyter does, in the reader's browser.
+
+The value of a cell's last expression is shown, with what it says of itself in HTML or Markdown; what is printed is sent
+while the cell runs; an error is told with the lines of the cells that led to it. There is no IPython in the page: the
+few things that the course asks of it (`display`, which cell a function comes from, which cells failed) are here.
+
+Outputs are those of a notebook's file, as dictionaries: https://nbformat.readthedocs.io/en/latest/format_description.html
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import linecache
+import re
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from minigrad import random
+
+__all__ = ["Kernel", "pretty"]
+
+Send = Callable[[dict[str, Any]], object]
+
+LONGEST_LINE = 79  # of what a value says of itself, as in IPython
+RICH = {
+    "text/html": "_repr_html_",
+    "text/markdown": "_repr_markdown_",
+    "image/svg+xml": "_repr_svg_",
+}  # and how a value says it
+
+
+class Kernel:
+    """Runs cells in one namespace.
+
+    send: called with each output as it comes.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._count = 0
+        self._shell = Shell()
+        self.forget()
+
+    def forget(self) -> None:
+        """Start with an empty namespace; modules stay imported."""
+        self._main = types.ModuleType("__main__")
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The namespace of the cells."""
+        return self._main.__dict__
+
+    def run(self, source: str, draws: Sequence[int] | None = None) -> bool:
+        """Run the source of a cell; returns whether it went well.
+
+        draws: seed and count of `minigrad.random` to start from, as in an uninterrupted run of the page; None to go
+        on from where it is.
+        """
+        self._count += 1
+        if draws is not None:
+            random.set_state({"seed": draws[0], "draws": draws[1]})
+        name = f"<cell {self._count}>"
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        streams = Stream("stdout", self._send), Stream("stderr", self._send)
+        error: BaseException | None = None
+        with (
+            contextlib.redirect_stdout(streams[0]),
+            contextlib.redirect_stderr(streams[1]),
+            self._in_place(),
+        ):
+            try:
+                value = self._value(source, name)
+            except BaseException as raised:
+                error = raised
+            else:
+                if value is not None:
+                    streams[0].end()
+                    self._send({"output_type": "execute_result", **_described(value)})
+        for stream in streams:
+            stream.end()
+        self._shell.note(self._count, source, error)
+        if error is not None:
+            self._send(_told(error))
+        return error is None
+
+    def _value(self, source: str, name: str) -> Any:
+        """Run the cell's statements; the value of its last expression, or None."""
+        tree = ast.parse(source, name)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, name, "exec"), self.names)
+        if not isinstance(last, ast.Expr):
+            return None
+        value = eval(compile(ast.Expression(last.value), name, "eval"), self.names)
+        return None if source.rstrip().endswith(";") else value
+
+    @contextlib.contextmanager
+    def _in_place(self) -> Iterator[None]:
+        """While a cell runs: its module is `__main__`, and `IPython` is what stands here for it."""
+        stand_ins = {"__main__": self._main, **_ipython(self._shell, self._display)}
+        before = {name: sys.modules.get(name) for name in stand_ins}
+        sys.modules.update(stand_ins)
+        try:
+            yield
+        finally:
+            for name, module in before.items():
+                if module is None:
+                    del sys.modules[name]
+                else:
+                    sys.modules[name] = module
+
+    def _display(self, *values: Any) -> None:
+        sys.stdout.flush()
+        for value in values:
+            self._send({"output_type": "display_data", **_described(value)})
+
+
+class Stream(io.TextIOBase):
+    """Standard output or error: sends whole lines as they come."""
+
+    def __init__(self, name: str, send: Send) -> None:
+        self._name, self._send, self._line = name, send, ""
+
+    def write(self, text: str) -> int:
+        """Keep what does not end its line. Returns the length of the text."""
+        if not isinstance(text, str):
+            raise TypeError(f"write() takes a str, got {type(text).__name__}")
+        whole, end, rest = text.rpartition("\n")
+        if end:
+            self._tell(self._line + whole + end)
+            self._line = rest
+        else:
+            self._line += text
+        return len(text)
+
+    def flush(self) -> None:
+        """Send what there is of a line."""
+        self._tell(self._line)
+        self._line = ""
+
+    end = flush
+
+    def writable(self) -> bool:
+        """It takes text."""
+        return True
+
+    def _tell(self, text: str) -> None:
+        if text:
+            self._send({"output_type": "stream", "name": self._name, "text": text})
+
+
+# --- Values ----------------------------------------------------------------------------------------------
+
+
+def _described(value: Any) -> dict[str, Any]:
+    """What a value says of itself, by type of content, and the metadata that it adds."""
+    data, metadata = {"text/plain": pretty(value)}, {}
+    if not isinstance(value, type):
+        for kind, name in RICH.items():
+            method = getattr(value, name, None)
+            said = method() if callable(method) else None
+            if isinstance(said, tuple):
+                said, metadata[kind] = said
+            if said is not None:
+                data[kind] = said
+    return {"data": data, "metadata": metadata}
+
+
+def pretty(value: Any, indent: int = 0, after: int = 0) -> str:
+    """The `repr` of a value; lists, tuples, sets and dictionaries too long for a line have a line for each item.
+
+    indent: columns before it in its line. after: columns behind it.
+    """
+    plain = repr(value)
+    brackets = next((ends for kind, ends in BRACKETS.items() if type(value) is kind), None)
+    if not brackets or not value or indent + len(plain) + after <= LONGEST_LINE:
+        return plain
+    begin, end = brackets
+    column = indent + len(begin)
+    items = []
+    for item in _ordered(value):
+        key = f"{item!r}: " if isinstance(value, dict) else ""
+        inner = value[item] if isinstance(value, dict) else item
+        items.append(key + pretty(inner, column + len(key), 1))
+    if len(items) == 1 and isinstance(value, tuple):
+        end = ",)"
+    return begin + (",\n" + " " * column).join(items) + end
+
+
+BRACKETS: dict[type, tuple[str, str]] = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    set: ("{", "}"),
+    frozenset: ("frozenset({", "})"),
+    dict: ("{", "}"),
+}
+
+
+def _ordered(value: Any) -> list[Any]:
+    """The items of a container, or the keys of a dictionary; those of a set sorted, where they can be."""
+    if isinstance(value, set | frozenset):
+        with contextlib.suppress(TypeError):
+            return sorted(value)
+    return list(value)
+
+
+# --- Errors ----------------------------------------------------------------------------------------------
+
+
+def _told(error: BaseException) -> dict[str, Any]:
+    """An error as an output: the lines of cells that led to it, and what it says."""
+    lines = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        if _is_cell(frame.filename):
+            inside = "" if frame.name == "<module>" else f", in {frame.name}"
+            lines += [f"line {frame.lineno}{inside}", f"    {frame.line}"]
+    if isinstance(error, SyntaxError) and _is_cell(error.filename or ""):
+        what = traceback.format_exception_only(error)
+        lines += [f"line {error.lineno}", *"".join(what[1:]).rstrip("\n").split("\n")]
+    else:
+        lines += "".join(traceback.format_exception_only(error)).rstrip("\n").split("\n")
+    return {
+        "output_type": "error",
+        "ename": type(error).__name__,
+        "evalue": str(error),
+        "traceback": lines,
+    }
+
+
+def _is_cell(file: str) -> bool:
+    return re.fullmatch(r"<cell \d+>", file) is not None
+
+
+# --- What the course asks of IPython ---------------------------------------------------------------------
+
+
+class Shell:
+    """What `IPython.get_ipython()` gives: which cell a function comes from, and a call after each cell."""
+
+    def __init__(self) -> None:
+        self.config: dict[str, Any] = {}
+        self.events = self.compile = self
+        self._after_cell: list[Callable[[Any], object]] = []
+
+    def register(self, event: str, function: Callable[[Any], object]) -> None:
+        """Call `function` with the result of each cell that has run. Raises ValueError for another event."""
+        if event != "post_run_cell":
+            raise ValueError(f"the page's kernel knows the event 'post_run_cell', not {event!r}")
+        self._after_cell.append(function)
+
+    def format_code_name(self, file: str) -> tuple[str, str] | None:
+        """The words for the cell that `file` is; None for a file."""
+        return ("Cell", f"In[{re.sub(r'[^0-9]', '', file)}]") if _is_cell(file) else None
+
+    def note(self, count: int, source: str, error: BaseException | None) -> None:
+        """A cell has run."""
+        before = error if isinstance(error, SyntaxError) else None
+        result = SimpleNamespace(
+            execution_count=count,
+            info=SimpleNamespace(raw_cell=source),
+            error_before_exec=before,
+            error_in_exec=None if before else error,
+        )
+        for function in self._after_cell:
+            function(result)
+
+
+def _ipython(shell: Shell, display: Callable[..., None]) -> dict[str, types.ModuleType]:
+    """The modules `IPython` and `IPython.display`, with what the course takes from them."""
+    package, part = types.ModuleType("IPython"), types.ModuleType("IPython.display")
+    package.version_info = (9, 0, 0, "")  # type: ignore[attr-defined]  # matplotlib asks
+    package.get_ipython = lambda: shell  # type: ignore[attr-defined]
+    package.display = part  # type: ignore[attr-defined]
+    part.display = display  # type: ignore[attr-defined]
+    return {"IPython": package, "IPython.display": part}
