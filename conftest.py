@@ -73,6 +73,44 @@ def tolerances(metadata: dict[str, Any]) -> dict[str, float]:
     return asked
 
 
+def comparable(text: str, metadata: dict[str, Any]) -> Output:
+    """A text of an output as it is compared: without pictures, with the tolerances of its cell's metadata."""
+    return Output(_PICTURE.sub("(a picture)", text), **tolerances(metadata))
+
+
+def differences(stored: list[Any], fresh: list[Any], metadata: dict[str, Any]) -> list[str]:
+    """What is different in the outputs that a cell put out elsewhere than in nbval, in words; empty if nothing is.
+
+    As nbval, it compares by stream and by type of content, whatever their order, and leaves out pictures.
+    """
+    if "nbval-ignore-output" in metadata.get("tags", []):
+        return []
+    texts, fresh_texts = by_kind(stored), by_kind(fresh)
+    found = []
+    for kind in sorted(texts.keys() | fresh_texts.keys()):
+        pair = [one.get(kind, []) for one in (texts, fresh_texts)]
+        one, other = ([comparable(text, metadata) for text in side] for side in pair)
+        if len(one) != len(other) or any(a != b for a, b in zip(one, other, strict=True)):
+            found.append(f"{kind}: stored {''.join(one)!r}, now {''.join(other)!r}")
+    return found
+
+
+def by_kind(outputs: list[Any]) -> dict[str, list[str]]:
+    """The texts of a cell's outputs by stream and type of content; pieces of one stream are one text."""
+    found: dict[str, list[str]] = {}
+    for output in outputs:
+        if output["output_type"] == "stream":
+            before = "".join(found.get(output["name"], []))
+            found[output["name"]] = [before + output["text"]]
+        elif output["output_type"] == "error":
+            found.setdefault("error", []).append(f"{output['ename']}: {output['evalue']}")
+        else:
+            for kind, text in output["data"].items():
+                if kind not in ("image/png", "image/jpeg", "text/latex"):
+                    found.setdefault(kind, []).append(text)
+    return found
+
+
 def compare_numerically() -> None:
     """Teach nbval's cells to compare `Output`s."""
     from nbval.plugin import IPyNbCell
@@ -83,7 +121,7 @@ def compare_numerically() -> None:
         text = sanitize(cell, output)
         if not isinstance(text, str):
             return text
-        return Output(_PICTURE.sub("(a picture)", text), **tolerances(cell.cell.metadata))
+        return comparable(text, cell.cell.metadata)
 
     IPyNbCell.sanitize = sanitize_and_wrap
 

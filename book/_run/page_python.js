@@ -31,7 +31,7 @@ function giveBacktrace() {
 
 // Start Python; pyodide.asm.js has been loaded. loadPyodide and settings: those of the package pyodide.
 // archives: the tar files of packages and course.
-// data: what the course has stored, {name: {path, bytes}}. fetchNow(entry): the tar file of one, without waiting.
+// data: what the course has stored, {name: {path, bytes}}. fetchNow(entry): the tar file of one, at once, compressed or not.
 // Returns what runs cells: run(source, random, hear) and forget().
 export async function startPython(loadPyodide, settings, archives, data, fetchNow) {
   giveBacktrace();
@@ -39,7 +39,7 @@ export async function startPython(loadPyodide, settings, archives, data, fetchNo
     ...settings,
     env: { HOME: "/home/reader", MINIGRAD_PROGRESS: "off" },
   });
-  const unpack = (tar, folder) => pyodide.unpackArchive(tar, "tar", { extractDir: folder });
+  const unpack = (tar, folder, format = "tar") => pyodide.unpackArchive(tar, format, { extractDir: folder });
   unpack(archives.packages, PACKAGES);
   unpack(archives.course, COURSE);
 
@@ -47,7 +47,8 @@ export async function startPython(loadPyodide, settings, archives, data, fetchNo
   const there = new Set();
   const bring = (name) => {
     if (there.has(name) || !Object.hasOwn(data, name)) return;
-    unpack(fetchNow(data[name]), COURSE);
+    const file = fetchNow(data[name]);
+    unpack(file, COURSE, file[0] === 0x1f && file[1] === 0x8b ? "gztar" : "tar"); // as the server sends it
     there.add(name);
   };
 

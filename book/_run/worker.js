@@ -1,0 +1,135 @@
+// The worker in which the site's pages run Python. Made with `new Worker(address, {type: "module"})`.
+//
+// It takes   {type: "load", page}                      start Python, if it has not been; a fresh namespace for a page
+//            {type: "run", cell, source, random, tag}  run a cell; random: [seed, draws] or null
+//            {type: "forget"}                          a fresh namespace
+// and sends  {type: "progress", text, share}           while it loads; share from 0 to 1
+//            {type: "ready", seconds}
+//            {type: "output", tag, output}             as a notebook's file has it, while the cell runs
+//            {type: "done", tag, seconds, failed}
+//            {type: "broken", text}                    Python cannot go on
+//
+// Whoever wants to stop a cell ends the worker.
+
+import { loadPyodide } from "./core/pyodide.mjs";
+import { startPython } from "./page_python.js";
+
+const address = (path) => new URL(path, import.meta.url).href;
+const seconds = (from) => (performance.now() - from) / 1000;
+const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
+
+// What takes bytes comes first; then Python starts and imports NumPy and the course, which takes about as long again.
+const SHARE_OF_LOADING = 0.6;
+
+let starting = null; // a promise of what startPython returns
+let broken = false;
+
+// --- Files -----------------------------------------------------------------------------------------------
+
+// Fetch files, each {path, bytes}, and tell how far it is; what they are unpacked, in their order.
+async function fetchAll(files, total) {
+  let got = 0;
+  const tell = (bytes) => {
+    got += bytes;
+    const share = Math.min(1, got / total);
+    const text = `Loading Python: ${megabytes(got)} of ${megabytes(total)} MB`;
+    postMessage({ type: "progress", text, share: share * SHARE_OF_LOADING });
+  };
+  return Promise.all(files.map((file) => fetchOne(file, tell)));
+}
+
+async function fetchOne(file, tell) {
+  const response = await fetch(address(file.path));
+  if (!response.ok) throw new Error(`${file.path}: the server answers ${response.status}`);
+  const counted = new TransformStream({
+    transform(chunk, controller) {
+      tell(chunk.byteLength);
+      controller.enqueue(chunk);
+    },
+  });
+  const packed = await new Response(response.body.pipeThrough(counted)).arrayBuffer();
+  return isPacked(packed) ? unpacked(packed) : packed;
+}
+
+// A server may say that a .gz file is a compressed answer, which the browser then has unpacked by itself.
+function isPacked(buffer) {
+  const [first, second] = new Uint8Array(buffer, 0, 2);
+  return first === 0x1f && second === 0x8b;
+}
+
+function unpacked(buffer) {
+  const stream = new Blob([buffer]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
+}
+
+// The same for one file, while Python waits: a worker may do that.
+function fetchNow(file) {
+  const request = new XMLHttpRequest();
+  request.open("GET", address(file.path), false);
+  request.responseType = "arraybuffer";
+  request.send();
+  if (request.status !== 200) throw new Error(`${file.path}: the server answers ${request.status}`);
+  return new Uint8Array(request.response);
+}
+
+// --- Python ----------------------------------------------------------------------------------------------
+
+async function start() {
+  const manifest = await (await fetch(address("site.json"), { cache: "no-cache" })).json();
+  const core = Object.keys(manifest.core);
+  const entries = [...Object.values(manifest.core), manifest.archives.packages, manifest.archives.course];
+  const files = await fetchAll(entries, manifest.bytes);
+  const [packages, course] = files.slice(core.length);
+  const fetched = Object.fromEntries(core.map((name, i) => [name, files[i]]));
+  postMessage({ type: "progress", text: "Starting Python", share: SHARE_OF_LOADING });
+
+  const script = new Blob([fetched["pyodide.asm.js"]], { type: "text/javascript" });
+  const scriptAddress = URL.createObjectURL(script);
+  await import(scriptAddress);
+  URL.revokeObjectURL(scriptAddress);
+
+  // Pyodide asks for its files by name: it gets those that are here.
+  const ask = self.fetch;
+  self.fetch = (what, ...rest) => {
+    const name = String(what?.url ?? what).split("/").pop();
+    if (!(name in fetched)) return ask(what, ...rest);
+    const type = name.endsWith(".wasm") ? "application/wasm" : "application/octet-stream";
+    return Promise.resolve(new Response(fetched[name], { headers: { "Content-Type": type } }));
+  };
+  try {
+    const archives = { packages: new Uint8Array(packages), course: new Uint8Array(course) };
+    const settings = { indexURL: address("core/") };
+    return await startPython(loadPyodide, settings, archives, manifest.data, fetchNow);
+  } finally {
+    self.fetch = ask;
+  }
+}
+
+function breakDown(error) {
+  broken = true;
+  postMessage({ type: "broken", text: String(error?.message ?? error) });
+}
+
+async function run({ source, random, tag }) {
+  const python = await starting;
+  const from = performance.now();
+  const well = python.run(source, random, (output) => postMessage({ type: "output", tag, output }));
+  postMessage({ type: "done", tag, seconds: seconds(from), failed: !well });
+}
+
+async function load() {
+  const from = performance.now();
+  const fresh = starting === null;
+  starting ??= start();
+  const python = await starting;
+  if (!fresh) python.forget();
+  postMessage({ type: "ready", seconds: seconds(from) });
+}
+
+const answers = { load, run, forget: async () => (await starting)?.forget() };
+
+// One message after the other: a cell that is asked for while Python starts waits for it.
+let last = Promise.resolve();
+self.onmessage = ({ data }) => {
+  last = last.then(() => (broken ? undefined : answers[data.type](data))).catch(breakDown);
+};

@@ -1,3 +1,353 @@
-def needs_of(sources, named):
-    ids = list(sources)
-    return {i: ids[:n] for n, i in enumerate(ids)}
+"""Which cells above a cell needs: those that made or changed what it reads.
+
+Cells are read, not run. For each name the cells are kept that its value comes from: the one that bound it, those whose
+names that one read, and all that may have changed the object since. A cell needs the cells of every name that it
+reads. Where the text does not say whether an object is changed, these do: an assignment to a part of it, a method
+called for its effect, a function called for its effect or with a name such as `train`, any draw of a generator, and a
+function of the notebook that does one of these to its arguments. What happens to an object happens to what it was made
+of, and to what was made of it without a computation: `loss.backward()` changes the tensors behind the loss.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["needs_of"]
+
+# A call of a function or a method with such a name changes what it is called on or with, also where its value is kept.
+CHANGING = (
+    "accumulate", "add_", "adapt", "append", "backward", "clear", "clip", "descend", "extend", "fine_tune", "finetune",
+    "fit", "insert", "learn", "load_", "next", "optimi", "pop", "pretrain", "remove", "reset", "set", "shuffle", "sort",
+    "step", "train", "update", "zero_",
+)  # fmt: skip
+STATEFUL = (
+    "default_rng",
+    "generator",
+    "Random",
+    "RandomState",
+    "iter",
+    "cycle",
+    "count",
+)  # make what each use changes
+SETTING = ("set", "seed", "manual_seed", "use", "simplefilter", "filterwarnings", "register")  # of modules
+HARMLESS = ("print", "isinstance", "len", "display", "assert_")  # called for their effect, which is elsewhere
+
+
+@dataclass
+class Name:
+    """What is known of a name at a point of the notebook.
+
+    cells: that its value comes from. holds: names whose objects may be in its own. parts: those that certainly may,
+    as it was made of them without a computation. module: it was imported. code: it is a function or a class.
+    stateful: each use changes it. later: what a function reads when it is called. changes: it changes its arguments.
+    """
+
+    cells: set[str] = field(default_factory=set)
+    holds: set[str] = field(default_factory=set)
+    parts: set[str] = field(default_factory=set)
+    module: bool = False
+    code: bool = False
+    stateful: bool = False
+    later: set[str] = field(default_factory=set)
+    changes: bool = False
+
+
+@dataclass
+class Piece:
+    """A statement without the statements inside it: what it reads, binds and changes."""
+
+    reads: set[str]
+    later: set[str]
+    binds: set[str]
+    changed: set[str]
+    node: ast.AST
+    sure: bool  # it runs whenever the cell does
+
+
+def needs_of(
+    sources: Mapping[str, str], further: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, list[str]]:
+    """For each cell by its id, in the order of the page, the ids of the cells above that it needs, in order.
+
+    sources: the text of each cell. further: ids that a cell needs beside those that are found. Raises ValueError for
+    an id that is not above its cell, and SyntaxError for a cell that is no Python.
+    """
+    known: dict[str, Name] = {}
+    order = list(sources)
+    needs: dict[str, set[str]] = {}
+    for position, cell in enumerate(order):
+        tree = ast.parse(sources[cell])
+        pieces = list(_pieces(tree.body, known))
+        bound_here = {name for piece in pieces if piece.sure for name in piece.binds}
+        needs[cell] = set()
+        for other in (further or {}).get(cell, ()):
+            if other not in order[:position]:
+                raise ValueError(f"cell {cell} says that it needs {other}, which is no cell above it")
+            needs[cell] |= {other} | needs[other]
+        bound: set[str] = set()
+        for piece in pieces:
+            read = (piece.reads - bound) | (piece.later - bound_here)
+            for name in _with_later(read, known):
+                if name not in bound_here or name in read:
+                    needs[cell] |= known[name].cells if name in known else set()
+            bound |= piece.binds
+        for piece in pieces:
+            _take(piece, cell, needs[cell], known)
+    return {cell: [one for one in order if one in needs[cell]] for cell in order}
+
+
+def _take(piece: Piece, cell: str, needed: set[str], known: dict[str, Name]) -> None:
+    """Note what a statement of `cell` does to names."""
+    source = {cell} | needed
+    for name in _touched(piece.changed, known):
+        known[name].cells |= source
+    imported = isinstance(piece.node, ast.Import | ast.ImportFrom)
+    defined = isinstance(piece.node, ast.FunctionDef | ast.ClassDef)
+    objects = {name for name, one in known.items() if not one.module and not one.code}
+    made_of = {inner for name in piece.reads & objects for inner in (name, *known[name].holds)}
+    parts = _roots(piece.node.value) & objects if isinstance(piece.node, ast.Assign) else set()
+    parts = {inner for name in parts for inner in (name, *known[name].parts)}
+    for name in piece.binds:
+        before = known.get(name, Name())
+        known[name] = Name(
+            cells=set(source) | (set() if piece.sure else before.cells),
+            holds=set() if defined else made_of - {name},
+            parts=parts - {name},
+            module=imported,
+            code=defined,
+            stateful=_calls(piece.node, STATEFUL)
+            or any(known[one].stateful for one in piece.reads if one in known),
+            later=set(piece.later),
+            changes=defined and _changes_arguments(piece.node, known),
+        )
+
+
+def _touched(changed: set[str], known: dict[str, Name]) -> set[str]:
+    """The names whose objects a change of these may reach."""
+    reached = {name for name in changed if name in known}
+    reached |= {inner for name in reached for inner in known[name].holds if inner in known}
+    return reached | {name for name, one in known.items() if one.parts & changed}
+
+
+def _with_later(names: Iterable[str], known: dict[str, Name]) -> set[str]:
+    """These names, and those that functions among them read when they are called."""
+    found, left = set(), list(names)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += known[name].later if name in known else ()
+    return found
+
+
+# --- Statements ------------------------------------------------------------------------------------------
+
+
+def _pieces(body: list[ast.stmt], known: dict[str, Name], sure: bool = True) -> Iterator[Piece]:
+    """The statements in the order in which they stand, those inside of others too."""
+    functions = {name for name, one in known.items() if one.changes}
+    stateful = {name for name, one in known.items() if one.stateful}
+    modules = {name for name, one in known.items() if one.module}
+    for node in body:
+        for header, inner, certain in _parts(node):
+            reads, later = _read(header)
+            binds = _bound(header)
+            changed = _changed(header, functions, stateful, modules)
+            yield Piece(reads, later, binds, changed, header, sure and certain)
+            if isinstance(header, ast.Import | ast.ImportFrom):
+                modules |= binds
+            elif binds:
+                modules -= binds
+            if isinstance(header, ast.FunctionDef) and _changes_arguments(header, known):
+                functions |= binds
+            if binds and (_calls(header, STATEFUL) or reads & stateful):
+                stateful |= binds
+            if inner:
+                yield from _pieces(inner, known, sure and certain)
+
+
+def _parts(node: ast.stmt) -> Iterator[tuple[ast.AST, list[ast.stmt], bool]]:
+    """A compound statement as its header and its blocks; another one as it is."""
+    if isinstance(node, ast.If | ast.While):
+        yield ast.Expression(node.test), [], True
+        yield ast.Pass(), node.body, isinstance(node, ast.While)
+        yield ast.Pass(), node.orelse, False
+    elif isinstance(node, ast.For):
+        yield ast.Assign([node.target], node.iter), node.body, True
+        yield ast.Pass(), node.orelse, True
+    elif isinstance(node, ast.With):
+        for item in node.items:
+            target = item.optional_vars
+            yield (
+                (ast.Assign([target], item.context_expr) if target else ast.Expression(item.context_expr)),
+                [],
+                True,
+            )
+        yield ast.Pass(), node.body, True
+    elif isinstance(node, ast.Try):
+        yield ast.Pass(), node.body, True
+        for handler in node.handlers:
+            yield ast.Expression(handler.type or ast.Constant(None)), handler.body, False
+        yield ast.Pass(), node.orelse + node.finalbody, True
+    else:
+        yield node, [], True
+
+
+def _bound(node: ast.AST) -> set[str]:
+    """The names that a statement binds in the namespace of the cells."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    return {one.id for one in _outside(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+
+
+def _outside(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a statement that are in no function, lambda or comprehension inside it."""
+    scopes = (
+        ast.FunctionDef,
+        ast.Lambda,
+        ast.ListComp,
+        ast.SetComp,
+        ast.DictComp,
+        ast.GeneratorExp,
+        ast.ClassDef,
+    )
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, scopes):
+            yield from _outside(child)
+
+
+def _read(node: ast.AST) -> tuple[set[str], set[str]]:
+    """The names of the cells' namespace that a statement reads: now, and when a function that it makes is called."""
+    if isinstance(node, ast.FunctionDef):
+        now = [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
+        return {name for part in now for name in _free(part)}, _free(node) - {node.name}
+    if isinstance(node, ast.ClassDef):
+        return {name for part in (*node.bases, *node.decorator_list) for name in _free(part)}, _free(node) - {
+            node.name
+        }
+    later = {name for one in ast.walk(node) if isinstance(one, ast.Lambda) for name in _free(one)}
+    return _free(node), later if isinstance(node, ast.Assign) else set()
+
+
+def _free(node: ast.AST) -> set[str]:
+    """The names that a piece of code reads and does not bind itself, as a function does its arguments."""
+    if isinstance(node, ast.FunctionDef | ast.Lambda):
+        arguments = node.args
+        own = {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        own |= {one.arg for one in (arguments.vararg, arguments.kwarg) if one}
+        body = node.body if isinstance(node, ast.FunctionDef) else [node.body]
+        if isinstance(node, ast.FunctionDef):
+            own |= {name for part in body for one in ast.walk(part) for name in _names_bound(one)}
+            own -= {name for one in ast.walk(node) if isinstance(one, ast.Global) for name in one.names}
+        outside = [*arguments.defaults, *filter(None, arguments.kw_defaults)]
+        inside = {name for part in body for name in _free(part)} - own
+        return inside | {name for part in outside for name in _free(part)}
+    if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        targets = {
+            name for part in node.generators for one in ast.walk(part.target) for name in _names_bound(one)
+        }
+        return {name for child in ast.iter_child_nodes(node) for name in _free(child)} - targets
+    if isinstance(node, ast.Name):
+        return {node.id} if isinstance(node.ctx, ast.Load | ast.Del) else set()
+    found = {name for child in ast.iter_child_nodes(node) for name in _free(child)}
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        found.add(node.target.id)
+    return found
+
+
+def _names_bound(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return {node.id}
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.ExceptHandler) and node.name:
+        return {node.name}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    return set()
+
+
+# --- Changes ---------------------------------------------------------------------------------------------
+
+
+def _changed(node: ast.AST, functions: set[str], stateful: set[str], modules: set[str]) -> set[str]:
+    """The names whose objects a statement may change.
+
+    functions: those of the notebook that change their arguments. stateful: names that any call changes.
+    """
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return set()
+    found: set[str] = set()
+    dropped = node.value if isinstance(node, ast.Expr) else None
+    for one in ast.walk(node):
+        if isinstance(one, ast.Attribute | ast.Subscript) and isinstance(one.ctx, ast.Store | ast.Del):
+            found |= _roots(one)
+        elif isinstance(one, ast.AugAssign):
+            found |= _roots(one.target)
+        elif isinstance(one, ast.Call):
+            called = _called(one)
+            owner = _roots(one.func.value) if isinstance(one.func, ast.Attribute) else set()
+            given = {
+                name for part in (*one.args, *(word.value for word in one.keywords)) for name in _roots(part)
+            }
+            found |= (owner | given) & stateful
+            if called.startswith(CHANGING) or called in functions:
+                found |= (owner | given) - modules
+            if one is dropped and not called.startswith(HARMLESS):
+                found |= (owner | given) - modules
+            if called.startswith(SETTING):
+                found |= owner
+    return found
+
+
+def _called(call: ast.Call) -> str:
+    """The last word of what is called."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _calls(node: ast.AST, names: tuple[str, ...]) -> bool:
+    return any(isinstance(one, ast.Call) and _called(one) in names for one in ast.walk(node))
+
+
+def _roots(node: ast.AST) -> set[str]:
+    """The names whose objects, or parts of them, an expression hands on."""
+    if isinstance(node, ast.Name):
+        return {node.id}
+    if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
+        return _roots(node.value)
+    if isinstance(node, ast.Call):
+        inner = _roots(node.func.value) if isinstance(node.func, ast.Attribute) else set()
+        return inner | {name for part in node.args for name in _roots(part)}
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return {name for part in node.elts for name in _roots(part)}
+    if isinstance(node, ast.Dict):
+        return {name for part in node.values for name in _roots(part)}
+    return set()
+
+
+def _changes_arguments(node: ast.AST, known: dict[str, Name]) -> bool:
+    """Whether a function changes one of its arguments, or a name of the cells' namespace."""
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    arguments = {one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+    functions = {name for name, one in known.items() if one.changes}
+    outer = arguments | {name for name, one in known.items() if not one.module}
+    own = {name for part in node.body for one in ast.walk(part) for name in _names_bound(one)} - arguments
+    changed = {name for part in node.body for name in _deep(part, functions)}
+    return bool(changed & (outer - own))
+
+
+def _deep(node: ast.stmt, functions: set[str]) -> set[str]:
+    """What a statement may change, with the statements inside it."""
+    found = _changed(node, functions, set(), set())
+    for one in ast.walk(node):
+        if isinstance(one, ast.Expr):
+            found |= _changed(one, functions, set(), set())
+    return found

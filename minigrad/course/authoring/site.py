@@ -18,7 +18,7 @@ import re
 import shutil
 import sys
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,11 @@ __all__ = ["assemble", "main", "page_cells"]
 ROOT = Path(minigrad.__file__).resolve().parent.parent
 SOURCES = ROOT / "book" / "_run"
 
-CORE = ("pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")  # of pyodide, which its script asks for by name
+CORE = (
+    "pyodide.asm.js",
+    "pyodide.asm.wasm",
+    "python_stdlib.zip",
+)  # of pyodide, which its script asks for by name
 NUMPY = "@emscripten-forge/numpy/pkg"
 PURE = ("threadpoolctl", "tqdm")  # packages in plain Python, as they are installed here
 MOST_BYTES = 15_000_000  # over the wire, before the first cell runs
@@ -44,14 +48,16 @@ LEFT_OUT = re.compile(
 
 # Why a cell does not run in a page, by its tag, said to the reader.
 REASONS = {
-    "long-training": "This cell trains for minutes. It runs in Jupyter; here its stored output stands.",
-    "training": "This cell trains a model. It runs in Jupyter; here its stored output stands.",
-    "native=threads": "This cell starts threads, which a page cannot. It runs in Jupyter; here its stored output stands.",
-    "native=time": "This cell measures time. It runs in Jupyter; here its stored output stands.",
-    "native=heavy": "This cell computes for too long in a page. It runs in Jupyter; here its stored output stands.",
-    "native=files": "This cell needs files or programs that a page has not. It runs in Jupyter; here its stored output stands.",
+    "long-training": "This cell trains for minutes",
+    "training": "This cell trains a model",
+    "native=threads": "This cell starts threads, which a page cannot",
+    "native=time": "This cell measures time",
+    "native=heavy": "This cell computes for too long in a page",
+    "native=files": "This cell needs files or programs that a page does not have",
 }
-NEEDS_OTHER = "This cell needs what a cell above leaves that does not run in a page. Here its stored output stands."
+NEEDS_OTHER = "This cell needs a result of a cell above that does not run in a page"
+ELSEWHERE = ". It runs in Jupyter; here its stored output stands."
+RUNS_ANYWAY = "page"  # the tag of a cell that trains, but quickly
 
 
 # --- Cells -----------------------------------------------------------------------------------------------
@@ -66,13 +72,15 @@ def page_cells(notebook: Any) -> list[dict[str, Any]]:
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
     code = [cell for cell in code if "install" not in cell.metadata.get("tags", [])]
     named = [cell.metadata.get("course", {}).get("needs", []) for cell in code]
-    needs = needs_of({cell.id: cell.source for cell in code}, dict(zip([c.id for c in code], named, strict=True)))
+    needs = needs_of(
+        {cell.id: cell.source for cell in code}, dict(zip([c.id for c in code], named, strict=True))
+    )
     cells: list[dict[str, Any]] = []
     runs: dict[str, bool] = {}
     for cell in code:
         why = reason(cell.metadata.get("tags", []))
         if not why and not all(runs[other] for other in needs[cell.id]):
-            why = NEEDS_OTHER
+            why = NEEDS_OTHER + ELSEWHERE
         runs[cell.id] = not why
         cells.append(
             {
@@ -87,9 +95,10 @@ def page_cells(notebook: Any) -> list[dict[str, Any]]:
     return cells
 
 
-def reason(tags: Iterable[str]) -> str:
+def reason(tags: Sequence[str]) -> str:
     """Why a cell with these tags does not run in a page; empty if it does."""
-    return next((why for tag, why in REASONS.items() if tag in tags), "")
+    found = [] if RUNS_ANYWAY in tags else [why for tag, why in REASONS.items() if tag in tags]
+    return found[0] + ELSEWHERE if found else ""
 
 
 def draws(outputs: list[Any]) -> bool:
@@ -226,7 +235,9 @@ def pages() -> Iterator[tuple[str, Path]]:
 
 def main(arguments: Any = None) -> int:
     """Assemble the folder; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("site", type=Path, help="the built pages")
     parser.add_argument("packages", type=Path, help="npm's node_modules")
     options = parser.parse_args(arguments)

@@ -41,7 +41,7 @@ class SafetensorError(Exception):
     """The file is no safetensors file, or damaged."""
 
 
-class safe_open:  # the package's name for it  # noqa: N801
+class safe_open:  # the package's name for it
     """An open file, in a `with`: `keys()`, `metadata()`, `get_tensor(name)`.
 
     framework: "np" or "numpy". Raises SafetensorError for a file that is not in the format.
@@ -127,4 +127,6 @@ def array_of(entry: dict[str, Any], content: bytes, start: int) -> np.ndarray:
     """The array of a header's entry."""
     dtype = DTYPES[entry["dtype"]]
     count = math.prod(entry["shape"])
-    return np.frombuffer(content, dtype, count, start + entry["data_offsets"][0]).reshape(entry["shape"]).copy()
+    return (
+        np.frombuffer(content, dtype, count, start + entry["data_offsets"][0]).reshape(entry["shape"]).copy()
+    )

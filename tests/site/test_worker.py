@@ -1,0 +1,180 @@
+"""The worker of the pages in a browser: it loads Python from the site alone, runs cells, and says what they put out.
+
+Needs a site that `make site` has built; `make site-check` runs this, elsewhere it is skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from browsers import open_browser
+
+pytestmark = pytest.mark.no_arrays
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = Path(os.environ.get("MINIGRAD_SITE", ROOT / "_build" / "html"))
+
+# In the page: a worker, what it has said, and a promise that ends with one of these types.
+PAGE = """
+<script type="module">
+  window.worker = new Worker("/_static/run/worker.js", {type: "module"});
+  window.said = [];
+  window.told = [];
+  worker.onerror = (error) => window.said.push({type: "broken", text: error.message});
+  worker.onmessage = ({data}) => { window.said.push(data); window.told.forEach((look) => look()); };
+  window.ask = (message, ...ends) => new Promise((resolve) => {
+    const from = window.said.length;
+    const look = () => {
+      if (window.said.slice(from).some(({type}) => ends.includes(type))) resolve(window.said.slice(from));
+    };
+    window.told.push(look);
+    worker.postMessage(message);
+  });
+</script>
+"""
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A server of files that writes no log."""
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        """The test's own page, or a file."""
+        if self.path != "/test.html":
+            super().do_GET()
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(PAGE.encode())
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The site over http."""
+    if not (SITE / "_static" / "run" / "site.json").exists():
+        if os.environ.get("MINIGRAD_REQUIRE_SITE") == "1":
+            pytest.fail(f"MINIGRAD_REQUIRE_SITE=1, but {SITE} has no Python: make site", pytrace=False)
+        pytest.skip("there is no site with Python in its pages (make site)")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(SITE)))
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A Chromium."""
+    yield from open_browser()
+
+
+@pytest.fixture(scope="module")
+def page(browser: Any, address: str) -> Iterator[Any]:
+    """A page whose worker has loaded Python, with the addresses that it asked for."""
+    page = browser.new_page()
+    page.set_default_timeout(120_000)
+    page.requests = []
+    page.on("request", lambda request: page.requests.append(request.url))
+    page.goto(f"{address}/test.html")
+    page.loading = ask(page, {"type": "load", "page": "07_one_head"}, "ready", "broken")
+    yield page
+    page.close()
+
+
+def ask(page: Any, message: dict[str, Any], *ends: str) -> list[dict[str, Any]]:
+    """What the worker says to a message, until one of these types."""
+    return page.evaluate(f"ask({json.dumps(message)}, ...{json.dumps(ends)})")
+
+
+def run(
+    page: Any, source: str, random: list[int] | None = None
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The outputs of a cell, and the worker's last word."""
+    message = {"type": "run", "cell": "x", "source": source, "random": random, "tag": 7}
+    *said, last = ask(page, message, "done", "broken")
+    assert all(one["type"] == "output" and one["tag"] == 7 for one in said)
+    return [one["output"] for one in said], last
+
+
+def test_it_gets_ready_and_says_how_far_it_is(page):
+    *progress, ready = page.loading
+    assert ready["type"] == "ready", ready
+    assert ready["seconds"] > 0
+    shares = [one["share"] for one in progress]
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < shares[-1] <= 1
+    assert progress[0]["text"].startswith("Loading Python: ")
+
+
+def test_no_request_leaves_the_site(page, address):
+    assert page.requests
+    assert all(url.startswith((address, "blob:")) for url in page.requests), page.requests
+
+
+def test_what_comes_over_the_wire_is_what_the_site_says(page, address):
+    files = [url for url in page.requests if url.endswith(".gz")]
+    manifest = json.loads((SITE / "_static" / "run" / "site.json").read_text())
+    first = [one["path"] for one in (*manifest["core"].values(), *manifest["archives"].values())]
+    assert {url.partition("/run/")[2] for url in files} >= set(first)
+    assert sum((SITE / "_static" / "run" / one).stat().st_size for one in first) == manifest["bytes"] < 15e6
+
+
+def test_a_cell_runs(page):
+    outputs, last = run(page, "from minigrad import Tensor\nprint('one')\n(Tensor([1.0, 2.0]) * 2).sum()")
+    assert outputs[0] == {"output_type": "stream", "name": "stdout", "text": "one\n"}
+    assert "6." in outputs[1]["data"]["text/plain"]
+    assert last["type"] == "done"
+    assert last["failed"] is False
+
+
+def test_an_error_is_told_and_python_goes_on(page):
+    (output,), last = run(page, "x = 1\nx / 0")
+    assert output["ename"] == "ZeroDivisionError"
+    assert output["traceback"] == ["line 2", "    x / 0", "ZeroDivisionError: division by zero"]
+    assert last["failed"] is True
+    assert run(page, "x")[0][0]["data"]["text/plain"] == "1"
+
+
+def test_draws_start_where_they_would(page):
+    draw = "from minigrad import random\nfloat(random.generator().random())"
+    first, _ = run(page, draw, [3, 5])
+    other, _ = run(page, draw, [3, 6])
+    again, _ = run(page, draw, [3, 5])
+    assert first == again != other
+
+
+def test_a_stored_model_comes_when_it_is_asked_for(page):
+    assert not any("/tiny." in url for url in page.requests)
+    outputs, _ = run(
+        page, "from minigrad.course.stored import stored\nsorted(p.name for p in stored('tiny').iterdir())"
+    )
+    assert "model.safetensors" in outputs[0]["data"]["text/plain"]
+    assert any("/tiny." in url for url in page.requests)
+
+
+def test_a_large_array_takes_no_operand_for_its_result(page):
+    """NumPy asks for `backtrace` from 256 KiB on, which is not there."""
+    outputs, _ = run(
+        page, "import numpy as np\na = np.ones(200_000)\nfloat(((a + 1) / 4).sum()), float(a.sum())"
+    )
+    assert outputs[0]["data"]["text/plain"] == "(100000.0, 200000.0)"
+
+
+def test_forget_leaves_nothing(page):
+    run(page, "left = 1")
+    page.evaluate("worker.postMessage({type: 'forget'})")
+    (output,), _ = run(page, "left")
+    assert output["ename"] == "NameError"

@@ -1,0 +1,162 @@
+"""Is what a cell is said to need enough? Each cell of a page, run after those cells alone, in a fresh namespace.
+
+    python tests/tools/cells_alone.py [--record FILE] book/07_one_head.ipynb …
+
+Runs a page once whole, in the kernel of the site's pages, and notes for each cell its seconds on the processor and the
+state of `minigrad.random` before and after it. Then each cell runs after its needs, from that state, and its output is
+held against the stored one. Cells that two lists of needs begin with run once, in a process that is forked where the
+lists part. Prints what differs, and which cells take longer than a page should; 1 if something differed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from pages_check import ROOT, root_conftest
+
+from minigrad import random
+from minigrad.course.authoring.notebooks import read
+from minigrad.course.authoring.site import page_cells
+from minigrad.course.page_kernel import Kernel
+
+LONG = 2.0  # seconds on a processor, natively
+
+
+class Page:
+    """A notebook, its cells as pages get them, and what was found."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        notebook = read(path)
+        self.stored = {cell.id: cell for cell in notebook.cells}
+        self.cells = {cell["id"]: cell for cell in page_cells(notebook)}
+        self.outputs: list[dict[str, Any]] = []
+        self.kernel = Kernel(self.outputs.append)
+        self.record: dict[str, Any] = {}
+
+    def run(self, cell: str) -> str:
+        """Run a cell from its own random state; what is wrong with its output, or nothing."""
+        self.outputs.clear()
+        well = self.kernel.run(self.cells[cell]["source"], self.record.get(cell, {}).get("before"))
+        different = root_conftest.differences(
+            self.stored[cell].outputs, self.outputs, self.stored[cell].metadata
+        )
+        if not well:
+            return " / ".join(self.outputs[-1]["traceback"][-3:])
+        return "; ".join(different)[:500]
+
+    def whole(self) -> list[str]:
+        """All cells in order: fills the record; what differs."""
+        found = []
+        for cell in self.cells:
+            before, begun = state(), time.process_time()
+            if wrong := self.run(cell):
+                found.append(f"{cell} in the whole page: {wrong}")
+            seconds = round(time.process_time() - begun, 2)
+            self.record[cell] = {"before": before, "after": state(), "seconds": seconds}
+        return found
+
+
+def state() -> list[int]:
+    """Seed and draws of minigrad's random numbers."""
+    now = random.get_state()
+    return [now["seed"], now["draws"]]
+
+
+def tree_of(page: Page) -> dict[str, Any]:
+    """Cells below the cells that run before them: {cell: (is it looked at here, those below)}."""
+    root: dict[str, Any] = {}
+    for cell in page.cells.values():
+        if cell["runs"] is not True:
+            continue
+        below = root
+        for one in cell["needs"]:
+            below = below.setdefault(one, [False, {}])[1]
+        below.setdefault(cell["id"], [False, {}])[0] = True
+    return root
+
+
+def walk(page: Page, tree: dict[str, Any], log: int) -> None:
+    """Run each cell of a level in a process of its own, and there what is below it."""
+    for cell, (looked_at, below) in tree.items():
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            continue
+        status = 1
+        try:
+            wrong = page.run(cell)
+            if looked_at:
+                os.write(log, f"{json.dumps([cell, wrong])}\n".encode())
+            walk(page, below, log)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+
+
+def alone(page: Page) -> list[str]:
+    """Each cell after its needs; what differs, and cells of which no word came."""
+    with tempfile.TemporaryFile() as file:
+        walk(page, tree_of(page), file.fileno())
+        file.seek(0)
+        said = dict(json.loads(line) for line in file)
+    asked = [cell["id"] for cell in page.cells.values() if cell["runs"] is True]
+    return [f"{cell} alone: {said.get(cell, 'no word')}" for cell in asked if said.get(cell, "no word")]
+
+
+def checked(path: Path) -> tuple[Page, list[str]]:
+    """A page whole and in parts. The whole runs in a fork, so that the parts begin without what it left."""
+    page = Page(path)
+    os.chdir(path.parent)
+    with tempfile.TemporaryFile() as file:
+        child = os.fork()
+        if not child:
+            found = page.whole()
+            os.write(file.fileno(), json.dumps([found, page.record]).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        file.seek(0)
+        found, page.record = json.load(file)
+    return page, found + alone(page)
+
+
+def main() -> int:
+    """Check the pages; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("notebooks", type=Path, nargs="+")
+    parser.add_argument("--record", type=Path, help="write seconds and random states as JSON, page by page")
+    options = parser.parse_args()
+    os.environ["MINIGRAD_PROGRESS"] = "off"
+    record: dict[str, Any] = {}
+    differ = 0
+    target = options.record.resolve() if options.record else None
+    for path in [path.resolve() for path in options.notebooks]:
+        page, found = checked(path)
+        name = path.relative_to(ROOT).as_posix()
+        print(f"{name}: {len(page.cells)} cells, {len(found)} differ", flush=True)
+        for one in found:
+            print(f"    {one}", flush=True)
+        for cell, one in page.record.items():
+            if one["seconds"] > LONG and page.cells[cell]["runs"] is True:
+                print(f"    {cell} takes {one['seconds']} s", flush=True)
+        differ += len(found)
+        record[name] = page.record
+        if target:
+            target.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""Every cell of every page, run as the site's pages run it: in Python as WebAssembly, in Node.
+
+    python tests/tools/pages_check.py _build/html/_static/run _build/run/node_modules [PAGE …]
+
+Each output is held against the stored one with the comparison of `pytest --nbval` (conftest.py in the root). A page's
+cells run in order in a fresh namespace. Ends with a line for each page, and with 1 if a cell failed or differed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+RUNNER = ROOT / "book" / "_run" / "check.mjs"
+PATIENCE = 600  # seconds for a page
+
+spec = importlib.util.spec_from_file_location("root_conftest", ROOT / "conftest.py")
+assert spec is not None
+assert spec.loader is not None
+root_conftest: Any = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(root_conftest)
+
+
+def notebook_of(page: str) -> Any:
+    """The notebook of a page, `07_one_head` or `exercises/07_one_head`."""
+    path = ROOT / (page if "/" in page else f"book/{page}")
+    return nbformat.read(path.with_suffix(".ipynb"), as_version=4)
+
+
+def faults(page: str, ran: dict[str, Any], figures: set[str]) -> list[str]:
+    """What is wrong with the outputs of a page, a line for each cell.
+
+    figures: the ids of the cells whose drawing is not made in a page: there the text beside it is compared.
+    """
+    cells = {cell.id: cell for cell in notebook_of(page).cells}
+    found = []
+    for one in ran["cells"]:
+        stored, fresh = cells[one["id"]].outputs, one["outputs"]
+        if one["id"] in figures:
+            stored, fresh = without_html(stored), without_html(fresh)
+        different = root_conftest.differences(stored, fresh, cells[one["id"]].metadata)
+        found += [f"{page} {one['id']}: {line[:600]}" for line in different]
+    return found
+
+
+def without_html(outputs: list[Any]) -> list[Any]:
+    """The outputs without what they say in HTML."""
+    return [
+        {**one, "data": {kind: text for kind, text in one["data"].items() if kind != "text/html"}}
+        if "data" in one
+        else one
+        for one in outputs
+    ]
+
+
+def check(page: str, site: Path, packages: Path) -> tuple[str, list[str]]:
+    """Run a page in a process of its own; a line that says how it went, and its faults."""
+    begun = time.monotonic()
+    try:
+        done = subprocess.run(
+            ["node", str(RUNNER), str(site), str(packages / "pyodide"), page],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+    except subprocess.TimeoutExpired:
+        return f"{page}: stopped", [f"{page}: not done after {PATIENCE} s"]
+    if done.returncode:
+        return f"{page}: broken", [f"{page}: Python broke: {done.stderr[-2000:]}"]
+    ran = json.loads(done.stdout)
+    asked = json.loads((site / "cells" / f"{page}.json").read_text(encoding="utf-8"))["cells"]
+    found = faults(page, ran, {cell["id"] for cell in asked if cell["figure"]})
+    slowest = max(ran["cells"], key=lambda one: one["seconds"], default={"id": "-", "seconds": 0.0})
+    return (
+        f"{page}: {len(ran['cells'])} of {len(asked)} cells, {len(found)} differ, {time.monotonic() - begun:.0f} s "
+        f"(slowest {slowest['id']}, {slowest['seconds']:.1f} s)"
+    ), found
+
+
+def main() -> int:
+    """Check the pages; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("site", type=Path, help="the folder _static/run of a built site")
+    parser.add_argument("packages", type=Path, help="npm's node_modules")
+    parser.add_argument(
+        "pages", nargs="*", help="such as 07_one_head or exercises/07_one_head; all without any"
+    )
+    options = parser.parse_args()
+    cells = options.site / "cells"
+    pages = options.pages or sorted(
+        path.relative_to(cells).with_suffix("").as_posix() for path in cells.rglob("*.json")
+    )
+    if not pages:
+        parser.error(f"{cells} has no pages: run make site")
+    found: list[str] = []
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2) as pool:
+        for line, wrong in pool.map(lambda page: check(page, options.site, options.packages), pages):
+            print(line, flush=True)
+            for one in wrong:
+                print(f"    {one}", flush=True)
+            found += wrong
+    print(f"{len(pages)} pages, {len(found)} differences")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
