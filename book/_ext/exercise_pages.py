@@ -41,7 +41,9 @@ IN_THE_PAGE = (
 )
 INSTALLING = re.compile(r"^\*To run this page outside .*?\*\n\n", re.MULTILINE)
 CHAPTER_IN_JUPYTER = "*To run this page: download it"
-CHAPTER_IN_THE_PAGE = "*Run, under a box of code, runs it in your browser. To run this page in Jupyter: download it"
+CHAPTER_IN_THE_PAGE = (
+    "*Run, under a box of code, runs it in your browser. To run this page in Jupyter: download it"
+)
 
 CHECK = re.compile(r"^check\.(?!progress\b)(\w+)\(", re.MULTILINE)
 PROGRESS = re.compile(r"^check\.progress\(", re.MULTILINE)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from building import ROOT, build, visited_pages
+from serving import served
 
 LOCAL = ("file:", "data:", "blob:")
 
@@ -69,9 +70,7 @@ def running_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def running_address(running_site: Path) -> Iterator[str]:
     """Where that site is served."""
-    import running_site as helpers
-
-    with helpers.served(running_site) as address:
+    with served(running_site) as address:
         yield address
 
 

@@ -366,7 +366,8 @@ course.cells = (function () {
     const known = course.recall("python") === version; // then the browser has it
     const what = known ? "starting Python" : `loading Python, ${Math.ceil(bytes / 1e6)} MB, once`;
     const say = (text, share) => {
-      target.note = `${what}${text ? `: ${text}` : " …"}${after}`;
+      const done = text.replace(/^(Loading|Starting) Python(: )?/, ""); // the line says that already
+      target.note = `${what}${done ? `: ${done}` : " …"}${after}`;
       if (share !== undefined) target.bar.value = share;
       target.update();
     };
