@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ORACLES := $(VENV)/.oracles
+RUN := _build/run
 # As many tests at once as there are cores, each with one thread of the BLAS.
 PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 COURSE := $(BIN)/python -m minigrad.course.authoring.notebooks
@@ -14,7 +15,7 @@ NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
-.PHONY: help train test nbval test-matrix oracles lint book live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
+.PHONY: help train test nbval test-matrix oracles lint book site site-check live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
 	machine compare curve clean
 
 help:  ## list the targets
@@ -61,6 +62,21 @@ book: $(READY)  ## build the course; ends with the path of the site
 	@$(COURSE) stale || true  # a test fails for these, not the build
 	$(BIN)/jupyter-book build -W -n --keep-going -q .
 	@echo "the course: file://$(CURDIR)/_build/html/index.html"
+
+$(RUN)/.ready: book/_run/package.json book/_run/package-lock.json
+	@command -v npm >/dev/null || { echo "the site's Python comes from npm, which is not here; on Debian: apt-get install npm"; exit 1; }
+	@mkdir -p $(RUN) && cp book/_run/package.json book/_run/package-lock.json book/_run/.npmrc $(RUN)/
+	npm ci --prefix $(RUN) --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
+
+site: $(READY) $(RUN)/.ready  ## the same with Python in its pages: every cell runs there; needs npm, and http to read it
+	@COURSE_RUN=1 $(MAKE) --no-print-directory book
+	$(BIN)/python -m minigrad.course.authoring.site _build/html $(RUN)/node_modules
+	@echo "read it over http: $(BIN)/python -m http.server --directory _build/html"
+
+site-check: site  ## run every cell as the pages do, in Node, and hold its output against the stored one; the worker in Chromium
+	$(call timed,cells in the pages,$(BIN)/python tests/tools/pages_check.py _build/html/_static/run $(RUN)/node_modules)
+	$(call timed,the worker in Chromium,MINIGRAD_REQUIRE_SITE=1 $(BIN)/python -m pytest -q -p no:cacheprovider tests/site)
 
 live: $(READY)  ## build the course again whenever a page changes, until Ctrl-C
 	@mkdir -p _build; while true; do touch _build/.seen; $(MAKE) --no-print-directory book; \

@@ -21,7 +21,7 @@ process.on("uncaughtException", (error) => {
 
 const { loadPyodide } = await import(pathToFileURL(path.join(core, "pyodide.mjs")));
 await import(pathToFileURL(path.join(core, "pyodide.asm.js")));
-const { startPython } = await import(pathToFileURL(path.join(import.meta.dirname, "page_python.js")));
+const { startPython } = await import("./page_python.js");
 
 const started = performance.now();
 const { archives, data } = JSON.parse(read("site.json"));

@@ -8,6 +8,7 @@ import json, os, sys
 sys.path.insert(0, "${COURSE}")
 os.makedirs("${COURSE}/book", exist_ok=True)
 os.chdir("${COURSE}/book")
+import page_numpy
 from minigrad.bert import stored
 stored.bring = bring
 from minigrad.course.page_kernel import Kernel

@@ -66,7 +66,7 @@ class Kernel:
         if draws is not None:
             random.set_state({"seed": draws[0], "draws": draws[1]})
         name = f"<cell {self._count}>"
-        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        linecache.cache[name] = (len(source) + 1, None, f"{source}\n".splitlines(keepends=True), name)
         streams = Stream("stdout", self._send), Stream("stderr", self._send)
         error: BaseException | None = None
         with (
@@ -171,25 +171,26 @@ def _described(value: Any) -> dict[str, Any]:
     return {"data": data, "metadata": metadata}
 
 
-def pretty(value: Any, indent: int = 0, after: int = 0) -> str:
+def pretty(value: Any, indent: int = 0, before: int = 0, after: int = 0) -> str:
     """The `repr` of a value; lists, tuples, sets and dictionaries too long for a line have a line for each item.
 
-    indent: columns before it in its line. after: columns behind it.
+    indent: of further lines. before, after: columns that other text takes in the first line and the last.
     """
     plain = repr(value)
     brackets = next((ends for kind, ends in BRACKETS.items() if type(value) is kind), None)
-    if not brackets or not value or indent + len(plain) + after <= LONGEST_LINE:
+    if not brackets or not value or before + len(plain) + after <= LONGEST_LINE:
         return plain
     begin, end = brackets
-    column = indent + len(begin)
-    items = []
+    if len(value) == 1 and isinstance(value, tuple):
+        end = ",)"
+    inner = indent + len(begin)
+    items: list[str] = []
     for item in _ordered(value):
         key = f"{item!r}: " if isinstance(value, dict) else ""
-        inner = value[item] if isinstance(value, dict) else item
-        items.append(key + pretty(inner, column + len(key), 1))
-    if len(items) == 1 and isinstance(value, tuple):
-        end = ",)"
-    return begin + (",\n" + " " * column).join(items) + end
+        column = inner + len(key) if items else before + len(begin) + len(key)
+        behind = len(end) + after if len(items) == len(value) - 1 else 1
+        items.append(key + pretty(value[item] if key else item, inner, column, behind))
+    return begin + (",\n" + " " * inner).join(items) + end
 
 
 BRACKETS: dict[type, tuple[str, str]] = {

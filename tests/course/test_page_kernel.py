@@ -1,0 +1,202 @@
+"""The kernel of the site's pages does what Jupyter's does, as far as a page can tell."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from minigrad import random
+from minigrad.course.page_kernel import Kernel, pretty
+
+pytestmark = pytest.mark.no_arrays
+
+
+class Page:
+    """A kernel and what it has put out."""
+
+    def __init__(self) -> None:
+        self.outputs: list[dict[str, Any]] = []
+        self.kernel = Kernel(self.outputs.append)
+
+    def run(self, source: str, draws: list[int] | None = None) -> list[dict[str, Any]]:
+        """The outputs of a cell."""
+        self.outputs.clear()
+        self.well = self.kernel.run(source, draws)
+        return list(self.outputs)
+
+
+@pytest.fixture
+def page() -> Page:
+    """A fresh one."""
+    return Page()
+
+
+def result(text: str, **more: str) -> dict[str, Any]:
+    """A value as an output."""
+    return {"output_type": "execute_result", "data": {"text/plain": text, **more}, "metadata": {}}
+
+
+def printed(text: str, name: str = "stdout") -> dict[str, Any]:
+    """Printed text as an output."""
+    return {"output_type": "stream", "name": name, "text": text}
+
+
+def test_the_last_expression_is_shown(page):
+    assert page.run("a = 1\na + 1") == [result("2")]
+    assert page.well
+
+
+@pytest.mark.parametrize("source", ["a = 1", "None", "1;", "", "# nothing", "for i in range(3):\n    i"])
+def test_nothing_else_is(page, source):
+    assert page.run(source) == []
+
+
+def test_lines_come_as_they_are_printed(page):
+    seen: list[int] = []
+    page.kernel.names["seen"] = lambda: seen.append(len(page.outputs))
+    outputs = page.run("print('one')\nseen()\nprint('two', end='')\nseen()\n3")
+    assert outputs == [printed("one\n"), printed("two"), result("3")]
+    assert seen == [1, 1]
+
+
+def test_standard_error_is_another_stream(page):
+    assert page.run("import sys\nprint('beware', file=sys.stderr)") == [printed("beware\n", "stderr")]
+
+
+def test_names_stay_until_they_are_forgotten(page):
+    page.run("a = 1\ndef f(): return a")
+    assert page.run("a = 2\nf()") == [result("2")]
+    page.kernel.forget()
+    assert page.run("f()")[0]["ename"] == "NameError"
+
+
+def test_what_a_value_says_of_itself(page):
+    source = """
+class Shown:
+    def __repr__(self): return "plain"
+    def _repr_html_(self): return "<b>rich</b>"
+    def _repr_markdown_(self): return "**rich**", {"source": 3}
+"""
+    page.run(source)
+    (output,) = page.run("Shown()")
+    assert output["data"] == {"text/plain": "plain", "text/html": "<b>rich</b>", "text/markdown": "**rich**"}
+    assert output["metadata"] == {"text/markdown": {"source": 3}}
+    (output,) = page.run("Shown")  # a class has the method, but is no value that says this
+    assert list(output["data"]) == ["text/plain"]
+
+
+def test_display_shows_at_once_and_after_what_was_printed(page):
+    outputs = page.run("from IPython.display import display\nprint('a', end='')\ndisplay([1])\nprint('b')")
+    assert [one["output_type"] for one in outputs] == ["stream", "display_data", "stream"]
+    assert outputs[1]["data"] == {"text/plain": "[1]"}
+
+
+def test_an_error_is_told_with_the_lines_of_cells(page):
+    page.run("def f(x):\n    return int(x)")
+    (output,) = page.run("import functools\n\nlist(map(functools.partial(f), 'a'))")
+    assert output == {
+        "output_type": "error",
+        "ename": "ValueError",
+        "evalue": "invalid literal for int() with base 10: 'a'",
+        "traceback": [
+            "line 3",
+            "    list(map(functools.partial(f), 'a'))",
+            "line 2, in f",
+            "    return int(x)",
+            "ValueError: invalid literal for int() with base 10: 'a'",
+        ],
+    }
+    assert not page.well
+
+
+def test_a_mistake_in_the_syntax_shows_its_place(page):
+    (output,) = page.run("a = 1\nb = = 2")
+    assert output["traceback"] == ["line 2", "    b = = 2", "        ^", "SyntaxError: invalid syntax"]
+
+
+@pytest.mark.parametrize("error", ["SystemExit(3)", "KeyboardInterrupt()"])
+def test_no_error_ends_the_kernel(page, error):
+    page.run(f"raise {error}")
+    assert not page.well
+    assert page.run("1") == [result("1")]
+
+
+def test_what_was_printed_before_an_error_is_not_lost(page):
+    assert page.run("print('half', end='')\n1 / 0")[0] == printed("half")
+
+
+def test_draws_start_from_the_state_that_is_asked_for(page):
+    draw = "from minigrad import random\nrandom.generator().random()"
+    before = random.get_state()
+    try:
+        one, other, again = (page.run(draw, state) for state in ([3, 5], [3, 6], [3, 5]))
+        assert one == again != other
+        page.run(draw, [3, 5])
+        assert random.get_state() == {"seed": 3, "draws": 6}
+    finally:
+        random.set_state(before)
+
+
+def test_sources_of_cells_can_be_read(page):
+    page.run("def f(x):\n    return x  # as it is")
+    assert page.run("import inspect\ninspect.getsource(f)") == [
+        result(repr("def f(x):\n    return x  # as it is\n"))
+    ]
+
+
+def test_a_class_of_a_cell_belongs_to_main(page):
+    page.run("from dataclasses import dataclass\n@dataclass\nclass Pair:\n    a: int\n    b: 'int' = 2")
+    assert page.run("Pair(1), Pair.__module__") == [result("(Pair(a=1, b=2), '__main__')")]
+
+
+def test_modules_are_left_as_they_were(page):
+    before = {name: sys.modules.get(name) for name in ("__main__", "IPython")}
+    page.run("import IPython")
+    assert {name: sys.modules.get(name) for name in before} == before
+
+
+def test_the_shell_says_which_cell_a_function_is_of_and_which_failed(page):
+    page.run(
+        "from IPython import get_ipython\nran = []\nget_ipython().events.register('post_run_cell', ran.append)"
+    )
+    page.run("def f(): pass")
+    page.run("f = (")
+    page.run("1 / 0")
+    place = "get_ipython().compile.format_code_name(f.__code__.co_filename)"
+    assert page.run(place) == [result("('Cell', 'In[2]')")]
+    found = page.kernel.names["ran"]
+    assert [one.execution_count for one in found] == [1, 2, 3, 4, 5]
+    assert isinstance(found[2].error_before_exec, SyntaxError)
+    assert isinstance(found[3].error_in_exec, ZeroDivisionError)
+    assert found[1].error_before_exec is found[1].error_in_exec is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        1.5,
+        "a" * 100,
+        [1, 2, 3],
+        list(range(40)),
+        ["x" * 30, "y" * 30, "z" * 30],
+        {"name" * 5: list(range(30)), "other": {"a" * 40: "b" * 40}},
+        ("x" * 78,),
+        ("x" * 76,),
+        {"b" * 50, "a" * 50},
+        [["x" * 40, "y" * 34], ["x" * 40, "y" * 35]],
+        [(1, "a" * 30), (2, "b" * 30), (3, "c" * 30)],
+        [],
+        {},
+        (),
+        {"a": [], "b" * 80: ()},
+        [["x" * 37, "y" * 34]],
+        [["x" * 37, "y" * 33]],
+        [[["x" * 37, "y" * 32]]],
+    ],
+    ids=str,
+)
+def test_long_values_break_as_in_ipython(value):
+    printer = pytest.importorskip("IPython.lib.pretty")
+    assert pretty(value) == printer.pretty(value)
