@@ -11,6 +11,7 @@ from typing import Any
 import nbformat
 from chapters import CHAPTERS, Chapter
 from docutils import nodes
+from exercise_pages import asks_in_page, check_of, exercise_address
 from planned import chapters_of, is_planned
 from repository import launch_addresses
 from sphinx import addnodes
@@ -77,7 +78,7 @@ def facts(
         items.append(chapter_links(needs))
     if exercises:
         noun = "exercise" if len(exercises) == 1 else "exercises"
-        link = download(app, chapter, f"{len(exercises)} {noun}")
+        link = exercises_link(app, chapter, f"{len(exercises)} {noun}")
         items.append([link, nodes.Text(f" ({sum(one.minutes for one in exercises)} min)")])
     line = nodes.paragraph()
     for i, item in enumerate(items):
@@ -110,6 +111,13 @@ def page_link(page: str, text: str) -> addnodes.pending_xref:
     return link
 
 
+def exercises_link(app: Any, chapter: Chapter, text: str) -> nodes.Element:
+    """A link to the page with the chapter's exercises, or to their notebook where the site has no such page."""
+    if not asks_in_page(app, chapter):
+        return download(app, chapter, text)
+    return nodes.reference("", text, refuri=exercise_address(app, chapter), internal=True)
+
+
 def download(app: Any, chapter: Chapter, text: str) -> addnodes.download_reference:
     """A link that downloads the chapter's exercises, which thereby are part of the site."""
     return addnodes.download_reference(
@@ -126,13 +134,24 @@ def exercises_section(app: Any, chapter: Chapter, exercises: list[reading_time.E
         ids=["course-exercises"], names=["course-exercises"], classes=["course-exercises"]
     )
     section += nodes.title("", "Exercises")
+    in_page = asks_in_page(app, chapter)
+    notebook = read_notebook(app, Path(app.srcdir) / exercise_path(chapter))
+    checks = check_of(notebook) if in_page else []
     listed = nodes.enumerated_list(enumtype="arabic", prefix="", suffix=".")
-    for one in exercises:
-        text = nodes.Text(f"{one.title} ")
+    for number, one in enumerate(exercises, 1):
+        title: nodes.Node = nodes.Text(one.title)
+        if in_page:
+            address = exercise_address(app, chapter, number)
+            title = nodes.reference("", one.title, refuri=address, internal=True)
         note = nodes.inline("", f"(difficulty {one.difficulty}, {one.minutes} min)", classes=["course-note"])
-        listed += nodes.list_item("", nodes.paragraph("", "", text, note))
+        # progress.js finds by its class which exercise this is.
+        classes = [f"course-check-{name}" for name in checks[number - 1 : number] if name]
+        listed += nodes.list_item("", nodes.paragraph("", "", title, nodes.Text(" "), note), classes=classes)
     section += listed
-    how = nodes.paragraph("", "", download(app, chapter, "Download the exercises"))
+    how = nodes.paragraph()
+    if in_page:
+        how += [exercises_link(app, chapter, "Solve them on this site"), nodes.Text(", ")]
+    how += download(app, chapter, "download the exercises" if in_page else "Download the exercises")
     for name, address in launch_addresses(app.config, exercise_path(chapter)):
         how += [nodes.Text(", "), nodes.reference("", f"open them in {name}", refuri=address, internal=False)]
     how += [nodes.Text(", or run "), nodes.literal("", "make lab"), nodes.Text(" in the course’s folder.")]

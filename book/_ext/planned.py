@@ -67,14 +67,14 @@ SUFFIXES = (".ipynb", ".md")
 
 
 class BookProject(Project):
-    """The files of the book, and beside them the pages of planned chapters, as page: file."""
+    """The files of the book, and beside them pages that the table of contents does not find, as page: file."""
 
-    planned: dict[str, str]
+    beside: dict[str, str]
 
     def discover(self, *arguments: Any, **options: Any) -> set[str]:
         """All pages, as Sphinx asks for them before each build."""
         found = super().discover(*arguments, **options)
-        for page, path in self.planned.items():
+        for page, path in self.beside.items():
             found.add(page)
             self._docname_to_path[page] = path
             self._path_to_docname[path] = page
@@ -87,11 +87,11 @@ def add_to_project(app: Any) -> None:
     chapters, planned = chapters_of(app), set(app.config.course_planned)
     project = BookProject(app.srcdir, app.project.source_suffix)
     project.restore(app.project)
-    project.planned = {}
+    project.beside = {}
     for chapter in (one for one in chapters if one.page in planned):
         path = folder / f"{chapter.stem}.md"
         write_if_new(path, text_of(chapter, chapters, planned))
-        project.planned[chapter.page] = os.path.relpath(path, app.srcdir)
+        project.beside[chapter.page] = os.path.relpath(path, app.srcdir)
     app.project = app.env.project = project
 
 

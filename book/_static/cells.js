@@ -32,6 +32,10 @@
     lines(pre);
   }
 
+  function long(box) {
+    if (box.textContent.split("\n").length > 40) box.classList.add("course-long"); // may break between two sheets
+  }
+
   function folded(details) {
     const output = details.parentElement.querySelector(".cell_output");
     const what = !output ? "code" : output.querySelector(".course-player, .course-map") ? "code of what moves"
@@ -47,8 +51,12 @@
   document.addEventListener("DOMContentLoaded", () => {
     document.querySelectorAll(".cell").forEach(listing);
     document.querySelectorAll(".cell > details.above-input").forEach(folded);
-    document.querySelectorAll(".cell_input, .cell_output").forEach((box) => {
-      if (box.textContent.split("\n").length > 40) box.classList.add("course-long"); // may break between two sheets
-    });
+    document.querySelectorAll(".cell_input, .cell_output").forEach(long);
+  });
+
+  // A cell that ran in the page (run/cells.js) may have put out a listing.
+  document.addEventListener("course-output", ({ target }) => {
+    listing(target);
+    target.querySelectorAll(":scope > .cell_output").forEach(long);
   });
 })();

@@ -1,20 +1,32 @@
-// What the site remembers of its reader, in the browser alone: chapters read, predictions made.
-// A browser may refuse to keep anything; then it is remembered until the page is left.
+// What the site remembers of its reader, in the browser alone: chapters read, predictions made, code typed, exercises
+// solved. A browser may refuse to keep anything; then it is remembered until the page is left.
 window.course = (function () {
   const NAME = "minigrad-course";
   let memory = {};
-  try {
-    memory = JSON.parse(localStorage.getItem(NAME)) || {};
-  } catch {
-    memory = {};
+  read();
+
+  // What is kept now: another tab may have kept something since this page was opened.
+  function read() {
+    try {
+      memory = JSON.parse(localStorage.getItem(NAME)) || {};
+    } catch {
+      // refused, or damaged: `memory` stays what it is
+    }
   }
 
   function changed() {
     document.dispatchEvent(new Event("course-memory"));
   }
 
+  window.addEventListener("storage", (event) => {
+    if (event.key !== NAME && event.key !== null) return;
+    if (event.newValue === null) memory = {};
+    else read();
+    changed();
+  });
+
   return {
-    page: location.pathname.split("/").pop().replace(/\.html$/, ""),
+    page: DOCUMENTATION_OPTIONS.pagename.replace(/^book\//, ""), // 07_one_head, exercises/07_one_head
 
     recall(name, otherwise) {
       return name in memory ? memory[name] : otherwise;
@@ -24,14 +36,23 @@ window.course = (function () {
       return Object.keys(memory).length > 0;
     },
 
+    names() {
+      return Object.keys(memory);
+    },
+
+    // Returns whether it outlives the page; undefined forgets what has the name.
     keep(name, value) {
-      memory[name] = value;
+      let kept = true;
+      read();
+      if (value === undefined) delete memory[name];
+      else memory[name] = value;
       try {
         localStorage.setItem(NAME, JSON.stringify(memory));
       } catch {
-        // refused: `memory` has it
+        kept = false; // refused: `memory` has it
       }
       changed();
+      return kept;
     },
 
     forget() {

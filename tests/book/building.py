@@ -44,8 +44,11 @@ def visited_pages() -> list[str]:
     return [page for page in pages() if page not in made[1:]]
 
 
-def build(source: Path, output: Path) -> subprocess.CompletedProcess[str]:
-    """Build the book in `source` as `make book` does, into `output`/_build/html; skips without jupyter-book."""
+def build(source: Path, output: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Build the book in `source` as `make book` does, into `output`/_build/html; skips without jupyter-book.
+
+    variables: more of the environment.
+    """
     if importlib.util.find_spec("jupyter_book") is None:
         skip("jupyter-book is not installed")
     command = [*JUPYTER_BOOK, "build", "-W", "-n", "--keep-going", "-q"]
@@ -53,7 +56,7 @@ def build(source: Path, output: Path) -> subprocess.CompletedProcess[str]:
         [*command, "--path-output", str(output), str(source)],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONWARNINGS": "ignore", "NO_COLOR": "1"},
+        env={**os.environ, "PYTHONWARNINGS": "ignore", "NO_COLOR": "1", **variables},
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from building import ROOT, build, visited_pages
+from serving import served
 
 LOCAL = ("file:", "data:", "blob:")
 
@@ -22,7 +23,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # A page is opened once for all tests (`visited`); those of this file change its colours and its code.
     items.sort(key=lambda item: item.path.name == "test_accessibility.py")
     for item in items:
-        if {"built", "small_site"} & set(getattr(item, "fixturenames", ())):
+        if {"built", "small_site", "running_site"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group("book"))  # in one process, so that it is built once
 
 
@@ -55,6 +56,54 @@ def small_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (folder / "_build" / "html" / "book" / "01_arrays.html").exists():
         pytest.fail(done.stderr, pytrace=False)
     return folder / "_build" / "html"
+
+
+@pytest.fixture(scope="session")
+def running_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small site whose cells run, with a stand-in for Python (running_site.py)."""
+    pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
+    import running_site
+
+    return running_site.write(tmp_path_factory.mktemp("running"))
+
+
+@pytest.fixture(scope="session")
+def running_address(running_site: Path) -> Iterator[str]:
+    """Where that site is served."""
+    with served(running_site) as address:
+        yield address
+
+
+@pytest.fixture
+def runner(running_address: str, browser: Any) -> Iterator[Any]:
+    """`runner("book/01_arrays")` opens a page of it over http; what it keeps is kept until the test ends.
+
+    At the end no page may have asked for anything outside of the site, and no script may have failed.
+    """
+    contexts: list[Any] = []
+    wrong: list[str] = []
+
+    def open_page(name: str, **settings: Any) -> Any:
+        if settings or not contexts:
+            contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings}))
+            contexts[-1].set_default_timeout(10_000)
+            contexts[-1].on("request", look)
+        page = contexts[-1].new_page()
+        page.on("pageerror", lambda error: wrong.append(f"script error: {error}"))
+        page.goto(f"{running_address}{name}.html", wait_until="load")
+        page.evaluate(TYPESET)
+        if name != "book/index":
+            page.locator(".course-python").wait_for(state="attached")
+        return page
+
+    def look(request: Any) -> None:
+        if not request.url.startswith((running_address, "data:", "blob:")):
+            wrong.append(f"asked for {request.url}")
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert wrong == []
 
 
 @dataclass

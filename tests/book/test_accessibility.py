@@ -27,22 +27,39 @@ ONE_OF_EACH_COLOUR = """() => {
 }"""
 
 
-@pytest.mark.parametrize("scheme", RULES)
-def test_nothing_serious(visited: Any, scheme: str):
+def serious_faults(page: Any, scheme: str) -> str:
+    """What axe-core finds on a page in a colour scheme, in words; empty if that is nothing serious."""
     try:
         from axe_playwright_python.sync_playwright import Axe
     except ImportError:
         skip("axe-playwright-python is not installed")
-    visited.page.add_style_tag(content="* {transition: none !important}")  # no colour half way between two
-    visited.page.evaluate(SET_SCHEME, scheme)
-    visited.page.evaluate(ONE_OF_EACH_COLOUR)
-    results = Axe().run(visited.page, options={"resultTypes": ["violations"], **RULES[scheme]}).response
-    found = [
+    page.add_style_tag(content="* {transition: none !important}")  # no colour half way between two
+    page.evaluate(SET_SCHEME, scheme)
+    page.evaluate(ONE_OF_EACH_COLOUR)
+    results = Axe().run(page, options={"resultTypes": ["violations"], **RULES[scheme]}).response
+    return "\n".join(
         f"{one['id']} ({one['impact']}), {len(one['nodes'])} times: {one['help']}\n  {node['html'][:200]}\n"
         f"  {node['failureSummary']}"
         for one in results["violations"]
         if one["impact"] in ("serious", "critical")
         for node in one["nodes"][:1]
-    ]
-    if found:
-        pytest.fail("\n".join(found), pytrace=False)
+    )
+
+
+@pytest.mark.parametrize("scheme", RULES)
+def test_nothing_serious(visited: Any, scheme: str):
+    if found := serious_faults(visited.page, scheme):
+        pytest.fail(found, pytrace=False)
+
+
+@pytest.mark.parametrize("scheme", RULES)
+@pytest.mark.parametrize("name", ["book/01_arrays", "exercises/01_arrays"])
+def test_nothing_serious_where_cells_run(runner: Any, name: str, scheme: str):
+    page = runner(name)
+    page.get_by_role("button", name="Run cell 1", exact=True).click()
+    page.locator(".course-run-status", has_text="run here").first.wait_for()
+    if name.startswith("book"):
+        page.get_by_role("button", name="Edit cell 2", exact=True).click()
+    page.locator(".course-python summary").dispatch_event("click")
+    if found := serious_faults(page, scheme):
+        pytest.fail(found, pytrace=False)

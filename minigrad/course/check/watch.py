@@ -79,7 +79,10 @@ class Watch:
 
         timer = threading.Timer(PATIENCE, say)
         timer.daemon = True
-        timer.start()
+        with contextlib.suppress(
+            RuntimeError
+        ):  # no threads in the site's pages, which say how long a cell runs
+            timer.start()
         try:
             with contextlib.redirect_stdout(self.streams[0]), contextlib.redirect_stderr(self.streams[1]):
                 yield

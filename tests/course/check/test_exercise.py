@@ -401,6 +401,16 @@ def test_a_long_wait_is_told_with_the_case(capsys, monkeypatch):
     assert lines[1].startswith("double: right.")
 
 
+def test_a_check_works_where_no_thread_can_start(told, monkeypatch):
+    """As in WebAssembly, which the site's pages run."""
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(watch.threading.Thread, "start", refuse)
+    assert told(make(), lambda x: x + x)[0].startswith("double: right.")
+
+
 # --- Nothing leaks ---------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,164 @@
+"""The exercises as pages of a site whose cells run, and the scripts with which the pages run them.
+
+Only where `course_run` is on (run.py). Each exercises/NN_name.ipynb is then a page of the site, with a way back to
+its chapter; the chapter's list of exercises leads there (furniture.py). The page leaves out what is for Jupyter: how
+to install the course, how to run a check, what a check says of no answer, and the table of progress, which the browser
+keeps by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from chapters import Chapter
+from docutils import nodes
+from planned import chapters_of
+from sphinx import addnodes
+
+__all__ = ["asks_in_page", "check_of", "exercise_address", "setup"]
+
+# In this order: each uses those above it.
+SCRIPTS = (
+    "highlight",
+    "editor",
+    "outputs",
+    "python",
+    "typed",
+    "cells",
+    "notebook",
+    "exercises",
+    "menu",
+)
+
+# How to work with the check, in the notebook's words and in the page's.
+IN_JUPYTER = re.compile(r"^Write your answer where the dots are, .*?shows one way\.", re.MULTILINE)
+IN_THE_PAGE = (
+    "Write your answer where the dots are, then press **Check** below it. A check says what it tried and what it saw. "
+    "Below a wrong answer, its hints unfold one after the other. What you write is kept in this browser."
+)
+INSTALLING = re.compile(r"^\*To run this page outside .*?\*\n\n", re.MULTILINE)
+CHAPTER_IN_JUPYTER = "*To run this page: download it"
+CHAPTER_IN_THE_PAGE = (
+    "*Run, under a box of code, runs it in your browser. To run this page in Jupyter: download it"
+)
+
+CHECK = re.compile(r"^check\.(?!progress\b)(\w+)\(", re.MULTILINE)
+PROGRESS = re.compile(r"^check\.progress\(", re.MULTILINE)
+
+
+def page_of(chapter: Chapter) -> str:
+    """The name of the page with a chapter's exercises, such as `exercises/07_one_head`."""
+    return f"exercises/{chapter.stem}"
+
+
+def chapter_of(app: Any, page: str) -> Chapter | None:
+    """The chapter that a page has the exercises of; None for another page, and where cells do not run."""
+    if not app.config.course_run:
+        return None
+    return next((one for one in chapters_of(app) if page_of(one) == page), None)
+
+
+def asks_in_page(app: Any, chapter: Chapter) -> bool:
+    """Whether the site has a page with the chapter's exercises."""
+    return app.config.course_run and (Path(app.srcdir) / f"{page_of(chapter)}.ipynb").exists()
+
+
+def exercise_address(app: Any, chapter: Chapter, number: int = 0) -> str:
+    """Where a chapter's page finds its exercises, or the one with this number, counted from 1."""
+    address = app.builder.get_relative_uri(chapter.page, page_of(chapter))
+    return f"{address}#exercise-{number}" if number else address
+
+
+def check_of(notebook: Any) -> list[str]:
+    """The name of each exercise's check, in the order of the notebook's headings; "" where one has none."""
+    names: list[str] = []
+    for cell in notebook["cells"]:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            names += [""] * len(re.findall(r"^## ", text, re.MULTILINE))
+        elif names and not names[-1] and (found := CHECK.search(text)):
+            names[-1] = found[1]
+    return names
+
+
+# --- Pages -----------------------------------------------------------------------------------------------
+
+
+def add_to_project(app: Any) -> None:
+    """Let Sphinx find the exercises, which the table of contents does not name."""
+    for chapter in chapters_of(app):
+        if asks_in_page(app, chapter):
+            app.project.beside[page_of(chapter)] = f"{page_of(chapter)}.ipynb"
+
+
+def for_the_page(app: Any, page: str, source: list[str]) -> None:
+    """Say how a page runs, and leave out of exercises what is for Jupyter. Cells keep their places and ids."""
+    if app.config.course_run and page in {one.page for one in chapters_of(app)}:
+        source[0] = source[0].replace(CHAPTER_IN_JUPYTER, CHAPTER_IN_THE_PAGE, 1)
+    if chapter_of(app, page) is None:
+        return
+    notebook = json.loads(source[0])
+    for cell in notebook["cells"]:
+        text, metadata = "".join(cell["source"]), cell["metadata"]
+        if cell["cell_type"] == "markdown":
+            cell["source"] = IN_JUPYTER.sub(IN_THE_PAGE, INSTALLING.sub("", text))
+            continue
+        if CHECK.search(text):
+            cell["outputs"] = []
+        if PROGRESS.search(text) or "install" in metadata.get("tags", []):
+            metadata["tags"] = [*metadata.get("tags", []), "remove-cell"]
+    source[0] = json.dumps(notebook)
+
+
+def furnish(app: Any, document: nodes.document) -> None:
+    """Give a page of exercises its way back, and each exercise an id that does not hang on its title."""
+    chapter = chapter_of(app, app.env.docname)
+    section = next(document.findall(nodes.section), None)
+    if chapter is None or section is None:
+        return
+    app.env.metadata[app.env.docname]["orphan"] = True  # no table of contents has it, and that is meant
+    below = [one for one in section.children if isinstance(one, nodes.section)]
+    for number, one in enumerate(below, 1):
+        one["ids"].append(f"exercise-{number}")
+    section.insert(1, back_to(chapter))
+
+
+def back_to(chapter: Chapter) -> nodes.container:
+    """ "Chapter 7: One attention head", as a link."""
+    link = addnodes.pending_xref(
+        refdomain="std", reftype="doc", refexplicit=True, reftarget=f"/{chapter.page}", refwarn=True
+    )
+    link += nodes.inline("", f"chapter {chapter.number}, {chapter.title}", classes=["doc"])
+    return nodes.container(
+        "", nodes.paragraph("", "", nodes.Text("Back to "), link), classes=["course-facts", "course-back"]
+    )
+
+
+# --- Scripts ---------------------------------------------------------------------------------------------
+
+
+def leave_out(app: Any, config: Any) -> None:
+    """Copy no script of these where cells do not run."""
+    if not config.course_run:
+        config.exclude_patterns.append("run/**")  # below html_static_path
+
+
+def add_files(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Give the pages with cells their scripts and their style."""
+    with_cells = {one.page for one in chapters_of(app)} | {page_of(one) for one in chapters_of(app)}
+    if app.config.course_run and doctree is not None and page in with_cells:
+        app.add_css_file("run/run.css")
+        for name in SCRIPTS:
+            app.add_js_file(f"run/{name}.js", loading_method="defer")
+
+
+def setup(app: Any) -> None:
+    """Sphinx calls this."""
+    app.connect("config-inited", leave_out, priority=950)  # after the switch was read
+    app.connect("builder-inited", add_to_project, priority=600)  # after planned.py made its project
+    app.connect("source-read", for_the_page)
+    app.connect("doctree-read", furnish, priority=400)
+    app.connect("html-page-context", add_files)

@@ -1,0 +1,91 @@
+// The pages of exercises: the answers are open editors, a check is a button, and what is right is remembered.
+(function () {
+  const CHECK = /^check\.(?!progress\b)(\w+)\(/m;
+  if (!course.page.startsWith("exercises/")) return;
+  const chapter = course.page.split("/").pop();
+
+  const checkOf = (cell) => (cell.source.match(CHECK) || [])[1];
+  const isAnswer = (cell) => /^\s*\.\.\.\s*$/m.test(cell.source);
+
+  function all() {
+    return [...new Set(course.cells.list.map(checkOf).filter(Boolean))];
+  }
+
+  function right() {
+    return (course.recall("exercises", {})[chapter] || { right: [] }).right;
+  }
+
+  // What a check says is HTML for people; its class is the verdict.
+  function judge(cell) {
+    const name = checkOf(cell);
+    if (!name || !cell.output.querySelector(".course-check.is-right") || right().includes(name)) return;
+    course.keep("exercises", { ...course.recall("exercises", {}), [chapter]: { right: [...right(), name], of: all().length } });
+  }
+
+  function answer(cell) {
+    cell.node.classList.add("course-answer");
+    cell.edit(false);
+    const label = cell.editor.field;
+    const heading = cell.node.closest("section").querySelector("h2, h1");
+    if (heading) label.setAttribute("aria-label", `Your answer to ${heading.firstChild.textContent.trim()}`);
+  }
+
+  function check(cell) {
+    const call = cell.source.trim();
+    const { run, edit, stored } = cell.buttons;
+    cell.node.classList.add("course-checks");
+    run.textContent = "Check";
+    run.classList.add("course-button");
+    run.setAttribute("aria-label", `Check ${checkOf(cell)}`);
+    if (call.includes("\n")) return;
+    cell.node.querySelector(".cell_input").hidden = true; // the button says it
+    edit.remove();
+    stored.remove();
+  }
+
+  // `mine("09_masking")` takes the reader's own answers out of that notebook, in the folder of this one: put it there,
+  // with what the browser keeps of it.
+  const OTHERS = /\bmine\("(\w+)"\)/g;
+  const folder = `${document.documentElement.dataset.content_root}_sources/exercises/`;
+
+  async function bringAnswers(cell) {
+    for (const [, stem] of cell.text.matchAll(OTHERS)) {
+      const answer = await fetch(`${folder}${stem}.ipynb`);
+      if (!answer.ok) continue; // `mine` says that it is missing
+      const notebook = await answer.json();
+      const typed = course.recall(`code of exercises/${stem}`, {});
+      for (const one of notebook.cells) {
+        if (one.id in typed) one.source = typed[one.id].source;
+      }
+      // A text in JSON is one in Python, too.
+      const source = `__import__("pathlib").Path("${stem}.ipynb").write_text(${JSON.stringify(JSON.stringify(notebook))})`;
+      await course.python.run({ id: cell.id, source }, () => {});
+    }
+  }
+
+  document.addEventListener("course-cells", () => {
+    for (const cell of course.cells.list) {
+      if (cell.source.search(OTHERS) >= 0) cell.before = () => bringAnswers(cell);
+    }
+    for (const cell of course.cells.list.filter((one) => one.buttons)) {
+      if (isAnswer(cell)) answer(cell);
+      else if (checkOf(cell)) check(cell);
+    }
+    const line = document.createElement("p");
+    line.className = "course-solved";
+    line.setAttribute("role", "status");
+    const facts = document.querySelector(".course-back");
+    if (facts) facts.append(line);
+
+    function show() {
+      const done = right();
+      line.textContent = done.length ? `${done.length} of ${all().length} right, as this browser remembers.` : "";
+      for (const cell of course.cells.list.filter((one) => one.buttons && checkOf(one))) {
+        cell.node.classList.toggle("course-right", done.includes(checkOf(cell)));
+      }
+    }
+    show();
+    document.addEventListener("course-memory", show);
+    document.addEventListener("course-output", ({ detail }) => judge(detail));
+  });
+})();

@@ -1,0 +1,113 @@
+// The page's Python: one worker, made when the first cell runs, that runs one cell after the other.
+course.python = (function () {
+  const FOLDER = new URL(".", document.currentScript.src);
+  const SLOW_NETWORK = 120_000; // without a word from the worker for so many milliseconds, loading has failed
+
+  class Stopped extends Error {}
+  class Broken extends Error {}
+
+  let worker = null;
+  let ready = null; // a promise; null before the first cell and after a stop
+  let loaded = false;
+  let failLoading = null;
+  let current = null; // the cell that runs: tag, what to do with its outputs, how to end its promise
+  let tag = 0;
+
+  function fetched(name) {
+    return fetch(new URL(name, FOLDER)).then((answer) => {
+      if (!answer.ok) throw new Error(`${name}: ${answer.status} ${answer.statusText}`);
+      return answer.json();
+    });
+  }
+
+  function end() {
+    if (worker) worker.terminate();
+    worker = ready = failLoading = null;
+    loaded = false;
+    document.dispatchEvent(new Event("course-python"));
+  }
+
+  function fail(error) {
+    const waits = [failLoading, current && current.fail];
+    current = null;
+    end();
+    waits.forEach((one) => one && one(error));
+  }
+
+  function load(page, progress) {
+    worker = new Worker(new URL("worker.js", FOLDER), { type: "module" });
+    const mine = worker;
+    ready = new Promise((resolve, reject) => {
+      failLoading = reject;
+      let patience = 0;
+      function wait() {
+        clearTimeout(patience);
+        patience = setTimeout(() => fail(new Broken("Python did not come: the network may be down.")), SLOW_NETWORK);
+      }
+      wait();
+      worker.addEventListener("message", ({ data }) => {
+        if (mine !== worker) return;
+        if (data.type === "progress") {
+          wait();
+          progress(data.text, data.share);
+        } else if (data.type === "ready") {
+          clearTimeout(patience);
+          loaded = true;
+          failLoading = null;
+          document.dispatchEvent(new Event("course-python"));
+          resolve();
+        } else if (data.type === "broken") {
+          clearTimeout(patience);
+          fail(new Broken(data.text));
+        } else if (current && data.tag === current.tag) {
+          if (data.type === "output") current.output(data.output);
+          else if (data.type === "done") {
+            const { done } = current;
+            current = null;
+            done({ seconds: data.seconds, failed: data.failed });
+          }
+        }
+      });
+      worker.addEventListener("error", (event) => {
+        if (mine !== worker) return;
+        clearTimeout(patience);
+        event.preventDefault();
+        fail(new Broken(event.message || "Python could not be loaded."));
+      });
+    });
+    worker.postMessage({ type: "load", page });
+    document.dispatchEvent(new Event("course-python"));
+    return ready;
+  }
+
+  return {
+    Stopped,
+    Broken,
+
+    // What the site says of a page's cells, and how much Python weighs.
+    cells: (page) => fetched(`cells/${page}.json`),
+    about: () => fetched("site.json"),
+
+    get state() {
+      return !ready ? "none" : !loaded ? "loading" : current ? "busy" : "ready";
+    },
+
+    // Load Python unless it is there. progress(text, share) says how far it is.
+    load(page, progress) {
+      return ready || load(page, progress);
+    },
+
+    // Run one cell's source; output(one) gets what it puts out. Gives its seconds, and whether it failed.
+    run({ id, source, random }, output) {
+      return new Promise((done, failed) => {
+        current = { tag: ++tag, output, done, fail: failed };
+        worker.postMessage({ type: "run", cell: id, source, random: random || null, tag });
+      });
+    },
+
+    // End Python in the middle of whatever it does. The next run loads it again.
+    stop() {
+      if (ready) fail(new Stopped());
+    },
+  };
+})();

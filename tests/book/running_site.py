@@ -1,0 +1,118 @@
+"""A small site whose cells run, with a stand-in for the worker that has Python."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import small_book
+from building import ROOT, build
+
+SENTENCE = "This cell trains a model for minutes, so it keeps its stored output."
+SCRIPT = (
+    "<div class='alive'><script>document.currentScript.parentElement.textContent = 'alive'</script></div>"
+)
+LISTING = r"*From `minigrad/x.py`:*\n\n```python\ndef f(x):\n    return x\n```"
+FIGURE = '<div class="course-figure"><img alt="a drawing" src="data:,"></div>'
+
+# id: source, stored output (text, or HTML), tags, needs, whether it runs, whether it draws.
+CELLS: dict[str, dict[str, Any]] = {
+    "first": {"source": "a = 1"},
+    "uses": {"source": "use(a)", "output": "stored: a is 1\n", "needs": ["first"]},
+    "plain": {"source": 'print("fresh")', "output": "stored\n"},
+    "guess": {"source": 'print("fresh answer")', "output": "stored answer\n", "tags": ["predict"]},
+    "hidden": {"source": "kept = 5", "tags": ["remove-cell"]},
+    "relies": {"source": "use(kept)", "output": "stored: kept is 5\n", "needs": ["hidden"]},
+    "alive": {"source": f'html("{SCRIPT}")', "output": "<b>stored</b>"},
+    "formula": {"source": 'markdown("Fresh: $x^2$.")', "output": "<b>stored</b>"},
+    "listing": {"source": f'markdown("{LISTING}")', "output": "<b>stored</b>"},
+    "drawn": {
+        "source": 'print("drawn")',
+        "output": FIGURE,
+        "tags": ["hide-input"],
+        "figure": True,
+    },
+    "trains": {"source": "train()", "output": "stored loss\n", "runs": SENTENCE},
+    "wide": {"source": f"wide = {list(range(60))}"},
+}
+EXERCISES: dict[str, str | dict[str, Any]] = {
+    "title": "# Exercises for chapter 1: arrays\n\n*To run this page outside of the folder, `pip install`.*\n\n"
+    "Write your answer where the dots are, run the cell, then run the check below it. `check.one.solution()` shows one "
+    "way. All arrays are NumPy's.",
+    "imports": {"source": "check = 0"},
+    "heading1": "## 1. The first one (difficulty 1, 5 minutes)\n\nDo it.",
+    "answer1": {"source": "def one(x):\n    ..."},
+    "check1": {
+        "source": "check.one(one)",
+        "output": "stored: not attempted\n",
+        "needs": ["imports", "answer1"],
+    },
+    "heading2": "## 2. The second (difficulty 2, 10 minutes)\n\nDo that.",
+    "answer2": {"source": "def two(x):\n    ..."},
+    "borrows": {"source": 'own = mine("01_arrays")'},
+    "check2": {
+        "source": "check.two(two)",
+        "output": "stored: not attempted\n",
+        "needs": ["imports", "answer2"],
+    },
+    "progress": {"source": "check.progress(1)", "output": "stored progress\n"},
+}
+
+
+def _cell(name: str, cell: str | dict[str, Any]) -> Any:
+    import nbformat
+
+    v4 = nbformat.v4
+    if isinstance(cell, str):
+        return v4.new_markdown_cell(cell, id=name)
+    text, outputs = cell.get("output", ""), []
+    if text.startswith("<"):
+        outputs = [v4.new_output("execute_result", {"text/html": text, "text/plain": "x"}, execution_count=1)]
+    elif text:
+        outputs = [v4.new_output("stream", name="stdout", text=text)]
+    return v4.new_code_cell(cell["source"], id=name, outputs=outputs, metadata={"tags": cell.get("tags", [])})
+
+
+def _described(cells: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the runtime's JSON says of the code cells."""
+    return [
+        {
+            "id": name,
+            "source": cell["source"],
+            "needs": cell.get("needs", []),
+            "random": None,
+            "runs": cell.get("runs", True),
+            "figure": cell.get("figure", False),
+        }
+        for name, cell in cells.items()
+        if isinstance(cell, dict)
+    ]
+
+
+def write(folder: Path) -> Path:
+    """Build the site in `folder`, and return the folder of its pages."""
+    import nbformat
+
+    v4 = nbformat.v4
+    small_book.write(folder)
+    python = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    title = v4.new_markdown_cell("# 1. Arrays\n\n" + "A sentence with $y$. " * 40, id="title")
+    chapter = [title, *(_cell(name, cell) for name, cell in CELLS.items())]
+    exercises = [_cell(name, cell) for name, cell in EXERCISES.items()]
+    for path, cells in (("book", chapter), ("exercises", exercises), ("solutions", exercises)):
+        (folder / path).mkdir(exist_ok=True)
+        nbformat.write(v4.new_notebook(cells=cells, metadata=python), folder / path / "01_arrays.ipynb")
+    done = build(folder, folder, COURSE_RUN="1")
+    site = folder / "_build" / "html"
+    if done.returncode or not (site / "exercises" / "01_arrays.html").exists():
+        raise RuntimeError(done.stderr)
+    runtime = site / "_static" / "run"
+    shutil.copy(ROOT / "tests" / "book" / "fake_worker.js", runtime / "worker.js")
+    (runtime / "site.json").write_text(json.dumps({"version": "1", "bytes": 10_600_000}), encoding="utf-8")
+    for page, described in (("01_arrays", CELLS), ("exercises/01_arrays", EXERCISES)):
+        path = runtime / "cells" / f"{page}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"page": page, "cells": _described(described)}), encoding="utf-8")
+    return site

@@ -1,0 +1,166 @@
+"""The exercises as pages of a site whose cells run: answers are open editors, checks are buttons, progress is kept.
+
+Python is a stand-in here (fake_worker.js), which takes an answer for right if it says so.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from typing import Any
+
+import pytest
+from building import ROOT
+
+pytestmark = pytest.mark.no_arrays
+
+PAGE = "exercises/01_arrays"
+
+
+def cell(page: Any, name: str) -> Any:
+    """The cell's box."""
+    return page.locator(f".cell[data-cell='{name}']")
+
+
+def answer(page: Any, name: str, text: str) -> None:
+    """Type an answer and press the button below it."""
+    field = cell(page, f"answer{name}").locator("textarea")
+    field.press("Control+A")
+    page.keyboard.insert_text(text)
+    cell(page, f"check{name}").get_by_role("button", name="Check").click()
+    cell(page, f"check{name}").locator(".course-check").wait_for(timeout=5000)
+
+
+def verdict(page: Any, name: str) -> str:
+    """What the check says."""
+    return cell(page, f"check{name}").locator(".course-check p").first.inner_text()
+
+
+def test_an_answer_is_an_open_editor_and_its_check_a_button(runner: Any):
+    page = runner(PAGE)
+    assert page.locator("textarea").count() == 2
+    names = [one.get_attribute("aria-label") for one in page.locator("textarea").all()]
+    assert names == [
+        "Your answer to 1. The first one (difficulty 1, 5 minutes)",
+        "Your answer to 2. The second (difficulty 2, 10 minutes)",
+    ]
+    assert page.get_by_role("button", name="Check one").is_visible()
+    assert not cell(page, "check1").locator(".cell_input").is_visible()
+    assert page.evaluate("document.activeElement === document.body"), "the page took the focus"
+    text = page.locator("article").inner_text()
+    assert "not attempted" not in text
+    assert "stored progress" not in text
+    assert "run the cell" not in text
+    assert "pip install" not in text
+    assert "press Check below it" in text
+    assert "All arrays are NumPy’s." in text
+
+
+def test_a_wrong_answer_gets_hints_and_a_right_one_is_remembered(runner: Any):
+    page = runner(PAGE)
+    answer(page, "1", "def one(x):\n    return 2")
+    assert verdict(page, "1") == "wrong"
+    cell(page, "check1").locator("summary").click()
+    assert cell(page, "check1").get_by_text("A hint.").is_visible()
+    assert page.evaluate("course.recall('exercises', null)") is None
+    answer(page, "1", "def one(x):\n    return 'right'")
+    cell(page, "check1").get_by_text("right", exact=True).wait_for()
+    assert page.locator(".course-solved").inner_text() == "1 of 2 right, as this browser remembers."
+    assert cell(page, "check1").locator(".course-check.is-right").count() == 1
+
+    again = runner(PAGE)
+    assert "'right'" in cell(again, "answer1").locator("textarea").input_value()
+    assert again.locator(".course-solved").inner_text().startswith("1 of 2 right")
+    chapter = runner("book/01_arrays")
+    ticked = [one.inner_text() for one in chapter.locator("li .course-read").all()]
+    assert [words for words in ticked if words.startswith("The")] == ["The first one (difficulty 1, 5 min)"]
+    index = runner("book/index")
+    link = index.locator("article a.reference", has_text="Arrays").first
+    assert link.get_attribute("data-solved") == "(1 of 2 exercises right)"
+    assert "1 exercise right." in index.locator(".course-memory").inner_text()
+
+
+def test_the_chapter_leads_there_and_the_page_leads_back(runner: Any, running_address: str):
+    page = runner("book/01_arrays")
+    page.locator(".course-exercises li a", has_text="The second").click()
+    page.wait_for_url(f"{running_address}{PAGE}.html#exercise-2")
+    assert (
+        page.locator("#exercise-2")
+        .evaluate("(one) => one.closest('section').innerText")
+        .startswith("2. The second")
+    )
+    page.locator(".course-back a").click()
+    page.wait_for_url(f"{running_address}book/01_arrays.html")
+
+
+def test_the_end_of_the_exercises_is_not_the_end_of_the_chapter(runner: Any):
+    page = runner(PAGE)
+    page.evaluate("scrollTo({top: document.body.scrollHeight, behavior: 'instant'})")
+    page.wait_for_timeout(200)
+    assert page.evaluate("course.recall('read', [])") == []
+
+
+def test_escape_leads_on_and_reset_brings_the_dots_back(runner: Any):
+    page = runner(PAGE)
+    field = cell(page, "answer1").locator("textarea")
+    field.click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type(" # mine")
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.textContent") == "Run"
+    cell(page, "answer1").get_by_role("button", name="Reset").click()
+    assert field.input_value() == "def one(x):\n    ..."
+
+
+def test_a_phone_is_wide_enough(runner: Any):
+    page = runner(PAGE, viewport={"width": 390, "height": 844})
+    answer(page, "1", "def one(x):\n    return 'right' " + "+ 'x' " * 50)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "exercises").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_what_is_for_jupyter_is_left_out_of_each_page(path: Any, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("sphinx", reason="sphinx is not installed (it comes with jupyter-book)")
+    monkeypatch.setattr(sys, "path", [str(ROOT / "book" / "_ext"), *sys.path])
+    import exercise_pages
+
+    monkeypatch.setattr(exercise_pages, "chapter_of", lambda app, page: page)
+    source = [path.read_text(encoding="utf-8")]
+    before = json.loads(source[0])
+    exercise_pages.for_the_page(None, "page", source)
+    after = json.loads(source[0])
+    assert [one["id"] for one in after["cells"]] == [one["id"] for one in before["cells"]]
+    text = "".join(after["cells"][0]["source"])
+    assert "press **Check** below it" in text
+    assert "To run this page" not in text
+    assert "shows one way" not in text
+    codes = [one for one in after["cells"] if one["cell_type"] == "code"]
+    checks = [one for one in codes if "".join(one["source"]).startswith("check.")]
+    assert checks
+    assert not any(one["outputs"] for one in checks if "progress" not in "".join(one["source"]))
+    hidden = [one for one in codes if "remove-cell" in one["metadata"].get("tags", [])]
+    assert any("check.progress" in "".join(one["source"]) for one in hidden)
+    names = exercise_pages.check_of(after)
+    assert len(names) >= 3
+    assert all(names)
+
+
+def test_answers_of_other_pages_are_brought_to_the_exercise_that_puts_them_together(runner: Any):
+    page = runner(PAGE)
+    answer(page, "1", "def one(x):\n    return 'right \\u00e9 \"quoted\"'")
+    page.evaluate("course.typed.write()")
+    page.evaluate("""() => {
+      window.ran = [];
+      const run = course.python.run;
+      course.python.run = (cell, output) => { ran.push(cell.source); return run(cell, output); };
+    }""")
+    cell(page, "borrows").get_by_role("button", name="Run").click()
+    cell(page, "borrows").locator(".course-run-status", has_text="run here").wait_for()
+    written, own = page.evaluate("ran")
+    assert own == 'own = mine("01_arrays")'
+    before, text = written.split(".write_text(")
+    assert before == '__import__("pathlib").Path("01_arrays.ipynb")'
+    notebook = json.loads(ast.literal_eval(text.removesuffix(")")))
+    sources = {one["id"]: one["source"] for one in notebook["cells"]}
+    assert sources["answer1"] == "def one(x):\n    return 'right \\u00e9 \"quoted\"'"

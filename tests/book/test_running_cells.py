@@ -1,0 +1,502 @@
+"""The code boxes of a site whose cells run: Run, Edit, Reset, Stop, what they put out, and what a reload keeps.
+
+Python is a stand-in here (fake_worker.js): what is tested is the page.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from running_site import CELLS, SENTENCE
+
+pytestmark = pytest.mark.no_arrays
+
+PAGE = "book/01_arrays"
+REFUSE = """() => { throw new DOMException("refused", "SecurityError"); }"""
+
+
+def cell(page: Any, name: str) -> Any:
+    """The cell's box."""
+    return page.locator(f".cell[data-cell='{name}']")
+
+
+def button(page: Any, name: str, text: str) -> Any:
+    """One of its buttons, by its text."""
+    return cell(page, name).locator(".course-run-button", has_text=text).first
+
+
+def run(page: Any, name: str) -> None:
+    """Run a cell and wait until it has."""
+    button(page, name, "Run").click()
+    said(page, name, "here, ")
+
+
+def said(page: Any, name: str, words: str) -> None:
+    """Wait until the row under a cell says so."""
+    cell(page, name).locator(".course-run-status", has_text=words).wait_for(timeout=5000)
+
+
+def output(page: Any, name: str) -> str:
+    """What stands in the cell's output now."""
+    return cell(page, name).locator(".cell_output").inner_text().strip()
+
+
+def code(page: Any, name: str) -> str:
+    """The cell's code as it is shown."""
+    return cell(page, name).locator(".cell_input pre").inner_text().strip()
+
+
+def type_into(page: Any, name: str, text: str) -> Any:
+    """Replace a cell's code by typing; returns its editor."""
+    if not cell(page, name).locator("textarea").count():
+        button(page, name, "Edit").click()
+    field = cell(page, name).locator("textarea")
+    field.press("Control+A")
+    page.keyboard.insert_text(text)
+    return field
+
+
+def kept(page: Any) -> dict[str, Any]:
+    """What the browser keeps of this page's code."""
+    page.evaluate("course.typed.write()")
+    return page.evaluate("course.recall('code of 01_arrays', {})")
+
+
+# --- Buttons ---------------------------------------------------------------------------------------------
+
+
+def test_each_code_box_that_runs_has_its_buttons_and_no_other(runner: Any):
+    page = runner(PAGE)
+    visible = [name for name, one in CELLS.items() if "remove-cell" not in one.get("tags", [])]
+    assert page.locator(".course-run").count() == len(visible)
+    for number, name in enumerate(visible, 1):
+        names = [
+            one.get_attribute("aria-label")
+            for one in cell(page, name).locator("button.course-run-button").all()
+        ]
+        if name == "trains":
+            assert names == []
+            assert cell(page, name).locator(".course-run").inner_text() == SENTENCE
+        else:
+            assert names[:4] == [f"{word} cell {number}" for word in ("Run", "Edit", "Reset", "Stop")]
+            shown = [
+                one.inner_text() for one in cell(page, name).locator("button.course-run-button:visible").all()
+            ]
+            assert shown == ([] if name == "drawn" else ["Run", "Edit"])  # folded with its code
+
+
+def test_code_boxes_stay_where_they_are_when_their_buttons_come(runner: Any, running_address: str):
+    page = runner("book/index")
+    page.route("**/cells/01_arrays.json", lambda route: (page.wait_for_timeout(300), route.continue_()))
+    page.goto(f"{running_address}{PAGE}.html", wait_until="domcontentloaded")
+    tops = "[...document.querySelectorAll('.cell_input pre')].map((one) => one.getBoundingClientRect().top + scrollY)"
+    assert page.locator(".course-run-button").count() == 0
+    page.evaluate("document.fonts.ready")
+    before = page.evaluate(tops)
+    page.locator(".course-run-button").first.wait_for()
+    assert page.evaluate(tops) == before
+
+
+def test_opening_the_editor_moves_no_letter(runner: Any):
+    page = runner(PAGE)
+    place = (
+        "document.querySelector(\".cell[data-cell='plain'] pre span.nb\").getBoundingClientRect().toJSON()"
+    )
+    below = "document.querySelector(\".cell[data-cell='guess']\").getBoundingClientRect().top"
+    before = page.evaluate(place), page.evaluate(below)
+    button(page, "plain", "Edit").click()
+    assert (page.evaluate(place), page.evaluate(below)) == before
+
+
+def test_nothing_of_python_is_loaded_before_the_first_run(runner: Any, running_address: str):
+    page = runner("book/index")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{running_address}{PAGE}.html")
+    page.locator(".course-run-button").first.wait_for()
+    assert not [url for url in asked if url.endswith(("worker.js", "site.json"))]
+    run(page, "plain")
+    assert [url for url in asked if url.endswith("site.json")]
+
+
+# --- Running ---------------------------------------------------------------------------------------------
+
+
+def test_a_run_says_what_it_loads_and_replaces_the_stored_output_until_it_is_asked_for(runner: Any):
+    page = runner(PAGE)
+    assert output(page, "plain") == "stored"
+    button(page, "plain", "Run").click()
+    said(page, "plain", "loading Python, 11 MB, once: half of it")
+    assert cell(page, "plain").locator("progress").get_attribute("value") == "0.5"
+    said(page, "plain", "run here, in 0.3 s")
+    assert output(page, "plain") == "fresh"
+    assert not cell(page, "plain").locator("progress").is_visible()
+    button(page, "plain", "Stored output").click()
+    assert output(page, "plain") == "stored"
+    button(page, "plain", "Output of this run").click()
+    assert output(page, "plain") == "fresh"
+    run(page, "uses")  # the second run loads nothing
+    reloaded = runner(PAGE)
+    button(reloaded, "plain", "Run").click()
+    said(reloaded, "plain", "starting Python")
+
+
+def test_the_cells_that_a_cell_needs_run_first_and_once(runner: Any):
+    page = runner(PAGE)
+    page.evaluate("""() => {
+      window.heard = [];
+      const note = () => document.querySelectorAll(".course-run-status").forEach((one) => {
+        if (one.textContent && heard.at(-1) !== one.textContent) heard.push(one.textContent);
+      });
+      new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
+    }""")
+    run(page, "uses")
+    assert output(page, "uses") == "a is 1"
+    assert any("then 1 cell above that this one needs" in words for words in page.evaluate("heard"))
+    assert any(
+        words == "first runs 1 cell above that this one needs: 1 of 1" for words in page.evaluate("heard")
+    )
+    said(page, "first", "run here, in")
+    assert not page.locator(".course-needed").count()
+    page.evaluate("heard = []")
+    run(page, "uses")
+    assert not any("first runs" in words for words in page.evaluate("heard"))
+
+
+def test_a_hidden_cell_runs_for_the_one_that_needs_it(runner: Any):
+    page = runner(PAGE)
+    run(page, "relies")
+    assert output(page, "relies") == "kept is 5"
+
+
+def test_an_edited_cell_that_another_needs_runs_again(runner: Any):
+    page = runner(PAGE)
+    run(page, "uses")
+    type_into(page, "first", "a = 2")
+    run(page, "uses")
+    cell(page, "uses").locator(".cell_output", has_text="a is 2").wait_for()
+
+
+def test_an_error_is_text_in_the_output_and_ends_what_waits_for_it(runner: Any):
+    page = runner(PAGE)
+    type_into(page, "first", "1 / 0").press("Shift+Enter")
+    said(page, "first", "failed here, after 0.3 s")
+    assert output(page, "first") == "ZeroDivisionError: division by zero"
+    button(page, "uses", "Run").click()
+    said(page, "uses", "not run: cell 1 above, which it needs, failed")
+    assert output(page, "uses") == "stored: a is 1"
+
+
+def test_a_missing_name_offers_the_cells_above(runner: Any):
+    page = runner(PAGE)
+    type_into(page, "plain", "use(a)").press("Shift+Enter")
+    said(page, "plain", "failed here")
+    assert output(page, "plain") == "NameError: name 'a' is not defined"
+    button(page, "plain", "Run all above first").click()
+    said(page, "plain", "run here")
+    assert output(page, "plain") == "a is 1"
+
+
+def test_a_prediction_stays_hidden_until_its_own_cell_runs(runner: Any):
+    page = runner(PAGE)
+    hidden = cell(page, "guess").locator(".cell_output")
+    page.locator(".course-python summary").click()
+    assert not hidden.is_visible()
+    run(page, "plain")
+    assert not hidden.is_visible()
+    run(page, "guess")
+    assert hidden.is_visible()
+    assert output(page, "guess") == "fresh answer"
+
+
+def test_scripts_listings_and_formulas_are_as_in_the_page(runner: Any):
+    page = runner(PAGE)
+    run(page, "alive")
+    assert output(page, "alive") == "alive"
+    run(page, "formula")
+    cell(page, "formula").locator(".cell_output mjx-container").wait_for(timeout=10_000)
+    run(page, "listing")
+    caption = cell(page, "listing").locator(".course-listing-caption")
+    assert caption.inner_text() == "minigrad/x.py"
+    code = cell(page, "listing").locator(".cell_output pre")
+    assert code.inner_text().split() == ["def", "f(x):", "return", "x"]
+    assert code.locator(".k").all_inner_texts() == ["def", "return"]
+    button(page, "listing", "Stored output").click()
+    assert not cell(page, "listing").locator(".course-listing").count()
+
+
+def test_a_drawing_stays(runner: Any):
+    page = runner(PAGE)
+    cell(page, "drawn").locator("summary").click()
+    run(page, "drawn")
+    said(page, "drawn", "the picture is the stored one")
+    assert cell(page, "drawn").locator(".cell_output img[alt='a drawing']").count() == 1
+    assert output(page, "drawn").startswith("drawn")
+
+
+def test_stop_ends_an_endless_loop_and_the_next_run_starts_afresh(runner: Any):
+    page = runner(PAGE)
+    run(page, "uses")
+    type_into(page, "plain", "while True:\n    pass").press("Shift+Enter")
+    said(page, "plain", "runs")
+    button(page, "guess", "Run").click()
+    said(page, "guess", "waits for the cell that runs")
+    button(page, "plain", "Stop").click()
+    said(page, "plain", "stopped; the next run starts Python afresh")
+    said(page, "guess", "not run")
+    assert not button(page, "plain", "Stop").is_visible()
+    run(page, "uses")  # a new Python needs the first cell again
+    assert output(page, "uses") == "a is 1"
+
+
+def test_stopping_while_python_loads(runner: Any):
+    page = runner(PAGE)
+    button(page, "plain", "Run").click()
+    said(page, "plain", "half of it")
+    button(page, "plain", "Stop").click()
+    said(page, "plain", "stopped")
+    run(page, "plain")
+    assert output(page, "plain") == "fresh"
+
+
+def test_a_python_that_cannot_go_on_is_said_and_replaced(runner: Any):
+    page = runner(PAGE)
+    type_into(page, "plain", "die()").press("Shift+Enter")
+    said(page, "plain", "Python cannot go on (out of memory); the next run starts it afresh")
+    run(page, "uses")
+    assert output(page, "uses") == "a is 1"
+
+
+def test_a_worker_that_is_not_there_is_said(runner: Any):
+    page = runner(PAGE)
+    page.route("**/worker.js", lambda route: route.abort())
+    button(page, "plain", "Run").click()
+    said(page, "plain", "Python cannot go on")
+    assert output(page, "plain") == "stored"
+
+
+# --- Editing ---------------------------------------------------------------------------------------------
+
+
+def test_the_keys_of_the_editor(runner: Any):
+    page = runner(PAGE)
+    field = type_into(page, "plain", "")
+    page.keyboard.type("if True:")
+    page.keyboard.press("Enter")
+    page.keyboard.type('print("in")')
+    page.keyboard.press("Enter")
+    page.keyboard.press("Backspace")
+    page.keyboard.type("x = 1")
+    assert field.input_value() == 'if True:\n    print("in")\nx = 1'
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Tab")
+    assert field.input_value() == '    if True:\n        print("in")\n    x = 1'
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Control+/")
+    assert field.input_value() == '# if True:\n#     print("in")\n# x = 1'
+    page.keyboard.press("Control+Z")
+    assert field.input_value() == 'if True:\n    print("in")\nx = 1'
+    assert code(page, "plain") == field.input_value()
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.textContent") == "Edit"
+    assert not cell(page, "plain").locator("textarea").count()
+
+
+def test_code_is_coloured_as_pygments_does(runner: Any):
+    """The author's code, typed again, gets the same colours in the same places."""
+    page = runner(PAGE)
+    source = 'def f(x):\n    """Text."""\n    return x[1:] + 2.5e-3  # why\n\n\nprint(None, not True, f"{x}")'
+    html = page.evaluate("(source) => course.highlight(source)", source)
+    for kind, text in {
+        "nf": "f",
+        "k": "return",
+        "mi": "1",
+        "mf": "2.5e-3",
+        "c1": "# why",
+        "nb": "print",
+        "kc": "None",
+        "ow": "not",
+    }.items():
+        assert f'<span class="{kind}">{text}</span>' in html
+    plain = page.evaluate(
+        "(html) => { const box = document.createElement('pre'); box.innerHTML = html; return box.textContent; }",
+        html,
+    )
+    assert plain == source
+
+
+def test_what_was_typed_survives_a_reload_and_can_be_reset(runner: Any):
+    page = runner(PAGE)
+    type_into(page, "plain", 'print("mine")')
+    said(page, "plain", "edited, kept in this browser")
+    assert list(kept(page)) == ["plain"]
+    assert page.locator(".course-python summary").inner_text().startswith("Python (1)")
+    again = runner(PAGE)
+    assert code(again, "plain") == 'print("mine")'
+    run(again, "plain")
+    assert output(again, "plain") == "mine"
+    button(again, "plain", "Reset").click()
+    assert code(again, "plain") == CELLS["plain"]["source"]
+    assert output(again, "plain") == "stored"
+    assert kept(again) == {}
+    assert not button(again, "plain", "Reset").is_visible()
+
+
+def test_a_text_that_the_author_changed_since_is_said(runner: Any):
+    page = runner(PAGE)
+    entry = {"plain": {"source": "old()", "author": "0"}, "gone": {"source": "lost()", "author": "0"}}
+    page.evaluate("(entry) => course.keep('code of 01_arrays', entry)", entry)
+    again = runner(PAGE)
+    said(again, "plain", "the page’s code has changed since you typed this")
+    again.locator(".course-python summary").click()
+    assert "has no place on the page any more" in again.locator(".course-python-panel").inner_text()
+
+
+def test_it_is_said_where_the_browser_keeps_nothing(runner: Any):
+    page = runner(PAGE)
+    page.evaluate(f"() => {{ Storage.prototype.setItem = {REFUSE}; }}")
+    type_into(page, "plain", "x = 1")
+    page.evaluate("course.typed.write()")
+    page.keyboard.type("0")
+    said(page, "plain", "this browser keeps nothing")
+
+
+def test_two_tabs_keep_both_what_they_know(runner: Any):
+    one, two = runner(PAGE), runner("exercises/01_arrays")
+    one.evaluate("course.keep('read', ['02_reverse_mode'])")
+    two.evaluate("course.keep('code of exercises/01_arrays', {answer1: {source: 'x', author: '0'}})")
+    three = runner("book/index")
+    assert three.evaluate("course.recall('read')") == ["02_reverse_mode"]
+    assert three.evaluate("course.recall('code of exercises/01_arrays').answer1.source") == "x"
+
+
+# --- The menu --------------------------------------------------------------------------------------------
+
+
+def menu(page: Any, text: str) -> None:
+    """Press a button of the menu, which a click of Playwright would scroll to, although it is in sight."""
+    if not page.locator(".course-python[open]").count():
+        page.locator(".course-python summary").dispatch_event("click")
+    chosen = page.locator(".course-python-panel button", has_text=text)
+    assert chosen.is_visible()
+    chosen.dispatch_event("click")
+
+
+def test_run_all_above_runs_what_is_above_the_place_that_is_read(runner: Any):
+    page = runner(PAGE)
+    cell(page, "relies").evaluate("(one) => one.scrollIntoView({ behavior: 'instant', block: 'start' })")
+    page.evaluate("scrollBy({ top: -350, behavior: 'instant' })")
+    menu(page, "Run all above")
+    said(page, "relies", "run here")
+    assert output(page, "plain") == "fresh"
+    assert cell(page, "alive").locator(".course-run-status").inner_text() == ""
+
+
+def test_reset_page_asks_and_brings_everything_back(runner: Any):
+    page = runner(PAGE)
+    type_into(page, "plain", 'print("mine")').press("Shift+Enter")
+    said(page, "plain", "run here")
+    run(page, "uses")
+    asked: list[str] = []
+    page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    menu(page, "Reset page")
+    assert asked == ["This forgets what you typed into 1 cell."]
+    assert output(page, "plain") == "mine"
+    page.once("dialog", lambda dialog: dialog.accept())
+    menu(page, "Reset page")
+    assert [output(page, name) for name in ("plain", "uses")] == ["stored", "stored: a is 1"]
+    assert kept(page) == {}
+
+
+def test_forgetting_all_warns_of_the_code_and_takes_it_along(runner: Any):
+    page = runner(PAGE)
+    type_into(page, "plain", "x = 1")
+    page.evaluate("course.typed.write()")
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.get_by_role("button", name="Forget it all").click()
+    assert list(kept(page)) == ["plain"]
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Forget it all").click()
+    assert code(page, "plain") == CELLS["plain"]["source"]
+    assert kept(page) == {}
+
+
+def test_the_download_is_a_notebook_with_edits_and_outputs(runner: Any):
+    import nbformat
+
+    page = runner(PAGE)
+    entry = {"gone": {"source": "lost()", "author": "0"}}
+    page.evaluate("(entry) => course.keep('code of 01_arrays', entry)", entry)
+    page.reload()
+    page.locator(".course-python").wait_for(state="attached")
+    type_into(page, "plain", 'print("mine")').press("Shift+Enter")
+    said(page, "plain", "run here")
+    run(page, "alive")
+    type_into(page, "first", "1 / 0").press("Shift+Enter")
+    said(page, "first", "failed here")
+    type_into(page, "uses", "use(b)")
+    with page.expect_download() as caught:
+        menu(page, "Download as a notebook")
+    assert caught.value.suggested_filename == "01_arrays.ipynb"
+    notebook = nbformat.from_dict(json.loads(caught.value.path().read_text(encoding="utf-8")))
+    nbformat.validate(notebook)
+    cells = {one.id: one for one in notebook.cells}
+    assert cells["plain"].source == 'print("mine")'
+    assert [one.text for one in cells["plain"].outputs] == ["mine\n"]
+    assert "alive" in cells["alive"].outputs[0].data["text/html"]
+    assert cells["first"].outputs[0].ename == "ZeroDivisionError"
+    assert (cells["uses"].source, cells["uses"].outputs) == ("use(b)", [])
+    assert "".join(cells["guess"].outputs[0].text) == "stored answer\n"
+    assert cells["gone"].source == "lost()"
+
+
+# --- Where it is looked at -------------------------------------------------------------------------------
+
+
+def test_a_phone_is_wide_enough(runner: Any):
+    page = runner(PAGE, viewport={"width": 390, "height": 844})
+    type_into(page, "wide", "wide = " + "1 + " * 60 + "1")
+    button(page, "plain", "Run").click()
+    said(page, "plain", "run here")
+    page.locator(".course-python summary").click()
+    box = page.locator(".course-python-panel").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_nothing_of_it_is_on_paper(runner: Any):
+    page = runner(PAGE)
+    type_into(page, "plain", 'print("mine")').press("Shift+Enter")
+    said(page, "plain", "run here")
+    page.emulate_media(media="print")
+    for part in (".course-run", ".course-python", ".course-editor textarea"):
+        assert not page.locator(part).first.is_visible(), part
+    assert code(page, "plain") == 'print("mine")'
+
+
+def test_from_a_file_it_says_how_to_serve_the_site(running_site: Any, browser: Any):
+    context = browser.new_context()
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
+    page.goto((running_site / f"{PAGE}.html").as_uri())
+    assert (
+        page.locator(".course-run-note").inner_text().count("python -m http.server --directory _build/html")
+        == 1
+    )
+    assert not page.locator(".course-run, .course-run-button, .course-python").count()
+    assert output(page, "plain") == "stored"
+    assert errors == []
+    context.close()
+
+
+def test_without_the_switch_the_site_has_nothing_of_it(small_site: Any):
+    assert not list((small_site / "_static" / "run").glob("*"))
+    page = (small_site / "book" / "01_arrays.html").read_text(encoding="utf-8")
+    assert "data-cell" not in page
+    assert "static/run/" not in page
+    assert not (small_site / "exercises").exists()
