@@ -26,7 +26,7 @@ LAYERS = [
     {"graph"},
     {"tensor"},
     {"ops"},
-    {"random", "testing"},
+    {"random", "testing", "distributed"},
     {"nn", "optim"},
     {"profiler"},
     {"bert"},
