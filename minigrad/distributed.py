@@ -120,7 +120,7 @@ class World:
 class MPIWorld(World):
     """The processes that `mpirun` has started; what adds up is MPI.
 
-    communicator: mpi4py's, by default of all of them. Arrays of a GPU are added up on the host.
+    communicator: mpi4py's, by default of all of them. Arrays are NumPy's.
     """
 
     def __init__(self, communicator: Any = None) -> None:
@@ -135,10 +135,7 @@ class MPIWorld(World):
     def start_all_reduce(self, array: Array) -> Sum:
         """Begin to add up an array over all processes, in place."""
         self.bytes_given += array.nbytes
-        if isinstance(array, np.ndarray):
-            return _SumOfMPI(self._all.Iallreduce(self._mpi.IN_PLACE, array))
-        on_host = backend.to_numpy(array)
-        return _SumOfMPI(self._all.Iallreduce(self._mpi.IN_PLACE, on_host), on_host, array)
+        return _SumOfMPI(self._all.Iallreduce(self._mpi.IN_PLACE, array))
 
     def summed(self, numbers: Sequence[float]) -> list[float]:
         """Each of a few numbers, added up over all processes in float64; it waits."""
@@ -192,16 +189,14 @@ class MPIWorld(World):
 
 
 class _SumOfMPI(Sum):
-    """A sum that MPI makes; on_host, array: where it comes from the host to a GPU."""
+    """A sum that MPI makes."""
 
-    def __init__(self, request: Any, on_host: np.ndarray | None = None, array: Array = None) -> None:
-        self._request, self._on_host, self._array = request, on_host, array
+    def __init__(self, request: Any) -> None:
+        self._request = request
 
     def wait(self) -> None:
         """Return when the array holds the sum."""
         self._request.Wait()
-        if self._on_host is not None:
-            self._array[...] = backend.of(self._array).asarray(self._on_host)
 
 
 class NCCLWorld(MPIWorld):
