@@ -16,7 +16,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -202,51 +202,39 @@ class _SumOfMPI(Sum):
 class NCCLWorld(MPIWorld):
     """Processes with a GPU each: NCCL adds up what is there, MPI what is on the host.
 
-    A sum runs beside the kernels, on a stream of its own. `wait` lets later kernels wait for it, and not the host.
-    It has not been run on two GPUs: its tests replace NCCL by a stand-in.
-
-    Raises DistributedError if there are fewer GPUs on this machine than processes.
+    It has not been run on two GPUs: its tests replace NCCL by a stand-in. Raises DistributedError if there are fewer
+    GPUs on a machine than processes.
     """
 
     def __init__(self, communicator: Any = None) -> None:
         super().__init__(communicator)
-        import cupy
-        from cupy.cuda import nccl
+        from minigrad.backend import nccl
 
-        rank, processes = self.local_rank()
-        devices = cupy.cuda.runtime.getDeviceCount()
-        most = max(self._all.allgather(processes - devices))
-        if most > 0:
+        (rank, processes), gpus = self.local_rank(), nccl.device_count()
+        if max(self._all.allgather(processes - gpus)) > 0:
             raise DistributedError(
-                f"there are {processes} processes on this machine and {devices} GPUs: each process needs a GPU"
+                f"there are {processes} processes on this machine and {gpus} GPUs: each process needs a GPU of its own"
             )
-        cupy.cuda.Device(rank).use()
-        self._cupy, self._nccl = cupy, nccl
-        number = self._all.bcast(nccl.get_unique_id() if self.is_first else None)
-        self._gpus = nccl.NcclCommunicator(self.size, number, self.rank)
-        self._stream = cupy.cuda.Stream(non_blocking=True)
+        nccl.use_device(rank)
+        self._gpus = nccl.GPUs(self.rank, self.size, self.broadcast)
 
     def start_all_reduce(self, array: Array) -> Sum:
-        """Begin to add up an array over all processes, in place."""
+        """Begin to add up an array over all processes, in place; later kernels wait for the sum, the host does not."""
         if isinstance(array, np.ndarray):
             return super().start_all_reduce(array)
         self.bytes_given += array.nbytes
-        kinds = {"float32": self._nccl.NCCL_FLOAT32, "float64": self._nccl.NCCL_FLOAT64}
-        self._stream.wait_event(self._cupy.cuda.get_current_stream().record())
-        where, kind = array.data.ptr, kinds[array.dtype.name]
-        self._gpus.allReduce(where, where, array.size, kind, self._nccl.NCCL_SUM, self._stream.ptr)
-        return _SumOfNCCL(self._cupy, self._stream.record())
+        return _SumOfNCCL(self._gpus.start_sum(array))
 
 
 class _SumOfNCCL(Sum):
-    """A sum that NCCL makes; event: what marks its end on its stream."""
+    """A sum that NCCL makes; wait: what lets later kernels wait for it."""
 
-    def __init__(self, cupy: Any, event: Any) -> None:
-        self._cupy, self._event = cupy, event
+    def __init__(self, wait: Callable[[], None]) -> None:
+        self._wait = wait
 
     def wait(self) -> None:
         """Let all later kernels wait for the sum."""
-        self._cupy.cuda.get_current_stream().wait_event(self._event)
+        self._wait()
 
 
 def from_environment() -> World:

@@ -324,6 +324,8 @@ def gpus(monkeypatch):
         mpi4py.MPI = SimpleNamespace(COMM_TYPE_SHARED=0)
         for module in (cupy, cuda, nccl, mpi4py):
             monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.delitem(sys.modules, "minigrad.backend.nccl", raising=False)
+        monkeypatch.delattr(backend, "nccl", raising=False)
         return calls
 
     return pretend
@@ -345,5 +347,7 @@ def test_a_sum_on_gpus_runs_on_a_stream_of_its_own(gpus):
 
 def test_fewer_gpus_than_processes(gpus):
     gpus(1)
-    with pytest.raises(DistributedError, match="2 processes on this machine and 1 GPUs: each process needs"):
+    with pytest.raises(
+        DistributedError, match="2 processes on this machine and 1 GPUs: each process needs a GPU of its own"
+    ):
         NCCLWorld(Communicator())
