@@ -2,7 +2,8 @@
 
 A node stands for one operation: where its inputs came from, and the closure that turns the gradient of the output
 into one gradient per input. `walk_back` visits the nodes from the newest to the oldest, adds up what each hears from
-those that used it, and leaves the sums in `.grad` of the leaves. Not handled: second derivatives.
+those that used it, and leaves the sums in `.grad` of the leaves. A leaf's hooks are called
+as soon as its sum is complete. Not handled: second derivatives.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import heapq
 import itertools
 import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -20,6 +22,7 @@ from minigrad import backend
 
 Array = Any  # a NumPy or CuPy ndarray
 Backward = Callable[[Array], Sequence[Array | None]]
+Hook = Callable[[Any], object]  # called with a leaf whose gradient is complete
 
 _node_numbers = itertools.count()
 _grad_lock = threading.Lock()  # two threads may add to the gradient of one leaf
@@ -41,6 +44,7 @@ class TensorLike(Protocol):
     grad: Array | None
     requires_grad: bool
     node: Node | None
+    hooks: dict[int, Hook] | None
 
 
 # --- Nodes -----------------------------------------------------------------------------------------------
@@ -121,6 +125,60 @@ def accumulate(tensor: TensorLike, gradient: Gradient) -> None:
             tensor.grad = gradient.array if gradient.owned else gradient.array.copy()
 
 
+# --- Hooks -----------------------------------------------------------------------------------------------
+
+_hook_numbers = itertools.count()
+_with_hooks: weakref.WeakSet[Any] = (
+    weakref.WeakSet()
+)  # leaves: without any, a walk back need not look for them
+
+
+class HookHandle:
+    """What takes a hook away again."""
+
+    def __init__(self, leaf: TensorLike, hook: Hook) -> None:
+        self._leaf, self._number = weakref.ref(leaf), next(_hook_numbers)
+        leaf.hooks = {**(leaf.hooks or {}), self._number: hook}
+        _with_hooks.add(leaf)
+
+    def remove(self) -> None:
+        """Take the hook away; a second time changes nothing."""
+        leaf = self._leaf()
+        if leaf is None or leaf.hooks is None:
+            return
+        leaf.hooks = {number: hook for number, hook in leaf.hooks.items() if number != self._number} or None
+        if leaf.hooks is None:
+            _with_hooks.discard(leaf)
+
+
+def deliver(leaf: TensorLike, gradient: Gradient) -> None:
+    """Put a complete gradient into `leaf.grad`, and call the leaf's hooks in the order in which they came."""
+    accumulate(leaf, gradient)
+    for hook in (leaf.hooks or {}).values():
+        hook(leaf)
+
+
+def awaited(start: Node | TensorLike) -> list[tuple[int, TensorLike]]:
+    """The leaves with hooks behind `start`, each with the number of the oldest node that uses it, the smallest first.
+
+    A walk from the newest node to the oldest has heard all of a leaf when it has come to that number.
+    """
+    if not _with_hooks or not isinstance(start, Node):
+        return []
+    oldest: dict[TensorLike, int] = {}
+    seen, waiting = {start}, [start]
+    while waiting:
+        node = waiting.pop()
+        for parent in node.parents or ():
+            if isinstance(parent, Node):
+                if parent not in seen:
+                    seen.add(parent)
+                    waiting.append(parent)
+            elif parent is not None and parent.hooks:
+                oldest[parent] = min(node.number, oldest.get(parent, node.number))
+    return sorted(((number, leaf) for leaf, number in oldest.items()), key=lambda pair: pair[0])
+
+
 def as_array(value: Any) -> Any:
     """`value`; as an array if NumPy has turned an array without axes into a scalar."""
     return np.asarray(value) if isinstance(value, np.generic) else value
@@ -133,8 +191,10 @@ def walk_back(start: Node | TensorLike, dy: Array) -> None:
     """Visit the nodes from the newest to the oldest, so that each has heard from all who used it.
 
     start: the node of the output, or the output itself if it is a leaf. dy: the gradient of the output.
-    Each node is freed on the way. Raises RuntimeError for one that has been freed, or whose backward is wrong.
+    Each node is freed on the way. A leaf with hooks gets its gradient as soon as it is complete, all others at the
+    end. Raises RuntimeError for a node that has been freed, or whose backward is wrong, and what a hook raises.
     """
+    leaves = awaited(start)
     gradients: dict[Node | TensorLike, Gradient] = {start: Gradient(dy)}
     newest_first = [(-start.number, start)] if isinstance(start, Node) else []
     while newest_first:
@@ -160,9 +220,13 @@ def walk_back(start: Node | TensorLike, dy: Array) -> None:
             gradients[parent] = Gradient(contribution, owned)
             if isinstance(parent, Node):
                 heapq.heappush(newest_first, (-parent.number, parent))
+        while leaves and leaves[-1][0] >= node.number:
+            _, complete = leaves.pop()
+            if complete in gradients:  # not where no gradient has come
+                deliver(complete, gradients.pop(complete))
     for leaf, gradient in gradients.items():
         assert not isinstance(leaf, Node)  # all nodes have been taken out
-        accumulate(leaf, gradient)
+        deliver(leaf, gradient)
 
 
 def checked(node: Node, gradients: Sequence[Any]) -> list[Array | None]:

@@ -3,11 +3,16 @@
 Every draw is a function of (seed, count) alone, so two integers are the whole state: a checkpoint stores
 them, and a resumed run draws what an uninterrupted one would have. Initial weights are drawn with NumPy on
 every backend, so that they start equal; dropout's bits are drawn by the backend on which they are needed, by
-one formula, so they are equal too.
+one formula, so they are equal too. Where several processes share a batch, each draws what belongs to its own rows
+(`rows_of_the_whole`), so that all together drop what one process would.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -17,6 +22,9 @@ from minigrad.tensor import Array
 
 _seed = 0
 _draws = 0
+
+# where the rows of this process stand in the whole batch; each thread has its own
+_rows: ContextVar[Mapping[int, Sequence[range]] | None] = ContextVar("rows", default=None)
 
 
 def manual_seed(seed: int) -> None:
@@ -50,8 +58,44 @@ def generator() -> np.random.Generator:
 
 
 def keep_mask(like: Array, shape: tuple[int, ...], p: float) -> Any:
-    """A boolean array on the backend of `like`: True with probability 1 - p, what dropout keeps."""
-    return backend.of(like).keep_mask(shape, p, mask_keys(_seed, _next_draw()))
+    """A boolean array on the backend of `like`: True with probability 1 - p, what dropout keeps.
+
+    Inside `rows_of_the_whole`, raises ValueError for a number of rows that has no place there.
+    """
+    kernels, keys, rows = backend.of(like), mask_keys(_seed, _next_draw()), _rows.get()
+    if rows is None:
+        return kernels.keep_mask(shape, p, keys)
+    if not shape or shape[0] not in rows:
+        raise ValueError(
+            f"keep_mask: an array of shape {shape} has no place in the whole: rows_of_the_whole names arrays of "
+            f"{', '.join(map(str, rows))} rows"
+        )
+    width = math.prod(shape[1:])  # entries of a row
+    parts = [
+        kernels.keep_mask((len(places), *shape[1:]), p, keys, places.start * width)
+        for places in rows[shape[0]]
+    ]
+    return parts[0] if len(parts) == 1 else kernels.xp.concatenate(parts)
+
+
+@contextmanager
+def rows_of_the_whole(rows: Mapping[int, Sequence[range]]) -> Iterator[None]:
+    """Draw masks as parts of larger ones inside this context: what a process does that has a share of a batch.
+
+    rows: for an array of so many rows, which rows of the whole array they are, as ranges one after the other. So
+    {2: [range(4, 6)]} says that an array of two rows is rows 4 and 5 of the whole. Raises ValueError for ranges that
+    do not have as many rows, or have steps.
+    """
+    for count, ranges in rows.items():
+        if sum(map(len, ranges)) != count or any(one.step != 1 or one.start < 0 for one in ranges):
+            raise ValueError(
+                f"rows_of_the_whole: expected ranges of {count} rows together, got {list(ranges)}"
+            )
+    before = _rows.set(rows)
+    try:
+        yield
+    finally:
+        _rows.reset(before)
 
 
 def mask_keys(seed: int, draw: int) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minigrad import backend
-from minigrad.graph import Array, Backward, Node, as_array, walk_back
+from minigrad.graph import Array, Backward, Hook, HookHandle, Node, as_array, walk_back
 
 Op = Callable[..., "Tensor"]
 
@@ -69,7 +69,7 @@ class Tensor:
     them as plain arrays. Raises TypeError for data that are no numbers, or a dtype other than the three.
     """
 
-    __slots__ = ("__weakref__", "data", "grad", "node", "requires_grad")
+    __slots__ = ("__weakref__", "data", "grad", "hooks", "node", "requires_grad")
     __array_ufunc__ = None  # so that `numpy_array + tensor` asks the Tensor, not NumPy
 
     def __init__(self, data: Any, requires_grad: bool = False, dtype: Any = None) -> None:
@@ -88,6 +88,7 @@ class Tensor:
         self.grad: Array | None = None
         self.requires_grad = requires_grad
         self.node: Node | None = None
+        self.hooks: dict[int, Hook] | None = None
 
     # --- Making and describing ---------------------------------------------------------------------------
 
@@ -251,6 +252,21 @@ class Tensor:
     def zero_grad(self) -> None:
         """Forget the gradient."""
         self.grad = None
+
+    def register_post_accumulate_grad_hook(self, hook: Hook) -> HookHandle:
+        """Call `hook(tensor)` in each `backward()`, as soon as this leaf's gradient is complete and in `.grad`.
+
+        The name and the meaning are PyTorch's. `backward()` goes on when the hook returns; what the hook raises ends
+        it, and then some leaves have their gradients and others not. Where no gradient comes, no hook is called.
+        `remove()` of what this returns takes the hook away. A copy of the tensor has no hooks. Raises RuntimeError
+        for the output of an operation, or a tensor that does not require a gradient.
+        """
+        if self.node is not None or not self.requires_grad:
+            what = "requires no gradient" if self.node is None else f"is the output of {self.node.op}"
+            raise RuntimeError(
+                f"register_post_accumulate_grad_hook: expected a leaf that requires a gradient; this tensor {what}"
+            )
+        return HookHandle(self, hook)
 
     def backward(self, gradient: Any = None) -> None:
         """Add the gradient of this tensor to `.grad` of every leaf that it was computed from.

@@ -1,11 +1,14 @@
-"""Tests of what happens to a whole process: a Python of its own that finds minigrad."""
+"""Tests of what happens to a whole process: a Python of its own that finds minigrad, or several."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,3 +34,47 @@ def run_python(
         text=True,
         timeout=timeout,
     )
+
+
+# --- Several processes -----------------------------------------------------------------------------------
+
+# Open MPI asks for these; other MPIs need nothing of the kind.
+MORE_PROCESSES_THAN_CORES = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+
+
+def mpirun() -> str:
+    """The `mpirun` beside this Python, or that of the system; skips the test without one, or without mpi4py."""
+    pytest.importorskip("mpi4py", reason="needs mpi4py: make oracles")
+    beside = os.path.dirname(sys.executable)
+    found = shutil.which("mpirun", path=beside) or shutil.which("mpirun")
+    if found is None:
+        pytest.skip("needs an mpirun: make oracles, or pip install mpich")
+    return found
+
+
+def start_pythons(count: int, *arguments: object) -> subprocess.Popen[str]:
+    """So many processes of one MPI job: `mpirun -n count python arguments`."""
+    return subprocess.Popen(
+        [mpirun(), "-n", str(count), sys.executable, *map(str, arguments)],
+        env=environment() | MORE_PROCESSES_THAN_CORES,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run_pythons(count: int, *arguments: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    """Run `mpirun -n count python arguments` to its end."""
+    with start_pythons(count, *arguments) as job:
+        try:
+            out, err = job.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            job.terminate()
+            raise
+    return subprocess.CompletedProcess(job.args, job.returncode, out, err)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+import threading
 import weakref
 
 import numpy as np
@@ -433,3 +434,172 @@ def test_numpy_scalars_are_arrays_without_axes(leaf):
     assert type(y.data) is np.ndarray
     y.backward()
     assert type(x.grad) is np.ndarray
+
+
+# --- Hooks -----------------------------------------------------------------------------------------------
+
+
+def test_a_hook_sees_the_whole_gradient_before_older_operations_are_walked(leaf):
+    x, w = leaf(3), leaf(3)
+    y = x * 2.0
+    seen = []
+    w.register_post_accumulate_grad_hook(lambda tensor: seen.append((host(tensor.grad).copy(), x.grad)))
+    ((y * w) + (y * w)).sum().backward()  # w is used twice, and newer than x's only use
+    [(gradient, of_x)] = seen
+    np.testing.assert_allclose(gradient, 4 * x.numpy())
+    assert of_x is None
+    assert x.grad is not None
+
+
+def test_hooks_change_no_bit(rng):
+    """Of a small network with a tied table: with hooks on all leaves, or on some, or on none."""
+    table, w, b = (rng.standard_normal(shape).astype("float32") for shape in ((9, 5), (5, 5), (5,)))
+    ids = np.array([1, 8, 1, 3])
+
+    def gradients(hooked):
+        leaves = [Tensor(array, requires_grad=True) for array in (table, w, b)]
+        calls = []
+        for number in hooked:
+            leaves[number].register_post_accumulate_grad_hook(calls.append)
+        x = ops.gelu(ops.linear(ops.embedding(ids, leaves[0]), leaves[1], leaves[2]))
+        ops.cross_entropy(x @ leaves[0].transpose(), ids).backward()
+        assert len(calls) == len(hooked)
+        return [host(tensor.grad) for tensor in leaves], [leaves.index(tensor) for tensor in calls]
+
+    expected, _ = gradients([])
+    for hooked in ([0], [2, 1], [0, 1, 2]):
+        ours, order = gradients(hooked)
+        for one, other in zip(ours, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert 0 not in hooked or order[-1] == 0  # the table is used first, so it is ready last
+
+
+def test_a_hook_is_called_once_for_each_backward_and_sees_the_sum(leaf):
+    x, seen = leaf(2), []
+    x.register_post_accumulate_grad_hook(lambda tensor: seen.append(host(tensor.grad).tolist()))
+    for _ in range(2):
+        (x * 3.0).sum().backward()
+    x.backward(np.ones(2))
+    assert seen == [[3, 3], [6, 6], [7, 7]]
+
+
+def test_hooks_go_in_their_order_and_can_be_removed(leaf):
+    x, calls = leaf(2), []
+    handles = [
+        x.register_post_accumulate_grad_hook(lambda _, name=name: calls.append(name)) for name in "abc"
+    ]
+    handles[1].remove()
+    handles[1].remove()
+    x.sum().backward()
+    assert calls == ["a", "c"]
+    handles[0].remove()
+    handles[2].remove()
+    x.sum().backward()
+    assert calls == ["a", "c"]
+
+
+def test_a_hook_may_change_the_gradient_in_place(leaf):
+    x, y = leaf(2), leaf(2)
+
+    def double(tensor):
+        tensor.grad += tensor.grad
+
+    x.register_post_accumulate_grad_hook(double)
+    (x + y).sum().backward()
+    np.testing.assert_array_equal(host(x.grad), [2, 2])
+    np.testing.assert_array_equal(host(y.grad), [1, 1])
+
+
+def test_no_hook_without_a_gradient(leaf):
+    x, y, calls = leaf(2), leaf(2), []
+    y.register_post_accumulate_grad_hook(calls.append)
+
+    def backward(dy):
+        return dy, None
+
+    inner = y * 2.0  # hears nothing, so it is not walked
+    Tensor.from_op(x.data + inner.data, (x, inner), backward).sum().backward()
+    assert y.grad is None
+    assert calls == []
+
+
+def test_what_a_hook_raises_ends_backward(leaf):
+    x, y = leaf(2), leaf(2)
+
+    def fail(_):
+        raise KeyError("no")
+
+    x.register_post_accumulate_grad_hook(fail)
+    with pytest.raises(KeyError):
+        (y * 2.0 * x).sum().backward()
+    assert x.grad is not None
+    assert y.grad is None
+
+
+def test_hooks_of_two_threads(leaf):
+    leaves, calls = [leaf(50) for _ in range(2)], [[], []]
+    for tensor, own in zip(leaves, calls, strict=True):
+        tensor.register_post_accumulate_grad_hook(own.append)
+
+    def work(tensor):
+        for _ in range(50):
+            (tensor * tensor).sum().backward()
+
+    both = [threading.Thread(target=work, args=(tensor,)) for tensor in leaves]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    for tensor, own in zip(leaves, calls, strict=True):
+        assert own == [tensor] * 50
+        np.testing.assert_allclose(host(tensor.grad), 100 * tensor.numpy())
+
+
+def test_who_can_have_a_hook(leaf):
+    output = leaf(2) * 2.0
+    with pytest.raises(RuntimeError, match=r"expected a leaf .* is the output of mul"):
+        output.register_post_accumulate_grad_hook(print)
+    with pytest.raises(RuntimeError, match=r"expected a leaf .* requires no gradient"):
+        Tensor([1.0]).register_post_accumulate_grad_hook(print)
+
+
+def test_a_leaf_with_a_hook_dies_with_its_last_reference(leaf):
+    x = leaf(2)
+    x.register_post_accumulate_grad_hook(lambda tensor: None)
+    dead = weakref.ref(x)
+    del x
+    gc.collect()
+    assert dead() is None
+
+
+@pytest.mark.oracle
+def test_hooks_are_called_in_pytorchs_order_with_its_values(torch, rng):
+    """Two layers between a tied table and the loss; each operation has one leaf, for the order within one is free."""
+    table, first, second = (rng.standard_normal(shape) for shape in ((7, 4), (4, 4), (4, 4)))
+    ids = np.array([0, 6, 6, 2])
+
+    ours, theirs = [], []
+    leaves = {
+        name: Tensor(a, requires_grad=True) for name, a in zip("tab", (table, first, second), strict=True)
+    }
+    for name, one in leaves.items():
+        one.register_post_accumulate_grad_hook(lambda x, name=name: ours.append((name, host(x.grad).copy())))
+    x = ops.embedding(ids, leaves["t"])
+    x = ((x @ leaves["a"]).tanh() @ leaves["b"]).tanh() @ leaves["a"] @ leaves["t"].transpose()
+    (x * x).sum().backward()
+
+    twins = {
+        name: torch.tensor(a, requires_grad=True)
+        for name, a in zip("tab", (table, first, second), strict=True)
+    }
+    for name, twin in twins.items():
+        twin.register_post_accumulate_grad_hook(
+            lambda x, name=name: theirs.append((name, x.grad.numpy().copy()))
+        )
+    x = torch.nn.functional.embedding(torch.tensor(ids), twins["t"])
+    x = torch.tanh(torch.tanh(x @ twins["a"]) @ twins["b"]) @ twins["a"] @ twins["t"].T
+    (x * x).sum().backward()
+
+    assert [name for name, _ in ours] == [name for name, _ in theirs] == ["b", "a", "t"]
+    for (_, one), (_, other) in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10)

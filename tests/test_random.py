@@ -123,3 +123,45 @@ def test_keep_mask_entries_are_independent():
         (keep[256:], keep[:256]),
     ):
         assert abs((a * b).mean()) < 5 / math.sqrt(a.size)
+
+
+# --- A share of a batch ----------------------------------------------------------------------------------
+
+
+def test_shares_of_a_batch_have_the_masks_of_the_whole():
+    """Odd widths, so that a share may begin in the middle of a word of bits."""
+    like = backend.default().asarray([0.0])
+    shapes = [(5, 3, 7), (5 + 9, 3)]
+    whole = [backend.to_numpy(random.keep_mask(like, shape, 0.4)) for shape in shapes]
+    random.manual_seed(0)
+    state = random.get_state()
+    chosen = [2, 1, 3, 1, 2]  # of each row of the batch
+    for rows in (range(2), range(2, 3), range(3, 5)):
+        before, n = sum(chosen[: rows.start]), sum(chosen[rows.start : rows.stop])
+        tokens = range(5 + before, 5 + before + n)
+        random.set_state(state)
+        b = len(rows)
+        with random.rows_of_the_whole({b: [rows], b + n: [rows, tokens]}):
+            mine = [backend.to_numpy(random.keep_mask(like, s, 0.4)) for s in ((b, 3, 7), (b + n, 3))]
+        np.testing.assert_array_equal(mine[0], whole[0][rows.start : rows.stop])
+        np.testing.assert_array_equal(mine[1], whole[1][[*rows, *tokens]])
+
+
+def test_a_mask_without_a_place_in_the_whole():
+    like = backend.default().asarray([0.0])
+    for shape in ((3, 2), ()):
+        with (
+            random.rows_of_the_whole({2: [range(2)]}),
+            pytest.raises(ValueError, match=r"has no place in the whole: .* names arrays of 2 rows"),
+        ):
+            random.keep_mask(like, shape, 0.4)
+    random.keep_mask(like, (3, 2), 0.4)  # outside, nothing is asked
+
+
+@pytest.mark.parametrize("ranges", [[range(3)], [range(0, 4, 2)], [range(-1, 1)], []])
+def test_places_that_do_not_fit(ranges):
+    with (
+        pytest.raises(ValueError, match="expected ranges of 2 rows together, got"),
+        random.rows_of_the_whole({2: ranges}),
+    ):
+        pass

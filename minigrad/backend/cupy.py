@@ -220,10 +220,10 @@ def sum_rows(x: Array) -> Array:
 # --- Random bits -----------------------------------------------------------------------------------------
 
 
-def keep_mask(shape: tuple[int, ...], p: float, keys: tuple[int, int]) -> Array:
+def keep_mask(shape: tuple[int, ...], p: float, keys: tuple[int, int], first: int = 0) -> Array:
     """One launch; the bits are those of the CPU."""
     keep = xp.empty(shape, bool)
-    _on_entries("keep_mask", None, keep.size, keep, keep.size, *keys, round(p * 65536))
+    _on_entries("keep_mask", None, keep.size, keep, keep.size, first, *keys, round(p * 65536))
     return keep
 
 

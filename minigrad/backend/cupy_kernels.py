@@ -122,18 +122,21 @@ __global__ void dropout(const T* x, const bool* keep, T* y, long long n, double 
 }
 
 // Two entries share the hash of their number, 32 bits; each takes a half of it. (Lowbias32, C. Wellons 2018.)
-__global__ void keep_mask(bool* keep, long long n, long long first_key, long long second_key, long long threshold)
+// The entries are those from `first` on, of a larger array.
+__global__ void keep_mask(
+    bool* keep, long long n, long long first, long long first_key, long long second_key, long long threshold)
 {
     const long long i = entry();
     if (i >= n) return;
-    unsigned int bits = (unsigned int)(i / 2 + first_key);
+    const long long number = first + i;
+    unsigned int bits = (unsigned int)(number / 2 + first_key);
     bits ^= bits >> 16;
     bits *= 0x7feb352du;
     bits ^= (unsigned int)second_key;
     bits ^= bits >> 15;
     bits *= 0x846ca68bu;
     bits ^= bits >> 16;
-    keep[i] = (i % 2 ? bits >> 16 : bits & 0xffff) >= threshold;
+    keep[i] = (number % 2 ? bits >> 16 : bits & 0xffff) >= threshold;
 }
 
 // The upper 16 bits of each float, rounded to the nearest, ties to even; a NaN stays one.

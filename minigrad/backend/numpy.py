@@ -164,20 +164,21 @@ def sum_rows_block(x):
 # --- Random bits -----------------------------------------------------------------------------------------
 
 
-def keep_mask(shape: tuple[int, ...], p: float, keys: tuple[int, int]) -> Array:
+def keep_mask(shape: tuple[int, ...], p: float, keys: tuple[int, int], first: int = 0) -> Array:
     """A boolean array in which each entry is False with probability `p`: what dropout keeps.
 
     A function of the two 32-bit keys alone, the same on every backend: two entries take the halves of one 32-bit
     word, which is the hash of its number ("lowbias32", C. Wellons 2018, with the keys mixed in). `p` is rounded to
-    1/65,536.
+    1/65,536. first: the entries are those from this number on, of a larger array that is not made.
     """
     size = math.prod(shape)
     threshold = round(p * 65536)
     if threshold == 65536:
         return xp.zeros(shape, dtype=bool)
-    pairs = xp.empty(-(-size // 2), dtype=xp.uint16)  # two entries each
-    in_blocks(keep_mask_block, pairs, range(len(pairs)), threshold=threshold, keys=keys)
-    return pairs.view(bool)[:size].reshape(shape)
+    numbers = range(first // 2, -(-(first + size) // 2))  # of the words
+    pairs = xp.empty(len(numbers), dtype=xp.uint16)  # two entries each
+    in_blocks(keep_mask_block, pairs, numbers, threshold=threshold, keys=keys)
+    return pairs.view(bool)[first % 2 : first % 2 + size].reshape(shape)
 
 
 def keep_mask_block(pairs, numbers, threshold, keys):

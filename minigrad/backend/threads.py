@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["in_blocks", "on_one_blas_thread", "share"]
+__all__ = ["in_blocks", "on_one_blas_thread", "share", "share_cores"]
 
 Result = TypeVar("Result")
 
@@ -171,3 +171,17 @@ def on_one_blas_thread(work: Callable[..., Result], *arguments: Any, **settings:
             _set_blas_threads(before)
     finally:
         _set_blas_threads(before)
+
+
+# --- Several processes -----------------------------------------------------------------------------------
+
+
+def share_cores(processes: int) -> None:
+    """Use this process's part of the cores, if so many processes share the machine: at least one, and no more than now.
+
+    To be called before any work is shared, in the thread that imported minigrad.
+    """
+    global THREADS
+    part = max(1, (os.cpu_count() or 1) // processes)
+    THREADS = min(THREADS, part)
+    _set_blas_threads([min(library.num_threads, part) for library in _blas])

@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from minigrad.bert.checkpoint import Pretrained, from_pretrained, read_architecture, read_config
-from minigrad.bert.command_line import as_process, python, remark, run_command, say, typed
+from minigrad.bert.command_line import (
+    as_process,
+    python,
+    remark,
+    require_alone,
+    run_command,
+    say,
+    speaking,
+    typed,
+)
 from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.corpus import Corpus, CorpusError, read_corpus
 from minigrad.bert.data import encode_documents, held_out_batches
@@ -50,6 +59,7 @@ from minigrad.bert.task_predict import MODELS, predict_examples
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.training import require_positions
 from minigrad.bert.wordpiece import MASK
+from minigrad.distributed import from_environment
 
 STORED_MODEL = "start"  # of book/runs
 MOST_HEADS = 8  # that `look` prints
@@ -77,9 +87,10 @@ def pretrain_command(options: argparse.Namespace) -> int:
     example = options.example
     if options.corpus in STORIES and example == EXAMPLE:
         example = STORY_EXAMPLE
-    messages: Any = Unfailing(sys.stdout)
+    world = from_environment()
     with (
-        contextlib.redirect_stdout(messages),
+        world.ending_together(),
+        speaking(world.is_first),
         prepare(
             options.corpus,
             with_sizes(PRESETS[options.preset], options),
@@ -91,6 +102,7 @@ def pretrain_command(options: argparse.Namespace) -> int:
             resume=options.resume,
             example=example,
             say=say,
+            world=world,
         ) as run,
     ):
         return _train(run, options)
@@ -110,6 +122,8 @@ def _train(run: Pretraining, options: argparse.Namespace) -> int:
         say(f"guesses:     {run.example}")
     started = time.perf_counter()
     figures = run.run()
+    if not run.world.is_first:
+        return 0 if run.stopped_by is None else 128 + run.stopped_by
     if run.stopped_by is not None:
         return 128 + run.stopped_by  # so that `pretrain && evaluate` does not go on
     since = f" from step {before:,}" if before else ""
@@ -284,6 +298,7 @@ def _print_heads(found: Look) -> None:
 def finetune_command(options: argparse.Namespace) -> int:
     """From a pre-trained model and examples to a model that does a task; returns the exit status."""
     model = _chosen(options.model)
+    require_alone("finetune")
     settings = finetuning_settings_in(options, read_config(latest_checkpoint(model)).max_position_embeddings)
     messages: Any = Unfailing(sys.stdout)
     with (

@@ -13,7 +13,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import numpy.random  # noqa: F401  (NumPy puts it off; a Ctrl-C inside this import, of all, would be swallowed)
@@ -25,6 +26,7 @@ from minigrad.bert.reading import LONGEST_LINE, CheckpointError, shown
 from minigrad.bert.runs import RunFolderError
 from minigrad.bert.settings import LARGEST_INTEGER
 from minigrad.bert.training import DivergenceError
+from minigrad.distributed import DistributedError, from_environment
 
 __all__ = [
     "HelpFormatter",
@@ -40,8 +42,10 @@ __all__ = [
     "parse_options",
     "python",
     "remark",
+    "require_alone",
     "run_command",
     "say",
+    "speaking",
     "typed",
 ]
 
@@ -227,6 +231,7 @@ def run_command(
         )
     except (
         CheckpointError,
+        DistributedError,
         DivergenceError,
         RunFolderError,
         backend.BackendError,
@@ -242,6 +247,32 @@ def run_command(
 def _fail(message: str) -> int:
     print(f"error: {shown(message, LONGEST_LINE)}", file=Unfailing(sys.stderr))
     return 1
+
+
+@contextmanager
+def speaking(aloud: bool) -> Iterator[None]:
+    """Messages that cannot be printed stop no work, inside this context; not aloud: nothing is printed."""
+    if aloud:
+        messages: Any = Unfailing(sys.stdout)
+        with contextlib.redirect_stdout(messages):
+            yield
+        return
+    with (
+        open(os.devnull, "w") as nobody,
+        contextlib.redirect_stdout(nobody),
+        contextlib.redirect_stderr(nobody),
+    ):
+        yield
+
+
+def require_alone(command: str) -> None:
+    """Raise DistributedError if mpirun has started several processes, of which each would do the same."""
+    world = from_environment()
+    with world.ending_together():
+        if world.size > 1:
+            raise DistributedError(
+                f"{command} runs in one process, not in {world.size}: only pretrain shares its work"
+            )
 
 
 def say(text: str) -> None:

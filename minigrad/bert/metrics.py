@@ -12,9 +12,19 @@ from minigrad import backend
 from minigrad.bert.config import IGNORED
 from minigrad.bert.data import Batch
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
+from minigrad.distributed import World
 from minigrad.tensor import no_grad
 
-__all__ = ["Tally", "brief", "describe", "evaluate", "quiet_overflow", "tallied", "unigram_entropy"]
+__all__ = [
+    "Tally",
+    "brief",
+    "describe",
+    "evaluate",
+    "of_all_processes",
+    "quiet_overflow",
+    "tallied",
+    "unigram_entropy",
+]
 
 
 class Tally:
@@ -73,13 +83,31 @@ def _hits(logits: Any, labels: np.ndarray) -> Any:
     return (logits.argmax(axis=-1) == backend.of(logits).asarray(labels)).sum()
 
 
-def evaluate(model: BertForPreTraining, batches: list[Batch]) -> dict[str, float]:
-    """Losses and accuracies over `batches`, without dropout; the model's mode is put back afterwards."""
-    return tallied(model, batches, Tally())
+def of_all_processes(tally: Any, world: World) -> Any:
+    """A tally with the sums of all processes; the same one, where there is one process."""
+    if world.size == 1:
+        return tally
+    counts = {**tally.state_dict(), "tokens": tally.tokens}
+    sums = zip(counts.items(), world.summed(list(counts.values())), strict=True)
+    whole = type(tally)()
+    whole.load_state_dict({name: type(count)(total) for (name, count), total in sums})
+    return whole
 
 
-def tallied(model: Any, batches: list[Batch], tally: Any) -> dict[str, float]:
-    """The means of a tally over `batches`, without dropout; the model's mode is put back afterwards."""
+def evaluate(model: BertForPreTraining, batches: list[Batch], world: World | None = None) -> dict[str, float]:
+    """Losses and accuracies over `batches`, without dropout; the model's mode is put back afterwards.
+
+    world: the processes that share the batches out, whole ones, by default this one alone; all get all figures.
+    """
+    world = world or World()
+    return tallied(model, batches[world.rank :: world.size], Tally(), world)
+
+
+def tallied(model: Any, batches: list[Batch], tally: Any, world: World | None = None) -> dict[str, float]:
+    """The means of a tally over `batches`, without dropout; the model's mode is put back afterwards.
+
+    world: the processes whose tallies are added up, by default this one alone.
+    """
     training = model.training
     model.eval()
     try:
@@ -88,7 +116,7 @@ def tallied(model: Any, batches: list[Batch], tally: Any) -> dict[str, float]:
                 tally.add(model(**batch), batch)
     finally:
         model.train(training)
-    return tally.means()
+    return of_all_processes(tally, world or World()).means()
 
 
 def describe(figures: dict[str, float], unigram_entropy: float | None = None) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minigrad import random
-from minigrad.bert.config import BertConfig
+from minigrad.bert.config import IGNORED, BertConfig
 from minigrad.bert.corpus import Corpus, read_corpus
 from minigrad.bert.data import (
     Batch,
@@ -20,7 +20,7 @@ from minigrad.bert.data import (
 )
 from minigrad.bert.info import require_memory
 from minigrad.bert.metrics import brief, describe, evaluate, unigram_entropy
-from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.bert.predict import describe_fillings, fill_mask, fits
 from minigrad.bert.progress import Progress, counting
 from minigrad.bert.reading import LONGEST_LINE, shown
@@ -31,6 +31,8 @@ from minigrad.bert.stories import STORIES, Stories
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.training import Training, require_positions
 from minigrad.bert.wordpiece import MASK, train_wordpiece
+from minigrad.distributed import World
+from minigrad.tensor import Tensor
 
 __all__ = ["HELD_OUT", "Pretraining", "prepare"]
 
@@ -45,11 +47,13 @@ class Pretraining(Training):
     or the `with` that this is used in. corpus: a name or fingerprint of the text, so that a resumed run can tell
     whether it is the same. resume: go on from the newest checkpoint in `output`. held_out_share: of the text, for who
     evaluates the model later. example: a text with a [MASK], whose likeliest fillings are reported every `eval_every`
-    steps, if the model has positions for it; they change nothing in the run.
+    steps, if the model has positions for it; they change nothing in the run. world: the processes that train together,
+    by default this one alone. They share out the rows of each batch and, but for rounding, do what one process would:
+    losses are weighted by each share's tokens and pairs, and dropout goes by the place in the whole batch.
 
-    Raises RunFolderError if another run is in `output`; CheckpointError if it holds a run and `resume` is false, if
-    its newest checkpoint is damaged, or if settings, model, vocabulary or text differ from those of the run to
-    resume (each named).
+    Raises ValueError for more processes than rows in a batch; RunFolderError if another run is in `output`;
+    CheckpointError if it holds a run and `resume` is false, if its newest checkpoint is damaged, or if settings, model,
+    vocabulary or text differ from those of the run to resume (each named).
     """
 
     kind = PRETRAINING
@@ -66,6 +70,7 @@ class Pretraining(Training):
         resume: bool = False,
         held_out_share: float | None = None,
         example: str = "",
+        world: World | None = None,
     ) -> None:
         require_positions(arguments.max_length, config)
         if config.type_vocab_size < 2:
@@ -74,7 +79,9 @@ class Pretraining(Training):
             raise ValueError(
                 f"the vocabulary has {tokenizer.vocab_size} pieces, the model only {config.vocab_size}"
             )
-        super().__init__(arguments, tokenizer, held_out, output, corpus, held_out_share)
+        if world is not None:
+            require_rows(arguments.batch_size, world)
+        super().__init__(arguments, tokenizer, held_out, output, corpus, held_out_share, world)
         self.example = example
         with self.folder.locked_unless_it_fails():
             checkpoint = self.folder.to_resume(resume)
@@ -93,9 +100,19 @@ class Pretraining(Training):
             if checkpoint is not None:
                 self.load(checkpoint)
 
+    def forward(self, batch: Batch) -> tuple[Batch, BertPreTrainingOutput, Tensor]:
+        """The rows of a batch that this process computes, what the model makes of them, and their part of the loss."""
+        if self.world.size == 1:
+            return super().forward(batch)
+        share = Share(batch, self.world)
+        with random.rows_of_the_whole(share.places):
+            output = self.model(**share.batch)
+        loss = output.mlm_loss * share.of_tokens + output.nsp_loss * share.of_pairs
+        return share.batch, output, loss
+
     def measure(self) -> dict[str, float]:
         """Losses and accuracies of both tasks."""
-        return evaluate(self.model, self.held_out)
+        return evaluate(self.model, self.held_out, self.world)
 
     def describe(self, figures: dict[str, float]) -> str:
         """Held-out figures as one line for the reader."""
@@ -118,6 +135,39 @@ class Pretraining(Training):
             progress.say(f"step {self.step}: {MASK} = {describe_fillings(of_one_mask)}")
 
 
+# --- A batch for several processes -----------------------------------------------------------------------
+
+
+def require_rows(rows: int, world: World) -> None:
+    """Raise ValueError if there are fewer rows in a batch than processes."""
+    if rows < world.size:
+        raise ValueError(
+            f"a batch of {rows} sentence pairs cannot be shared out over {world.size} processes: use fewer "
+            "processes, a larger batch, or more text"
+        )
+
+
+class Share:
+    """The rows of a batch that are a process's to compute: as many as each other's, or one more.
+
+    batch: these rows. of_tokens, of_pairs: their share of the whole batch's chosen tokens, and of its pairs, by which
+    the means over them count. places: where the rows of the arrays in the model stand in those of the whole batch, as
+    `random.rows_of_the_whole` takes it: of b pairs with n chosen tokens, arrays have b rows or, in the last layer,
+    b + n: [CLS] of each pair, then the chosen tokens. Raises ValueError for a batch with fewer rows than processes.
+    """
+
+    def __init__(self, batch: Batch, world: World) -> None:
+        pairs = len(batch["input_ids"])
+        require_rows(pairs, world)
+        rows = range(world.rank * pairs // world.size, (world.rank + 1) * pairs // world.size)
+        chosen = (batch["labels"] != IGNORED).sum(axis=1)  # (B,): tokens of each pair
+        before, own = int(chosen[: rows.start].sum()), int(chosen[rows.start : rows.stop].sum())
+        tokens = range(pairs + before, pairs + before + own)
+        self.batch = {name: array[rows.start : rows.stop] for name, array in batch.items()}
+        self.of_tokens, self.of_pairs = own / int(chosen.sum()), len(rows) / pairs
+        self.places = {len(rows): [rows], len(rows) + own: [rows, tokens]}
+
+
 # --- From raw text to a run ------------------------------------------------------------------------------
 
 
@@ -134,6 +184,7 @@ def prepare(
     resume: bool = False,
     example: str = "",
     say: Callable[[str], object] = lambda line: None,
+    world: World | None = None,
 ) -> Pretraining:
     """A run on raw text, ready to `run`: what `python -m minigrad.bert pretrain` starts with.
 
@@ -144,14 +195,16 @@ def prepare(
     grammar in each epoch, with one piece a word. output, resume, example: as in Pretraining. tokenizer: by default a
     vocabulary of `config.vocab_size` pieces is learned from the training text, with lower_case and score as in
     `train_wordpiece`. held_out: the share of the documents that is not trained on. say: takes each line for the
-    reader.
+    reader. world: the processes that train together, by default this one alone.
 
     Raises what Pretraining, `read_corpus` and `Corpus.split` raise; ValueError for a vocabulary that is too small;
     MemoryError for a model that does not fit. What can be known before the text is read is said before.
     """
     require_positions(settings.max_length, config)
-    require_memory(config, settings.batch_size, settings.max_length)
-    folder = RunFolder(output, PRETRAINING)
+    world = world or World()
+    require_rows(settings.batch_size, world)
+    require_memory(config, -(-settings.batch_size // world.size), settings.max_length)
+    folder = RunFolder(output, PRETRAINING, world.is_first)
     with folder.locked_unless_it_fails():
         folder.to_resume(resume)
         if isinstance(corpus, str) and corpus in STORIES:
@@ -171,6 +224,7 @@ def prepare(
             resume,
             held_out,
             example,
+            world,
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-__all__ = ["Progress", "Stop", "Unfailing", "bar", "counting", "interruptible"]
+__all__ = ["SIGNALS", "Progress", "Stop", "Unfailing", "bar", "counting", "interruptible"]
 
 
 WIDE = 100  # columns: below, the figures need the place of the bar

@@ -62,13 +62,14 @@ class RunKind:
 class RunFolder:
     """The folder of a run. `with` takes its lock and gives it back; to read, no lock is needed.
 
-    kind: says the columns of its two tables; who does not write them needs none. Raises ValueError for an empty path.
+    kind: says the columns of its two tables; who does not write them needs none. locks: False for a process that
+    trains together with the one that has the lock, and writes nothing. Raises ValueError for an empty path.
     """
 
-    def __init__(self, path: str | Path, kind: RunKind | None = None) -> None:
+    def __init__(self, path: str | Path, kind: RunKind | None = None, locks: bool = True) -> None:
         if not str(path):
             raise ValueError("the name of the run's folder is empty; the working directory is '.'")
-        self.path = Path(path)
+        self.path, self.locks = Path(path), locks
         figures, scores = ((), ()) if kind is None else (kind.figures, (*kind.scores, *kind.beside))
         self.metrics = Table(self.path / "metrics.csv", ("step", *figures, *OF_A_STEP))
         self.evaluations = Table(self.path / "evaluation.csv", ("step", *scores))
@@ -90,7 +91,7 @@ class RunFolder:
         Makes the folder. Raises RunFolderError if another run is in it, if it cannot be written, or without the
         package filelock; CheckpointError if the folder is a checkpoint.
         """
-        if self._lock is not None:
+        if self._lock is not None or not self.locks:
             return
         try:
             from filelock import FileLock, Timeout

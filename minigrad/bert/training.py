@@ -3,24 +3,31 @@
 A run lives in a folder: `checkpoint-000500/` (Hugging Face's files, and the state of the training),
 `metrics.csv` and `evaluation.csv`. Everything that the next step depends on is in the checkpoint, so that
 a run that was stopped or killed goes on bit for bit, on the same machine with the same NumPy.
+
+Several processes may train one model (`distributed.World`): each makes every batch, computes its share, and all add up
+their gradients, so that all take the same step. The first writes what there is to write, and speaks for all.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import gc
+import io
 import math
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from minigrad import backend, optim, random
 from minigrad.bert.checkpoint import Pretrained, from_pretrained, pretrained_files
 from minigrad.bert.config import BertConfig
 from minigrad.bert.data import Batch, fingerprint
-from minigrad.bert.metrics import quiet_overflow
-from minigrad.bert.progress import Progress, Stop, interruptible
+from minigrad.bert.metrics import of_all_processes, quiet_overflow
+from minigrad.bert.progress import SIGNALS, Progress, Stop, interruptible
 from minigrad.bert.reading import LONGEST_LINE, SUMS, CheckpointError, is_there, shown
 from minigrad.bert.runs import RunFolder, RunFolderError, RunKind, environment
 from minigrad.bert.state import (
@@ -32,9 +39,10 @@ from minigrad.bert.state import (
     state_files,
 )
 from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.distributed import GradientBuckets, World
 from minigrad.files import SaveError
 from minigrad.nn import Module, Parameter
-from minigrad.tensor import Array
+from minigrad.tensor import Array, Tensor
 
 __all__ = ["DivergenceError", "Training", "parameter_groups", "require_positions"]
 
@@ -72,7 +80,8 @@ class Training:
 
     kind: what sort of run it is. tokenizer: saved beside the model. held_out: batches for the evaluation. corpus: a
     name or fingerprint of the text, so that a resumed run can tell whether it is the same. held_out_share: of the
-    text, for the evaluation of the model later. total_steps: how many there are to make.
+    text, for the evaluation of the model later. total_steps: how many there are to make. world: the processes that
+    train it together, by default this one alone; their number is no part of a run, which may go on with another.
     """
 
     kind: RunKind
@@ -88,10 +97,14 @@ class Training:
         output: str | Path | RunFolder,
         corpus: str,
         held_out_share: float | None,
+        world: World | None = None,
     ) -> None:
+        self.world = world or World()
         self.arguments, self.tokenizer, self.held_out = arguments, tokenizer, held_out
         self.corpus, self.held_out_share = corpus, held_out_share
-        self.folder = output if isinstance(output, RunFolder) else RunFolder(output, self.kind)
+        self.folder = (
+            output if isinstance(output, RunFolder) else RunFolder(output, self.kind, self.world.is_first)
+        )
         self.output = self.folder.path
         self.notes: list[str] = []  # for the reader, when the run starts
         self.stopped_by: int | None = None  # the signal that ended `run` before the last step
@@ -107,6 +120,7 @@ class Training:
         self.model, self.total_steps = model, total_steps
         self.optimizer, self.schedule = self.optimizer_and_schedule(warmup_steps)
         self.scaler = optim.GradScaler(enabled=self.arguments.precision == "float16")
+        self.buckets = GradientBuckets(dict(model.named_parameters()), self.world)
 
     # --- What a kind of run says of itself ---------------------------------------------------------------
 
@@ -116,6 +130,11 @@ class Training:
         groups = parameter_groups(self.model, settings.weight_decay)
         optimizer = optim.AdamW(groups, lr=settings.learning_rate, eps=1e-6)
         return optimizer, optim.LinearWarmupDecay(optimizer, warmup_steps, self.total_steps)
+
+    def forward(self, batch: Batch) -> tuple[Batch, Any, Tensor]:
+        """The part of a batch that this process computes, what the model makes of it, and its part of the loss."""
+        output = self.model(**batch)
+        return batch, output, output.loss
 
     def model_files(self) -> dict[str, bytes]:
         """The files of model and tokenizer in a checkpoint, by name."""
@@ -162,14 +181,14 @@ class Training:
         with self.folder:
             self._begin()
             with (
-                Progress(self.step, total, report) as progress,
+                self._progress(report) as progress,
                 interruptible() as stop,
                 _no_garbage(),
             ):
                 for note in self.notes:
                     progress.say(f"note: {note}")
                 progress.measure()
-                while self.step < total and stop.signal is None:
+                while self.step < total and not self._is_stopped(stop):
                     norm, rate = self.train_step(self.tally)
                     if self.is_due(settings.log_every):
                         self._log(norm, rate, progress)
@@ -179,7 +198,21 @@ class Training:
                     if self.is_due(settings.save_every):
                         self._save_on_the_way(progress)
                 self._end(stop, progress)
+        self.world.barrier()  # when one ends, what the first writes is there
         return self.evaluation
+
+    def _progress(self, report: Callable[[str], None] | None) -> Progress:
+        """What the reader sees: of the first process."""
+        if self.world.is_first:
+            return Progress(self.step, self.total_steps, report)
+        return Progress(self.step, self.total_steps, lambda line: None, io.StringIO())
+
+    def _is_stopped(self, stop: Stop) -> bool:
+        """Whether a signal has asked this process to stop, or any other; all stop at the same step."""
+        if self.world.size > 1:
+            asked = self.world.summed([stop.signal == number for number in SIGNALS])
+            stop.signal = next((number for number, count in zip(SIGNALS, asked, strict=True) if count), None)
+        return stop.signal is not None
 
     def train_step(self, tally: Any) -> tuple[Array, float]:
         """One optimiser step. Returns the gradients' norm, an array without axes, and the learning rate.
@@ -190,14 +223,13 @@ class Training:
         self.optimizer.zero_grad()
         with quiet_overflow():
             with backend.default_matmul_precision(self.arguments.precision):
-                for _ in range(micro_batches):
-                    batch = self.data.next_batch()
-                    output = self.model(**batch)
-                    assert output.loss is not None
-                    self._unchecked.append((self.step + 1, "the loss", output.loss.data))
+                for number in range(1, micro_batches + 1):
+                    batch, output, loss = self.forward(self.data.next_batch())
+                    self._unchecked.append((self.step + 1, "the loss", loss.data))
                     tally.add(output, batch)
-                    loss = output.loss if micro_batches == 1 else output.loss * (1 / micro_batches)
-                    self.scaler.scale(loss).backward()
+                    loss = loss if micro_batches == 1 else loss * (1 / micro_batches)
+                    with self.buckets.summing(number == micro_batches):
+                        self.scaler.scale(loss).backward()
                 self.scaler.unscale_(self.optimizer)
             norm = optim.clip_grad_norm(self.model.parameters(), self.arguments.max_grad_norm)
             rate = self.optimizer.groups[0]["lr"]
@@ -211,14 +243,32 @@ class Training:
 
     def _begin(self) -> None:
         """Make folder and model ready for the next step."""
+        self._require_the_same_start()
         if self.folder.newest_step() > self.step:
             raise RunFolderError(f"{self.output} has been trained on by another run since: resume that one")
         backend.of(next(self.model.parameters()).data).keep_freed_memory()
-        self.folder.clear()
-        for table in (self.folder.metrics, self.folder.evaluations):
-            table.drop_after(self.step)
+        if self.world.is_first:
+            self.folder.clear()
+            for table in (self.folder.metrics, self.folder.evaluations):
+                table.drop_after(self.step)
         self.model.train()
         self.stopped_by = None
+
+    def _require_the_same_start(self) -> None:
+        """Raise DistributedError if another process has other settings, another text or other weights."""
+        if self.world.size == 1:
+            return
+        weights = 0
+        for parameter in self.model.parameters():
+            weights = zlib.crc32(np.ascontiguousarray(parameter.numpy()).tobytes(), weights)
+        self.world.require_the_same(
+            {
+                "the settings": dataclasses.asdict(self.arguments),
+                "the text": self.corpus,
+                "the step": self.step,
+                "the checksum of the weights": weights,
+            }
+        )
 
     def is_due(self, every: int) -> bool:
         """Whether what is done every so many steps is to be done now; at the end, all is."""
@@ -226,7 +276,8 @@ class Training:
 
     def _log(self, norm: Array, rate: float, progress: Progress) -> None:
         self._stop_if_not_finite()
-        figures, speed = self.tally.means(), progress.speed(self.tally.tokens)
+        tally = of_all_processes(self.tally, self.world)
+        figures, speed = tally.means(), progress.speed(tally.tokens)
         row = {
             "step": self.step,
             **figures,
@@ -234,22 +285,24 @@ class Training:
             "grad_norm": float(norm),
             "tokens_per_second": speed,
         }
-        self.folder.metrics.append(row, progress.say)
+        if self.world.is_first:
+            self.folder.metrics.append(row, progress.say)
         pieces = [f"rate {rate:.1e}", f"{speed / 1000:.1f}k tokens/s"]
         progress.show([*self.brief(figures), *pieces])
         self.tally = type(self.tally)()
         progress.measure()
 
     def _stop_if_not_finite(self) -> None:
-        """Look at the losses and norms of the steps since the last look."""
+        """Look at the losses and norms of the steps since the last look; all processes find the same."""
         unchecked, self._unchecked = self._unchecked, []
-        for step, what, value in unchecked:
+        sums = self.world.summed([float(value) for _, _, value in unchecked])
+        for (step, what, _), value in zip(unchecked, sums, strict=True):
             if math.isfinite(value):
                 continue
             saved = self.folder.newest_step()
             kept = f"the checkpoint of step {saved} is kept" if saved else "no checkpoint was saved before it"
             raise DivergenceError(
-                f"{what} is {float(value)} in step {step}; {kept}. Try a lower learning rate or a longer warm-up"
+                f"{what} is {value} in step {step}; {kept}. Try a lower learning rate or a longer warm-up"
             )
 
     def _evaluate(self, progress: Progress) -> None:
@@ -258,6 +311,8 @@ class Training:
         self._stop_if_not_finite()
         with progress.away():
             self.evaluation = self.measure()
+        if not self.world.is_first:
+            return
         row = {"step": self.step, **self.evaluation, **self.beside}
         self.folder.evaluations.append(row, progress.say)
         progress.say(f"step {self.step}: held out {self.describe(self.evaluation)}")
@@ -274,7 +329,7 @@ class Training:
 
     def _end(self, stop: Stop, progress: Progress) -> None:
         """Save the last step, if that is not done yet, and say whether there are more to make."""
-        if self.folder.newest_step() < self.step:
+        if self.world.broadcast(self.folder.newest_step()) < self.step:
             self.save()
         if self.step == self.total_steps:
             return
@@ -287,14 +342,17 @@ class Training:
 
     # --- Saving and resuming -----------------------------------------------------------------------------
 
-    def save(self) -> Path:
+    def save(self) -> Path | None:
         """Write the checkpoint of this step, whole or not at all, and drop all but the newest two.
 
-        Raises SaveError if it cannot be written, DivergenceError if the run has stopped being finite; the
-        checkpoints before it are untouched.
+        All processes call it, the first one writes; the others return None. Raises SaveError if it cannot be written,
+        DivergenceError if the run has stopped being finite; the checkpoints before it are untouched.
         """
         self._stop_if_not_finite()
-        parts = {name: getattr(self, name).state_dict() for name in PARTS}
+        tally = of_all_processes(self.tally, self.world)
+        if not self.world.is_first:
+            return None
+        parts = {name: getattr(self, name).state_dict() for name in PARTS} | {"tally": tally.state_dict()}
         state = TrainingState(
             step=self.step,
             optimizer_steps=self.optimizer.steps,
@@ -335,6 +393,8 @@ class Training:
         self.schedule.step()
         random.set_state(state.random)
         self.step, self.evaluation = state.step, state.evaluation
+        if not self.world.is_first:
+            self.tally = self.kind.tally()  # what was counted is counted once
         if not is_there(checkpoint / SUMS):
             self.notes.append(
                 f"{checkpoint} has no {SUMS}: whether its files are what was saved is not known"

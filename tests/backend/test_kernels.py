@@ -370,6 +370,17 @@ def test_keep_mask_is_the_hash_of_the_number(kernels, keys):
     assert host(kernels.keep_mask((9,), 0.3, keys)).tolist() == expected[:9]
 
 
+@pytest.mark.parametrize("first", [0, 1, 2, 7, 12_345, 2**18 + 1])
+@pytest.mark.parametrize("shape", [(0, 3), (1,), (4, 5), (7, 3), (2**18 + 3,)], ids=str)
+def test_keep_mask_of_a_part_is_a_part_of_the_mask(kernels, shape, first):
+    """Two entries share a word, so a part may begin in the middle of one."""
+    size = int(np.prod(shape))
+    whole = host(kernels.keep_mask((first + size + 3,), 0.3, (2**32 - 3, 7)))
+    part = host(kernels.keep_mask(shape, 0.3, (2**32 - 3, 7), first))
+    assert part.shape == shape
+    np.testing.assert_array_equal(part.ravel(), whole[first : first + size])
+
+
 def test_keep_mask_corners(kernels):
     assert host(kernels.keep_mask((3, 5), 0.0, (0, 1))).all()
     assert not host(kernels.keep_mask((3, 5), 1.0, (0, 1))).any()
