@@ -230,7 +230,7 @@ def needed(sheet: Sheet, name: str, answers: dict[str, Answer]) -> list[Piece]:
     last = next(number for number, piece in enumerate(pieces) if piece.exercise == name)
     taken, wanted = [pieces[last]], _used(pieces[last].source)
     for piece in reversed(pieces[:last]):
-        if piece.exercise != name and wanted & set(_bound(piece.source)):
+        if wanted & set(_bound(piece.source)):
             taken.append(piece)
             wanted |= _used(piece.source)
     return taken[::-1]

@@ -178,11 +178,9 @@ def misconceptions(exercise: str, verdict: Verdict) -> list[str]:
     """The sentences of the check that were said of a wrong answer; or that there was none, or nothing to try."""
     told = " ".join(verdict.paragraphs)
     found = [slip.sentence for slip in EXERCISES[exercise].slips if slip.sentence in told]
-    # A sentence may be the beginning of another one: the longer one was said.
-    found = [one for one in dict.fromkeys(found) if not any(one != other and one in other for other in found)]
     if not found and not verdict.symptom:  # no case was tried
         return [NO_FUNCTION]
-    return found or [UNKNOWN]
+    return list(dict.fromkeys(found)) or [UNKNOWN]
 
 
 def instructor_page(rows: Sequence[Row], refused: Sequence[Refused]) -> str:

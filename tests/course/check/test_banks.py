@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import io
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from minigrad.course import check
 from minigrad.course.check.differences import equal
 from minigrad.course.check.exercise import EXERCISES, Exercise
 from minigrad.course.check.slips import build, pairs
+from minigrad.course.grade import command
 
 pytestmark = pytest.mark.numpy_only("answers are written in NumPy")
 
@@ -82,6 +84,16 @@ def test_right_answers_are_accepted(exercise, seed, told):
         accepted, text = told(exercise, answer, seed)
         assert accepted, f"{answer.__qualname__}: {text}"
         assert text.startswith(f"{exercise.name}: right."), text
+
+
+@each_exercise
+def test_mistakes_are_turned_down_on_the_cases_of_grading_too(exercise):
+    """A class is graded on other cases than those of the notebook: no mistake may pass there by chance."""
+    mistakes = [build(exercise.answer, slip) for slip in exercise.slips]
+    mistakes += [answer for answer, _ in banked(exercise, "WRONG")]
+    with contextlib.redirect_stdout(io.StringIO()):
+        passed = [place for place, answer in enumerate(mistakes) if exercise.accepts(answer, command.SEED)]
+    assert not passed
 
 
 @each_exercise

@@ -249,6 +249,16 @@ def test_an_answer_may_use_an_earlier_one():
     assert second.startswith("def look_left")
 
 
+def test_what_a_needed_cell_needs_is_run_too():
+    """look_left uses attend, and attend alone uses numpy."""
+    first, *_ = sources(
+        "look_left",
+        attend="def attend(q, k, v):\n    return np.exp(q)",
+        look_left="def look_left(n):\n    return attend(n, n, n)",
+    )
+    assert "import numpy as np" in first
+
+
 def test_an_earlier_answer_that_is_not_used_is_not_run():
     assert sources("look_left", attend="1 / 0", look_left="def look_left(n): pass") == [
         "def look_left(n): pass"

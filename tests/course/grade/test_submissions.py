@@ -56,6 +56,7 @@ def reasons(folder):
         ("leeanna_12345_67890_07_one_head.ipynb", "leeanna (12345)"),
         ("leeanna_LATE_12345_67890_07_one_head-1.ipynb", "leeanna (12345)"),
         ("anna/07_1_2_x.ipynb", "anna"),
+        ("lee_1_2_x/y.ipynb", "lee_1_2_x"),
     ],
 )
 def test_whose_a_notebook_is(tmp_path, path, student):
@@ -139,6 +140,12 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
     assert (tmp_path / "anna.zip").stat().st_size < 100_000
     assert reasons(tmp_path) == {"anna.zip: x.ipynb": "it has 20 MB, and up to 20 are read"}
     assert students(tmp_path) == {"anna.zip: y.ipynb": "anna"}
+
+
+def test_a_size_that_is_told_is_believed(tmp_path, monkeypatch):
+    put(tmp_path / "anna.zip", zipped(x_dot_ipynb=bytes(submissions.LARGEST + 1)))
+    monkeypatch.setattr(zipfile.ZipFile, "open", None)  # so that nothing can be unpacked
+    assert reasons(tmp_path) == {"anna.zip: x.ipynb": "it has 20 MB, and up to 20 are read"}
 
 
 def test_a_bomb_that_lies_about_its_size_is_refused(tmp_path):
