@@ -46,6 +46,7 @@ __all__ = [
     "holds_answers",
     "main",
     "make_exercise",
+    "note_random",
     "read",
     "run",
     "stale",

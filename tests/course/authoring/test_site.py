@@ -57,10 +57,21 @@ def test_hidden_cells_are_there_and_the_one_that_installs_is_not():
     "tag", ["training", "long-training", "native=threads", "native=time", "native=heavy"]
 )
 def test_what_cannot_run_says_why(tag):
-    found = cells(code("a", "x = 1", [tag]), code("b", "x"), code("c", "1"))
+    found = cells(code("a", "x = run()", [tag]), code("b", "x"), code("c", "1"))
     assert found["a"]["runs"].startswith("This cell ")
     assert found["b"]["runs"] == site.NEEDS_OTHER + site.ELSEWHERE
     assert found["c"]["runs"] is True
+
+
+def test_what_a_cell_names_is_there_without_it():
+    found = cells(code("a", "import math\nx = run()", ["training"]), code("b", "math.pi"), code("c", "x"))
+    assert list(found) == ["a-names", "a", "b", "c"]
+    assert found["a-names"]["source"] == "import math"
+    assert found["a"]["source"] == "import math\nx = run()"
+    assert found["b"]["needs"] == ["a-names"]
+    assert found["b"]["runs"] is True
+    assert found["c"]["needs"] == ["a"]
+    assert found["c"]["runs"] is not True
 
 
 def test_quick_training_may_run():
