@@ -79,7 +79,8 @@ class Watch:
 
         timer = threading.Timer(PATIENCE, say)
         timer.daemon = True
-        timer.start()
+        with contextlib.suppress(RuntimeError):  # where no thread can start (WebAssembly), nobody says it
+            timer.start()
         try:
             with contextlib.redirect_stdout(self.streams[0]), contextlib.redirect_stderr(self.streams[1]):
                 yield
