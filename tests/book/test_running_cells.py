@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 import pytest
+import running_site
 from running_site import CELLS, SENTENCE
 
 pytestmark = pytest.mark.no_arrays
@@ -495,8 +496,23 @@ def test_from_a_file_it_says_how_to_serve_the_site(running_site: Any, browser: A
 
 
 def test_without_the_switch_the_site_has_nothing_of_it(small_site: Any):
-    assert not list((small_site / "_static" / "run").glob("*"))
+    assert not (small_site / "_static" / "run").exists()
     page = (small_site / "book" / "01_arrays.html").read_text(encoding="utf-8")
     assert "data-cell" not in page
     assert "static/run/" not in page
     assert not (small_site / "exercises").exists()
+
+
+def test_a_build_without_the_switch_takes_out_what_one_with_it_left(tmp_path: Any):
+    from building import build
+
+    folder = tmp_path / "book"
+    folder.mkdir()
+    site = running_site.write(folder)
+    assert (site / "exercises" / "01_arrays.html").exists()
+    build(folder, folder)
+    assert not (site / "exercises").exists()
+    assert not (site / "_static" / "run").exists()
+    text = (site / "book" / "01_arrays.html").read_text(encoding="utf-8")
+    assert "data-cell" not in text
+    assert "exercises/01_arrays.html" not in text
