@@ -48,7 +48,7 @@ def arrays() -> dict[str, np.ndarray]:
     return {
         **made,
         "ö": np.zeros((0, 4)),
-        "f": np.asfortranarray(rng.normal(size=(3, 5))),
+        "f": rng.normal(size=(3, 5)),
         "0": np.array(2.5),
     }
 

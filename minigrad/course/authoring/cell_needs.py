@@ -31,6 +31,10 @@ STATEFUL = (
     "cycle",
     "count",
 )  # make what each use changes
+SAME_MEMORY = (
+    "asarray", "items", "named_parameters", "numpy", "parameters", "ravel", "reshape", "state_dict", "swapaxes",
+    "transpose", "values", "view",
+)  # fmt: skip  # what they give may be a part of what they are called on or with, as may be a new object of a class
 SETTING = ("set", "seed", "manual_seed", "use", "simplefilter", "filterwarnings", "register")  # of modules
 HARMLESS = ("print", "isinstance", "len", "display", "assert_")  # called for their effect, which is elsewhere
 
@@ -88,7 +92,8 @@ def needs_of(
             needs[cell] |= {other} | needs[other]
         bound: set[str] = set()
         for piece in pieces:
-            read = (piece.reads - bound) | (piece.later - bound_here)
+            used = any(piece.binds & (other.reads | other.later) for other in pieces if other is not piece)
+            read = (piece.reads - bound) | (piece.later - bound_here if used else set())
             for name in _with_later(read, known):
                 if name not in bound_here or name in read:
                     needs[cell] |= known[name].cells if name in known else set()
@@ -107,7 +112,8 @@ def _take(piece: Piece, cell: str, needed: set[str], known: dict[str, Name]) -> 
     defined = isinstance(piece.node, ast.FunctionDef | ast.ClassDef)
     objects = {name for name, one in known.items() if not one.module and not one.code}
     made_of = {inner for name in piece.reads & objects for inner in (name, *known[name].holds)}
-    parts = _roots(piece.node.value) & objects if isinstance(piece.node, ast.Assign) else set()
+    given = piece.node.value if isinstance(piece.node, ast.Assign) else None
+    parts = _roots(given) & objects if given and _shares(given) else set()
     parts = {inner for name in parts for inner in (name, *known[name].parts)}
     for name in piece.binds:
         before = known.get(name, Name())
@@ -330,6 +336,12 @@ def _roots(node: ast.AST) -> set[str]:
     if isinstance(node, ast.Dict):
         return {name for part in node.values for name in _roots(part)}
     return set()
+
+
+def _shares(node: ast.expr) -> bool:
+    """Whether a value may be a part of what it is made of, and not the result of a computation."""
+    called = [_called(one) for one in ast.walk(node) if isinstance(one, ast.Call)]
+    return all(name in SAME_MEMORY or name[:1].isupper() for name in called)
 
 
 def _changes_arguments(node: ast.AST, known: dict[str, Name]) -> bool:

@@ -1,0 +1,94 @@
+"""Which cells a cell needs, by small notebooks whose answer is plain."""
+
+from __future__ import annotations
+
+import pytest
+
+from minigrad.course.authoring.cell_needs import needs_of
+
+pytestmark = pytest.mark.no_arrays
+
+
+def needed(*sources: str) -> str:
+    """The cells that the last of these needs, a letter each: "ac"."""
+    cells = {chr(ord("a") + i): source for i, source in enumerate(sources)}
+    return "".join(needs_of(cells)[list(cells)[-1]])
+
+
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [
+        # who bound what is read
+        (["x = 1", "y = 2", "print(y)"], "b"),
+        (["x = 1", "y = x", "y"], "ab"),
+        (["x = 1", "x = 2", "x"], "b"),
+        (["x = 1", "x = x + 1", "x"], "ab"),
+        (["x = 1", "x += 1", "x"], "ab"),
+        (["x = 1", "x = 2\nx"], ""),
+        (["x = 1", "def f(x): return x\nf(2)"], ""),
+        (["x = 1", "[x for x in range(3)]"], ""),
+        (["x = 1", "[y for y in range(x)]"], "a"),
+        (["import numpy as np", "x = 1", "np.ones(3)"], "a"),
+        (["from os import path as p", "p.sep"], "a"),
+        (["x = 1", "if False:\n    x = 2", "x"], "ab"),
+        (["x = 1", "for x in range(3):\n    pass", "x"], "b"),
+        (["with open('f') as file:\n    pass", "file"], "a"),
+        (["x, (y, z) = 1, (2, 3)", "z"], "a"),
+        (["try:\n    x = 1\nexcept ValueError:\n    x = 2", "x"], "a"),
+        (["(x := 3)", "x"], "a"),
+        # functions
+        (["x = 1", "def f(): return x", "f()"], "ab"),
+        (["x = 1", "def f(): return x", "x = 2", "f()"], "bc"),
+        (["x = 1", "def f(): return x", "x = 2", "g = 3", "f"], "bc"),
+        (["def f(): return 1", "def g(): return f()", "g()"], "ab"),
+        (["x = 1", "f = lambda: x", "x = 2", "f()"], "abc"),
+        (["class A:\n    pass", "a = A()", "a"], "ab"),
+        (["x = 1", "class A:\n    y = x", "A"], "ab"),
+        (["x = 1", "def f(a=x): return a", "f()"], "ab"),
+        # changes
+        (["x = [1]", "x.append(2)", "x"], "ab"),
+        (["x = [1]", "x[0] = 2", "x"], "ab"),
+        (["x = {}", "del x['a']", "x"], "ab"),
+        (["x = [1]", "print(x)", "x"], "a"),
+        (["x = [1]", "x.copy()\nprint(1)", "x"], "ab"),
+        (["x = [1]", "n = len(x)", "x"], "a"),
+        (["m = M()", "m.eval()", "m(1)"], "ab"),
+        (["m = M()", "losses = train(m)", "m"], "ab"),
+        (["m = M()", "losses = measure(m)", "m"], "a"),
+        (["m = M()", "def walk(m):\n    m.weight[0] = 1\n    return m", "y = walk(m)", "m"], "abc"),
+        (["m = M()", "def look(m):\n    return m.weight[0]", "y = look(m)", "m"], "a"),
+        (["x = T()", "y = (x * x).sum()", "y.backward()", "x.grad"], "abc"),
+        (["w = T()", "o = Adam([w])", "o.step()", "w"], "abc"),
+        (["x = [1]", "y = x[:1]", "x[0] = 2", "y"], "abc"),
+        (["x = [1]", "y = sum(x)", "x[0] = 2", "y"], "ab"),
+        (["r = default_rng(0)", "a = r.normal()", "b = r.normal()", "b"], "abc"),
+        (["r = default_rng(0)", "a = make(r)", "b = 1", "make(r)"], "ab"),
+        (["i = iter([1, 2])", "a = next(i)", "next(i)"], "ab"),
+        (["import numpy as np", "np.set_printoptions(precision=3)", "np.ones(3)"], "ab"),
+        (["import numpy as np", "np.ones(3)", "np.ones(4)"], "a"),
+        (["import a", "a.limit = 3", "a.f()"], "ab"),
+    ],
+)
+def test_what_the_last_cell_needs(sources, expected):
+    assert needed(*sources) == expected
+
+
+def test_needs_are_in_the_order_of_the_page():
+    cells = {"z": "x = 1", "a": "y = x", "m": "x, y"}
+    assert needs_of(cells)["m"] == ["z", "a"]
+
+
+def test_a_cell_may_name_more():
+    cells = {"a": "x = 1", "b": "y = x", "c": "print(1)"}
+    assert needs_of(cells, {"c": ["b"]})["c"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("other", ["c", "d", "nowhere"])
+def test_what_it_names_stands_above(other):
+    with pytest.raises(ValueError, match=f"cell c says that it needs {other}, which is no cell above it"):
+        needs_of({"a": "", "c": "", "d": ""}, {"c": [other]})
+
+
+def test_a_cell_that_is_no_python_is_an_error():
+    with pytest.raises(SyntaxError):
+        needs_of({"a": "x ="})
