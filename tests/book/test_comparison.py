@@ -207,3 +207,50 @@ def test_an_exercise_that_somebody_has_solved_is_left_out(answer: str, outcome: 
         text=True,
     )
     assert re.findall(r"ipynb::Cell \d+ (\w+)", done.stdout) == [outcome], done.stdout
+
+
+# --- Outputs that did not come from nbval ------------------------------------------------------------------
+
+
+def printed(text: str, name: str = "stdout") -> dict[str, Any]:
+    return {"output_type": "stream", "name": name, "text": text}
+
+
+def shown(**data: str) -> dict[str, Any]:
+    return {
+        "output_type": "execute_result",
+        "data": {kind.replace("_", "/"): text for kind, text in data.items()},
+    }
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh", "tags"),
+    [
+        ([], [], []),
+        ([printed("a\nb\n")], [printed("a\n"), printed("b\n")], []),
+        ([printed("0.12345678\n")], [printed("0.12345679\n")], []),
+        ([printed("0.5\n")], [printed("0.6\n")], ["atol=0.11"]),
+        ([printed("0.5\n")], [printed("0.6\n")], ["nbval-ignore-output"]),
+        ([shown(text_plain="1", image_png="a")], [shown(text_plain="1", image_png="b")], []),
+        ([printed("a"), shown(text_plain="1")], [shown(text_plain="1"), printed("a")], []),
+    ],
+)
+def test_outputs_that_are_the_same(stored, fresh, tags):
+    assert root_conftest.differences(stored, fresh, {"tags": tags}) == []
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh", "where"),
+    [
+        ([printed("a")], [], "stdout"),
+        ([], [printed("a", "stderr")], "stderr"),
+        ([printed("a")], [printed("b")], "stdout"),
+        ([printed("0.5\n")], [printed("0.6\n")], "stdout"),
+        ([shown(text_plain="1")], [shown(text_plain="1", text_html="<b>1</b>")], "text/html"),
+        ([shown(text_plain="1")], [shown(text_plain="1"), shown(text_plain="1")], "text/plain"),
+        ([], [{"output_type": "error", "ename": "E", "evalue": "x"}], "error"),
+    ],
+)
+def test_outputs_that_differ(stored, fresh, where):
+    (line,) = root_conftest.differences(stored, fresh, {})
+    assert line.startswith(f"{where}: stored ")

@@ -1,11 +1,12 @@
 """Is what a cell is said to need enough? Each cell of a page, run after those cells alone, in a fresh namespace.
 
-    python tests/tools/cells_alone.py [--record FILE] book/07_one_head.ipynb …
+    python tests/tools/cells_alone.py [--record FILE] [--write] book/07_one_head.ipynb …
 
 Runs a page once whole, in the kernel of the site's pages, and notes for each cell its seconds on the processor and the
 state of `minigrad.random` before and after it. Then each cell runs after its needs, from that state, and its output is
 held against the stored one. Cells that two lists of needs begin with run once, in a process that is forked where the
 lists part. Prints what differs, and which cells take longer than a page should; 1 if something differed.
+With --write the notebook's metadata say what was found: the random states, and the tag `native=heavy`.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from typing import Any
 from pages_check import ROOT, root_conftest
 
 from minigrad import random
-from minigrad.course.authoring.notebooks import read
-from minigrad.course.authoring.site import page_cells
+from minigrad.course.authoring.notebooks import note_random, read, write
+from minigrad.course.authoring.site import RUNS_ANYWAY, page_cells, reason
 from minigrad.course.page_kernel import Kernel
 
-LONG = 2.0  # seconds on a processor, natively
+LONG, HEAVY = 2.0, "native=heavy"  # seconds on a processor, natively, and the tag of a cell that takes longer
 
 
 class Page:
@@ -46,6 +47,8 @@ class Page:
         """Run a cell from its own random state; what is wrong with its output, or nothing."""
         self.outputs.clear()
         well = self.kernel.run(self.cells[cell]["source"], self.record.get(cell, {}).get("before"))
+        if cell not in self.stored:  # what a cell names, without an output of its own
+            return "" if well else str(self.outputs[-1])
         different = root_conftest.differences(
             self.stored[cell].outputs, self.outputs, self.stored[cell].metadata
         )
@@ -130,6 +133,20 @@ def checked(path: Path) -> tuple[Page, list[str]]:
     return page, found + alone(page)
 
 
+def write_down(path: Path, record: dict[str, Any]) -> None:
+    """Note random states in a notebook's cells, and tag those that take too long for a page."""
+    notebook = read(path)
+    for cell in notebook.cells:
+        if cell.id not in record:
+            continue
+        found = record[cell.id]
+        note_random(cell, found["before"], found["after"])
+        tags = cell.metadata.get("tags", [])
+        if found["seconds"] > LONG and RUNS_ANYWAY not in tags and not reason(tags):
+            cell.metadata["tags"] = [*tags, HEAVY]
+    write(path, notebook)
+
+
 def main() -> int:
     """Check the pages; returns the exit status."""
     parser = argparse.ArgumentParser(
@@ -137,6 +154,9 @@ def main() -> int:
     )
     parser.add_argument("notebooks", type=Path, nargs="+")
     parser.add_argument("--record", type=Path, help="write seconds and random states as JSON, page by page")
+    parser.add_argument(
+        "--write", action="store_true", help="write both into the notebooks, and the tag native=heavy"
+    )
     options = parser.parse_args()
     os.environ["MINIGRAD_PROGRESS"] = "off"
     record: dict[str, Any] = {}
@@ -153,6 +173,8 @@ def main() -> int:
                 print(f"    {cell} takes {one['seconds']} s", flush=True)
         differ += len(found)
         record[name] = page.record
+        if options.write:
+            write_down(path, page.record)
         if target:
             target.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return 1 if differ else 0

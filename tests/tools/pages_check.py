@@ -46,6 +46,10 @@ def faults(page: str, ran: dict[str, Any], figures: set[str]) -> list[str]:
     cells = {cell.id: cell for cell in notebook_of(page).cells}
     found = []
     for one in ran["cells"]:
+        if one["id"] not in cells:  # what a cell names, without an output of its own
+            if not one["ok"]:
+                found.append(f"{page} {one['id']}: {one['outputs'][-1]}")
+            continue
         stored, fresh = cells[one["id"]].outputs, one["outputs"]
         if one["id"] in figures:
             stored, fresh = without_html(stored), without_html(fresh)

@@ -14,7 +14,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["needs_of"]
+__all__ = ["needs_of", "split"]
 
 # A call of a function or a method with such a name changes what it is called on or with, also where its value is kept.
 CHANGING = (
@@ -146,6 +146,47 @@ def _with_later(names: Iterable[str], known: dict[str, Name]) -> set[str]:
             found.add(name)
             left += known[name].later if name in known else ()
     return found
+
+
+def split(source: str) -> tuple[str, str]:
+    """A cell as what it only names, and the rest: imports, definitions, constants and small arrays of NumPy.
+
+    What it names can run where the cell cannot. It is empty where there is no such statement. Each half has blank lines
+    where the other's statements stand.
+    """
+    tree, lines = ast.parse(source), source.split("\n")
+    names, bound = [""] * len(lines), set()
+    rest = list(lines)
+    for node in tree.body:
+        reads, later = _read(node)
+        if _only_names(node) and not (reads | later) & bound:
+            decorators = getattr(node, "decorator_list", [])
+            first = min([node.lineno, *(one.lineno for one in decorators)]) - 1
+            last = node.end_lineno or node.lineno
+            names[first:last] = lines[first:last]
+            rest[first:last] = [""] * (last - first)
+        else:
+            bound |= {name for one in ast.walk(node) for name in _names_bound(one)}
+            bound |= _changed(node, set(), set(), set())
+    return "\n".join(names).rstrip(), "\n".join(rest).rstrip()
+
+
+def _only_names(node: ast.stmt) -> bool:
+    """Whether a statement computes nothing that takes time."""
+    if isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
+        return True
+    if not isinstance(node, ast.Assign) or not all(isinstance(one, ast.Name) for one in node.targets):
+        return False
+    calls = [one.func for one in ast.walk(node) if isinstance(one, ast.Call)]
+    return all(isinstance(one, ast.Attribute) and _dotted(one).startswith(("np.", "math.")) for one in calls)
+
+
+def _dotted(node: ast.expr) -> str:
+    """`np.random.default_rng` as text; empty for what is no name with names behind it."""
+    if isinstance(node, ast.Attribute):
+        before = _dotted(node.value)
+        return f"{before}.{node.attr}" if before else ""
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 # --- Statements ------------------------------------------------------------------------------------------

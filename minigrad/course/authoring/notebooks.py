@@ -28,6 +28,7 @@ from typing import Any
 
 try:
     import nbformat
+    from jupyter_core.utils import ensure_async
     from nbclient import NotebookClient
 except ImportError as error:
     raise ModuleNotFoundError(
@@ -45,6 +46,7 @@ __all__ = [
     "holds_answers",
     "main",
     "make_exercise",
+    "note_random",
     "read",
     "run",
     "stale",
@@ -66,13 +68,53 @@ def write(path: Path, notebook: Any) -> None:
     write_atomic(path, nbformat.writes(notebook).encode())
 
 
+# In a kernel: the state of minigrad's random numbers, which are at their start as long as nobody has imported them.
+STATE = """(lambda now: [now["seed"], now["draws"]])(
+    getattr(__import__("sys").modules.get("minigrad.random"), "get_state", lambda: {"seed": 0, "draws": 0})()
+)"""
+
+
+class Client(NotebookClient):
+    """Runs cells, and notes before which of them random numbers stood where."""
+
+    async def async_execute_cell(self, cell: Any, cell_index: int, **settings: Any) -> Any:
+        """Run one cell."""
+        if cell.cell_type != "code" or not cell.source.strip():
+            return await super().async_execute_cell(cell, cell_index, **settings)
+        before = await self._random_state()
+        done = await super().async_execute_cell(cell, cell_index, **settings)
+        note_random(cell, before, await self._random_state())
+        return done
+
+    async def _random_state(self) -> list[int]:
+        """Seed and draws."""
+        asked = self.kc.execute("", silent=True, user_expressions={"state": STATE})
+        while True:
+            answer = await ensure_async(self.kc.get_shell_msg(timeout=60))
+            if answer["parent_header"].get("msg_id") == asked:
+                return list(json.loads(answer["content"]["user_expressions"]["state"]["data"]["text/plain"]))
+
+
+def note_random(cell: Any, before: list[int], after: list[int]) -> None:
+    """Note in a cell's metadata where random numbers stood before it (seed, draws), if they stood elsewhere after it.
+
+    With that a page of the site runs the cell alone, and it draws what it draws in an uninterrupted run.
+    """
+    course = dict(cell.metadata.pop("course", {}))
+    course.pop("random", None)
+    if before != after:
+        course["random"] = before
+    if course:
+        cell.metadata["course"] = course
+
+
 def run(notebook: Any, folder: Path) -> None:
     """Run all cells of a notebook with `folder` as the working directory, and store what they put out.
 
     What differs from run to run is left out: times, the kernel's version. Raises nbclient's CellExecutionError
     where a cell fails that has no tag `raises-exception`.
     """
-    client = NotebookClient(notebook, timeout=900, kernel_name="python3", record_timing=False)
+    client = Client(notebook, timeout=900, kernel_name="python3", record_timing=False)
     client.execute(cwd=str(folder), env={**os.environ, "MINIGRAD_PROGRESS": "off"})
     notebook.metadata["kernelspec"] = KERNEL
     notebook.metadata["language_info"] = {"name": "python"}

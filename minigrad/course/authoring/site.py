@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import minigrad
-from minigrad.course.authoring.cell_needs import needs_of
+from minigrad.course.authoring.cell_needs import needs_of, split
 from minigrad.course.authoring.notebooks import read
 
-__all__ = ["assemble", "main", "page_cells"]
+__all__ = ["RUNS_ANYWAY", "assemble", "main", "page_cells", "reason"]
 
 ROOT = Path(minigrad.__file__).resolve().parent.parent
 SOURCES = ROOT / "book" / "_run"
@@ -57,6 +57,7 @@ REASONS = {
 }
 NEEDS_OTHER = "This cell needs a result of a cell above that does not run in a page"
 ELSEWHERE = ". It runs in Jupyter; here its stored output stands."
+NAMES = "-names"  # behind the id of what a cell names
 RUNS_ANYWAY = "page"  # the tag of a cell that trains, but quickly
 
 
@@ -66,33 +67,39 @@ RUNS_ANYWAY = "page"  # the tag of a cell that trains, but quickly
 def page_cells(notebook: Any) -> list[dict[str, Any]]:
     """The code cells of a notebook as pages get them: source, what each needs, and whether it runs.
 
-    A cell's metadata may say what the sources do not show: `course.needs`, ids of further cells, and `course.random`,
-    seed and draws of `minigrad.random` before it.
+    Before a cell that does not run stands one with what that only names (`split`), with `NAMES` behind its id, for the
+    cells below that need no more of it. A cell's metadata may say what the sources do not show: `course.needs`, ids of
+    further cells, and `course.random`, seed and draws of `minigrad.random` before it.
     """
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
     code = [cell for cell in code if "install" not in cell.metadata.get("tags", [])]
-    named = [cell.metadata.get("course", {}).get("needs", []) for cell in code]
-    needs = needs_of(
-        {cell.id: cell.source for cell in code}, dict(zip([c.id for c in code], named, strict=True))
-    )
     cells: list[dict[str, Any]] = []
-    runs: dict[str, bool] = {}
+    read: dict[str, str] = {}  # what is looked at to find what is needed
     for cell in code:
-        why = reason(cell.metadata.get("tags", []))
-        if not why and not all(runs[other] for other in needs[cell.id]):
-            why = NEEDS_OTHER + ELSEWHERE
-        runs[cell.id] = not why
-        cells.append(
-            {
-                "id": cell.id,
-                "source": cell.source,
-                "needs": needs[cell.id],
-                "random": cell.metadata.get("course", {}).get("random"),
-                "runs": why or True,
-                "figure": draws(cell.outputs),
-            }
-        )
+        why, rest = reason(cell.metadata.get("tags", [])), cell.source
+        if why:
+            names, rest = split(cell.source)
+            if names:
+                cells.append(page_cell(cell.id + NAMES, names))
+                read[cell.id + NAMES] = names
+        random = cell.metadata.get("course", {}).get("random")
+        cells.append(page_cell(cell.id, cell.source, why or True, random, draws(cell.outputs)))
+        read[cell.id] = rest
+    needs = needs_of(read, {cell.id: cell.metadata.get("course", {}).get("needs", []) for cell in code})
+    runs: dict[str, bool] = {}
+    for one in cells:
+        one["needs"] = needs[one["id"]]
+        if one["runs"] is True and not all(runs[other] for other in one["needs"]):
+            one["runs"] = NEEDS_OTHER + ELSEWHERE
+        runs[one["id"]] = one["runs"] is True
     return cells
+
+
+def page_cell(
+    name: str, source: str, runs: bool | str = True, random: list[int] | None = None, figure: bool = False
+) -> dict[str, Any]:
+    """A cell as pages get it."""
+    return {"id": name, "source": source, "needs": [], "random": random, "runs": runs, "figure": figure}
 
 
 def reason(tags: Sequence[str]) -> str:

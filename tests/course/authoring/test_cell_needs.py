@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minigrad.course.authoring.cell_needs import needs_of
+from minigrad.course.authoring.cell_needs import needs_of, split
 
 pytestmark = pytest.mark.no_arrays
 
@@ -92,3 +92,24 @@ def test_what_it_names_stands_above(other):
 def test_a_cell_that_is_no_python_is_an_error():
     with pytest.raises(SyntaxError):
         needs_of({"a": "x ="})
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("import a\nx = 1\nf(x)", "import a\nx = 1"),
+        ("x = train()\ny = x + 1", ""),
+        ("x = train()\ny = 1", "\ny = 1"),
+        ("x = np.ones(3)\ny = math.pi\nz = w(3)", "x = np.ones(3)\ny = math.pi"),
+        ("@a\ndef f():\n    return 1\nf()", "@a\ndef f():\n    return 1"),
+        ("def f():\n    return x\nx = g()", "def f():\n    return x"),
+        ("x = g()\ndef f():\n    return x", ""),
+        ("x = [1]\nx.append(2)\ny = x", "x = [1]"),
+        ("print(1)", ""),
+        ("x = [f(i) for i in y]", ""),
+    ],
+)
+def test_what_a_cell_only_names(source, names):
+    found, rest = split(source)
+    assert found == names
+    assert sorted((found + "\n" + rest).split()) == sorted(source.split())

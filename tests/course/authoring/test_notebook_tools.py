@@ -118,6 +118,29 @@ def test_a_run_is_in_the_notebooks_folder_and_keeps_no_progress(ran):
     assert list(folder.iterdir()) == []
 
 
+def test_a_run_notes_where_random_numbers_stood_before_a_cell_that_draws(tmp_path):
+    draw = "random.generator().random()"
+    made = notebook(
+        code("from minigrad import random"),
+        code(draw),
+        code("1"),
+        code(draw),
+        code(f"random.manual_seed(3)\n{draw}"),
+        code(draw),
+    )
+    made.cells[2].metadata["course"] = {"random": [7, 7], "needs": []}  # of a run before
+    notebooks.run(made, tmp_path)
+    noted = [cell.metadata.get("course") for cell in made.cells]
+    assert noted == [
+        None,
+        {"random": [0, 0]},
+        {"needs": []},
+        {"random": [0, 1]},
+        {"random": [0, 2]},
+        {"random": [3, 1]},
+    ]
+
+
 def test_a_run_leaves_out_what_differs_between_machines(ran):
     made, _ = ran
     assert made.metadata == {
