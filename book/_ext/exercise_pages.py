@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,13 @@ def add_files(app: Any, page: str, template: str, context: dict[str, Any], doctr
             app.add_js_file(f"run/{name}.js", loading_method="defer")
 
 
+def clear(app: Any, error: Exception | None) -> None:
+    """Where cells do not run, take out what an earlier build with the switch on has left."""
+    if error is None and not app.config.course_run and app.builder.name == "html":
+        for folder in ("exercises", "_static/run"):
+            shutil.rmtree(Path(app.outdir) / folder, ignore_errors=True)
+
+
 def setup(app: Any) -> None:
     """Sphinx calls this."""
     app.connect("config-inited", leave_out, priority=950)  # after the switch was read
@@ -162,3 +170,4 @@ def setup(app: Any) -> None:
     app.connect("source-read", for_the_page)
     app.connect("doctree-read", furnish, priority=400)
     app.connect("html-page-context", add_files)
+    app.connect("build-finished", clear)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -125,10 +126,12 @@ def test_what_is_for_jupyter_is_left_out_of_each_page(path: Any, monkeypatch: py
     monkeypatch.setattr(sys, "path", [str(ROOT / "book" / "_ext"), *sys.path])
     import exercise_pages
 
+    monkeypatch.setattr(exercise_pages, "chapters_of", lambda app: [])
     monkeypatch.setattr(exercise_pages, "chapter_of", lambda app, page: page)
+    app = SimpleNamespace(config=SimpleNamespace(course_run=True))
     source = [path.read_text(encoding="utf-8")]
     before = json.loads(source[0])
-    exercise_pages.for_the_page(None, "page", source)
+    exercise_pages.for_the_page(app, "page", source)
     after = json.loads(source[0])
     assert [one["id"] for one in after["cells"]] == [one["id"] for one in before["cells"]]
     text = "".join(after["cells"][0]["source"])

@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 import pytest
+import running_site
 from running_site import CELLS, SENTENCE
 
 pytestmark = pytest.mark.no_arrays
@@ -234,6 +235,18 @@ def test_a_drawing_stays(runner: Any):
     said(page, "drawn", "the picture is the stored one")
     assert cell(page, "drawn").locator(".cell_output img[alt='a drawing']").count() == 1
     assert output(page, "drawn").startswith("drawn")
+    said(page, "drawn", "run here")
+    # The library's own line in place of a drawing; then nothing but the stored one is there.
+    type_into(page, "drawn", "html(\"<p class='course-figure is-stored'>not drawn</p>\")").press(
+        "Shift+Enter"
+    )
+    said(page, "drawn", "of the page’s own code")
+    assert output(page, "drawn") == ""
+    assert not button(page, "drawn", "Stored output").is_visible()
+    # A drawing that was made here takes its place.
+    type_into(page, "drawn", "html(\"<p class='course-figure'>drawn here</p>\")").press("Shift+Enter")
+    cell(page, "drawn").get_by_text("drawn here", exact=True).wait_for()
+    assert not cell(page, "drawn").locator("img[alt='a drawing']").count()
 
 
 def test_stop_ends_an_endless_loop_and_the_next_run_starts_afresh(runner: Any):
@@ -364,6 +377,10 @@ def test_it_is_said_where_the_browser_keeps_nothing(runner: Any):
 
 
 def test_two_tabs_keep_both_what_they_know(runner: Any):
+    page = runner(PAGE)  # what another tab keeps is there before its event is
+    page.evaluate("localStorage.setItem('minigrad-course', JSON.stringify({read: ['01_arrays']}))")
+    page.evaluate("course.keep('exercises', {})")
+    assert page.evaluate("JSON.parse(localStorage.getItem('minigrad-course')).read") == ["01_arrays"]
     one, two = runner(PAGE), runner("exercises/01_arrays")
     one.evaluate("course.keep('read', ['02_reverse_mode'])")
     two.evaluate("course.keep('code of exercises/01_arrays', {answer1: {source: 'x', author: '0'}})")
@@ -495,8 +512,23 @@ def test_from_a_file_it_says_how_to_serve_the_site(running_site: Any, browser: A
 
 
 def test_without_the_switch_the_site_has_nothing_of_it(small_site: Any):
-    assert not list((small_site / "_static" / "run").glob("*"))
+    assert not (small_site / "_static" / "run").exists()
     page = (small_site / "book" / "01_arrays.html").read_text(encoding="utf-8")
     assert "data-cell" not in page
     assert "static/run/" not in page
     assert not (small_site / "exercises").exists()
+
+
+def test_a_build_without_the_switch_takes_out_what_one_with_it_left(tmp_path: Any):
+    from building import build
+
+    folder = tmp_path / "book"
+    folder.mkdir()
+    site = running_site.write(folder)
+    assert (site / "exercises" / "01_arrays.html").exists()
+    build(folder, folder)
+    assert not (site / "exercises").exists()
+    assert not (site / "_static" / "run").exists()
+    text = (site / "book" / "01_arrays.html").read_text(encoding="utf-8")
+    assert "data-cell" not in text
+    assert "exercises/01_arrays.html" not in text

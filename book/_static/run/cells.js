@@ -47,6 +47,11 @@ course.cells = (function () {
       return !this.hasRun || this.needed.some((one) => !one.hasRun || one.ran.at > this.ran.at);
     }
 
+    // Whether there is an output of a run and another one that is stored.
+    get hasBoth() {
+      return Boolean(this.result) && this.stored.nodes.length > 0 && (this.showsStored || this.box.classList.contains("course-fresh"));
+    }
+
     // --- Its row of buttons ---
 
     furnish() {
@@ -99,7 +104,7 @@ course.cells = (function () {
       end.hidden = !busy;
       this.bar.hidden = this.state !== "loads";
       above.hidden = Boolean(this.state) || !this.misses;
-      stored.hidden = Boolean(this.state) || !this.result || !this.stored || !this.stored.nodes.length;
+      stored.hidden = Boolean(this.state) || !this.hasBoth;
       stored.textContent = this.showsStored ? "Output of this run" : "Stored output";
       stored.setAttribute("aria-label", `${stored.textContent} of cell ${this.number}`);
       this.say(this.state ? this.note : this.words());
@@ -235,13 +240,14 @@ course.cells = (function () {
       add(this.output, output);
     }
 
-    // The drawings of the course's figures are not made here: the stored one stays, under what else was put out.
+    // A figure that was not drawn here: the stored one stays, under what else was put out.
     keepPicture() {
       this.pictureKept = "";
-      if (!this.figure) return;
+      if (!this.figure || this.output.querySelector(".course-figure:not(.is-stored)")) return;
       const pictures = this.stored.nodes.filter((one) => one.querySelector(".course-figure"));
       if (!pictures.length) return;
       for (const note of this.output.querySelectorAll(".course-figure.is-stored")) note.closest(".output").remove();
+      if (!this.output.childElementCount) this.box.classList.remove("course-fresh");
       this.output.append(...pictures);
       this.pictureKept = this.edited ? "the picture is the stored one, of the page’s own code" : "the picture is the stored one";
     }

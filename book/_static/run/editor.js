@@ -89,6 +89,7 @@ course.editor = (function () {
     pre.before(box);
     box.append(pre, field);
     pre.removeAttribute("tabindex"); // boxes.js gave it one if it scrolls: now the field is what has the focus
+    pre.setAttribute("aria-hidden", "true"); // the field says it
     delete pre.dataset.cut;
 
     function colour() {
@@ -132,6 +133,7 @@ course.editor = (function () {
       },
       close() {
         window.removeEventListener("resize", fit);
+        pre.removeAttribute("aria-hidden");
         box.replaceWith(pre);
       },
     };
