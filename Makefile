@@ -51,7 +51,7 @@ nbval: $(READY)  ## run every notebook and hold its outputs against the stored o
 test-matrix: $(READY)  ## the same with other Pythons, BLAS kernels and threads; ends with a table (half an hour)
 	$(BIN)/python tests/tools/matrix.py
 
-oracles: $(ORACLES)  ## install PyTorch, transformers and tokenizers, and hold everything against them
+oracles: $(ORACLES)  ## install PyTorch, transformers, tokenizers and an MPI, and hold everything against them
 	$(call timed,oracles,$(PARALLEL) -m oracle)
 
 lint: $(READY)  ## mend what ruff can mend
@@ -142,6 +142,7 @@ bench: $(ORACLES)  ## time a pre-training step beside PyTorch and JAX; writes th
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[benchmarks]'
 	$(BIN)/python tests/tools/pretraining_step.py --record book/runs/pretraining_step.json
 	$(BIN)/python tests/tools/pretraining_step.py --kernels Haswell --record book/runs/pretraining_step.json
+	$(BIN)/python tests/tools/several_processes.py --record tests/tools/several_processes.json
 	$(BIN)/python tests/tools/speed_table.py
 
 machine: $(ORACLES)  ## measure again what chapters 23 and 24 quote of a machine (ten minutes to an hour, an idle machine)

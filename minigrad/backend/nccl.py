@@ -39,7 +39,7 @@ class GPUs:
         self._stream = cupy.cuda.Stream(non_blocking=True)
 
     def start_sum(self, array: Array) -> Callable[[], None]:
-        """Begin to add up an array of float32 or float64, in place; what this returns lets later kernels wait for it."""
+        """Begin to add up an array of float32 or float64 in place; what this returns makes later kernels wait."""
         kinds = {"float32": nccl.NCCL_FLOAT32, "float64": nccl.NCCL_FLOAT64}
         self._stream.wait_event(cupy.cuda.get_current_stream().record())  # the array must have been computed
         where, kind = array.data.ptr, kinds[array.dtype.name]

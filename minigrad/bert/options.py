@@ -71,6 +71,10 @@ entropy, which is printed first; what lies below that has been learned from cont
 metrics.csv, evaluation.csv and checkpoints that Hugging Face's transformers opens. Ctrl-C (or SIGTERM, SIGHUP)
 saves and stops, with exit status 130 (143, 129); a second one stops at once. The same command with --resume
 goes on bit for bit on the same machine with the same NumPy, also after a kill.
+
+Several processes that are started by `mpirun -n 4 python -m minigrad.bert pretrain` share out the pairs of each
+batch. But for rounding they do what one process would, and --resume goes on with any number of them. They need
+mpi4py and an MPI: pip install 'minigrad[mpi]' mpich
 """
 
 LOOK = """\
