@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from minigrad.course.drawing.scales import MARGIN, Linear, Logarithmic, Scale
-
-if TYPE_CHECKING:
-    from minigrad.course.drawing.axes import Axes
 
 __all__ = ["Axis"]
 
@@ -26,7 +23,7 @@ class Axis:
         self.is_turned = False  # the first limit above
         self.fixed: list[tuple[float, str]] | None = None  # ticks
         self.has_small_ticks = True
-        self.of: list[Axes] = []
+        self.of: list[Any] = []  # the Axes that have it
 
     def limits(self) -> tuple[float, float]:
         """The numbers at both ends."""
