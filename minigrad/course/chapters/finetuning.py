@@ -377,7 +377,7 @@ def learning_curves(record: dict[str, Any]) -> Picture:
                 found = [scores_of(record, name, start, size) for size in sizes]
                 axes.plot(sizes, [np.mean(one) for one in found], line, color=colours[role], marker="o", ms=3)
                 low, high = [min(one) for one in found], [max(one) for one in found]
-                axes.fill_between(sizes, low, high, color=colours[role], alpha=0.2)
+                axes.fill_between(sizes, low, high, color=colours[role], alpha=0.2, linewidth=0)
             axes.set_xscale("log", base=4)
             axes.set_xticks([16, 64, 256, 1024], ["16", "64", "256", "1,024"])
             axes.set(title=TASKS[name].asks, ylim=(0.15, 1.03))

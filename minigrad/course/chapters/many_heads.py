@@ -376,7 +376,9 @@ def dropped_heads(damage: Mapping[str, float], controls: Mapping[str, Sequence[f
         for layer, draws in controls.items():
             places = [i for i, name in enumerate(names) if name.split("-")[0] == layer]
             left, right = places[0] - 0.45, places[-1] + 0.45
-            axes.fill_between([left, right], min(draws), max(draws), color=colours["third"], alpha=0.35)
+            axes.fill_between(
+                [left, right], min(draws), max(draws), color=colours["third"], alpha=0.35, linewidth=0
+            )
             if layer == min(controls):
                 axes.annotate(
                     "random directions",

@@ -11,7 +11,7 @@ from minigrad.bert.info import step_cost
 from minigrad.course.chapters.pretraining import BATCH, LENGTH
 from minigrad.course.chapters.scaling import config_of, layer_parameters
 from minigrad.course.chapters.scaling_laws import Law
-from minigrad.course.figures import Axes, Figure, Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 
 __all__ = ["Runs", "compute_figure", "size_figure", "step_flops"]
 
@@ -121,7 +121,7 @@ def compute_figure(runs: Runs, floor: float, others: Sequence[float] = ()) -> Pi
     return figure(plot, alt, (5.4, 3.6))
 
 
-def _logarithmic(axes: Axes) -> None:
+def _logarithmic(axes: Any) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_yticks([0.05, 0.1, 0.2, 0.5, 1, 2], ["0.05", "0.1", "0.2", "0.5", "1", "2"])

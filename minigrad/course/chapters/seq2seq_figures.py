@@ -108,6 +108,7 @@ def length_figure(curves: Mapping[str, tuple[Sequence[Sequence[float]], str]], l
                 [max(of) for of in values],
                 color=colours[colour],
                 alpha=0.2,
+                linewidth=0,
             )
         axes.set(ylim=(-0.03, 1.03), xlabel="sentences of the text", ylabel=label)
         canvas.legend(loc="outside upper center", ncols=2, fontsize=9)

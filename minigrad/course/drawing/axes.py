@@ -122,8 +122,12 @@ class Axes:
         a, b = (np.asarray(list(values), float) for values in (x, y))
         self.marks.append(Dots(a, b, facecolors or color, edgecolors or color, s, alpha, linewidths, zorder))
 
-    def fill_between(self, x: Any, low: Any, high: Any, *, color: str, alpha: float) -> None:
-        """The area between two lines, or two numbers."""
+    def fill_between(
+        self, x: Any, low: Any, high: Any, *, color: str, alpha: float, linewidth: float = 0
+    ) -> None:
+        """The area between two lines, or two numbers, without a line around it."""
+        if linewidth:
+            raise ValueError(f"fill_between: no line is drawn around an area, got linewidth={linewidth}")
         a = np.asarray(list(x), float)
         under, over = (np.broadcast_to(np.asarray(values, float), a.shape) for values in (low, high))
         self.marks.append(Band(a, under, over, color, alpha))
@@ -379,7 +383,8 @@ class Axes:
         free = "".join(mark.draw(places) for mark in ordered if not mark.is_cut)
         drawn = (self._grid() if self.is_on else "") + (
             f'<svg x="{number(left)}" y="{number(top)}" width="{number(wide)}" height="{number(high)}" '
-            f'overflow="hidden">{inside}</svg>'
+            f'overflow="hidden" style="width: {number(wide)}px; height: {number(high)}px; max-width: none">'
+            f"{inside}</svg>"  # the style, because a page sets the width of every SVG in a figure
         )
         return drawn + (self._frame() if self.is_on else "") + self._names() + free + self._legend(places)
 
