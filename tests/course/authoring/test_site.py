@@ -53,7 +53,7 @@ def test_hidden_cells_are_there_and_the_one_that_installs_is_not():
 
 
 @pytest.mark.parametrize(
-    "tag", ["training", "long-training", "native=threads", "native=time", "native=heavy"]
+    "tag", ["training", "long-training", "native=threads", "native=time", "native=numbers", "native=heavy"]
 )
 def test_what_cannot_run_says_why(tag):
     found = cells(code("a", "x = run()", [tag]), code("b", "x"), code("c", "1"))
