@@ -52,7 +52,7 @@ REASONS = {
     "training": "This cell trains a model",
     "native=threads": "This cell starts threads, which a page cannot",
     "native=time": "This cell measures time",
-    "native=numbers": "This cell's numbers hang on the machine, and are others in a page",
+    "native=numbers": "This cell has numbers that hang on the machine, and are others in a page",
     "native=heavy": "This cell computes for too long in a page",
     "native=files": "This cell needs files or programs that a page does not have",
 }
