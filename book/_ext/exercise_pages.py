@@ -28,6 +28,7 @@ SCRIPTS = (
     "outputs",
     "python",
     "typed",
+    "cell",
     "cells",
     "notebook",
     "exercises",
