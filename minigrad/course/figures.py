@@ -1,37 +1,33 @@
-"""The course's figures: one style, drawn once, in colours that follow the page.
-
-Needs matplotlib, but for Python in a page of the site: there is none, and a figure keeps its stored drawing.
-"""
+"""The course's figures: one style, drawn once, in colours that follow the page."""
 
 from __future__ import annotations
 
 import base64
 import csv
 import html
-import io
-import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from minigrad.course.drawing import Axes, Figure, Rectangle
 from minigrad.course.palette import COLOURS, STYLE, colour
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+__all__ = [
+    "SCHEMES",
+    "Axes",
+    "Figure",
+    "Picture",
+    "Plot",
+    "Rectangle",
+    "draw",
+    "figure",
+    "read_table",
+    "tinted",
+]
 
-IN_A_PAGE = sys.platform == "emscripten"
-if not IN_A_PAGE:
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ModuleNotFoundError(
-            "the course's figures need matplotlib: pip install 'minigrad[course]'"
-        ) from error
-
-__all__ = ["SCHEMES", "Picture", "Plot", "draw", "figure", "read_table"]
-
-Plot = Callable[["Figure", dict[str, str]], None]
+Plot = Callable[[Any, dict[str, str]], None]  # on a Figure of minigrad.course.drawing, or of matplotlib
 
 SCHEMES: dict[str, dict[str, str]] = {
     scheme: {name: pair[i] for name, pair in COLOURS.items()} for i, scheme in enumerate(("light", "dark"))
@@ -39,24 +35,19 @@ SCHEMES: dict[str, dict[str, str]] = {
 
 # The drawing that is in the page comes first; a notebook that is not trusted yet drops it and shows the still picture.
 _LAYOUT = (
-    "<style>.course-figure svg, .course-figure img {width: 100%; height: auto; display: block}"
-    " .course-figure svg ~ img {display: none}</style>"
+    "<style>.course-figure > svg, .course-figure > img {width: 100%; height: auto; display: block}"
+    " .course-figure > svg ~ img {display: none}</style>"
 )
 
 
 class Picture:
-    """A figure in a cell's output: an SVG in the page's colours, its alt text, and a still picture in its place.
-
-    Without an SVG it says that the stored drawing stands.
-    """
+    """A figure in a cell's output: an SVG in the page's colours, its alt text, and a still picture in its place."""
 
     def __init__(self, svg: str, alt: str, width: int) -> None:
         self.svg, self.alt, self.width = svg, alt, width
 
     def _repr_html_(self) -> str:
         alt = html.escape(self.alt)
-        if not self.svg:
-            return f'<p class="course-figure is-stored">{NOT_DRAWN}: {alt}</p>'
         still = base64.b64encode(self.svg.encode()).decode()
         drawn = self.svg
         for name, (light, _) in COLOURS.items():
@@ -71,28 +62,32 @@ class Picture:
         return f"Figure: {self.alt}"
 
 
-NOT_DRAWN = "This page does not draw figures. The stored one shows"
-
-
 def figure(plot: Plot, alt: str, size: tuple[float, float] = (5.4, 3.4)) -> Picture:
     """A figure to be the last line of a cell.
 
     plot: puts axes on an empty figure, with the colours it is given (the names of `palette.COLOURS`). alt: what there
     is to see, for those who cannot. size: width and height in inches; wider than 5.4 gets small on a phone.
     """
-    if IN_A_PAGE:
-        return Picture("", alt, round(96 * size[0]))
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "minigrad", "path.simplify_threshold": 0.5}
-    with matplotlib.rc_context(settings):
-        file = io.StringIO()
-        _drawn(plot, size, "light", ground="none").savefig(
-            file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-        )
-    return Picture(_small(file.getvalue()), alt, round(96 * size[0]))
+    colours = SCHEMES["light"]
+    canvas = Figure(size, colours["ink"], colours["grid"])
+    plot(canvas, colours)
+    return Picture(canvas.svg(), alt, round(96 * size[0]))
+
+
+def tinted(values: np.ndarray, above: str, below: str | None = None) -> np.ndarray:
+    """Numbers from -1 to 1 as colours (…, 4): one above 0, the other below (#rrggbb), clear at 0."""
+    image = np.empty((*values.shape, 4))
+    for part, name in ((values >= 0, above), (values < 0, below or above)):
+        image[part, :3] = [int(name[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    image[..., 3] = np.abs(values).clip(0, 1)
+    return image
+
+
+# --- Pictures for pages that are no notebooks -----------------------------------------------------------
 
 
 def draw(plot: Plot, stem: str | Path, size: tuple[float, float]) -> None:
-    """The same into two files for pages that are no notebooks, `stem`-light.png on white and `stem`-dark.png."""
+    """The same with matplotlib, into two files: `stem`-light.png on white, and `stem`-dark.png."""
     for scheme in SCHEMES:
         path = Path(f"{stem}-{scheme}.png")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,10 +95,15 @@ def draw(plot: Plot, stem: str | Path, size: tuple[float, float]) -> None:
         canvas.savefig(path, format="png", dpi=160, metadata={"Software": None})
 
 
-def _drawn(plot: Plot, size: tuple[float, float], scheme: str, ground: str) -> Figure:
+def _drawn(plot: Plot, size: tuple[float, float], scheme: str, ground: str) -> Any:
     """The figure in the course's style and the scheme's colours."""
-    from matplotlib.figure import Figure
-
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure as Canvas
+    except ImportError as error:
+        raise ModuleNotFoundError(
+            "pictures in files need matplotlib: pip install 'minigrad[course]'"
+        ) from error
     colours = SCHEMES[scheme]
     ink, grid = colours["ink"], colours["grid"]
     style: Any = {
@@ -123,31 +123,12 @@ def _drawn(plot: Plot, size: tuple[float, float], scheme: str, ground: str) -> F
         "lines.linewidth": 1.8,
     }
     with matplotlib.rc_context(style):
-        canvas = Figure(figsize=size, layout="constrained")
+        canvas = Canvas(figsize=size, layout="constrained")
         canvas.patch.set_facecolor(ground)
         plot(canvas, colours)
         for axes in canvas.axes:
             axes.patch.set_facecolor("none")
     return canvas
-
-
-def _rounded(tag: str) -> str:
-    """The tag with two digits after the point in all its numbers."""
-    return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number.group()):.2f}", tag)
-
-
-def _small(svg: str) -> str:
-    """The SVG element alone, with two digits after the point and without names that a second figure would repeat."""
-    svg = svg[svg.index("<svg ") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"<!--.*?-->|<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
-    svg = svg.replace("<svg ", '<svg stroke-linejoin="round" ', 1)
-    svg = re.sub(r"font-family: [^;]*", "font-family: sans-serif", svg)
-    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
-    svg = re.sub(
-        r"<[^>]+>", lambda tag: _rounded(tag.group()), svg
-    )  # what a text says between the tags stays
-    return re.sub(r"\s*\n\s*", "\n", svg).strip()
 
 
 def read_table(path: str | Path) -> dict[str, list[float]]:

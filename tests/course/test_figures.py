@@ -64,7 +64,7 @@ def plot(canvas, colours):
 
 def test_a_figure_is_one_drawing_in_the_pages_colours():
     shown = figures.figure(plot, 'a "line"')._repr_html_()
-    drawn = shown[shown.index("<svg ") : shown.index("</svg>")]
+    drawn = shown[shown.index("<svg ") : shown.rindex("</svg>")]
     assert 'role="img" aria-label="a &quot;line&quot;"' in drawn
     assert "var(--course-first, #0072b2)" in drawn
     assert "var(--course-gradient" in drawn

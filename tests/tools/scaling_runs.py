@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from typing import Any
 
 import records
@@ -112,22 +110,14 @@ def make(case: Case) -> dict[str, Any]:
 
 def main() -> None:
     """Make the runs that the record does not have yet."""
-    parser = records.parser(__doc__, "scaling.json")
-    parser.add_argument(
-        "--jobs", type=int, default=1, help="runs at the same time, each in a process of its own"
-    )
+    parser = records.parser(__doc__, "scaling.json", jobs=True)
     options = parser.parse_args()
     text = stories().fingerprint()
     record = records.read(options.record, __file__, text=text, floor=round(scaling.questions().floor, 6))
     if record["text"] != text:
         parser.error(f"{options.record} is of other stories: name another --record, or begin anew without it")
-    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        for stage in stages(record["runs"]):
-            done = {case_of(run) for run in record["runs"]}
-            running = [pool.submit(make, case) for case in stage if case not in done]
-            for run in as_completed(running):
-                record["runs"].append(run.result())
-                records.write(options.record, record)
+    runs = stages(record["runs"])
+    records.make_missing(options.record, record, runs, case_of, make, options.jobs)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Container, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from typing import Any
 
 import records
@@ -32,6 +30,11 @@ PAIRS, PAIRS_SEED = 150, 2**20
 
 
 Case = tuple[str, float, int, int]  # variant, rate, seed, steps
+
+
+def case_of(run: dict[str, Any]) -> Case:
+    """What a stored run was made for."""
+    return run["variant"], run["rate"], run["seed"], run["steps"]
 
 
 def stages(runs: list[dict[str, Any]], names: list[str]) -> Iterator[list[Case]]:
@@ -103,24 +106,16 @@ def make(case: Case) -> dict[str, Any]:
 
 def main() -> None:
     """Make the runs that the record does not have yet."""
-    parser = records.parser(__doc__, "stories.json")
+    parser = records.parser(__doc__, "stories.json", jobs=True)
     names = list(pretraining.VARIANTS)
     parser.add_argument("--only", choices=names, help="make the runs of this variant alone")
-    parser.add_argument(
-        "--jobs", type=int, default=1, help="runs at the same time, each in a process of its own"
-    )
     options = parser.parse_args()
     text = pretraining.stories().fingerprint()
     record = records.read(options.record, __file__, text=text)
     if record["text"] != text:
         parser.error(f"{options.record} is of other stories: name another --record, or begin anew without it")
-    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        for stage in stages(record["runs"], [options.only] if options.only else names):
-            done = {(run["variant"], run["rate"], run["seed"], run["steps"]) for run in record["runs"]}
-            running = [pool.submit(make, case) for case in stage if case not in done]
-            for run in as_completed(running):
-                record["runs"].append(run.result())
-                records.write(options.record, record)
+    runs = stages(record["runs"], [options.only] if options.only else names)
+    records.make_missing(options.record, record, runs, case_of, make, options.jobs)
 
 
 if __name__ == "__main__":

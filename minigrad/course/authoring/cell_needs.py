@@ -155,7 +155,7 @@ def split(source: str) -> tuple[str, str]:
     where the other's statements stand.
     """
     tree, lines = ast.parse(source), source.split("\n")
-    names, bound = [""] * len(lines), set()
+    names, bound = [""] * len(lines), set[str]()
     rest = list(lines)
     for node in tree.body:
         reads, later = _read(node)

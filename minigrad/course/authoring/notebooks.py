@@ -77,20 +77,23 @@ STATE = """(lambda now: [now["seed"], now["draws"]])(
 class Client(NotebookClient):
     """Runs cells, and notes before which of them random numbers stood where."""
 
-    async def async_execute_cell(self, cell: Any, cell_index: int, **settings: Any) -> Any:
+    async def async_execute_cell(
+        self, cell: Any, cell_index: int, execution_count: int | None = None, store_history: bool = True
+    ) -> Any:
         """Run one cell."""
         if cell.cell_type != "code" or not cell.source.strip():
-            return await super().async_execute_cell(cell, cell_index, **settings)
-        before = await self._random_state()
-        done = await super().async_execute_cell(cell, cell_index, **settings)
-        note_random(cell, before, await self._random_state())
+            return await super().async_execute_cell(cell, cell_index, execution_count, store_history)
+        before = await self.random_state()
+        done = await super().async_execute_cell(cell, cell_index, execution_count, store_history)
+        note_random(cell, before, await self.random_state())
         return done
 
-    async def _random_state(self) -> list[int]:
+    async def random_state(self) -> list[int]:
         """Seed and draws."""
-        asked = self.kc.execute("", silent=True, user_expressions={"state": STATE})
+        kernel: Any = self.kc
+        asked = kernel.execute("", silent=True, user_expressions={"state": STATE})
         while True:
-            answer = await ensure_async(self.kc.get_shell_msg(timeout=60))
+            answer = await ensure_async(kernel.get_shell_msg(timeout=60))
             if answer["parent_header"].get("msg_id") == asked:
                 return list(json.loads(answer["content"]["user_expressions"]["state"]["data"]["text/plain"]))
 

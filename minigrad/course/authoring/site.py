@@ -83,7 +83,7 @@ def page_cells(notebook: Any) -> list[dict[str, Any]]:
                 cells.append(page_cell(cell.id + NAMES, names))
                 read[cell.id + NAMES] = names
         random = cell.metadata.get("course", {}).get("random")
-        cells.append(page_cell(cell.id, cell.source, why or True, random, draws(cell.outputs)))
+        cells.append(page_cell(cell.id, cell.source, why or True, random))
         read[cell.id] = rest
     needs = needs_of(read, {cell.id: cell.metadata.get("course", {}).get("needs", []) for cell in code})
     runs: dict[str, bool] = {}
@@ -96,21 +96,16 @@ def page_cells(notebook: Any) -> list[dict[str, Any]]:
 
 
 def page_cell(
-    name: str, source: str, runs: bool | str = True, random: list[int] | None = None, figure: bool = False
+    name: str, source: str, runs: bool | str = True, random: list[int] | None = None
 ) -> dict[str, Any]:
-    """A cell as pages get it."""
-    return {"id": name, "source": source, "needs": [], "random": random, "runs": runs, "figure": figure}
+    """A cell as pages get it. `figure`: whether its drawing cannot be made in a page; all can."""
+    return {"id": name, "source": source, "needs": [], "random": random, "runs": runs, "figure": False}
 
 
 def reason(tags: Sequence[str]) -> str:
     """Why a cell with these tags does not run in a page; empty if it does."""
     found = [] if RUNS_ANYWAY in tags else [why for tag, why in REASONS.items() if tag in tags]
     return found[0] + ELSEWHERE if found else ""
-
-
-def draws(outputs: list[Any]) -> bool:
-    """Whether a cell's stored output is a drawing by matplotlib."""
-    return any("course-drawing" in one.get("data", {}).get("text/html", "") for one in outputs)
 
 
 # --- Archives --------------------------------------------------------------------------------------------

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from minigrad import nn, no_grad, ops, random
 from minigrad.bert.attention import BertSelfAttention
 from minigrad.bert.config import PRESETS
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, Rectangle, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.small_model import hide_each, small_model
 from minigrad.tensor import Tensor
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = [
     "Attention",
@@ -155,8 +152,6 @@ def who_shares(texts: int, tokens: int, features: int) -> Picture:
     ]
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        from matplotlib.patches import Rectangle
-
         for axes, (name, shares) in zip(canvas.subplots(1, 2), ways, strict=True):
             for text in range(texts):
                 for token in range(tokens):
@@ -212,7 +207,7 @@ def depth_curves(stacks: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) 
                 layers, mean = range(1, len(draws[0]) + 1), np.mean(draws, axis=0)
                 axes.plot(layers, mean, line, color=colours[colour])
                 low, high = np.min(draws, axis=0), np.max(draws, axis=0)
-                axes.fill_between(layers, low, high, color=colours[colour], alpha=0.25, lw=0)
+                axes.fill_between(layers, low, high, color=colours[colour], alpha=0.25)
                 ends.append((mean[-1], name, colours[colour]))
             axes.set_yscale("log")
             axes.set(title=start, ylabel="gradient of $W_1$ (RMS)", xlim=(0.5, 1.28 * len(layers)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from minigrad.bert.grammar import Story
 from minigrad.bert.lexicon import SETTINGS
 from minigrad.bert.stories import tell_stories
 from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.palette import colour
 from minigrad.course.stored import stored
@@ -27,9 +27,6 @@ from minigrad.seq2seq.language import IT, NOUNS, SovianWord, translate
 from minigrad.seq2seq.recurrent import Attention, RecurrentMemory
 from minigrad.seq2seq.translation import translation_tokenizer
 from minigrad.tensor import Array, Tensor
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = [
     "Text",

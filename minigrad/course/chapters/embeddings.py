@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.small_model import as_drawn
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["drawn_tables", "embedding_flow", "plurals", "rank_curves"]
 

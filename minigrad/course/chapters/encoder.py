@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file
@@ -15,12 +15,9 @@ from minigrad.bert.config import BertConfig
 from minigrad.bert.encoder import BertLayer
 from minigrad.bert.model import BertModel
 from minigrad.course.check.outcome import has_gap
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, Rectangle, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.stored import stored
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["against_reference", "by_part", "encoder_flow", "hand_sized", "parameter_map", "tiny_model"]
 
@@ -229,8 +226,6 @@ def parameter_map(counts: Mapping[str, Mapping[str, int]]) -> Picture:
     roles = ("first", "second", "third")
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        from matplotlib.patches import Rectangle
-
         axes = canvas.subplots()
         x = 0.0
         for role, (group, parts) in zip(roles, counts.items(), strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +19,10 @@ from minigrad.bert.tasks import BertForTokenClassification
 from minigrad.bert.training import parameter_groups
 from minigrad.course.chapters import finetuning
 from minigrad.course.chapters.looking_inside import SETTING, Texts, arcs_of, as_drawn, read, story_model
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.stored import stored
 from minigrad.nn.module import Parameter
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = [
     "ASKED",

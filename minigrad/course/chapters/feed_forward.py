@@ -5,21 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from minigrad import no_grad
 from minigrad.bert.encoder import BertLayer
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure, tinted
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.palette import colour
 from minigrad.course.small_model import as_drawn, hide_each, small_model
 from minigrad.course.widgets import Frame, Player, player, svg
 from minigrad.tensor import Tensor
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["HiddenWords", "Inner", "area_player", "gelu_figure", "network_flow", "reach_figure"]
 
@@ -195,18 +191,11 @@ def reach_figure(reaches: Mapping[str, np.ndarray]) -> Picture:
     """A square (L, L) for each name: the darker cell (i, j), the more output i depends on input j; 0 is empty."""
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        from matplotlib.colors import LinearSegmentedColormap, to_rgb
-
-        nothing, all_of_it = ((*to_rgb(colours["gradient"]), alpha) for alpha in (0, 1))
-        shades = LinearSegmentedColormap.from_list("reach", [nothing, all_of_it])
-        panels = canvas.subplots(1, len(reaches))
-        for axes, (name, found) in zip(panels, reaches.items(), strict=True):
-            edges = np.arange(len(found) + 1)
-            axes.pcolormesh(edges, edges, found, cmap=shades, vmin=0, vmax=found.max())
-            axes.set(title=name, xlabel="input token", ylabel="output token", aspect="equal")
-            axes.set_xticks(edges[:-1] + 0.5, [str(i) for i in edges[:-1]])
-            axes.set_yticks(edges[:-1] + 0.5, [str(i) for i in edges[:-1]])
-            axes.invert_yaxis()
+        for axes, (name, found) in zip(canvas.subplots(1, len(reaches)), reaches.items(), strict=True):
+            axes.imshow(tinted(found / found.max(), colours["gradient"]), interpolation="nearest")
+            axes.set(title=name, xlabel="input token", ylabel="output token")
+            axes.set_xticks(range(len(found)))
+            axes.set_yticks(range(len(found)))
             axes.grid(visible=False)
 
     shapes = " ".join(f"{name}: {int((found > 0).sum())} of {found.size}." for name, found in reaches.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +21,10 @@ from minigrad.bert.tasks import (
     BertForTokenClassification,
 )
 from minigrad.bert.training import parameter_groups
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, Rectangle, figure
 from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.stored import stored
 from minigrad.tensor import no_grad
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = [
     "STARTS",
@@ -294,8 +291,6 @@ def heads_figure() -> Picture:
         axes = canvas.subplots()
 
         def box(x: float, y: float, wide: float, high: float, role: str, words: str) -> None:
-            from matplotlib.patches import Rectangle
-
             for face, alpha in ((colours[role], 0.22), ("none", 1.0)):
                 axes.add_patch(
                     Rectangle((x, y), wide, high, facecolor=face, alpha=alpha, edgecolor=colours[role])
@@ -382,7 +377,7 @@ def learning_curves(record: dict[str, Any]) -> Picture:
                 found = [scores_of(record, name, start, size) for size in sizes]
                 axes.plot(sizes, [np.mean(one) for one in found], line, color=colours[role], marker="o", ms=3)
                 low, high = [min(one) for one in found], [max(one) for one in found]
-                axes.fill_between(sizes, low, high, color=colours[role], alpha=0.2, lw=0)
+                axes.fill_between(sizes, low, high, color=colours[role], alpha=0.2)
             axes.set_xscale("log", base=4)
             axes.set_xticks([16, 64, 256, 1024], ["16", "64", "256", "1,024"])
             axes.set(title=TASKS[name].asks, ylim=(0.15, 1.03))

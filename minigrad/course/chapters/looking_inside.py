@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,10 @@ from minigrad.bert.grammar import Clause, Phrase, Story, Word
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.stories import HALF, STORIES, Stories, antecedents, heads, tell_stories
 from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.palette import colour
 from minigrad.course.stored import stored
 from minigrad.course.widgets import Frame, svg
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = [
     "APART",

@@ -8,21 +8,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from minigrad import Tensor, backend, no_grad, random
 from minigrad.bert.attention import BertAttention
 from minigrad.bert.config import BertConfig
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.palette import colour
 from minigrad.course.small_model import hide_each, small_model
 from minigrad.course.widgets import Frame, svg
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = [
     "Entry",
@@ -379,9 +376,7 @@ def dropped_heads(damage: Mapping[str, float], controls: Mapping[str, Sequence[f
         for layer, draws in controls.items():
             places = [i for i, name in enumerate(names) if name.split("-")[0] == layer]
             left, right = places[0] - 0.45, places[-1] + 0.45
-            axes.fill_between(
-                [left, right], min(draws), max(draws), color=colours["third"], alpha=0.35, linewidth=0
-            )
+            axes.fill_between([left, right], min(draws), max(draws), color=colours["third"], alpha=0.35)
             if layer == min(controls):
                 axes.annotate(
                     "random directions",

@@ -6,7 +6,6 @@ import html
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,12 +13,9 @@ from minigrad import no_grad
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course.chapters.start import SENTENCES
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.palette import STYLE, colour
 from minigrad.course.small_model import hide_each, small_model
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["WAYS", "HiddenWords", "Painter", "mask_painter", "padding_curves", "painted"]
 

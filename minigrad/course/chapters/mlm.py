@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,10 @@ from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course.chapters.mlm_lottery import FATES
 from minigrad.course.chapters.start import SENTENCES
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.small_model import hide_each
 from minigrad.optim import AdamW
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = [
     "SCHEMES",

@@ -6,17 +6,14 @@ import html
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from minigrad.bert.data import NOT_NEXT, create_pairs
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.palette import colour
 from minigrad.course.widgets import Frame, Player, player, svg
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = [
     "MISTAKES",

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from minigrad import no_grad
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.small_model import as_drawn, small_model
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["FirstLayer", "head_flow", "scale_curves"]
 

@@ -6,21 +6,17 @@ import html
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from minigrad import nn, no_grad, ops, optim, random
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure, tinted
 from minigrad.course.palette import colour
 from minigrad.course.small_model import as_drawn, hide_each, small_model
 from minigrad.course.widgets import Frame, svg
 from minigrad.nn import truncated_normal
 from minigrad.seq2seq.transformer import sinusoids
 from minigrad.tensor import Tensor
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = [
     "KINDS",
@@ -178,21 +174,14 @@ class StoredModel:
 # --- Pictures ---------------------------------------------------------------------------------------------
 
 
-def _tinted(values: np.ndarray, colours: dict[str, str]) -> np.ndarray:
-    """Numbers from -1 to 1 as an image (…, 4): the first colour above 0, the second below, clear at 0."""
-    image = np.empty((*values.shape, 4))
-    for part, name in ((values >= 0, "first"), (values < 0, "second")):
-        image[part, :3] = [int(colours[name][i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    image[..., 3] = np.abs(values).clip(0, 1)
-    return image
-
-
 def table_picture(table: np.ndarray) -> Picture:
     """A table of positions as an image: a row for each position, a column for each entry of its vector."""
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.subplots()
-        axes.imshow(_tinted(table, colours), interpolation="nearest", aspect="auto")
+        axes.imshow(
+            tinted(table, colours["first"], colours["second"]), interpolation="nearest", aspect="auto"
+        )
         axes.set(xlabel="column", ylabel="position")
         axes.grid(visible=False)
 
@@ -209,7 +198,7 @@ def similarity_maps(maps: Mapping[str, np.ndarray], alt: str) -> Picture:
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         for axes, (name, values) in zip(canvas.subplots(1, len(maps)), maps.items(), strict=True):
-            axes.imshow(_tinted(values, colours), interpolation="nearest")
+            axes.imshow(tinted(values, colours["first"], colours["second"]), interpolation="nearest")
             axes.set_title(name, fontsize=11)
             axes.set_xlabel("position")
             axes.grid(visible=False)

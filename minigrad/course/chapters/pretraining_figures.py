@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,10 @@ from minigrad.bert.floors import Scorer
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.stories import Pair, Stories
 from minigrad.bert.training import parameter_groups
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.palette import colour
 from minigrad.course.widgets import Frame, Player, player, svg
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = [
     "SLOTS",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +11,7 @@ from minigrad.bert.info import step_cost
 from minigrad.course.chapters.pretraining import BATCH, LENGTH
 from minigrad.course.chapters.scaling import config_of, layer_parameters
 from minigrad.course.chapters.scaling_laws import Law
-from minigrad.course.figures import Picture, figure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from minigrad.course.figures import Axes, Figure, Picture, figure
 
 __all__ = ["Runs", "compute_figure", "size_figure", "step_flops"]
 

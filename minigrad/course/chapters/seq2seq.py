@@ -256,23 +256,18 @@ def stored_model() -> RecurrentSeq2Seq:
 
 
 def recorded(
-    name: str, steps: int = 2000, runs: Sequence[Mapping[str, Any]] | None = None
+    name: str, rate: float = 2e-3, runs: Sequence[Mapping[str, Any]] | None = None
 ) -> list[Mapping[str, Any]]:
-    """What `score` gave for a variant's runs in the record, seed after seed, at the variant's best rate.
+    """What `score` gave for a variant's runs in the record at this learning rate, seed after seed.
 
-    The best rate has the most texts right with seed 0. runs: those of translation.json by default. [] if there is none.
+    runs: those of translation.json by default. Raises ValueError if there is none.
     """
     if runs is None:
         runs = json.loads(stored("translation.json").read_text())["runs"]
-    at: dict[float, dict[int, Mapping[str, Any]]] = {}
-    for run in runs:
-        if (run["variant"], run["steps"]) == (name, steps):
-            at.setdefault(run["rate"], {})[run["seed"]] = run["scores"]
-    exact = {rate: sum(of["exact"] for of in seeds[0].values()) for rate, seeds in at.items() if 0 in seeds}
-    if not exact:
-        return []
-    best = at[max(exact, key=exact.__getitem__)]
-    return [best[seed] for seed in sorted(best)]
+    seeds = {run["seed"]: run["scores"] for run in runs if (run["variant"], run["rate"]) == (name, rate)}
+    if not seeds:
+        raise ValueError(f"the record has no run of {name!r} at the rate {rate:g}")
+    return [seeds[seed] for seed in sorted(seeds)]
 
 
 # --- Scores ----------------------------------------------------------------------------------------------

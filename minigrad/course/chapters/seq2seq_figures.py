@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["length_figure", "norm_figure", "rnn_flow"]
 
@@ -112,7 +108,6 @@ def length_figure(curves: Mapping[str, tuple[Sequence[Sequence[float]], str]], l
                 [max(of) for of in values],
                 color=colours[colour],
                 alpha=0.2,
-                lw=0,
             )
         axes.set(ylim=(-0.03, 1.03), xlabel="sentences of the text", ylabel=label)
         canvas.legend(loc="outside upper center", ncols=2, fontsize=9)

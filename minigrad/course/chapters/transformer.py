@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from minigrad import nn, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
 from minigrad.bert.data import Batch
 from minigrad.bert.lexicon import SETTINGS
-from minigrad.course.figures import Picture, figure
+from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.stored import stored
 from minigrad.seq2seq import (
@@ -31,9 +31,6 @@ from minigrad.seq2seq.masks import decoder_mask, padding_mask
 from minigrad.seq2seq.output import Seq2SeqOutput
 from minigrad.seq2seq.transformer import Embeddings
 from minigrad.tensor import Array, Tensor
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = [
     "REDUCED",

@@ -79,9 +79,7 @@ class Watch:
 
         timer = threading.Timer(PATIENCE, say)
         timer.daemon = True
-        with contextlib.suppress(
-            RuntimeError
-        ):  # no threads in the site's pages, which say how long a cell runs
+        with contextlib.suppress(RuntimeError):  # where no thread can start (WebAssembly), nobody says it
             timer.start()
         try:
             with contextlib.redirect_stdout(self.streams[0]), contextlib.redirect_stderr(self.streams[1]):

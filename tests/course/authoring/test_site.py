@@ -13,19 +13,18 @@ import pytest
 pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)")
 
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from minigrad.course.authoring import site
 
 pytestmark = pytest.mark.no_arrays
 
 
-def code(name, source, tags=(), outputs=(), **course):
+def code(name, source, tags=(), **course):
     metadata = {"tags": list(tags)} if tags else {}
     return new_code_cell(
         source,
         id=name,
-        outputs=list(outputs),
         metadata={**metadata, **({"course": course} if course else {})},
     )
 
@@ -80,14 +79,6 @@ def test_quick_training_may_run():
 
 def test_further_needs_come_from_metadata():
     assert cells(code("a", "x = 1"), code("b", "1", needs=["a"]))["b"]["needs"] == ["a"]
-
-
-def test_a_drawing_is_known():
-    drawing = new_output("execute_result", data={"text/html": '<svg class="course-drawing"></svg>'})
-    table = new_output("execute_result", data={"text/html": "<table></table>"})
-    found = cells(code("a", "1", outputs=[drawing]), code("b", "1", outputs=[table]))
-    assert found["a"]["figure"] is True
-    assert found["b"]["figure"] is False
 
 
 def test_an_archive_is_the_same_for_the_same_files():

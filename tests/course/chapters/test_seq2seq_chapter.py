@@ -229,16 +229,16 @@ def test_short_texts_come_again():
     assert seq2seq.repeated(3, 100, seed=5) == 0
 
 
-def test_recorded_runs_are_those_of_the_best_rate():
-    def run(rate, seed, exact, steps=2000):
-        scores = {"1": {"exact": exact}, "2": {"exact": 1}}
-        return {"variant": "GRU", "rate": rate, "seed": seed, "steps": steps, "scores": scores}
+def test_recorded_runs_are_those_of_the_rate():
+    def run(name, rate, seed, exact):
+        return {"variant": name, "rate": rate, "seed": seed, "steps": 9, "scores": {"1": {"exact": exact}}}
 
-    runs = [run(1e-3, 0, 5), run(2e-3, 1, 9), run(2e-3, 0, 7), run(4e-3, 1, 30), run(1e-3, 0, 50, 6000)]
+    runs = [run("GRU", 1e-3, 0, 5), run("GRU", 2e-3, 1, 9), run("GRU", 2e-3, 0, 7), run("RNN", 2e-3, 0, 1)]
     assert [of["1"]["exact"] for of in seq2seq.recorded("GRU", runs=runs)] == [7, 9]
-    assert [of["1"]["exact"] for of in seq2seq.recorded("GRU", 6000, runs)] == [50]
-    assert seq2seq.recorded("RNN", runs=runs) == []
-    assert seq2seq.recorded("LSTM")
+    assert [of["1"]["exact"] for of in seq2seq.recorded("GRU", 1e-3, runs)] == [5]
+    with pytest.raises(ValueError, match=r"no run of 'RNN' at the rate 0\.001"):
+        seq2seq.recorded("RNN", 1e-3, runs)
+    assert len(seq2seq.recorded("LSTM")) == 5
 
 
 def test_forget_gates_are_those_of_the_steps(few):

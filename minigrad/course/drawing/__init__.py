@@ -1,0 +1,20 @@
+"""Figures as SVG, without matplotlib: those of its methods that the course's pages use, under its names.
+
+A page that runs its own cells in a browser has no matplotlib. So `minigrad.course.figures` draws with this package, and
+a plot is written as for matplotlib: axes from `Figure.subplots`, then `plot`, `text`, `set` … A setting that no page
+uses is not here, and Python says so.
+
+    figure.py   Figure: size, rows and columns of axes, how much room each gets
+    axes.py     Axes: what is drawn in one of them, its names, its frame
+    axis.py     the numbers along x or y: limits and ticks
+    legend.py   samples and names of marks
+    scales.py   from a number to a place, and where round numbers are: linear and logarithmic
+    marks.py    what can be drawn: lines, dots, bands, rectangles, images, words
+    words.py    text in SVG: its estimated width, lines, subscripts
+"""
+
+from minigrad.course.drawing.axes import Axes
+from minigrad.course.drawing.figure import Figure
+from minigrad.course.drawing.marks import Rectangle
+
+__all__ = ["Axes", "Figure", "Rectangle"]

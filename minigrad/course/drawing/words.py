@@ -1,0 +1,91 @@
+"""Text in SVG: how wide it will be, where its lines begin, and the little of TeX that figures need."""
+
+from __future__ import annotations
+
+import html
+import re
+
+__all__ = ["FONT", "TITLE", "height", "number", "text", "width"]
+
+FONT, TITLE = 11.0, 13.0  # points
+LINE = 1.2  # from a line to the next, in sizes of the font
+ANCHORS = {"left": "start", "center": "middle", "right": "end"}
+# From the place that is asked for to the baseline, in sizes of the font, for text of one line.
+ALIGN_DOWN = {"baseline": 0.0, "bottom": -0.2, "center": 0.35, "top": 0.8}
+# Widths of characters in sizes of the font: a browser's fonts differ, so a little more than most of them need.
+NARROW, WIDE = frozenset(" .,:;'|!()[]ijltfI"), frozenset("mwMW@%")
+MATHS = re.compile(r"\$([^$]*)\$")
+SUBSCRIPT = re.compile(r"_(?:\{([^}]*)\}|(\w))")
+SUPERSCRIPT = re.compile(r"\^\{([^}]*)\}")
+
+
+def number(value: float) -> str:
+    """A coordinate with two digits after the point at most."""
+    return f"{value:.2f}".rstrip("0").rstrip(".").replace("-0", "-0" if round(value, 2) else "0")
+
+
+def plain(words: str) -> str:
+    """Without the signs of TeX: as many characters as will be seen."""
+    return re.sub(r"[$_^{}]", "", words)
+
+
+def width(words: str, size: float) -> float:
+    """About how wide the longest line is, in points."""
+
+    def of(line: str) -> float:
+        return sum(0.36 if c in NARROW else 0.92 if c in WIDE else 0.62 for c in plain(line))
+
+    return size * max(map(of, words.split("\n")))
+
+
+def height(words: str, size: float) -> float:
+    """How high the lines are together, in points."""
+    return size * (LINE * words.count("\n") + 1)
+
+
+def text(
+    x: float,
+    y: float,
+    words: str,
+    size: float,
+    colour: str,
+    ha: str = "left",
+    va: str = "baseline",
+    turned: bool = False,
+) -> str:
+    """An SVG element with these words; lines end with a newline, and $W_1$ is a letter with a subscript.
+
+    ha, va: which part of the text is at (x, y), as in matplotlib. turned: from below to above.
+    """
+    if not words:
+        return ""
+    lines = words.split("\n")
+    down = ALIGN_DOWN[va] * size
+    if va == "center":
+        down -= LINE * size * (len(lines) - 1) / 2
+    elif va in ("bottom", "baseline"):
+        down -= LINE * size * (len(lines) - 1)
+    turn = f' transform="rotate(-90 {number(x)} {number(y)})"' if turned else ""
+    first, *rest = (_marked_up(line) for line in lines)
+    inside = first + "".join(
+        f'<tspan x="{number(x)}" dy="{number(LINE * size)}">{line}</tspan>' for line in rest
+    )
+    return (
+        f'<text x="{number(x)}" y="{number(y + down)}" font-size="{number(size)}" fill="{colour}" '
+        f'text-anchor="{ANCHORS[ha]}"{turn}>{inside}</text>'
+    )
+
+
+def _marked_up(line: str) -> str:
+    """A line as SVG: ^{3} higher; what stands between dollars in italics, with _d or _{model} lower."""
+
+    def shifted(words: str, by: float) -> str:
+        back = f'<tspan dy="{number(-by)}">\N{ZERO WIDTH SPACE}</tspan>'  # what follows is on the line again
+        return f'<tspan dy="{number(by)}" font-size="75%">{words}</tspan>{back}'
+
+    def maths(found: re.Match[str]) -> str:
+        lowered = SUBSCRIPT.sub(lambda sub: shifted(sub[1] or sub[2], 2.5), found[1])
+        return f'<tspan font-style="italic">{lowered}</tspan>'
+
+    raised = SUPERSCRIPT.sub(lambda found: shifted(found[1], -4), html.escape(line, quote=False))
+    return MATHS.sub(maths, raised)
