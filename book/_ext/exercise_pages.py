@@ -28,6 +28,7 @@ SCRIPTS = (
     "outputs",
     "python",
     "typed",
+    "cell",
     "cells",
     "notebook",
     "exercises",
@@ -141,12 +142,6 @@ def back_to(chapter: Chapter) -> nodes.container:
 # --- Scripts ---------------------------------------------------------------------------------------------
 
 
-def leave_out(app: Any, config: Any) -> None:
-    """Copy no script of these where cells do not run."""
-    if not config.course_run:
-        config.exclude_patterns.append("run/**")  # below html_static_path
-
-
 def add_files(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Give the pages with cells their scripts and their style."""
     with_cells = {one.page for one in chapters_of(app)} | {page_of(one) for one in chapters_of(app)}
@@ -157,7 +152,7 @@ def add_files(app: Any, page: str, template: str, context: dict[str, Any], doctr
 
 
 def clear(app: Any, error: Exception | None) -> None:
-    """Where cells do not run, take out what an earlier build with the switch on has left."""
+    """Where cells do not run, take out these scripts, and what an earlier build with the switch on has left."""
     if error is None and not app.config.course_run and app.builder.name == "html":
         for folder in ("exercises", "_static/run"):
             shutil.rmtree(Path(app.outdir) / folder, ignore_errors=True)
@@ -165,7 +160,6 @@ def clear(app: Any, error: Exception | None) -> None:
 
 def setup(app: Any) -> None:
     """Sphinx calls this."""
-    app.connect("config-inited", leave_out, priority=950)  # after the switch was read
     app.connect("builder-inited", add_to_project, priority=600)  # after planned.py made its project
     app.connect("source-read", for_the_page)
     app.connect("doctree-read", furnish, priority=400)
