@@ -14,9 +14,11 @@ from minigrad.course.check.exercise import exercise
 
 
 def _span_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    yield "the best end stands before the best start", np.array([0.0, 2, 0, 5]), np.array([0.0, 1, 4, 2]), 4
+    yield "the best end stands before the best start", np.array([0.0, 2, 0, 5]), np.array([0.0, 1, 6, 2]), 4
     yield "an answer of one token", np.array([0.0, 3, 1]), np.array([0.0, 2, 1]), 3
-    yield "the best two are too far apart", np.array([5.0, 3, 0, 0]), np.array([0.0, 0, 0, 4]), 3
+    # With one token more another span would be the best, and without a limit a third one.
+    far = np.array([5.0, 3, 0, 0, 0, 0]), np.array([1, 0.5, 0.2, 4, 0, 4.5])
+    yield "the best two are too far apart", *far, 3
     yield "exactly as long as allowed", np.array([4.0, 1, 0]), np.array([0.0, 0, 4]), 3
     yield "one token at most", rng.standard_normal(7), rng.standard_normal(7), 1
     low = np.array([5.0, 0, 0, 0, 0, 0])  # so that the first token alone is not the best span
