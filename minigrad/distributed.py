@@ -30,6 +30,9 @@ __all__ = ["DistributedError", "GradientBuckets", "World", "from_environment", "
 
 BYTES_PER_BUCKET = 2**20
 SECONDS_FOR_THE_OTHERS = 3.0  # that a process with an error waits for all others to have one too
+SECONDS_FOR_THE_LAUNCHER = (
+    0.5  # to read an error's line: Open MPI's drops what it has not read before an abort
+)
 # What `mpirun` tells the processes that it starts: of Open MPI, and of MPICH and its kin (Intel's, MVAPICH).
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
@@ -154,6 +157,7 @@ class MPIWorld(World):
     def abort(self) -> NoReturn:
         """End all processes at once, with exit status 1."""
         sys.stderr.flush()
+        time.sleep(SECONDS_FOR_THE_LAUNCHER)
         self._all.Abort(1)
         raise SystemExit(1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,7 @@ def start_pythons(count: int, *arguments: object) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
 
 
@@ -75,6 +77,6 @@ def run_pythons(count: int, *arguments: object, timeout: float = 60) -> subproce
         try:
             out, err = job.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            job.terminate()
+            os.killpg(job.pid, signal.SIGKILL)  # a SIGTERM would be taken for a wish to save and stop
             raise
     return subprocess.CompletedProcess(job.args, job.returncode, out, err)

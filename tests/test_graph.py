@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from arrays import host, on_backend
 
-from minigrad import Tensor, backend, no_grad, ops
+from minigrad import Tensor, backend, graph, no_grad, ops
 from minigrad.graph import Gradient
 
 
@@ -494,6 +494,7 @@ def test_hooks_go_in_their_order_and_can_be_removed(leaf):
     assert calls == ["a", "c"]
     handles[0].remove()
     handles[2].remove()
+    assert x not in graph._with_hooks  # no walk back looks for it
     x.sum().backward()
     assert calls == ["a", "c"]
 

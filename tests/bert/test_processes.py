@@ -15,8 +15,8 @@ from tiny import checkpoints, table, without_speed
 
 pytestmark = [pytest.mark.oracle, pytest.mark.no_arrays]
 
-# Settings so that no batch can be shared out evenly, that dropout draws, and that a row of metrics.csv stands across
-# two checkpoints.
+# Settings so that no batch can be shared out evenly, that pairs have different numbers of chosen tokens, that dropout
+# draws, and that a row of metrics.csv stands across two checkpoints.
 RUN = """
 import os, signal, sys
 import numpy as np
@@ -42,9 +42,10 @@ with world.ending_together():
     run = tiny.pretraining(
         output,
         tiny.changed(
-            batch_size=5, gradient_accumulation_steps=2, log_every=4, save_every=3, eval_every=5, precision=precision
+            batch_size=5, max_length=40, gradient_accumulation_steps=2, log_every=4, save_every=3, eval_every=5,
+            precision=precision,
         ),
-        config=tiny.CONFIG.replace(num_hidden_layers=2),
+        config=tiny.CONFIG.replace(num_hidden_layers=2, max_position_embeddings=40),
         held_out=[held_out.next_batch() for _ in range(3)],
         resume=what == "resume",
         world=world,
