@@ -112,3 +112,8 @@ def test_each_colour_can_be_read_on_its_page(name, scheme):
 def test_a_colour_that_the_palette_lacks_is_named():
     with pytest.raises(ValueError, match="no colour 'bleu': the course has ink, grid"):
         palette.colour("bleu")
+
+
+def test_numbers_become_tints():
+    image = figures.tinted(np.array([[1.0, -0.5, 0.0]]), "#0000ff", "#ff0000")
+    np.testing.assert_allclose(image[0], [[0, 0, 1, 1], [1, 0, 0, 0.5], [0, 0, 1, 0]])

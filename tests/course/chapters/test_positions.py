@@ -117,11 +117,6 @@ def test_the_picture_says_what_it_is():
     )
 
 
-def test_the_tint_of_a_number():
-    image = positions._tinted(np.array([[1.0, -0.5, 0.0]]), {"first": "#0000ff", "second": "#ff0000"})
-    np.testing.assert_allclose(image[0], [[0, 0, 1, 1], [1, 0, 0, 0.5], [0, 0, 1, 0]])
-
-
 def test_a_frame_shows_its_row():
     maps = {"one": np.eye(5), "two": np.full((5, 5), -1.0)}
     frame = positions.similarity_frames(maps, [2])[0]
