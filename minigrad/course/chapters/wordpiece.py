@@ -5,11 +5,16 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from minigrad.bert.wordpiece import CONTINUES, PairCounts
-from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.palette import COLOURS, colour
 from minigrad.course.widgets import Frame, svg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from minigrad.course.figures import Picture
 
 __all__ = ["cut_picture", "gain", "learn_by_gain", "play_merges", "size_curves", "tried"]
 
@@ -105,6 +110,8 @@ def tried(word: str, vocabulary: Collection[str]) -> list[tuple[int, int, bool]]
 
 def cut_picture(word: str, vocabulary: Collection[str]) -> Picture:
     """Every piece that a longest match looks up in a word, from top to bottom, to be the last line of a cell."""
+    from minigrad.course.figures import Picture  # here: without matplotlib, `figures` says what is missing
+
     cell, row = 34, 24
     looked = tried(word, vocabulary)
     drawn = [_ink((i + 0.5) * cell + 4, 18, letter, 15, "middle") for i, letter in enumerate(word)]
@@ -148,6 +155,7 @@ def size_curves(
     pieces: tokens for a word. lost, unknown: how many words of a text WordPiece, and a list of words, does not know.
     words: how many the text has. characters: tokens for a word, if each is a character.
     """
+    from minigrad.course.figures import figure
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         above, below = canvas.subplots(2, 1, sharex=True)
