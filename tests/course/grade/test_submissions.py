@@ -171,7 +171,11 @@ def test_an_archive_of_too_many_files_is_refused(tmp_path, monkeypatch):
     assert reasons(tmp_path) == {"anna.zip": "it holds 3 files, and up to 2 are read"}
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", zipped(x_dot_ipynb="{}" * 100)[:60]])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no archive", zipped(x_dot_ipynb="{}" * 100)[:60]],
+    ids=["empty", "no archive", "cut off"],
+)
 def test_a_damaged_archive_is_refused(tmp_path, content):
     put(tmp_path / "anna.zip", content)
     assert reasons(tmp_path)["anna.zip"].startswith("it cannot be read as a zip file: ")
