@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc_data.topics
 from collections import Counter
 
 import pytest
@@ -69,7 +70,7 @@ def few_modules(tmp_path, monkeypatch):
         for path, text in zip(paths, modules, strict=True):
             path.write_text(text, encoding="utf-8")
         monkeypatch.setattr(python_docs, "_python_files", lambda: iter(paths))
-        monkeypatch.setattr(python_docs, "topics", {})
+        monkeypatch.setattr(pydoc_data.topics, "topics", {})
         return read_corpus("python-docs")
 
     return read

@@ -68,7 +68,7 @@ def test_its_commands_are_commands():
 
 def test_its_example_prints_what_it_says(capsys):
     shown = re.search(r"```text\n(.*?)```", TEXT, re.DOTALL)[1]
-    (command,) = (c for c in COMMANDS if c[0] == ".venv/bin/python")
+    (command,) = (c for c in COMMANDS if c[:4] == [".venv/bin/python", "-m", "minigrad.bert", "fill-mask"])
     assert main(command[3:]) == 0
     printed = capsys.readouterr().out
     share = re.compile(r"(\d+)%")

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsers import open_browser
 from serving import served
 
 pytestmark = pytest.mark.no_arrays
@@ -40,12 +39,6 @@ def address() -> Iterator[str]:
         pytest.skip("there is no site with Python in its pages (make site)")
     with served(SITE) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A Chromium."""
-    yield from open_browser()
 
 
 @pytest.fixture

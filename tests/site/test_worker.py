@@ -15,7 +15,6 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from browsers import open_browser
 
 pytestmark = pytest.mark.no_arrays
 
@@ -73,12 +72,6 @@ def address() -> Iterator[str]:
     server.shutdown()
     thread.join()
     server.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A Chromium."""
-    yield from open_browser()
 
 
 @pytest.fixture(scope="module")
