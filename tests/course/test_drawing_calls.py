@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,8 @@ def cells(path):
 
 
 def sources() -> Iterator[tuple[str, str]]:
-    """The code that may draw in a page, with the name of its file."""
-    for folder in ("book", "solutions", "exercises"):
+    """The code that may draw in a page, with the name of its file; that of exercises is in the solutions."""
+    for folder in ("book", "solutions"):
         for path in sorted((ROOT / folder).glob("*.ipynb")):
             yield from ((f"{folder}/{path.name}", code) for code in cells(path))
     course = ROOT / "minigrad" / "course"
@@ -45,12 +46,10 @@ def sources() -> Iterator[tuple[str, str]]:
             yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
 
 
-def parsed(code):
-    """As a tree; an exercise's open place may be no Python yet."""
-    try:
-        return ast.parse(code)
-    except SyntaxError:
-        return ast.Module([], [])
+@cache
+def trees() -> list[tuple[str, ast.Module]]:
+    """The same, parsed."""
+    return [(place, ast.parse(code)) for place, code in sources()]
 
 
 def kind(node, names):
@@ -132,8 +131,8 @@ def lacking(node, what):
 def test_no_figure_asks_for_what_the_drawing_lacks():
     found = []
     seen = set()
-    for place, code in sources():
-        for node, what in calls(parsed(code)):
+    for place, tree in trees():
+        for node, what in calls(tree):
             seen.add((place, node.func.attr))
             why = lacking(node, what)
             found += [f"{place}: {ast.unparse(node)[:100]}: {why}"] if why else []
@@ -150,8 +149,7 @@ def test_no_figure_asks_for_what_the_drawing_lacks():
 def test_figures_take_what_the_test_above_looks_for():
     """A function that draws has `canvas` as its first parameter, or what it draws on would not be seen."""
     others = []
-    for place, code in sources():
-        tree = parsed(code)
+    for place, tree in trees():
         drawing = {
             node.args[0].id
             for node in ast.walk(tree)

@@ -101,7 +101,7 @@ class Logarithmic(Scale):
 
     def number(self, measured: float) -> float:
         """The power of the base."""
-        return self.base**measured
+        return float(self.base) ** measured
 
     def beside(self, measured: float) -> tuple[float, float]:
         """The power below and the power above."""
