@@ -233,6 +233,18 @@ def test_ticks_are_round_numbers_at_which_matplotlib_has_them_too(seed):
     assert len({name for _, name in found}) == len(found)
 
 
+def test_many_powers_are_thinned_out_as_matplotlib_does():
+    ticker = pytest.importorskip("matplotlib.ticker")
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        low, room = rng.uniform(-9, 9), int(rng.integers(2, 10))
+        limits = 10**low, 10 ** (low + rng.uniform(0.1, 25))
+        expected = ticker.LogLocator(numticks=room).tick_values(*limits)
+        expected = [value for value in expected if limits[0] <= value <= limits[1]]
+        found = [value for value, _ in Logarithmic().ticks(limits, room)]
+        np.testing.assert_allclose(found, expected, err_msg=f"limits {limits}, room {room}")
+
+
 def plain(name):
     """What matplotlib writes at a tick, as we write it."""
     return name.removeprefix("$\\mathdefault{").removesuffix("}$").replace("\\times", "×").replace("-", "−")
