@@ -504,9 +504,10 @@ def test_subscripts_powers_and_lines():
         (lambda axes: axes.text(0, 0, "a", rotation=45), "0 or 90, got 45"),
         (lambda axes: axes.spines["top"], "left, bottom, got 'top'"),
         (lambda axes: axes.set_xticklabels(["a"]), "set the ticks first"),
+        (lambda axes: axes.contour([0, 1], [0, 1], np.eye(2), [0.5], colors=BLUE), "got (2,), (2,), (2, 2)"),
         (
-            lambda axes: axes.contour([0, 1], [0, 1], np.eye(2), [0.5], colors=BLUE),
-            "the same grid, got (2,), (2,), (2, 2)",
+            lambda axes: axes.contour(*np.meshgrid([0, 1], [0, 1]), np.ones((3, 2)), [1], colors=BLUE),
+            "(3, 2)",
         ),
         (lambda axes: axes.set_aspect("auto"), "expected 'equal'"),
         (lambda axes: axes.axis("on"), "expected 'off'"),

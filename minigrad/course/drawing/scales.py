@@ -141,8 +141,6 @@ class Logarithmic(Scale):
             return range(first, last + 1)
         count = min(math.ceil(there / (there // (most + 1) + 1)), most)
         step = (there - 1) // (count - 1)
-        if step < there / count:
-            step = there // count
         skipped = -first % step  # the powers are multiples of the step, if there are as many of those
         fewest, end = max(0, there - step * count), min(there - step * (count - 1), step)
         return range(first + (skipped if fewest <= skipped < end else fewest), last + 1, step)
