@@ -12,7 +12,6 @@ import pytest
 
 from minigrad.course.drawing import Axes, Figure, Rectangle, words
 from minigrad.course.drawing.contour import level_lines
-from minigrad.course.drawing.scales import Linear, Logarithmic
 
 pytestmark = pytest.mark.no_arrays
 
@@ -217,71 +216,6 @@ def test_words_stand_beside_their_place_as_matplotlibs_do(theirs, rotation, ha, 
     assert bool(element.get("transform")) == bool(rotation)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_ticks_are_round_numbers_at_which_matplotlib_has_them_too(seed):
-    ticker = pytest.importorskip("matplotlib.ticker")
-    rng = np.random.default_rng(seed)
-    low = rng.uniform(-3, 3) * 10.0 ** rng.integers(-2, 4)
-    high = low + 10 ** rng.uniform(-2, 4)
-    room = int(rng.integers(2, 12))
-    expected = ticker.MaxNLocator(min(room, 9), steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-    expected = [value for value in expected if low <= value <= high]
-    found = Linear().ticks((low, high), room)
-    np.testing.assert_allclose([value for value, _ in found], expected, atol=1e-9 * (high - low))
-    written = [float(name.replace("−", "-")) for _, name in found]
-    np.testing.assert_allclose(written, expected, atol=1e-9 * (high - low))  # no digit is lost
-    assert len({name for _, name in found}) == len(found)
-
-
-def test_many_powers_are_thinned_out_as_matplotlib_does():
-    ticker = pytest.importorskip("matplotlib.ticker")
-    rng = np.random.default_rng(0)
-    for _ in range(500):
-        low, room = rng.uniform(-9, 9), int(rng.integers(2, 10))
-        limits = 10**low, 10 ** (low + rng.uniform(0.1, 25))
-        expected = ticker.LogLocator(numticks=room).tick_values(*limits)
-        expected = [value for value in expected if limits[0] <= value <= limits[1]]
-        found = [value for value, _ in Logarithmic().ticks(limits, room)]
-        np.testing.assert_allclose(found, expected, err_msg=f"limits {limits}, room {room}")
-
-
-def plain(name):
-    """What matplotlib writes at a tick, as we write it."""
-    return name.removeprefix("$\\mathdefault{").removesuffix("}$").replace("\\times", "×").replace("-", "−")
-
-
-@pytest.mark.parametrize("base", [10, 2, 4])
-@pytest.mark.parametrize("seed", range(12))
-def test_ticks_of_a_logarithmic_scale_are_matplotlibs(theirs, base, seed):
-    rng = np.random.default_rng(seed)
-    low = rng.uniform(-9, 9)
-    limits = base**low, base ** (low + rng.choice([0.3, 1, 3, 12, 20]) * rng.uniform(0.5, 1))
-    theirs.set_xscale("log", base=base)
-    theirs.set_xlim(*limits)
-    axis = theirs.xaxis
-    room = int(rng.integers(1, 12))
-    axis.get_tick_space = lambda: room
-
-    def expected(values, formatter):
-        values = [float(value) for value in values if limits[0] <= value <= limits[1]]
-        return values, list(map(plain, formatter.format_ticks(values)))
-
-    values, names = expected(axis.get_majorticklocs(), axis.get_major_formatter())
-    found = Logarithmic(base).ticks(limits, room)
-    np.testing.assert_allclose([value for value, _ in found], values)
-    assert [name for _, name in found] == names
-    few = len(found)
-    values, names = expected(axis.get_minorticklocs(), axis.get_minor_formatter())
-    found = Logarithmic(base).small_ticks(limits, room)
-    if (
-        few == 0 and found and found[0][1][-1] != "}"
-    ):  # a linear scale's numbers, on which ours have other names
-        values = [value for value, _ in Linear().ticks(limits, room)]
-        names = [name for _, name in Linear().ticks(limits, room)]
-    np.testing.assert_allclose([value for value, _ in found], values)
-    assert [name for _, name in found] == names
-
-
 def test_limits_that_are_set_win_and_ticks_that_are_set_are_in_view():
     def fill(axes):
         axes.plot([1, 2], [3, 4], color=BLUE)
@@ -363,7 +297,7 @@ def test_ticks_that_are_set_are_written_as_matplotlib_writes_them(theirs):
 
     _, tree = drawn(fill)
     fill(theirs)
-    names = [plain(label.get_text()) for label in (*theirs.get_xticklabels(), *theirs.get_yticklabels())]
+    names = [label.get_text() for label in (*theirs.get_xticklabels(), *theirs.get_yticklabels())]
     assert texts(tree) == names == ["0.00", "0.25", "2.00", "low", "1"]
 
 
@@ -382,8 +316,8 @@ def test_spines_are_hidden_one_by_one():
             axes.set(xticks=[], yticks=[])
 
         _, tree = drawn(fill)
-        path = next(p for p in tree.iter(f"{SVG}path") if p.get("stroke-width") == "0.8").get("d")
-        return re.sub("[^vh]", "", path)
+        paths = [p.get("d") for p in tree.iter(f"{SVG}path") if p.get("stroke-width") == "0.8"]
+        return re.sub("[^vh]", "", "".join(paths))
 
     assert [lines(hidden) for hidden in ([], ["left"], ["bottom"], [slice(None)])] == ["vh", "h", "v", ""]
 
@@ -459,6 +393,53 @@ def test_a_legend_names_the_marks_and_stays_off_the_line():
     left, top, wide, high = axes.box
     x, y = float(label.get("x")), float(label.get("y"))
     assert (x < left + wide / 2) == (y < top + high / 2)  # above on the left, or below on the right
+
+
+def falling(axes):
+    axes.plot([0, 1], [1, 0], color=BLUE)
+
+
+def words_above_on_the_right(axes):
+    axes.text(0.95, 0.95, "some words", ha="right", va="top")
+
+
+def bars_above(axes):
+    axes.add_patch(Rectangle((0, 0.6), 1, 0.4))
+    axes.scatter([0.1], [0.1], s=4, color=BLUE)
+
+
+def level(axes):
+    axes.axhline(0.93, color=BLUE)
+    axes.axvline(0.15, color=BLUE)
+
+
+@pytest.mark.parametrize(
+    ("fill", "place"),
+    [
+        (falling, (1, 1)),
+        (words_above_on_the_right, (0, 1)),
+        (bars_above, (1, 0)),
+        (level, (1, 0)),
+    ],
+)
+def test_a_legend_is_put_where_matplotlib_puts_it(theirs, monkeypatch, fill, place):
+    def whole(axes):
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+        fill(axes)
+        axes.plot([], [], color=BLUE, label="one")
+        axes.legend()
+
+    ours, tree = drawn(whole)
+    monkeypatch.setitem(whole.__globals__, "Rectangle", pytest.importorskip("matplotlib.patches").Rectangle)
+    whole(theirs)
+    theirs.figure.draw_without_rendering()
+    box = theirs.get_legend().get_window_extent()
+    middle = theirs.transAxes.inverted().transform(((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2))
+    assert tuple(np.rint(middle)) == place
+    left, top, wide, high = ours.box
+    label = next(t for t in tree.iter(f"{SVG}text") if t.text == "one")
+    found = (float(label.get("x")) - left) / wide, 1 - (float(label.get("y")) - top) / high
+    assert tuple(np.rint(found)) == place
 
 
 def test_a_legend_names_lines_from_edge_to_edge_and_has_its_colour():

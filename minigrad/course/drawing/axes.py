@@ -9,12 +9,13 @@ import numpy as np
 
 from minigrad.course.drawing.axis import Axis
 from minigrad.course.drawing.contour import Contour
-from minigrad.course.drawing.frame import Box, Frame, Spines
+from minigrad.course.drawing.frame import Frame, Spines
 from minigrad.course.drawing.legend import Legend
 from minigrad.course.drawing.marks import (
     LINE_WIDTH,
     MARKER_SIZE,
     Band,
+    Box,
     Dots,
     Image,
     Label,
@@ -433,12 +434,6 @@ class Axes:
         return legend.draw(*legend.put(self.box, self._covered)) if legend and legend.marks else ""
 
     def _covered(self, box: Box) -> int:
-        """How many points of the lines a box would hide."""
-        left, top, wide, high = box
-        to_x, to_y = self.places()
-        hidden = 0
-        for mark in self.marks:
-            if isinstance(mark, Line):
-                x, y = to_x(mark.x), to_y(mark.y)
-                hidden += int(((x > left) & (x < left + wide) & (y > top) & (y < top + high)).sum())
-        return hidden
+        """How much a box would hide."""
+        places = self.places()
+        return sum(mark.hidden_by(box, places) for mark in self.marks)

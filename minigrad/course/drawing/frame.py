@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from minigrad.course.drawing import words
 from minigrad.course.drawing.axis import Axis
-from minigrad.course.drawing.marks import Places
+from minigrad.course.drawing.marks import Box, Places
 from minigrad.course.drawing.words import FONT, TITLE, number
 
-__all__ = ["Box", "Frame", "Spines"]
+__all__ = ["Frame", "Spines"]
 
-Box = tuple[float, float, float, float]  # left, top, width, height
 TICK, SMALL_TICK, GAP = 3.5, 2.0, 3.5  # points: length of ticks, and what is left free beside their names
 LINE, GRID_LINE = 0.8, 0.6  # width of the lines on the left and below, and of the grid
 SIDES = ("left", "bottom")
@@ -98,18 +97,20 @@ class Frame:
         to_x, to_y = self.places(box)
         path = f"M{number(left)} {number(top)}v{number(high)}" if "left" in self.spines.shown else ""
         path += f"M{number(left)} {number(bottom)}h{number(wide)}" if "bottom" in self.spines.shown else ""
-        drawn = ""
+        ticks = drawn = ""
         for value, name, length in self._x_ticks(wide):
             x = float(to_x(value))
-            path += f"M{number(x)} {number(bottom)}v{length}"
+            ticks += f"M{number(x)} {number(bottom)}v{length}"
             if "x" in self.named_ticks:
                 drawn += words.text(x, bottom + TICK + GAP, name, self.x.font, self.ink, "center", "top")
         for value, name, length in self._y_ticks(high):
             y = float(to_y(value))
-            path += f"M{number(left)} {number(y)}h-{length}"
+            ticks += f"M{number(left)} {number(y)}h-{length}"
             if "y" in self.named_ticks:
                 drawn += words.text(left - TICK - GAP, y, name, self.y.font, self.ink, "right", "center")
-        return f'<path d="{path}" fill="none" stroke="{self.lines}" stroke-width="{LINE}"/>' + drawn
+        look = f'stroke-width="{LINE}"'
+        lines = f'<path d="{path}" stroke="{self.lines}" {look}/>' if path else ""
+        return lines + (f'<path d="{ticks}" stroke="{self.ink}" {look}/>' if ticks else "") + drawn
 
     def title_and_names(self, box: Box) -> str:
         """What stands above, below and on the left."""

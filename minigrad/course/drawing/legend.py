@@ -6,11 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from minigrad.course.drawing import words
-from minigrad.course.drawing.frame import Box
-from minigrad.course.drawing.marks import Mark
+from minigrad.course.drawing.marks import Box, Mark
 from minigrad.course.drawing.words import FONT
 
 __all__ = ["Legend"]
+
+SPOTS = (  # in the order in which they are tried
+    *("upper right", "upper left", "lower left", "lower right", "center right", "center left"),
+    *("lower center", "upper center", "center"),
+)
 
 
 @dataclass
@@ -46,14 +50,14 @@ class Legend:
         pad = FONT / 2
         if self.at is not None:  # its right, middle edge at this place of the box
             return left + box_wide * self.at[0] - wide - pad, top + box_high * (1 - self.at[1]) - high / 2
-        spots = {
-            f"{y} {x}": (
-                left + {"left": pad, "center": (box_wide - wide) / 2, "right": box_wide - wide - pad}[x],
-                top + {"upper": pad, "center": (box_high - high) / 2, "lower": box_high - high - pad}[y],
+        spots = {}
+        for spot in SPOTS:
+            up, _, side = spot.partition(" ")
+            spots[spot] = (
+                left
+                + {"left": pad, "center": (box_wide - wide) / 2, "right": box_wide - wide - pad}[side or up],
+                top + {"upper": pad, "center": (box_high - high) / 2, "lower": box_high - high - pad}[up],
             )
-            for y in ("upper", "lower", "center")
-            for x in ("right", "left", "center")
-        }
         if self.place == "best":
             return min(spots.values(), key=lambda at: covered((*at, wide, high)))
         if self.place not in spots:

@@ -19,6 +19,7 @@ __all__ = [
     "DASHES",
     "MARKERS",
     "Band",
+    "Box",
     "Dots",
     "Image",
     "Label",
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 Places = tuple[Callable[[Any], np.ndarray], Callable[[Any], np.ndarray]]  # numbers on x and on y -> points
+Box = tuple[float, float, float, float]  # left, top, width, height, in points
 NOTHING = np.empty(0)
 MARKERS = "osD^vPx+"
 # Dashes and gaps, times the line's width.
@@ -62,6 +64,29 @@ class Mark:
     def sample(self, x: float, y: float, length: float) -> str:
         """What stands for it in a legend, from (x, y) to the right."""
         return ""
+
+    def hidden_by(self, box: Box, places: Places) -> int:
+        """How much of it a box would hide, counted as matplotlib does for the place of a legend."""
+        return 0
+
+
+def _points_in(box: Box, x: np.ndarray, y: np.ndarray) -> int:
+    left, top, wide, high = box
+    return int(((x > left) & (x < left + wide) & (y > top) & (y < top + high)).sum())
+
+
+def _line_in(box: Box, x: np.ndarray, y: np.ndarray) -> int:
+    """1 if a line through these points goes through the box, 0 otherwise."""
+    at = np.linspace(0, len(x) - 1, 50 * len(x))  # between its points, too
+    return int(
+        len(x) > 1 and _points_in(box, *(np.interp(at, np.arange(len(x)), part) for part in (x, y))) > 0
+    )
+
+
+def _overlap(box: Box, x: np.ndarray, y: np.ndarray) -> int:
+    """1 if the rectangle between two corners has some of the box, 0 otherwise."""
+    left, top, wide, high = box
+    return int(x.min() < left + wide and x.max() > left and y.min() < top + high and y.max() > top)
 
 
 def look_of(fmt: str) -> tuple[str, str]:
@@ -124,6 +149,11 @@ class Line(Mark):
             for a, b in zip(x, y, strict=True)
             if np.isfinite(a) and np.isfinite(b)
         )
+
+    def hidden_by(self, box: Box, places: Places) -> int:
+        """Its points, and the line if it goes through."""
+        x, y = places[0](self.x), places[1](self.y)
+        return _points_in(box, x, y) + (_line_in(box, x, y) if self.line else 0)
 
     def sample(self, x: float, y: float, length: float) -> str:
         """A short line with a marker."""
@@ -199,6 +229,10 @@ class Dots(Mark):
         """Their middles."""
         return self.x, self.y
 
+    def hidden_by(self, box: Box, places: Places) -> int:
+        """Their middles."""
+        return _points_in(box, places[0](self.x), places[1](self.y))
+
     def draw(self, places: Places) -> str:
         """Circles."""
         r, stroke = number(np.sqrt(self.s) / 2), f'stroke="{self.edge}" stroke-width="{number(self.width)}"'
@@ -250,10 +284,17 @@ class Rule(Mark):
 
     def draw(self, places: Places) -> str:
         """A line that goes far beyond the axes."""
+        return polyline(*self._ends(places), self.colour, self.width, self.line, 1.0)
+
+    def hidden_by(self, box: Box, places: Places) -> int:
+        """Whether it goes through."""
+        x, y = self._ends(places)
+        return _overlap(box, x, y)
+
+    def _ends(self, places: Places) -> tuple[np.ndarray, np.ndarray]:
         far = np.array([-1e4, 1e4])  # points: cut off at the axes
         own = np.repeat(places[self.is_level](np.array([self.at])), 2)
-        x, y = (far, own) if self.is_level else (own, far)
-        return polyline(x, y, self.colour, self.width, self.line, 1.0)
+        return (far, own) if self.is_level else (own, far)
 
     def sample(self, x: float, y: float, length: float) -> str:
         """A short line."""
@@ -290,6 +331,11 @@ class Rectangle(Mark):
         """Two corners."""
         (x, y), wide, high = self.xy, self.width, self.height
         return np.array([x, x + wide]), np.array([y, y + high])
+
+    def hidden_by(self, box: Box, places: Places) -> int:
+        """Whether there is some of it."""
+        x, y = (place(ends) for place, ends in zip(places, self.reach(), strict=True))
+        return _overlap(box, x, y)
 
     def edges(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """The foot of a bar."""
@@ -387,6 +433,11 @@ class Label(Mark):
         above = 1.0 if self.rotation else 0.8
         top = y - {"baseline": above, "bottom": 1.0, "center": 0.5, "top": 0.0}[self.va] * high
         return left, left + wide, top, top + high
+
+    def hidden_by(self, box: Box, places: Places) -> int:
+        """Whether there is some of it."""
+        left, right, top, bottom = self.box(places)
+        return _overlap(box, np.array([left, right]), np.array([top, bottom]))
 
     def _point(self, places: Places, x: float, y: float) -> tuple[float, float]:
         a, b = (float(place(np.array([value]))[0]) for place, value in zip(places, (x, y), strict=True))
