@@ -299,6 +299,8 @@ def test_ticks_that_are_set_are_written_as_matplotlib_writes_them(theirs):
     fill(theirs)
     names = [label.get_text() for label in (*theirs.get_xticklabels(), *theirs.get_yticklabels())]
     assert texts(tree) == names == ["0.00", "0.25", "2.00", "low", "1"]
+    ticks = next(p for p in tree.iter(f"{SVG}path") if p.get("stroke") == INK)
+    assert ticks.get("d").count("M") == 5
 
 
 def test_the_size_of_what_is_written_at_ticks():
@@ -395,8 +397,12 @@ def test_a_legend_names_the_marks_and_stays_off_the_line():
     assert (x < left + wide / 2) == (y < top + high / 2)  # above on the left, or below on the right
 
 
-def falling(axes):
-    axes.plot([0, 1], [1, 0], color=BLUE)
+def rising(axes):
+    axes.plot([-1, 2], [-1, 2], color=BLUE)
+
+
+def points_above_on_the_right(axes):
+    axes.plot([0.9, 0.95], [0.95, 0.9], "o", color=BLUE)
 
 
 def words_above_on_the_right(axes):
@@ -416,7 +422,9 @@ def level(axes):
 @pytest.mark.parametrize(
     ("fill", "place"),
     [
-        (falling, (1, 1)),
+        (lambda axes: None, (1, 1)),
+        (rising, (0, 1)),
+        (points_above_on_the_right, (0, 1)),
         (words_above_on_the_right, (0, 1)),
         (bars_above, (1, 0)),
         (level, (1, 0)),

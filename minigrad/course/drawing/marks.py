@@ -66,7 +66,7 @@ class Mark:
         return ""
 
     def hidden_by(self, box: Box, places: Places) -> int:
-        """How much of it a box would hide, counted as matplotlib does for the place of a legend."""
+        """How much of it a box would hide, for the place of a legend: points, and 1 for a line, words or a rectangle."""
         return 0
 
 
