@@ -66,7 +66,7 @@ class Mark:
         return ""
 
     def hidden_by(self, box: Box, places: Places) -> int:
-        """How much of it a box would hide, for the place of a legend: points, and 1 for a line, words or a rectangle."""
+        """How much of it a legend in this box would hide: points, and 1 for a line, words or a rectangle."""
         return 0
 
 
