@@ -478,6 +478,9 @@ def test_subscripts_powers_and_lines():
     tree = ElementTree.fromstring(shown)
     assert "".join(tree.itertext()).replace("\u200b", "") == "gradient of W1 and dmodel10−3 < 1"
     assert shown.count('font-style="italic"') == 2
+    tree = ElementTree.fromstring(words.text(0, 0, "new $(2, d_1)$", 11, INK))
+    upright = [t.text for t in tree.iter("tspan") if t.get("font-style") == "normal"]
+    assert upright == ["(2,", ")"]
     assert words.width("$d_{model}$", 10) == words.width("dmodel", 10)
 
 

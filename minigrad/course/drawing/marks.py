@@ -208,7 +208,7 @@ def marker(
     path = f"M{number(x - r)} {number(y)}h{a}M{number(x)} {number(y - r)}v{a}"
     if kind == "x":
         path = f"M{number(x - r)} {number(y - r)}l{a} {a}M{number(x - r)} {number(y + r)}l{a} -{a}"
-    bold = r if kind == "P" else 1.4  # P is a plus with thick arms
+    bold = r if kind == "P" else 1.0  # P is a plus with thick arms
     return f'<path d="{path}" stroke="{colour}" stroke-width="{number(bold)}"{_opacity(alpha)}/>'
 
 

@@ -19,7 +19,9 @@ TURNED = {
 # Widths of characters in sizes of the font: a browser's fonts differ, so a little more than most of them need.
 NARROW, WIDE = frozenset(" .,:;'|!()[]ijltfI"), frozenset("mwMW@%")
 MATHS = re.compile(r"\$([^$]*)\$")
-SUBSCRIPT = re.compile(r"_(?:\{([^}]*)\}|(\w))")
+PARTS = re.compile(
+    r"_(?:\{([^}]*)\}|(\w))|([\d.,()]+)"
+)  # subscripts, in braces or of one letter; what is upright
 SUPERSCRIPT = re.compile(r"\^\{([^}]*)\}")
 
 
@@ -94,8 +96,11 @@ def _marked_up(line: str) -> str:
         return f'<tspan dy="{number(by)}" font-size="75%">{words}</tspan>{back}'
 
     def maths(found: re.Match[str]) -> str:
-        lowered = SUBSCRIPT.sub(lambda sub: shifted(sub[1] or sub[2], 2.5), found[1])
-        return f'<tspan font-style="italic">{lowered}</tspan>'
+        def part(of: re.Match[str]) -> str:
+            lower = of[1] or of[2]
+            return shifted(lower, 2.5) if lower else f'<tspan font-style="normal">{of[3]}</tspan>'
+
+        return f'<tspan font-style="italic">{PARTS.sub(part, found[1])}</tspan>'
 
     raised = SUPERSCRIPT.sub(lambda found: shifted(found[1], -4), html.escape(line, quote=False))
     return MATHS.sub(maths, raised)
