@@ -1,7 +1,6 @@
 """The course's figures: one style, drawn once, in colours that follow the page.
 
-matplotlib draws them. Where a page of the site runs its own cells there is none, and `minigrad.course.drawing` draws,
-as far as it has what a figure asks for; other figures keep their stored drawing.
+matplotlib draws them. Where a page of the site runs its own cells there is none, and `minigrad.course.drawing` draws.
 """
 
 from __future__ import annotations
@@ -46,23 +45,20 @@ _LAYOUT = (
     " .course-figure svg ~ img {display: none}</style>"
 )
 
-
-NOT_DRAWN = "This page cannot draw the figure. The stored one shows"
+# What an error says that a page may raise where matplotlib would draw.
+NOTE = (
+    "A page draws without matplotlib, with minigrad.course.drawing. What is not in there, Jupyter can draw."
+)
 
 
 class Picture:
-    """A figure in a cell's output: an SVG in the page's colours, its alt text, and a still picture in its place.
-
-    Without an SVG it says that the stored drawing stands.
-    """
+    """A figure in a cell's output: an SVG in the page's colours, its alt text, and a still picture in its place."""
 
     def __init__(self, svg: str, alt: str, width: int) -> None:
         self.svg, self.alt, self.width = svg, alt, width
 
     def _repr_html_(self) -> str:
         alt = html.escape(self.alt)
-        if not self.svg:
-            return f'<p class="course-figure is-stored">{NOT_DRAWN}: {alt}</p>'
         still = base64.b64encode(self.svg.encode()).decode()
         drawn = self.svg
         for name, (light, _) in COLOURS.items():
@@ -97,15 +93,16 @@ def figure(plot: Plot, alt: str, size: tuple[float, float] = (5.4, 3.4)) -> Pict
 
 
 def _drawn_here(plot: Plot, size: tuple[float, float]) -> str:
-    """The figure as SVG without matplotlib; empty if it asks for something that only matplotlib has."""
+    """The figure as SVG without matplotlib."""
     from minigrad.course import drawing
 
     canvas = drawing.Figure(size, SCHEMES["light"]["ink"], SCHEMES["light"]["grid"])
     try:
         plot(canvas, SCHEMES["light"])
-        return canvas.svg()
-    except (AttributeError, TypeError):  # no such method, or no such setting
-        return ""
+    except (AttributeError, TypeError) as error:  # a method or a setting that the course does not use
+        error.add_note(NOTE)
+        raise
+    return canvas.svg()
 
 
 def tinted(values: np.ndarray, above: str, below: str | None = None) -> np.ndarray:

@@ -99,8 +99,11 @@ def spread(values: Iterable[float], digits: int = 3) -> str:
     if not values:
         raise ValueError("spread() needs at least one value")
     if len(values) == 1:
-        return f"{values[0]:,.{digits}f}"
-    return f"{sum(values) / len(values):,.{digits}f} ({min(values):,.{digits}f} to {max(values):,.{digits}f})"
+        return _rounded(values[0], digits)
+    mean, low, high = (
+        _rounded(value, digits) for value in (sum(values) / len(values), min(values), max(values))
+    )
+    return f"{mean} ({low} to {high})"
 
 
 def _is_number(value: Any) -> bool:
@@ -115,5 +118,10 @@ def _text(value: Any, digits: int) -> str:
     if isinstance(value, int | np.integer):
         return f"{int(value):,}"
     if isinstance(value, float | np.floating):
-        return f"{float(value):,.{digits}f}"
+        return _rounded(float(value), digits)
     return str(value)
+
+
+def _rounded(value: float, digits: int) -> str:
+    """With commas, and without the sign where all digits that are left are 0."""
+    return f"{value:z,.{digits}f}"

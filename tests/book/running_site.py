@@ -15,9 +15,8 @@ SCRIPT = (
     "<div class='alive'><script>document.currentScript.parentElement.textContent = 'alive'</script></div>"
 )
 LISTING = r"*From `minigrad/x.py`:*\n\n```python\ndef f(x):\n    return x\n```"
-FIGURE = '<div class="course-figure"><img alt="a drawing" src="data:,"></div>'
 
-# id: source, stored output (text, or HTML), tags, needs, whether it runs, whether it draws.
+# id: source, stored output (text, or HTML), tags, needs, whether it runs.
 CELLS: dict[str, dict[str, Any]] = {
     "first": {"source": "a = 1"},
     "uses": {"source": "use(a)", "output": "stored: a is 1\n", "needs": ["first"]},
@@ -28,12 +27,7 @@ CELLS: dict[str, dict[str, Any]] = {
     "alive": {"source": f'html("{SCRIPT}")', "output": "<b>stored</b>"},
     "formula": {"source": 'markdown("Fresh: $x^2$.")', "output": "<b>stored</b>"},
     "listing": {"source": f'markdown("{LISTING}")', "output": "<b>stored</b>"},
-    "drawn": {
-        "source": 'print("drawn")',
-        "output": FIGURE,
-        "tags": ["hide-input"],
-        "figure": True,
-    },
+    "folded": {"source": 'print("unfolded")', "output": "stored\n", "tags": ["hide-input"]},
     "trains": {"source": "train()", "output": "stored loss\n", "runs": SENTENCE},
     "wide": {"source": f"wide = {list(range(60))}"},
 }
@@ -84,7 +78,6 @@ def _described(cells: dict[str, Any]) -> list[dict[str, Any]]:
             "needs": cell.get("needs", []),
             "random": None,
             "runs": cell.get("runs", True),
-            "figure": cell.get("figure", False),
         }
         for name, cell in cells.items()
         if isinstance(cell, dict)

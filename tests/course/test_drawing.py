@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from minigrad.course.drawing import Axes, Figure, Rectangle, words
-from minigrad.course.drawing.scales import Linear, Logarithmic
+from minigrad.course.drawing.contour import level_lines
 
 pytestmark = pytest.mark.no_arrays
 
@@ -56,34 +56,164 @@ def test_limits_are_matplotlibs(theirs, scale, seed):
 
     ours, _ = drawn(fill)
     fill(theirs)
-    if len(x) > 1:  # of a single number, matplotlib makes other limits
-        np.testing.assert_allclose(ours.x.limits(), theirs.get_xlim())
+    np.testing.assert_allclose(ours.x.limits(), theirs.get_xlim())
     np.testing.assert_allclose(ours.y.limits(), theirs.get_ylim())
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_ticks_are_round_numbers_at_which_matplotlib_has_them_too(seed):
-    ticker = pytest.importorskip("matplotlib.ticker")
+def saddle(axes):
+    """A height with two hills, and a point outside."""
+    x, y = np.meshgrid(np.linspace(-2, 3, 26), np.linspace(-1, 2, 31))
+    axes.contour(x, y, x * y + 0.2 * x**2, [-0.5, 0, 0.31, 1.0], colors=BLUE, linewidths=0.5)
+    axes.plot(3.5, 0, "o", color=BLUE)
+
+
+def upside_down(axes):
+    """The first number above, and the same measure on x and y."""
+    axes.plot([1, 2], color=BLUE)
+    axes.set(aspect="equal", xlim=(0, 24), ylim=(24, 0))
+
+
+def points_alone(axes):
+    """Numbers given one by one."""
+    axes.plot(3, -2, "o", color=BLUE)
+    axes.vlines(3.5, 0, 1, color=BLUE)
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        lambda axes: axes.plot([3, 1, 2], color=BLUE),
+        lambda axes: axes.plot([3, 1, 2], "o--", color=BLUE),
+        lambda axes: axes.plot(*np.array([[1, 4], [0, 3], [2, 2]]).T, "o-", color=BLUE),
+        lambda axes: axes.plot(0, 0, "+", color=BLUE),
+        lambda axes: axes.loglog([1, 100, 3000], [0, 5, 0.02], color=BLUE),
+        lambda axes: axes.loglog([5], [1e-3], base=2, color=BLUE),
+        lambda axes: axes.barh([0, 1, 4], [3, 2, 8], left=2, height=0.5, color=BLUE),
+        lambda axes: axes.barh(0.5, 7, color=BLUE),
+        lambda axes: axes.bar([0, 1], [3, 2], 0.5, color=BLUE),
+        lambda axes: axes.vlines([1, 2, 5], -1, 2, color=BLUE),
+        lambda axes: axes.axhline(3, color=BLUE),
+        points_alone,
+        saddle,
+        upside_down,
+    ],
+)
+def test_limits_of_each_kind_of_mark_are_matplotlibs(theirs, fill):
+    ours, _ = drawn(fill)
+    fill(theirs)
+    np.testing.assert_allclose((ours.x.limits(), ours.y.limits()), (theirs.get_xlim(), theirs.get_ylim()))
+
+
+def test_points_of_a_line_are_matplotlibs(theirs):
+    def fill(axes):
+        axes.plot([3, 1, 2], "o--", color=BLUE)
+        axes.plot(range(2), {1: 5, 2: 6}.values(), color=BLUE)
+        axes.loglog(7, 0.5, "s", color=BLUE)
+
+    ours, _ = drawn(fill)
+    fill(theirs)
+    for mark, line in zip(ours.marks, theirs.lines, strict=True):
+        np.testing.assert_array_equal(np.stack([mark.x, mark.y], axis=1), line.get_xydata())
+        assert (mark.line or "None", mark.marker or "None") == (line.get_linestyle(), line.get_marker())
+
+
+def test_bars_and_upright_lines_are_where_matplotlib_has_them(theirs):
+    def fill(axes):
+        axes.barh([0, 1, 4], [3, 2, 8], left=2, height=0.5, color=BLUE)
+        axes.vlines([1, 2, 5], -1, 2, color=BLUE)
+
+    ours, _ = drawn(fill)
+    fill(theirs)
+    *bars, lines = ours.marks
+    for bar, patch in zip(bars, theirs.patches, strict=True):
+        assert (*bar.xy, bar.width, bar.height) == (
+            *patch.get_xy(),
+            patch.get_width(),
+            patch.get_height(),
+        )
+    pieces = np.stack([lines.x, lines.y], axis=1).reshape(3, 3, 2)  # a line, then a gap
+    np.testing.assert_array_equal(pieces[:, :2], theirs.collections[0].get_segments())
+    assert np.isnan(pieces[:, 2, 1]).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_level_lines_are_matplotlibs(theirs, seed):
     rng = np.random.default_rng(seed)
-    low = rng.uniform(-3, 3) * 10.0 ** rng.integers(-2, 4)
-    high = low + 10 ** rng.uniform(-2, 4)
-    room = int(rng.integers(2, 12))
-    expected = ticker.MaxNLocator(min(room, 9), steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-    expected = [value for value in expected if low <= value <= high]
-    found = Linear().ticks((low, high), room)
-    np.testing.assert_allclose([value for value, _ in found], expected, atol=1e-9 * (high - low))
-    written = [float(name.replace("−", "-")) for _, name in found]
-    np.testing.assert_allclose(written, expected, atol=1e-9 * (high - low))  # no digit is lost
-    assert len({name for _, name in found}) == len(found)
+    x, y = np.linspace(-2, 3, 9), np.linspace(0, 1, 7)
+    heights = rng.normal(size=(7, 9))  # many saddles, lines that end, lines that close
+    levels = [-0.7, 0.1, 0.6]
+    expected = theirs.contour(*np.meshgrid(x, y), heights, levels)
+    for level, segments in zip(levels, expected.allsegs, strict=True):
+        found = [np.stack(line, axis=1) for line in level_lines(x, y, heights, level)]
+        assert len(found) == len(segments)
+
+        def corners(lines):
+            return sorted(sorted(np.round(line, 9).tolist()) for line in map(np.asarray, lines))
+
+        np.testing.assert_allclose(
+            np.concatenate(corners([np.unique(np.round(line, 9), axis=0) for line in found])),
+            np.concatenate(corners([np.unique(np.round(line, 9), axis=0) for line in segments])),
+            atol=1e-8,
+        )
+        steps = sorted(
+            np.hypot(*np.diff(line, axis=0).T).sum() for line in found
+        )  # in the same order along each
+        theirs_steps = sorted(np.hypot(*np.diff(line, axis=0).T).sum() for line in segments)
+        np.testing.assert_allclose(steps, theirs_steps)
 
 
-def test_ticks_of_a_logarithmic_scale_are_powers():
-    scale = Logarithmic()
-    assert scale.ticks((0.5, 2000), 9) == [(1, "10^{0}"), (10, "10^{1}"), (100, "10^{2}"), (1000, "10^{3}")]
-    assert [value for value, _ in scale.ticks((1, 1e12), 4)] == [1, 1e4, 1e8, 1e12]
-    np.testing.assert_allclose(scale.small_ticks((0.5, 3)), [0.5, 0.6, 0.7, 0.8, 0.9, 2, 3])
-    assert scale.small_ticks((1, 1e12)) == []
-    assert [name for _, name in Logarithmic(4).ticks((1, 70), 9)] == ["4^{0}", "4^{1}", "4^{2}", "4^{3}"]
+WAYS = [False, True, "row", "col"]
+
+
+@pytest.mark.parametrize("sharex", WAYS)
+@pytest.mark.parametrize("sharey", WAYS)
+def test_shared_numbers_are_shared_and_written_as_matplotlib_does(sharex, sharey):
+    ours = Figure((5.4, 4.0), INK, GRID)
+    theirs = pytest.importorskip("matplotlib.figure").Figure()
+    grids = [figure.subplots(2, 3, sharex=sharex, sharey=sharey) for figure in (ours, theirs)]
+    rng = np.random.default_rng(0)
+    for row, column in np.ndindex(2, 3):
+        x, y = rng.uniform(0, 10, (2, 4))
+        for grid in grids:
+            grid[row, column].plot(x, y, color=BLUE)
+    assert ours.axes == list(grids[0].ravel())
+    for axes, other in zip(*(grid.ravel() for grid in grids), strict=True):
+        np.testing.assert_allclose((axes.x.limits(), axes.y.limits()), (other.get_xlim(), other.get_ylim()))
+        written = {
+            name
+            for name, axis, side in (("x", other.xaxis, "labelbottom"), ("y", other.yaxis, "labelleft"))
+            if axis.get_tick_params().get(side, True)
+        }
+        assert axes.frame.named_ticks == written
+
+
+@pytest.mark.parametrize("rotation", [0, 90])
+@pytest.mark.parametrize("ha", ["left", "center", "right"])
+@pytest.mark.parametrize("va", ["top", "center", "bottom", "baseline"])
+def test_words_stand_beside_their_place_as_matplotlibs_do(theirs, rotation, ha, va):
+    theirs.set(xlim=(0, 1), ylim=(0, 1))
+    theirs.figure.set_dpi(72)
+    box = theirs.text(0.5, 0.5, "words", ha=ha, va=va, rotation=rotation, fontsize=11).get_window_extent()
+    at = theirs.transData.transform((0.5, 0.5))
+    expected = [box.x0 - at[0], box.x1 - at[0], at[1] - box.y1, at[1] - box.y0]  # left, right, top, bottom
+
+    def fill(axes):
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+        axes.text(0.5, 0.5, "words", ha=ha, va=va, rotation=rotation)
+
+    ours, tree = drawn(fill)
+    label = next(mark for mark in ours.marks)
+    left, top, wide, high = ours.box
+    x, y = left + wide / 2, top + high / 2
+    found = np.array(label.box(ours.places())) - (x, x, y, y)
+    np.testing.assert_allclose(found, expected, atol=7)  # the font is another
+    element = next(t for t in tree.iter(f"{SVG}text") if t.text == "words")
+    along, across = ((expected[3], expected[2]), expected[:2]) if rotation else (expected[:2], expected[2:])
+    middle = (along[0] + along[1]) / 2 * (-1 if rotation else 1)  # how far the words go beyond the place
+    assert element.get("text-anchor") == ("middle" if abs(middle) < 3 else "start" if middle > 0 else "end")
+    baseline = float(element.get("y")) - y  # the turned words are moved before they are turned
+    assert across[0] + 5 < baseline < across[1] + 1
+    assert bool(element.get("transform")) == bool(rotation)
 
 
 def test_limits_that_are_set_win_and_ticks_that_are_set_are_in_view():
@@ -161,6 +291,54 @@ def test_words_beside_a_point_are_moved_by_points():
     assert float(label.get("y")) == pytest.approx(top + high / 2 - 3, abs=0.01)
 
 
+def test_ticks_that_are_set_are_written_as_matplotlib_writes_them(theirs):
+    def fill(axes):
+        axes.set(xlim=(0, 3), ylim=(-1, 2), xticks=[0, 0.25, 2], yticks=[-1, 1], yticklabels=["low", 1])
+
+    _, tree = drawn(fill)
+    fill(theirs)
+    names = [label.get_text() for label in (*theirs.get_xticklabels(), *theirs.get_yticklabels())]
+    assert texts(tree) == names == ["0.00", "0.25", "2.00", "low", "1"]
+    ticks = next(p for p in tree.iter(f"{SVG}path") if p.get("stroke") == INK)
+    assert ticks.get("d").count("M") == 5
+
+
+def test_the_size_of_what_is_written_at_ticks():
+    _, tree = drawn(lambda axes: axes.set_yticks([0, 1], ["zero", "one"], fontsize=7.5))
+    sizes = {t.text: float(t.get("font-size")) for t in tree.iter(f"{SVG}text")}
+    assert (sizes.pop("zero"), sizes.pop("one")) == (7.5, 7.5)
+    assert set(sizes.values()) == {11}  # of x
+
+
+def test_spines_are_hidden_one_by_one():
+    def lines(hidden):
+        def fill(axes):
+            for side in hidden:
+                axes.spines[side].set_visible(False)
+            axes.set(xticks=[], yticks=[])
+
+        _, tree = drawn(fill)
+        paths = [p.get("d") for p in tree.iter(f"{SVG}path") if p.get("stroke-width") == "0.8"]
+        return re.sub("[^vh]", "", "".join(paths))
+
+    assert [lines(hidden) for hidden in ([], ["left"], ["bottom"], [slice(None)])] == ["vh", "h", "v", ""]
+
+
+def test_a_long_line_is_drawn_with_no_more_points_than_are_seen():
+    x = np.linspace(0, 20, 100_001)
+    y = np.sin(x)
+    ours, tree = drawn(lambda axes: axes.plot(x, y, color=BLUE))
+    path = next(p for p in tree.iter(f"{SVG}path") if p.get("stroke") == BLUE).get("d")
+    found = np.array([list(map(float, pair.split())) for pair in re.split("[ML]", path)[1:]])
+    assert len(found) < 4000
+    left, top, *_ = ours.box
+    to_x, to_y = ours.places()
+    expected = np.stack([to_x(x) - left, to_y(y) - top], axis=1)
+    np.testing.assert_allclose(found[[0, -1]], expected[[0, -1]], atol=0.01)
+    heights = np.interp(expected[:, 0], found[:, 0], found[:, 1])
+    np.testing.assert_allclose(heights, expected[:, 1], atol=0.2)
+
+
 def test_words_beyond_the_box_get_room():
     def fill(axes):
         axes.set(xlim=(0, 1), ylim=(0, 1))
@@ -219,6 +397,71 @@ def test_a_legend_names_the_marks_and_stays_off_the_line():
     assert (x < left + wide / 2) == (y < top + high / 2)  # above on the left, or below on the right
 
 
+def rising(axes):
+    axes.plot([-1, 2], [-1, 2], color=BLUE)
+
+
+def points_above_on_the_right(axes):
+    axes.plot([0.9, 0.95], [0.95, 0.9], "o", color=BLUE)
+
+
+def words_above_on_the_right(axes):
+    axes.text(0.95, 0.95, "some words", ha="right", va="top")
+
+
+def bars_above(axes):
+    axes.add_patch(Rectangle((0, 0.6), 1, 0.4))
+    axes.scatter([0.1], [0.1], s=4, color=BLUE)
+
+
+def level(axes):
+    axes.axhline(0.93, color=BLUE)
+    axes.axvline(0.15, color=BLUE)
+
+
+@pytest.mark.parametrize(
+    ("fill", "place"),
+    [
+        (lambda axes: None, (1, 1)),
+        (rising, (0, 1)),
+        (points_above_on_the_right, (0, 1)),
+        (words_above_on_the_right, (0, 1)),
+        (bars_above, (1, 0)),
+        (level, (1, 0)),
+    ],
+)
+def test_a_legend_is_put_where_matplotlib_puts_it(theirs, monkeypatch, fill, place):
+    def whole(axes):
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+        fill(axes)
+        axes.plot([], [], color=BLUE, label="one")
+        axes.legend()
+
+    ours, tree = drawn(whole)
+    monkeypatch.setitem(whole.__globals__, "Rectangle", pytest.importorskip("matplotlib.patches").Rectangle)
+    whole(theirs)
+    theirs.figure.draw_without_rendering()
+    box = theirs.get_legend().get_window_extent()
+    middle = theirs.transAxes.inverted().transform(((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2))
+    assert tuple(np.rint(middle)) == place
+    left, top, wide, high = ours.box
+    label = next(t for t in tree.iter(f"{SVG}text") if t.text == "one")
+    found = (float(label.get("x")) - left) / wide, 1 - (float(label.get("y")) - top) / high
+    assert tuple(np.rint(found)) == place
+
+
+def test_a_legend_names_lines_from_edge_to_edge_and_has_its_colour():
+    def fill(axes):
+        axes.axhline(1, color=BLUE, linestyle="-.", label="ceiling")
+        axes.legend(labelcolor="#123456", loc="lower right")
+
+    _, tree = drawn(fill)
+    assert next(t for t in tree.iter(f"{SVG}text") if t.text == "ceiling").get("fill") == "#123456"
+    dashed = [p for p in tree.iter(f"{SVG}path") if p.get("stroke") == BLUE]
+    assert len(dashed) == 2  # the line, and its sample
+    assert dashed[0].get("stroke-dasharray") == dashed[1].get("stroke-dasharray") == "11.52 2.88 1.8 2.88"
+
+
 def test_a_legend_of_the_figure_is_above_the_axes():
     figure = Figure((5.4, 3.4), INK, GRID)
     axes = figure.subplots()
@@ -235,6 +478,9 @@ def test_subscripts_powers_and_lines():
     tree = ElementTree.fromstring(shown)
     assert "".join(tree.itertext()).replace("\u200b", "") == "gradient of W1 and dmodel10−3 < 1"
     assert shown.count('font-style="italic"') == 2
+    tree = ElementTree.fromstring(words.text(0, 0, "new $(2, d_1)$", 11, INK))
+    upright = [t.text for t in tree.iter("tspan") if t.get("font-style") == "normal"]
+    assert upright == ["(2,", ")"]
     assert words.width("$d_{model}$", 10) == words.width("dmodel", 10)
 
 
@@ -245,6 +491,16 @@ def test_subscripts_powers_and_lines():
         (lambda axes: axes.plot([1], [1], "o=", color=BLUE), "got 'o='"),
         (lambda axes: axes.set_xscale("root"), "log or linear, got 'root'"),
         (lambda axes: axes.annotate("a", (0, 0), (1, 1)), "offset points"),
+        (lambda axes: axes.plot([1], [2], [3], color=BLUE), "got 3 rows"),
+        (lambda axes: axes.axvline(0, color=BLUE, linestyle="dashed"), "got 'dashed'"),
+        (lambda axes: axes.text(0, 0, "a", rotation=45), "0 or 90, got 45"),
+        (lambda axes: axes.spines["top"], "left, bottom, got 'top'"),
+        (lambda axes: axes.set_xticklabels(["a"]), "set the ticks first"),
+        (lambda axes: axes.contour([0, 1], [0, 1], np.eye(2), [0.5], colors=BLUE), "got (2,), (2,), (2, 2)"),
+        (
+            lambda axes: axes.contour(*np.meshgrid([0, 1], [0, 1]), np.ones((3, 2)), [1], colors=BLUE),
+            "(3, 2)",
+        ),
         (lambda axes: axes.set_aspect("auto"), "expected 'equal'"),
         (lambda axes: axes.axis("on"), "expected 'off'"),
         (lambda axes: axes.imshow(np.zeros((1, 1, 4)), interpolation="cubic"), "got 'cubic'"),
@@ -262,6 +518,11 @@ def test_a_place_of_a_legend_that_is_none_is_named():
 
     with pytest.raises(ValueError, match="got 'top'"):
         drawn(fill)
+
+
+def test_a_way_of_sharing_that_is_none_is_named():
+    with pytest.raises(ValueError, match="False, none; got 'column'"):
+        Figure((5.4, 3.4), INK, GRID).subplots(2, 2, sharex="column")
 
 
 def test_a_figure_has_its_axes_once():

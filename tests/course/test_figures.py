@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -92,6 +93,30 @@ def test_figures_on_one_page_do_not_repeat_names():
 
 def test_the_same_figure_is_drawn_alike_each_time():
     assert figures.figure(plot, "x").svg == figures.figure(plot, "x").svg
+
+
+def test_in_a_page_the_courses_own_drawing_draws(monkeypatch):
+    monkeypatch.setattr(figures, "IN_A_PAGE", True)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # not even imported
+    shown = figures.figure(plot, 'a "line"')._repr_html_()
+    drawn = shown[shown.index("<svg ") : shown.rindex("</svg>")]
+    assert 'role="img" aria-label="a &quot;line&quot;"' in drawn
+    assert "var(--course-first, #0072b2)" in drawn
+    assert "a &amp; b" in drawn
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda canvas, colours: canvas.subplots().pie([1]),
+        lambda canvas, colours: canvas.subplots(height_ratios=[1]),
+    ],
+)
+def test_in_a_page_an_error_says_what_draws(monkeypatch, wrong):
+    monkeypatch.setattr(figures, "IN_A_PAGE", True)
+    with pytest.raises((AttributeError, TypeError), match=r"pie|height_ratios") as caught:
+        figures.figure(wrong, "x")
+    assert caught.value.__notes__ == [figures.NOTE]
 
 
 @pytest.mark.parametrize("scheme", figures.SCHEMES)

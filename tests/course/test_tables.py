@@ -40,6 +40,13 @@ def test_digits_column_by_column_and_a_caption():
     assert "<caption>in nats</caption>" in made._repr_html_()
 
 
+def test_nothing_left_of_a_number_has_no_sign():
+    made = table(["", "lost"], [["a", -0.0004], ["b", np.float32(-0.0)], ["c", -0.0006]])
+    assert repr(made) == "     lost\na   0.000\nb   0.000\nc  -0.001"
+    assert spread([-0.0004, 0.0, -0.1]) == "-0.033 (-0.100 to 0.000)"
+    assert spread([-0.0004]) == "0.000"
+
+
 def test_text_in_cells_is_no_html():
     assert "<td>a &lt; b</td>" in table(["", "x"], [["r", "a < b"]])._repr_html_()
 

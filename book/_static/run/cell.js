@@ -8,7 +8,7 @@ course.Cell = (function () {
 
   return class Cell {
     constructor(described, node, number) {
-      Object.assign(this, described); // id, source, needs, random, runs, figure
+      Object.assign(this, described); // id, source, needs, random, runs
       this.node = node; // null if the page does not show the cell
       this.number = number;
       this.text = described.source;
@@ -116,7 +116,6 @@ course.Cell = (function () {
       if (result && !this.showsStored) {
         const verb = result.stopped ? "stopped after" : result.failed ? "failed here, after" : "run here, in";
         said.push(`${verb} ${took(result.seconds)}${result.text === this.text ? "" : ", before your last change"}`);
-        if (this.pictureKept) said.push(this.pictureKept);
       } else if (result) said.push("this is the stored output");
       if (this.outdated) said.push("the page’s code has changed since you typed this");
       if (this.edited && !course.typed.isKept) said.push("edited; this browser keeps nothing, so it is gone when you leave");
@@ -232,18 +231,6 @@ course.Cell = (function () {
       add(this.output, output);
     }
 
-    // A figure that was not drawn here: the stored one stays, under what else was put out.
-    keepPicture() {
-      this.pictureKept = "";
-      if (!this.figure || this.output.querySelector(".course-figure:not(.is-stored)")) return;
-      const pictures = this.stored.nodes.filter((one) => one.querySelector(".course-figure"));
-      if (!pictures.length) return;
-      for (const note of this.output.querySelectorAll(".course-figure.is-stored")) note.closest(".output").remove();
-      if (!this.output.childElementCount) this.box.classList.remove("course-fresh");
-      this.output.append(...pictures);
-      this.pictureKept = this.edited ? "the picture is the stored one, of the page’s own code" : "the picture is the stored one";
-    }
-
     async run() {
       const { text } = this;
       this.state = "runs";
@@ -262,10 +249,7 @@ course.Cell = (function () {
         this.fresh = null;
         this.ran = { text, at: ++clock, seconds, failed };
         this.result = { ...this.ran, outputs: this.outputs };
-        if (this.node) {
-          if (!this.emptied) this.clear();
-          if (!failed) this.keepPicture();
-        }
+        if (this.node && !this.emptied) this.clear();
         const error = this.outputs.find((one) => one.output_type === "error");
         this.misses = Boolean(error && error.ename === "NameError" && course.cells.above(this).some((one) => one.stale));
         this.note = "";

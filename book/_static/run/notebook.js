@@ -23,9 +23,8 @@ course.notebook = (function () {
       const ran = cell.result && cell.result.text === cell.text;
       if (cell.edited) Object.assign(one, { source: cell.text, outputs: [], execution_count: null });
       if (!ran) continue;
-      const pictures = cell.pictureKept && !cell.edited ? one.outputs.filter((output) => output.data) : [];
       one.execution_count = cell.result.at || null;
-      one.outputs = [...cell.result.outputs.map((output) => stored(output, one.execution_count)), ...pictures];
+      one.outputs = cell.result.outputs.map((output) => stored(output, one.execution_count));
     }
     for (const [id, { source }] of Object.entries(typed).filter(([id]) => !byId.has(id))) {
       const text = "You typed this into a cell that the page no longer has.";

@@ -99,8 +99,8 @@ def page_cells(notebook: Any) -> list[dict[str, Any]]:
 def page_cell(
     name: str, source: str, runs: bool | str = True, random: list[int] | None = None
 ) -> dict[str, Any]:
-    """A cell as pages get it. `figure`: whether its drawing cannot be made in a page; all can."""
-    return {"id": name, "source": source, "needs": [], "random": random, "runs": runs, "figure": False}
+    """A cell as pages get it."""
+    return {"id": name, "source": source, "needs": [], "random": random, "runs": runs}
 
 
 def reason(tags: Sequence[str]) -> str:

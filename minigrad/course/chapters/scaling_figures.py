@@ -89,9 +89,9 @@ def size_figure(runs: Runs, floor: float, law: Law) -> Picture:
 
 
 def compute_figure(runs: Runs, floor: float, others: Sequence[float] = ()) -> Picture:
-    """How far above the floor the runs are against the FLOPs spent: ends as dots, and on the way of the longest a line.
+    """How far above the floor the runs are against the FLOPs spent: ends as markers, and the way of the longest a line.
 
-    others: FLOPs at which a thin line stands.
+    Colours come back after the third width; each has its marker and line. others: FLOPs at which a thin line stands.
     """
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
@@ -100,14 +100,15 @@ def compute_figure(runs: Runs, floor: float, others: Sequence[float] = ()) -> Pi
         for flops in others:
             axes.axvline(flops, color=colours["grid"], linewidth=1, zorder=0)
         for i, width in enumerate(runs.widths):
-            name = ("third", "second", "first")[i % 3]
+            name, mark = ("third", "second", "first")[i % 3], "os^Dv"[i % 5]
+            line = ("-", "--", ":")[i // 3 % 3]
             some = runs.where(width=width)
             curves = [run["curve"] for run in some.runs if run["steps"] == longest]
             steps = np.array([step for step, _ in curves[0]])
             on_the_way = np.mean([[nats for _, nats in curve] for curve in curves], axis=0)
             x = step_flops(width) * steps
-            axes.plot(x, on_the_way - floor, color=colours[name], linewidth=1)
-            axes.plot(some.flops, some.loss - floor, "o", color=colours[name], markersize=4, alpha=0.8)
+            axes.plot(x, on_the_way - floor, line, color=colours[name], linewidth=1)
+            axes.plot(some.flops, some.loss - floor, mark, color=colours[name], markersize=4, alpha=0.8)
             axes.text(x[0], 1.1 * (on_the_way[0] - floor), f"{width}", color=colours[name], ha="center")
         axes.set_xlabel("FLOPs")
         _logarithmic(axes)
@@ -115,8 +116,8 @@ def compute_figure(runs: Runs, floor: float, others: Sequence[float] = ()) -> Pi
 
     alt = (
         "Nats above the floor against FLOPs, both axes logarithmic: a line for each width while its longest runs "
-        "train, with the width at its start, and dots for the ends of all runs. At a few FLOPs the narrow models are "
-        "lowest, at many the wide ones"
+        "train, with the width at its start, and markers for the ends of all runs. At a few FLOPs the narrow models "
+        "are lowest, at many the wide ones"
     )
     return figure(plot, alt, (5.4, 3.6))
 

@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.drawing import words
 from minigrad.course.drawing.axis import Axis
+from minigrad.course.drawing.contour import Contour
+from minigrad.course.drawing.frame import Frame, Spines
 from minigrad.course.drawing.legend import Legend
 from minigrad.course.drawing.marks import (
+    LINE_WIDTH,
+    MARKER_SIZE,
     Band,
+    Box,
     Dots,
     Image,
     Label,
@@ -24,25 +28,12 @@ from minigrad.course.drawing.marks import (
 )
 from minigrad.course.drawing.words import FONT, TITLE, number
 
-__all__ = ["Axes", "Box"]
-
-TICK, SMALL_TICK, GAP = 3.5, 2.0, 3.5  # points: length of ticks, and what is left free beside their names
-FRAME = 0.8  # width of the lines on the left and below
-Box = tuple[float, float, float, float]  # left, top, width, height
+__all__ = ["Axes"]
 
 
-class _Spines:
-    """`axes.spines[:]`: the lines around; they are shown or hidden together."""
-
-    def __init__(self) -> None:
-        self.are_visible = True
-
-    def __getitem__(self, which: slice) -> _Spines:
-        return self
-
-    def set_visible(self, visible: bool) -> None:
-        """Show or hide them."""
-        self.are_visible = visible
+def _numbers(values: Any) -> np.ndarray:
+    """One number or several, of any kind that can be gone through, as a row of floats."""
+    return np.atleast_1d(np.asarray(list(values) if isinstance(values, Iterable) else values, float))
 
 
 class Axes:
@@ -51,17 +42,12 @@ class Axes:
     ink, lines: the colours of words, and of frame and grid.
     """
 
-    def __init__(self, x: Axis, ink: str, lines: str) -> None:
-        self.x, self.y, self.ink, self.lines = x, Axis(), ink, lines
-        for axis in (self.x, self.y):
+    def __init__(self, x: Axis, y: Axis, ink: str, lines: str) -> None:
+        self.x, self.y, self.ink = x, y, ink
+        for axis in (x, y):
             axis.of.append(self)
+        self.frame = Frame(x, y, ink, lines)
         self.marks: list[Mark] = []
-        self.names = {"title": "", "xlabel": "", "ylabel": ""}
-        self.title_size = TITLE
-        self.grid_of = {"x", "y"}
-        self.named_ticks = {"x", "y"}  # whose ticks are written at
-        self.spines = _Spines()
-        self.is_on = True
         self.aspect = ""
         self.own_legend: Legend | None = None
         self.box: Box = (0, 0, 1, 1)
@@ -70,39 +56,46 @@ class Axes:
 
     def plot(
         self,
-        x: Any,
-        y: Any,
-        fmt: str = "",
-        *,
+        *data: Any,
         color: str,
         label: str = "",
         marker: str = "",
         linestyle: str = "",
-        linewidth: float = 1.8,
-        markersize: float = 6.0,
+        linewidth: float = LINE_WIDTH,
+        markersize: float = MARKER_SIZE,
         ms: float | None = None,
         alpha: float = 1.0,
         zorder: float = 2,
         fillstyle: str = "full",
     ) -> None:
-        """A line through points, markers, or both."""
+        """A line through points, markers, or both. data: x and y, or y alone, and a format such as "o--" if need be."""
+        *numbers, fmt = data if isinstance(data[-1], str) else (*data, "")
+        if len(numbers) not in (1, 2):
+            raise ValueError(f"plot: expected x and y, or y alone; got {len(numbers)} rows of numbers")
+        b = _numbers(numbers[-1])
+        a = _numbers(numbers[0]) if len(numbers) == 2 else np.arange(len(b), dtype=float)
+        if a.shape != b.shape:
+            raise ValueError(f"plot: x has {len(a)} numbers, y has {len(b)}")
         own_marker, line = look_of(fmt)
         line = linestyle or line or ("" if own_marker else "-")
         look_of(line)
-        a, b = (np.asarray(list(values), float) for values in (x, y))
-        if a.shape != b.shape:
-            raise ValueError(f"plot: x has {len(a)} numbers, y has {len(b)}")
         size, filled = markersize if ms is None else ms, fillstyle != "none"
         self.marks.append(
             Line(a, b, color, line, own_marker or marker, linewidth, size, alpha, filled, label, zorder)
         )
+
+    def loglog(self, *data: Any, base: float = 10, **look: Any) -> None:
+        """As `plot`, with both scales logarithmic."""
+        self.set_xscale("log", base)
+        self.set_yscale("log", base)
+        self.plot(*data, **look)
 
     def errorbar(
         self, x: Any, y: Any, *, xerr: Any, fmt: str, color: str, label: str = "", capsize: float = 0.0
     ) -> None:
         """Markers with a bar of `xerr` to the left and to the right."""
         mark, line = look_of(fmt)
-        a, b, half = (np.asarray(list(values), float) for values in (x, y, xerr))
+        a, b, half = map(_numbers, (x, y, xerr))
         self.marks.append(Line(a, b, color, line, mark, label=label, half_x=half, cap=capsize))
 
     def scatter(
@@ -119,7 +112,7 @@ class Axes:
         zorder: float = 1,
     ) -> None:
         """Dots of `s` square points."""
-        a, b = (np.asarray(list(values), float) for values in (x, y))
+        a, b = _numbers(x), _numbers(y)
         self.marks.append(Dots(a, b, facecolors or color, edgecolors or color, s, alpha, linewidths, zorder))
 
     def fill_between(
@@ -128,14 +121,19 @@ class Axes:
         """The area between two lines, or two numbers, without a line around it."""
         if linewidth:
             raise ValueError(f"fill_between: no line is drawn around an area, got linewidth={linewidth}")
-        a = np.asarray(list(x), float)
+        a = _numbers(x)
         under, over = (np.broadcast_to(np.asarray(values, float), a.shape) for values in (low, high))
         self.marks.append(Band(a, under, over, color, alpha))
 
     def bar(self, x: Any, heights: Any, width: float = 0.8, *, color: str) -> None:
         """Bars from 0, with their middles at x."""
-        for middle, height in zip(x, heights, strict=True):
-            self.marks.append(Rectangle((middle - width / 2, 0.0), width, height, color, grounded=True))
+        for middle, height in zip(_numbers(x), _numbers(heights), strict=True):
+            self.marks.append(Rectangle((middle - width / 2, 0.0), width, height, color, foot="y"))
+
+    def barh(self, y: Any, widths: Any, height: float = 0.8, left: float = 0.0, *, color: str) -> None:
+        """Bars from `left` to the right, with their middles at y."""
+        for middle, width in zip(_numbers(y), _numbers(widths), strict=True):
+            self.marks.append(Rectangle((left, middle - height / 2), width, height, color, foot="x"))
 
     def add_patch(self, patch: Rectangle) -> None:
         """A rectangle."""
@@ -151,29 +149,67 @@ class Axes:
         self.y.is_turned = True
         self.aspect = aspect if aspect == "equal" else ""
 
+    def contour(
+        self,
+        x: Any,
+        y: Any,
+        heights: Any,
+        levels: Sequence[float],
+        *,
+        colors: str,
+        linewidths: float = LINE_WIDTH,
+    ) -> None:
+        """The lines along which heights (rows, columns) are at one of the levels. x, y: as `np.meshgrid` gives them."""
+        a, b, c = (np.asarray(values, float) for values in (x, y, heights))
+        if not a.shape == b.shape == c.shape or c.ndim != 2 or (a != a[:1]).any() or (b != b[:, :1]).any():
+            raise ValueError(
+                f"contour: expected x, y and heights for the same grid, got {a.shape}, {b.shape}, {c.shape}"
+            )
+        self.marks.append(Contour(a[0], b[:, 0], c, levels, colors, linewidths))
+
+    def vlines(
+        self,
+        x: Any,
+        ymin: float,
+        ymax: float,
+        *,
+        color: str,
+        linestyle: str = "-",
+        linewidth: float = LINE_WIDTH,
+    ) -> None:
+        """Upright lines, each from ymin to ymax."""
+        look_of(linestyle)
+        a = np.repeat(_numbers(x), 3)
+        b = np.tile([ymin, ymax, np.nan], len(a) // 3)
+        self.marks.append(Line(a, b, color, linestyle, width=linewidth))
+
     def axhline(
         self,
         y: float,
         *,
         color: str,
+        label: str = "",
         linestyle: str = "-",
-        linewidth: float = 1.8,
+        linewidth: float = LINE_WIDTH,
         zorder: float = 2,
     ) -> None:
         """A line at this height from edge to edge."""
-        self.marks.append(Rule(float(y), True, color, linestyle, linewidth, zorder))
+        look_of(linestyle)
+        self.marks.append(Rule(float(y), True, color, linestyle, linewidth, label, zorder))
 
     def axvline(
         self,
         x: float,
         *,
         color: str,
+        label: str = "",
         linestyle: str = "-",
-        linewidth: float = 1.8,
+        linewidth: float = LINE_WIDTH,
         zorder: float = 2,
     ) -> None:
         """A line at this place on x, from edge to edge."""
-        self.marks.append(Rule(float(x), False, color, linestyle, linewidth, zorder))
+        look_of(linestyle)
+        self.marks.append(Rule(float(x), False, color, linestyle, linewidth, label, zorder))
 
     def text(
         self,
@@ -185,9 +221,12 @@ class Axes:
         ha: str = "left",
         va: str = "baseline",
         fontsize: float = FONT,
+        rotation: float = 0,
+        fontweight: str = "normal",
     ) -> None:
-        """Words at a place."""
-        self.marks.append(Label(float(x), float(y), s, color or self.ink, fontsize, ha, va))
+        """Words at a place; rotation 90 is from below to above."""
+        colour = color or self.ink
+        self.marks.append(Label(float(x), float(y), s, colour, fontsize, ha, va, rotation, fontweight))
 
     def annotate(
         self,
@@ -219,23 +258,28 @@ class Axes:
     def set(self, **settings: Any) -> None:
         """Several at once: title, xlabel, ylabel, and whatever `set_…` takes one argument of."""
         for name, value in settings.items():
-            if name in self.names:
-                self.names[name] = value
+            if name in self.frame.names:
+                self.frame.names[name] = value
             else:
                 setter = getattr(self, f"set_{name}")
                 setter(*value) if name in ("xlim", "ylim") else setter(value)
 
+    @property
+    def spines(self) -> Spines:
+        """The lines on the left and below, to be shown or hidden."""
+        return self.frame.spines
+
     def set_title(self, title: str, fontsize: float = TITLE) -> None:
         """What stands above."""
-        self.names["title"], self.title_size = title, fontsize
+        self.frame.names["title"], self.frame.title_size = title, fontsize
 
     def set_xlabel(self, label: str) -> None:
         """What stands below."""
-        self.names["xlabel"] = label
+        self.frame.names["xlabel"] = label
 
     def set_ylabel(self, label: str) -> None:
         """What stands on the left, from below to above."""
-        self.names["ylabel"] = label
+        self.frame.names["ylabel"] = label
 
     def set_xlim(self, left: float | None = None, right: float | None = None) -> None:
         """The ends of x; None leaves one as it is."""
@@ -249,13 +293,25 @@ class Axes:
         """The ends of y, below and above."""
         return self.y.limits()
 
-    def set_xticks(self, ticks: Iterable[float], labels: Iterable[str] | None = None) -> None:
+    def set_xticks(
+        self, ticks: Iterable[float], labels: Iterable[Any] | None = None, *, fontsize: float | None = None
+    ) -> None:
         """Where the ticks of x stand, and what is written there."""
-        self.x.set_ticks(ticks, labels)
+        self.x.set_ticks(ticks, labels, fontsize)
 
-    def set_yticks(self, ticks: Iterable[float], labels: Iterable[str] | None = None) -> None:
+    def set_xticklabels(self, labels: Iterable[Any]) -> None:
+        """What is written at the ticks of x that were set before."""
+        self.x.name_ticks(labels)
+
+    def set_yticks(
+        self, ticks: Iterable[float], labels: Iterable[Any] | None = None, *, fontsize: float | None = None
+    ) -> None:
         """Where the ticks of y stand, and what is written there."""
-        self.y.set_ticks(ticks, labels)
+        self.y.set_ticks(ticks, labels, fontsize)
+
+    def set_yticklabels(self, labels: Iterable[Any]) -> None:
+        """What is written at the ticks of y that were set before."""
+        self.y.name_ticks(labels)
 
     def set_xscale(self, value: str, base: float = 10) -> None:
         """ "log" or "linear"."""
@@ -275,12 +331,13 @@ class Axes:
 
     def tick_params(self, *, labelbottom: bool = True, labelleft: bool = True) -> None:
         """Whether the ticks have names."""
-        self.named_ticks = {name for name, on in (("x", labelbottom), ("y", labelleft)) if on}
+        self.frame.named_ticks = {name for name, on in (("x", labelbottom), ("y", labelleft)) if on}
 
     def grid(self, visible: bool, axis: str = "both") -> None:
         """Whether there are lines across, at the ticks of x, of y or of both."""
         which = {"x", "y"} if axis == "both" else {axis}
-        self.grid_of = self.grid_of | which if visible else self.grid_of - which
+        frame = self.frame
+        frame.grid_of = frame.grid_of | which if visible else frame.grid_of - which
 
     def invert_yaxis(self) -> None:
         """The first number of y above."""
@@ -296,7 +353,7 @@ class Axes:
         """ "off": no frame, no grid, no ticks."""
         if option != "off":
             raise ValueError(f"axis: expected 'off', got {option!r}")
-        self.is_on = False
+        self.frame.is_on = False
 
     def legend(
         self,
@@ -306,35 +363,17 @@ class Axes:
         title: str = "",
         ncols: int = 1,
         fontsize: float = FONT,
+        labelcolor: str | None = None,
     ) -> None:
         """What the marks with a label are: in a corner such as "upper left", in "center right", or where it is free."""
-        self.own_legend = Legend(loc, bbox_to_anchor, title, ncols, fontsize, self.labelled())
+        colour = labelcolor or self.ink
+        self.own_legend = Legend(loc, bbox_to_anchor, title, ncols, fontsize, colour, self.labelled())
 
     def labelled(self) -> list[Mark]:
         """The marks that have a label."""
         return [mark for mark in self.marks if mark.label]
 
     # --- As SVG ------------------------------------------------------------------------------------------
-
-    def room(self, wide: float, high: float) -> tuple[float, float, float, float]:
-        """What is needed on the left, right, above and below, in points, if the box is about so large."""
-        left = right = 2.0
-        top = self.title_size * 1.5 if self.names["title"] else 4.0
-        below = 2.0
-        if self.is_on and "y" in self.named_ticks:
-            names = [name for _, name in self.y.ticks(high, 2 * FONT)]
-            left += TICK + GAP + max((words.width(name, FONT) for name in names), default=-TICK - GAP)
-            top = max(top, FONT / 2) if names else top
-        if self.is_on and "x" in self.named_ticks:
-            ticks = self.x.ticks(wide, 3 * FONT)
-            below += (TICK + GAP + FONT) if ticks else 0
-            for value, name in ticks:  # the last name goes over the edge
-                at = float(self.x.scale.place(value, self.x.limits())) * wide
-                half = words.width(name, FONT) / 2
-                left, right = max(left, half - at + 2), max(right, at + half - wide + 2)
-        below += 1.5 * FONT if self.names["xlabel"] else 0
-        left += 1.5 * FONT if self.names["ylabel"] else 0
-        return left, right, top, below
 
     def put(self, box: Box) -> None:
         """Give it its place in the figure, in points."""
@@ -359,12 +398,7 @@ class Axes:
 
     def places(self) -> Places:
         """From numbers on x and y to points of the figure."""
-        left, top, wide, high = self.box
-        x_limits, y_limits = self.x.limits(), self.y.limits()
-        return (
-            lambda values: left + wide * self.x.scale.place(values, x_limits),
-            lambda values: top + high * (1 - self.y.scale.place(values, y_limits)),
-        )
+        return self.frame.places(self.box)
 
     def beyond(self) -> np.ndarray:
         """How far words that stand among the numbers go over the box: left, right, top, bottom, in points."""
@@ -381,103 +415,25 @@ class Axes:
         ordered = sorted(self.marks, key=lambda mark: mark.zorder)
         inside = "".join(mark.draw(self._from_corner(places)) for mark in ordered if mark.is_cut)
         free = "".join(mark.draw(places) for mark in ordered if not mark.is_cut)
-        drawn = (self._grid() if self.is_on else "") + (
+        cut = (
             f'<svg x="{number(left)}" y="{number(top)}" width="{number(wide)}" height="{number(high)}" '
             f'overflow="hidden" style="width: {number(wide)}px; height: {number(high)}px; max-width: none">'
             f"{inside}</svg>"  # the style, because a page sets the width of every SVG in a figure
         )
-        return drawn + (self._frame() if self.is_on else "") + self._names() + free + self._legend(places)
+        if self.frame.is_on:
+            cut = self.frame.grid(self.box) + cut + self.frame.around(self.box)
+        return cut + self.frame.title_and_names(self.box) + free + self._legend()
 
     def _from_corner(self, places: Places) -> Places:
         """Points counted from the corner of the box: an SVG inside cuts off what is beyond it."""
         left, top, _, _ = self.box
         return lambda values: places[0](values) - left, lambda values: places[1](values) - top
 
-    def _grid(self) -> str:
-        left, top, wide, high = self.box
-        x_ticks, y_ticks = self.x.ticks(wide, 3 * FONT), self.y.ticks(high, 2 * FONT)
-        to_x, to_y = self.places()
-        path = ""
-        if "x" in self.grid_of:
-            path += "".join(f"M{number(float(to_x(v)))} {number(top)}v{number(high)}" for v, _ in x_ticks)
-        if "y" in self.grid_of:
-            path += "".join(f"M{number(left)} {number(float(to_y(v)))}h{number(wide)}" for v, _ in y_ticks)
-        return f'<path d="{path}" stroke="{self.lines}" stroke-width="0.6"/>' if path else ""
-
-    def _frame(self) -> str:
-        """The lines on the left and below, and the ticks with what is written there."""
-        left, top, wide, high = self.box
-        bottom = top + high
-        to_x, to_y = self.places()
-        path = (
-            f"M{number(left)} {number(top)}v{number(high)}h{number(wide)}" if self.spines.are_visible else ""
-        )
-        drawn = ""
-        for value, name in self.x.ticks(wide, 3 * FONT):
-            x = float(to_x(value))
-            path += f"M{number(x)} {number(bottom)}v{TICK}"
-            if "x" in self.named_ticks:
-                drawn += words.text(x, bottom + TICK + GAP, name, FONT, self.ink, "center", "top")
-        for value, name in self.y.ticks(high, 2 * FONT):
-            y = float(to_y(value))
-            path += f"M{number(left)} {number(y)}h-{TICK}"
-            if "y" in self.named_ticks:
-                drawn += words.text(left - TICK - GAP, y, name, FONT, self.ink, "right", "center")
-        path += "".join(
-            f"M{number(float(to_x(v)))} {number(bottom)}v{SMALL_TICK}" for v in self.x.small_ticks()
-        )
-        path += "".join(
-            f"M{number(left)} {number(float(to_y(v)))}h-{SMALL_TICK}" for v in self.y.small_ticks()
-        )
-        return f'<path d="{path}" fill="none" stroke="{self.lines}" stroke-width="{FRAME}"/>' + drawn
-
-    def _names(self) -> str:
-        left, top, wide, high = self.box
-        before, _, _, below = self.room(wide, high)
-        middle_x, middle_y = left + wide / 2, top + high / 2
-        title, x_name, y_name = self.names["title"], self.names["xlabel"], self.names["ylabel"]
-        return (
-            words.text(middle_x, top - 0.45 * self.title_size, title, self.title_size, self.ink, "center")
-            + words.text(middle_x, top + high + below - 0.3 * FONT, x_name, FONT, self.ink, "center")
-            + words.text(
-                left - before + FONT, middle_y, y_name, FONT, self.ink, "center", "baseline", turned=True
-            )
-        )
-
-    def _legend(self, places: Places) -> str:
+    def _legend(self) -> str:
         legend = self.own_legend
-        if legend is None or not legend.marks:
-            return ""
-        wide, high = legend.measure()
-        left, top, box_wide, box_high = self.box
-        pad = FONT / 2
-        spots = {
-            f"{y} {x}": (
-                left + {"left": pad, "center": (box_wide - wide) / 2, "right": box_wide - wide - pad}[x],
-                top + {"upper": pad, "center": (box_high - high) / 2, "lower": box_high - high - pad}[y],
-            )
-            for y in ("upper", "center", "lower")
-            for x in ("left", "center", "right")
-        }
-        if legend.place == "best":
-            spot = min(spots.values(), key=lambda at: self._covered(places, (*at, wide, high)))
-        elif legend.place not in spots:
-            raise ValueError(f"legend: loc is best or one of {', '.join(spots)}; got {legend.place!r}")
-        else:
-            spot = spots[legend.place]
-        if legend.at is not None:  # its right, middle edge at this place of the box
-            spot = (
-                left + box_wide * legend.at[0] - wide - pad,
-                top + box_high * (1 - legend.at[1]) - high / 2,
-            )
-        return legend.draw(*spot, self.ink)
+        return legend.draw(*legend.put(self.box, self._covered)) if legend and legend.marks else ""
 
-    def _covered(self, places: Places, box: Box) -> int:
-        """How many points of the lines a box would hide."""
-        left, top, wide, high = box
-        hidden = 0
-        for mark in self.marks:
-            if isinstance(mark, Line):
-                x, y = places[0](mark.x), places[1](mark.y)
-                hidden += int(((x > left) & (x < left + wide) & (y > top) & (y < top + high)).sum())
-        return hidden
+    def _covered(self, box: Box) -> int:
+        """How much a box would hide."""
+        places = self.places()
+        return sum(mark.hidden_by(box, places) for mark in self.marks)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.drawing.scales import MARGIN, Linear, Logarithmic, Scale
+from minigrad.course.drawing.words import FONT
 
 __all__ = ["Axis"]
 
@@ -22,6 +23,7 @@ class Axis:
         self.margin = MARGIN
         self.is_turned = False  # the first limit above
         self.fixed: list[tuple[float, str]] | None = None  # ticks
+        self.font = FONT  # of what is written at them, in points
         self.has_small_ticks = True
         self.of: list[Any] = []  # the Axes that have it
 
@@ -44,26 +46,39 @@ class Axis:
         self.low = self.low if low is None else float(low)
         self.high = self.high if high is None else float(high)
 
-    def ticks(self, length: float, size: float) -> list[tuple[float, str]]:
-        """Numbers and names, those within the limits; so many as fit into this length, with names of this size."""
+    def ticks(self, room: int) -> list[tuple[float, str]]:
+        """Numbers and names, those within the limits; about as many as there is room for."""
         limits = self.limits()
-        found = self.scale.ticks(limits, int(length / size)) if self.fixed is None else self.fixed
+        found = self.scale.ticks(limits, room) if self.fixed is None else self.fixed
         return [
             (value, name) for value, name in found if -1e-9 <= self.scale.place(value, limits) <= 1 + 1e-9
         ]
 
-    def small_ticks(self) -> list[float]:
-        """Numbers of the short ticks."""
-        return self.scale.small_ticks(self.limits()) if self.has_small_ticks else []
+    def small_ticks(self, room: int) -> list[tuple[float, str]]:
+        """The same of the short ticks, where nothing or little is written."""
+        return self.scale.small_ticks(self.limits(), room) if self.has_small_ticks else []
 
-    def set_ticks(self, values: Iterable[float], names: Iterable[str] | None) -> None:
-        """Fix the ticks; without names they are written as numbers."""
+    def set_ticks(self, values: Iterable[float], names: Iterable[Any] | None, font: float | None) -> None:
+        """Fix the ticks; without names they are written as numbers. font: size of the names in points."""
         values = [float(value) for value in values]
-        names = [f"{value:g}".replace("-", "−") for value in values] if names is None else list(names)
-        self.fixed = list(zip(values, names, strict=True))
+        written = _written(values) if names is None else [str(name) for name in names]
+        self.fixed = list(zip(values, written, strict=True))
+        self.font = font or self.font
+
+    def name_ticks(self, names: Iterable[Any]) -> None:
+        """What is written at the ticks that were fixed before. Raises ValueError if none were, or another number."""
+        if self.fixed is None:
+            raise ValueError("ticklabels: set the ticks first, then what is written there")
+        self.set_ticks([value for value, _ in self.fixed], names, None)
 
     def set_scale(self, kind: str, base: float) -> None:
         """To "log" or "linear"."""
         if kind not in ("log", "linear"):
             raise ValueError(f"a scale is log or linear, got {kind!r}")
         self.scale = Logarithmic(base) if kind == "log" else Linear()
+
+
+def _written(values: list[float]) -> list[str]:
+    """Numbers with as many digits after the point as the longest of them has, six at most."""
+    digits = max((len(f"{value:.6f}".rstrip("0").partition(".")[2]) for value in values), default=0)
+    return [f"{value:.{digits}f}".replace("-", "−") for value in values]

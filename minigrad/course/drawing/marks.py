@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import struct
 import zlib
 from collections.abc import Callable
@@ -18,6 +19,7 @@ __all__ = [
     "DASHES",
     "MARKERS",
     "Band",
+    "Box",
     "Dots",
     "Image",
     "Label",
@@ -27,14 +29,17 @@ __all__ = [
     "Rectangle",
     "Rule",
     "look_of",
+    "polyline",
 ]
 
 Places = tuple[Callable[[Any], np.ndarray], Callable[[Any], np.ndarray]]  # numbers on x and on y -> points
+Box = tuple[float, float, float, float]  # left, top, width, height, in points
 NOTHING = np.empty(0)
 MARKERS = "osD^vPx+"
 # Dashes and gaps, times the line's width.
 DASHES = {"-": (), "--": (3.7, 1.6), ":": (1.0, 1.65), "-.": (6.4, 1.6, 1.0, 1.6)}
 LINE_WIDTH, MARKER_SIZE = 1.8, 6.0
+SEEN = 0.4  # points: a shorter step in a line is left out
 
 
 class Mark:
@@ -59,6 +64,29 @@ class Mark:
     def sample(self, x: float, y: float, length: float) -> str:
         """What stands for it in a legend, from (x, y) to the right."""
         return ""
+
+    def hidden_by(self, box: Box, places: Places) -> int:
+        """How much of it a legend in this box would hide: points, and 1 for a line, words or a rectangle."""
+        return 0
+
+
+def _points_in(box: Box, x: np.ndarray, y: np.ndarray) -> int:
+    left, top, wide, high = box
+    return int(((x > left) & (x < left + wide) & (y > top) & (y < top + high)).sum())
+
+
+def _line_in(box: Box, x: np.ndarray, y: np.ndarray) -> int:
+    """1 if a line through these points goes through the box, 0 otherwise."""
+    at = np.linspace(0, len(x) - 1, 50 * len(x))  # between its points, too
+    return int(
+        len(x) > 1 and _points_in(box, *(np.interp(at, np.arange(len(x)), part) for part in (x, y))) > 0
+    )
+
+
+def _overlap(box: Box, x: np.ndarray, y: np.ndarray) -> int:
+    """1 if the rectangle between two corners has some of the box, 0 otherwise."""
+    left, top, wide, high = box
+    return int(x.min() < left + wide and x.max() > left and y.min() < top + high and y.max() > top)
 
 
 def look_of(fmt: str) -> tuple[str, str]:
@@ -101,7 +129,7 @@ class Line(Mark):
         x, y = places[0](self.x), places[1](self.y)
         drawn = self._bars(places, y) if self.half_x.size else ""
         if self.line:
-            drawn += _polyline(x, y, self.colour, self.width, self.line, self.alpha)
+            drawn += polyline(x, y, self.colour, self.width, self.line, self.alpha)
         return drawn + self._markers(x, y)
 
     def _bars(self, places: Places, y: np.ndarray) -> str:
@@ -122,21 +150,31 @@ class Line(Mark):
             if np.isfinite(a) and np.isfinite(b)
         )
 
+    def hidden_by(self, box: Box, places: Places) -> int:
+        """Its points, and the line if it goes through."""
+        x, y = places[0](self.x), places[1](self.y)
+        return _points_in(box, x, y) + (_line_in(box, x, y) if self.line else 0)
+
     def sample(self, x: float, y: float, length: float) -> str:
         """A short line with a marker."""
         ends, heights = np.array([x, x + length]), np.array([y, y])
-        drawn = _polyline(ends, heights, self.colour, self.width, self.line, self.alpha) if self.line else ""
+        drawn = polyline(ends, heights, self.colour, self.width, self.line, self.alpha) if self.line else ""
         return drawn + self._markers(ends.mean(keepdims=True), heights[:1])
 
 
-def _polyline(x: np.ndarray, y: np.ndarray, colour: str, width: float, line: str, alpha: float) -> str:
-    """A path through the points, in pieces where a number is not finite."""
-    path, pen_up = [], True
-    for a, b in zip(x, y, strict=True):
-        there = bool(np.isfinite(a) and np.isfinite(b))
-        if there:
-            path.append(f"{'M' if pen_up else 'L'}{number(a)} {number(b)}")
-        pen_up = not there
+def polyline(x: np.ndarray, y: np.ndarray, colour: str, width: float, line: str, alpha: float) -> str:
+    """A path through the points, in pieces where a number is not finite, without steps too small to be seen."""
+    path, last, skipped = [], (np.nan, np.nan), ""
+    for a, b in zip(x.tolist(), y.tolist(), strict=True):
+        if not (math.isfinite(a) and math.isfinite(b)):
+            path.append(skipped)
+            last, skipped = (np.nan, np.nan), ""
+        elif math.hypot(a - last[0], b - last[1]) < SEEN:
+            skipped = f"L{number(a)} {number(b)}"
+        else:
+            path.append(f"{'M' if math.isnan(last[0]) else 'L'}{number(a)} {number(b)}")
+            last, skipped = (a, b), ""
+    path.append(skipped)  # a line goes to its end
     dashes = " ".join(number(width * part) for part in DASHES[line])
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ' stroke-linecap="round"'
     return (
@@ -170,7 +208,7 @@ def marker(
     path = f"M{number(x - r)} {number(y)}h{a}M{number(x)} {number(y - r)}v{a}"
     if kind == "x":
         path = f"M{number(x - r)} {number(y - r)}l{a} {a}M{number(x - r)} {number(y + r)}l{a} -{a}"
-    bold = r if kind == "P" else 1.4  # P is a plus with thick arms
+    bold = r if kind == "P" else 1.0  # P is a plus with thick arms
     return f'<path d="{path}" stroke="{colour}" stroke-width="{number(bold)}"{_opacity(alpha)}/>'
 
 
@@ -190,6 +228,10 @@ class Dots(Mark):
     def reach(self) -> tuple[np.ndarray, np.ndarray]:
         """Their middles."""
         return self.x, self.y
+
+    def hidden_by(self, box: Box, places: Places) -> int:
+        """Their middles."""
+        return _points_in(box, places[0](self.x), places[1](self.y))
 
     def draw(self, places: Places) -> str:
         """Circles."""
@@ -232,6 +274,7 @@ class Rule(Mark):
     colour: str
     line: str = "-"
     width: float = LINE_WIDTH
+    label: str = ""
     zorder: float = 2
 
     def reach(self) -> tuple[np.ndarray, np.ndarray]:
@@ -241,10 +284,22 @@ class Rule(Mark):
 
     def draw(self, places: Places) -> str:
         """A line that goes far beyond the axes."""
+        return polyline(*self._ends(places), self.colour, self.width, self.line, 1.0)
+
+    def hidden_by(self, box: Box, places: Places) -> int:
+        """Whether it goes through."""
+        x, y = self._ends(places)
+        return _overlap(box, x, y)
+
+    def _ends(self, places: Places) -> tuple[np.ndarray, np.ndarray]:
         far = np.array([-1e4, 1e4])  # points: cut off at the axes
         own = np.repeat(places[self.is_level](np.array([self.at])), 2)
-        x, y = (far, own) if self.is_level else (own, far)
-        return _polyline(x, y, self.colour, self.width, self.line, 1.0)
+        return (far, own) if self.is_level else (own, far)
+
+    def sample(self, x: float, y: float, length: float) -> str:
+        """A short line."""
+        ends = np.array([x, x + length]), np.array([y, y])
+        return polyline(*ends, self.colour, self.width, self.line, 1.0)
 
 
 class Rectangle(Mark):
@@ -265,21 +320,26 @@ class Rectangle(Mark):
         fc: str | None = None,
         ec: str | None = None,
         lw: float | None = None,
-        grounded: bool = False,
+        foot: str = "",
     ) -> None:
         self.xy, self.width, self.height, self.alpha = xy, width, height, alpha
         self.face, self.edge = fc or facecolor, ec or edgecolor
         self.line = linewidth if lw is None else lw
-        self.grounded = grounded  # a bar: its foot may be the end of the axes
+        self.foot = foot  # "x" or "y": a bar, which may stand on the end of the axes
 
     def reach(self) -> tuple[np.ndarray, np.ndarray]:
         """Two corners."""
         (x, y), wide, high = self.xy, self.width, self.height
         return np.array([x, x + wide]), np.array([y, y + high])
 
+    def hidden_by(self, box: Box, places: Places) -> int:
+        """Whether there is some of it."""
+        x, y = (place(ends) for place, ends in zip(places, self.reach(), strict=True))
+        return _overlap(box, x, y)
+
     def edges(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """The foot of a bar."""
-        return (), ((self.xy[1],) if self.grounded else ())
+        return (self.xy[:1] if self.foot == "x" else ()), (self.xy[1:] if self.foot == "y" else ())
 
     def draw(self, places: Places) -> str:
         """A rectangle."""
@@ -348,6 +408,8 @@ class Label(Mark):
     size: float
     ha: str = "left"
     va: str = "baseline"
+    rotation: float = 0
+    weight: str = "normal"
     offset: tuple[float, float] = (0.0, 0.0)  # to the right and up
     arrow_from: tuple[float, float] | None = None  # numbers on x and y
     zorder: float = 3
@@ -356,16 +418,26 @@ class Label(Mark):
     def draw(self, places: Places) -> str:
         """The words, and the arrow."""
         x, y = self._point(places, self.x, self.y)
-        drawn = words.text(x, y, self.words, self.size, self.colour, self.ha, self.va)
+        drawn = words.text(
+            x, y, self.words, self.size, self.colour, self.ha, self.va, self.rotation, self.weight
+        )
         return drawn + (self._arrow(places, x, y) if self.arrow_from else "")
 
     def box(self, places: Places) -> tuple[float, float, float, float]:
         """About where it will be: left, right, top, bottom, in points."""
         x, y = self._point(places, self.x, self.y)
         wide, high = words.width(self.words, self.size), words.height(self.words, self.size)
+        if self.rotation:
+            wide, high = high, wide
         left = x - {"left": 0.0, "center": 0.5, "right": 1.0}[self.ha] * wide
-        top = y - {"baseline": 0.8, "bottom": 1.0, "center": 0.5, "top": 0.0}[self.va] * high
+        above = 1.0 if self.rotation else 0.8
+        top = y - {"baseline": above, "bottom": 1.0, "center": 0.5, "top": 0.0}[self.va] * high
         return left, left + wide, top, top + high
+
+    def hidden_by(self, box: Box, places: Places) -> int:
+        """Whether there is some of it."""
+        left, right, top, bottom = self.box(places)
+        return _overlap(box, np.array([left, right]), np.array([top, bottom]))
 
     def _point(self, places: Places, x: float, y: float) -> tuple[float, float]:
         a, b = (float(place(np.array([value]))[0]) for place, value in zip(places, (x, y), strict=True))
