@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from minigrad import random
+from minigrad import optim, random
 from minigrad.bert.config import BertConfig, parameter_shapes
 from minigrad.bert.corpus import read_corpus
 from minigrad.bert.data import Batch, PretrainingData, encode_documents
 from minigrad.bert.info import step_cost
 from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.pretraining import Share
 from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.palette import colour
 from minigrad.course.small_model import small_model
@@ -29,6 +30,7 @@ __all__ = [
     "Timeline",
     "batch_of",
     "distance",
+    "drift",
     "gradient",
     "model_with_dropout",
     "ready",
@@ -38,7 +40,7 @@ __all__ = [
     "world",
 ]
 
-ROWS, LENGTH, DROPOUT = 32, 64, 0.1
+ROWS, LENGTH, DROPOUT, RATE = 32, 64, 0.1, 1e-3
 
 
 # --- One batch, several shares ---------------------------------------------------------------------------
@@ -54,15 +56,14 @@ def model_with_dropout() -> BertForPreTraining:
 
 
 @functools.cache
-def _data() -> tuple[Any, Any]:
+def _docutils() -> tuple[Any, Any]:
     _, tokenizer = small_model()
     return encode_documents(read_corpus(stored("docutils.txt")).documents, tokenizer), tokenizer
 
 
 def batch_of(seed: int) -> Batch:
     """A batch of pre-training from the documentation of docutils: 32 pairs of up to 64 tokens."""
-    documents, tokenizer = _data()
-    return PretrainingData(documents, tokenizer, ROWS, LENGTH, seed).next_batch()
+    return PretrainingData(*_docutils(), ROWS, LENGTH, seed).next_batch()
 
 
 def world(rank: int, size: int) -> World:
@@ -96,6 +97,37 @@ def gradient(
 def distance(found: np.ndarray, right: np.ndarray) -> float:
     """The length of the difference, as a share of the length of what is right."""
     return float(np.linalg.norm(found - right) / np.linalg.norm(right))
+
+
+def drift(add_up: Callable[[list[np.ndarray]], list[np.ndarray]], size: int, steps: int) -> list[float]:
+    """How far `size` copies of the model are apart after each step that they make together, in learning rates.
+
+    add_up: from the gradients of all processes to what each takes for their sum. The distance is the largest
+    difference between a parameter of the first copy and of another.
+    """
+    models = [model_with_dropout() for _ in range(size)]
+    optimizers = [optim.AdamW(model.parameters(), lr=RATE, eps=1e-6) for model in models]
+    data, apart = PretrainingData(*_docutils(), ROWS, LENGTH, 0), []
+    for step in range(steps):
+        batch = data.next_batch()
+        shares = [Share(batch, world(rank, size)) for rank in range(size)]
+        gradients = [
+            gradient(model, s.batch, s.of_tokens, s.of_pairs, 1000 * step, s.places)
+            for model, s in zip(models, shares, strict=True)
+        ]
+        for model, optimizer, total in zip(models, optimizers, add_up(gradients), strict=True):
+            _put_gradient(model, total)
+            optimizer.step()
+        flat = [np.concatenate([p.data.ravel() for p in model.parameters()]) for model in models]
+        apart.append(max(float(np.abs(flat[0] - other).max()) for other in flat[1:]) / RATE)
+    return apart
+
+
+def _put_gradient(model: BertForPreTraining, flat: np.ndarray) -> None:
+    parameters = list(model.parameters())
+    ends = np.cumsum([parameter.size for parameter in parameters])
+    for parameter, part in zip(parameters, np.split(flat, ends[:-1]), strict=True):
+        parameter.grad = part.reshape(parameter.shape).copy()
 
 
 def ready(model: BertForPreTraining, batch: Batch) -> list[tuple[str, int]]:
@@ -284,7 +316,9 @@ def timeline_figure(timelines: Mapping[str, Timeline]) -> Picture:
         axes.set_yticks([])
         axes.set_xlabel("ms of a step")
 
-    ends = ", ".join(f"{name} {1e3 * one.end:.1f} ms" for name, one in timelines.items())
+    ends = " and ".join(f"{1e3 * one.end:.1f} with {name}" for name, one in timelines.items())
     return figure(
-        plot, f"A step of each case: forward and backward pass above, sums of gradients below. {ends}"
+        plot,
+        "The forward and the backward pass of a step, and below them the sums of the gradients, along an axis of "
+        f"milliseconds. The steps end at {ends}",
     )
