@@ -313,6 +313,17 @@ def timeline_figure(timelines: Mapping[str, Timeline]) -> Picture:
                     solid_capstyle="butt",
                 )
             axes.text(1e3 * one.end + 0.2, y - 0.13, name, va="center", color=colours["ink"])
+            if row == 0:
+                axes.text(500 * one.forward, y + 0.12, "forward", ha="center", color=colours["ink"])
+                axes.text(
+                    500 * (one.forward + one.backward),
+                    y + 0.12,
+                    "backward",
+                    ha="center",
+                    color=colours["first"],
+                )
+                begin, end = one.sums[0][0], one.sums[-1][1]
+                axes.text(500 * (begin + end), y - 0.46, "sums", ha="center", color=colours["second"])
         axes.set_yticks([])
         axes.set_xlabel("ms of a step")
 
