@@ -279,6 +279,14 @@ CHAPTERS: tuple[Chapter, ...] = (
         ("minigrad/bert/info.py",),
     ),
     Chapter(
+        "25b",
+        "machines",
+        "More than one machine",
+        MACHINES,
+        "shares of a batch whose gradients add up to the whole batch's, a ring that adds them up, a plan for 64 GPUs",
+        ("minigrad/distributed.py",),
+    ),
+    Chapter(
         "26",
         "errata",
         "The sources' errata",

@@ -40,6 +40,7 @@ for _stem in (
     "step_cost",
     "fast",
     "scaling",
+    "machines",
 ):
     importlib.import_module(f"{__name__}.{_stem}")
 
