@@ -4,7 +4,7 @@
 //
 // A line of JSON for each page: {page, ready, cells: [{id, ok, seconds, outputs}]}. Seconds are the processor's.
 
-import { readFileSync, writeSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -43,6 +43,7 @@ for (const page of pages) {
     if (process.env.SHOW_CELLS) console.error(page, cell.id, ok, seconds.toFixed(2));
     done.push({ id: cell.id, ok, seconds, outputs });
   }
-  writeSync(1, JSON.stringify({ page, ready, cells: done }) + "\n");
+  const line = JSON.stringify({ page, ready, cells: done }) + "\n";
+  await new Promise((written) => process.stdout.write(line, written)); // all of it: a pipe may take less at a time
 }
 process.exit(0);
