@@ -248,6 +248,20 @@ def test_a_line_stops_where_a_number_is_not_finite():
     assert re.sub("[^ML]", "", line.get("d")) == "MLML"
 
 
+@pytest.mark.parametrize(("ends", "cap"), [("butt", "butt"), ("round", "round"), (None, "square")])
+def test_a_line_ends_as_matplotlibs(theirs, ends, cap):
+    settings = {"solid_capstyle": ends} if ends else {}
+
+    def fill(axes):
+        axes.plot([0, 1], color=BLUE, **settings)
+
+    _, tree = drawn(fill)
+    fill(theirs)
+    assert theirs.lines[0].get_solid_capstyle() == (ends or "projecting")
+    line = next(p for p in tree.iter(f"{SVG}path") if p.get("stroke") == BLUE)
+    assert line.get("stroke-linecap") == cap
+
+
 def test_rectangles_and_bars_are_at_their_numbers():
     def fill(axes):
         axes.bar([1, 2], [3, 6], 0.5, color=BLUE)
@@ -492,6 +506,7 @@ def test_subscripts_powers_and_lines():
         (lambda axes: axes.set_xscale("root"), "log or linear, got 'root'"),
         (lambda axes: axes.annotate("a", (0, 0), (1, 1)), "offset points"),
         (lambda axes: axes.plot([1], [2], [3], color=BLUE), "got 3 rows"),
+        (lambda axes: axes.plot([1], color=BLUE, solid_capstyle="flat"), "projecting; got 'flat'"),
         (lambda axes: axes.axvline(0, color=BLUE, linestyle="dashed"), "got 'dashed'"),
         (lambda axes: axes.text(0, 0, "a", rotation=45), "0 or 90, got 45"),
         (lambda axes: axes.spines["top"], "left, bottom, got 'top'"),
