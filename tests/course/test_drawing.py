@@ -134,6 +134,7 @@ def test_bars_and_upright_lines_are_where_matplotlib_has_them(theirs):
     pieces = np.stack([lines.x, lines.y], axis=1).reshape(3, 3, 2)  # a line, then a gap
     np.testing.assert_array_equal(pieces[:, :2], theirs.collections[0].get_segments())
     assert np.isnan(pieces[:, 2, 1]).all()
+    assert lines.ends == "butt"  # as those of matplotlib's collections
 
 
 @pytest.mark.parametrize("seed", range(5))

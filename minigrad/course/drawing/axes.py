@@ -188,7 +188,7 @@ class Axes:
         look_of(linestyle)
         a = np.repeat(_numbers(x), 3)
         b = np.tile([ymin, ymax, np.nan], len(a) // 3)
-        self.marks.append(Line(a, b, color, linestyle, width=linewidth))
+        self.marks.append(Line(a, b, color, linestyle, width=linewidth, ends="butt"))
 
     def axhline(
         self,
