@@ -134,6 +134,7 @@ def test_bars_and_upright_lines_are_where_matplotlib_has_them(theirs):
     pieces = np.stack([lines.x, lines.y], axis=1).reshape(3, 3, 2)  # a line, then a gap
     np.testing.assert_array_equal(pieces[:, :2], theirs.collections[0].get_segments())
     assert np.isnan(pieces[:, 2, 1]).all()
+    assert lines.ends == "butt"  # as those of matplotlib's collections
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -246,6 +247,20 @@ def test_a_line_stops_where_a_number_is_not_finite():
     _, tree = drawn(lambda axes: axes.plot([0, 1, 2, 3, 4], [0, 1, np.nan, 1, 0], color=BLUE))
     line = next(p for p in tree.iter(f"{SVG}path") if p.get("stroke") == BLUE)
     assert re.sub("[^ML]", "", line.get("d")) == "MLML"
+
+
+@pytest.mark.parametrize(("ends", "cap"), [("butt", "butt"), ("round", "round"), (None, "square")])
+def test_a_line_ends_as_matplotlibs(theirs, ends, cap):
+    settings = {"solid_capstyle": ends} if ends else {}
+
+    def fill(axes):
+        axes.plot([0, 1], color=BLUE, **settings)
+
+    _, tree = drawn(fill)
+    fill(theirs)
+    assert theirs.lines[0].get_solid_capstyle() == (ends or "projecting")
+    line = next(p for p in tree.iter(f"{SVG}path") if p.get("stroke") == BLUE)
+    assert line.get("stroke-linecap") == cap
 
 
 def test_rectangles_and_bars_are_at_their_numbers():
@@ -492,6 +507,7 @@ def test_subscripts_powers_and_lines():
         (lambda axes: axes.set_xscale("root"), "log or linear, got 'root'"),
         (lambda axes: axes.annotate("a", (0, 0), (1, 1)), "offset points"),
         (lambda axes: axes.plot([1], [2], [3], color=BLUE), "got 3 rows"),
+        (lambda axes: axes.plot([1], color=BLUE, solid_capstyle="flat"), "projecting; got 'flat'"),
         (lambda axes: axes.axvline(0, color=BLUE, linestyle="dashed"), "got 'dashed'"),
         (lambda axes: axes.text(0, 0, "a", rotation=45), "0 or 90, got 45"),
         (lambda axes: axes.spines["top"], "left, bottom, got 'top'"),

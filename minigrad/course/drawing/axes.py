@@ -12,6 +12,7 @@ from minigrad.course.drawing.contour import Contour
 from minigrad.course.drawing.frame import Frame, Spines
 from minigrad.course.drawing.legend import Legend
 from minigrad.course.drawing.marks import (
+    CAPS,
     LINE_WIDTH,
     MARKER_SIZE,
     Band,
@@ -67,8 +68,11 @@ class Axes:
         alpha: float = 1.0,
         zorder: float = 2,
         fillstyle: str = "full",
+        solid_capstyle: str = "projecting",
     ) -> None:
         """A line through points, markers, or both. data: x and y, or y alone, and a format such as "o--" if need be."""
+        if solid_capstyle not in CAPS:
+            raise ValueError(f"plot: solid_capstyle is one of {', '.join(CAPS)}; got {solid_capstyle!r}")
         *numbers, fmt = data if isinstance(data[-1], str) else (*data, "")
         if len(numbers) not in (1, 2):
             raise ValueError(f"plot: expected x and y, or y alone; got {len(numbers)} rows of numbers")
@@ -81,7 +85,10 @@ class Axes:
         look_of(line)
         size, filled = markersize if ms is None else ms, fillstyle != "none"
         self.marks.append(
-            Line(a, b, color, line, own_marker or marker, linewidth, size, alpha, filled, label, zorder)
+            Line(
+                *(a, b, color, line, own_marker or marker, linewidth, size, alpha, filled, label, zorder),
+                ends=solid_capstyle,
+            )
         )
 
     def loglog(self, *data: Any, base: float = 10, **look: Any) -> None:
@@ -181,7 +188,7 @@ class Axes:
         look_of(linestyle)
         a = np.repeat(_numbers(x), 3)
         b = np.tile([ymin, ymax, np.nan], len(a) // 3)
-        self.marks.append(Line(a, b, color, linestyle, width=linewidth))
+        self.marks.append(Line(a, b, color, linestyle, width=linewidth, ends="butt"))
 
     def axhline(
         self,

@@ -16,6 +16,7 @@ from minigrad.course.drawing import words
 from minigrad.course.drawing.words import number
 
 __all__ = [
+    "CAPS",
     "DASHES",
     "MARKERS",
     "Band",
@@ -38,6 +39,11 @@ NOTHING = np.empty(0)
 MARKERS = "osD^vPx+"
 # Dashes and gaps, times the line's width.
 DASHES = {"-": (), "--": (3.7, 1.6), ":": (1.0, 1.65), "-.": (6.4, 1.6, 1.0, 1.6)}
+CAPS = {
+    "butt": "butt",
+    "round": "round",
+    "projecting": "square",
+}  # ends of lines without dashes, and SVG's names
 LINE_WIDTH, MARKER_SIZE = 1.8, 6.0
 SEEN = 0.4  # points: a shorter step in a line is left out
 
@@ -117,6 +123,7 @@ class Line(Mark):
     zorder: float = 2
     half_x: np.ndarray = field(default_factory=lambda: NOTHING)  # of the error bars
     cap: float = 0.0
+    ends: str = "projecting"  # of the line, one of CAPS
 
     def reach(self) -> tuple[np.ndarray, np.ndarray]:
         """Its points, with their error bars."""
@@ -129,7 +136,7 @@ class Line(Mark):
         x, y = places[0](self.x), places[1](self.y)
         drawn = self._bars(places, y) if self.half_x.size else ""
         if self.line:
-            drawn += polyline(x, y, self.colour, self.width, self.line, self.alpha)
+            drawn += polyline(x, y, self.colour, self.width, self.line, self.alpha, self.ends)
         return drawn + self._markers(x, y)
 
     def _bars(self, places: Places, y: np.ndarray) -> str:
@@ -158,11 +165,15 @@ class Line(Mark):
     def sample(self, x: float, y: float, length: float) -> str:
         """A short line with a marker."""
         ends, heights = np.array([x, x + length]), np.array([y, y])
-        drawn = polyline(ends, heights, self.colour, self.width, self.line, self.alpha) if self.line else ""
+        drawn = ""
+        if self.line:
+            drawn = polyline(ends, heights, self.colour, self.width, self.line, self.alpha, self.ends)
         return drawn + self._markers(ends.mean(keepdims=True), heights[:1])
 
 
-def polyline(x: np.ndarray, y: np.ndarray, colour: str, width: float, line: str, alpha: float) -> str:
+def polyline(
+    x: np.ndarray, y: np.ndarray, colour: str, width: float, line: str, alpha: float, ends: str = "projecting"
+) -> str:
     """A path through the points, in pieces where a number is not finite, without steps too small to be seen."""
     path, last, skipped = [], (np.nan, np.nan), ""
     for a, b in zip(x.tolist(), y.tolist(), strict=True):
@@ -176,9 +187,10 @@ def polyline(x: np.ndarray, y: np.ndarray, colour: str, width: float, line: str,
             last, skipped = (a, b), ""
     path.append(skipped)  # a line goes to its end
     dashes = " ".join(number(width * part) for part in DASHES[line])
-    dashed = f' stroke-dasharray="{dashes}"' if dashes else ' stroke-linecap="round"'
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else f' stroke-linecap="{CAPS[ends]}"'
     return (
-        f'<path d="{"".join(path)}" fill="none" stroke="{colour}" stroke-width="{number(width)}"'
+        f'<path d="{"".join(path)}" fill="none" stroke="{colour}" stroke-linejoin="round" '
+        f'stroke-width="{number(width)}"'
         f"{dashed}{_opacity(alpha)}/>"
     )
 
