@@ -6,7 +6,8 @@ Runs a page once whole, in the kernel of the site's pages, and notes for each ce
 state of `minigrad.random` before and after it. Then each cell runs after its needs, from that state, and its output is
 held against the stored one. Cells that two lists of needs begin with run once, in a process that is forked where the
 lists part. Prints what differs, and which cells take longer than a page should; 1 if something differed.
-With --write the notebook's metadata say what was found: the random states, and the tag `native=heavy`.
+With --write the notebook's metadata say what was found: the random states, and the tag `native=heavy`, which goes where
+a cell no longer takes that long.
 """
 
 from __future__ import annotations
@@ -134,16 +135,20 @@ def checked(path: Path) -> tuple[Page, list[str]]:
 
 
 def write_down(path: Path, record: dict[str, Any]) -> None:
-    """Note random states in a notebook's cells, and tag those that take too long for a page."""
+    """Note random states in a notebook, tag the cells that take too long for a page, and take that tag off others."""
     notebook = read(path)
     for cell in notebook.cells:
         if cell.id not in record:
             continue
         found = record[cell.id]
         note_random(cell, found["before"], found["after"])
-        tags = cell.metadata.get("tags", [])
+        tags = [tag for tag in cell.metadata.get("tags", []) if tag != HEAVY]
         if found["seconds"] > LONG and RUNS_ANYWAY not in tags and not reason(tags):
-            cell.metadata["tags"] = [*tags, HEAVY]
+            tags.append(HEAVY)
+        if tags:
+            cell.metadata["tags"] = tags
+        else:
+            cell.metadata.pop("tags", None)
     write(path, notebook)
 
 
@@ -155,7 +160,9 @@ def main() -> int:
     parser.add_argument("notebooks", type=Path, nargs="+")
     parser.add_argument("--record", type=Path, help="write seconds and random states as JSON, page by page")
     parser.add_argument(
-        "--write", action="store_true", help="write both into the notebooks, and the tag native=heavy"
+        "--write",
+        action="store_true",
+        help="write into the notebooks where random numbers stand, and which cells are native=heavy",
     )
     options = parser.parse_args()
     os.environ["MINIGRAD_PROGRESS"] = "off"

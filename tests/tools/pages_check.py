@@ -24,7 +24,7 @@ import nbformat
 ROOT = Path(__file__).resolve().parent.parent.parent
 RUNNER = ROOT / "book" / "_run" / "check.mjs"
 PATIENCE = 600  # seconds for a page
-LONG = 20.0  # seconds of the processor for a cell: a reader would think that it hangs
+LONG = 30.0  # seconds of the processor for a cell: such a cell gets the tag native=slow
 
 spec = importlib.util.spec_from_file_location("root_conftest", ROOT / "conftest.py")
 assert spec is not None

@@ -54,6 +54,7 @@ REASONS = {
     "native=time": "This cell measures time",
     "native=numbers": "This cell has numbers that hang on the machine, and are others in a page",
     "native=heavy": "This cell computes for too long in a page",
+    "native=slow": "This cell computes for too long in a page",  # though not in Jupyter
     "native=files": "This cell needs files or programs that a page does not have",
 }
 NEEDS_OTHER = "This cell needs a result of a cell above that does not run in a page"

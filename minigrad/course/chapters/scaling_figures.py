@@ -106,7 +106,7 @@ def compute_figure(runs: Runs, floor: float, others: Sequence[float] = ()) -> Pi
             curves = [run["curve"] for run in some.runs if run["steps"] == longest]
             steps = np.array([step for step, _ in curves[0]])
             on_the_way = np.mean([[nats for _, nats in curve] for curve in curves], axis=0)
-            x = step_flops(width) * steps
+            x = float(step_flops(width)) * steps  # a page's integers have 32 bits
             axes.plot(x, on_the_way - floor, line, color=colours[name], linewidth=1)
             axes.plot(some.flops, some.loss - floor, mark, color=colours[name], markersize=4, alpha=0.8)
             axes.text(x[0], 1.1 * (on_the_way[0] - floor), f"{width}", color=colours[name], ha="center")

@@ -44,7 +44,6 @@ def test_a_page_has_its_code_cells_in_order():
         "needs": ["a"],
         "random": [0, 12],
         "runs": True,
-        "figure": False,
     }
 
 
@@ -53,8 +52,12 @@ def test_hidden_cells_are_there_and_the_one_that_installs_is_not():
 
 
 @pytest.mark.parametrize(
-    "tag", ["training", "long-training", "native=threads", "native=time", "native=numbers", "native=heavy"]
-)
+    "tag",
+    [
+        "training", "long-training", "native=threads", "native=time", "native=numbers", "native=heavy", "native=slow",
+        "native=files",
+    ],
+)  # fmt: skip
 def test_what_cannot_run_says_why(tag):
     found = cells(code("a", "x = run()", [tag]), code("b", "x"), code("c", "1"))
     assert found["a"]["runs"].startswith("This cell ")
