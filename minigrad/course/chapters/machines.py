@@ -24,6 +24,7 @@ from minigrad.course.small_model import small_model
 from minigrad.course.stored import stored
 from minigrad.course.widgets import Frame, svg
 from minigrad.distributed import World, ring_bytes
+from minigrad.tensor import Tensor
 
 __all__ = [
     "Network",
@@ -90,8 +91,15 @@ def gradient(
     model.zero_grad()
     with random.rows_of_the_whole(places) if places else contextlib.nullcontext():
         output = model(**batch)
+    assert output.mlm_loss is not None
+    assert output.nsp_loss is not None
     (output.mlm_loss * of_tokens + output.nsp_loss * of_pairs).backward()
-    return np.concatenate([parameter.grad.ravel() for parameter in model.parameters()])
+    return np.concatenate([_grad_of(parameter).ravel() for parameter in model.parameters()])
+
+
+def _grad_of(parameter: Tensor) -> np.ndarray:
+    assert parameter.grad is not None  # all parameters take part in both losses together
+    return parameter.grad
 
 
 def distance(found: np.ndarray, right: np.ndarray) -> float:
@@ -190,12 +198,12 @@ def _ring_picture(parts: Sequence[Sequence[int]], sums: Sequence[int], sent: Map
             )
             drawn.append(_text(x + _WIDE / 2, y + 19, str(parts[rank][k])))
     for rank, k in sent.items():
-        y = _TOP + k * _ROW + _TALL / 2
+        middle = _TOP + k * _ROW + _TALL / 2
         if rank < n - 1:
-            drawn.append(_arrow(_LEFT + rank * _COLUMN + _WIDE + 3, _LEFT + (rank + 1) * _COLUMN - 3, y))
+            drawn.append(_arrow(_LEFT + rank * _COLUMN + _WIDE + 3, _LEFT + (rank + 1) * _COLUMN - 3, middle))
         else:  # out at the right, in at the left
-            drawn.append(_arrow(right_edge + 3, right_edge + 24, y))
-            drawn.append(_arrow(_LEFT - 12, _LEFT - 3, y))
+            drawn.append(_arrow(right_edge + 3, right_edge + 24, middle))
+            drawn.append(_arrow(_LEFT - 12, _LEFT - 3, middle))
     return svg(right_edge + 28, _TOP + n * _ROW - 8, drawn)
 
 
