@@ -53,7 +53,8 @@ def model_with_dropout() -> BertForPreTraining:
     rates = {"hidden_dropout_prob": DROPOUT, "attention_probs_dropout_prob": DROPOUT}
     model = BertForPreTraining(trained.config.replace(**rates))
     model.load_state_dict(trained.state_dict())
-    return model.train()
+    model.train()
+    return model
 
 
 @functools.cache
