@@ -9,12 +9,16 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import pytest
-from classes import class_of, environment, filled, grade
+from classes import ROOT, class_of, environment, filled, grade
 from processes import run_python
 
 from minigrad.course.grade.__main__ import main
+from minigrad.course.grade.answers import sheets
+from minigrad.course.grade.grading import collect
+from minigrad.course.grade.inside import as_nobody
 from minigrad.course.grade.table import Done
 from minigrad.course.grade.verdict import Verdict
 
@@ -182,6 +186,23 @@ def test_the_newest_notebook_counts(tmp_path):
     ]
 
 
+def test_a_class_may_be_larger_than_the_memory(tmp_path):
+    """Of each notebook, the answers are kept and not its text: here 5 MB, of which 15 take 15 times as much."""
+    for number in range(15):
+        made = filled("07_one_head", {"score_scale": FINE})
+        made["metadata"]["long"] = "x" * 5_000_000
+        (tmp_path / f"{number}.ipynb").write_text(json.dumps(made))
+    course = sheets(ROOT / "exercises")
+    tracemalloc.start()
+    try:
+        handed_in, refused = collect(tmp_path, course)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (len(handed_in), refused) == (15, [])
+    assert peak < 30_000_000
+
+
 def test_a_formula_in_a_name_is_no_formula(tmp_path):
     hand_in(tmp_path / "in" / "=1+1.ipynb", score_scale=FINE)
     grade(tmp_path / "in", tmp_path / "grades.csv")
@@ -231,8 +252,6 @@ task = grading.right_task(course, "score_scale", sys.argv[2])
 
 
 def run_alone(source, more):
-    from classes import ROOT
-
     return run_python(RUN + more, ROOT, source, timeout=120)
 
 
@@ -279,3 +298,17 @@ def test_an_answer_runs_in_a_folder_of_its_own_that_goes():
         "print(found.symptom.split('[')[1].split(']')[0], Path(where).name[:16], Path(where).exists())",
     )
     assert result.stdout == "'x' minigrad-answer- False\n", result.stderr
+
+
+@pytest.mark.skipif(
+    not as_nobody(), reason="only root can drop its rights, and only where nobody can read Python"
+)
+def test_root_drops_its_rights():
+    source = (
+        "import os\ndef score_scale(*_):\n    try: os.setuid(0)\n    except OSError: pass\n"
+        "    raise ValueError(os.getuid(), os.geteuid(), os.getgid(), os.getgroups(), os.stat('.').st_uid)\n"
+    )
+    result = run_alone(
+        source, "((_, found),) = process.run_all([('', task)], 1, Limits(), 1)\nprint(found.symptom)"
+    )
+    assert "ValueError: (65534, 65534, 65534, [], 65534)" in result.stdout, result.stderr
