@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +14,7 @@ import time
 import tracemalloc
 
 import pytest
-from classes import ROOT, class_of, environment, filled, grade
+from classes import ROOT, Expected, class_of, environment, filled, grade
 from processes import run_python
 
 from minigrad.course.grade.__main__ import main
@@ -27,6 +29,9 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs Linux or macOS"),
 ]
 
+ON_LINUX = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="looks at processes as Linux shows them"
+)
 FINE = "def score_scale(d_k, std_q, std_k):\n    return 1 / (math.sqrt(d_k) * std_q * std_k)\n"
 WRONG = "def score_scale(d_k, std_q, std_k):\n    return 1 / math.sqrt(d_k)\n"
 
@@ -90,6 +95,22 @@ def test_each_student_has_a_page(small_class):
     assert len(list((root / "grades-pages" / "students").glob("*.html"))) == 6
 
 
+def test_the_tool_that_grades_two_hundred_sees_a_verdict_that_is_not_as_in_the_bank(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "tools"))
+    differing = importlib.import_module("grade_class").differing
+    expected = {("anna", name): Expected(name < "c", ("scaled",) if name >= "c" else ()) for name in "abcdef"}
+    lines = [
+        "student,exercise,right,message",
+        "anna,a,yes,",
+        "anna,b,no,",
+        "anna,c,no,not  scaled",
+        "anna,d,yes,scaled",
+    ]
+    (tmp_path / "grades.csv").write_text("\n".join([*lines, "anna,e,no,other words", "ben,a,yes,"]))
+    found = [(row["student"], row["exercise"]) for row in differing(tmp_path / "grades.csv", expected)]
+    assert found == [("anna", "b"), ("anna", "d"), ("anna", "e"), ("ben", "a"), ("anna", "f")]
+
+
 # --- Going on --------------------------------------------------------------------------------------------
 
 
@@ -135,7 +156,7 @@ def test_a_damaged_file_of_what_was_graded_is_left_aside(tmp_path, damage):
     assert Done(path).verdicts == {}
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes as Linux shows them")
+@ON_LINUX
 def test_ctrl_c_keeps_what_was_graded_and_leaves_no_process(tmp_path):
     hand_in(tmp_path / "in" / "anna.ipynb", score_scale=FINE)
     slow = "import time\ndef score_scale(d_k, std_q, std_k):\n    time.sleep(600)  # of a test\n"
@@ -255,25 +276,46 @@ def run_alone(source, more):
     return run_python(RUN + more, ROOT, source, timeout=120)
 
 
-def test_processes_that_an_answer_leaves_are_ended():
-    """One that stays in its group, and one that left it."""
+@ON_LINUX
+@pytest.mark.parametrize("leaves", [False, True])
+def test_processes_that_an_answer_leaves_are_ended(leaves):
+    """One that stays in its group, which is ended everywhere, and one that left it, which Linux gives to the grader."""
     source = (
         "import os, time\n"
         "def score_scale(d_k, std_q, std_k):\n"
-        "    for leave in (False, True):\n"
+        "    if os.fork() == 0:\n"
+        f"        if {leaves}: os.setsid()\n"
         "        if os.fork() == 0:\n"
-        "            if leave: os.setsid()\n"
-        "            if os.fork() == 0: time.sleep(600)\n"
-        "            os._exit(0)\n"
+        "            os.write(1, b'<%d>' % os.getpid())\n"
+        "            time.sleep(600)\n"
+        "        os._exit(0)\n"
         "    time.sleep(0.2)\n"
         "    return 1 / (d_k**0.5 * std_q * std_k)\n"
     )
+    without = "" if leaves else "process._adopt_orphans = lambda: None\n"
     result = run_alone(
         source,
-        "((_, found),) = process.run_all([('', task)], 1, Limits(), 1)\n"
-        "print(found.right, process._children())",
+        without
+        + "((_, found),) = process.run_all([('', task)], 1, Limits(), 1)\nprint(found.right, found.printed)",
     )
-    assert result.stdout == "yes set()\n", result.stderr
+    said, _, pids = result.stdout.partition(" ")
+    assert said == "yes", result.stderr
+    numbers = [int(pid) for pid in re.findall(r"<(\d+)>", pids)]
+    assert len(numbers) == 4  # one for each case
+    deadline = time.monotonic() + 10
+    while alive := [pid for pid in numbers if is_alive(pid)]:
+        assert time.monotonic() < deadline, alive
+        time.sleep(0.05)
+
+
+def is_alive(pid):
+    """Whether a process runs: one that has ended, and that nobody has asked about, does not."""
+    try:
+        os.kill(pid, 0)
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
 
 
 def test_a_machine_on_which_nothing_is_found_right_is_told():
