@@ -89,6 +89,10 @@ class World:
         """A small Python object of the first process, in all processes."""
         return value
 
+    def gather(self, value: Any) -> list[Any]:
+        """The small Python objects of all processes, by rank, in all processes."""
+        return [value]
+
     def barrier(self) -> None:
         """Wait until all processes are here."""
 
@@ -107,17 +111,16 @@ class World:
         yield
 
     def require_the_same(self, what: Mapping[str, Any]) -> None:
-        """Raise DistributedError naming what differs between this process and the first."""
+        """Raise DistributedError, the same in all processes, naming what is not in one of them what the first has."""
+        first, *others = self.gather(dict(what))
         differing = [
-            f"{name} ({theirs} in process 0, {what[name]} in process {self.rank})"
-            for name, theirs in self.broadcast(dict(what)).items()
-            if theirs != what[name]
+            f"{name} is {first.get(name)} in process 0, {theirs.get(name)} in process {rank}"
+            for rank, theirs in enumerate(others, 1)
+            for name in {**first, **theirs}
+            if theirs.get(name) != first.get(name)
         ]
-        if sum(self.summed([len(differing)])):
-            raise DistributedError(
-                "the processes do not start alike; these differ: "
-                + ("; ".join(differing) or "see the other processes")
-            )
+        if differing:
+            raise DistributedError(f"the processes do not start alike: {'; '.join(differing)}")
 
 
 class MPIWorld(World):
@@ -149,6 +152,10 @@ class MPIWorld(World):
     def broadcast(self, value: Any) -> Any:
         """A small Python object of the first process, in all processes."""
         return self._all.bcast(value)
+
+    def gather(self, value: Any) -> list[Any]:
+        """The small Python objects of all processes, by rank, in all processes."""
+        return self._all.allgather(value)
 
     def barrier(self) -> None:
         """Wait until all processes are here."""

@@ -207,10 +207,19 @@ def test_a_world_of_one(leaf):
     assert (world.rank, world.size, world.is_first, world.bytes_given) == (0, 1, True, 24)
     assert world.summed([1, 0.5]) == [1.0, 0.5]
     assert world.broadcast({"a": 1}) == {"a": 1}
+    assert world.gather({"a": 1}) == [{"a": 1}]
     world.require_the_same({"a": 1})
     world.barrier()
     with pytest.raises(KeyError), world.ending_together():
         raise KeyError
+
+
+def test_what_differs_between_processes_is_named_with_the_process_and_both_values():
+    world = World()
+    world.gather = lambda value: [value, value, {"a": 2, "b": 3}]
+    words = "do not start alike: a is 1 in process 0, 2 in process 2; b is None in process 0, 3 in process 2$"
+    with pytest.raises(DistributedError, match=words):
+        world.require_the_same({"a": 1})
 
 
 def test_who_was_started_alone_imports_no_mpi(monkeypatch):

@@ -10,6 +10,8 @@ text, overflowing windows, tokens added later.
 from __future__ import annotations
 
 import codecs
+import hashlib
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -97,6 +99,11 @@ class WordPieceTokenizer:
     def vocab_size(self) -> int:
         """How many pieces there are."""
         return len(self.vocab)
+
+    def fingerprint(self) -> str:
+        """A hash of the pieces and of how a text is brought into one spelling: another tokenizer has another one."""
+        content = [self.vocab, self.lower_case, self.strip_accents, self.max_input_chars_per_word]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
     def token_to_id(self, token: str) -> int | None:
         """The id of a piece; None if the vocabulary does not have it."""

@@ -255,7 +255,7 @@ class Training:
         self.stopped_by = None
 
     def _require_the_same_start(self) -> None:
-        """Raise DistributedError if another process has other settings, another text or other weights."""
+        """Raise DistributedError if a process has other settings, texts or weights, or another vocabulary."""
         if self.world.size == 1:
             return
         weights = 0
@@ -263,8 +263,11 @@ class Training:
             weights = zlib.crc32(np.ascontiguousarray(parameter.numpy()).tobytes(), weights)
         self.world.require_the_same(
             {
-                "the settings": dataclasses.asdict(self.arguments),
-                "the text": self.corpus,
+                **self.model.config.to_dict(),
+                **dataclasses.asdict(self.arguments),
+                "the fingerprint of the text": self.corpus,
+                "the fingerprint of the vocabulary": self.tokenizer.fingerprint(),
+                "the fingerprint of the held-out text": fingerprint(self.held_out),
                 "the step": self.step,
                 "the checksum of the weights": weights,
             }

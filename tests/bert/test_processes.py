@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.oracle, pytest.mark.no_arrays]
 # Settings so that no batch can be shared out evenly, that pairs have different numbers of chosen tokens, that dropout
 # draws, and that a row of metrics.csv stands across two checkpoints.
 RUN = """
-import os, signal, sys
+import os, signal, sys, time
 import numpy as np
 import tiny
 from minigrad.bert import pretraining
@@ -35,6 +35,10 @@ def make_in_dtype(config):
     return model
 
 pretraining.BertForPreTraining = make_in_dtype
+def reversed_tokenizer():
+    *special, a, b = tiny.tokenizer().vocab
+    return tiny.WordPieceTokenizer([*special, b, a])
+
 world = from_environment()
 last = world.rank == world.size - 1
 held_out = tiny.PretrainingData(tiny.documents(6, seed=1), tiny.tokenizer(), 4, 16, seed=1)
@@ -42,11 +46,13 @@ with world.ending_together():
     run = tiny.pretraining(
         output,
         tiny.changed(
+            learning_rate=0.5 if last and what == "the setting" else tiny.ARGUMENTS.learning_rate,
             batch_size=5, max_length=40, gradient_accumulation_steps=2, log_every=4, save_every=3, eval_every=5,
             precision=precision,
         ),
         config=tiny.CONFIG.replace(num_hidden_layers=2, max_position_embeddings=40),
-        held_out=[held_out.next_batch() for _ in range(3)],
+        held_out=[held_out.next_batch() for _ in range(2 if last and what == "the held-out text" else 3)],
+        tokenizer=tiny.tokenizer() if not (last and what == "the vocabulary") else reversed_tokenizer(),
         resume=what == "resume",
         world=world,
     )
@@ -67,13 +73,17 @@ with world.ending_together():
         def spoiled(batch, output, loss):
             return batch, output, loss * float("nan")
         tiny.before_step(run, 6, spoil)
-    elif last and what == "other weights":
+    elif last and what == "the weights":
         next(run.model.parameters()).data[0, 0] += 1e-6
     elif what == "the first cannot save" and world.is_first:
         def full(*_):
             raise SaveError("no room")
         run.folder.save = full
+    if world.is_first:  # so that the others could be further than what the first has written
+        save = run.folder.save
+        run.folder.save = lambda step, files: [time.sleep(0.5 if step in (6, 10) else 0), save(step, files)][1]
     run.run()
+    assert run.stopped_by or os.path.exists(f"{output}/checkpoint-000010/model.safetensors")
     if what == "whole":
         np.savez(
             f"{output}.{world.rank}.npz",
@@ -209,10 +219,24 @@ def test_all_processes_see_a_loss_that_is_not_finite_in_one(tmp_path):
     assert errors(done) == []
 
 
-def test_processes_that_do_not_start_alike(tmp_path):
-    done = train(2, tmp_path / "run", what="other weights")
+@pytest.mark.parametrize(
+    ("what", "named"),
+    [
+        ("the weights", r"the checksum of the weights is \d+ in process 0, \d+ in process 2"),
+        ("the vocabulary", r"the fingerprint of the vocabulary is \w{16} in process 0, \w{16} in process 2"),
+        (
+            "the held-out text",
+            r"the fingerprint of the held-out text is \w{16} in process 0, \w{16} in process 2",
+        ),
+        ("the setting", r"learning_rate is [\d.]+ in process 0, 0.5 in process 2"),
+    ],
+)
+def test_processes_that_do_not_start_alike(tmp_path, what, named):
+    """Nothing is trained, and the one message names the process and both values."""
+    done = train(3, tmp_path / "run", what=what)
     assert done.returncode == 1
-    assert done.stderr.count("DistributedError: the processes do not start alike") == 1
+    (said,) = re.findall("DistributedError: the processes do not start alike: (.*)", done.stderr)
+    assert re.fullmatch(named, said)
     assert not checkpoints(tmp_path / "run")
 
 

@@ -58,6 +58,18 @@ def test_the_prefix_is_not_part_of_the_word():
     assert tokenizer.tokenize("##b") == ["#", "#", "[UNK]"]
 
 
+def test_another_tokenizer_has_another_fingerprint():
+    vocab = [*SPECIAL_TOKENS, "a", "b"]
+    tokenizers = [
+        WordPieceTokenizer(vocab),
+        WordPieceTokenizer([*SPECIAL_TOKENS, "b", "a"]),
+        WordPieceTokenizer(vocab, lower_case=False),
+        WordPieceTokenizer(vocab, strip_accents=False),
+    ]
+    assert len({tokenizer.fingerprint() for tokenizer in tokenizers}) == 4
+    assert tokenizers[0].fingerprint() == WordPieceTokenizer(vocab).fingerprint()
+
+
 def test_long_words_are_unknown():
     tokenizer = small_tokenizer("a", "##a", ".")
     assert tokenizer.tokenize("a" * 100 + ".") == ["a", *["##a"] * 99, "."]

@@ -169,8 +169,8 @@ def _members(value: Any) -> Any:
 
 
 def as_array(value: Any) -> np.ndarray:
-    """A tensor's or an array's numbers, or a number, as a NumPy array."""
-    return value.numpy() if isinstance(value, Tensor) else np.asarray(value)
+    """A tensor's or an array's numbers, or a number, as a NumPy array, of no class that was made from it."""
+    return np.asarray(value.numpy() if isinstance(value, Tensor) else value)
 
 
 def _keys(values: dict[Any, Any]) -> str:

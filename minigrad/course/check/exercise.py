@@ -84,21 +84,22 @@ class Exercise(Task):
         finally:
             watch.close()
 
-    def report(self, answer: Answer) -> Report:
-        """What there is to say of `answer`, unsaid; the cases are drawn from the seed MINIGRAD_CHECK_SEED, or 0.
+    def report(self, answer: Answer, seed: int | None = None) -> Report:
+        """What there is to say of `answer`, unsaid.
 
+        seed: of the cases, by default what the environment's MINIGRAD_CHECK_SEED says, or 0.
         What an answer leaves changed for all stays so, and Ctrl-C ends it with a verdict that is a note.
         """
         if not callable(answer):
             words = f"pass the function itself, check.{self.name}({self.name})."
             return Report("note", f"{self.name}:", words, paragraphs=[f"This is {described(answer)}."])
-        seed = os.environ.get("MINIGRAD_CHECK_SEED", "0")
-        if not seed.isdecimal():
-            words = f"MINIGRAD_CHECK_SEED should be a whole number, and is {seed!r}."
+        said = os.environ.get("MINIGRAD_CHECK_SEED", "0") if seed is None else str(seed)
+        if not said.isdecimal():
+            words = f"MINIGRAD_CHECK_SEED should be a whole number, and is {said!r}."
             return Report("note", f"{self.name}:", words)
         watch = Watch()
         try:
-            return self._tried(answer, Trial(self, int(seed)), watch)
+            return self._tried(answer, Trial(self, int(said)), watch)
         except KeyboardInterrupt:
             where = f"It was at {watch.case}." if watch.case else "It was between two cases."
             return Report("note", f"{self.name}: interrupted.", where)

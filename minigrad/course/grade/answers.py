@@ -200,7 +200,7 @@ def _answer(name: str, sheet: Sheet, cells: list[Cell]) -> Answer:
         )
     text = "\n".join(cell.source for cell in code)  # a cell that was split is whole again
     if len(code) > 1 and len(defines.findall(text)) != 1:
-        numbers = ", ".join(str(cell.number) for cell in code)
+        numbers = ", ".join(str(cell.number) for cell in code[:9]) + (", …" if len(code) > 9 else "")
         return Answer(
             None, f"{len(code)} answer cells for {name} (cells {numbers}): keep the one that counts."
         )

@@ -118,7 +118,9 @@ def run(arguments: Any, description: str) -> int:
     done = Done(options.out.with_name(options.out.name + ".state.json"))
     if options.again:
         done.verdicts.clear()
-    private = [options.folder, options.out.parent] if options.folder.is_dir() else [options.out.parent]
+    private = [options.out.parent, options.course / "solutions"]
+    if options.folder.is_dir():
+        private.append(options.folder)
     interrupted = False
     try:
         _grade(handed_in, done, options, limits, private)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from minigrad.course.grade.answers import Answer, NotReadable, Sheet, answers_in
@@ -45,7 +45,8 @@ def collect(folder: Path, course: Sequence[Sheet]) -> tuple[list[HandedIn], list
         except NotReadable as error:
             refused.append(Refused(one.student, one.name, str(error)))
             continue
-        new = one, HandedIn(one.student, one.name, sheet, answers)
+        # Of its text only the answers are kept: a class's notebooks may be larger than the memory.
+        new = replace(one, content=b""), HandedIn(one.student, one.name, sheet, answers)
         old = newest.get((one.student, sheet.stem))
         if old is not None:
             old, new = sorted([old, new], key=lambda both: (both[0].time, both[0].name))

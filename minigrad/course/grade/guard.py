@@ -6,16 +6,17 @@ a process can undo whatever that process does. Who grades people that are not tr
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from minigrad.course.check.exercise import EXERCISES
 
-__all__ = ["Fingerprint", "fingerprint", "install", "tampered"]
+__all__ = ["install", "watch"]
 
 # Events of Python's audit hooks, by how they begin, and what they would do.
 REFUSED = {
@@ -56,6 +57,7 @@ def install(home: Path, private: list[Path]) -> None:
     home: the folder in which files may be written. private: folders in which nothing may be read either.
     """
     inside, hidden = os.path.realpath(home), [os.path.realpath(folder) for folder in private]
+    refused, changes = tuple(REFUSED.items()), frozenset(CHANGES)  # those above can be emptied
     written = 0
 
     def lies_in(path: Any, folder: str) -> bool:
@@ -81,14 +83,14 @@ def install(home: Path, private: list[Path]) -> None:
         elif event in ("os.listdir", "os.scandir"):
             if any(lies_in(arguments[0] or ".", folder) for folder in hidden):
                 raise PermissionError("an answer may not look into this folder while it is graded")
-        elif event in CHANGES:
+        elif event in changes:
             paths = [path for path in arguments if isinstance(path, str | bytes | os.PathLike)]
             if not all(lies_in(path, inside) for path in paths):
                 raise PermissionError("an answer may not change files outside of its own folder")
         elif event == "object.__setattr__" and arguments[1] == "__code__":
             raise PermissionError("an answer may not change a function's code")
         else:
-            words = next((words for start, words in REFUSED.items() if event.startswith(start)), "")
+            words = next((words for start, words in refused if event.startswith(start)), "")
             if words:
                 raise PermissionError(f"an answer may not {words} while it is graded ({event})")
 
@@ -97,42 +99,73 @@ def install(home: Path, private: list[Path]) -> None:
 
 # --- What judges -----------------------------------------------------------------------------------------
 
-Fingerprint = dict[str, Any]
-
-WATCHED = (
-    "ast",
-    "builtins",
-    "inspect",
-    "json",
-    "math",
-    "numpy",
-    "numpy.linalg",
-    "os",
-    "signal",
-    "sys",
-    "traceback",
-)
+# Modules of Python's own that a check uses; all of NumPy's and of the library are looked at too.
+WATCHED = {
+    "ast", "builtins", "inspect", "json", "json.encoder", "math", "os", "posixpath", "signal", "sys", "traceback",
+    "types",
+}  # fmt: skip
+JUDGES = (
+    "minigrad.course.check",
+    "minigrad.course.grade",
+)  # of these, all names are looked at, not functions alone
 STATE = ("_attempted", "_hints_given")  # of an exercise: what a check itself changes
+BY_PYTHON = ("__annotations__", "__warningregistry__")  # names that Python itself adds where it needs them
 
 
-def fingerprint() -> Fingerprint:
-    """The functions and classes that judge an answer, by name: to be compared with the same after it has run."""
-    return dict(_parts())
+def watch() -> Callable[[], list[str]]:
+    """To be called before the answer runs; what it returns tells afterwards what of the judges is not what it was.
+
+    That function returns their names, as "module:name".
+
+    What is compared is which function, class or constant has a name, not what is in lists, dicts and arrays.
+    """
+    modules, before = sys.modules, dict(_parts(sys.modules))
+    # What that function needs, which an answer may have changed too: looked at first, and with nothing but itself.
+    tools = [(vars(module), dict(vars(module))) for module in (builtins, types)] + [
+        (globals(), dict(globals()))
+    ]
+    parts, same, counts = _parts, _same, _counts
+
+    def changed() -> list[str]:
+        for now, was in tools:
+            if now.keys() != was.keys():
+                return ["the names in " + was["__name__"]]
+            for name, value in was.items():
+                if now[name] is not value and name != "_":  # where Python puts what was shown last
+                    return [was["__name__"] + "." + name]
+        after = dict(parts(modules))
+        found = [
+            name
+            for name, value in before.items()
+            if name not in after or (value is not None and not same(value, after[name]))
+        ]
+        return found + [name for name in after if name not in before and counts(name, after[name], before)]
+
+    return changed
 
 
-def _parts() -> Iterator[tuple[str, Any]]:
-    modules = {
-        name: module
-        for name, module in sys.modules.items()
-        if name in WATCHED or name.partition(".")[0] == "minigrad"
-    }
-    for module_name, module in modules.items():
+def _counts(name: str, value: Any, before: Mapping[str, Any]) -> bool:
+    """Whether what was not there before can change a verdict: in an exercise, in the library, or for a built-in."""
+    module, _, of_module = name.partition(":")
+    if f"sys.modules[{module!r}]" not in before or type(value) is types.ModuleType:  # loaded on the way
+        return name.startswith("check.")
+    return module.startswith("minigrad") or of_module in vars(builtins)
+
+
+def _parts(loaded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What is looked at, by "module:name"."""
+    for module_name, module in list(loaded.items()):
+        package = module_name.partition(".")[0]
+        if module_name not in WATCHED and package not in ("minigrad", "numpy"):
+            continue
         yield f"sys.modules[{module_name!r}]", module
         if not isinstance(module, types.ModuleType):  # what an answer has put there
             continue
         for name, value in list(vars(module).items()):
-            yield from _of(f"{module_name}.{name}", value, module_name)
+            if name not in BY_PYTHON:
+                yield from _of(f"{module_name}:{name}", value, module_name)
     for name, exercise in EXERCISES.items():
+        yield f"check.{name}", (exercise, type(exercise), exercise.slips)
         for key, value in vars(exercise).items():
             if key not in STATE:
                 yield f"check.{name}.{key}", value
@@ -145,18 +178,19 @@ def _of(name: str, value: Any, module: str) -> Iterator[tuple[str, Any]]:
         yield name, value
         if value.__module__ == module and module.startswith("minigrad"):
             for key, member in list(vars(value).items()):
+                if key in BY_PYTHON:
+                    continue
                 if isinstance(member, types.FunctionType):
                     yield f"{name}.{key}", (member, member.__code__, member.__defaults__)
-                elif isinstance(member, property | classmethod | staticmethod):
-                    yield f"{name}.{key}", member
-    elif callable(value) or isinstance(value, types.ModuleType):
+                else:
+                    fixed = isinstance(member, property | classmethod | staticmethod) or module.startswith(
+                        JUDGES
+                    )
+                    yield f"{name}.{key}", member if fixed else None
+    elif callable(value) or isinstance(value, types.ModuleType) or module.startswith(JUDGES):
         yield name, value
-
-
-def tampered(before: Fingerprint) -> list[str]:
-    """The names of what is another function or class now than it was, or is gone."""
-    now = fingerprint()
-    return [name for name, value in before.items() if not _same(value, now.get(name))]
+    elif module.startswith("minigrad"):
+        yield name, None  # may become another, but was there
 
 
 def _same(one: Any, other: Any) -> bool:

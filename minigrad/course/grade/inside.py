@@ -9,7 +9,7 @@ import queue
 import resource
 import signal
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -74,33 +74,42 @@ class Task:
 
 
 def live(
-    task: Task, limits: Limits, seed: int, home: Path, private: list[Path], verdict: int, nonce: str
+    task: Task,
+    limits: Limits,
+    seed: int,
+    home: Path,
+    private: list[Path],
+    changed: Callable[[], list[str]],
+    verdict: int,
+    nonce: str,
 ) -> None:
-    """Run the task in this process, which is its own, write its verdict to the file `verdict`, and end."""
+    """Run the task in this process, which is its own, write its verdict to the file `verdict`, and end.
+
+    home: the folder in which it may write. private: folders in which it may not read. changed: what `guard.watch` gave.
+    """
     os.environ.clear()
     os.environ.update(
         HOME=str(home),
         TMPDIR=str(home),
-        MINIGRAD_CHECK_SEED=str(seed),
         MINIGRAD_PROGRESS="off",
         LANG="C.UTF-8",
     )
     os.chdir(home)
-    before = guard.fingerprint()
-    send, leave, dumps = os.write, os._exit, json.dumps  # before the answer could put others in their place
+    # Before the answer can put others in their place.
+    send, leave, dumps = os.write, os._exit, json.dumps
+    make, look, as_dict = Verdict, LOOK, Verdict.as_dict
     _limit(limits)
     guard.install(home, private)
     try:
-        found = _judged_in_time(task, limits)
+        found = _judged_in_time(task, limits, seed)
     except BaseException as error:
         found = Verdict(
             CRASHED, f"{task.exercise}: not judged.", f"The check itself failed: {_in_short(error)}."
         )
-    if changed := guard.tampered(before):
-        names = ", ".join(changed[:3])
-        words = f"After the answer ran, these were not what they were: {names}. The check cannot be trusted."
-        found = Verdict(LOOK, f"{task.exercise}: not judged.", words)
-    send(verdict, (nonce + dumps(found.as_dict())).encode("utf-8", "replace"))
+    if names := changed():
+        words = f"After the answer ran, these were not what they were: {', '.join(names[:3])}. "
+        found = make(look, f"{task.exercise}: not judged.", f"{words}The check cannot be trusted.")
+    send(verdict, (nonce + dumps(as_dict(found))).encode("utf-8", "replace"))
     leave(0)
 
 
@@ -131,7 +140,7 @@ def _processes() -> int:
         return 1000
 
 
-def _judged_in_time(task: Task, limits: Limits) -> Verdict:
+def _judged_in_time(task: Task, limits: Limits, seed: int) -> Verdict:
     """The verdict; as Ctrl-C would, the clock ends an answer that takes too long, and the check says where it was."""
 
     def ring(*_: Any) -> None:
@@ -141,7 +150,7 @@ def _judged_in_time(task: Task, limits: Limits) -> Verdict:
     # Again and again: an answer that catches every exception gets the next one.
     signal.setitimer(signal.ITIMER_REAL, limits.seconds, 0.3)
     try:
-        return _judged(task)
+        return _judged(task, seed)
     except KeyboardInterrupt:
         return _too_long(task, limits, "It was not in the function yet, but in its cell.")
     finally:
@@ -152,7 +161,7 @@ def _too_long(task: Task, limits: Limits, where: str) -> Verdict:
     return Verdict(TIMED_OUT, f"{task.exercise}: no end after {limits.seconds:g} seconds.", where)
 
 
-def _judged(task: Task) -> Verdict:
+def _judged(task: Task, seed: int) -> Verdict:
     name = task.exercise
     pieces = needed(task.sheet, name, dict(task.answers))
     scope: dict[str, Any] = {"__name__": "answers"}
@@ -165,7 +174,7 @@ def _judged(task: Task) -> Verdict:
         if failed:
             return Verdict(WRONG, f"{name}: not yet.", failed)
         return Verdict(WRONG, f"{name}: not yet.", f"The answer cell does not define the function {name}.")
-    report = EXERCISES[name].report(function)
+    report = EXERCISES[name].report(function, seed)
     if report.verdict == "right":
         return Verdict.of(report, RIGHT)
     if report.more == NOT_ATTEMPTED_YET:

@@ -23,6 +23,7 @@ from typing import TypeVar
 
 from minigrad.course.check.exercise import EXERCISES
 from minigrad.course.check.slips import build
+from minigrad.course.grade import guard
 from minigrad.course.grade.inside import NOBODY, Limits, Task, as_nobody, live
 from minigrad.course.grade.verdict import CRASHED, LOOK, TIMED_OUT, Verdict
 
@@ -118,7 +119,7 @@ def run_all(
     A caller that stops early, also by Ctrl-C, leaves no process behind.
     """
     _adopt_orphans()
-    strangers = _children()
+    strangers, changed = _children(), guard.watch()
     waiting = list(reversed(tasks))
     running: dict[int, tuple[Label, _Child]] = {}
     with selectors.DefaultSelector() as selector:
@@ -126,7 +127,7 @@ def run_all(
             while waiting or running:
                 while waiting and len(running) < jobs:
                     label, task = waiting.pop()
-                    child = _start(task, limits, seed, list(private))
+                    child = _start(task, limits, seed, list(private), changed)
                     running[child.pid] = label, child
                     for pipe in child.pipes:
                         selector.register(pipe, selectors.EVENT_READ, child)
@@ -153,7 +154,9 @@ def run_all(
                 _end(child, selector)
 
 
-def _start(task: Task, limits: Limits, seed: int, private: list[Path]) -> _Child:
+def _start(
+    task: Task, limits: Limits, seed: int, private: list[Path], changed: Callable[[], list[str]]
+) -> _Child:
     home = Path(tempfile.mkdtemp(prefix="minigrad-answer-"))
     if as_nobody():
         os.chown(home, NOBODY, NOBODY)
@@ -171,7 +174,7 @@ def _start(task: Task, limits: Limits, seed: int, private: list[Path]) -> _Child
             verdict = os.dup2(write_verdict, 100 + secrets.randbelow(100), inheritable=False)
             os.closerange(3, verdict)
             os.closerange(verdict + 1, 4096)
-            live(task, limits, seed, home, private, verdict, child.nonce)
+            live(task, limits, seed, home, private, changed, verdict, child.nonce)
         except BaseException as error:
             os.write(2, f"the process could not be set up: {error!r}\n".encode())
         finally:

@@ -98,7 +98,8 @@ def test_nbgrader_gives_the_points(tmp_path):
 
     def nbgrader(*arguments):
         command = [sys.executable, "-m", "nbgrader", *arguments]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        programs = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])  # it calls alembic
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": programs}
         result = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
         )

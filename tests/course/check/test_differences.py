@@ -15,6 +15,29 @@ pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers
 ARRAY = np.array([[1.0, 2.0], [3.0, 4.0]])
 
 
+class Equal(np.ndarray):
+    """An array that says of itself that it is close to all others."""
+
+    def __array_function__(self, *_):
+        return np.ones(self.shape, bool)
+
+
+class TensorOfEqual(Tensor):
+    """A tensor that gives such an array."""
+
+    def numpy(self):
+        return np.zeros(self.shape).view(Equal)
+
+
+class EqualText(str):
+    """A text that says of itself that it is equal to all others."""
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = str.__hash__
+
+
 @pytest.mark.parametrize(
     ("expected", "value", "words"),
     [
@@ -29,6 +52,8 @@ ARRAY = np.array([[1.0, 2.0], [3.0, 4.0]])
         (ARRAY, Tensor(ARRAY), "and returned a Tensor of shape (2, 2)"),
         (Tensor(ARRAY), ARRAY, "it should return a Tensor of shape (2, 2), and returned an array of shape (2, 2)"),
         (Tensor(ARRAY), Tensor(ARRAY + 1), "4 of 4 entries are off. The entry [0, 0] should be 1, and is 2"),
+        (Tensor(ARRAY), TensorOfEqual(ARRAY), "4 of 4 entries are off. The entry [0, 0] should be 1, and is 0"),
+        ("text", EqualText("other"), "it should return 'text', and returned 'other'"),
         (ARRAY, ARRAY * np.nan, "4 of 4 entries are NaN or infinite"),
         (ARRAY, np.array([[1, 2], [np.inf, 4]]), "1 of 4 entries are NaN or infinite"),
         (ARRAY, ARRAY + [[0, 0.5], [0, 1]], "2 of 4 entries are off. The entry [0, 1] should be 2, and is 2.5"),

@@ -166,6 +166,15 @@ def test_a_copied_cell_is_told():
     assert answer(made).problem == "2 answer cells for attend (cells 4, 5): keep the one that counts."
 
 
+def test_a_hundred_thousand_cells_are_one_line():
+    made, cell = notebook()
+    made["cells"] += [{**cell, "id": str(number)} for number in range(100_000)]
+    numbers = "4, " + ", ".join(str(len(made["cells"]) - 100_000 + place) for place in range(1, 9))
+    assert answer(made).problem.startswith(
+        f"100001 answer cells for attend (cells {numbers}, …): keep the one"
+    )
+
+
 @pytest.mark.parametrize("at", [1, 0])
 def test_a_split_cell_is_whole_again(at):
     """Before its last line, or before its first."""
@@ -176,6 +185,20 @@ def test_a_split_cell_is_whole_again(at):
     cell["source"] = lines[1:]
     made["cells"].insert(made["cells"].index(cell), first)
     assert answer(made) == Answer(source)
+
+
+def test_a_cell_that_says_it_answers_another_exercise_is_told():
+    """By its id it answers one, by its metadata another: the first is not graded with it."""
+    made, cell = notebook()
+    cell["metadata"]["course"] = {"exercise": "score_scale"}
+    words = "no answer cell for attend: it was deleted, and cell 4, which defines"
+    assert answer(made).problem.startswith(words)
+
+
+def test_two_cells_with_the_same_id_are_told():
+    made, cell = notebook()
+    made["cells"].append({**copy.deepcopy(cell), "metadata": {}})
+    assert answer(made).problem.startswith("2 answer cells for attend (cells 4, ")
 
 
 def test_a_check_with_the_same_exercise_is_no_answer():

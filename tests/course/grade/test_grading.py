@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import pytest
-from classes import class_of, environment, filled, grade
+from classes import ROOT, Expected, class_of, environment, filled, grade
 from processes import run_python
 
 from minigrad.course.grade.__main__ import main
+from minigrad.course.grade.answers import sheets
+from minigrad.course.grade.grading import collect
+from minigrad.course.grade.inside import as_nobody
 from minigrad.course.grade.table import Done
 from minigrad.course.grade.verdict import Verdict
 
@@ -23,6 +29,9 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs Linux or macOS"),
 ]
 
+ON_LINUX = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="looks at processes as Linux shows them"
+)
 FINE = "def score_scale(d_k, std_q, std_k):\n    return 1 / (math.sqrt(d_k) * std_q * std_k)\n"
 WRONG = "def score_scale(d_k, std_q, std_k):\n    return 1 / math.sqrt(d_k)\n"
 
@@ -86,6 +95,22 @@ def test_each_student_has_a_page(small_class):
     assert len(list((root / "grades-pages" / "students").glob("*.html"))) == 6
 
 
+def test_the_tool_that_grades_two_hundred_sees_a_verdict_that_is_not_as_in_the_bank(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "tools"))
+    differing = importlib.import_module("grade_class").differing
+    expected = {("anna", name): Expected(name < "c", ("scaled",) if name >= "c" else ()) for name in "abcdef"}
+    lines = [
+        "student,exercise,right,message",
+        "anna,a,yes,",
+        "anna,b,no,",
+        "anna,c,no,not  scaled",
+        "anna,d,yes,scaled",
+    ]
+    (tmp_path / "grades.csv").write_text("\n".join([*lines, "anna,e,no,other words", "ben,a,yes,"]))
+    found = [(row["student"], row["exercise"]) for row in differing(tmp_path / "grades.csv", expected)]
+    assert found == [("anna", "b"), ("anna", "d"), ("anna", "e"), ("ben", "a"), ("anna", "f")]
+
+
 # --- Going on --------------------------------------------------------------------------------------------
 
 
@@ -131,7 +156,7 @@ def test_a_damaged_file_of_what_was_graded_is_left_aside(tmp_path, damage):
     assert Done(path).verdicts == {}
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes as Linux shows them")
+@ON_LINUX
 def test_ctrl_c_keeps_what_was_graded_and_leaves_no_process(tmp_path):
     hand_in(tmp_path / "in" / "anna.ipynb", score_scale=FINE)
     slow = "import time\ndef score_scale(d_k, std_q, std_k):\n    time.sleep(600)  # of a test\n"
@@ -180,6 +205,23 @@ def test_the_newest_notebook_counts(tmp_path):
     assert [row["notebook"] for row in table(tmp_path / "grades.csv") if row["right"] == "not read"] == [
         "anna/b.ipynb"
     ]
+
+
+def test_a_class_may_be_larger_than_the_memory(tmp_path):
+    """Of each notebook, the answers are kept and not its text: here 5 MB, of which 15 take 15 times as much."""
+    for number in range(15):
+        made = filled("07_one_head", {"score_scale": FINE})
+        made["metadata"]["long"] = "x" * 5_000_000
+        (tmp_path / f"{number}.ipynb").write_text(json.dumps(made))
+    course = sheets(ROOT / "exercises")
+    tracemalloc.start()
+    try:
+        handed_in, refused = collect(tmp_path, course)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (len(handed_in), refused) == (15, [])
+    assert peak < 30_000_000
 
 
 def test_a_formula_in_a_name_is_no_formula(tmp_path):
@@ -231,30 +273,49 @@ task = grading.right_task(course, "score_scale", sys.argv[2])
 
 
 def run_alone(source, more):
-    from classes import ROOT
-
     return run_python(RUN + more, ROOT, source, timeout=120)
 
 
-def test_processes_that_an_answer_leaves_are_ended():
-    """One that stays in its group, and one that left it."""
+@ON_LINUX
+@pytest.mark.parametrize("leaves", [False, True])
+def test_processes_that_an_answer_leaves_are_ended(leaves):
+    """One that stays in its group, which is ended everywhere, and one that left it, which Linux gives to the grader."""
     source = (
         "import os, time\n"
         "def score_scale(d_k, std_q, std_k):\n"
-        "    for leave in (False, True):\n"
+        "    if os.fork() == 0:\n"
+        f"        if {leaves}: os.setsid()\n"
         "        if os.fork() == 0:\n"
-        "            if leave: os.setsid()\n"
-        "            if os.fork() == 0: time.sleep(600)\n"
-        "            os._exit(0)\n"
+        "            os.write(1, b'<%d>' % os.getpid())\n"
+        "            time.sleep(600)\n"
+        "        os._exit(0)\n"
         "    time.sleep(0.2)\n"
         "    return 1 / (d_k**0.5 * std_q * std_k)\n"
     )
+    without = "" if leaves else "process._adopt_orphans = lambda: None\n"
     result = run_alone(
         source,
-        "((_, found),) = process.run_all([('', task)], 1, Limits(), 1)\n"
-        "print(found.right, process._children())",
+        without
+        + "((_, found),) = process.run_all([('', task)], 1, Limits(), 1)\nprint(found.right, found.printed)",
     )
-    assert result.stdout == "yes set()\n", result.stderr
+    said, _, pids = result.stdout.partition(" ")
+    assert said == "yes", result.stderr
+    numbers = [int(pid) for pid in re.findall(r"<(\d+)>", pids)]
+    assert len(numbers) == 4  # one for each case
+    deadline = time.monotonic() + 10
+    while alive := [pid for pid in numbers if is_alive(pid)]:
+        assert time.monotonic() < deadline, alive
+        time.sleep(0.05)
+
+
+def is_alive(pid):
+    """Whether a process runs: one that has ended, and that nobody has asked about, does not."""
+    try:
+        os.kill(pid, 0)
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
 
 
 def test_a_machine_on_which_nothing_is_found_right_is_told():
@@ -279,3 +340,17 @@ def test_an_answer_runs_in_a_folder_of_its_own_that_goes():
         "print(found.symptom.split('[')[1].split(']')[0], Path(where).name[:16], Path(where).exists())",
     )
     assert result.stdout == "'x' minigrad-answer- False\n", result.stderr
+
+
+@pytest.mark.skipif(
+    not as_nobody(), reason="only root can drop its rights, and only where nobody can read Python"
+)
+def test_root_drops_its_rights():
+    source = (
+        "import os\ndef score_scale(*_):\n    try: os.setuid(0)\n    except OSError: pass\n"
+        "    raise ValueError(os.getuid(), os.geteuid(), os.getgid(), os.getgroups(), os.stat('.').st_uid)\n"
+    )
+    result = run_alone(
+        source, "((_, found),) = process.run_all([('', task)], 1, Limits(), 1)\nprint(found.symptom)"
+    )
+    assert "ValueError: (65534, 65534, 65534, [], 65534)" in result.stdout, result.stderr

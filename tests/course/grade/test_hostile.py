@@ -6,7 +6,7 @@ import csv
 import json
 import os
 import sys
-import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from classes import filled, grade
@@ -42,14 +42,14 @@ CASES = {
     "a loop": (inside("while True: pass"), "timed out", "It was at case 1 of 5, 3 queries, 5 keys"),
     "a loop in the cell": (WRONG + "while True: pass", "timed out", "It was not in the function yet"),
     "catches the clock": (
-        inside("while True:", "    try:", "        while True: pass", "    except BaseException: pass"),
+        inside("import time", "while True:", "    try: time.sleep(60)", "    except BaseException: pass"),
         "timed out",
         "attend: no end in time",
     ),
     "stops the clock": (
-        inside("import signal", "signal.signal(signal.SIGALRM, signal.SIG_IGN)", "while True: pass"),
+        inside("import signal, time", "signal.signal(signal.SIGALRM, signal.SIG_IGN)", "time.sleep(60)"),
         "timed out",
-        "It went on after 5 seconds",
+        "It went on after 2 seconds",
     ),
     "os._exit": (
         inside("import os", 'print("attend: right.")', "os._exit(0)"),
@@ -93,7 +93,7 @@ CASES = {
     "kills the grader": (inside("import os", "os.kill(os.getppid(), 9)"), "no", "may not send a signal"),
     "removes what was handed in": (inside("import shutil", "shutil.rmtree({folder!r})"), "no", "may not"),
     "reads what others handed in": (
-        inside("print(open({folder!r} + '/fine/07_one_head.ipynb').read())"),
+        inside("print(open({folder!r} + '/fine beside others/07_one_head.ipynb').read())"),
         "no",
         "may not read",
     ),
@@ -127,12 +127,12 @@ CASES = {
     "another allclose": (
         "np.isclose = lambda *a, **k: True\nnp.allclose = np.isclose\n" + WRONG,
         "look by hand",
-        "numpy.allclose",
+        "numpy:allclose",
     ),
     "another check": (
         "from minigrad.course.check.trial import Trial\nTrial.complaints = lambda *a: [None]\n" + WRONG,
         "look by hand",
-        "were not what they were: minigrad.course.check.trial.Trial.complaints",
+        "were not what they were: minigrad.course.check.trial:Trial.complaints",
     ),
     "other cases": ("check.attend.cases = lambda rng: []\n" + WRONG, "look by hand", "check.attend.cases"),
     "another tolerance": ("check.attend.rtol = 1e9\n" + WRONG, "look by hand", "check.attend.rtol"),
@@ -175,6 +175,116 @@ CASES = {
         "look by hand",
         "the answer may have written it",
     ),
+    "another report": (
+        "from minigrad.course.check.report import Report\n"
+        "check.attend.report = lambda *a: Report('right', 'attend: right.')\n" + WRONG,
+        "look by hand",
+        "check.attend.report",
+    ),
+    "another exercise": (
+        "class Mine(type(check.attend)):\n"
+        "    def report(self, *a): return __import__('minigrad').course.check.report.Report('right', 'right')\n"
+        "check.attend.__class__ = Mine\n" + WRONG,
+        "look by hand",
+        "were not what they were: check.attend.",
+    ),
+    "a name over a built-in": (
+        "import minigrad.course.check.exercise as e\ne.any = lambda x: False\n"
+        "import minigrad.course.check.trial as t\nt.zip = lambda *a, **k: []\n" + WRONG,
+        "look by hand",
+        "minigrad.course.check.exercise:any",
+    ),
+    "another NumPy for the check": (
+        "import types, minigrad.course.check.differences as d\n"
+        "fake = types.ModuleType('numpy')\nfake.__dict__.update(np.__dict__)\n"
+        "fake.isclose = lambda a, b, **k: np.ones(np.shape(b), bool)\nd.np = fake\n" + WRONG,
+        "look by hand",
+        "minigrad.course.check.differences:np",
+    ),
+    "a new method of a class": (
+        "from minigrad.course.check.trial import Trial\n"
+        "def get(self, name):\n"
+        "    found = object.__getattribute__(self, name)\n"
+        "    return (lambda outcomes: [None] * len(outcomes)) if name == 'complaints' else found\n"
+        "Trial.__getattribute__ = get\n" + WRONG,
+        "look by hand",
+        "minigrad.course.check.trial:Trial.__getattribute__",
+    ),
+    "another word for wrong": (
+        "import minigrad.course.grade.inside as inside\ninside.WRONG = inside.RIGHT\n" + WRONG,
+        "look by hand",
+        "minigrad.course.grade.inside:WRONG",
+    ),
+    "another watch": (
+        "import minigrad.course.grade.guard as guard\nguard._same = lambda *a: True\n"
+        "check.attend.rtol = 1e9\n" + WRONG,
+        "look by hand",
+        "minigrad.course.grade.guard._same",
+    ),
+    "no watch": (
+        "import minigrad.course.grade.guard as guard\nguard.watch = guard.tampered = lambda *a: []\n"
+        "check.attend.rtol = 1e9\n" + WRONG,
+        "look by hand",
+        "minigrad.course.grade.guard",
+    ),
+    "nothing is refused": (
+        "import minigrad.course.grade.guard as guard\nguard.REFUSED.clear()\nguard.CHANGES.clear()\n"
+        + inside("import os", 'os.system("true")'),
+        "no",
+        "may not start another program",
+    ),
+    "inside NumPy": (
+        "import sys\nfor name, module in list(sys.modules.items()):\n"
+        "    if name.startswith('numpy') and hasattr(module, 'less_equal') and name != 'numpy':\n"
+        "        module.less_equal = lambda a, b: np.ones(np.broadcast_shapes(np.shape(a), np.shape(b)), bool)\n"
+        + WRONG,
+        "look by hand",
+        ":less_equal",
+    ),
+    "other random numbers": (
+        "import numpy.random\nreal = np.random.default_rng\n"
+        "np.random.default_rng = lambda seed=None: real(0)\n" + WRONG,
+        "look by hand",
+        "numpy.random:default_rng",
+    ),
+    "the seed of the learners": (
+        "import os\nos.environ['MINIGRAD_CHECK_SEED'] = '0'\n"
+        "known = [q.sum() for _, q, *_ in check.attend.cases(np.random.default_rng(0))]\n"
+        "def attend(q, k, v):\n    raise ValueError(q.sum() in known)\n",
+        "no",
+        "ValueError: False",
+    ),
+    "a text that is equal to all": (
+        "class Equal(str):\n    def __eq__(self, other): return True\n    __hash__ = str.__hash__\n"
+        "def attend(q, k, v):\n    return Equal('x')\n",
+        "no",
+        "it should return",
+    ),
+    "a tensor of what is equal to all": (
+        "from minigrad import Tensor\n"
+        "class Equal(np.ndarray):\n"
+        "    def __array_function__(self, *a): return np.ones((3, 6), bool)\n"
+        "class Mine(Tensor):\n    def numpy(self): return np.zeros((3, 6)).view(Equal)\n"
+        "def attend(q, k, v):\n    return Mine(np.zeros((3, 6)))\n",
+        "no",
+        "it should return",
+    ),
+    "an error without words": (
+        "class Odd(Exception):\n    def __str__(self): raise Odd\ndef attend(q, k, v):\n    raise Odd\n",
+        "crashed",
+        "The check itself failed",
+    ),
+    "threads that go on": (
+        "import threading, time\n"
+        "for i in range(5): threading.Thread(target=time.sleep, args=(600,)).start()\n" + WRONG,
+        "no",
+        "the softmax between them is missing",
+    ),
+    "reads the solution": (
+        inside("import json, minigrad", "open(minigrad.__path__[0] + '/../solutions/07_one_head.ipynb')"),
+        "no",
+        "may not read",
+    ),
     "looks for secrets": (inside("import gc", "gc.get_objects()"), "no", "may not look through"),
     "reaches into memory": (inside("import ctypes", "ctypes.CDLL(None)"), "no", "may not reach into"),
     "at the end": (
@@ -203,7 +313,7 @@ CASES = {
     "environment": (
         inside("import os", "raise ValueError(sorted(os.environ))"),
         "no",
-        "['HOME', 'LANG', 'MINIGRAD_CHECK_SEED', 'MINIGRAD_PROGRESS', 'TMPDIR']",
+        "['HOME', 'LANG', 'MINIGRAD_PROGRESS', 'TMPDIR']",
     ),
     "escapes": ('def attend(q, k, v):\n    return "<script>alert(1)</script>"\n', "no", "<script>"),
 }
@@ -212,12 +322,29 @@ if not sys.platform.startswith("linux"):
         del CASES[name]
 
 
+# These take all the time that they get: graded apart, so that the others can have more of it.
+ENDLESS = [name for name, (_, right, _) in CASES.items() if right == "timed out"]
+
+
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory):
-    """The rows of all cases by student and exercise, what the command said, and the folder."""
+    """The rows of all cases by student and exercise, what the commands said, and their folders."""
     root = tmp_path_factory.mktemp("hostile")
+    others = [name for name in CASES if name not in ENDLESS]
+    with ThreadPoolExecutor(2) as both:
+        parts = [
+            both.submit(graded_part, root / "endless", ENDLESS, "--timeout", "2", "--jobs", "8"),
+            both.submit(graded_part, root / "others", others, "--timeout", "20", "--memory", "1G"),
+        ]
+    rows = {who: row for part in parts for who, row in part.result()[0].items()}
+    return rows, "".join(part.result()[1] for part in parts), root
+
+
+def graded_part(root, names, *options):
+    """The rows of some cases and a right answer, and what the command said."""
     folder = root / "handed-in"
-    for name, (source, _, _) in [*CASES.items(), ("fine", (RIGHT, "", ""))]:
+    for name in [*names, f"fine beside {root.name}"]:
+        source = CASES[name][0] if name in CASES else RIGHT
         path = folder / name / "07_one_head.ipynb"
         path.parent.mkdir(parents=True)
         answers = {"attend": source.replace("{folder!r}", repr(str(folder))), "score_scale": FINE}
@@ -226,12 +353,10 @@ def graded(tmp_path_factory):
     (folder / "broken" / "x.ipynb").write_bytes(b'{"cells": [')
     (folder / "deep.ipynb").write_bytes(b"[" * 1_000_000)
     (folder / "huge.ipynb").write_bytes(b" " * 20_000_001)
-    started = time.monotonic()
-    result = grade(folder, root / "grades.csv", "--timeout", "5", "--memory", "1G")
+    result = grade(folder, root / "grades.csv", *options)
     assert result.returncode == 0, result.stderr
     with open(root / "grades.csv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return {(row["student"], row["exercise"]): row for row in rows}, result, root, time.monotonic() - started
+        return {(row["student"], row["exercise"]): row for row in csv.DictReader(file)}, result.stdout
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -241,14 +366,15 @@ def test_each_gets_its_verdict(name, graded):
     assert (row["right"], words in row["message"]) == (right, True), row
 
 
-@pytest.mark.parametrize("name", [*CASES, "fine"])
+@pytest.mark.parametrize("name", [*CASES, "fine beside endless", "fine beside others"])
 def test_its_author_loses_nothing_else(name, graded):
     row = graded[0][name, "score_scale"]
     assert row["right"] == "yes", row
 
 
 def test_nobody_else_loses_anything(graded):
-    assert graded[0]["fine", "attend"]["right"] == "yes"
+    for part in ("endless", "others"):
+        assert graded[0][f"fine beside {part}", "attend"]["right"] == "yes"
 
 
 @pytest.mark.parametrize(
@@ -259,11 +385,12 @@ def test_what_cannot_be_read_is_a_line(student, words, graded):
     row = graded[0][student, ""]
     assert row["right"] == "not read"
     assert words in row["message"]
-    assert f"{student}" in graded[1].stdout
+    assert f"{student}" in graded[1]
 
 
-def test_nothing_is_left(graded):
-    _, _, root, _ = graded
+@pytest.mark.parametrize("part", ["endless", "others"])
+def test_nothing_is_left(part, graded):
+    root = graded[2] / part
     assert not [path for path in root.rglob("*") if path.name == "big"]
     assert sorted(path.name for path in root.iterdir()) == [
         "grades-pages",
@@ -271,11 +398,11 @@ def test_nothing_is_left(graded):
         "grades.csv.state.json",
         "handed-in",
     ]
-    assert len(list((root / "handed-in").iterdir())) == len(CASES) + 4
+    count = len(ENDLESS) if part == "endless" else len(CASES) - len(ENDLESS)
+    assert len(list((root / "handed-in").iterdir())) == count + 4
 
 
 def test_pages_hold_no_element_of_a_students(graded):
-    _, _, root, _ = graded
-    pages = list((root / "grades-pages").rglob("*.html"))
-    assert len(pages) == len(CASES) + 2
+    pages = list(graded[2].rglob("*.html"))
+    assert len(pages) == len(CASES) + 4  # two with right answers, and two for instructors
     assert not [path for path in pages if "<script" in path.read_text(encoding="utf-8")]
