@@ -118,9 +118,12 @@ def run(arguments: Any, description: str) -> int:
     done = Done(options.out.with_name(options.out.name + ".state.json"))
     if options.again:
         done.verdicts.clear()
-    private = [options.out.parent, options.course / "solutions"]
-    if options.folder.is_dir():
-        private.append(options.folder)
+    pages = options.out.with_name(options.out.stem + "-pages")
+    # Whole paths, as answers run in a folder of their own; not the table's folder, which may hold the course as well.
+    private = [
+        path.resolve()
+        for path in (options.folder, options.out, done.path, pages, options.course / "solutions")
+    ]
     interrupted = False
     try:
         _grade(handed_in, done, options, limits, private)
@@ -132,12 +135,12 @@ def run(arguments: Any, description: str) -> int:
     rows = rows_of(handed_in, done, limits, options.seed)
     try:
         write_atomic(options.out, as_csv(rows, refused))
-        pages = write_pages(options.out.with_name(options.out.stem + "-pages"), rows, refused)
+        index = write_pages(pages, rows, refused)
     except SaveError as error:
         print(error, file=sys.stderr)
         return 2
     print(_summary(handed_in, rows, refused))
-    print(f"{options.out}, {pages}")
+    print(f"{options.out}, {index}")
     if interrupted:
         print("interrupted: the same command goes on from here", file=sys.stderr)
     return 130 if interrupted else 0

@@ -81,7 +81,11 @@ def environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, BANKS)))}
 
 
-def grade(folder: Path, out: Path, *options: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
-    """The command, in a process of its own."""
+def grade(
+    folder: Path | str, out: Path | str, *options: str, cwd: Path | None = None, timeout: float = 600
+) -> subprocess.CompletedProcess[str]:
+    """The command, in a process of its own, called in the folder `cwd`."""
     command = [sys.executable, "-m", "minigrad.course.grade", str(folder), "--out", str(out), *options]
-    return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=timeout)
+    return subprocess.run(
+        command, env=environment(), cwd=cwd, capture_output=True, text=True, timeout=timeout
+    )

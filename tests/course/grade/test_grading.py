@@ -354,3 +354,26 @@ def test_root_drops_its_rights():
         source, "((_, found),) = process.run_all([('', task)], 1, Limits(), 1)\nprint(found.symptom)"
     )
     assert "ValueError: (65534, 65534, 65534, [], 65534)" in result.stdout, result.stderr
+
+
+def test_paths_from_the_folder_of_the_call_are_kept_from_answers(tmp_path):
+    """As the page for instructors has them: `handed-in/ --out grades.csv`; and an answer may read what it wrote."""
+    (tmp_path / "grades.csv.state.json").write_text("{}")
+    (tmp_path / "free.txt").write_text("free")
+    read = f"def score_scale(*_):\n    return open('{tmp_path}/' + NAME).read()\n"
+    for student, name in (
+        ("anna", "in/ben.ipynb"),
+        ("ben", "grades.csv.state.json"),
+        ("cara", "free.txt"),
+    ):
+        hand_in(tmp_path / "in" / f"{student}.ipynb", score_scale=f"NAME = {name!r}\n{read}")
+    own = "def score_scale(*_):\n    open('x', 'w').close()\n    raise ValueError(open('x').read() == '')\n"
+    hand_in(tmp_path / "in" / "dan.ipynb", score_scale=own)
+    result = grade("in/", "grades.csv", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = table(tmp_path / "grades.csv")
+    said = {row["student"]: row["message"] for row in rows if row["exercise"] == "score_scale"}
+    assert "may not read" in said["anna"]
+    assert "may not read" in said["ben"]
+    assert "returned 'free'" in said["cara"]
+    assert "ValueError: True" in said["dan"]
