@@ -84,7 +84,7 @@ class safe_open:  # the package's name for it
 def read_header(content: bytes) -> tuple[dict[str, Any], int]:
     """The header of a file's bytes, and where the arrays begin. Raises SafetensorError if anything does not fit."""
     size = int.from_bytes(content[:8], "little")
-    if len(content) < 8 or size > LARGEST_HEADER or 8 + size > len(content):
+    if size > LARGEST_HEADER or 8 + size < 0:
         raise SafetensorError(f"Error while deserializing header: {len(content)} bytes, header of {size}")
     try:
         header = json.loads(content[8 : 8 + size])
