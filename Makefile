@@ -142,7 +142,7 @@ bench: $(ORACLES)  ## time a pre-training step beside PyTorch and JAX; writes th
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[benchmarks]'
 	$(BIN)/python tests/tools/pretraining_step.py --record book/runs/pretraining_step.json
 	$(BIN)/python tests/tools/pretraining_step.py --kernels Haswell --record book/runs/pretraining_step.json
-	$(BIN)/python tests/tools/several_processes.py --record tests/tools/several_processes.json
+	$(BIN)/python tests/tools/several_processes.py --record book/runs/several_processes.json
 	$(BIN)/python tests/tools/speed_table.py
 
 machine: $(ORACLES)  ## measure again what chapters 23 and 24 quote of a machine (ten minutes to an hour, an idle machine)
