@@ -188,6 +188,7 @@ def _plan_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     powers = rng.uniform([13, 13, 7, 9], [15, 15, 9, 12])
     yield "random figures", *(float(10**power) for power in powers)
     yield "a small model on a CPU", 2.1e9, 5.3e10, 3.87e6, 1.7e9
+    yield "as long as each other on 5 GPUs", 8e12, 1e12, 1e9, 1e9
 
 
 @exercise(
@@ -214,6 +215,8 @@ The ratio is upside down: more FLOPs in a step feed more GPUs.
     products / sums -> sums / products
 Round down. With the next larger number the sums take longer than the products.
     1 + int( -> 2 + int(
+Where both take equally long, this n is still allowed.
+    return 1 + int(products / sums) -> return max(1, int(-(-products // sums)))
 A number of GPUs is a whole number: round down.
     1 + int(products / sums) -> 1 + products / sums
 A step has all its FLOPs already, forward and backward. You count them three times.
