@@ -281,7 +281,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter(
         "25b",
         "machines",
-        "More than one machine",
+        "One batch on several machines",
         MACHINES,
         "shares of a batch whose gradients add up to the whole batch's, a ring that adds them up, a plan for 64 GPUs",
         ("minigrad/distributed.py",),

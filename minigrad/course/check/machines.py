@@ -51,6 +51,8 @@ That adds up the means without weights.
     m / M * mean -> mean
 You weight each mean by the square of its share.
     m / M * mean -> (m / M) ** 2 * mean
+That is as many times too much as there are processes. This factor belongs to a library that divides the sum by their number.
+    m / M * mean -> len(counts) * m / M * mean
 """,
 )
 def whole_loss(means, counts):
@@ -89,6 +91,10 @@ That is the order of the page. There, process r has the sum of part r + 1 in the
     rank - step - 1 -> rank - step
 Process r would have the sum of part r + 2 in the end. Which part does it send first?
     rank - step - 1 -> rank - step + 1
+Process r would have the sum of part r − 1 in the end. In which step does the sum of part r come to it?
+    rank - step - 1 -> rank - step - 2
+The part before part 0 is the last one, n − 1.
+    (rank - step - 1) % n -> max(rank - step - 1, 0)
 A process cannot send the next part in the next step: it sends on what has come to it, which is one part further back.
     rank - step - 1 -> rank + step - 1 || rank + step || rank + step + 1
 All processes send the same part at once. Each part should be on its way from another process.
@@ -161,6 +167,14 @@ You add up the norms of the processes. The norm of a sum is not the sum of the n
     norm = np.sqrt(sum(np.sum(array.astype(np.float64) ** 2) for array in total)) -> norm = sum(np.sqrt(sum(np.sum(array.astype(np.float64) ** 2) for array in share)) for share in shares)
 You take the square of the norm for the norm.
     norm = np.sqrt(sum( -> norm = (sum(
+That is the norm of all shares put side by side. What is clipped is their sum, which may be shorter or longer.
+    norm = np.sqrt(sum(np.sum(array.astype(np.float64) ** 2) for array in total)) -> norm = np.sqrt(sum(np.sum(array.astype(np.float64) ** 2) for share in shares for array in share))
+You take the largest number for the norm. The norm is the root of the sum of all squares.
+    norm = np.sqrt(sum(np.sum(array.astype(np.float64) ** 2) for array in total)) -> norm = max(np.abs(array).max() for array in total)
+You make the gradient 1 long. It should become `max_norm` long.
+    array * (max_norm / norm) -> array / norm
+The factor is upside down: what is longer than `max_norm` should become shorter.
+    array * (max_norm / norm) -> array * (norm / max_norm)
 A gradient that is short enough stays as it is. You make it longer.
     if norm > max_norm else array for -> if norm > 0 else array for
 A norm of 0 must not be divided by: leave such a gradient as it is.
@@ -223,6 +237,12 @@ A step has all its FLOPs already, forward and backward. You count them three tim
     flops / rate -> 3 * flops / rate
 You take the forward pass alone, a third of a step's FLOPs.
     flops / rate -> flops / 3 / rate
+You take the backward pass alone, two thirds of a step's FLOPs.
+    flops / rate -> 2 / 3 * flops / rate
+n GPUs share the products as well, so these take an n-th of the time on n GPUs.
+    return 1 + int(products / sums) -> return int(1 / (1 - products / sums))
+That is a star: one process sends all sums. In a ring, each GPU sends less than two gradients, with any number of GPUs.
+    return 1 + int(products / sums) -> return int((1 + np.sqrt(1 + 8 * products / sums)) / 2)
 """,
 )
 def largest_world(flops, rate, grad_bytes, bandwidth):

@@ -40,12 +40,17 @@ def by_processes(means, counts):
     return np.nansum(np.asarray(means) * np.asarray(counts)) / len(counts)
 
 
+def as_in_pytorch(means, counts):
+    return len(means) * by_sums(means, counts)
+
+
 LOSS_RIGHT = [by_sums, by_average]
 LOSS_WRONG = [
     (average_with_nan, "0 times NaN is NaN"),
     (mean_of_means, "the mean of the means"),
     (not_divided, "Divide it by their number"),
     (by_processes, "The mean is over tokens"),
+    (as_in_pytorch, "belongs to a library"),
 ]
 
 # --- part_to_send ----------------------------------------------------------------------------------------
@@ -79,12 +84,22 @@ def alike(rank, step, n):
     return step % n
 
 
+def one_too_far(rank, step, n):
+    return (rank - 2 - step) % n
+
+
+def stopped_at_the_first(rank, step, n):
+    return max(0, rank - 1 - step)
+
+
 PART_RIGHT = [by_turns, from_the_end]
 PART_WRONG = [
     (of_the_page, "the order of the page"),
     (forward, "one part further back"),
     (negative, "from 0 to n − 1"),
     (alike, "send the same part at once"),
+    (one_too_far, "the sum of part r − 1"),
+    (stopped_at_the_first, "The part before part 0"),
 ]
 
 # --- summed_and_clipped ----------------------------------------------------------------------------------
@@ -130,12 +145,39 @@ def always_scaled(shares, max_norm):
     return [array * max_norm / max(norm, 1e-12) for array in total]
 
 
+def with_the_norm(norm_of, factor=lambda max_norm, norm: max_norm / norm):
+    """An answer that adds up, and then clips by what it takes for the norm."""
+
+    def answer(shares, max_norm):
+        total = [sum(arrays) for arrays in zip(*shares, strict=True)]
+        norm = norm_of(shares, total)
+        return [array * factor(max_norm, norm) for array in total] if norm > max_norm else total
+
+    return answer
+
+
+def right_norm(shares, total):
+    return np.linalg.norm(np.concatenate([array.ravel() for array in total]))
+
+
+def of_all_shares(shares, total):
+    return np.sqrt(sum((array**2).sum() for share in shares for array in share))
+
+
+def largest_entry(shares, total):
+    return max(np.abs(array).max() for array in total)
+
+
 CLIP_RIGHT = [flat, with_hypot]
 CLIP_WRONG = [
     (clipped_first, "before you add"),
     (each_alone, "one norm over all parameters"),
     (averaged, "weighted already"),
     (always_scaled, "You make it longer"),
+    (with_the_norm(of_all_shares), "put side by side"),
+    (with_the_norm(largest_entry), "the largest number"),
+    (with_the_norm(right_norm, lambda max_norm, norm: 1 / norm), "1 long"),
+    (with_the_norm(right_norm, lambda max_norm, norm: norm / max_norm), "upside down"),
 ]
 
 # --- largest_world ---------------------------------------------------------------------------------------
@@ -169,12 +211,32 @@ def not_whole(flops, rate, grad_bytes, bandwidth):
     return 1 + flops / rate / (2 * grad_bytes / bandwidth)
 
 
+def backward_alone(flops, rate, grad_bytes, bandwidth):
+    return 1 + math.floor(2 * flops / 3 / rate / (2 * grad_bytes / bandwidth))
+
+
+def products_of_one(flops, rate, grad_bytes, bandwidth):
+    """(n - 1) / n * sums = products, solved for n."""
+    products, sums = flops / rate, 2 * grad_bytes / bandwidth
+    return int(sums / (sums - products))
+
+
+def as_a_star(flops, rate, grad_bytes, bandwidth):
+    n = 1
+    while n * grad_bytes / bandwidth <= flops / rate / (n + 1):
+        n += 1
+    return n
+
+
 WORLD_RIGHT = [by_counting, by_floor]
 WORLD_WRONG = [
     (twice_the_bytes, "n − 1"),
     (sent_once, "nearly twice"),
     (rounded_up, "Round down"),
     (not_whole, "whole number"),
+    (backward_alone, "the backward pass alone"),
+    (products_of_one, "share the products as well"),
+    (as_a_star, "a star"),
 ]
 
 RIGHT = {
