@@ -30,6 +30,9 @@ CELLS: dict[str, dict[str, Any]] = {
     "folded": {"source": 'print("unfolded")', "output": "stored\n", "tags": ["hide-input"]},
     "trains": {"source": "train()", "output": "stored loss\n", "runs": SENTENCE},
     "wide": {"source": f"wide = {list(range(60))}"},
+    "long": {"source": 'print("computed")\nlong = 1', "seconds": 20},
+    "after": {"source": "use(long)", "needs": ["long"], "seconds": 7},
+    "below": {"source": "use(long + 1)", "needs": ["long"]},
 }
 EXERCISES: dict[str, str | dict[str, Any]] = {
     "title": "# Exercises for chapter 1: arrays\n\n*To run this page outside of the folder, `pip install`.*\n\n"
@@ -78,6 +81,7 @@ def _described(cells: dict[str, Any]) -> list[dict[str, Any]]:
             "needs": cell.get("needs", []),
             "random": None,
             "runs": cell.get("runs", True),
+            "seconds": cell.get("seconds", 0),
         }
         for name, cell in cells.items()
         if isinstance(cell, dict)

@@ -122,6 +122,17 @@ def test_nothing_of_python_is_loaded_before_the_first_run(runner: Any, running_a
     assert [url for url in asked if url.endswith("site.json")]
 
 
+def test_a_cell_that_computes_for_long_says_so_before_it_runs(runner: Any):
+    page = runner(PAGE)
+    said(page, "long", "about 20 s")
+    said(page, "after", "about 27 s, with the cells above that this one needs")
+    said(page, "below", "about 20 s, with the cells above that this one needs")
+    assert "about" not in cell(page, "plain").locator(".course-run-status").inner_text()
+    run(page, "long")
+    said(page, "after", "about 7 s")
+    assert cell(page, "below").locator(".course-run-status").inner_text() == ""
+
+
 # --- Running ---------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,8 @@
 
 Each output is held against the stored one with the comparison of `pytest --nbval` (conftest.py in the root). A page's
 cells run in order in a fresh namespace. Ends with a line for each page, and with 1 if a cell failed or differed.
+With --write a chapter's notebook says which cells compute for long (`course.page_seconds`, which the page tells its
+reader) and which do so for longer than a page should (`native=slow`).
 """
 
 from __future__ import annotations
@@ -21,10 +23,13 @@ from typing import Any
 
 import nbformat
 
+from minigrad.course.authoring.notebooks import read, write
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 RUNNER = ROOT / "book" / "_run" / "check.mjs"
 PATIENCE = 600  # seconds for a page
-LONG = 30.0  # seconds of the processor for a cell: such a cell gets the tag native=slow
+# Seconds of the processor from which a cell is said to take long, and from which it does not run in a page.
+SAID, LONG, SLOW = 5.0, 30.0, "native=slow"
 
 spec = importlib.util.spec_from_file_location("root_conftest", ROOT / "conftest.py")
 assert spec is not None
@@ -54,7 +59,27 @@ def faults(page: str, ran: dict[str, Any]) -> list[str]:
     return found
 
 
-def check(page: str, site: Path, packages: Path) -> tuple[str, list[str]]:
+def write_down(path: Path, seconds: dict[str, float]) -> None:
+    """Note in a chapter's notebook which of its cells compute for long. Cells that did not run keep what is said."""
+    notebook = read(path)
+    before = json.dumps(notebook)
+    for cell in notebook.cells:
+        if cell.id not in seconds:
+            continue
+        course = dict(cell.metadata.get("course", {}))
+        course.pop("page_seconds", None)
+        if SAID < seconds[cell.id] <= LONG:
+            course["page_seconds"] = round(seconds[cell.id])
+        cell.metadata.pop("course", None)
+        if course:
+            cell.metadata["course"] = course
+        if seconds[cell.id] > LONG:
+            cell.metadata["tags"] = [*cell.metadata.get("tags", []), SLOW]
+    if json.dumps(notebook) != before:
+        write(path, notebook)
+
+
+def check(page: str, site: Path, packages: Path, note: bool = False) -> tuple[str, list[str]]:
     """Run a page in a process of its own; a line that says how it went, and its faults."""
     begun = time.monotonic()
     try:
@@ -71,6 +96,8 @@ def check(page: str, site: Path, packages: Path) -> tuple[str, list[str]]:
     ran = json.loads(done.stdout)
     asked = json.loads((site / "cells" / f"{page}.json").read_text(encoding="utf-8"))["cells"]
     found = faults(page, ran)
+    if note and "/" not in page:
+        write_down(ROOT / "book" / f"{page}.ipynb", {one["id"]: one["seconds"] for one in ran["cells"]})
     slow = [f"{one['id']} {one['seconds']:.0f} s" for one in ran["cells"] if one["seconds"] > LONG]
     return (
         f"{page}: {len(ran['cells'])} of {len(asked)} cells, {len(found)} differ, {time.monotonic() - begun:.0f} s"
@@ -88,6 +115,9 @@ def main() -> int:
     parser.add_argument(
         "pages", nargs="*", help="such as 07_one_head or exercises/07_one_head; all without any"
     )
+    parser.add_argument(
+        "--write", action="store_true", help="write into the chapters' notebooks what takes long"
+    )
     options = parser.parse_args()
     cells = options.site / "cells"
     pages = options.pages or sorted(
@@ -97,7 +127,9 @@ def main() -> int:
         parser.error(f"{cells} has no pages: run make site")
     found: list[str] = []
     with ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2) as pool:
-        for line, wrong in pool.map(lambda page: check(page, options.site, options.packages), pages):
+        for line, wrong in pool.map(
+            lambda page: check(page, options.site, options.packages, options.write), pages
+        ):
             print(line, flush=True)
             for one in wrong:
                 print(f"    {one}", flush=True)

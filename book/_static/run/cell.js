@@ -8,7 +8,7 @@ course.Cell = (function () {
 
   return class Cell {
     constructor(described, node, number) {
-      Object.assign(this, described); // id, source, needs, random, runs
+      Object.assign(this, described); // id, source, needs, random, runs, seconds
       this.node = node; // null if the page does not show the cell
       this.number = number;
       this.text = described.source;
@@ -37,6 +37,11 @@ course.Cell = (function () {
     // Whether a run of another cell must run this one first. `needs` names what its needs need, too.
     get stale() {
       return !this.hasRun || this.needed.some((one) => !one.hasRun || one.ran.at > this.ran.at);
+    }
+
+    // How long a run takes where the course was checked, with the cells that have to run first; 0 if that is not long.
+    get expected() {
+      return [this, ...this.needed.filter((one) => one.stale)].reduce((sum, one) => sum + one.seconds, 0);
     }
 
     // Whether there is an output of a run and another one that is stored.
@@ -117,6 +122,7 @@ course.Cell = (function () {
         const verb = result.stopped ? "stopped after" : result.failed ? "failed here, after" : "run here, in";
         said.push(`${verb} ${took(result.seconds)}${result.text === this.text ? "" : ", before your last change"}`);
       } else if (result) said.push("this is the stored output");
+      if (!result && this.expected) said.push(`about ${this.expected} s${this.expected > this.seconds ? ", with the cells above that this one needs" : ""}`);
       if (this.outdated) said.push("the page’s code has changed since you typed this");
       if (this.edited && !course.typed.isKept) said.push("edited; this browser keeps nothing, so it is gone when you leave");
       else if (this.edited && !this.node.classList.contains("course-answer")) said.push("edited, kept in this browser");
@@ -240,7 +246,8 @@ course.Cell = (function () {
       this.outputs = [];
       if (this.node) void this.output;
       const start = performance.now();
-      const watch = setInterval(() => this.say(`runs, for ${Math.round((performance.now() - start) / 1000)} s …`), 1000);
+      const whole = this.seconds ? ` of about ${this.seconds}` : "";
+      const watch = setInterval(() => this.say(`runs, for ${Math.round((performance.now() - start) / 1000)} s${whole} …`), 1000);
       if (this.node) this.node.classList.add("course-dims");
       this.update();
       try {

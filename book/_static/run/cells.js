@@ -41,6 +41,7 @@ course.cells = (function () {
       }
     }
     working = false;
+    cells.forEach((one) => one.update()); // what is to run first has changed
     course.cells.changed();
   }
 
@@ -150,6 +151,7 @@ course.cells = (function () {
       byId.set(cell.id, cell);
     }
     cells.forEach((cell) => cell.furnish());
+    cells.forEach((cell) => cell.update()); // what a cell says hangs on those that it needs
     document.querySelectorAll(".course-run:empty").forEach((row) => row.remove()); // of an empty cell
     document.dispatchEvent(new Event("course-cells"));
     document.addEventListener("course-memory", forgotten);

@@ -71,7 +71,8 @@ def page_cells(notebook: Any) -> list[dict[str, Any]]:
 
     Before a cell that does not run stands one with what that only names (`split`), with `NAMES` behind its id, for the
     cells below that need no more of it. A cell's metadata may say what the sources do not show: `course.needs`, ids of
-    further cells, and `course.random`, seed and draws of `minigrad.random` before it.
+    further cells, `course.random`, seed and draws of `minigrad.random` before it, and `course.page_seconds`, how long
+    it computes in a page, where that is long.
     """
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
     code = [cell for cell in code if "install" not in cell.metadata.get("tags", [])]
@@ -84,8 +85,10 @@ def page_cells(notebook: Any) -> list[dict[str, Any]]:
             if names:
                 cells.append(page_cell(cell.id + NAMES, names))
                 read[cell.id + NAMES] = names
-        random = cell.metadata.get("course", {}).get("random")
-        cells.append(page_cell(cell.id, cell.source, why or True, random))
+        said = cell.metadata.get("course", {})
+        cells.append(
+            page_cell(cell.id, cell.source, why or True, said.get("random"), said.get("page_seconds", 0))
+        )
         read[cell.id] = rest
     needs = needs_of(read, {cell.id: cell.metadata.get("course", {}).get("needs", []) for cell in code})
     runs: dict[str, bool] = {}
@@ -98,10 +101,10 @@ def page_cells(notebook: Any) -> list[dict[str, Any]]:
 
 
 def page_cell(
-    name: str, source: str, runs: bool | str = True, random: list[int] | None = None
+    name: str, source: str, runs: bool | str = True, random: list[int] | None = None, seconds: int = 0
 ) -> dict[str, Any]:
     """A cell as pages get it."""
-    return {"id": name, "source": source, "needs": [], "random": random, "runs": runs}
+    return {"id": name, "source": source, "needs": [], "random": random, "runs": runs, "seconds": seconds}
 
 
 def reason(tags: Sequence[str]) -> str:

@@ -35,7 +35,10 @@ def cells(*made):
 
 def test_a_page_has_its_code_cells_in_order():
     found = cells(
-        code("a", "x = 1"), new_markdown_cell("text"), code("b", "x", random=[0, 12]), code("c", "  ")
+        code("a", "x = 1"),
+        new_markdown_cell("text"),
+        code("b", "x", random=[0, 12], page_seconds=12),
+        code("c", "  "),
     )
     assert list(found) == ["a", "b"]
     assert found["b"] == {
@@ -44,7 +47,9 @@ def test_a_page_has_its_code_cells_in_order():
         "needs": ["a"],
         "random": [0, 12],
         "runs": True,
+        "seconds": 12,
     }
+    assert found["a"]["seconds"] == 0
 
 
 def test_hidden_cells_are_there_and_the_one_that_installs_is_not():
