@@ -167,6 +167,10 @@ def answers_in(content: bytes, course: Sequence[Sheet]) -> tuple[Sheet, dict[str
     sheet = max(course, key=lambda one: sum(named[name] > 0 for name in one.exercises))
     if not any(named[name] for name in sheet.exercises):
         calls = {name for cell in cells for name in _CALL.findall(cell.source)}
+        if any("### BEGIN SOLUTION" in cell.source for cell in cells):
+            raise NotReadable(
+                "it is a notebook of solutions/, the course's own answers. Learners answer in the notebooks of exercises/"
+            )
         if any(calls & set(one.exercises) for one in course):
             raise NotReadable(
                 "its cells do not say which exercise they answer: it is a copy from before the exercises said so, or a "

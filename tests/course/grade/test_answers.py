@@ -219,6 +219,12 @@ def test_a_notebook_from_before_the_labels_is_told():
         answer(made)
 
 
+def test_a_notebook_of_solutions_is_told():
+    content = (ROOT / "solutions" / "07_one_head.ipynb").read_bytes()
+    with pytest.raises(NotReadable, match=r"it is a notebook of solutions/"):
+        answers_in(content, COURSE)
+
+
 def test_another_notebook_is_told():
     with pytest.raises(NotReadable, match="it has no cell of an exercise of this course"):
         answer({"cells": [{"cell_type": "code", "source": "x = 1", "metadata": {}}]})
