@@ -271,6 +271,27 @@ def test_stopping_while_python_loads(runner: Any):
     assert output(page, "plain") == "fresh"
 
 
+def test_stopping_before_the_first_byte_came(runner: Any):
+    page = runner(PAGE)
+    page.route("**/site.json", lambda route: (page.wait_for_timeout(400), route.continue_()))
+    button(page, "plain", "Run").click()
+    said(page, "plain", "starting Python")
+    button(page, "plain", "Stop").click()
+    said(page, "plain", "stopped")
+    assert page.evaluate("course.python.state") == "none"
+    run(page, "plain")
+    assert output(page, "plain") == "fresh"
+
+
+def test_a_browser_that_has_python_is_not_told_that_it_loads(runner: Any):
+    page = runner(PAGE)
+    run(page, "plain")
+    page.reload()
+    button(page, "plain", "Run").click()
+    said(page, "plain", "starting Python: half of it")
+    said(page, "plain", "run here")
+
+
 def test_a_python_that_cannot_go_on_is_said_and_replaced(runner: Any):
     page = runner(PAGE)
     type_into(page, "plain", "die()").press("Shift+Enter")
