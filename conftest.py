@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from itertools import zip_longest
 from typing import Any
 
 import pytest
@@ -91,8 +92,20 @@ def differences(stored: list[Any], fresh: list[Any], metadata: dict[str, Any]) -
         pair = [one.get(kind, []) for one in (texts, fresh_texts)]
         one, other = ([comparable(text, metadata) for text in side] for side in pair)
         if len(one) != len(other) or any(a != b for a, b in zip(one, other, strict=True)):
-            found.append(f"{kind}: stored {''.join(one)!r}, now {''.join(other)!r}")
+            found.append(f"{kind}: {line_by_line(''.join(one), ''.join(other), metadata)}")
     return found
+
+
+def line_by_line(stored: str, fresh: str, metadata: dict[str, Any]) -> str:
+    """The first three lines that differ, in words."""
+    pairs = zip_longest(stored.split("\n"), fresh.split("\n"), fillvalue="")
+    unlike = [
+        f"stored {one!r}, now {other!r}"
+        for one, other in pairs
+        if comparable(one, metadata) != comparable(other, metadata)
+    ]
+    more = f"; and {len(unlike) - 3} lines more" if len(unlike) > 3 else ""
+    return "; ".join(unlike[:3]) + more
 
 
 def by_kind(outputs: list[Any]) -> dict[str, list[str]]:

@@ -30,6 +30,8 @@ CELLS: dict[str, dict[str, Any]] = {
     "folded": {"source": 'print("unfolded")', "output": "stored\n", "tags": ["hide-input"]},
     "trains": {"source": "train()", "output": "stored loss\n", "runs": SENTENCE},
     "wide": {"source": f"wide = {list(range(60))}"},
+    "between": {"source": "between = 2", "needs": ["first"]},
+    "last": {"source": "use(between)", "needs": ["first", "between"]},
     "long": {"source": 'print("computed")\nlong = 1', "seconds": 20},
     "after": {"source": "use(long)", "needs": ["long"], "seconds": 7},
     "below": {"source": "use(long + 1)", "needs": ["long"]},

@@ -254,3 +254,13 @@ def test_outputs_that_are_the_same(stored, fresh, tags):
 def test_outputs_that_differ(stored, fresh, where):
     (line,) = root_conftest.differences(stored, fresh, {})
     assert line.startswith(f"{where}: stored ")
+
+
+def test_a_difference_is_told_by_the_lines_that_differ():
+    one = [{"output_type": "stream", "name": "stdout", "text": "same\n1.0\nb\n"}]
+    other = [{"output_type": "stream", "name": "stdout", "text": "same\n1.0000001\nc\n"}]
+    assert root_conftest.differences(one, other, {}) == ["stdout: stored 'b', now 'c'"]
+    text = "".join(f"{k}\n" for k in range(5))
+    many = [{"output_type": "stream", "name": "stdout", "text": text}]
+    (line,) = root_conftest.differences(many, [], {})
+    assert line == "stdout: stored '0', now ''; stored '1', now ''; stored '2', now ''; and 2 lines more"

@@ -68,10 +68,13 @@ def test_a_wrong_answer_gets_hints_and_a_right_one_is_remembered(runner: Any):
     answer(page, "1", "def one(x):\n    return 'right'")
     cell(page, "check1").get_by_text("right", exact=True).wait_for()
     assert page.locator(".course-solved").inner_text() == "1 of 2 right, as this browser remembers."
+    answer(page, "1", "def one(x):\n    return 'right again'")
+    page.wait_for_function("!course.cells.working")
+    assert page.locator(".course-solved").inner_text() == "1 of 2 right, as this browser remembers."
     assert cell(page, "check1").locator(".course-check.is-right").count() == 1
 
     again = runner(PAGE)
-    assert "'right'" in cell(again, "answer1").locator("textarea").input_value()
+    assert "'right again'" in cell(again, "answer1").locator("textarea").input_value()
     assert again.locator(".course-solved").inner_text().startswith("1 of 2 right")
     chapter = runner("book/01_arrays")
     ticked = [one.inner_text() for one in chapter.locator("li .course-read").all()]

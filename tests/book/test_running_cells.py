@@ -191,6 +191,21 @@ def test_an_edited_cell_that_another_needs_runs_again(runner: Any):
     cell(page, "uses").locator(".cell_output", has_text="a is 2").wait_for()
 
 
+def test_a_cell_between_runs_again_when_one_above_it_has(runner: Any):
+    page = runner(PAGE)
+    run(page, "last")
+    type_into(page, "first", "a = 2").press("Shift+Enter")
+    said(page, "first", "run here")
+    page.evaluate("""() => {
+      window.ran = [];
+      const run = course.python.run;
+      course.python.run = (cell, output) => { ran.push(cell.id); return run(cell, output); };
+    }""")
+    button(page, "last", "Run").click()
+    page.wait_for_function("ran.includes('last') && !course.cells.working")
+    assert page.evaluate("ran") == ["between", "last"]
+
+
 def test_an_error_is_text_in_the_output_and_ends_what_waits_for_it(runner: Any):
     page = runner(PAGE)
     type_into(page, "first", "1 / 0").press("Shift+Enter")
@@ -375,6 +390,14 @@ def test_what_was_typed_survives_a_reload_and_can_be_reset(runner: Any):
     assert not button(again, "plain", "Reset").is_visible()
 
 
+def test_what_is_typed_into_one_cell_leaves_that_of_another(runner: Any):
+    page = runner(PAGE)
+    type_into(page, "plain", 'print("mine")')
+    assert list(kept(page)) == ["plain"]
+    type_into(page, "first", "a = 2")
+    assert sorted(kept(page)) == ["first", "plain"]
+
+
 def test_a_text_that_the_author_changed_since_is_said(runner: Any):
     page = runner(PAGE)
     entry = {"plain": {"source": "old()", "author": "0"}, "gone": {"source": "lost()", "author": "0"}}
@@ -443,6 +466,9 @@ def test_reset_page_asks_and_brings_everything_back(runner: Any):
     menu(page, "Reset page")
     assert [output(page, name) for name in ("plain", "uses")] == ["stored", "stored: a is 1"]
     assert kept(page) == {}
+    run(page, "plain")
+    menu(page, "Reset page")  # nothing was typed, so it does not ask: Playwright would say no
+    assert output(page, "plain") == "stored"
 
 
 def test_forgetting_all_warns_of_the_code_and_takes_it_along(runner: Any):
@@ -549,4 +575,5 @@ def test_a_build_without_the_switch_takes_out_what_one_with_it_left(tmp_path: An
     assert not (site / "_static" / "run").exists()
     text = (site / "book" / "01_arrays.html").read_text(encoding="utf-8")
     assert "data-cell" not in text
+    assert "course-cell-id" not in text
     assert "exercises/01_arrays.html" not in text

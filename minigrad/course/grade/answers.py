@@ -169,7 +169,7 @@ def answers_in(content: bytes, course: Sequence[Sheet]) -> tuple[Sheet, dict[str
         calls = {name for cell in cells for name in _CALL.findall(cell.source)}
         if any("### BEGIN SOLUTION" in cell.source for cell in cells):
             raise NotReadable(
-                "it is a notebook of solutions/, the course's own answers. Learners answer in the notebooks of exercises/"
+                "it is a notebook of solutions/, the course's own answers. Learners answer in those of exercises/"
             )
         if any(calls & set(one.exercises) for one in course):
             raise NotReadable(
