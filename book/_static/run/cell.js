@@ -110,7 +110,8 @@ course.Cell = (function () {
       this.node.classList.toggle("course-waits", this.state === "waits");
     }
 
-    say(text) {
+    say(words) {
+      const text = words.replace(/(\d) s\b/g, "$1\u00a0s"); // no line ends between a number and its unit
       if (this.status && this.status.textContent !== text) this.status.textContent = text;
     }
 

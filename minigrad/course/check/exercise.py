@@ -28,7 +28,7 @@ from minigrad.course.tables import table
 
 __all__ = ["EXERCISES", "NOT_ATTEMPTED", "Exercise", "exercise", "progress"]
 
-NOT_ATTEMPTED = "not attempted yet: replace the `...` above, run that cell, then this one"
+NOT_ATTEMPTED = "not attempted yet: replace the `...` above, run that cell, then check again"
 LISTING = 88  # columns of a solution: JupyterLab breaks longer lines inside of words
 
 EXERCISES: dict[str, Exercise] = {}  # by name, in the order of the course

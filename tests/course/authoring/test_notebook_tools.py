@@ -170,7 +170,7 @@ def test_a_run_keeps_what_show_quotes(ran):
 def test_a_stripped_exercise_reaches_the_line_of_its_check(ran):
     made, _ = ran
     assert shown(made.cells[7]) == (
-        "task: not attempted yet: replace the `...` above, run that cell, then this one"
+        "task: not attempted yet: replace the `...` above, run that cell, then check again"
     )
 
 
