@@ -16,12 +16,21 @@ from dataclasses import dataclass, field
 
 __all__ = ["needs_of", "split"]
 
-# A call of a function or a method with such a name changes what it is called on or with, also where its value is kept.
-CHANGING = (
-    "accumulate", "add_", "adapt", "append", "backward", "clear", "clip", "descend", "extend", "fine_tune", "finetune",
-    "fit", "insert", "learn", "load_", "next", "optimi", "pop", "pretrain", "remove", "reset", "set", "shuffle", "sort",
-    "step", "train", "update", "zero_",
-)  # fmt: skip
+# A call of a function or a method with such a word in its name changes what it is called on or with, also where its
+# value is kept. So does one that ends with _, as in PyTorch.
+CHANGING = {
+    "accumulate", "adapt", "backward", "clear", "clip", "descend", "finetune", "fit", "learn", "load", "next",
+    "optimize", "pop", "pretrain", "remove", "reset", "set", "shuffle", "sort", "step", "train", "tune", "update",
+    "zero",
+}  # fmt: skip
+NOUNS = (
+    "above_zero",
+    "is_next",
+    "next_sentence",
+    "share_next",
+    "share_of_next",
+    "step_cost",
+)  # and change nothing
 STATEFUL = (
     "default_rng",
     "generator",
@@ -36,7 +45,23 @@ SAME_MEMORY = (
     "transpose", "values", "view",
 )  # fmt: skip  # what they give may be a part of what they are called on or with, as may be a new object of a class
 SETTING = ("set", "seed", "manual_seed", "use", "simplefilter", "filterwarnings", "register")  # of modules
-HARMLESS = ("print", "isinstance", "len", "display", "assert_")  # called for their effect, which is elsewhere
+HARMLESS = (
+    "print", "isinstance", "len", "display", "assert_", "table", "player", "show",
+)  # fmt: skip  # called for their effect, which is elsewhere
+DRAWING = (
+    "_curves",
+    "_figure",
+    "_map",
+    "_maps",
+    "_picture",
+    "_player",
+)  # ends of names of the course's drawings
+KEEPING = (
+    "append",
+    "extend",
+    "insert",
+    "setdefault",
+)  # what they are called on keeps what is given, unchanged
 
 
 @dataclass
@@ -108,6 +133,9 @@ def _take(piece: Piece, cell: str, needed: set[str], known: dict[str, Name]) -> 
     source = {cell} | needed
     for name in _touched(piece.changed, known):
         known[name].cells |= source
+    for owner, put in _kept(piece.node):
+        if owner in known:
+            _keep(owner, put, source, known)
     imported = isinstance(piece.node, ast.Import | ast.ImportFrom)
     defined = isinstance(piece.node, ast.FunctionDef | ast.ClassDef)
     objects = {name for name, one in known.items() if not one.module and not one.code}
@@ -128,6 +156,19 @@ def _take(piece: Piece, cell: str, needed: set[str], known: dict[str, Name]) -> 
             later=set(piece.later),
             changes=defined and _changes_arguments(piece.node, known),
         )
+
+
+def _keep(owner: str, given: ast.expr, source: set[str], known: dict[str, Name]) -> None:
+    """Note that an object has one more in it, which is as it was; a later change of that one is one of both."""
+    for name, one in known.items():
+        if name == owner or owner in one.parts:
+            one.cells |= source
+    objects = {
+        name for name in _free(given) if name in known and not known[name].module and not known[name].code
+    }
+    known[owner].holds |= {inner for name in objects for inner in (name, *known[name].holds)} - {owner}
+    parts = _roots(given) & objects if _shares(given) else set()
+    known[owner].parts |= {inner for name in parts for inner in (name, *known[name].parts)} - {owner}
 
 
 def _touched(changed: set[str], known: dict[str, Name]) -> set[str]:
@@ -201,7 +242,7 @@ def _pieces(body: list[ast.stmt], known: dict[str, Name], sure: bool = True) -> 
         for header, inner, certain in _parts(node):
             reads, later = _read(header)
             binds = _bound(header)
-            changed = _changed(header, functions, stateful, modules)
+            changed = _changed(header, functions, stateful, modules, grown=False)
             yield Piece(reads, later, binds, changed, header, sure and certain)
             if isinstance(header, ast.Import | ast.ImportFrom):
                 modules |= binds
@@ -322,10 +363,13 @@ def _names_bound(node: ast.AST) -> set[str]:
 # --- Changes ---------------------------------------------------------------------------------------------
 
 
-def _changed(node: ast.AST, functions: set[str], stateful: set[str], modules: set[str]) -> set[str]:
+def _changed(
+    node: ast.AST, functions: set[str], stateful: set[str], modules: set[str], grown: bool = True
+) -> set[str]:
     """The names whose objects a statement may change.
 
-    functions: those of the notebook that change their arguments. stateful: names that any call changes.
+    functions: those of the notebook that change their arguments. stateful: names that any call changes. grown: also
+    those that only get one more object to keep.
     """
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return set()
@@ -343,13 +387,35 @@ def _changed(node: ast.AST, functions: set[str], stateful: set[str], modules: se
                 name for part in (*one.args, *(word.value for word in one.keywords)) for name in _roots(part)
             }
             found |= (owner | given) & stateful
-            if called.startswith(CHANGING) or called in functions:
+            if called in KEEPING and isinstance(one.func, ast.Attribute):
+                found |= owner - modules if grown else set()
+                continue
+            if _sounds_changing(one) or called in functions:
                 found |= (owner | given) - modules
-            if one is dropped and not called.startswith(HARMLESS):
+            if one is dropped and not called.startswith(HARMLESS) and not called.endswith(DRAWING):
                 found |= (owner | given) - modules
             if called.startswith(SETTING):
                 found |= owner
     return found
+
+
+def _sounds_changing(call: ast.Call) -> bool:
+    """Whether what is called has a name that says that it changes something; `set(x)` is only a new set."""
+    called = _called(call)
+    if called in NOUNS or (called == "set" and isinstance(call.func, ast.Name)):
+        return False
+    return called.endswith("_") or not CHANGING.isdisjoint(called.split("_"))
+
+
+def _kept(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """The name and what it is given to keep, for each call of a statement that does so: `rows.append(x)`."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return
+    for one in ast.walk(node):
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in KEEPING:
+            for owner in _roots(one.func.value):
+                for given in one.args:
+                    yield owner, given
 
 
 def _called(call: ast.Call) -> str:
