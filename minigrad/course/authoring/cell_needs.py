@@ -38,12 +38,15 @@ STATEFUL = (
     "RandomState",
     "iter",
     "cycle",
-    "count",
 )  # make what each use changes
 SAME_MEMORY = (
     "asarray", "items", "named_parameters", "numpy", "parameters", "ravel", "reshape", "state_dict", "swapaxes",
     "transpose", "values", "view",
 )  # fmt: skip  # what they give may be a part of what they are called on or with, as may be a new object of a class
+NEW_MEMORY = (
+    "arange", "copy", "deepcopy", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like",
+    "zeros", "zeros_like",
+)  # fmt: skip  # what they give is no part of anything
 SETTING = ("set", "seed", "manual_seed", "use", "simplefilter", "filterwarnings", "register")  # of modules
 HARMLESS = (
     "print", "isinstance", "len", "display", "assert_", "table", "player", "show",
@@ -70,7 +73,8 @@ class Name:
 
     cells: that its value comes from. holds: names whose objects may be in its own. parts: those that certainly may,
     as it was made of them without a computation. module: it was imported. code: it is a function or a class.
-    stateful: each use changes it. later: what a function reads when it is called. changes: it changes its arguments.
+    stateful: each use changes it. container: a list, a set or a dictionary that was written out. later: what a
+    function reads when it is called. changes: it changes its arguments.
     """
 
     cells: set[str] = field(default_factory=set)
@@ -79,18 +83,57 @@ class Name:
     module: bool = False
     code: bool = False
     stateful: bool = False
+    container: bool = False
     later: set[str] = field(default_factory=set)
     changes: bool = False
 
 
 @dataclass
+class Kinds:
+    """What is known of names while the statements of a cell are read, one after the other.
+
+    functions: those that change their arguments. stateful, modules: as in `Name`. containers: each is a list, a set or
+    a dictionary that the notebook has written out, so that an item of it is no part of another array.
+    """
+
+    functions: set[str] = field(default_factory=set)
+    stateful: set[str] = field(default_factory=set)
+    modules: set[str] = field(default_factory=set)
+    containers: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, known: Mapping[str, Name]) -> Kinds:
+        """Those of names."""
+        return cls(
+            {name for name, one in known.items() if one.changes},
+            {name for name, one in known.items() if one.stateful},
+            {name for name, one in known.items() if one.module},
+            {name for name, one in known.items() if one.container},
+        )
+
+    def bind(self, names: set[str], node: ast.AST, known: Mapping[str, Name]) -> None:
+        """Note what a statement binds these names to."""
+        found = {
+            "functions": isinstance(node, ast.FunctionDef) and _changes_arguments(node, known),
+            "stateful": _keeps_state(node, self.stateful),
+            "modules": isinstance(node, ast.Import | ast.ImportFrom),
+            "containers": _is_container(node),
+        }
+        for kind, is_one in found.items():
+            getattr(self, kind).difference_update(names)
+            if is_one:
+                getattr(self, kind).update(names)
+
+
+@dataclass
 class Piece:
-    """A statement without the statements inside it: what it reads, binds and changes."""
+    """A statement without the statements inside it: what it reads, binds and changes, and who keeps what."""
 
     reads: set[str]
     later: set[str]
     binds: set[str]
     changed: set[str]
+    kept: list[tuple[str, ast.expr]]
     node: ast.AST
     sure: bool  # it runs whenever the cell does
 
@@ -133,7 +176,7 @@ def _take(piece: Piece, cell: str, needed: set[str], known: dict[str, Name]) -> 
     source = {cell} | needed
     for name in _touched(piece.changed, known):
         known[name].cells |= source
-    for owner, put in _kept(piece.node):
+    for owner, put in piece.kept:
         if owner in known:
             _keep(owner, put, source, known)
     imported = isinstance(piece.node, ast.Import | ast.ImportFrom)
@@ -147,12 +190,13 @@ def _take(piece: Piece, cell: str, needed: set[str], known: dict[str, Name]) -> 
         before = known.get(name, Name())
         known[name] = Name(
             cells=set(source) | (set() if piece.sure else before.cells),
-            holds=set() if defined else made_of - {name},
+            holds=set() if defined or _is_new(piece.node) else made_of - {name},
             parts=parts - {name},
             module=imported,
             code=defined,
-            stateful=_calls(piece.node, STATEFUL)
-            or any(known[one].stateful for one in piece.reads if one in known),
+            stateful=_keeps_state(
+                piece.node, {one for one in piece.reads if one in known and known[one].stateful}
+            ),
             later=set(piece.later),
             changes=defined and _changes_arguments(piece.node, known),
         )
@@ -208,7 +252,7 @@ def split(source: str) -> tuple[str, str]:
             rest[first:last] = [""] * (last - first)
         else:
             bound |= {name for one in ast.walk(node) for name in _names_bound(one)}
-            bound |= _changed(node, set(), set(), set())
+            bound |= _changed(node, Kinds())
     return "\n".join(names).rstrip(), "\n".join(rest).rstrip()
 
 
@@ -233,27 +277,20 @@ def _dotted(node: ast.expr) -> str:
 # --- Statements ------------------------------------------------------------------------------------------
 
 
-def _pieces(body: list[ast.stmt], known: dict[str, Name], sure: bool = True) -> Iterator[Piece]:
+def _pieces(
+    body: list[ast.stmt], known: dict[str, Name], sure: bool = True, kinds: Kinds | None = None
+) -> Iterator[Piece]:
     """The statements in the order in which they stand, those inside of others too."""
-    functions = {name for name, one in known.items() if one.changes}
-    stateful = {name for name, one in known.items() if one.stateful}
-    modules = {name for name, one in known.items() if one.module}
+    kinds = kinds or Kinds.of(known)
     for node in body:
         for header, inner, certain in _parts(node):
             reads, later = _read(header)
             binds = _bound(header)
-            changed = _changed(header, functions, stateful, modules, grown=False)
-            yield Piece(reads, later, binds, changed, header, sure and certain)
-            if isinstance(header, ast.Import | ast.ImportFrom):
-                modules |= binds
-            elif binds:
-                modules -= binds
-            if isinstance(header, ast.FunctionDef) and _changes_arguments(header, known):
-                functions |= binds
-            if binds and (_calls(header, STATEFUL) or reads & stateful):
-                stateful |= binds
+            changed = _changed(header, kinds, grown=False)
+            yield Piece(reads, later, binds, changed, _kept(header, kinds), header, sure and certain)
+            kinds.bind(binds, header, known)
             if inner:
-                yield from _pieces(inner, known, sure and certain)
+                yield from _pieces(inner, known, sure and certain, kinds)
 
 
 def _parts(node: ast.stmt) -> Iterator[tuple[ast.AST, list[ast.stmt], bool]]:
@@ -363,37 +400,34 @@ def _names_bound(node: ast.AST) -> set[str]:
 # --- Changes ---------------------------------------------------------------------------------------------
 
 
-def _changed(
-    node: ast.AST, functions: set[str], stateful: set[str], modules: set[str], grown: bool = True
-) -> set[str]:
-    """The names whose objects a statement may change.
-
-    functions: those of the notebook that change their arguments. stateful: names that any call changes. grown: also
-    those that only get one more object to keep.
-    """
+def _changed(node: ast.AST, kinds: Kinds, grown: bool = True) -> set[str]:
+    """The names whose objects a statement may change; grown: also those that only get one more object to keep."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return set()
     found: set[str] = set()
     dropped = node.value if isinstance(node, ast.Expr) else None
     for one in ast.walk(node):
         if isinstance(one, ast.Attribute | ast.Subscript) and isinstance(one.ctx, ast.Store | ast.Del):
-            found |= _roots(one)
+            if grown or not _is_item(one, kinds):
+                found |= _roots(one)
         elif isinstance(one, ast.AugAssign):
-            found |= _roots(one.target)
+            if grown or not (isinstance(one.target, ast.Name) and one.target.id in kinds.containers):
+                found |= _roots(one.target)
         elif isinstance(one, ast.Call):
             called = _called(one)
             owner = _roots(one.func.value) if isinstance(one.func, ast.Attribute) else set()
             given = {
                 name for part in (*one.args, *(word.value for word in one.keywords)) for name in _roots(part)
             }
-            found |= (owner | given) & stateful
+            if not called.startswith(HARMLESS):
+                found |= (owner | given) & kinds.stateful
             if called in KEEPING and isinstance(one.func, ast.Attribute):
-                found |= owner - modules if grown else set()
+                found |= owner - kinds.modules if grown else set()
                 continue
-            if _sounds_changing(one) or called in functions:
-                found |= (owner | given) - modules
+            if _sounds_changing(one) or called in kinds.functions:
+                found |= (owner | given) - kinds.modules
             if one is dropped and not called.startswith(HARMLESS) and not called.endswith(DRAWING):
-                found |= (owner | given) - modules
+                found |= (owner | given) - kinds.modules
             if called.startswith(SETTING):
                 found |= owner
     return found
@@ -407,15 +441,49 @@ def _sounds_changing(call: ast.Call) -> bool:
     return called.endswith("_") or not CHANGING.isdisjoint(called.split("_"))
 
 
-def _kept(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """The name and what it is given to keep, for each call of a statement that does so: `rows.append(x)`."""
+def _kept(node: ast.AST, kinds: Kinds) -> list[tuple[str, ast.expr]]:
+    """Names and what they are given to keep: of `rows.append(x)` rows and x, of `found[name] = y` found and y."""
+    kept: list[tuple[str, ast.expr]] = []
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return
+        return kept
     for one in ast.walk(node):
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in KEEPING:
-            for owner in _roots(one.func.value):
-                for given in one.args:
-                    yield owner, given
+            kept += [(owner, given) for owner in _roots(one.func.value) for given in one.args]
+        elif isinstance(one, ast.Assign):
+            items = [target for target in one.targets if _is_item(target, kinds)]
+            kept += [(owner, one.value) for target in items for owner in _roots(target)]
+        elif (
+            isinstance(one, ast.AugAssign)
+            and isinstance(one.target, ast.Name)
+            and one.target.id in kinds.containers
+        ):
+            kept.append((one.target.id, one.value))
+    return kept
+
+
+def _is_item(node: ast.AST, kinds: Kinds) -> bool:
+    """Whether this is `found[name]`, of a container."""
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in kinds.containers
+    )
+
+
+def _is_container(node: ast.AST) -> bool:
+    """Whether a statement binds one name to a container that it writes out."""
+    written = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+    if (
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple)
+        and isinstance(node.value, ast.Tuple)
+    ):
+        return all(isinstance(one, written) for one in node.value.elts)
+    return (
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, written)
+        and isinstance(node.targets[0], ast.Name)
+    )
 
 
 def _called(call: ast.Call) -> str:
@@ -425,8 +493,23 @@ def _called(call: ast.Call) -> str:
     return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
-def _calls(node: ast.AST, names: tuple[str, ...]) -> bool:
-    return any(isinstance(one, ast.Call) and _called(one) in names for one in ast.walk(node))
+def _keeps_state(node: ast.AST, stateful: set[str]) -> bool:
+    """Whether each use of what a statement binds, or of a value, may change it: a generator, or what has one in it."""
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
+        return node.value is not None and _keeps_state(node.value, stateful)
+    if isinstance(node, ast.Name):
+        return node.id in stateful
+    if isinstance(node, ast.Call):
+        called = _called(node)
+        given = [*node.args, *(word.value for word in node.keywords)]
+        used_up = (ast.GeneratorExp,) if called[:1].isupper() else (ast.GeneratorExp, ast.Call)
+        handed = [one for one in given if not isinstance(one, used_up)]
+        return called in STATEFUL or any(_keeps_state(one, stateful) for one in handed)
+    if isinstance(node, ast.GeneratorExp):
+        return True
+    if isinstance(node, ast.expr | ast.comprehension):
+        return any(_keeps_state(one, stateful) for one in ast.iter_child_nodes(node))
+    return False
 
 
 def _roots(node: ast.AST) -> set[str]:
@@ -437,7 +520,8 @@ def _roots(node: ast.AST) -> set[str]:
         return _roots(node.value)
     if isinstance(node, ast.Call):
         inner = _roots(node.func.value) if isinstance(node.func, ast.Attribute) else set()
-        return inner | {name for part in node.args for name in _roots(part)}
+        given = node.args[:1] if _called(node) == "cross_entropy" else node.args  # labels have no gradient
+        return inner | {name for part in given for name in _roots(part)}
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         return {name for part in node.elts for name in _roots(part)}
     if isinstance(node, ast.Dict):
@@ -451,7 +535,13 @@ def _shares(node: ast.expr) -> bool:
     return all(name in SAME_MEMORY or name[:1].isupper() for name in called)
 
 
-def _changes_arguments(node: ast.AST, known: dict[str, Name]) -> bool:
+def _is_new(node: ast.AST) -> bool:
+    """Whether a statement binds an array that no other object is a part of."""
+    value = node.value if isinstance(node, ast.Assign) else None
+    return isinstance(value, ast.Call) and _called(value) in NEW_MEMORY
+
+
+def _changes_arguments(node: ast.AST, known: Mapping[str, Name]) -> bool:
     """Whether a function changes one of its arguments, or a name of the cells' namespace."""
     if not isinstance(node, ast.FunctionDef):
         return False
@@ -465,8 +555,8 @@ def _changes_arguments(node: ast.AST, known: dict[str, Name]) -> bool:
 
 def _deep(node: ast.stmt, functions: set[str]) -> set[str]:
     """What a statement may change, with the statements inside it."""
-    found = _changed(node, functions, set(), set())
+    found = _changed(node, Kinds(functions))
     for one in ast.walk(node):
         if isinstance(one, ast.Expr):
-            found |= _changed(one, functions, set(), set())
+            found |= _changed(one, Kinds(functions))
     return found

@@ -32,16 +32,16 @@ __all__ = [
     "candidates",
     "head_frames",
     "head_name",
-    "heads_and_offsets",
+    "offsets_figure",
     "hidden_maps",
     "losses",
-    "map_of_heads",
+    "heads_map",
     "maps",
     "read",
     "shuffled",
     "some_words",
     "story_model",
-    "visible_and_needed",
+    "visible_figure",
 ]
 
 SETTING = STORIES["varied-stories"]
@@ -426,7 +426,7 @@ def _map_with_arcs(tokens: Sequence[str], matrix: np.ndarray, gold: Sequence[Arc
     return svg(edge + BESIDE, TOP + side + 4, parts)
 
 
-def heads_and_offsets(rows: Sequence[Sequence[Any]]) -> Picture:
+def offsets_figure(rows: Sequence[Sequence[Any]]) -> Picture:
     """For each relation the score of the best head, of the best offset, and of both controls.
 
     rows: name, offset, head, head of a model as drawn, head on shuffled words.
@@ -460,7 +460,7 @@ def heads_and_offsets(rows: Sequence[Sequence[Any]]) -> Picture:
     )
 
 
-def map_of_heads(places: np.ndarray, patterns: Sequence[str]) -> Picture:
+def heads_map(places: np.ndarray, patterns: Sequence[str]) -> Picture:
     """The heads in a plane, near where they look alike. places (heads, 2). patterns: what each mostly looks at."""
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
@@ -489,7 +489,7 @@ def _named(axes: Any, places: np.ndarray) -> None:
         )
 
 
-def visible_and_needed(visible: np.ndarray, needed: np.ndarray, label: str) -> Picture:
+def visible_figure(visible: np.ndarray, needed: np.ndarray, label: str) -> Picture:
     """What dropping each head adds to the loss, against how sharp its map is. Both (heads,)."""
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:

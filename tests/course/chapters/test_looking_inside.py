@@ -196,12 +196,12 @@ def test_names_of_heads_count_from_one():
 def test_figures_show_every_head():
     places = np.random.default_rng(0).standard_normal((16, 2))
     for picture in (
-        inside.map_of_heads(places, ["before", "after"] * 8),
-        inside.visible_and_needed(*np.abs(places.T), label="x"),
+        inside.heads_map(places, ["before", "after"] * 8),
+        inside.visible_figure(*np.abs(places.T), label="x"),
     ):
         assert all(f">{inside.head_name(k)}</text>" in picture.svg for k in range(16))
     rows = [["a → b", 0.5, 0.6, 0.1, 0.05]]
-    assert ">a → b</text>" in inside.heads_and_offsets(rows).svg
+    assert ">a → b</text>" in inside.offsets_figure(rows).svg
 
 
 def test_drawn_models_differ_by_their_seed(monkeypatch, model, tokenizer):
