@@ -24,13 +24,8 @@ CHANGING = {
     "zero",
 }  # fmt: skip
 NOUNS = (
-    "above_zero",
-    "is_next",
-    "next_sentence",
-    "share_next",
-    "share_of_next",
-    "step_cost",
-)  # and change nothing
+    "above_zero", "is_next", "next_sentence", "share_next", "share_of_next", "step_cost",
+)  # fmt: skip  # have such a word, and change nothing
 STATEFUL = (
     "default_rng",
     "generator",
@@ -58,7 +53,7 @@ DRAWING = (
     "_maps",
     "_picture",
     "_player",
-)  # ends of names of the course's drawings
+)  # ends of the names of the course's drawings
 KEEPING = (
     "append",
     "extend",
@@ -113,11 +108,12 @@ class Kinds:
 
     def bind(self, names: set[str], node: ast.AST, known: Mapping[str, Name]) -> None:
         """Note what a statement binds these names to."""
+        self.containers.difference_update(names)
+        self.containers.update(_containers(node))
         found = {
             "functions": isinstance(node, ast.FunctionDef) and _changes_arguments(node, known),
             "stateful": _keeps_state(node, self.stateful),
             "modules": isinstance(node, ast.Import | ast.ImportFrom),
-            "containers": _is_container(node),
         }
         for kind, is_one in found.items():
             getattr(self, kind).difference_update(names)
@@ -133,7 +129,7 @@ class Piece:
     later: set[str]
     binds: set[str]
     changed: set[str]
-    kept: list[tuple[str, ast.expr]]
+    kept: list[tuple[str, bool, ast.expr]]
     node: ast.AST
     sure: bool  # it runs whenever the cell does
 
@@ -176,9 +172,9 @@ def _take(piece: Piece, cell: str, needed: set[str], known: dict[str, Name]) -> 
     source = {cell} | needed
     for name in _touched(piece.changed, known):
         known[name].cells |= source
-    for owner, put in piece.kept:
+    for owner, in_item, put in piece.kept:
         if owner in known:
-            _keep(owner, put, source, known)
+            _keep(owner, in_item, put, source, known)
     imported = isinstance(piece.node, ast.Import | ast.ImportFrom)
     defined = isinstance(piece.node, ast.FunctionDef | ast.ClassDef)
     objects = {name for name, one in known.items() if not one.module and not one.code}
@@ -194,6 +190,7 @@ def _take(piece: Piece, cell: str, needed: set[str], known: dict[str, Name]) -> 
             parts=parts - {name},
             module=imported,
             code=defined,
+            container=name in _containers(piece.node),
             stateful=_keeps_state(
                 piece.node, {one for one in piece.reads if one in known and known[one].stateful}
             ),
@@ -202,10 +199,10 @@ def _take(piece: Piece, cell: str, needed: set[str], known: dict[str, Name]) -> 
         )
 
 
-def _keep(owner: str, given: ast.expr, source: set[str], known: dict[str, Name]) -> None:
-    """Note that an object has one more in it, which is as it was; a later change of that one is one of both."""
+def _keep(owner: str, in_item: bool, given: ast.expr, source: set[str], known: dict[str, Name]) -> None:
+    """Note that a container, or an item of it, keeps one more object; a later change of that one is one of both."""
     for name, one in known.items():
-        if name == owner or owner in one.parts:
+        if name == owner or owner in one.parts or (in_item and name in known[owner].parts):
             one.cells |= source
     objects = {
         name for name in _free(given) if name in known and not known[name].module and not known[name].code
@@ -352,9 +349,10 @@ def _read(node: ast.AST) -> tuple[set[str], set[str]]:
         now = [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
         return {name for part in now for name in _free(part)}, _free(node) - {node.name}
     if isinstance(node, ast.ClassDef):
-        return {name for part in (*node.bases, *node.decorator_list) for name in _free(part)}, _free(node) - {
-            node.name
-        }
+        now = {name for part in (*node.bases, *node.decorator_list) for name in _free(part)}
+        inside = {name for part in node.body for name in _read(part)[0]}
+        own = {name for part in node.body for name in _bound(part)}
+        return now | (inside - own), _free(node) - {node.name}
     later = {name for one in ast.walk(node) if isinstance(one, ast.Lambda) for name in _free(one)}
     return _free(node), later if isinstance(node, ast.Assign) else set()
 
@@ -408,11 +406,12 @@ def _changed(node: ast.AST, kinds: Kinds, grown: bool = True) -> set[str]:
     dropped = node.value if isinstance(node, ast.Expr) else None
     for one in ast.walk(node):
         if isinstance(one, ast.Attribute | ast.Subscript) and isinstance(one.ctx, ast.Store | ast.Del):
-            if grown or not _is_item(one, kinds):
-                found |= _roots(one)
+            is_new_item = (
+                isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store) and _grown(one.value, kinds)
+            )
+            found |= _roots(one) if grown or not is_new_item else set()
         elif isinstance(one, ast.AugAssign):
-            if grown or not (isinstance(one.target, ast.Name) and one.target.id in kinds.containers):
-                found |= _roots(one.target)
+            found |= _roots(one.target) if grown or not _grown(one.target, kinds) else set()
         elif isinstance(one, ast.Call):
             called = _called(one)
             owner = _roots(one.func.value) if isinstance(one.func, ast.Attribute) else set()
@@ -422,7 +421,8 @@ def _changed(node: ast.AST, kinds: Kinds, grown: bool = True) -> set[str]:
             if not called.startswith(HARMLESS):
                 found |= (owner | given) & kinds.stateful
             if called in KEEPING and isinstance(one.func, ast.Attribute):
-                found |= owner - kinds.modules if grown else set()
+                if grown or not _grown(one.func.value, kinds):
+                    found |= owner - kinds.modules
                 continue
             if _sounds_changing(one) or called in kinds.functions:
                 found |= (owner | given) - kinds.modules
@@ -441,49 +441,45 @@ def _sounds_changing(call: ast.Call) -> bool:
     return called.endswith("_") or not CHANGING.isdisjoint(called.split("_"))
 
 
-def _kept(node: ast.AST, kinds: Kinds) -> list[tuple[str, ast.expr]]:
+def _kept(node: ast.AST, kinds: Kinds) -> list[tuple[str, bool, ast.expr]]:
     """Names and what they are given to keep: of `rows.append(x)` rows and x, of `found[name] = y` found and y."""
-    kept: list[tuple[str, ast.expr]] = []
+    kept: list[tuple[str, bool, ast.expr]] = []
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return kept
     for one in ast.walk(node):
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in KEEPING:
-            kept += [(owner, given) for owner in _roots(one.func.value) for given in one.args]
+            owners, given = [one.func.value], one.args
         elif isinstance(one, ast.Assign):
-            items = [target for target in one.targets if _is_item(target, kinds)]
-            kept += [(owner, one.value) for target in items for owner in _roots(target)]
-        elif (
-            isinstance(one, ast.AugAssign)
-            and isinstance(one.target, ast.Name)
-            and one.target.id in kinds.containers
-        ):
-            kept.append((one.target.id, one.value))
+            targets = [part for target in one.targets for part in ast.walk(target)]
+            owners, given = [part.value for part in targets if isinstance(part, ast.Subscript)], [one.value]
+        elif isinstance(one, ast.AugAssign):
+            owners, given = [one.target], [one.value]
+        else:
+            continue
+        kept += [(*grown, put) for owner in owners if (grown := _grown(owner, kinds)) for put in given]
     return kept
 
 
-def _is_item(node: ast.AST, kinds: Kinds) -> bool:
-    """Whether this is `found[name]`, of a container."""
-    return (
-        isinstance(node, ast.Subscript)
-        and isinstance(node.value, ast.Name)
-        and node.value.id in kinds.containers
-    )
+def _grown(node: ast.AST, kinds: Kinds) -> tuple[str, bool] | None:
+    """The container that gets one more object here, its others being as they are; and whether an item of it gets it."""
+    if isinstance(node, ast.Name):
+        return (node.id, False) if node.id in kinds.containers else None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setdefault":
+        node = node.func
+    if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.value, ast.Name):
+        return (node.value.id, True) if node.value.id in kinds.containers else None
+    return None
 
 
-def _is_container(node: ast.AST) -> bool:
-    """Whether a statement binds one name to a container that it writes out."""
+def _containers(node: ast.AST) -> set[str]:
+    """The names that a statement binds to containers which it writes out."""
     written = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
-    if (
-        isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Tuple)
-        and isinstance(node.value, ast.Tuple)
-    ):
-        return all(isinstance(one, written) for one in node.value.elts)
-    return (
-        isinstance(node, ast.Assign)
-        and isinstance(node.value, written)
-        and isinstance(node.targets[0], ast.Name)
-    )
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+        return set()
+    target, pairs = node.targets[0], [(node.targets[0], node.value)]
+    if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+        pairs = list(zip(target.elts, node.value.elts, strict=False))
+    return {one.id for one, value in pairs if isinstance(one, ast.Name) and isinstance(value, written)}
 
 
 def _called(call: ast.Call) -> str:
