@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 ORACLES := $(VENV)/.oracles
 RUN := _build/run
 # As many tests at once as there are cores, each with one thread of the BLAS.
-PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
+PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup --durations=15 --durations-min=4
 COURSE := $(BIN)/python -m minigrad.course.authoring.notebooks
 NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 

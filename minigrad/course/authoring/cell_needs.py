@@ -5,7 +5,9 @@ names that one read, and all that may have changed the object since. A cell need
 reads. Where the text does not say whether an object is changed, these do: an assignment to a part of it, a method
 called for its effect, a function called for its effect or with a name such as `train`, any draw of a generator, and a
 function of the notebook that does one of these to its arguments. What happens to an object happens to what it was made
-of, and to what was made of it without a computation: `loss.backward()` changes the tensors behind the loss.
+of, and to what was made of it without a computation: `loss.backward()` changes the tensors behind the loss. But what a
+list or a dictionary of the notebook gets to keep, as in `rows.append(x)`, stays as it is; so does what is only shown.
+`tests/tools/cells_alone.py` runs each cell of a page after those that are found here alone.
 """
 
 from __future__ import annotations

@@ -113,7 +113,9 @@ def test_the_solution_is_shown_as_a_listing(ran):
 
 def test_an_empty_answer_is_one_friendly_line(ran):
     text, markup = shown(ran[17])
-    assert text == "heads_of_batch: not attempted yet: replace the `...` above, run that cell, then check again"
+    assert (
+        text == "heads_of_batch: not attempted yet: replace the `...` above, run that cell, then check again"
+    )
     assert "is-note" in markup
 
 
