@@ -20,7 +20,7 @@ from minigrad.course.authoring.cell_statements import (
     Name,
     Piece,
     changed_by,
-    changes_arguments,
+    changes_of,
     containers_bound,
     free_names,
     is_new,
@@ -96,7 +96,7 @@ def _take(piece: Piece, cell: str, needed: set[str], known: dict[str, Name]) -> 
                 piece.node, {one for one in piece.reads if one in known and known[one].stateful}
             ),
             later=set(piece.later),
-            changes=defined and changes_arguments(piece.node, known),
+            changes=changes_of(piece.node, known),
         )
 
 

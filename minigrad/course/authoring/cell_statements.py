@@ -6,6 +6,7 @@ Where the text does not say whether an object is changed, the names of what is c
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ __all__ = [
     "Name",
     "Piece",
     "changed_by",
-    "changes_arguments",
+    "changes_of",
     "containers_bound",
     "free_names",
     "is_new",
@@ -79,7 +80,7 @@ class Name:
     cells: that its value comes from. holds: names whose objects may be in its own. parts: those that certainly may,
     as it was made of them without a computation. module: it was imported. code: it is a function or a class.
     stateful: each use changes it. container: a list, a set or a dictionary that was written out. later: what a
-    function reads when it is called. changes: it changes its arguments.
+    function reads when it is called. changes: of a function, what a call of it changes.
     """
 
     cells: set[str] = field(default_factory=set)
@@ -90,18 +91,26 @@ class Name:
     stateful: bool = False
     container: bool = False
     later: set[str] = field(default_factory=set)
-    changes: bool = False
+    changes: Changes | None = None
+
+
+@dataclass
+class Changes:
+    """What a call of a function may change: its arguments, and names of the cells' namespace."""
+
+    arguments: bool
+    names: set[str]
 
 
 @dataclass
 class Kinds:
     """What is known of names while the statements of a cell are read, one after the other.
 
-    functions: those that change their arguments. stateful, modules: as in `Name`. containers: each is a list, a set or
+    functions: what a call of each changes. stateful, modules: as in `Name`. containers: each is a list, a set or
     a dictionary that the notebook has written out, so that an item of it is no part of another array.
     """
 
-    functions: set[str] = field(default_factory=set)
+    functions: dict[str, Changes] = field(default_factory=dict)
     stateful: set[str] = field(default_factory=set)
     modules: set[str] = field(default_factory=set)
     containers: set[str] = field(default_factory=set)
@@ -110,7 +119,7 @@ class Kinds:
     def of(cls, known: Mapping[str, Name]) -> Kinds:
         """Those of names."""
         return cls(
-            {name for name, one in known.items() if one.changes},
+            {name: one.changes for name, one in known.items() if one.changes},
             {name for name, one in known.items() if one.stateful},
             {name for name, one in known.items() if one.module},
             {name for name, one in known.items() if one.container},
@@ -120,8 +129,10 @@ class Kinds:
         """Note what a statement binds these names to."""
         self.containers.difference_update(names)
         self.containers.update(containers_bound(node))
+        changes = changes_of(node, known, self.functions)
+        self.functions = {name: one for name, one in self.functions.items() if name not in names}
+        self.functions.update(dict.fromkeys(names, changes) if changes else {})
         found = {
-            "functions": isinstance(node, ast.FunctionDef) and changes_arguments(node, known),
             "stateful": keeps_state(node, self.stateful),
             "modules": isinstance(node, ast.Import | ast.ImportFrom),
         }
@@ -285,17 +296,22 @@ def changed_by(node: ast.AST, kinds: Kinds, grown: bool = True) -> set[str]:
         elif isinstance(one, ast.Call):
             called = _called(one)
             owner = roots(one.func.value) if isinstance(one.func, ast.Attribute) else set()
-            given = {
-                name for part in (*one.args, *(word.value for word in one.keywords)) for name in roots(part)
-            }
+            parts = [*one.args, *(word.value for word in one.keywords)]
+            given = {name for part in parts for name in roots(part)}
             if not called.startswith(HARMLESS):
                 found |= (owner | given) & kinds.stateful
             if called in KEEPING and isinstance(one.func, ast.Attribute):
                 if grown or not _grown(one.func.value, kinds):
                     found |= owner - kinds.modules
                 continue
-            if _sounds_changing(one) or called in kinds.functions:
+            function = kinds.functions.get(called)
+            if _sounds_changing(one) or (function and function.arguments):
                 found |= (owner | given) - kinds.modules
+            for name in {
+                called,
+                *(part.id for part in parts if isinstance(part, ast.Name)),
+            }:  # `every=look` calls it
+                found |= kinds.functions[name].names if name in kinds.functions else set()
             if one is dropped and not called.startswith(HARMLESS) and not called.endswith(DRAWING):
                 found |= (owner | given) - kinds.modules
             if called.startswith(SETTING):
@@ -407,19 +423,40 @@ def is_new(node: ast.AST) -> bool:
     return isinstance(value, ast.Call) and _called(value) in NEW_MEMORY
 
 
-def changes_arguments(node: ast.AST, known: Mapping[str, Name]) -> bool:
-    """Whether a function changes one of its arguments, or a name of the cells' namespace."""
+def changes_of(
+    node: ast.AST, known: Mapping[str, Name], functions: Mapping[str, Changes] | None = None
+) -> Changes | None:
+    """What a call of the function that a statement defines changes; None for no function, or one that changes nothing.
+
+    functions: those that it may call, in place of those among the known.
+    """
     if not isinstance(node, ast.FunctionDef):
-        return False
+        return None
+    called = dict(Kinds.of(known).functions if functions is None else functions)
     arguments = {one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-    functions = {name for name, one in known.items() if one.changes}
-    outer = arguments | {name for name, one in known.items() if not one.module}
-    own = {name for part in node.body for one in ast.walk(part) for name in names_bound(one)} - arguments
-    changed = {name for part in node.body for name in _deep(part, functions)}
-    return bool(changed & (outer - own))
+    own = arguments | {name for part in node.body for one in ast.walk(part) for name in names_bound(one)}
+    own -= {name for one in ast.walk(node) if isinstance(one, ast.Global) for name in one.names}
+    modules = {name for name, one in known.items() if one.module}
+    found = Changes(
+        arguments=any(_deep(part, called) & arguments for part in node.body),
+        names={name for part in node.body for name in _deep(_nearest(part), called)} - own - modules,
+    )
+    return found if found.arguments or found.names else None
 
 
-def _deep(node: ast.stmt, functions: set[str]) -> set[str]:
+def _nearest(node: ast.stmt) -> ast.stmt:
+    """A statement whose methods are given nothing, and its functions only their first argument.
+
+    That is the one that `train(model, stories)` or `loss_of(model, x).backward()` changes.
+    """
+    trimmed = copy.deepcopy(node)
+    for one in ast.walk(trimmed):
+        if isinstance(one, ast.Call):
+            one.args, one.keywords = ([] if isinstance(one.func, ast.Attribute) else one.args[:1]), []
+    return trimmed
+
+
+def _deep(node: ast.stmt, functions: dict[str, Changes]) -> set[str]:
     """What a statement may change, with the statements inside it."""
     found = changed_by(node, Kinds(functions))
     for one in ast.walk(node):
