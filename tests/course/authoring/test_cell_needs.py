@@ -127,6 +127,88 @@ def test_what_the_last_cell_needs(sources, expected):
     assert needed(*sources) == expected
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "accumulate(m)", "adapt(m)", "m.backward()", "m.clear()", "clip_grad_norm_(m, 1)", "m.clip(1)", "descend(m)",
+        "finetune(m)", "m.fit(y)", "learn(m, 3)", "m.load_state_dict(s)", "next(m)", "optimize(m)", "m.pop(0)",
+        "pretrain(m)", "m.remove(1)", "m.reset()", "m.set_rate(1)", "rng.shuffle(m)", "m.sort()", "m.step()",
+        "train(m)", "tune(m)", "m.update(y)", "m.zero_grad()", "init_(m)",
+    ],
+)  # fmt: skip
+def test_what_is_called_changes_it_though_its_value_is_kept(call):
+    assert needed("m = M()", f"y = {call}", "m") == "ab"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "above_zero(m)", "is_next(m)", "sorted(m)", "set(m)", "shuffled(m)", "share_next(m)", "share_of_next(m)",
+        "next_sentence(m)", "step_cost(m)", "m.sum()", "m.mean(0)",
+    ],
+)  # fmt: skip
+def test_what_is_called_only_reads_it(call):
+    assert needed("m = M()", f"y = {call}", "m") == "a"
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["print(m)", "display(m)", "table(m)", "player(m)", "show(m)", "assert_equal(m, 1)", "isinstance(m, int)",
+     "loss_curves(m)", "heads_figure(m)", "weight_map(m)", "all_maps(m)", "its_picture(m)", "path_player(m)"],
+)  # fmt: skip
+def test_what_only_shows_it_leaves_it(call):
+    assert needed("m = M()", call, "m") == "a"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "x[0]", "x.T", "x.reshape(2)", "x.ravel()", "x.transpose()", "x.swapaxes(0, 1)", "x.view()", "np.asarray(x)",
+        "x.numpy()", "x.values()", "x.items()", "m.parameters()", "m.named_parameters()", "m.state_dict()", "Tensor(x)",
+    ],
+)  # fmt: skip
+def test_a_part_of_it_is_changed(part):
+    whole = "m" if part.startswith("m") else "x"
+    assert needed(f"{whole} = f()", f"y = {part}", "y[0] = 1", whole) == "abc"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "np.zeros_like(x)", "np.ones_like(x)", "np.empty_like(x)", "np.full_like(x, 1)", "x.copy()",
+        "copy.deepcopy(x)", "np.zeros(x)", "np.ones(x)", "np.empty(x)", "np.full(x, 1)", "np.eye(x)", "np.arange(x)",
+        "np.linspace(x)",
+    ],
+)  # fmt: skip
+def test_a_new_array_of_its_size_is_no_part_of_it(made):
+    assert needed("x = f()", f"y = {made}", "y += 1", "x") == "a"
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["default_rng(0)", "torch.generator()", "random.Random(0)", "RandomState(0)", "iter(x)", "cycle(x)"],
+)
+def test_each_use_of_a_generator_changes_it(made):
+    assert needed(f"r = {made}", "y = f(r)", "r") == "ab"
+
+
+@pytest.mark.parametrize("call", ["r.append(x)", "r.extend(x)", "r.insert(0, x)", "r.setdefault(1, x)"])
+def test_what_a_container_is_given_stays_as_it_is(call):
+    assert needed("x = f()", "r = []", call, "x") == "a"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "np.random.seed(0)", "minigrad.manual_seed(0)", "backend.use('numpy')", "np.set_printoptions(precision=3)",
+        "warnings.simplefilter('error')", "warnings.filterwarnings('error')", "atexit.register(f)",
+    ],
+)  # fmt: skip
+def test_what_sets_a_module_is_a_change_of_it(call):
+    module = call.split(".")[0]
+    assert needed(f"import {module}", call, f"{module}.x") == "ab"
+
+
 def test_needs_are_in_the_order_of_the_page():
     cells = {"z": "x = 1", "a": "y = x", "m": "x, y"}
     assert needs_of(cells)["m"] == ["z", "a"]
