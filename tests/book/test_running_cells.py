@@ -39,6 +39,32 @@ def said(page: Any, name: str, words: str) -> None:
     cell(page, name).locator(".course-run-status", has_text=words).wait_for(timeout=5000)
 
 
+# A look from outside can miss what stands there for a moment; this one is called at each change.
+RUN_UNTIL = """([name, words, then]) => new Promise((resolve, reject) => {
+  const cell = document.querySelector(`.cell[data-cell="${name}"]`);
+  const buttons = [...cell.querySelectorAll(".course-run-button")];
+  const button = (text) => buttons.find((one) => one.textContent.includes(text));
+  const look = () => {
+    const status = cell.querySelector(".course-run-status")?.textContent ?? "";
+    if (!status.includes(words)) return;
+    watch.disconnect();
+    const share = cell.querySelector("progress")?.value;
+    if (then) button(then).click();
+    resolve([status, share]);
+  };
+  const watch = new MutationObserver(look);
+  watch.observe(cell, { subtree: true, childList: true, characterData: true, attributes: true });
+  setTimeout(() => reject(new Error(`never said: ${words}`)), 5000);
+  button("Run").click();
+})"""
+
+
+def run_until(page: Any, name: str, words: str, then: str = "") -> tuple[str, float]:
+    """Run a cell until its row says so; then click another button. Gives what it said, and the bar's share."""
+    status, share = page.evaluate(RUN_UNTIL, [name, words, then])
+    return status, share
+
+
 def output(page: Any, name: str) -> str:
     """What stands in the cell's output now."""
     return cell(page, name).locator(".cell_output").inner_text().strip()
@@ -139,9 +165,9 @@ def test_a_cell_that_computes_for_long_says_so_before_it_runs(runner: Any):
 def test_a_run_says_what_it_loads_and_replaces_the_stored_output_until_it_is_asked_for(runner: Any):
     page = runner(PAGE)
     assert output(page, "plain") == "stored"
-    button(page, "plain", "Run").click()
-    said(page, "plain", "loading Python, 11 MB, once: half of it")
-    assert cell(page, "plain").locator("progress").get_attribute("value") == "0.5"
+    status, share = run_until(page, "plain", "half of it")
+    assert "loading Python, 11 MB, once: half of it" in status
+    assert share == 0.5
     said(page, "plain", "run here, in 0.3 s")
     assert output(page, "plain") == "fresh"
     assert not cell(page, "plain").locator("progress").is_visible()
@@ -151,8 +177,7 @@ def test_a_run_says_what_it_loads_and_replaces_the_stored_output_until_it_is_ask
     assert output(page, "plain") == "fresh"
     run(page, "uses")  # the second run loads nothing
     reloaded = runner(PAGE)
-    button(reloaded, "plain", "Run").click()
-    said(reloaded, "plain", "starting Python")
+    run_until(reloaded, "plain", "starting Python")
 
 
 def test_the_cells_that_a_cell_needs_run_first_and_once(runner: Any):
@@ -278,9 +303,7 @@ def test_stop_ends_an_endless_loop_and_the_next_run_starts_afresh(runner: Any):
 
 def test_stopping_while_python_loads(runner: Any):
     page = runner(PAGE)
-    button(page, "plain", "Run").click()
-    said(page, "plain", "half of it")
-    button(page, "plain", "Stop").click()
+    run_until(page, "plain", "half of it", then="Stop")
     said(page, "plain", "stopped")
     run(page, "plain")
     assert output(page, "plain") == "fresh"
@@ -302,8 +325,7 @@ def test_a_browser_that_has_python_is_not_told_that_it_loads(runner: Any):
     page = runner(PAGE)
     run(page, "plain")
     page.reload()
-    button(page, "plain", "Run").click()
-    said(page, "plain", "starting Python: half of it")
+    run_until(page, "plain", "starting Python: half of it")
     said(page, "plain", "run here")
 
 
