@@ -23,11 +23,14 @@ from typing import Any
 
 from minigrad import random
 
-__all__ = ["Kernel", "pretty"]
+__all__ = ["MOST_PIECES", "MOST_TEXT", "Kernel", "pretty"]
 
 Send = Callable[[dict[str, Any]], object]
 
 LONGEST_LINE = 79  # of what a value says of itself, as in IPython
+# A loop that prints for ever must leave the page free to stop it.
+MOST_TEXT = 200_000  # characters that a cell prints, or that a value says of itself
+MOST_PIECES = 5_000  # lines that it prints, or values that it displays
 RICH = {
     "text/html": "_repr_html_",
     "text/markdown": "_repr_markdown_",
@@ -42,8 +45,9 @@ class Kernel:
     """
 
     def __init__(self, send: Send) -> None:
-        self._send = send
+        self._tell = send
         self._count = 0
+        self._pieces = self._characters = 0
         self._shell = Shell()
         self.forget()
 
@@ -63,11 +67,12 @@ class Kernel:
         on from where it is.
         """
         self._count += 1
+        self._pieces = self._characters = 0
         if draws is not None:
             random.set_state({"seed": draws[0], "draws": draws[1]})
         name = f"<cell {self._count}>"
         linecache.cache[name] = (len(source) + 1, None, f"{source}\n".splitlines(keepends=True), name)
-        streams = Stream("stdout", self._send), Stream("stderr", self._send)
+        streams = Stream("stdout", self._put), Stream("stderr", self._put)
         error: BaseException | None = None
         with (
             contextlib.redirect_stdout(streams[0]),
@@ -81,12 +86,12 @@ class Kernel:
             else:
                 if value is not None:
                     streams[0].end()
-                    self._send({"output_type": "execute_result", **_described(value)})
+                    self._tell({"output_type": "execute_result", **_described(value)})
         for stream in streams:
             stream.end()
         self._shell.note(self._count, source, error)
         if error is not None:
-            self._send(_told(error))
+            self._tell(_told(error))
         return error is None
 
     def _value(self, source: str, name: str) -> Any:
@@ -117,7 +122,22 @@ class Kernel:
     def _display(self, *values: Any) -> None:
         sys.stdout.flush()
         for value in values:
-            self._send({"output_type": "display_data", **_described(value)})
+            self._put({"output_type": "display_data", **_described(value)})
+
+    def _put(self, output: dict[str, Any]) -> None:
+        """Send what is printed or displayed, until that is too much; then say so, once, and send no more."""
+        room = MOST_TEXT - self._characters
+        if room <= 0 or self._pieces >= MOST_PIECES:
+            return
+        self._pieces += 1
+        text = output.get("text", "")
+        self._characters += len(text)
+        self._tell({**output, "text": text[:room]} if text else output)
+        if len(text) >= room or self._pieces == MOST_PIECES:
+            rest = (
+                f"… a page shows {MOST_PIECES:,} lines of a cell, or {MOST_TEXT:,} characters, and no more.\n"
+            )
+            self._tell({"output_type": "stream", "name": "stderr", "text": rest})
 
 
 class Stream(io.TextIOBase):
@@ -136,6 +156,8 @@ class Stream(io.TextIOBase):
             self._line = rest
         else:
             self._line += text
+        if len(self._line) > MOST_TEXT:
+            self.flush()
         return len(text)
 
     def flush(self) -> None:
@@ -159,7 +181,10 @@ class Stream(io.TextIOBase):
 
 def _described(value: Any) -> dict[str, Any]:
     """What a value says of itself, by type of content, and the metadata that it adds."""
-    data, metadata = {"text/plain": pretty(value)}, {}
+    plain = pretty(value)
+    if len(plain) > MOST_TEXT:
+        plain = plain[:MOST_TEXT] + " …"
+    data, metadata = {"text/plain": plain}, {}
     if not isinstance(value, type):
         for kind, name in RICH.items():
             method = getattr(value, name, None)

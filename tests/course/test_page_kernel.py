@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from minigrad import random
-from minigrad.course.page_kernel import Kernel, pretty
+from minigrad.course.page_kernel import MOST_PIECES, MOST_TEXT, Kernel, pretty
 
 pytestmark = pytest.mark.no_arrays
 
@@ -200,3 +200,46 @@ def test_the_shell_says_which_cell_a_function_is_of_and_which_failed(page):
 def test_long_values_break_as_in_ipython(value):
     printer = pytest.importorskip("IPython.lib.pretty")
     assert pretty(value) == printer.pretty(value)
+
+
+def text_of(outputs: list[dict[str, Any]], name: str = "stdout") -> str:
+    """All that was printed there."""
+    return "".join(one["text"] for one in outputs if one["output_type"] == "stream" and one["name"] == name)
+
+
+@pytest.mark.parametrize(
+    ("source", "characters"),
+    [
+        (f"for i in range({2 * MOST_PIECES}):\n    print(1)", 2 * MOST_PIECES),
+        (f"print('x' * {3 * MOST_TEXT})", MOST_TEXT),
+        (f"for i in range(3):\n    print('x' * ({MOST_TEXT} // 2 - 1))", MOST_TEXT),
+        (f"for i in range(3 * {MOST_TEXT}):\n    print('x', end='')", MOST_TEXT),
+    ],
+)
+def test_a_cell_that_prints_too_much_is_cut_and_says_so_once(page, source, characters):
+    outputs = page.run(f"{source}\n1 / 0")
+    assert len(outputs) <= MOST_PIECES + 2
+    assert len(text_of(outputs)) == characters
+    assert text_of(outputs, "stderr") == (
+        "… a page shows 5,000 lines of a cell, or 200,000 characters, and no more.\n"
+    )
+    assert outputs[-1]["ename"] == "ZeroDivisionError"  # what ends a cell is told in any case
+    assert page.run("print('the next cell has all its room')\n3")[1:] == [result("3")]
+
+
+def test_too_many_displayed_values_are_cut(page):
+    outputs = page.run(
+        f"from IPython.display import display\nfor i in range(2 * {MOST_PIECES}):\n    display(i)\ni"
+    )
+    assert [one["output_type"] for one in outputs[-2:]] == ["stream", "execute_result"]
+    assert len(outputs) == MOST_PIECES + 2
+
+
+def test_a_value_that_says_too_much_of_itself_is_cut(page):
+    (output,) = page.run(f"'x' * {2 * MOST_TEXT}")
+    assert output["data"]["text/plain"] == "'" + "x" * (MOST_TEXT - 1) + " …"
+
+
+def test_just_enough_is_not_cut(page):
+    assert text_of(page.run(f"print('x' * {MOST_TEXT - 2})"), "stderr") == ""
+    assert text_of(page.run(f"for i in range({MOST_PIECES - 1}):\n    print(1)"), "stderr") == ""
