@@ -218,8 +218,9 @@ def _exercises(root: Path, check: bool) -> tuple[list[str], bool]:
         there = read(target) if target.exists() else None
         if there and holds_answers(there, solution):
             today = there.metadata.get(MADE_WITH) == fingerprint(made)
-            age = "answers" if today else "answers to an older version"
-            found.append(f"exercises/{path.name}: holds {age}, left as it is (make lab copies it)")
+            age = "" if today else ", and is of an older version"
+            words = f"holds answers, or was changed by hand{age}: left as it is (make lab copies it)"
+            found.append(f"exercises/{path.name}: {words}")
             well = well and today and not os.environ.get("CI")
             continue
         if there and _cells(there) == _cells(made):

@@ -43,9 +43,9 @@ def main(arguments: Any = None) -> int:
     if not hasattr(os, "fork"):
         print("grading needs Linux or macOS: on Windows use WSL", file=sys.stderr)
         return 2
-    from minigrad.course.grade.command import run
-
     try:
+        from minigrad.course.grade.command import run  # takes a second, in which Ctrl-C is one line too
+
         return run(arguments, __doc__ or "")
     except KeyboardInterrupt:
         print("interrupted before anything was graded", file=sys.stderr)

@@ -157,14 +157,19 @@ def _as(kind: type, value: Any) -> Any:
     return value if isinstance(value, kind) else kind()
 
 
-def answers_in(content: bytes, course: Sequence[Sheet]) -> tuple[Sheet, dict[str, Answer]]:
-    """Of which sheet a learner's notebook is, and what it answers to each exercise there.
+def answers_in(content: bytes, course: Sequence[Sheet]) -> tuple[Sheet, dict[str, Answer], list[str]]:
+    """Of which sheet a learner's notebook is, what it answers to each exercise there, and which of others it answers.
 
     Raises NotReadable for a file that is no notebook, and for one whose cells do not say which exercise they answer.
     """
     cells = read_cells(content)
     named = Counter(cell.exercise for cell in cells)
-    sheet = max(course, key=lambda one: sum(named[name] > 0 for name in one.exercises))
+    answered = Counter(cell.exercise for cell in cells if cell.kind == "code" and CHECK not in cell.tags)
+
+    def cells_of(one: Sheet) -> list[int]:
+        return [sum(counts[name] > 0 for name in one.exercises) for counts in (answered, named)]
+
+    sheet = max(course, key=cells_of)
     if not any(named[name] for name in sheet.exercises):
         calls = {name for cell in cells for name in _CALL.findall(cell.source)}
         if any("### BEGIN SOLUTION" in cell.source for cell in cells):
@@ -177,7 +182,8 @@ def answers_in(content: bytes, course: Sequence[Sheet]) -> tuple[Sheet, dict[str
                 "program took that away. Copy the answers into today's notebook of the exercises"
             )
         raise NotReadable("it has no cell of an exercise of this course")
-    return sheet, {name: _answer(name, sheet, cells) for name in sheet.exercises}
+    elsewhere = [name for one in course if one is not sheet for name in one.exercises if answered[name]]
+    return sheet, {name: _answer(name, sheet, cells) for name in sheet.exercises}, elsewhere
 
 
 def _answer(name: str, sheet: Sheet, cells: list[Cell]) -> Answer:
@@ -194,7 +200,7 @@ def _answer(name: str, sheet: Sheet, cells: list[Cell]) -> Answer:
     defines = re.compile(rf"^(?:def|class)\s+{name}\b|^{name}\s*[:=]", re.MULTILINE)
     if not code:
         other = next((cell for cell in cells if cell.kind == "code" and defines.search(cell.source)), None)
-        why = "it was deleted"
+        why = "it was deleted, or the notebook is older than the exercise"
         if mine:
             why = f"cell {mine[0].number} is no code cell any more"
         elif other:

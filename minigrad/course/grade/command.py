@@ -19,7 +19,7 @@ from minigrad.bert.reading import shown
 from minigrad.course.grade.answers import sheets
 from minigrad.course.grade.grading import HandedIn, collect, count, grade, right_task, rows_of
 from minigrad.course.grade.inside import Limits, as_nobody
-from minigrad.course.grade.pages import write_pages
+from minigrad.course.grade.pages import many, write_pages
 from minigrad.course.grade.process import CannotRun, prepare, self_test
 from minigrad.course.grade.submissions import Refused
 from minigrad.course.grade.table import Done, Row, as_csv
@@ -103,27 +103,26 @@ def run(arguments: Any, description: str) -> int:
     try:
         _require_place(options.out)
         course = sheets(options.course / "exercises")
-        handed_in, refused = collect(options.folder, course)
-        if not handed_in and not refused:
-            raise FileNotFoundError(f"there is no notebook in {options.folder}")
+        written = _written(options.out)
+        handed_in, refused = collect(options.folder, course, written)
+        if not handed_in:
+            reasons = "".join(f"\n{one.name}: {one.reason}" for one in refused[:MOST_SHOWN])
+            raise FileNotFoundError(f"there is no notebook to grade in {options.folder}{reasons}")
         prepare()
         self_test(
             lambda name: right_task(course, name, f"{name} = check.{name}.answer"), limits, options.seed
         )
     except (OSError, ValueError, CannotRun) as error:
-        print(shown(str(error), 2000), file=sys.stderr)
+        print(shown(str(error), 5000), file=sys.stderr)
         return 2
     if hasattr(os, "geteuid") and os.geteuid() == 0 and not as_nobody():
         print("answers run as root, because the user nobody cannot read Python here", file=sys.stderr)
-    done = Done(options.out.with_name(options.out.name + ".state.json"))
+    _, state, pages = written
+    done = Done(state)
     if options.again:
         done.verdicts.clear()
-    pages = options.out.with_name(options.out.stem + "-pages")
     # Whole paths, as answers run in a folder of their own; not the table's folder, which may hold the course as well.
-    private = [
-        path.resolve()
-        for path in (options.folder, options.out, done.path, pages, options.course / "solutions")
-    ]
+    private = [path.resolve() for path in (options.folder, *written, options.course / "solutions")]
     interrupted = False
     try:
         _grade(handed_in, done, options, limits, private)
@@ -142,8 +141,14 @@ def run(arguments: Any, description: str) -> int:
     print(_summary(handed_in, rows, refused))
     print(f"{options.out}, {index}")
     if interrupted:
-        print("interrupted: the same command goes on from here", file=sys.stderr)
+        again = ", without --again," if options.again else ""
+        print(f"interrupted: the same command{again} goes on from here", file=sys.stderr)
     return 130 if interrupted else 0
+
+
+def _written(out: Path) -> tuple[Path, Path, Path]:
+    """What grading writes: the table, the file by which it goes on, the folder of pages."""
+    return out, out.with_name(out.name + ".state.json"), out.with_name(out.stem + "-pages")
 
 
 def _require_place(out: Path) -> None:
@@ -170,7 +175,9 @@ def _summary(handed_in: Sequence[HandedIn], rows: Sequence[Row], refused: Sequen
     students = len({one.student for one in handed_in})
     states = Counter(row.verdict.right for row in rows)
     counts = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
-    lines = [f"{students} students, {len(handed_in)} notebooks, {len(rows)} exercises: {counts or 'none'}"]
+    lines = [
+        f"{many(students, 'student')}, {many(len(handed_in), 'notebook')}, {many(len(rows), 'exercise')}: {counts}"
+    ]
     lines += [shown(f"{one.name}: {one.reason}", 400) for one in refused[:MOST_SHOWN]]
     if len(refused) > MOST_SHOWN:
         lines.append(f"… and {len(refused) - MOST_SHOWN} more that were not graded: the table has them")

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 
 from minigrad.course.grade.answers import Answer, NotReadable, Sheet, answers_in
 from minigrad.course.grade.inside import Limits, Task
 from minigrad.course.grade.process import run_all
-from minigrad.course.grade.submissions import Refused, Submission, find
+from minigrad.course.grade.submissions import Other, Refused, find
 from minigrad.course.grade.table import Done, Row, key
-from minigrad.course.grade.verdict import NO_CELL, NOT_ATTEMPTED, Verdict
+from minigrad.course.grade.verdict import NO_CELL, NOT_ATTEMPTED, UNGRADED, Verdict
 
 __all__ = ["HandedIn", "collect", "count", "grade", "right_task", "rows_of"]
 
 SAVE_EVERY = 5.0  # seconds
+INTERRUPTED = "Grading was interrupted before this exercise."
+SAME_TIME = 2.0  # seconds between two files that a zip file, or a copy, may have given one date
 
 
 @dataclass(frozen=True)
@@ -29,32 +32,84 @@ class HandedIn:
     answers: dict[str, Answer] = field(hash=False)
 
 
-def collect(folder: Path, course: Sequence[Sheet]) -> tuple[list[HandedIn], list[Refused]]:
+@dataclass(frozen=True)
+class Candidate:
+    """A notebook that may count: of its text only the answers are kept, as a class may be larger than the memory."""
+
+    time: float
+    handed_in: HandedIn
+
+    @property
+    def name(self) -> str:
+        """Where it lies."""
+        return self.handed_in.name
+
+
+def collect(
+    folder: Path, course: Sequence[Sheet], without: Sequence[Path] = ()
+) -> tuple[list[HandedIn], list[Refused]]:
     """The notebooks in a folder that count, and what is not graded: what cannot be read, and what a newer one replaces.
 
-    Of two notebooks of one student for one chapter the newest counts.
+    without: files and folders to pass by.
     """
-    newest: dict[tuple[str, str], tuple[Submission, HandedIn]] = {}
+    candidates: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    others: dict[str, list[str]] = defaultdict(list)
     refused = []
-    for one in find(folder):
+    for one in find(folder, without):
         if isinstance(one, Refused):
             refused.append(one)
-            continue
-        try:
-            sheet, answers = answers_in(one.content, course)
-        except NotReadable as error:
-            refused.append(Refused(one.student, one.name, str(error)))
-            continue
-        # Of its text only the answers are kept: a class's notebooks may be larger than the memory.
-        new = replace(one, content=b""), HandedIn(one.student, one.name, sheet, answers)
-        old = newest.get((one.student, sheet.stem))
-        if old is not None:
-            old, new = sorted([old, new], key=lambda both: (both[0].time, both[0].name))
-            words = f"{new[1].name} is newer, and is the one that counts"
-            refused.append(Refused(one.student, old[1].name, words))
-        newest[one.student, sheet.stem] = new
-    found = [handed_in for _, handed_in in newest.values()]
+        elif isinstance(one, Other):
+            others[one.student].append(one.name)
+        else:
+            try:
+                sheet, answers, elsewhere = answers_in(one.content, course)
+            except NotReadable as error:
+                refused.append(Refused(one.student, one.name, str(error)))
+                continue
+            if elsewhere:
+                words = f"its answers to {', '.join(elsewhere)} are not graded: each chapter has a notebook of its own"
+                refused.append(Refused(one.student, one.name, words))
+            handed_in = HandedIn(one.student, one.name, sheet, answers)
+            candidates[one.student, sheet.stem].append(Candidate(one.time, handed_in))
+    found = []
+    for own in candidates.values():
+        counts, left = _choose(own)
+        found += counts
+        refused += left
+    known = {one.student for one in found} | {one.student for one in refused}
+    for student, names in others.items():
+        if student not in known:
+            more = f", nor are {len(names) - 1} more" if len(names) > 1 else ""
+            refused.append(Refused(student, names[0], f"this is no notebook (.ipynb){more}"))
     return sorted(found, key=lambda one: (one.student.casefold(), one.sheet.stem)), refused
+
+
+def _choose(own: list[Candidate]) -> tuple[list[HandedIn], list[Refused]]:
+    """Of one student's notebooks for one chapter the newest; none where it is not plain which that is."""
+    own = sorted(own, key=lambda one: (one.time, one.name), reverse=True)
+    newest = own[0]
+    why = ""
+    for one in own[1:]:
+        if one.handed_in.answers == newest.handed_in.answers:
+            continue
+        if not _nested(one.name, newest.name):
+            why = (
+                f"they lie in several folders of {newest.handed_in.student}, which are not those of several students: "
+                "grade such a folder alone, or keep the notebook that counts"
+            )
+        elif newest.time - one.time <= SAME_TIME:
+            why = why or "they have the same date, as after a copy or from git: keep the one that counts"
+    if why:
+        names = ", ".join(one.name for one in own)
+        return [], [Refused(one.handed_in.student, one.name, f"{names}: {why}") for one in own]
+    words = f"{newest.name} is newer, and is the one that counts"
+    return [newest.handed_in], [Refused(one.handed_in.student, one.name, words) for one in own[1:]]
+
+
+def _nested(one: str, other: str) -> bool:
+    """Whether one of two files lies beside the other, or in a folder beside it."""
+    folders = [PurePosixPath(name).parent for name in (one, other)]
+    return folders[0].is_relative_to(folders[1]) or folders[1].is_relative_to(folders[0])
 
 
 def _tasks(handed_in: Sequence[HandedIn], limits: Limits, seed: int) -> dict[str, Task]:
@@ -102,7 +157,7 @@ def grade(
 
 
 def rows_of(handed_in: Sequence[HandedIn], done: Done, limits: Limits, seed: int) -> list[Row]:
-    """A row for each student and exercise that has a verdict."""
+    """A row for each student and exercise; those that have no verdict in `done` say so."""
     rows = []
     for one in handed_in:
         for name, answer in one.answers.items():
@@ -111,10 +166,8 @@ def rows_of(handed_in: Sequence[HandedIn], done: Done, limits: Limits, seed: int
             elif answer.untouched:
                 verdict = Verdict(NOT_ATTEMPTED, f"{name}: not attempted yet.")
             else:
-                found = done.verdicts.get(key(Task(one.sheet, name, one.answers), limits, seed))
-                if found is None:
-                    continue
-                verdict = found
+                task = Task(one.sheet, name, one.answers)
+                verdict = done.verdicts.get(key(task, limits, seed)) or Verdict(UNGRADED, INTERRUPTED)
             rows.append(Row(one.student, one.name, one.sheet.stem, name, verdict))
     return rows
 

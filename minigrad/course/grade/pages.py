@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import html
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -23,15 +24,17 @@ from minigrad.course.grade.verdict import (
     NOT_ATTEMPTED,
     RIGHT,
     TIMED_OUT,
+    UNGRADED,
     WRONG,
     Verdict,
 )
 from minigrad.files import remove, write_atomic
 
-__all__ = ["instructor_page", "misconceptions", "page_name", "student_page", "write_pages"]
+__all__ = ["instructor_page", "many", "misconceptions", "page_name", "student_page", "write_pages"]
 
-MARKS = {RIGHT: "✓", WRONG: "✗", NOT_ATTEMPTED: "·", NO_CELL: "?", TIMED_OUT: "?", CRASHED: "?", LOOK: "?"}
-BY_HAND = (TIMED_OUT, CRASHED, LOOK)
+MARKS = {RIGHT: "✓", WRONG: "✗", NOT_ATTEMPTED: "·", UNGRADED: "·"}  # and ? for the others
+BY_HAND = (NO_CELL, TIMED_OUT, CRASHED, LOOK)
+NOBODY = {"", "(unknown)"}  # whose a file is where that is not known
 UNKNOWN = "Wrong, and none of the mistakes that the check knows"
 NO_FUNCTION = "The answer cell fails, or defines no function of this name"
 
@@ -105,6 +108,12 @@ def _marked_up(words: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", _text(words))
 
 
+def _place(student: str) -> tuple[str, str]:
+    """Where a name stands in a list: accents do not count, so that Á stands with A."""
+    plain = unicodedata.normalize("NFKD", student.casefold())
+    return "".join(letter for letter in plain if not unicodedata.combining(letter)), student
+
+
 def page_name(student: str) -> str:
     """The file of a student's page: the letters of the name, and what makes it the only one."""
     letters = re.sub(r"[^a-z0-9]+", "-", student.casefold()).strip("-")[:40] or "student"
@@ -118,12 +127,17 @@ def write_pages(folder: Path, rows: Sequence[Row], refused: Sequence[Refused]) -
     of_student = defaultdict(list)
     for row in rows:
         of_student[row.student].append(row)
-    wanted = {page_name(student) for student in of_student}
+    left = defaultdict(list)
+    for one in refused:
+        left[one.student].append(one)
+    everybody = sorted({*of_student, *left} - NOBODY, key=_place)
+    wanted = {page_name(student) for student in everybody}
     for path in students.glob("*.html"):
         if path.name not in wanted:
             remove(path)
-    for student, own in of_student.items():
-        write_atomic(students / page_name(student), student_page(student, own).encode())
+    for student in everybody:
+        page = student_page(student, of_student[student], left[student])
+        write_atomic(students / page_name(student), page.encode())
     index = folder / "index.html"
     write_atomic(index, instructor_page(rows, refused).encode())
     return index
@@ -132,13 +146,16 @@ def write_pages(folder: Path, rows: Sequence[Row], refused: Sequence[Refused]) -
 # --- For a student ---------------------------------------------------------------------------------------
 
 
-def student_page(student: str, rows: Sequence[Row]) -> str:
-    """What came of each exercise of one student, in the words of the check."""
+def student_page(student: str, rows: Sequence[Row], refused: Sequence[Refused] = ()) -> str:
+    """What came of each exercise of one student, in the words of the check, and which files were not graded."""
     right = sum(row.verdict.right == RIGHT for row in rows)
     parts = [
         f"<h1>{_text(student)}</h1>",
-        f"<p>{right} of {len(rows)} exercises are right.</p>",
-        '<p class="quiet">Each answer was tried on other cases than those of the notebook.</p>',
+        f"<p>{right} of {len(rows)} exercises are right.</p>" if rows else "",
+        '<p class="quiet">Each answer was tried on other cases than those of the notebook.</p>'
+        if rows
+        else "",
+        _not_read(refused),
     ]
     for stem in dict.fromkeys(row.stem for row in rows):
         own = [row for row in rows if row.stem == stem]
@@ -158,7 +175,7 @@ def _report(found: Verdict) -> str:
     title = found.title or found.right
     parts = [
         f"<p><b>{_marked_up(found.caution)}</b></p>" if found.caution else "",
-        f'<p><b class="verdict"><span aria-hidden="true">{MARKS[found.right]}</span> {_marked_up(title)}</b> '
+        f'<p><b class="verdict"><span aria-hidden="true">{MARKS.get(found.right, "?")}</span> {_marked_up(title)}</b> '
         f"{_marked_up(found.more)}</p>",
         f"<p>{_marked_up(found.symptom)}</p>" if found.symptom else "",
         f"<pre>{_text(chr(10).join(found.values))}</pre>" if found.values else "",
@@ -185,11 +202,17 @@ def misconceptions(exercise: str, verdict: Verdict) -> list[str]:
 
 def instructor_page(rows: Sequence[Row], refused: Sequence[Refused]) -> str:
     """How much is right, which mistakes were made by how many, and what a person has to look at."""
-    students = {row.student for row in rows}
-    right = sum(row.verdict.right == RIGHT for row in rows)
+    students = ({row.student for row in rows} | {one.student for one in refused}) - NOBODY
+    counts = Counter(row.verdict.right for row in rows)
+    answered = len(rows) - counts[NOT_ATTEMPTED] - counts[NO_CELL]
+    ungraded = (
+        f"Grading was interrupted: {counts[UNGRADED]} of {many(len(rows), 'exercise')} have no verdict yet."
+    )
     parts = [
         "<h1>Exercises of the class</h1>",
-        f"<p>{_many(len(students), 'student')}, {_many(len(rows), 'exercise')} handed in, {right} right.</p>",
+        f"<p>{many(len(students), 'student')}, {many(len(rows), 'exercise')}: {answered} answered, "
+        f"{counts[RIGHT]} right.</p>",
+        f"<p><b>{ungraded}</b></p>" if counts[UNGRADED] else "",
         _by_hand(rows),
         _not_read(refused),
     ]
@@ -202,11 +225,12 @@ def instructor_page(rows: Sequence[Row], refused: Sequence[Refused]) -> str:
             for name in EXERCISES
             if any(row.exercise == name for row in own)
         ]
-    parts.append(_students(rows))
+    parts.append(_students(rows, students))
     return _page("Exercises of the class", parts)
 
 
-def _many(count: int, noun: str) -> str:
+def many(count: int, noun: str) -> str:
+    """A count with its noun, as "1 student"."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
@@ -248,7 +272,7 @@ def _mistakes(name: str, rows: Sequence[Row]) -> str:
     ):
         bar = f'<div class="count"><span style="width: {len(own) / len(rows):.1%}"></span></div>'
         items.append(
-            f"<li>{_marked_up(sentence)}{bar}<details><summary>{_many(len(own), 'student')} of {len(rows)}</summary>"
+            f"<li>{_marked_up(sentence)}{bar}<details><summary>{many(len(own), 'student')} of {len(rows)}</summary>"
             f"{_who(own, sentence in (UNKNOWN, NO_FUNCTION))}</details></li>"
         )
     return f'<h3>{_text(name)}</h3>\n<ul class="mistakes">{"".join(items)}</ul>'
@@ -256,7 +280,7 @@ def _mistakes(name: str, rows: Sequence[Row]) -> str:
 
 def _who(rows: Sequence[Row], symptoms: bool) -> str:
     """The students of these rows; with what was seen of each, where no sentence says it of all."""
-    rows = sorted(rows, key=lambda row: row.student.casefold())
+    rows = sorted(rows, key=lambda row: _place(row.student))
     if not symptoms:
         return f"<p>{', '.join(_link(row.student) for row in rows)}</p>"
     lines = (
@@ -281,13 +305,13 @@ def _not_read(refused: Sequence[Refused]) -> str:
     return f"<h2>Not graded</h2>\n<ul>{''.join(lines)}</ul>" if refused else ""
 
 
-def _students(rows: Sequence[Row]) -> str:
+def _students(rows: Sequence[Row], students: Iterable[str]) -> str:
+    """A table of all students, also of those of whom nothing could be read."""
     lines = []
-    for student in sorted({row.student for row in rows}, key=str.casefold):
+    for student in sorted(students, key=_place):
         own = [row.verdict.right for row in rows if row.student == student]
-        lines.append(
-            f'<tr><td>{_link(student)}</td><td class="number">{own.count(RIGHT)} of {len(own)}</td></tr>'
-        )
+        right = f"{own.count(RIGHT)} of {len(own)}" if own else "nothing graded"
+        lines.append(f'<tr><td>{_link(student)}</td><td class="number">{right}</td></tr>')
     return (
         f'<h2>Students</h2>\n<div class="wide"><table><tbody>{"".join(lines)}</tbody></table></div>'
         if lines

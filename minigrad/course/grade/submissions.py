@@ -6,8 +6,9 @@
     FOLDER/Anna Lee_12345_assignsubmission_file_07.ipynb       the same, without folders
     FOLDER/leeanna_12345_67890_07.ipynb                        leeanna (12345), from Canvas, with _LATE too
 
-Each of these may lie in a zip file: in that of a student, or in one that the platform made of all. What a file in an
-archive is called is text and no more: nothing is unpacked to the disk. Links are not followed.
+Each of these may lie in a zip file: in that of a student, or in one that the platform made of all. Where no platform
+has put a name, the first folder is the student. What a file in an archive is called is text and no more: nothing is
+unpacked to the disk. Links are not followed.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-__all__ = ["Refused", "Submission", "find"]
+__all__ = ["Other", "Refused", "Submission", "find"]
 
 LARGEST = 20_000_000  # bytes of a notebook
 LARGEST_ARCHIVE = 2_000_000_000
@@ -54,26 +55,53 @@ class Refused:
     reason: str
 
 
-def find(folder: Path) -> Iterator[Submission | Refused]:
-    """What lies in a folder, or in one archive: each notebook, and a line for each thing that is not taken.
+@dataclass(frozen=True)
+class Other:
+    """A file that is neither a notebook nor an archive."""
 
-    Raises FileNotFoundError where there is nothing of that name.
+    student: str
+    name: str
+
+
+def find(folder: Path, without: Sequence[Path] = ()) -> Iterator[Submission | Refused | Other]:
+    """What lies in a folder, in one archive, or in one notebook: each notebook, and a line for each thing that is none.
+
+    without: files and folders to pass by. Raises FileNotFoundError where there is nothing of that name.
     """
     if not folder.exists():
         raise FileNotFoundError(f"there is no {folder}: give the folder of the notebooks that were handed in")
     if folder.is_file():
-        yield from _archive(folder, "", folder.name)
+        if _kind(folder.name) == ".ipynb":
+            yield _file(folder, _student(folder.name), folder.name)
+        else:
+            yield from _archive(folder, "", folder.name)
         return
+    passed_by = {path.resolve() for path in without}
     for path in sorted(_files(folder)):
+        if not passed_by.isdisjoint([path.resolve(), *path.resolve().parents]):
+            continue
         name = os.fsencode(path.relative_to(folder)).decode("utf-8", "replace")
         student = _student(name)
         if path.is_symlink() or not path.is_file():
-            if path.suffix in (".ipynb", ".zip"):
+            if _kind(name) in (".ipynb", ".zip"):
                 yield Refused(student, name, "this is a link, or no file: it is not followed")
-        elif path.suffix == ".zip":
+        elif _kind(name) == ".zip":
             yield from _archive(path, student, name)
-        elif path.suffix == ".ipynb":
+        elif _kind(name) == ".ipynb":
             yield _file(path, student, name)
+        else:
+            yield _other(student, name)
+
+
+def _kind(name: str) -> str:
+    """How the name of a file ends, from the last dot on, in lower case."""
+    return PurePosixPath(name).suffix.lower()
+
+
+def _other(student: str, name: str) -> Refused | Other:
+    if ".ipynb" in name.lower():  # as browsers and mail programs save it
+        return Refused(student, name, "its name does not end in .ipynb: rename it")
+    return Other(student, name)
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -115,13 +143,13 @@ def _student(name: str, owner: str = "") -> str:
         return f"{found['name']} ({found['number']})"
     if owner:
         return owner
-    return parts[0] if len(parts) > 1 else re.sub(r"\.(ipynb|zip)$", "", parts[0])
+    return parts[0] if len(parts) > 1 else re.sub(r"\.(ipynb|zip)$", "", parts[0], flags=re.IGNORECASE)
 
 
 # --- Archives --------------------------------------------------------------------------------------------
 
 
-def _archive(path: Path, student: str, name: str) -> Iterator[Submission | Refused]:
+def _archive(path: Path, student: str, name: str) -> Iterator[Submission | Refused | Other]:
     """The notebooks in an archive. student: whose it is, or "" for one of the whole class."""
     try:
         if path.stat().st_size > LARGEST_ARCHIVE:
@@ -156,11 +184,11 @@ def _refused(found: Submission) -> Refused:
 
 def _member(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, owner: str, outer: str
-) -> Submission | Refused | None:
-    """One file of an archive; None for what is no notebook."""
+) -> Submission | Refused | Other | None:
+    """One file of an archive; None for a folder, and for what is hidden."""
     inner = member.filename.replace("\\", "/").encode("utf-8", "replace").decode("utf-8")
     parts = PurePosixPath(inner).parts
-    if member.is_dir() or not inner.endswith((".ipynb", ".zip")):
+    if member.is_dir() or not parts:
         return None
     if any((part.startswith(".") and part not in (".", "..")) or part == "__MACOSX" for part in parts):
         return None
@@ -169,9 +197,11 @@ def _member(
     if inner.startswith("/") or ".." in parts or re.match(r"[A-Za-z]:", inner):
         return Refused(student, name, "its path leads out of the archive")
     student = _student(inner, owner)
+    if _kind(inner) not in (".ipynb", ".zip"):
+        return _other(student, name)
     if stat.S_ISLNK(member.external_attr >> 16):
         return Refused(student, name, "this is a link: it is not followed")
-    if inner.endswith(".zip"):
+    if _kind(inner) == ".zip":
         return Refused(student, name, "an archive in an archive is not opened: unpack it")
     if member.flag_bits & 1:
         return Refused(student, name, "it is encrypted")

@@ -16,13 +16,15 @@ __all__ = [
     "RIGHT",
     "STATES",
     "TIMED_OUT",
+    "UNGRADED",
     "WRONG",
     "Verdict",
 ]
 
 RIGHT, WRONG, NOT_ATTEMPTED, NO_CELL = "yes", "no", "not attempted", "no answer cell"
 TIMED_OUT, CRASHED, LOOK = "timed out", "crashed", "look by hand"
-STATES = (RIGHT, WRONG, NOT_ATTEMPTED, NO_CELL, TIMED_OUT, CRASHED, LOOK)
+UNGRADED = "not graded yet"
+STATES = (RIGHT, WRONG, NOT_ATTEMPTED, NO_CELL, TIMED_OUT, CRASHED, LOOK, UNGRADED)
 
 LONGEST = 4000  # characters of one piece of a message, and pieces of one list
 MOST = 60
@@ -75,4 +77,7 @@ class Verdict:
     def message(self) -> str:
         """All of it but the values, on one line."""
         parts = [self.caution, self.title, self.more, self.symptom, *self.paragraphs]
-        return " ".join(" ".join(parts).split())
+        sentences = [
+            part if part.endswith((".", "!", "?", ":", ",")) else f"{part}." for part in parts if part
+        ]
+        return " ".join(" ".join(sentences).split())

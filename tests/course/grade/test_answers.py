@@ -105,7 +105,8 @@ def test_a_folder_without_exercises_is_named(tmp_path):
 
 def test_the_answer_is_the_text_of_its_cell():
     made, _ = notebook()
-    sheet, answers = answers_in(json.dumps(made).encode(), COURSE)
+    sheet, answers, elsewhere = answers_in(json.dumps(made).encode(), COURSE)
+    assert elsewhere == []
     assert sheet.stem == "07_one_head"
     assert answers["attend"] == Answer(MINE)
     assert answers["score_scale"].untouched
@@ -134,16 +135,34 @@ def test_a_cell_is_found_by_its_id():
 def test_an_id_of_another_chapter_is_none_of_this():
     """Ids such as one-answer are in several notebooks."""
     made = filled("19_attention_decoder", {})
-    sheet, answers = answers_in(json.dumps(made).encode(), COURSE)
+    sheet, answers, _ = answers_in(json.dumps(made).encode(), COURSE)
     assert sheet.stem == "19_attention_decoder"
     assert all(one.untouched for one in answers.values())
+
+
+def test_answers_to_another_chapter_are_told():
+    made, _ = notebook()
+    others = filled("01_arrays", {})["cells"]
+    made["cells"] += [one for one in others if exercise_of(one) == "unbroadcast"]
+    sheet, _, elsewhere = answers_in(json.dumps(made).encode(), COURSE)
+    assert sheet.stem == "07_one_head"
+    assert elsewhere == ["unbroadcast"]
+
+
+def test_a_check_of_another_chapter_is_no_answer_to_it():
+    made, _ = notebook()
+    others = filled("01_arrays", {})["cells"]
+    made["cells"] += [one for one in others if "check" in one["metadata"].get("tags", [])]
+    assert answers_in(json.dumps(made).encode(), COURSE)[2] == []
 
 
 def test_a_deleted_cell_is_told():
     made, cell = notebook()
     made["cells"].remove(cell)
     assert answer(made).source is None
-    assert answer(made).problem.startswith("no answer cell for attend: it was deleted.")
+    assert answer(made).problem.startswith(
+        "no answer cell for attend: it was deleted, or the notebook is older than the exercise."
+    )
 
 
 def test_a_cell_that_was_typed_anew_is_told():

@@ -19,7 +19,16 @@ from minigrad.course.grade.pages import (
 )
 from minigrad.course.grade.submissions import Refused
 from minigrad.course.grade.table import Row
-from minigrad.course.grade.verdict import CRASHED, RIGHT, TIMED_OUT, WRONG, Verdict
+from minigrad.course.grade.verdict import (
+    CRASHED,
+    NO_CELL,
+    NOT_ATTEMPTED,
+    RIGHT,
+    TIMED_OUT,
+    UNGRADED,
+    WRONG,
+    Verdict,
+)
 
 pytestmark = pytest.mark.no_arrays
 
@@ -62,7 +71,7 @@ def test_a_mistake_is_known_by_the_checks_sentence():
 def test_the_instructor_sees_the_share_that_is_right():
     page = Page(instructor_page(CLASS, []))
     words = said(instructor_page(CLASS, []))
-    assert "9 students, 10 exercises handed in, 2 right." in words
+    assert "9 students, 10 exercises: 10 answered, 2 right." in words
     assert [text for own, text in page.all("th", scope="row")] == ["split_word", "attend", "score_scale"]
     styles = [own["style"] for own, _ in page.all("span") if "style" in own]
     assert styles[:3] == ["width: 100.0%", "width: 12.5%", "width: 0.0%"]  # 1 of 8
@@ -93,6 +102,39 @@ def test_the_instructor_sees_what_to_look_at():
     assert "ben" not in looked
     assert "it is damaged" in words
     assert "looked at by hand" not in said(instructor_page(CLASS[:3], []))
+
+
+def test_a_cell_that_is_not_there_is_looked_at_by_hand():
+    words = said(instructor_page([row("ida", NO_CELL, title="cell 5, which defines it, is another one")], []))
+    assert "To be looked at by hand" in words
+    assert "cell 5, which defines it" in words
+
+
+def test_the_instructor_sees_how_many_were_answered():
+    rows = [row("anna", RIGHT), row("ben", NOT_ATTEMPTED), row("cleo", NO_CELL), wrong("dora", SLIPS[0])]
+    assert "4 students, 4 exercises: 2 answered, 1 right." in said(instructor_page(rows, []))
+
+
+def test_an_interrupted_grading_says_so():
+    words = "Grading was interrupted: 1 of 2 exercises have no verdict yet."
+    assert words in said(instructor_page([row("anna", RIGHT), row("ben", UNGRADED)], []))
+    assert "interrupted" not in said(instructor_page(CLASS, []))
+
+
+def test_a_student_of_whom_nothing_was_read_is_among_the_students(tmp_path):
+    refused = [
+        Refused("Átila", "Átila.zip", "it is damaged"),
+        Refused("(unknown)", "x.zip: /y", "it leads out"),
+    ]
+    index = write_pages(tmp_path, [row("anna", RIGHT), row("ben", RIGHT)], refused)
+    page = Page(index.read_text(encoding="utf-8"))
+    assert [text for _, text in page.all("a")][-3:] == ["anna", "Átila", "ben"]
+    assert "3 students" in said(index.read_text(encoding="utf-8"))
+    assert "nothing graded" in said(index.read_text(encoding="utf-8"))
+    own = (tmp_path / "students" / page_name("Átila")).read_text(encoding="utf-8")
+    assert "Átila.zip: it is damaged" in said(own)
+    assert "exercises are right" not in said(own)
+    assert len(list((tmp_path / "students").iterdir())) == 3
 
 
 def test_a_student_sees_own_exercises_alone():

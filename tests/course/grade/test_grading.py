@@ -176,7 +176,9 @@ def test_ctrl_c_keeps_what_was_graded_and_leaves_no_process(tmp_path):
     assert process.returncode == 130, errors
     assert "the same command goes on from here" in errors
     assert states(out)["anna", "score_scale"] == "yes"
-    assert ("ben", "score_scale") not in states(out)
+    assert states(out)["ben", "score_scale"] == "not graded yet"
+    pages = out.with_name("grades-pages")
+    assert "Grading was interrupted: 1 of 10 exercises have" in (pages / "index.html").read_text()
     assert len(json.loads(state.read_text())) == 1
     result = grade(tmp_path / "in", out, "--timeout", "1", "--jobs", "1")
     assert result.returncode == 0
@@ -205,6 +207,90 @@ def test_the_newest_notebook_counts(tmp_path):
     assert [row["notebook"] for row in table(tmp_path / "grades.csv") if row["right"] == "not read"] == [
         "anna/b.ipynb"
     ]
+
+
+def refusals(tmp_path):
+    """Names of what was not graded, and why; and whose notebooks count."""
+    handed_in, refused = collect(tmp_path / "in", sheets(ROOT / "exercises"))
+    return {one.name: one.reason for one in refused}, [one.student for one in handed_in]
+
+
+def test_of_two_notebooks_of_one_date_none_counts(tmp_path):
+    """As after a copy: a date of git says nothing."""
+    hand_in(tmp_path / "in" / "anna" / "b.ipynb", time=2_000_000, score_scale=WRONG)
+    hand_in(tmp_path / "in" / "anna" / "a.ipynb", time=2_000_001, score_scale=FINE)
+    found, counts = refusals(tmp_path)
+    assert counts == []
+    assert list(found) == ["anna/a.ipynb", "anna/b.ipynb"]
+    why = "anna/a.ipynb, anna/b.ipynb: they have the same date, as after a copy or from git: keep the one that counts"
+    assert set(found.values()) == {why}
+
+
+def test_two_notebooks_with_the_same_answers_are_as_one(tmp_path):
+    for name in ("a", "b"):
+        hand_in(tmp_path / "in" / "anna" / f"{name}.ipynb", time=2_000_000, score_scale=FINE)
+    found, counts = refusals(tmp_path)
+    assert counts == ["anna"]
+    assert found == {"anna/a.ipynb": "anna/b.ipynb is newer, and is the one that counts"}
+
+
+def test_folders_of_several_students_are_not_taken_for_one(tmp_path):
+    hand_in(tmp_path / "in" / "late" / "quinn" / "x.ipynb", time=1_000_000, score_scale=WRONG)
+    hand_in(tmp_path / "in" / "late" / "rosa" / "x.ipynb", time=2_000_000, score_scale=FINE)
+    found, counts = refusals(tmp_path)
+    assert counts == []
+    assert all("grade such a folder alone" in why for why in found.values())
+    assert len(found) == 2
+
+
+def test_a_folder_inside_a_students_own_is_the_same_students(tmp_path):
+    hand_in(tmp_path / "in" / "anna" / "old" / "x.ipynb", time=1_000_000, score_scale=WRONG)
+    hand_in(tmp_path / "in" / "anna" / "x.ipynb", time=2_000_000, score_scale=FINE)
+    found, counts = refusals(tmp_path)
+    assert counts == ["anna"]
+    assert list(found) == ["anna/old/x.ipynb"]
+
+
+def test_who_handed_in_no_notebook_is_told(tmp_path):
+    hand_in(tmp_path / "in" / "anna.ipynb", score_scale=FINE)
+    for name in ("anna/notes.txt", "ben/a.pdf", "ben/b.py", "cleo/x.ipynb.txt"):
+        (tmp_path / "in" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "in" / name).write_text("")
+    found, counts = refusals(tmp_path)
+    assert counts == ["anna"]
+    assert found == {
+        "ben/a.pdf": "this is no notebook (.ipynb), nor are 1 more",
+        "cleo/x.ipynb.txt": "its name does not end in .ipynb: rename it",
+    }
+
+
+def test_answers_in_the_notebook_of_another_chapter_are_told(tmp_path):
+    made = filled("07_one_head", {"score_scale": FINE})
+    made["cells"] += [
+        one
+        for one in filled("01_arrays", {})["cells"]
+        if one["metadata"].get("course", {}).get("exercise") == "unbroadcast"
+    ]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "anna.ipynb").write_text(json.dumps(made))
+    found, counts = refusals(tmp_path)
+    assert counts == ["anna"]
+    assert found == {
+        "anna.ipynb": "its answers to unbroadcast are not graded: each chapter has a notebook of its own"
+    }
+
+
+def test_where_nothing_can_be_graded_the_table_stays(tmp_path, capsys):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "anna.ipynb").write_text("{")
+    out = tmp_path / "grades.csv"
+    out.write_text("of last week")
+    assert main([str(tmp_path / "in"), "--out", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert "there is no notebook to grade in" in error
+    assert "anna.ipynb: this is no notebook: its text is not JSON" in error
+    assert out.read_text() == "of last week"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["grades.csv", "in"]
 
 
 def test_a_class_may_be_larger_than_the_memory(tmp_path):
@@ -237,7 +323,7 @@ def test_a_formula_in_a_name_is_no_formula(tmp_path):
     ("options", "words"),
     [
         (["nothing", "--out", "x.csv"], "there is no nothing: give the folder"),
-        (["empty", "--out", "x.csv"], "there is no notebook in empty"),
+        (["empty", "--out", "x.csv"], "there is no notebook to grade in empty"),
         (["empty", "--out", "x.txt"], "--out names the table to write"),
         (["empty", "--out", "no/x.csv"], "there is no folder no to write x.csv into"),
         (["empty", "--out", "x.csv", "--course", "empty"], "has no exercises: give the course's folder"),

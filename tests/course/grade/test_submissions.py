@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 from minigrad.course.grade import submissions
-from minigrad.course.grade.submissions import Refused, Submission, find
+from minigrad.course.grade.submissions import Other, Refused, Submission, find
 
 pytestmark = pytest.mark.no_arrays
 
@@ -70,16 +70,49 @@ def test_a_notebook_has_its_content_and_time(tmp_path):
     assert list(find(tmp_path)) == [Submission("anna", "anna.ipynb", b"text", 2000.0)]
 
 
-def test_what_is_no_notebook_is_no_matter(tmp_path):
-    for name in (
-        "anna/x.py",
-        "anna/.ipynb_checkpoints/x.ipynb",
-        ".hidden/x.ipynb",
-        "anna/._x.ipynb",
-        "x.txt",
-    ):
+def test_what_is_hidden_is_no_matter(tmp_path):
+    for name in ("anna/.ipynb_checkpoints/x.ipynb", ".hidden/x.ipynb", "anna/._x.ipynb"):
         put(tmp_path / name)
+    put(tmp_path / "all.zip", archive({"anna/.ipynb_checkpoints/x.ipynb": "{}", "anna/": ""}))
     assert list(find(tmp_path)) == []
+
+
+def test_another_file_is_told(tmp_path):
+    put(tmp_path / "anna" / "x.py")
+    put(tmp_path / "ben.zip", archive({"y.pdf": ""}))
+    put(tmp_path / "Cy_1_assignsubmission_onlinetext_" / "onlinetext.html")
+    assert list(find(tmp_path)) == [
+        Other("Cy (1)", "Cy_1_assignsubmission_onlinetext_/onlinetext.html"),
+        Other("anna", "anna/x.py"),
+        Other("ben", "ben.zip: y.pdf"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["x.ipynb.txt", "x.IPYNB.json", "x.ipynb (1)"])
+def test_a_notebook_of_another_ending_is_refused(tmp_path, name):
+    put(tmp_path / "anna" / name)
+    put(tmp_path / "ben.zip", archive({name: "{}"}))
+    why = "its name does not end in .ipynb: rename it"
+    assert reasons(tmp_path) == {f"anna/{name}": why, f"ben.zip: {name}": why}
+
+
+def test_endings_may_be_capitals(tmp_path):
+    put(tmp_path / "anna" / "X.IPYNB")
+    put(tmp_path / "Ben.ZIP", archive({"Y.Ipynb": "{}"}))
+    assert students(tmp_path) == {"anna/X.IPYNB": "anna", "Ben.ZIP: Y.Ipynb": "Ben"}
+
+
+def test_a_notebook_instead_of_a_folder(tmp_path):
+    put(tmp_path / "anna.ipynb", b"text")
+    (found,) = find(tmp_path / "anna.ipynb")
+    assert (found.student, found.name, found.content) == ("anna", "anna.ipynb", b"text")
+
+
+def test_what_is_passed_by_is_not_found(tmp_path):
+    for name in ("anna/x.ipynb", "grades.csv", "grades-pages/students/anna.html"):
+        put(tmp_path / name)
+    found = list(find(tmp_path, [tmp_path / "grades.csv", tmp_path / "grades-pages"]))
+    assert [one.name for one in found] == ["anna/x.ipynb"]
 
 
 def test_an_archive_of_one_student(tmp_path):
