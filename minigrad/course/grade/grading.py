@@ -87,23 +87,22 @@ def collect(
 def _choose(own: list[Candidate]) -> tuple[list[HandedIn], list[Refused]]:
     """Of one student's notebooks for one chapter the newest; none where it is not plain which that is."""
     own = sorted(own, key=lambda one: (one.time, one.name), reverse=True)
-    newest = own[0]
-    why = ""
+    newest, student = own[0], own[0].handed_in.student
+    names, why = " and ".join(sorted(one.name for one in own)), ""
     for one in own[1:]:
         if one.handed_in.answers == newest.handed_in.answers:
             continue
         if not _nested(one.name, newest.name):
             why = (
-                f"they lie in several folders of {newest.handed_in.student}, which are not those of several students: "
-                "grade such a folder alone, or keep the notebook that counts"
+                f"{names} lie in several folders of {student}. If these are several students, grade {student} alone; "
+                "if not, keep the notebook that counts"
             )
         elif newest.time - one.time <= SAME_TIME:
-            why = why or "they have the same date, as after a copy or from git: keep the one that counts"
+            why = why or f"{names} have the same date, as after a copy or from git: keep the one that counts"
     if why:
-        names = ", ".join(one.name for one in own)
-        return [], [Refused(one.handed_in.student, one.name, f"{names}: {why}") for one in own]
+        return [], [Refused(student, one.name, why) for one in own]
     words = f"{newest.name} is newer, and is the one that counts"
-    return [newest.handed_in], [Refused(one.handed_in.student, one.name, words) for one in own[1:]]
+    return [newest.handed_in], [Refused(student, one.name, words) for one in own[1:]]
 
 
 def _nested(one: str, other: str) -> bool:
