@@ -10,6 +10,7 @@ Outputs are those of a notebook's file, as dictionaries: https://nbformat.readth
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
 import io
 import linecache
@@ -106,13 +107,15 @@ class Kernel:
 
     @contextlib.contextmanager
     def _in_place(self) -> Iterator[None]:
-        """While a cell runs: its module is `__main__`, and `IPython` is what stands here for it."""
+        """While a cell runs: its module is `__main__`, `IPython` is what stands here for it, and nobody can be asked."""
         stand_ins = {"__main__": self._main, **_ipython(self._shell, self._display)}
         before = {name: sys.modules.get(name) for name in stand_ins}
         sys.modules.update(stand_ins)
+        asks, builtins.input = builtins.input, _no_input
         try:
             yield
         finally:
+            builtins.input = asks
             for name, module in before.items():
                 if module is None:
                     del sys.modules[name]
@@ -174,6 +177,10 @@ class Stream(io.TextIOBase):
     def _tell(self, text: str) -> None:
         if text:
             self._send({"output_type": "stream", "name": self._name, "text": text})
+
+
+def _no_input(prompt: object = "") -> str:
+    raise RuntimeError("input() cannot ask in a page: write the value into the cell")
 
 
 # --- Values ----------------------------------------------------------------------------------------------
@@ -250,6 +257,8 @@ def _told(error: BaseException) -> dict[str, Any]:
         lines += [f"line {error.lineno}", *"".join(what[1:]).rstrip("\n").split("\n")]
     else:
         lines += "".join(traceback.format_exception_only(error)).rstrip("\n").split("\n")
+    if isinstance(error, ModuleNotFoundError):
+        lines.append("In a page there are NumPy and the course's own package; others are for Jupyter.")
     return {
         "output_type": "error",
         "ename": type(error).__name__,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 from typing import Any
 
@@ -243,3 +244,20 @@ def test_a_value_that_says_too_much_of_itself_is_cut(page):
 def test_just_enough_is_not_cut(page):
     assert text_of(page.run(f"print('x' * {MOST_TEXT - 2})"), "stderr") == ""
     assert text_of(page.run(f"for i in range({MOST_PIECES - 1}):\n    print(1)"), "stderr") == ""
+
+
+def test_nobody_can_be_asked_in_a_page(page):
+    asks = builtins.input
+    (error,) = page.run("input('a number: ')")
+    assert (
+        error["traceback"][-1] == "RuntimeError: input() cannot ask in a page: write the value into the cell"
+    )
+    assert builtins.input is asks
+
+
+def test_a_package_that_is_not_there_is_told(page):
+    (error,) = page.run("import no_such_package")
+    assert error["traceback"][-2:] == [
+        "ModuleNotFoundError: No module named 'no_such_package'",
+        "In a page there are NumPy and the course's own package; others are for Jupyter.",
+    ]
