@@ -107,7 +107,7 @@ class Kernel:
 
     @contextlib.contextmanager
     def _in_place(self) -> Iterator[None]:
-        """While a cell runs: its module is `__main__`, `IPython` is what stands here for it, and nobody can be asked."""
+        """While a cell runs: its module is `__main__`, this file stands for `IPython`, and nobody can be asked."""
         stand_ins = {"__main__": self._main, **_ipython(self._shell, self._display)}
         before = {name: sys.modules.get(name) for name in stand_ins}
         sys.modules.update(stand_ins)
