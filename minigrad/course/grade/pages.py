@@ -62,11 +62,15 @@ th, td {{text-align: left; padding: 0.25rem 0.4rem; border-bottom: 1px solid var
 th, td {{overflow-wrap: normal}}
 td a {{overflow-wrap: anywhere}}
 thead th {{color: var(--token); font-size: 0.9rem}}
-td.number {{text-align: right; white-space: nowrap}}
-.share {{min-width: 3rem; width: 30%}}
-.share span, .count span {{display: block; height: 0.8rem; min-width: 1px; margin-top: 0.35rem;
-  background: var(--right)}}
+th.number, td.number {{text-align: right}}
+td.number {{white-space: nowrap}}
+.share {{width: 40%}}
+.share div {{display: flex; align-items: center; gap: 0.6rem}}
+.share .track {{flex: 1; display: block}}
+.track span, .count span {{display: block; height: 0.8rem; min-width: 1px}}
+.track span {{background: var(--right)}}
 .count span {{background: var(--wrong); margin: 0.15rem 0 0.3rem}}
+@media (max-width: 36rem) {{body {{padding: 1rem}} .share {{width: auto}} .share .track {{display: none}}}}
 .mistakes {{list-style: none; padding: 0; margin: 0}}
 .mistakes > li {{margin: 0.7rem 0}}
 ul:not(.mistakes) {{padding-left: 1.2rem; margin: 0.4rem 0}}
@@ -239,7 +243,7 @@ def _link(student: str) -> str:
 
 
 def _shares(rows: Sequence[Row]) -> str:
-    """A table: of each exercise, how many were handed in, and the share that is right as a bar."""
+    """A table: of each exercise, how many were handed in, and the share that is right, with a bar if there is room."""
     lines = []
     for name in [name for name in EXERCISES if any(row.exercise == name for row in rows)]:
         own = [row.verdict.right for row in rows if row.exercise == name]
@@ -247,12 +251,13 @@ def _shares(rows: Sequence[Row]) -> str:
         share = counts[RIGHT] / len(own)
         lines.append(
             f'<tr><th scope="row">{_text(name)}</th><td class="number">{counts[RIGHT]} of {len(own)}</td>'
-            f'<td class="share"><span style="width: {share:.1%}"></span></td><td class="number">{share:.0%}</td>'
+            f'<td class="share"><div><span class="track"><span style="width: {share:.1%}"></span></span>{share:.0%}'
+            "</div></td>"
             f'<td class="number">{counts[NOT_ATTEMPTED] + counts[NO_CELL] or ""}</td></tr>'
         )
-    head = "".join(
-        f'<th scope="col"{" colspan=2" if name == "share" else ""}>{name}</th>'
-        for name in ("exercise", "right", "share", "no answer")
+    head = (
+        '<th scope="col">exercise</th><th scope="col" class="number">right</th><th scope="col">share</th>'
+        '<th scope="col" class="number">no answer</th>'
     )
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
 

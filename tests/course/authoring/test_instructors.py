@@ -55,8 +55,16 @@ def test_ten_evenings_need_nothing_known():
 
 
 def test_fewer_evenings_say_what_they_take_as_known():
-    assert "chapter 2" in taken_as_known(5, ROOT)
-    assert "\nTaken as known: chapter 1, chapter 2," in plan(5, ROOT)
+    assert "02_reverse_mode" in taken_as_known(5, ROOT)
+    known = "\nTaken as known: [chapter 1](01_arrays.ipynb), [chapter 2](02_reverse_mode.ipynb),"
+    assert known in plan(5, ROOT)
+    assert "\nTaken as known: chapter 1, chapter 2," in plan(5, ROOT, date(2027, 1, 25))
+
+
+def test_an_exercise_stands_with_its_chapter_also_if_that_was_read_on_another_evening():
+    held = [row.split(" | ")[2] for row in plan(10, ROOT).splitlines()[2:12]]
+    assert held[4] == "chapter 6: `embed` (8), `pack` (20), `table_gradients` (25)"
+    assert held[9] == "chapter 14: `make_pair` (10); chapter 13: `mlm_loss` (10); chapter 15: `floor_of` (20)"
 
 
 def test_a_plan_with_dates(capsys):
