@@ -8,13 +8,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
+from serving import served
 
 pytestmark = pytest.mark.no_arrays
 
@@ -41,23 +39,6 @@ PAGE = """
 """
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """A server of files that writes no log."""
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
-
-    def do_GET(self) -> None:
-        """The test's own page, or a file."""
-        if self.path != "/test.html":
-            super().do_GET()
-            return
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(PAGE.encode())
-
-
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """The site over http."""
@@ -65,13 +46,8 @@ def address() -> Iterator[str]:
         if os.environ.get("MINIGRAD_REQUIRE_SITE") == "1":
             pytest.fail(f"MINIGRAD_REQUIRE_SITE=1, but {SITE} has no Python: make site", pytrace=False)
         pytest.skip("there is no site with Python in its pages (make site)")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(SITE)))
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(SITE) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +57,8 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     page.set_default_timeout(120_000)
     page.requests = []
     page.on("request", lambda request: page.requests.append(request.url))
-    page.goto(f"{address}/test.html")
+    page.route("**/test.html", lambda route: route.fulfill(content_type="text/html", body=PAGE))
+    page.goto(f"{address}test.html")
     page.loading = ask(page, {"type": "load", "page": "07_one_head"}, "ready", "broken")
     yield page
     page.close()
