@@ -62,17 +62,13 @@ PLANS: dict[int, tuple[Evening, ...]] = {
 
 
 def plan(evenings: int, root: Path, start: date | None = None, every: int = 7) -> str:
-    """A table of a plan's evenings: with links for the page, or for a screen with the dates, `every` so many days."""
-
-    def chapter(stem: str) -> str:
-        return _name(stem) if start else f"[{_name(stem)}]({stem}.ipynb)"
-
+    """A table of a plan's evenings; with `start`, the date of each, `every` so many days."""
     lines = [f"| {'date' if start else 'evening'} | chapters | exercises | minutes |", "|---|---|---|---|"]
     for number, evening in enumerate(PLANS[evenings]):
         when = (start + timedelta(days=every * number)).isoformat() if start else number + 1
-        chapters = ", ".join(f"{chapter(stem)} ({_reading(root, stem)})" for stem in evening.chapters)
+        chapters = ", ".join(f"{_name(stem)} ({_reading(root, stem)})" for stem in evening.chapters)
         lines.append(f"| {when} | {chapters} | {_exercises(evening)} | {minutes(evening, root)} |")
-    known = [chapter(stem) for stem in taken_as_known(evenings, root)]
+    known = taken_as_known(evenings, root)
     named = " and ".join(filter(None, [", ".join(known[:-1]), known[-1]])) if known else ""
     return "\n".join(lines) + "\n" + (f"\nTaken as known: {named}.\n" if known else "")
 
@@ -92,7 +88,7 @@ def minutes(evening: Evening, root: Path) -> int:
 
 
 def taken_as_known(evenings: int, root: Path) -> list[str]:
-    """The chapters, by their files' stems, that those of a plan say to know first and no evening before has read."""
+    """The chapters that those of a plan say to know first, and that no evening before has read."""
     stems = {path.stem.partition("_")[2]: path.stem for path in (root / "book").glob("[0-9]*.ipynb")}
     read: set[str] = set()
     missing: set[str] = set()
@@ -101,7 +97,7 @@ def taken_as_known(evenings: int, root: Path) -> list[str]:
             needs = {stems[name] for name in _read(root, stem)["metadata"]["course"].get("needs", [])}
             missing |= needs - read
             read.add(stem)
-    return sorted(missing)
+    return [_name(stem) for stem in sorted(missing)]
 
 
 def record(root: Path) -> str:

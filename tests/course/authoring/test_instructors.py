@@ -55,10 +55,8 @@ def test_ten_evenings_need_nothing_known():
 
 
 def test_fewer_evenings_say_what_they_take_as_known():
-    assert "02_reverse_mode" in taken_as_known(5, ROOT)
-    known = "\nTaken as known: [chapter 1](01_arrays.ipynb), [chapter 2](02_reverse_mode.ipynb),"
-    assert known in plan(5, ROOT)
-    assert "\nTaken as known: chapter 1, chapter 2," in plan(5, ROOT, date(2027, 1, 25))
+    assert "chapter 2" in taken_as_known(5, ROOT)
+    assert "\nTaken as known: chapter 1, chapter 2," in plan(5, ROOT)
 
 
 def test_an_exercise_stands_with_its_chapter_also_if_that_was_read_on_another_evening():
