@@ -121,6 +121,52 @@ def needed(*sources: str) -> str:
         (["import optim", "class A:\n    def f(self, kind=optim.Adam): return kind", "A"], "ab"),
         (["import optim", "class A:\n    def f(self, kind=optim.Adam): return kind"], "a"),
         (["x = 1", "class A:\n    x = 2\n    y = x"], ""),
+        # names inside of functions, and of comprehensions
+        (["g = 1", "def f():\n    def g(): pass\n    return g", "f()"], "b"),
+        (["g = 1", "def f():\n    class g: pass\n    return g", "f()"], "b"),
+        (["g = 1", "def f():\n    import g\n    return g", "f()"], "b"),
+        (["g = 1", "def f():\n    from a import g\n    return g", "f()"], "b"),
+        (
+            [
+                "e = 1",
+                "def f():\n    try:\n        x()\n    except ValueError as e:\n        return e",
+                "f()",
+            ],
+            "b",
+        ),
+        (["y = 1", "def f():\n    y = 2\n    return y", "f()"], "b"),
+        (["y = 1", "def f():\n    global y\n    y += 1\n    return y", "f()"], "ab"),
+        (["a, k = 1, 2", "def f(*a, **k): return a, k", "f()"], "b"),
+        (["x = 1", "f = lambda x: x", "f(1)"], "b"),
+        (["x = 1", "f = lambda a=x: a", "f()"], "ab"),
+        (["k = 1", "{k: k for k in range(3)}"], ""),
+        (["k = 1", "{k for k in range(3)}"], ""),
+        (["k = 1", "list(k for k in range(3))"], ""),
+        (["k = 1", "[k for k in range(3)]", "k"], "a"),
+        # blocks
+        (["x = 1", "with f():\n    x = 2\n    y = x"], ""),
+        (["x = 1", "try:\n    x = 2\n    y = x\nfinally:\n    pass"], ""),
+        (["x = 1", "try:\n    y = 1\nexcept ValueError:\n    x = 2", "x"], "ab"),
+        (["x = 1", "del x"], "a"),
+        # who is handed on
+        (["x = T()", "walk(*x)", "x"], "ab"),
+        (["x = T()", "y = [*x]", "x[0] = 1", "y"], "abc"),
+        (["x = T()", "x.sum().backward()", "x"], "ab"),
+        (["x = T()", "y = train((x, 1))", "x"], "ab"),
+        (["x = T()", "y = train([x])", "x"], "ab"),
+        (["x = T()", "y = train({x})", "x"], "ab"),
+        (["x = T()", "y = train({'a': x})", "x"], "ab"),
+        (["from a import b", "b.look()", "b"], "a"),
+        (["m = M()", "y = set_rate(m)", "m"], "ab"),
+        (["x = T()", "y = f(x)", "y['a'][0] = 1", "x"], "abc"),
+        (["x = T()", "y = z = [f(x)]", "y.append(1)", "x"], "abc"),
+        (["y = []", "def f():\n    y.append(1)", "y"], "a"),
+        (["x = T()", "y = []", "n = y.count(x)", "y"], "b"),
+        (["r = default_rng(0)", "s = r", "y = f(s)", "s"], "abc"),
+        (["r: Any = default_rng(0)", "y = f(r)", "r"], "ab"),
+        (["d = Data(default_rng(0))", "n = f(d)", "d"], "ab"),
+        (["w = T()", "def f(x):\n    if x:\n        w.look()", "f(1)", "w"], "abc"),
+        (["w = T()", "def read(x):\n    w.data = x", "read = f\nread(1)", "w"], "a"),
     ],
 )
 def test_what_the_last_cell_needs(sources, expected):
@@ -168,8 +214,10 @@ def test_what_only_shows_it_leaves_it(call):
     ],
 )  # fmt: skip
 def test_a_part_of_it_is_changed(part):
+    """Whoever changes the part changes the whole, and whoever changes the whole changes the part."""
     whole = "m" if part.startswith("m") else "x"
     assert needed(f"{whole} = f()", f"y = {part}", "y[0] = 1", whole) == "abc"
+    assert needed(f"{whole} = f()", f"y = {part}", f"{whole}[0] = 1", "y") == "abc"
 
 
 @pytest.mark.parametrize(
