@@ -76,20 +76,23 @@ def running_address(running_site: Path) -> Iterator[str]:
 
 @pytest.fixture
 def runner(running_address: str, browser: Any) -> Iterator[Any]:
-    """`runner("book/01_arrays")` opens a page of it over http; what it keeps is kept until the test ends.
+    """`runner("book/01_arrays")` opens a page of it over http, as `reader` does the small book's.
 
+    `tab=True` opens it in a further tab, which sees what the others keep only after a while.
     At the end no page may have asked for anything outside of the site, and no script may have failed.
     """
     contexts: list[Any] = []
     wrong: list[str] = []
 
-    def open_page(name: str, **settings: Any) -> Any:
-        if settings or not contexts:
+    def open_page(name: str, tab: bool = False, **settings: Any) -> Any:
+        new = settings or not contexts
+        if new:
             contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings}))
             contexts[-1].set_default_timeout(10_000)
             contexts[-1].on("request", look)
-        page = contexts[-1].new_page()
-        page.on("pageerror", lambda error: wrong.append(f"script error: {error}"))
+        if new or tab:
+            contexts[-1].new_page().on("pageerror", lambda error: wrong.append(f"script error: {error}"))
+        page = contexts[-1].pages[-1]
         page.goto(f"{running_address}{name}.html", wait_until="load")
         page.evaluate(TYPESET)
         if name != "book/index":
@@ -155,13 +158,17 @@ def visit(site: Path, browser: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def reader(small_site: Path, browser: Any) -> Iterator[Any]:
-    """`reader("01_arrays")` opens a page of the small book; what it keeps is kept until the test ends."""
+    """`reader("01_arrays")` opens a page of the small book in the test's one tab, which remembers the last.
+
+    Settings (`viewport`) are another reader's, who remembers nothing.
+    """
     contexts = []
 
     def open_page(name: str, **settings: Any) -> Any:
         if settings or not contexts:
             contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings}))
-        page = contexts[-1].new_page()
+            contexts[-1].new_page()
+        page = contexts[-1].pages[0]
         page.goto((small_site / "book" / f"{name}.html").as_uri(), wait_until="load")
         if settings.get("java_script_enabled", True):
             page.evaluate(TYPESET)

@@ -60,7 +60,7 @@ def test_the_page_counts_and_remembers(reader: Any):
     page.get_by_role("button", name="I did not").nth(0).click()  # a second thought
     page.get_by_role("button", name="I had it").nth(0).click()
     assert score(page).startswith("Your predictions: 1 of 2 right, 1 not made yet.")
-    page.reload()  # not in a second tab: that one is another process, which sees what this one kept only after a while
+    page.reload()
     assert score(page).startswith("Your predictions: 1 of 2 right, 1 not made yet.")
     assert answers(page) == [True, False, True]
     pressed = [one.get_attribute("aria-pressed") for one in page.get_by_role("button", name="I had it").all()]

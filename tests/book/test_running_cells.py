@@ -444,12 +444,14 @@ def test_two_tabs_keep_both_what_they_know(runner: Any):
     page.evaluate("localStorage.setItem('minigrad-course', JSON.stringify({read: ['01_arrays']}))")
     page.evaluate("course.keep('exercises', {})")
     assert page.evaluate("JSON.parse(localStorage.getItem('minigrad-course')).read") == ["01_arrays"]
-    one, two = runner(PAGE), runner("exercises/01_arrays")
+    one, two = runner(PAGE), runner("exercises/01_arrays", tab=True)
     one.evaluate("course.keep('read', ['02_reverse_mode'])")
+    two.wait_for_function("course.recall('read')[0] === '02_reverse_mode'")
     two.evaluate("course.keep('code of exercises/01_arrays', {answer1: {source: 'x', author: '0'}})")
-    three = runner("book/index")
-    assert three.evaluate("course.recall('read')") == ["02_reverse_mode"]
-    assert three.evaluate("course.recall('code of exercises/01_arrays').answer1.source") == "x"
+    one.wait_for_function("course.recall('code of exercises/01_arrays')")
+    for tab in (one, two):
+        assert tab.evaluate("course.recall('read')") == ["02_reverse_mode"]
+        assert tab.evaluate("course.recall('code of exercises/01_arrays').answer1.source") == "x"
 
 
 # --- The menu --------------------------------------------------------------------------------------------
