@@ -1,8 +1,8 @@
 """From documents to batches: sentence pairs, masking, padding (Devlin et al. 2019, section 3.1 and A.1).
 
-The recipe is that of the released `create_pretraining_data.py`, with one difference: there a chunk of one
-sentence always gets a random partner, so fewer than half of the pairs are IsNext; here IsNext and NotNext are
-dealt from a deck that has as many of each.
+The recipe is that of the released `create_pretraining_data.py`, with two differences. There a chunk of one sentence
+always gets a random partner, so fewer than half of the pairs are IsNext; here IsNext and NotNext are dealt from a deck
+that has as many of each. There the target length is drawn for a document, here for each chunk.
 """
 
 from __future__ import annotations

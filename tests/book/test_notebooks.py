@@ -162,6 +162,15 @@ def quotes_the_library_as_it_is(notebook: Any) -> Iterator[str]:
     yield from notebooks.stale(notebook)
 
 
+def waits_for_answers(notebook: Any) -> Iterator[str]:
+    """Each check says that nobody has attempted its exercise: given code that runs to its end would be judged."""
+    for cell in notebook.cells:
+        if "check" not in cell.metadata.get("tags", []):
+            continue
+        if "not attempted yet" not in " ".join(text for output in cell.outputs for text in texts(output)):
+            yield f"{cell.source} judges what the learner is given: let the solution make what its cell needs"
+
+
 Rule = Callable[[Any], Iterator[str]]
 EVERYWHERE: list[Rule] = [
     is_valid,
@@ -174,7 +183,8 @@ EVERYWHERE: list[Rule] = [
     quotes_the_library_as_it_is,
 ]
 IN_CHAPTERS: list[Rule] = [numbers_come_from_cells, names_the_cells_of_its_rows]
-NAMED = {rule.__name__: rule for rule in EVERYWHERE + IN_CHAPTERS}
+IN_EXERCISES: list[Rule] = [waits_for_answers]
+NAMED = {rule.__name__: rule for rule in EVERYWHERE + IN_CHAPTERS + IN_EXERCISES}
 
 
 # --- The notebooks -----------------------------------------------------------------------------------------
@@ -185,7 +195,7 @@ NAMED = {rule.__name__: rule for rule in EVERYWHERE + IN_CHAPTERS}
     [
         pytest.param(path, rule, id=f"{path.parent.name}/{path.stem}-{rule.__name__}")
         for path in PATHS
-        for rule in (EVERYWHERE + IN_CHAPTERS if path.parent.name == "book" else EVERYWHERE)
+        for rule in EVERYWHERE + {"book": IN_CHAPTERS, "exercises": IN_EXERCISES}.get(path.parent.name, [])
     ],
 )
 def test_notebook(path: Path, rule: Rule):
@@ -249,6 +259,7 @@ BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
     (numbers_come_from_cells, lambda n: n.metadata.course.update(typed_numbers={"999": "not there"})),
     (names_the_cells_of_its_rows, lambda n: n.metadata.course.pop("rows")),
     (names_the_cells_of_its_rows, lambda n: n.metadata.course.update(rows={"A13": "gone"})),
+    (waits_for_answers, lambda n: n.cells[1].metadata.update(tags=["check"])),
 ]
 
 
