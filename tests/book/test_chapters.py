@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -294,15 +292,6 @@ RULES: list[Rule] = [
 def test_chapter(path: Path, rule: Rule):
     complaints = list(rule(read(path)))
     assert not complaints, "\n".join(complaints)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_shape_comments_are_true(path: Path):
-    """In a process of its own: a chapter sets seeds and backends."""
-    command = [sys.executable, "-m", "minigrad.course.authoring.shapes", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 # --- The ledger of terms, over all pages --------------------------------------------------------------------
