@@ -31,6 +31,7 @@ __all__ = [
     "ledger_frames",
     "pieces",
     "plain",
+    "random_directions",
     "two_heads",
 ]
 
@@ -364,34 +365,64 @@ class HiddenWords:
                 data[...] = backend.of(data).asarray(values, dtype=data.dtype)
 
 
-def dropped_heads(damage: Mapping[str, float], controls: Mapping[str, Sequence[float]]) -> Picture:
-    """The loss that each head's absence adds, as bars, with the range of the control of its layer behind them.
+def random_directions(
+    variance: np.ndarray, share: float, rng: np.random.Generator, n: int = 64
+) -> np.ndarray:
+    """n random orthonormal columns (d, n) that hold this share of a variance (d, d): a control for n columns that do.
 
-    damage: nats by the head's name, "1-2". controls: of each layer, by its number, the nats of every draw.
+    Random columns are multiplied by a power of the variance, which turns them towards its long axes (or, if the power
+    is below 0, away from them). A bisection finds the power. ValueError: no power gives this share.
+    """
+    values, axes = np.linalg.eigh(variance)
+    values = np.maximum(values / values.max(), 1e-6)  # (d,)
+    drawn = axes.T @ rng.standard_normal((len(variance), n))  # (d, n)
+
+    def turned(power: float) -> np.ndarray:
+        return np.linalg.qr(axes @ (values[:, None] ** power * drawn))[0]  # (d, n)
+
+    def held(columns: np.ndarray) -> float:
+        return float(np.trace(columns.T @ variance @ columns) / np.trace(variance))
+
+    low, high = -2.0, 2.0
+    if not held(turned(low)) <= share <= held(turned(high)):
+        raise ValueError(f"{n} random directions cannot be turned to hold {share:.3f} of this variance")
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if held(turned(middle)) < share else (low, middle)
+    return turned((low + high) / 2)
+
+
+def dropped_heads(damage: Mapping[str, float], controls: Mapping[str, Sequence[float]]) -> Picture:
+    """The loss that each head's absence adds, as bars, with the range of its control's draws behind each.
+
+    damage: nats by the head's name, "1-2". controls: by the same name, the nats of every draw.
     """
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.subplots()
-        names = list(damage)
-        for layer, draws in controls.items():
-            places = [i for i, name in enumerate(names) if name.split("-")[0] == layer]
-            left, right = places[0] - 0.45, places[-1] + 0.45
+        for place, name in enumerate(damage):
+            draws = controls[name]
             axes.fill_between(
-                [left, right], min(draws), max(draws), color=colours["third"], alpha=0.35, linewidth=0
+                [place - 0.42, place + 0.42],
+                min(draws),
+                max(draws),
+                color=colours["third"],
+                alpha=0.35,
+                linewidth=0,
             )
-            if layer == min(controls):
+            if not place:
                 axes.annotate(
                     "random directions",
-                    (left, max(draws)),
-                    (0, 4),
+                    (place - 0.42, max(max(draws), damage[name])),
+                    (0, 18),
                     textcoords="offset points",
                     fontsize=9,
                     color=colours["third"],
                 )
-        axes.bar(range(len(names)), list(damage.values()), 0.35, color=colours["first"])
-        for i, more in enumerate(damage.values()):
-            axes.annotate(f"{more:.2f}", (i, more), (0, 3), textcoords="offset points", ha="center")
-        axes.set_xticks(range(len(names)), names)
+            more = damage[name]
+            axes.bar(place, more, 0.35, color=colours["first"])
+            axes.annotate(f"{more:.2f}", (place, more), (0, 3), textcoords="offset points", ha="center")
+        axes.set_xticks(range(len(damage)), list(damage))
         axes.grid(axis="x", visible=False)
         axes.set(xlabel="the head that is dropped", ylabel="more loss (nats)")
         axes.set_ylim(0, 1.15 * max(damage.values()))
@@ -399,6 +430,6 @@ def dropped_heads(damage: Mapping[str, float], controls: Mapping[str, Sequence[f
     return figure(
         plot,
         "Bars: the loss that is added when one head is dropped, under the name of the head. The bar of 1-2 is nine "
-        "times as high as that of 1-1 and stands far above the band of random directions in its layer; in layer 2 both "
-        "bars are small and at the height of the band.",
+        "times as high as that of 1-1. Behind each bar is the band of random directions with as much variance: the "
+        "bars of 1-1 and 2-1 end inside of it, those of 1-2 and 2-2 just above it.",
     )

@@ -20,6 +20,7 @@ from minigrad.course.chapters.many_heads import (
     ledger_frames,
     pieces,
     plain,
+    random_directions,
     two_heads,
 )
 
@@ -161,7 +162,28 @@ def test_the_mean_of_the_heads_in_their_place_leaves_the_mean_output(model):
     assert z.std(axis=0).min() > 0.01  # and the tokens differ
 
 
+def a_variance(d):
+    """A variance (d, d) whose axes are not those of the columns, with sizes from 1 to 100."""
+    rng = np.random.default_rng(1)
+    axes = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    return axes * np.geomspace(1, 100, d) @ axes.T
+
+
+@pytest.mark.parametrize(("d", "n", "share"), [(13, 5, 0.2), (13, 5, 0.385), (13, 5, 0.8), (7, 1, 0.5)])
+def test_random_directions_hold_the_share_that_is_asked_for(d, n, share):
+    variance, rng = a_variance(d), np.random.default_rng(0)
+    U, other = (random_directions(variance, share, rng, n) for _ in range(2))
+    np.testing.assert_allclose(U.T @ U, np.eye(n), atol=1e-12)
+    assert np.trace(U.T @ variance @ U) / np.trace(variance) == pytest.approx(share, abs=1e-6)
+    assert np.abs(U @ U.T - other @ other.T).max() > 0.01  # each draw has directions of its own
+
+
+def test_no_directions_hold_more_than_the_largest():
+    with pytest.raises(ValueError, match=r"5 random directions cannot be turned to hold 0\.990"):
+        random_directions(a_variance(13), 0.99, np.random.default_rng(0), 5)
+
+
 def test_the_figure_has_a_bar_for_each_head():
-    picture = dropped_heads({"1-1": 0.3, "1-2": 2.8}, {"1": [0.9, 1.5]})
+    picture = dropped_heads({"1-1": 0.3, "1-2": 2.8}, {"1-1": [0.1, 0.4], "1-2": [2.1, 2.6]})
     assert "2.80" in picture.svg
     assert "random directions" in picture.svg
