@@ -25,7 +25,7 @@ import records
 
 from minigrad import backend, no_grad, ops, optim, random
 from minigrad.bert.attention import BertSelfAttention
-from minigrad.bert.config import PRESETS
+from minigrad.bert.config import IGNORED, PRESETS
 from minigrad.bert.corpus import read_corpus
 from minigrad.bert.data import Batch, PretrainingData, encode_documents, held_out_batches
 from minigrad.bert.metrics import evaluate, unigram_entropy
@@ -127,6 +127,24 @@ class Text:
         self.held_out = held_out_batches(held, self.tokenizer, 64, LENGTH, 0)[:6]
         self.unigram_entropy = unigram_entropy(t for d in self.documents for s in d for t in s)
 
+    def copying_loss(self) -> float:
+        """The held-out loss of a model that reads one token alone, the one in whose place it guesses.
+
+        It knows how frequent the pieces are (each counted once more than it occurs), and that a chosen token that is
+        not hidden is kept as often as it is replaced by a random piece (Devlin et al. 2019, appendix A.1).
+        """
+        pieces = CONFIG.vocab_size
+        seen = np.fromiter((t for d in self.documents for s in d for t in s), int)
+        p = (np.bincount(seen, minlength=pieces) + 1) / (len(seen) + pieces)  # (V,)
+        shown, labels = (
+            np.concatenate([batch[name][batch["labels"] != IGNORED] for batch in self.held_out])
+            for name in ("input_ids", "labels")
+        )  # (n,), (n,)
+        # p(label, shown) over p(shown): the label is kept, or any label is replaced by what is shown
+        kept, replaced = p[shown], 1 / pieces
+        guess = p[labels] * ((labels == shown) + replaced) / (kept + replaced)
+        return float(-np.log(np.where(shown == self.tokenizer.mask_token_id, p[labels], guess)).mean())
+
 
 def main() -> None:
     """Make the runs that the record does not have yet, seed by seed."""
@@ -139,6 +157,7 @@ def main() -> None:
         model=CONFIG.to_dict(),
         text="python-docs",
         unigram_entropy=round(text.unigram_entropy, 4),
+        copying_loss=round(text.copying_loss(), 4),
         batch=BATCH,
         length=LENGTH,
         warmup=WARMUP,
