@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from minigrad.bert.checkpoint import Pretrained, from_pretrained, read_architecture, read_config
+from minigrad.bert.checkpoint import Pretrained, from_pretrained, read_architecture, read_config, read_task
 from minigrad.bert.command_line import (
     as_process,
     python,
     remark,
-    require_alone,
     run_command,
     say,
     speaking,
@@ -27,7 +26,7 @@ from minigrad.bert.command_line import (
 from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.corpus import Corpus, CorpusError, read_corpus
 from minigrad.bert.data import encode_documents, held_out_batches
-from minigrad.bert.examples import from_texts, read_examples
+from minigrad.bert.examples import IDENTIFIER, INPUTS, from_texts, read_examples
 from minigrad.bert.features import EncodedExamples, encode_examples
 from minigrad.bert.finetuning import Finetuning, prepare_finetuning
 from minigrad.bert.floors import Scorer
@@ -54,7 +53,7 @@ from minigrad.bert.state import FINETUNING, STATE, TrainingState, read_state
 from minigrad.bert.stored import stored
 from minigrad.bert.stories import STORIES, Stories, draw_pairs
 from minigrad.bert.story_scores import score_stories
-from minigrad.bert.task_metrics import describe_scores, scores
+from minigrad.bert.task_metrics import confusion_table, describe_scores, scores, yardstick
 from minigrad.bert.task_predict import MODELS, predict_examples
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.training import require_positions
@@ -74,7 +73,7 @@ EXAMPLES = [
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status: 0, 1 after an error that was explained, 128 + a signal's number."""
-    return run_command(COMMANDS, parse(arguments))
+    return run_command(COMMANDS, parse(arguments), shared=("pretrain",))
 
 
 # --- Commands --------------------------------------------------------------------------------------------
@@ -298,7 +297,6 @@ def _print_heads(found: Look) -> None:
 def finetune_command(options: argparse.Namespace) -> int:
     """From a pre-trained model and examples to a model that does a task; returns the exit status."""
     model = _chosen(options.model)
-    require_alone("finetune")
     settings = finetuning_settings_in(options, read_config(latest_checkpoint(model)).max_position_embeddings)
     messages: Any = Unfailing(sys.stdout)
     with (
@@ -310,6 +308,7 @@ def finetune_command(options: argparse.Namespace) -> int:
             options.output,
             evaluation=options.eval,
             task=options.task,
+            dropout=options.dropout,
             resume=options.resume,
             say=say,
         ) as run,
@@ -322,33 +321,40 @@ def _finetune(run: Finetuning, options: argparse.Namespace) -> int:
     trained = sum(parameter.size for parameter in parameters if parameter.requires_grad)
     say(
         f"{sum(parameter.size for parameter in parameters):,} parameters, {trained:,} of them trained; "
-        f"{run.total_steps - run.step:,} steps of {run.arguments.batch_size} examples to {run.output}"
+        f"{run.total_steps - run.step:,} steps of {run.arguments.batch_size} examples, at a learning rate of up to "
+        f"{run.learning_rate:.1e}, to {run.output}"
     )
     started = time.perf_counter()
-    figures = run.run()
+    run.run()
     if run.stopped_by is not None:
         return 128 + run.stopped_by
     say(f"\ntrained to step {run.total_steps:,} in {time.perf_counter() - started:.0f} s")
-    if figures:
-        say(f"{options.eval}: {run.describe(figures)}")
-    say(
-        f"saved in {latest_checkpoint(run.output)}; all losses are in {run.folder.metrics.path}\n\nYour turn:"
-    )
+    checkpoint = latest_checkpoint(run.output)
+    if run.examples is not None:
+        _say_how_good(run, checkpoint, options.eval)
+    say(f"saved in {checkpoint}; all losses are in {run.folder.metrics.path}\n\nYour turn:")
     data = typed(str(options.eval or options.data))
     say(f"  {python()} -m minigrad.bert predict {typed(str(run.output))} --data {data}")
     return 0
 
 
+def _say_how_good(run: Finetuning, checkpoint: Path, evaluation: str) -> None:
+    """The figures of the model that was kept, and where it errs."""
+    assert run.examples is not None
+    assert run.yardstick is not None
+    kept = from_pretrained(checkpoint, type(run.model), needs=[""]).model
+    predictions = list(predict_examples(kept, run.examples, run.arguments.batch_size))
+    say(f"{evaluation}: {run.describe(run.best)}")
+    if run.examples.task != "qa":
+        say("\n" + "\n".join(confusion_table(run.examples.rows, predictions)) + "\n")
+    if words := run.yardstick.not_beaten(run.best):
+        say(words)
+
+
 def predict_command(options: argparse.Namespace) -> None:
     """What a fine-tuned model says of a file's rows, or of texts."""
     checkpoint = latest_checkpoint(options.model)
-    architecture = read_architecture(checkpoint)
-    tasks = [task for task, kind in MODELS.items() if kind.__name__ == architecture]
-    if not tasks:
-        raise CheckpointError(
-            f"{checkpoint} is a {shown(architecture, 40) or 'model of no name'}, no fine-tuned model; "
-            "make one with: python -m minigrad.bert finetune"
-        )
+    tasks = _learned(checkpoint, options.task)
     if bool(options.texts) == bool(options.data):
         raise ValueError("predict takes either texts or --data FILE")
     state = read_state(checkpoint, FINETUNING) if is_there(checkpoint / STATE) else None
@@ -358,15 +364,24 @@ def predict_command(options: argparse.Namespace) -> None:
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     settings = FinetuningArguments(**{**of_run, **given})
     require_positions(settings.max_length, config)
+    if options.texts and len(tasks) > 1 and len(options.texts) > 1:
+        raise ValueError(
+            f"{checkpoint} does not say what it has learned: with --task {tasks[0]} these are {len(options.texts)} "
+            f"texts, with --task {tasks[1]} a pair"
+        )
     if options.texts:
-        examples = from_texts(_task_of_texts(tasks, options.texts), options.texts)
+        examples = from_texts(tasks[0], options.texts)
     else:
         examples = read_examples(options.data, tasks[0] if len(tasks) == 1 else None, need_targets=False)
         if examples.task not in tasks:
             raise ValueError(
-                f"{options.data} has the columns of {examples.task!r}, but {checkpoint} is a {architecture}"
+                f"{options.data} has the columns of {examples.task!r}, but {checkpoint} has learned {tasks[0]!r}"
             )
-    loaded = from_pretrained(checkpoint, MODELS[examples.task])
+        if examples.task == "classify" and "text_pair" in examples.ignored:
+            remark(f"the model has learned single texts: the column text_pair of {options.data} is not read")
+    loaded = from_pretrained(
+        checkpoint, MODELS[examples.task], needs=("bert.pooler.", "classifier.", "qa_outputs.")
+    )
     for note in loaded.notes:
         remark(note)
     tokenizer = _tokenizer(loaded, options.model)
@@ -376,25 +391,39 @@ def predict_command(options: argparse.Namespace) -> None:
     _print_predictions(loaded.model, encoded, settings.batch_size, bool(options.texts))
 
 
-def _task_of_texts(tasks: list[str], texts: list[str]) -> str:
-    """The task among these that takes as many texts. Raises ValueError."""
-    for task in tasks:
-        if len(texts) == (2 if task in ("pairs", "qa") else 1):
-            return task
-    expected = {"qa": "two texts, a question and a context", "tag": "one text"}.get(
-        tasks[0], "one text, or a pair"
-    )
-    raise ValueError(f"expected {expected}, got {len(texts)}")
+def _learned(checkpoint: Path, asked: str | None) -> list[str]:
+    """The task that a model has learned; where its files do not say it, those that its class allows.
+
+    Raises CheckpointError for a model that is not fine-tuned, ValueError where another task is asked for.
+    """
+    architecture = read_architecture(checkpoint)
+    tasks = [task for task, kind in MODELS.items() if kind.__name__ == architecture]
+    if not tasks:
+        raise CheckpointError(
+            f"{checkpoint} is a {shown(architecture, 40) or 'model of no name'}, no fine-tuned model; "
+            "make one with: python -m minigrad.bert finetune"
+        )
+    learned = read_task(checkpoint)
+    if learned in tasks:
+        tasks = [learned]
+    if asked is None:
+        return tasks
+    if asked not in tasks:
+        raise ValueError(f"--task is {asked!r}, but {checkpoint} has learned {' or '.join(map(repr, tasks))}")
+    return [asked]
 
 
 def _print_predictions(model: Any, examples: EncodedExamples, batch_size: int, typed: bool) -> None:
     predictions = []
     for number, one in enumerate(predict_examples(model, examples, batch_size), start=1):
         predictions.append(one)
+        row = examples.rows[number - 1]
         if not typed:
-            say(json.dumps({"row": number, **one}, ensure_ascii=False))
+            told = {name: row[name] for name in (IDENTIFIER, *INPUTS[examples.task]) if name in row}
+            told.pop("context", None)  # long, and the answer says where in it
+            say(json.dumps({"row": number, **told, **one}, ensure_ascii=False))
         elif "tags" in one:
-            words = zip(examples.rows[0]["tokens"], one["tags"], strict=True)
+            words = zip(row["tokens"], one["tags"], strict=True)
             say("  ".join(f"{shown(word)} {shown(str(tag))}" for word, tag in words))
         elif "answer" in one:
             say(f"{shown(one['answer'])}  {one['probability']:.0%}")
@@ -402,8 +431,12 @@ def _print_predictions(model: Any, examples: EncodedExamples, batch_size: int, t
             likeliest = sorted(one["probabilities"].items(), key=lambda pair: -pair[1])
             say("  ".join(f"{shown(name)} {share:.0%}" for name, share in likeliest[:5]))
     if all(one.targets for one in examples.features):
-        figures = describe_scores(examples.task, scores(examples.task, examples.rows, predictions))
-        print(f"scores: {figures}", file=Unfailing(sys.stderr))
+        beside = yardstick(examples.task, examples.rows)
+        figures = scores(examples.task, examples.rows, predictions)
+        lines = [f"scores: {describe_scores(examples.task, figures, beside)}"]
+        if examples.task != "qa":
+            lines += confusion_table(examples.rows, predictions)
+        print("\n".join(lines), file=Unfailing(sys.stderr))
 
 
 def info_command(options: argparse.Namespace) -> None:

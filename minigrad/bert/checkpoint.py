@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from minigrad import backend
 from minigrad.bert.config import BertConfig, ConfigError, iterate_shapes
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.reading import (
+    LARGEST_FILE,
     SUMS,
     CheckpointError,
     StoredArray,
@@ -39,12 +40,14 @@ from minigrad.nn import Module
 
 __all__ = [
     "Pretrained",
+    "config_file",
     "from_pretrained",
     "json_file",
     "listed",
     "pretrained_files",
     "read_architecture",
     "read_config",
+    "read_task",
     "read_tokenizer",
     "save_pretrained",
     "tokenizer_files",
@@ -53,6 +56,7 @@ __all__ = [
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
 INDEX = "model.safetensors.index.json"
+TASK = "finetuning_task"  # in config.json: transformers' name, and it lets any text stand there
 TOKENIZER, FAST_TOKENIZER = "tokenizer_config.json", "tokenizer.json"
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
@@ -109,14 +113,18 @@ def write_checkpoint(folder: str | Path, files: Mapping[str, bytes]) -> None:
     write_atomic(folder / SUMS, checksums(files))
 
 
-def pretrained_files(model: Any, tokenizer: WordPieceTokenizer | None = None) -> dict[str, bytes]:
-    """The files of a checkpoint by name, without SHA256SUMS (`checksums` makes it of them)."""
+def pretrained_files(
+    model: Any, tokenizer: WordPieceTokenizer | None = None, task: str | None = None
+) -> dict[str, bytes]:
+    """The files of a checkpoint by name, without SHA256SUMS (`checksums` makes it of them).
+
+    task: one of `examples.TASKS` that the model has learned, which `read_task` finds again.
+    """
     state = {}
     for name, array in model.state_dict().items():
         array = backend.to_numpy(array)
         state[name] = np.ascontiguousarray(array.T if _is_transposed(name, array.shape) else array)
-    config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
-    files = {CONFIG: json_file(config), WEIGHTS: save(state, metadata={"format": "pt"})}
+    files = {CONFIG: config_file(model, task), WEIGHTS: save(state, metadata={"format": "pt"})}
     if tokenizer is not None:
         files |= tokenizer_files(tokenizer, model.config.max_position_embeddings)
     return files
@@ -133,6 +141,18 @@ def tokenizer_files(tokenizer: WordPieceTokenizer, max_length: int | None) -> di
     return {VOCABULARY: tokenizer.vocab_txt(), TOKENIZER: json_file(options)}
 
 
+def config_file(model: Any, task: str | None = None) -> bytes:
+    """The config.json of a model. Raises ConfigError for one that could not be read again."""
+    learned = {} if task is None else {TASK: task}
+    content = json_file({**model.config.to_dict(), "architectures": [type(model).__name__], **learned})
+    if len(content) > LARGEST_FILE:
+        raise ConfigError(
+            f"its {model.config.num_labels:,} labels make a {CONFIG} of {len(content) / 1e6:.0f} MB, and one of more "
+            f"than {LARGEST_FILE / 1e6:.0f} MB is not read again"
+        )
+    return content
+
+
 def json_file(values: Any) -> bytes:
     """The content of a JSON file."""
     return (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
@@ -147,12 +167,18 @@ def _is_transposed(name: str, shape: tuple[int, ...]) -> bool:
 
 
 def from_pretrained(
-    folder: str | Path, kind: type = BertForPreTraining, id2label: dict[int, str] | None = None
+    folder: str | Path,
+    kind: type = BertForPreTraining,
+    id2label: dict[int, str] | None = None,
+    dropout: float | None = None,
+    needs: Sequence[str] = (),
 ) -> Pretrained:
     """The model in `folder`, in evaluation mode, on the default backend, in float32.
 
     kind: BertForPreTraining, BertModel or a class of `tasks`. id2label: names of classes in place of those in the
-    checkpoint; where they are others, its classifier is left out, and a new one drawn.
+    checkpoint; where they are others, its classifier is left out, and a new one drawn. dropout: of hidden states and
+    attention weights, in place of the checkpoint's. needs: how the names of weights begin without which the model is
+    of no use here, such as "classifier.".
 
     Accepts names with or without the `bert.` prefix, a checkpoint without heads or pooler (they stay as initialised,
     and a note says so), the older LayerNorm names `gamma` and `beta`, buffers, an absent tied decoder, and weights in
@@ -162,13 +188,15 @@ def from_pretrained(
     """
     folder = Path(folder)
     config = read_config(folder)
+    if dropout is not None:
+        config = config.replace(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
     stored, notes = _renamed(_stored_weights(folder), kind.__name__)
     if id2label is not None and id2label != config.id2label:
         config = config.replace(id2label=id2label)
         if any(map(_HEAD.match, stored)):
             stored = {name: where for name, where in stored.items() if not _HEAD.match(name)}
             notes.append("left out: the checkpoint's classifier, whose classes are others")
-    _check_fit(folder, config, stored, kind.__name__)
+    _check_fit(folder, config, stored, kind.__name__, tuple(needs))
     names = {name for name, _ in _expected(config, kind.__name__)}
     state = {name: read_array(where) for name, where in stored.items() if name in names}
     model = kind(config)
@@ -206,6 +234,21 @@ def read_architecture(folder: Path) -> str:
     """The class of the model in `folder`, as its config.json names it; "" if it does not. Raises CheckpointError."""
     names = read_json(folder / CONFIG).get("architectures")
     return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
+
+
+def read_task(folder: Path) -> str | None:
+    """The task that the model in `folder` has learned, if its config.json says so.
+
+    Raises CheckpointError for a model whose scores mean something else than those of `tasks`.
+    """
+    values = read_json(folder / CONFIG)
+    problem = values.get("problem_type")
+    if problem not in (None, "single_label_classification"):
+        raise CheckpointError(
+            f"{folder / CONFIG}: problem_type is {quoted(problem)}; expected a model that gives a text one label"
+        )
+    task = values.get(TASK)
+    return task if isinstance(task, str) else None
 
 
 def read_tokenizer(folder: Path, vocab_size: int) -> WordPieceTokenizer | None:
@@ -322,7 +365,13 @@ def _expected(config: BertConfig, architecture: str) -> Iterator[tuple[str, tupl
         yield own, shape[::-1] if _is_transposed(name, shape) else shape
 
 
-def _check_fit(folder: Path, config: BertConfig, stored: dict[str, StoredArray], architecture: str) -> None:
+def _check_fit(
+    folder: Path,
+    config: BertConfig,
+    stored: dict[str, StoredArray],
+    architecture: str,
+    needs: tuple[str, ...],
+) -> None:
     """Raise CheckpointError if the weights are not those of a model of these sizes, before one is made."""
     required: list[str] = []
     misfits: list[str] = []
@@ -331,7 +380,7 @@ def _check_fit(folder: Path, config: BertConfig, stored: dict[str, StoredArray],
         where = stored.get(name)
         if where is None:
             to_initialise += math.prod(shape)
-            if not _OPTIONAL.match(name):
+            if not _OPTIONAL.match(name) or name.startswith(needs):
                 required.append(name)
         elif where.shape != shape:
             misfits.append(f"{where.path}: {shown(where.name)} is {quoted(where.shape)}, expected {shape}")

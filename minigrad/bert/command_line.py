@@ -42,7 +42,6 @@ __all__ = [
     "parse_options",
     "python",
     "remark",
-    "require_alone",
     "run_command",
     "say",
     "speaking",
@@ -216,10 +215,17 @@ def _perhaps(options: argparse.Namespace, rest: Sequence[str], left_out: Contain
 
 
 def run_command(
-    commands: Mapping[str, Callable[[argparse.Namespace], int | None]], options: argparse.Namespace
+    commands: Mapping[str, Callable[[argparse.Namespace], int | None]],
+    options: argparse.Namespace,
+    shared: Container[str] = (),
 ) -> int:
-    """Run one command; returns the exit status: 0, 1 after an error that was explained, 128 + a signal's number."""
+    """Run one command; returns the exit status: 0, 1 after an error that was explained, 128 + a signal's number.
+
+    shared: the commands whose work several processes of mpirun can share; each of them would do that of the others.
+    """
     try:
+        if options.command not in shared:
+            _require_alone(options.command)
         if options.backend:
             backend.use(options.backend)
         return commands[options.command](options) or 0
@@ -265,7 +271,7 @@ def speaking(aloud: bool) -> Iterator[None]:
         yield
 
 
-def require_alone(command: str) -> None:
+def _require_alone(command: str) -> None:
     """Raise DistributedError if mpirun has started several processes, of which each would do the same."""
     world = from_environment()
     with world.ending_together():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,18 @@ from typing import Any, NoReturn
 from minigrad.bert.corpus import read_text
 from minigrad.bert.reading import quoted, shown
 
-__all__ = ["TASKS", "ExampleError", "Examples", "from_texts", "label_numbers", "read_examples"]
+__all__ = [
+    "IDENTIFIER",
+    "INPUTS",
+    "TARGETS",
+    "TASKS",
+    "ExampleError",
+    "Examples",
+    "from_texts",
+    "label_numbers",
+    "labels_of",
+    "read_examples",
+]
 
 INPUTS = {
     "classify": ("text",),
@@ -26,6 +38,8 @@ INPUTS = {
 }
 TARGETS = {"classify": ("label",), "pairs": ("label",), "qa": ("answer", "answer_start"), "tag": ("tags",)}
 TASKS = tuple(INPUTS)
+_HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair: no file in UTF-8 can hold it
+IDENTIFIER = "id"  # a column that is kept beside those of the task, for who joins by it
 
 Row = dict[str, Any]
 
@@ -36,13 +50,17 @@ class ExampleError(ValueError):
 
 @dataclass(frozen=True)
 class Examples:
-    """The rows of a file. lines: where each begins in the file. has_targets: whether the answers are there too."""
+    """The rows of a file. lines: where each begins in the file. has_targets: whether the answers are there too.
+
+    ignored: the columns of the first row that the task does not read.
+    """
 
     path: Path
     task: str
     rows: list[Row]
     lines: list[int]
     has_targets: bool
+    ignored: tuple[str, ...] = ()
 
     def refuse(self, number: int, column: str, what: str) -> NoReturn:
         """Raise ExampleError naming a row, counted from 0 here and from 1 there, and its column."""
@@ -54,20 +72,30 @@ def _refuse(path: Path, number: int, line: int, column: str, what: str) -> NoRet
 
 
 def from_texts(task: str, texts: list[str]) -> Examples:
-    """One example of texts that were typed; tokens are the words between white space. Raises ExampleError if empty."""
-    for column, text in zip(INPUTS[task], texts, strict=True):
-        if not text.strip():
-            raise ExampleError(f"{column}: expected a text, got {quoted(text)}")
-    values = [
-        text.split() if column == "tokens" else text for column, text in zip(INPUTS[task], texts, strict=True)
-    ]
-    return Examples(Path("your text"), task, [dict(zip(INPUTS[task], values, strict=True))], [1], False)
+    """Texts that were typed: of a task with one input an example each, of one with two a pair.
+
+    Tokens are the words between white space. Raises ExampleError for a text that is empty, and for a number of texts
+    that the task does not take.
+    """
+    inputs = INPUTS[task]
+    if len(inputs) == 2 and len(texts) != 2:
+        raise ExampleError(f"{task} reads two texts, {' and '.join(inputs)}; got {len(texts)}")
+    rows = []
+    for start in range(0, len(texts), len(inputs)):
+        row: Row = dict(zip(inputs, texts[start : start + len(inputs)], strict=True))
+        for column, text in row.items():
+            if _text(text) is None:
+                raise ExampleError(f"{column}: expected a text, got {quoted(text)}")
+            if column == "tokens":
+                row[column] = text.split()
+        rows.append(row)
+    return Examples(Path("your text"), task, rows, [1] * len(rows), False)
 
 
 def read_examples(path: str | Path, task: str | None = None, need_targets: bool = True) -> Examples:
     """The examples in a CSV file with a header, or in a JSONL file with an object a line.
 
-    task: one of TASKS, which says the columns; None: the columns say the task. Other columns are left aside.
+    task: one of TASKS, which says the columns; None: the columns say the task. Of the others "id" alone is kept.
     need_targets: whether the answers must be there. Raises ExampleError; CorpusError for a file that is not UTF-8.
     """
     path = Path(path)
@@ -92,7 +120,8 @@ def read_examples(path: str | Path, task: str | None = None, need_targets: bool 
             f"{path}: tokens and tags are lists, which a CSV file has not: expected a .jsonl file"
         )
     rows = [_checked(path, number, line, row, columns) for number, (line, row) in enumerate(found, start=1)]
-    return Examples(path, task, rows, [line for line, _ in found], has_targets)
+    ignored = tuple(column for column in first if column not in (*columns, IDENTIFIER))
+    return Examples(path, task, rows, [line for line, _ in found], has_targets, ignored)
 
 
 def label_numbers(examples: Examples) -> dict[int, str]:
@@ -102,19 +131,20 @@ def label_numbers(examples: Examples) -> dict[int, str]:
     """
     if examples.task == "qa":
         return {0: "LABEL_0", 1: "LABEL_1"}
-    names = {name for row in examples.rows for name in _names(row)}
+    names = {name for row in examples.rows for name in labels_of(row)}
     column = TARGETS[examples.task][0]
     if len(names) < 2:
         raise ExampleError(
             f"{examples.path}, column {column!r}: expected at least two that differ, "
             f"but all are {quoted(names.pop())}"
         )
-    whole = all(name.removeprefix("-").isdecimal() for name in names)
+    whole = all(name.removeprefix("-").isdecimal() and len(name) < 20 for name in names)
     return dict(enumerate(sorted(names, key=lambda name: (int(name), name) if whole else (0, name))))
 
 
-def _names(row: Row) -> list[str]:
-    return row["tags"] if "tags" in row else [row["label"]]
+def labels_of(row: Row) -> list[str]:
+    """The classes that a row names: one of a text or a pair, one for each word, none of a question."""
+    return row["tags"] if "tags" in row else [row["label"]] if "label" in row else []
 
 
 # --- Files -----------------------------------------------------------------------------------------------
@@ -141,6 +171,11 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, Row]]:
                 yield line, dict(zip(header, cells, strict=True))
             line = reader.line_num + 1
     except csv.Error as error:
+        if "field limit" in str(error):
+            most = f"{csv.field_size_limit():,} characters"
+            raise ExampleError(
+                f"{path}, line {line}: expected cells of at most {most}, got a longer one"
+            ) from None
         raise ExampleError(f"{path}, line {line}: it is no CSV: {error}") from None
 
 
@@ -178,7 +213,7 @@ def _listed(row: Row) -> str:
 
 def _checked(path: Path, number: int, line: int, row: Row, columns: tuple[str, ...]) -> Row:
     """What a row has in these columns."""
-    values: Row = {}
+    values: Row = {IDENTIFIER: row[IDENTIFIER]} if IDENTIFIER in row else {}
     for column in columns:
         if column not in row:
             _refuse(path, number, line, column, f"it is missing; there are {_listed(row)}")
@@ -200,14 +235,18 @@ def _checked(path: Path, number: int, line: int, row: Row, columns: tuple[str, .
 
 
 def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value.strip() else None
+    """A text with something in it, and no half of a character, which JSON and a command line can have."""
+    if not isinstance(value, str) or not value.strip() or _HALF.search(value):
+        return None
+    return value
 
 
 def _label(value: Any) -> str | None:
     """A label; JSON may have it as an integer."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    return value.strip() if isinstance(value, str) and value.strip() else None
+    text = _text(value)
+    return text and text.strip()
 
 
 def _place(value: Any) -> int | None:

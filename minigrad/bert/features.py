@@ -30,22 +30,34 @@ class Features:
 
     targets: what a model of `tasks` takes beside its inputs, by name; none where the example has no answer. places:
     of a question's context, for each token its characters there (None outside of the context); of words, the place
-    of the first piece of each that was kept, among the tokens.
+    of the first piece of each that was kept, among the tokens. starts: the tokens at which an answer may start.
     """
 
     input_ids: list[int]
     token_type_ids: list[int]
     targets: dict[str, int | list[int]] = field(default_factory=dict)
     places: list[Any] = field(default_factory=list)
+    starts: range = range(0)
+
+    @property
+    def teaches(self) -> bool:
+        """Whether a target counts: one that was cut off does not."""
+        if "labels" in self.targets:
+            return self.targets["labels"] != [IGNORED] * len(self.input_ids)
+        return self.targets.get("start_positions", OUTSIDE) != OUTSIDE
 
 
 @dataclass(frozen=True)
 class EncodedExamples:
-    """The examples that were encoded, one for one; notes: how many were cut, and how many left out."""
+    """All rows of a file, and their features: one of each row, or of a question one for each window of its context.
+
+    owners: for each of the features the place of its row in `rows`, in order. notes: what was cut.
+    """
 
     task: str
     rows: list[Row]
     features: list[Features]
+    owners: list[int]
     notes: list[str]
 
     def fingerprint(self) -> str:
@@ -59,33 +71,43 @@ def encode_examples(
 ) -> EncodedExamples:
     """Examples as ids, each of at most `max_length` tokens.
 
-    An example whose answer, or whose every tagged word, is in what was cut off is left out; the notes count these.
-    Raises ExampleError for a label that `id2label` has not, and if no example is left.
+    A context that is longer is read in windows that overlap by half; other texts are cut, as the notes say. Raises
+    ExampleError for a label that `id2label` has not, and if all that there is to learn was cut off.
     """
     numbers = {name: number for number, name in id2label.items()}
     encode = {"classify": _of_texts, "pairs": _of_texts, "qa": _of_question, "tag": _of_words}[examples.task]
-    rows, features = [], []
-    cut = dropped = 0
+    features: list[Features] = []
+    owners: list[int] = []
+    cut = teaching = windowed = 0
     for number, row in enumerate(examples.rows):
         _require_known_labels(examples, number, numbers)
-        one, whole = encode(row, tokenizer, max_length, numbers)
+        windows, whole = encode(row, tokenizer, max_length, numbers)
+        features += windows
+        owners += [number] * len(windows)
         cut += not whole
-        if examples.has_targets and (not one.targets or one.targets.get("labels") == [IGNORED, IGNORED]):
-            dropped += 1
-            continue
-        rows.append(row)
-        features.append(one)
+        windowed += len(windows) > 1
+        teaching += any(one.teaches for one in windows)
     notes = []
-    of = f"of {len(examples.rows)} rows of {examples.path}"
+    count = len(examples.rows)
+    of = f"of {count} rows of {examples.path}"
     if cut:
-        notes.append(f"{cut} {of} are cut to {max_length} tokens")
-    if dropped:
-        notes.append(f"{dropped} {of} are left out: what is to be learned of them was cut off")
-    if not features:
+        notes.append(
+            f"{cut} {of} ({cut / count:.0%}) are longer than {max_length} tokens: their ends are cut off"
+        )
+    if windowed:
+        notes.append(
+            f"{windowed} {of} ({windowed / count:.0%}) are longer than {max_length} tokens: their contexts are read in "
+            "windows that overlap by half"
+        )
+    if examples.has_targets and not teaching:
         raise ExampleError(
             f"{examples.path}: in each row, what is to be learned is beyond {max_length} tokens"
         )
-    return EncodedExamples(examples.task, rows, features, notes)
+    if examples.has_targets and teaching < count:
+        notes.append(
+            f"{count - teaching} {of} teach nothing, because what is to be learned of them was cut off"
+        )
+    return EncodedExamples(examples.task, examples.rows, features, owners, notes)
 
 
 def _require_known_labels(examples: Examples, number: int, numbers: dict[str, int]) -> None:
@@ -98,46 +120,75 @@ def _require_known_labels(examples: Examples, number: int, numbers: dict[str, in
 
 
 # --- One example of each task ----------------------------------------------------------------------------
-# Each gives its features, and whether all of the text is in them.
+# Each gives its features, of a long context several, and whether all of the text is in them.
+
+# A position beyond any input: the models of `tasks` leave it out, as they do a label of IGNORED.
+OUTSIDE = 2**31
 
 
 def _of_texts(
     row: Row, tokenizer: WordPieceTokenizer, max_length: int, numbers: dict[str, int]
-) -> tuple[Features, bool]:
+) -> tuple[list[Features], bool]:
     """[CLS] text [SEP], or [CLS] text [SEP] text_pair [SEP]."""
     encoding = tokenizer.encode(row["text"], row.get("text_pair"))
     whole = len(encoding) <= max_length
     if not whole:
         encoding = tokenizer.encode(row["text"], row.get("text_pair"), max_length)
     targets: dict[str, Any] = {"labels": numbers[row["label"]]} if "label" in row else {}
-    return Features(encoding.input_ids, encoding.token_type_ids, targets), whole
+    return [Features(encoding.input_ids, encoding.token_type_ids, targets)], whole
 
 
 def _of_question(
     row: Row, tokenizer: WordPieceTokenizer, max_length: int, _: dict[str, int]
-) -> tuple[Features, bool]:
-    """[CLS] question [SEP] context [SEP]; the context is cut, and the question only where it takes half of the room."""
+) -> tuple[list[Features], bool]:
+    """[CLS] question [SEP] window [SEP], for each window of the context, as in the released `run_squad.py`.
+
+    A window begins every half of its size. An answer may start at each token of the context in one window alone: in
+    that which has most around it. The question is cut where it takes more than half of the room.
+    """
     room = max_length - 3
-    question = tokenizer.token_ids(row["question"])
+    asked = tokenizer.token_ids(row["question"])
     context, places = located_pieces(row["context"], tokenizer)
-    whole = len(question) + len(context) <= room
-    question = question[: max(room // 2, room - len(context))]
-    context = context[: room - len(question)]
-    before = len(question) + 2
-    ids = [tokenizer.cls_token_id, *question, tokenizer.sep_token_id, *context, tokenizer.sep_token_id]
-    kept: list[Place | None] = [None] * before + list(places[: len(context)]) + [None]
-    targets: dict[str, Any] = {}
+    question = asked[: max(room // 2, room - len(context))]
+    before, size = len(question) + 2, room - len(question)
+    answer: list[int] = []  # the tokens of the context that are in the answer
     if "answer" in row:
-        start, end = row["answer_start"], row["answer_start"] + len(row["answer"])
-        inside = [i for i, place in enumerate(places) if place[0] < end and place[1] > start]
-        if inside and inside[-1] < len(context):
-            targets = {"start_positions": before + inside[0], "end_positions": before + inside[-1]}
-    return Features(ids, [0] * before + [1] * (len(context) + 1), targets, kept), whole
+        first, end = row["answer_start"], row["answer_start"] + len(row["answer"])
+        answer = [i for i, place in enumerate(places) if place[0] < end and place[1] > first]
+    step = max(1, size // 2)
+    begins = range(0, max(0, len(context) - size) + step, step) if size else range(1)
+    windows = []
+    for begin in begins:
+        end = min(begin + size, len(context))
+        ids = [*context[begin:end], tokenizer.sep_token_id]
+        shift = before - begin  # from a place in the context to one among the tokens
+        targets: dict[str, int | list[int]] = {}
+        if "answer" in row:
+            whole = bool(answer) and begin <= answer[0] and answer[-1] < end
+            targets = {
+                "start_positions": shift + answer[0] if whole else OUTSIDE,
+                "end_positions": shift + answer[-1] if whole else OUTSIDE,
+            }
+        margin = (size - step) // 2  # half of what two windows share
+        own = range(
+            shift + begin + (margin if begin else 0),
+            shift + (end if begin == begins[-1] else begin + step + margin),
+        )
+        windows.append(
+            Features(
+                [tokenizer.cls_token_id, *question, tokenizer.sep_token_id, *ids],
+                [0] * before + [1] * len(ids),
+                targets,
+                [None] * before + places[begin:end] + [None],
+                own,
+            )
+        )
+    return windows, len(question) == len(asked)
 
 
 def _of_words(
     row: Row, tokenizer: WordPieceTokenizer, max_length: int, numbers: dict[str, int]
-) -> tuple[Features, bool]:
+) -> tuple[list[Features], bool]:
     """[CLS] words [SEP]: the first piece of a word carries its tag. A word without a piece is [UNK]."""
     ids, places, labels = [tokenizer.cls_token_id], [], [IGNORED]
     tags = [numbers[tag] for tag in row["tags"]] if "tags" in row else [IGNORED] * len(row["tokens"])
@@ -151,7 +202,7 @@ def _of_words(
         ids += pieces
         labels += [tag] + [IGNORED] * (len(pieces) - 1)
     targets: dict[str, Any] = {"labels": [*labels, IGNORED]} if "tags" in row else {}
-    return Features([*ids, tokenizer.sep_token_id], [0] * (len(ids) + 1), targets, places), whole
+    return [Features([*ids, tokenizer.sep_token_id], [0] * (len(ids) + 1), targets, places)], whole
 
 
 # --- Which characters a piece stands for -----------------------------------------------------------------

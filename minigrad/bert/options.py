@@ -48,7 +48,7 @@ USAGE = {  # after the program; the options are listed below each
     "next-sentence": "next-sentence [MODEL] A B [options]",
     "look": "look [MODEL] TEXT [SECOND] [--out PAGE] [options]",
     "finetune": "finetune [MODEL] --data FILE [--eval FILE] [--resume] [options]",
-    "predict": "predict MODEL (--data FILE | TEXT [TEXT]) [options]",
+    "predict": "predict MODEL (--data FILE | TEXT …) [options]",
     "info": "info MODEL [options]",
 }
 POSITIONS = {  # what stands without an option's name, in its order; the model may be left out
@@ -105,22 +105,24 @@ A .csv file has a header, a .jsonl file an object a line. Their columns say the 
   tokens, tags                             tag: a tag of each word (lists, .jsonl only)
 All rows are checked before anything is trained.
 
-With --eval, the model is scored after each epoch: accuracy and F1 (of classes the mean; of answers exact match
-and overlap of words; of tags B-, I- and O the F1 of entities). The run's folder gets metrics.csv, evaluation.csv
-and checkpoints that Hugging Face's transformers opens. Ctrl-C saves and stops; the same command with --resume
-goes on bit for bit, also after a kill.
+With --eval, the model is scored after each epoch: accuracy, beside what the commonest label alone would get, and F1
+(of classes the mean, macro F1; of answers exact match and overlap of words; of tags B-, I- and O the F1 of entities).
+--keep best keeps the model of the best of these evaluations beside that of the last step. The run's folder gets
+metrics.csv, evaluation.csv and checkpoints that Hugging Face's transformers opens. Ctrl-C saves and stops; the same
+command with --resume goes on bit for bit, also after a kill.
 """
 
 FINETUNE_EXAMPLES = """\
 examples:
-  python -m minigrad.bert finetune --data train.csv --eval dev.csv --learning-rate 1e-3 --output runs/mine
+  python -m minigrad.bert finetune --data train.csv --eval dev.csv --output runs/mine
+  python -m minigrad.bert finetune --data train.csv --eval dev.csv --epochs 10 --keep best --output runs/mine
   python -m minigrad.bert finetune runs/reduced --data questions.jsonl --max-length 64 --epochs 5
 """
 
 PREDICT = """\
-What a fine-tuned model says of new texts. Of a file, a line of JSON for each row; where the file has the answers
-too, the scores follow on stderr. Of typed texts: one for classes and tags, two for pairs, question and context for
-answers.
+What a fine-tuned model says of new texts. Of a file, a line of JSON for each row, with its number in the file, its
+text, and its id if there is a column of that name. Where the file has the answers too, the scores follow on stderr.
+Of typed texts a line each: any number of them for classes and tags, two for pairs, question and context for answers.
 """
 
 
@@ -201,7 +203,10 @@ def _make_parser() -> argparse.ArgumentParser:
 
     command = add("predict", "what a fine-tuned model says of texts", PREDICT)
     command.add_argument("model", help=MODEL)
-    command.add_argument("texts", nargs="*", metavar="TEXT", help="a text, or two")
+    command.add_argument("texts", nargs="*", metavar="TEXT", help="texts, or the two of a pair")
+    command.add_argument(
+        "--task", choices=TASKS, help="what the model has learned (default: what its config.json says)"
+    )
     command.add_argument("--data", metavar="FILE", help="a file with the columns of the task, .csv or .jsonl")
     helps = {"batch_size": "examples a batch", "max_length": "tokens an example"}
     for name, help in helps.items():
@@ -243,6 +248,12 @@ def _add_finetune(command: argparse.ArgumentParser) -> None:
     command.add_argument("--task", choices=TASKS, help="what to learn (default: the columns say it)")
     command.add_argument("--output", default="runs/finetuned", metavar="FOLDER", help="the run's folder")
     command.add_argument("--resume", action="store_true", help="go on with the run in that folder")
+    command.add_argument(
+        "--dropout",
+        type=number,
+        metavar="SHARE",
+        help="of hidden states and attention weights (default: the model's)",
+    )
     add_settings(
         command, FinetuningArguments, {"max_length": "or the model's positions where they are fewer"}
     )

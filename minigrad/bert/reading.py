@@ -24,6 +24,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 __all__ = [
+    "LARGEST_FILE",
     "LONGEST_LINE",
     "SUMS",
     "CheckpointError",

@@ -30,9 +30,19 @@ from minigrad.bert.config import ConfigError
 from minigrad.bert.reading import SUMS, CheckpointError, checksums, is_there, read_file
 from minigrad.files import SaveError, remove, write_atomic, write_folder_atomic
 
-__all__ = ["RunFolder", "RunFolderError", "RunKind", "Table", "environment", "latest_checkpoint", "step_of"]
+__all__ = [
+    "BEST",
+    "RunFolder",
+    "RunFolderError",
+    "RunKind",
+    "Table",
+    "environment",
+    "latest_checkpoint",
+    "step_of",
+]
 
 KEPT_CHECKPOINTS = 2
+BEST = "checkpoint-best"
 LOCK, HOLDER = ".lock", ".lock-holder"  # two files: some versions of filelock empty the one that they lock
 OF_A_STEP = ("learning_rate", "grad_norm", "tokens_per_second")  # in each row of metrics.csv
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -206,10 +216,22 @@ class RunFolder:
             _remove(old)
         return folder
 
+    def save_best(self, files: Mapping[str, bytes]) -> Path:
+        """Write the checkpoint that `latest_checkpoint` gives from now on, in place of the one before.
+
+        Raises SaveError, after which the one before is still there.
+        """
+        self.clear()
+        write_folder_atomic(self.path / BEST, {**files, SUMS: checksums(files)})
+        return self.path / BEST
+
     def clear(self) -> None:
         """Remove what killed saves and removals left: `checkpoint-000500.partial`, `.old`."""
+        best = self.path / BEST
+        if not best.exists() and (old := best.with_name(f"{BEST}.old")).exists():
+            os.rename(old, best)  # a kill came between two renames
         for path in self.path.glob("checkpoint-*"):
-            if re.fullmatch(r"checkpoint-[0-9]+\.(partial|old)", path.name):
+            if re.fullmatch(r"checkpoint-([0-9]+|best)\.(partial|old)", path.name):
                 remove(path)
 
 
@@ -227,13 +249,15 @@ def step_of(checkpoint: Path) -> int:
 
 
 def latest_checkpoint(folder: str | Path, command: str = "python -m minigrad.bert pretrain") -> Path:
-    """The newest complete checkpoint in a run's folder, or the folder itself if it is a checkpoint.
+    """The best checkpoint in a run's folder if it kept that, else the newest; or the folder itself if it is one.
 
     Raises CheckpointError if there is none, which names the command that makes one.
     """
     folder = Path(folder)
     if is_there(folder / "config.json"):
         return folder
+    if is_there(folder / BEST / "config.json"):
+        return folder / BEST
     found = RunFolder(folder).checkpoints()
     if not found:
         none = (

@@ -124,13 +124,15 @@ class PretrainingArguments:
 class FinetuningArguments:
     """The settings of a run of fine-tuning; the defaults are within the paper's ranges (appendix A.3).
 
+    The rate alone depends on the model: `finetuning.default_rate`.
+
     Raises ValueError for values that make no sense.
     """
 
     epochs: int = setting(3, "passes over the examples", at_least=1)
     batch_size: int = setting(32, "examples a micro-batch", at_least=1)
     max_length: int = setting(128, "tokens an example", at_least=3)
-    learning_rate: float = setting(5e-5, "the peak; a small model needs more", positive=True)
+    learning_rate: float = setting(0.0, "the peak; 0 is by the model's width: 1.8e-3 at 128, 5e-5 at 768")
     warmup_share: float = setting(0.1, "share of the steps in which the rate rises, before it falls")
     weight_decay: float = setting(0.01, "of AdamW, not on biases and LayerNorms")
     max_grad_norm: float = setting(1.0, "where the gradients' joint norm is clipped", positive=True)
@@ -140,6 +142,9 @@ class FinetuningArguments:
     log_every: int = setting(10, "steps between rows of metrics.csv", at_least=1)
     eval_every: int = setting(0, "steps between evaluations; 0 is once an epoch")
     save_every: int = setting(0, "steps between checkpoints; 0 is once an epoch")
+    keep: str = setting(
+        "last", "which model to keep: of the last step, or of the best accuracy", one_of=("last", "best")
+    )
     precision: str = setting(
         "float32",
         "what matrix products multiply: 16 bits are faster on a GPU (float16 with loss scaling)",

@@ -6,6 +6,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,20 @@ import numpy as np
 from minigrad import backend
 from minigrad.bert.config import IGNORED
 from minigrad.bert.data import Batch
+from minigrad.bert.examples import labels_of
+from minigrad.bert.reading import shown
 
-__all__ = ["TaskTally", "describe_scores", "entities", "macro_f1", "overlap", "scores"]
+__all__ = [
+    "TaskTally",
+    "Yardstick",
+    "confusion_table",
+    "describe_scores",
+    "entities",
+    "macro_f1",
+    "overlap",
+    "scores",
+    "yardstick",
+]
 
 
 class TaskTally:
@@ -34,7 +47,7 @@ class TaskTally:
             counted = batch["labels"] != IGNORED
             right = _right(output.logits.data, batch["labels"])
         else:
-            counted = np.ones(len(batch["start_positions"]), bool)
+            counted = batch["start_positions"] < batch["attention_mask"].shape[1]  # one beyond was cut off
             right = _right(output.start_logits.data, batch["start_positions"])
             right = right & _right(output.end_logits.data, batch["end_positions"])
         count = int(counted.sum())
@@ -72,8 +85,7 @@ def scores(
 
     Of texts and pairs: the share that is right, and the mean over the classes of their F1 (macro F1). Of answers: the
     share that is the same text, and the mean overlap in words, both as in SQuAD's script. Of words: the share that is
-    right, and the F1 of entities if the tags are B-, I- and O, otherwise macro F1; words that were cut off do not
-    count.
+    right, and the F1 of entities if the tags are B-, I- and O, otherwise macro F1; words that were cut off are wrong.
     """
     if task == "qa":
         pairs = [(row["answer"], one["answer"]) for row, one in zip(rows, predictions, strict=True)]
@@ -81,43 +93,43 @@ def scores(
         return {"accuracy": float(np.mean(exact)), "f1": float(np.mean([overlap(*pair) for pair in pairs]))}
     if task != "tag":
         return _of_classes([row["label"] for row in rows], [one["label"] for one in predictions])
-    kept = [
-        [(tag, guess) for tag, guess in zip(row["tags"], one["tags"], strict=True) if guess is not None]
-        for row, one in zip(rows, predictions, strict=True)
-    ]
-    found = _of_classes(*([pair[side] for words in kept for pair in words] for side in (0, 1)))
-    if all(re.fullmatch("O|[BI]-.+", tag) for row in rows for tag in row["tags"]):
+    found = _of_classes(*_by_class(rows, predictions))
+    if _name_entities(rows):
+        sides = [row["tags"] for row in rows], [[tag or "O" for tag in one["tags"]] for one in predictions]
         gold, guessed = (
-            {
-                (i, *entity)
-                for i, words in enumerate(kept)
-                for entity in entities([pair[side] for pair in words])
-            }
-            for side in (0, 1)
+            {(i, *entity) for i, tags in enumerate(side) for entity in entities(tags)} for side in sides
         )
         found["f1"] = _f1(len(gold & guessed), len(gold), len(guessed))
     return found
 
 
-def describe_scores(task: str, figures: dict[str, float]) -> str:
-    """Figures of an evaluation as one line for the reader; the loss if it is known."""
-    loss = f"loss {figures['loss']:.3f}, " if "loss" in figures else ""
-    name = "exact match" if task == "qa" else "accuracy"
-    return f"{loss}{name} {figures['accuracy']:.1%}, F1 {figures['f1']:.1%}"
+def _by_class(
+    rows: Sequence[dict[str, Any]], predictions: Sequence[dict[str, Any]]
+) -> tuple[list[str], list[str | None]]:
+    """The classes of all texts or words, and the guesses; None for a word that was cut off."""
+    gold = [name for row in rows for name in labels_of(row)]
+    return gold, [name for one in predictions for name in one.get("tags", [one.get("label")])]
 
 
-def _of_classes(gold: Sequence[str], guessed: Sequence[str]) -> dict[str, float]:
+def _name_entities(rows: Sequence[dict[str, Any]]) -> bool:
+    """Whether the tags are B-, I- and O."""
+    return all("tags" in row and all(re.fullmatch("O|[BI]-.+", tag) for tag in row["tags"]) for row in rows)
+
+
+def _of_classes(gold: Sequence[str], guessed: Sequence[str | None]) -> dict[str, float]:
     hits = [a == b for a, b in zip(gold, guessed, strict=True)]
     return {"accuracy": float(np.mean(hits)) if hits else 0.0, "f1": macro_f1(gold, guessed)}
 
 
-def macro_f1(gold: Sequence[str], guessed: Sequence[str]) -> float:
-    """The mean F1 of the classes that occur among the labels or the guesses."""
+def macro_f1(gold: Sequence[str], guessed: Sequence[str | None]) -> float:
+    """The mean F1 of the classes that occur among the labels or the guesses; None is no class."""
+    return float(np.mean(list(_f1_of_classes(gold, guessed).values()) or [0.0]))
+
+
+def _f1_of_classes(gold: Sequence[str], guessed: Sequence[str | None]) -> dict[str, float]:
     right = Counter(a for a, b in zip(gold, guessed, strict=True) if a == b)
-    of_gold, of_guessed = Counter(gold), Counter(guessed)
-    return float(
-        np.mean([_f1(right[name], of_gold[name], of_guessed[name]) for name in of_gold | of_guessed] or [0.0])
-    )
+    of_gold, of_guessed = Counter(gold), Counter(name for name in guessed if name is not None)
+    return {name: _f1(right[name], of_gold[name], of_guessed[name]) for name in of_gold | of_guessed}
 
 
 def _f1(right: int, gold: int, guessed: int) -> float:
@@ -149,3 +161,74 @@ def entities(tags: Iterable[str]) -> list[tuple[int, int, str]]:
             found.append((i, i, kind))
         before = tag
     return found
+
+
+# --- For the reader --------------------------------------------------------------------------------------
+
+MOST_CLASSES = 10  # of a table, which has to fit into a terminal
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """What to read scores beside. f1: what the F1 is of. label, share: the commonest label, and what it gets alone.
+
+    Questions have no commonest label; the share is 0 then.
+    """
+
+    f1: str
+    label: str = ""
+    share: float = 0.0
+
+    def not_beaten(self, figures: dict[str, float]) -> str:
+        """A sentence if the scores are no better than that of the commonest label; otherwise nothing."""
+        if not self.label or figures["accuracy"] > self.share:
+            return ""
+        return (
+            f"This is no better than the label {shown(self.label, 40)} for everything. Try a higher --learning-rate, "
+            "more --epochs, or more examples."
+        )
+
+
+def yardstick(task: str, rows: Sequence[dict[str, Any]]) -> Yardstick:
+    """The yardstick for rows that have the answers."""
+    if task == "qa":
+        return Yardstick("F1 of words")
+    names = Counter(name for row in rows for name in labels_of(row))
+    ((label, count),) = names.most_common(1)
+    return Yardstick("F1 of entities" if _name_entities(rows) else "macro F1", label, count / names.total())
+
+
+def describe_scores(task: str, figures: dict[str, float], beside: Yardstick) -> str:
+    """Figures of an evaluation as one line for the reader, with the yardstick; the loss if it is known."""
+    loss = f"loss {figures['loss']:.3f}, " if "loss" in figures else ""
+    name = "exact match" if task == "qa" else "accuracy"
+    alone = (
+        f" (the commonest label alone, {shown(beside.label, 40)}: {beside.share:.1%})" if beside.label else ""
+    )
+    return f"{loss}{name} {figures['accuracy']:.1%}{alone}, {beside.f1} {figures['f1']:.1%}"
+
+
+def confusion_table(rows: Sequence[dict[str, Any]], predictions: Sequence[dict[str, Any]]) -> list[str]:
+    """Lines of a table: how often each label was given which, with its F1; of many, the most frequent mistakes.
+
+    For rows of any task but questions. A word that was cut off counts as given none.
+    """
+    gold, guessed = _by_class(rows, predictions)
+    f1 = _f1_of_classes(gold, guessed)
+    pairs = Counter(zip(gold, guessed, strict=True))
+    if len(f1) > MOST_CLASSES:
+        wrong = Counter({pair: count for pair, count in pairs.items() if pair[0] != pair[1]})
+        lines = [
+            f"{count:8,}  {shown(right, 30)} taken for {shown(given or '(cut off)', 30)}"
+            for (right, given), count in wrong.most_common(MOST_CLASSES)
+        ]
+        return ["the most frequent mistakes:", *lines] if lines else []
+    names = sorted(f1)
+    columns: list[str | None] = [*names, *([None] if None in guessed else [])]
+    heads = [shown(name, 12) if name else "(cut off)" for name in columns]
+    width = max(8, *(len(head) + 2 for head in heads))
+    lines = [f"{'label, given as':16}" + "".join(f"{head:>{width}}" for head in heads) + f"{'F1':>8}"]
+    for name in names:
+        counts = "".join(f"{pairs[name, column]:>{width},}" for column in columns)
+        lines.append(f"{shown(name, 14):16}{counts}{f1[name]:>8.1%}")
+    return lines

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,21 +32,25 @@ MODELS: dict[str, Any] = {
 LONGEST_ANSWER = 30  # tokens, as in the released `run_squad.py`
 
 Prediction = dict[str, Any]
+Window = tuple[Features, list[np.ndarray]]  # what the model has read at once, and its scores
 
 
 def predict_examples(model: Any, examples: EncodedExamples, batch_size: int = 32) -> Iterator[Prediction]:
-    """A prediction for each example, in order; the model's mode is put back afterwards.
+    """A prediction for each row, in order; the model's mode is put back afterwards.
 
     Of texts and pairs: label, probability, and the probabilities of all labels. Of questions: answer, answer_start (in
     characters; None if the context has no token) and probability. Of words: tags, None for words that were cut off.
     Raises ValueError if the model's scores are not finite.
     """
-    features = [Features(one.input_ids, one.token_type_ids, {}, one.places) for one in examples.features]
-    yield from _run(model, EncodedExamples(examples.task, examples.rows, features, []), batch_size, None)
+    features = [dataclasses.replace(one, targets={}) for one in examples.features]
+    yield from _run(model, dataclasses.replace(examples, features=features), batch_size, None)
 
 
 def evaluate_examples(model: Any, examples: EncodedExamples, batch_size: int = 32) -> dict[str, float]:
-    """The loss in nats, and the `scores` of the model's predictions, for examples that have the answers."""
+    """The loss in nats, and the `scores` of the model's predictions, for examples that have the answers.
+
+    The scores are of all rows, the loss of what was not cut off.
+    """
     tally = TaskTally()
     predictions = list(_run(model, examples, batch_size, tally))
     return {"loss": tally.means()["loss"], **scores(examples.task, examples.rows, predictions)}
@@ -54,12 +60,26 @@ def _run(
     model: Any, examples: EncodedExamples, batch_size: int, tally: TaskTally | None
 ) -> Iterator[Prediction]:
     """The predictions; the tally counts the batches, if there is one."""
-    for start in range(0, len(examples.rows), batch_size):
-        features = examples.features[start : start + batch_size]
-        batch = pad(features, model.config.pad_token_id)
-        output = _output(model, batch)
-        if tally is not None:
-            tally.add(output, batch)
+    windows = zip(examples.owners, _windows(model, examples.features, batch_size, tally), strict=True)
+    for owner, own in itertools.groupby(windows, lambda pair: pair[0]):
+        row, names = examples.rows[owner], model.config.id2label
+        yield _prediction(examples.task, [window for _, window in own], row, names)
+
+
+def _windows(
+    model: Any, features: list[Features], batch_size: int, tally: TaskTally | None
+) -> Iterator[Window]:
+    """Each of the features with the model's scores for it, batch by batch."""
+    for start in range(0, len(features), batch_size):
+        chosen = features[start : start + batch_size]
+        if tally is not None and not any(one.teaches for one in chosen):  # of these there is no loss
+            batch = pad([dataclasses.replace(one, targets={}) for one in chosen], model.config.pad_token_id)
+            output = _output(model, batch)
+        else:
+            batch = pad(chosen, model.config.pad_token_id)
+            output = _output(model, batch)
+            if tally is not None:
+                tally.add(output, batch)
         logits = [
             getattr(output, name).numpy().astype(np.float64)
             for name in ("logits", "start_logits", "end_logits")
@@ -67,10 +87,8 @@ def _run(
         ]
         if not all(np.isfinite(one).all() for one in logits):
             raise ValueError("the model's scores are not finite (nan or inf): its weights are too large")
-        for i, (one, row) in enumerate(zip(features, examples.rows[start:], strict=False)):
-            yield _prediction(
-                examples.task, [of_batch[i] for of_batch in logits], one, row, model.config.id2label
-            )
+        for one, *scores_of_one in zip(chosen, *logits, strict=True):
+            yield one, scores_of_one
 
 
 def _output(model: Any, batch: Batch) -> Any:
@@ -83,11 +101,10 @@ def _output(model: Any, batch: Batch) -> Any:
         model.train(training)
 
 
-def _prediction(
-    task: str, logits: list[np.ndarray], features: Features, row: Row, names: dict[int, str]
-) -> Prediction:
+def _prediction(task: str, windows: Sequence[Window], row: Row, names: dict[int, str]) -> Prediction:
     if task == "qa":
-        return _answer(logits[0], logits[1], features, row["context"])
+        return _answer(windows, row["context"])
+    ((features, logits),) = windows
     if task == "tag":
         tags = [names[int(logits[0][place].argmax())] for place in features.places]
         return {"tags": tags + [None] * (len(row["tokens"]) - len(tags))}
@@ -100,22 +117,22 @@ def _prediction(
     }
 
 
-def _answer(start: np.ndarray, end: np.ndarray, features: Features, context: str) -> Prediction:
-    """The span of the context with the largest sum of start (T,) and end (T,): not backwards, and not too long."""
-    inside = [i for i, place in enumerate(features.places) if place is not None]
-    if not inside:
+def _answer(windows: Sequence[Window], context: str) -> Prediction:
+    """The span of the context with the largest sum of its scores as start and as end: not backwards, not too long."""
+    totals: list[float] = []
+    spans: list[tuple[int, int]] = []
+    for features, (start, end) in windows:  # (T,) each
+        last = len(features.places) - 1  # the place of [SEP]
+        for i in features.starts:
+            stop = min(i + LONGEST_ANSWER, last)
+            totals += (start[i] + end[i:stop]).tolist()
+            spans += [(features.places[i][0], place[1]) for place in features.places[i:stop]]
+    if not spans:
         return {"answer": "", "answer_start": None, "probability": 1.0}
-    first, size = inside[0], len(inside)
-    total = start[first : first + size, None] + end[None, first : first + size]  # (n, n)
-    ahead = np.arange(size)[None, :] - np.arange(size)[:, None]
-    shares = _softmax(np.where((ahead >= 0) & (ahead < LONGEST_ANSWER), total, -np.inf))
-    i, j = np.unravel_index(shares.argmax(), shares.shape)
-    begins, ends = features.places[first + int(i)][0], features.places[first + int(j)][1]
-    return {
-        "answer": context[begins:ends],
-        "answer_start": begins,
-        "probability": float(shares[i, j]),
-    }
+    shares = _softmax(np.array(totals))
+    best = int(shares.argmax())
+    begins, ends = spans[best]
+    return {"answer": context[begins:ends], "answer_start": begins, "probability": float(shares[best])}
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:

@@ -124,11 +124,16 @@ class Training:
 
     # --- What a kind of run says of itself ---------------------------------------------------------------
 
+    @property
+    def learning_rate(self) -> float:
+        """The peak of the schedule."""
+        return self.arguments.learning_rate
+
     def optimizer_and_schedule(self, warmup_steps: int) -> tuple[optim.Optimizer, optim.Schedule]:
         """What changes `model`, and what sets its learning rate; BERT's (Devlin et al. 2019, appendix A.2)."""
         settings = self.arguments
         groups = parameter_groups(self.model, settings.weight_decay)
-        optimizer = optim.AdamW(groups, lr=settings.learning_rate, eps=1e-6)
+        optimizer = optim.AdamW(groups, lr=self.learning_rate, eps=1e-6)
         return optimizer, optim.LinearWarmupDecay(optimizer, warmup_steps, self.total_steps)
 
     def forward(self, batch: Batch) -> tuple[Batch, Any, Tensor]:
@@ -142,7 +147,7 @@ class Training:
 
     def read_model(self, checkpoint: Path) -> Pretrained:
         """What `model_files` has made. Raises CheckpointError or ConfigError."""
-        return from_pretrained(checkpoint, type(self.model))
+        return from_pretrained(checkpoint, type(self.model), needs=[""])  # all of them
 
     def measure(self) -> dict[str, float]:
         """The figures of the model on `held_out`."""
@@ -321,12 +326,12 @@ class Training:
         progress.say(f"step {self.step}: held out {self.describe(self.evaluation)}")
         self.guess(progress)
 
-    def _save_on_the_way(self, progress: Progress) -> None:
-        if self.step == self.total_steps:
+    def _save_on_the_way(self, progress: Progress, best: bool = False) -> None:
+        if self.step == self.total_steps and not best:
             return  # at the end, a failure is an error
         try:
             with progress.away():
-                self.save()
+                self.save(best)
         except SaveError as error:
             progress.say(f"step {self.step}: {error}; training goes on, and saves again at the next chance")
 
@@ -345,11 +350,12 @@ class Training:
 
     # --- Saving and resuming -----------------------------------------------------------------------------
 
-    def save(self) -> Path | None:
+    def save(self, best: bool = False) -> Path | None:
         """Write the checkpoint of this step, whole or not at all, and drop all but the newest two.
 
-        All processes call it, the first one writes; the others return None. Raises SaveError if it cannot be written,
-        DivergenceError if the run has stopped being finite; the checkpoints before it are untouched.
+        best: as the best so far, which stays beside them. All processes call it, the first one writes; the others
+        return None. Raises SaveError if it cannot be written, DivergenceError if the run has stopped being finite; the
+        checkpoints before it are untouched.
         """
         self._stop_if_not_finite()
         tally = of_all_processes(self.tally, self.world)
@@ -370,7 +376,7 @@ class Training:
         )
         moments = dict(zip(self._optimised(), self.optimizer.state, strict=True))
         files = self.model_files() | state_files(state, moments)
-        return self.folder.save(self.step, files)
+        return self.folder.save_best(files) if best else self.folder.save(self.step, files)
 
     def _optimised(self) -> dict[str, Parameter]:
         """The parameters by name, in the optimiser's order."""
@@ -380,7 +386,7 @@ class Training:
     def load(self, checkpoint: Path) -> None:
         """Go on from a checkpoint. Raises CheckpointError; nothing on the disk is changed."""
         with self.folder.naming_the_one_before(checkpoint):
-            saved, state = self.read_model(checkpoint), read_state(checkpoint, self.kind)
+            state, saved = read_state(checkpoint, self.kind), self.read_model(checkpoint)
         self._require_the_same(checkpoint, state, saved)
         with self.folder.naming_the_one_before(checkpoint):
             moments = read_moments(checkpoint, self._optimised())

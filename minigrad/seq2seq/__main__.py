@@ -24,7 +24,6 @@ from minigrad.bert.command_line import (
     parse_options,
     python,
     remark,
-    require_alone,
     run_command,
     say,
     typed,
@@ -179,7 +178,6 @@ def train_command(options: argparse.Namespace) -> int:
     """From pairs of texts to a model that translates; returns the exit status."""
     if options.eval_pairs and not options.pairs:
         raise ValueError("--eval-pairs goes with --pairs: the stories have pairs of their own")
-    require_alone("train")
     messages: Any = Unfailing(sys.stdout)
     with (
         contextlib.redirect_stdout(messages),

@@ -44,8 +44,15 @@ def test_a_csv_file(tmp_path):
 def test_a_jsonl_file(tmp_path):
     text = '{"text": "one", "label": 1}\n\n{"label": "2", "text": "two\\n", "id": null}'
     examples = read_examples(write(tmp_path, "rows.jsonl", text))
-    assert examples.rows == [{"text": "one", "label": "1"}, {"text": "two\n", "label": "2"}]
+    assert examples.rows == [{"text": "one", "label": "1"}, {"id": None, "text": "two\n", "label": "2"}]
     assert examples.lines == [1, 3]
+
+
+def test_of_the_other_columns_the_id_is_kept(tmp_path):
+    rows = {"id": 7, "text": "a", "text_pair": "b", "label": "c", "more": "d"}, {"text": "a", "label": "c"}
+    examples = read_examples(jsonl(tmp_path, *rows), "classify")
+    assert examples.rows == [{"id": 7, "text": "a", "label": "c"}, {"text": "a", "label": "c"}]
+    assert examples.ignored == ("text_pair", "more")
 
 
 def test_the_columns_say_the_task(tmp_path):
@@ -72,7 +79,13 @@ def test_without_answers(tmp_path):
     assert (examples.has_targets, examples.rows) == (False, [{"question": "who ?", "context": "it was mary"}])
     assert read_examples(jsonl(tmp_path, QUESTION), need_targets=False).has_targets
     assert from_texts("tag", ["mary was  here"]).rows == [{"tokens": ["mary", "was", "here"]}]
+    assert from_texts("tag", ["mary", "is here"]).rows == [{"tokens": ["mary"]}, {"tokens": ["is", "here"]}]
+    assert from_texts("classify", ["a", "b", "c"]).rows == [{"text": "a"}, {"text": "b"}, {"text": "c"}]
     assert from_texts("qa", ["who ?", "mary"]).rows == [{"question": "who ?", "context": "mary"}]
+    with pytest.raises(ExampleError, match="pairs reads two texts, text and text_pair; got 3"):
+        from_texts("pairs", ["a", "b", "c"])
+    with pytest.raises(ExampleError, match=r"text: expected a text, got 'a\\udcff'"):
+        from_texts("classify", ["a\udcff"])
     with pytest.raises(ExampleError, match="text_pair: expected a text, got ' '"):
         from_texts("pairs", ["a", " "])
 
@@ -84,6 +97,7 @@ def test_names_of_classes(tmp_path):
     assert names("b", "a", "b") == {0: "a", 1: "b"}
     assert names(10, 9, -1) == {0: "-1", 1: "9", 2: "10"}
     assert names("10", "9", "x") == {0: "10", 1: "9", 2: "x"}
+    assert names("2" * 5000, "1") == {0: "1", 1: "2" * 5000}  # more digits than Python makes an integer of
     assert label_numbers(read_examples(jsonl(tmp_path, TAGGED))) == {0: "B-PER", 1: "O"}
     assert label_numbers(read_examples(jsonl(tmp_path, QUESTION))) == {0: "LABEL_0", 1: "LABEL_1"}
     with pytest.raises(
@@ -123,6 +137,9 @@ def test_names_of_classes(tmp_path):
         ("no.jsonl", '{"text": "a", "label": null}', "column 'label': expected a text or an integer, got None"),
         ("no.jsonl", '{"text": "\\u001b[31m", "label": ""}', "column 'label': expected"),
         ("no.jsonl", "[" * 100_000, "line 1: it is no JSON"),
+        ("no.jsonl", '{"text": "a", "label": "\\ud800"}', "row 1 (line 1), column 'label': expected a text or an"),
+        ("no.jsonl", '{"text": "a \\udfff", "label": "b"}', "column 'text': expected a text, got 'a \\udfff'"),
+        ("no.csv", f"text,label\na,b\n{'a' * 140_000},b\n", "line 3: expected cells of at most 131,072 characters"),
     ],
 )  # fmt: skip
 def test_files_that_do_not_do(tmp_path, name, content, message):

@@ -39,7 +39,9 @@ def test_texts():
     )
     assert [tokens(one) for one in encoded.features] == ["[CLS] it was an [SEP]", "[CLS] who who who [SEP]"]
     assert [one.targets for one in encoded.features] == [{"labels": 1}, {"labels": 0}]
-    assert encoded.notes == ["2 of 2 rows of rows.jsonl are cut to 5 tokens"]
+    assert encoded.notes == [
+        "2 of 2 rows of rows.jsonl (100%) are longer than 5 tokens: their ends are cut off"
+    ]
     assert encode("classify", {"text": "it was anna", "label": "O"}, length=6).notes == []
 
 
@@ -68,35 +70,73 @@ def test_the_tokens_of_an_answer():
     assert one.token_type_ids == [0] * 4 + [1] * 7
     assert one.targets == {"start_positions": 6, "end_positions": 8}
     assert one.places == [None] * 4 + [(0, 2), (3, 6), (9, 11), (11, 13), (14, 15), (15, 16), None]
+    assert one.starts == range(4, 10)
     (one,) = encode("qa", question("it was anna", "na")).features  # within a word: the pieces that it touches
     assert one.targets == {"start_positions": 7, "end_positions": 7}
 
 
-def test_answers_that_are_cut_off_are_left_out_and_counted():
-    rows = [
-        question("mary was it", "mary"),
-        question("it was mary", "mary"),
-        question("it was mary", "it was mary"),
+def test_a_long_context_is_read_in_windows_that_overlap_by_half():
+    encoded = encode("qa", question("it was mary . who was it", "mary ."), question("mary", "mary"), length=8)
+    assert [tokens(one) for one in encoded.features] == [
+        "[CLS] who ? [SEP] it was mary [SEP]",  # each step is a half of three, rounded down
+        "[CLS] who ? [SEP] was mary . [SEP]",
+        "[CLS] who ? [SEP] mary . who [SEP]",
+        "[CLS] who ? [SEP] . who was [SEP]",
+        "[CLS] who ? [SEP] who was it [SEP]",
+        "[CLS] who ? [SEP] mary [SEP]",
     ]
+    assert encoded.owners == [0, 0, 0, 0, 0, 1]
+    assert [one.teaches for one in encoded.features] == [False, True, True, False, False, True]
+    assert encoded.features[1].targets == {"start_positions": 5, "end_positions": 6}
+    (note,) = encoded.notes
+    assert note.startswith(
+        "1 of 2 rows of rows.jsonl (50%) are longer than 8 tokens: their contexts are read in wind"
+    )
+
+
+@pytest.mark.parametrize("length", range(5, 20))
+def test_an_answer_may_start_at_each_token_of_the_context_in_one_window(length):
+    for size in range(1, 40):
+        row = {"question": "who ?", "context": " ".join("ab."[i % 3] for i in range(size))}
+        encoded = encode("qa", row, has_targets=False, length=length)
+        starts = [one.places[i] for one in encoded.features for i in one.starts]
+        assert starts == located_pieces(row["context"], TOKENIZER)[1]
+        assert all(len(one.input_ids) <= length for one in encoded.features)
+        around = [(i, one) for one in encoded.features[:-1] for i in one.starts]
+        window = (
+            length
+            - 3
+            - sum(1 for _ in encoded.features[0].input_ids[1 : encoded.features[0].places.index((0, 1)) - 1])
+        )
+        assert all(len(one.input_ids) - 1 - i >= (window + 1) // 2 // 2 for i, one in around), (
+            "room for an answer"
+        )
+
+
+def test_all_rows_are_kept_and_those_that_teach_nothing_are_counted():
+    rows = [question("mary was it", "mary"), question("it was mary", "it was mary")]
     encoded = encode("qa", *rows, length=7)
-    assert [tokens(one) for one in encoded.features] == ["[CLS] who ? [SEP] mary was [SEP]"]
-    assert encoded.rows == rows[:1]
-    assert encoded.notes == [
-        "3 of 3 rows of rows.jsonl are cut to 7 tokens",
-        "2 of 3 rows of rows.jsonl are left out: what is to be learned of them was cut off",
-    ]
+    assert encoded.rows == rows
+    assert encoded.owners == [0, 0, 1, 1]
+    assert (
+        "1 of 2 rows of rows.jsonl teach nothing, because what is to be learned of them was cut off"
+        in encoded.notes
+    )
     with pytest.raises(
         ExampleError, match=r"rows\.jsonl: in each row, what is to be learned is beyond 7 tokens"
     ):
         encode("qa", *rows[1:], length=7)
-    without = [{"question": "who ?", "context": "it was mary"}]
-    assert len(encode("qa", *without, length=7, has_targets=False).features) == 1
+    tagged = [{"tokens": ["annan", "a"], "tags": ["B", "O"]}, {"tokens": ["a"], "tags": ["O"]}]
+    encoded = encode("tag", *tagged, length=4)
+    assert [one.teaches for one in encoded.features] == [False, True]
+    assert encoded.rows == tagged
 
 
 def test_a_long_question_leaves_half_of_the_room_to_the_context():
-    row = {"question": "who " * 30, "context": "mary " * 30}
-    (one,) = encode("qa", row, has_targets=False, length=12).features
-    assert tokens(one) == "[CLS] who who who who [SEP] mary mary mary mary mary [SEP]"
+    row = {"question": "who " * 30, "context": "mary " * 7}
+    first, *_, last = encode("qa", row, has_targets=False, length=12).features
+    assert tokens(first) == "[CLS] who who who who [SEP] mary mary mary mary mary [SEP]"
+    assert tokens(last).endswith("[SEP] mary mary mary mary mary [SEP]")
     row = {"question": "who " * 30, "context": "mary"}
     (one,) = encode("qa", row, has_targets=False, length=12).features
     assert tokens(one) == "[CLS] " + "who " * 8 + "[SEP] mary [SEP]"
@@ -112,7 +152,9 @@ def test_the_first_piece_of_a_word_carries_its_tag():
     assert one.places == [1, 2, 3, 6, 7]
     encoded = encode("tag", row, length=6)  # a word that does not fit whole is cut off, and all after it
     assert encoded.features[0].targets["labels"] == [-100, 1, 1, -100]
-    assert encoded.notes == ["1 of 1 rows of rows.jsonl are cut to 6 tokens"]
+    assert encoded.notes == [
+        "1 of 1 rows of rows.jsonl (100%) are longer than 6 tokens: their ends are cut off"
+    ]
     with pytest.raises(ExampleError, match="what is to be learned is beyond 4 tokens"):
         encode("tag", {"tokens": ["annan"], "tags": ["B"]}, length=4)
 

@@ -15,14 +15,17 @@ import tiny_task
 from tiny import checkpoints, contents, quietly, table, without_speed
 
 from minigrad import backend, random
-from minigrad.bert.checkpoint import from_pretrained, read_architecture, save_pretrained
+from minigrad.bert import checkpoint
+from minigrad.bert.checkpoint import from_pretrained, read_architecture, read_config, save_pretrained
+from minigrad.bert.config import ConfigError
 from minigrad.bert.examples import TASKS, ExampleError
-from minigrad.bert.finetuning import prepare_finetuning
+from minigrad.bert.finetuning import Finetuning, default_rate, prepare_finetuning
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.reading import CheckpointError, read_safetensors
-from minigrad.bert.runs import latest_checkpoint
+from minigrad.bert.runs import RunFolder, latest_checkpoint
 from minigrad.bert.settings import FinetuningArguments
 from minigrad.bert.state import FINETUNING, read_state
+from minigrad.bert.stored import stored
 from minigrad.bert.task_predict import MODELS, evaluate_examples, predict_examples
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
@@ -119,11 +122,14 @@ def test_the_seed_fixes_the_new_layer_and_the_order(tmp_path):
         assert (first[0][part] != first[2][part]).any()
 
 
-def test_what_is_cut_is_noted(tmp_path):
-    with tiny_task.run_in(tmp_path, max_length=20, epochs=1) as run:
+def test_what_is_cut_is_noted_before_the_run(tmp_path):
+    said: list[str] = []
+    with tiny_task.run_in(tmp_path, said=said, max_length=20, epochs=1) as run:
         lines = quietly(run)
-    assert re.fullmatch(r"note: \d+ of 42 rows of .*train\.jsonl are cut to 20 tokens", lines[0])
-    assert re.fullmatch(r"note: \d+ of 10 rows of .*dev\.jsonl are cut to 20 tokens", lines[1])
+    for name, count in (("train", 42), ("dev", 10)):
+        note = rf"note: (\d+) of {count} rows of .*{name}\.jsonl \(\d+%\) are longer than 20 tokens: their ends are cut"
+        assert [line for line in said if re.match(note, line)]
+    assert not [line for line in lines if "longer than" in line]  # it was said before anything was trained
 
 
 def test_loss_scaling_and_accumulation(tmp_path):
@@ -131,6 +137,201 @@ def test_loss_scaling_and_accumulation(tmp_path):
         quietly(run)
     assert run.step == 4
     assert np.isfinite(run.evaluation["loss"])
+
+
+@pytest.mark.parametrize(
+    ("width", "rate"), [(64, 2e-3), (128, 1.8e-3), (384, 2e-4), (768, 5e-5), (1024, 2.8125e-5)]
+)
+def test_the_default_rate_is_by_the_width(width, rate):
+    assert default_rate(width) == pytest.approx(rate)
+
+
+def test_the_default_rate_is_that_of_the_run(tmp_path):
+    with tiny_task.run_in(tmp_path, learning_rate=0.0, warmup_share=0.0) as run:
+        quietly(run)
+    rates = [float(row["learning_rate"]) for row in table(tmp_path / "run" / "metrics.csv")]
+    assert rates[0] == pytest.approx(default_rate(24) * 11 / 12, rel=1e-5)  # of the second step of twelve
+
+
+def test_with_the_default_rate_a_small_model_beats_the_commonest_label(tmp_path):
+    """The stored model, three epochs on 96 texts in which a word says the label, as a user would begin."""
+    rng = np.random.default_rng(0)
+    words = [("error", "bug"), ("page", "docs"), ("option", "feature")]
+
+    def rows(count):
+        chosen = rng.choice(3, count, p=[0.55, 0.3, 0.15])
+        return [{"text": f"the {words[i][0]} of the function", "label": words[i][1]} for i in chosen]
+
+    train, dev = (tiny_task.write(tmp_path / f"{name}.jsonl", rows(96)) for name in ("train", "dev"))
+    settings = FinetuningArguments(max_length=16, batch_size=16)
+    run = prepare_finetuning(stored("start"), train, settings, tmp_path / "run", evaluation=dev)
+    figures = run.run([].append)
+    assert figures["accuracy"] == 1.0 > run.yardstick.share + 0.3
+
+
+def test_dropout_in_place_of_the_models_own(tmp_path):
+    with tiny_task.run_in(tmp_path, dropout=0.25) as run:
+        assert run.model.dropout.p == 0.25
+        quietly(run)
+    config = read_config(latest_checkpoint(tmp_path / "run"))
+    assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.25, 0.25)
+    with pytest.raises(CheckpointError, match=r"attention_probs_dropout_prob is 0\.25 there, 0\.1 here"):
+        tiny_task.run_in(tmp_path, resume=True)
+    with pytest.raises(ConfigError, match=r"hidden_dropout_prob must be below 1, got 1\.5"):
+        tiny_task.run_in(tmp_path, resume=True, dropout=1.5)
+
+
+# --- The best model --------------------------------------------------------------------------------------
+
+
+def accuracies(folder: Path) -> list[tuple[float, float]]:
+    return [(float(row["accuracy"]), -float(row["loss"])) for row in table(folder / "run" / "evaluation.csv")]
+
+
+def says(monkeypatch, figures: list[tuple[float, float]]) -> None:
+    """Let the evaluations of a run give these accuracies and losses, one after the other."""
+    told = iter(figures)
+
+    def measure(run):
+        accuracy, loss = next(told)
+        return {"loss": loss, "accuracy": accuracy, "f1": 0.5}
+
+    monkeypatch.setattr(Finetuning, "measure", measure)
+
+
+def test_the_best_model_is_kept(tmp_path, monkeypatch):
+    says(monkeypatch, [(0.5, 1.0), (0.75, 2.0), (0.75, 1.5), (0.75, 1.6), (0.5, 0.1), (0.5, 0.1)])
+    with tiny_task.run_in(tmp_path, keep="best", eval_every=2, save_every=12) as run:
+        tiny.before_step(run, 7, lambda: states.append(state_of(run)))
+        states: list = []
+        quietly(run)
+    best = tmp_path / "run" / "checkpoint-best"
+    assert latest_checkpoint(tmp_path / "run") == best
+    assert read_state(best, FINETUNING).step == 6
+    loaded = from_pretrained(best, MODELS["classify"]).model
+    for name, array in state_of(type("of", (), {"model": loaded})).items():
+        np.testing.assert_array_equal(array, states[0][name])
+    assert run.best == {"loss": 1.5, "accuracy": 0.75, "f1": 0.5}
+    assert checkpoints(tmp_path / "run") == ["checkpoint-000012", "checkpoint-best"]
+
+
+def state_of(run) -> dict[str, np.ndarray]:
+    return {name: backend.to_numpy(array).copy() for name, array in run.model.state_dict().items()}
+
+
+def test_a_resumed_run_keeps_the_best_of_all_evaluations(tmp_path, monkeypatch):
+    for name, stops in (("whole", False), ("cut", True)):
+        (tmp_path / name).mkdir()
+        says(monkeypatch, [(0.5, 1.0), (0.9, 1.0), (0.6, 1.0)])
+        options = {"keep": "best", "eval_every": 4}
+        with tiny_task.run_in(tmp_path / name, **options) as run:
+            if stops:
+                tiny.before_step(run, 9, lambda: os.kill(os.getpid(), signal.SIGINT))
+            quietly(run)
+        if stops:
+            says(monkeypatch, [(0.6, 1.0)])
+            with tiny_task.run_in(tmp_path / name, resume=True, **options) as run:
+                quietly(run)
+        assert run.best["accuracy"] == 0.9
+    best = tmp_path / "whole" / "run" / "checkpoint-best", tmp_path / "cut" / "run" / "checkpoint-best"
+    assert contents(best[0]) == contents(best[1])
+    assert read_state(best[0], FINETUNING).step == 8
+
+
+def test_a_best_model_of_a_step_that_comes_again_is_no_yardstick(tmp_path, monkeypatch):
+    """The run is killed between the save of a best model and that of the step: its step is made again."""
+    says(monkeypatch, [(0.9, 1.0)])
+    with tiny_task.run_in(tmp_path, keep="best", eval_every=4, save_every=3) as run:
+        tiny.before_step(run, 5, lambda: (_ for _ in ()).throw(RuntimeError("killed")))
+        with pytest.raises(RuntimeError):
+            quietly(run)
+    assert checkpoints(tmp_path / "run") == ["checkpoint-000003", "checkpoint-best"]
+    says(monkeypatch, [(0.6, 1.0), (0.5, 1.0), (0.5, 1.0)])
+    with tiny_task.run_in(tmp_path, resume=True, keep="best", eval_every=4, save_every=3) as run:
+        quietly(run)
+    assert run.best["accuracy"] == 0.6
+
+
+def test_a_kill_between_the_two_names_of_the_best_model(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.save_best({"config.json": b"first"})
+    os.rename(tmp_path / "checkpoint-best", tmp_path / "checkpoint-best.old")
+    folder.clear()
+    assert (tmp_path / "checkpoint-best" / "config.json").read_bytes() == b"first"
+    folder.save_best({"config.json": b"second"})
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-best"]
+
+
+def test_the_best_model_needs_an_evaluation(tmp_path):
+    model, train = tiny_task.pretrained(tmp_path / "model"), tmp_path / "train.jsonl"
+    tiny_task.write(train, tiny_task.rows("classify", 10))
+    settings = FinetuningArguments(max_length=40, keep="best")
+    with pytest.raises(
+        ValueError, match="keep is 'best', but there are no examples to evaluate the model on"
+    ):
+        prepare_finetuning(model, train, settings, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+# --- What is cut off -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", ["qa", "tag"])
+def test_a_score_is_of_all_rows_also_of_those_that_were_cut_off(tmp_path, task):
+    """At 12 tokens most tagged words, and with windows that are too short most answers, are beyond reach."""
+    with tiny_task.run_in(tmp_path, task, epochs=1, max_length=12) as run:
+        figures = run.run([].append)
+    rows = tiny_task.rows(task, 10, seed=1)
+    assert run.examples.rows == rows
+    predictions = list(predict_examples(run.model, run.examples))
+    assert len(predictions) == 10
+    if task == "tag":
+        right = sum(
+            a == b
+            for row, one in zip(rows, predictions, strict=True)
+            for a, b in zip(row["tags"], one["tags"], strict=True)
+        )
+        assert figures["accuracy"] == pytest.approx(right / sum(len(row["tags"]) for row in rows))
+        assert None in predictions[0]["tags"]
+    else:
+        assert figures["accuracy"] == pytest.approx(
+            np.mean([one["answer"] == row["answer"] for row, one in zip(rows, predictions, strict=True)])
+        )
+    assert np.isfinite(figures["loss"])
+
+
+def test_an_answer_beyond_the_first_window_is_found(tmp_path):
+    """The answer is the word after "in", at any distance: what was learned in one window is used in all."""
+    model = tiny_task.pretrained(tmp_path / "model")
+    words = ["mary", "john", "the", "attic", "."]
+    rng = np.random.default_rng(0)
+
+    def rows(count, before):
+        found = []
+        for _ in range(count):
+            context = [
+                *rng.choice(words, before(rng)),
+                "in",
+                str(rng.choice(["attic", "barn", "kitchen"])),
+                ".",
+            ]
+            start = len(" ".join(context[:-2])) + 1
+            found.append(
+                {
+                    "question": "where ?",
+                    "context": " ".join(context),
+                    "answer": context[-2],
+                    "answer_start": start,
+                }
+            )
+        return found
+
+    train = tiny_task.write(tmp_path / "train.jsonl", rows(600, lambda rng: int(rng.integers(0, 12))))
+    dev = tiny_task.write(tmp_path / "dev.jsonl", rows(60, lambda rng: int(rng.integers(30, 60))))
+    settings = FinetuningArguments(batch_size=16, max_length=20, epochs=6, learning_rate=1e-2)
+    run = prepare_finetuning(model, train, settings, tmp_path / "run", evaluation=dev)
+    assert run.run([].append)["accuracy"] > 0.9
+    assert len(run.examples.features) > 200  # windows of 60 contexts
 
 
 # --- Checkpoints -----------------------------------------------------------------------------------------
@@ -353,6 +554,26 @@ def test_models_that_do_not_do(tmp_path):
     with pytest.raises(CheckpointError, match=r"has no vocab\.txt, which fine-tuning needs"):
         tiny_task.run_in(tmp_path)
     assert not (tmp_path / "run").exists()
+
+
+def test_labels_that_no_checkpoint_could_hold_are_refused_before_the_training(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "LARGEST_FILE", 2000)
+    rows = [{"text": "mary", "label": f"a long label with the number {number}"} for number in range(42)]
+    tiny_task.pretrained(tmp_path / "model")
+    for name in ("train", "dev"):
+        tiny_task.write(tmp_path / f"{name}.jsonl", rows)
+    message = r"its 42 labels make a config\.json of 0 MB, and one of more than 0 MB is not read again"
+    with pytest.raises(ConfigError, match=message):
+        tiny_task.run_in(tmp_path)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_is_not_resumed_with_a_layer_that_was_never_trained(tmp_path):
+    with tiny_task.run_in(tmp_path) as run:
+        quietly(run)
+    tiny_task.remove_weights(tmp_path / "run" / LAST, "classifier.weight")
+    with pytest.raises(CheckpointError, match=r"1 weights are missing: classifier\.weight"):
+        tiny_task.run_in(tmp_path, resume=True)
 
 
 def test_settings():

@@ -7,7 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from minigrad.bert.task_metrics import TaskTally, describe_scores, entities, macro_f1, overlap, scores
+from minigrad.bert.task_metrics import (
+    TaskTally,
+    Yardstick,
+    confusion_table,
+    describe_scores,
+    entities,
+    macro_f1,
+    overlap,
+    scores,
+    yardstick,
+)
 from minigrad.bert.tasks import QuestionAnsweringModelOutput, SequenceClassifierOutput
 from minigrad.tensor import Tensor
 
@@ -66,20 +76,62 @@ def test_entities(tags, expected):
 def test_tags():
     rows = [{"tags": ["B-x", "I-x", "O"]}, {"tags": ["O", "B-x", "B-x"]}]
     guesses = [{"tags": ["B-x", "O", "O"]}, {"tags": ["O", "B-x", None]}]  # the last word was cut off
-    assert scores("tag", rows, guesses) == {"accuracy": 4 / 5, "f1": 2 * 1 / (2 + 2)}
+    assert scores("tag", rows, guesses) == {"accuracy": 4 / 6, "f1": 2 * 1 / (3 + 2)}
     words = [{"tags": ["NOUN", "VERB"]}]
     assert scores("tag", words, [{"tags": ["NOUN", "NOUN"]}]) == {
         "accuracy": 0.5,
         "f1": pytest.approx((2 / 3 + 0) / 2),
     }
     assert scores("tag", words, [{"tags": [None, None]}]) == {"accuracy": 0.0, "f1": 0.0}
+    assert scores("tag", words, [{"tags": ["NOUN", None]}]) == {"accuracy": 0.5, "f1": 0.5}
 
 
 @pytest.mark.no_arrays
 def test_scores_in_words():
     figures = {"accuracy": 0.875, "f1": 0.5}
-    assert describe_scores("pairs", {"loss": 0.25, **figures}) == "loss 0.250, accuracy 87.5%, F1 50.0%"
-    assert describe_scores("qa", figures) == "exact match 87.5%, F1 50.0%"
+    pairs = yardstick("pairs", [{"label": name} for name in ("no", "yes", "no", "no")])
+    assert describe_scores("pairs", {"loss": 0.25, **figures}, pairs) == (
+        "loss 0.250, accuracy 87.5% (the commonest label alone, no: 75.0%), macro F1 50.0%"
+    )
+    assert describe_scores("qa", figures, yardstick("qa", [{}])) == "exact match 87.5%, F1 of words 50.0%"
+    tags = [{"tags": ["O", "B-x"]}, {"tags": ["O"]}]
+    assert yardstick("tag", tags) == Yardstick("F1 of entities", "O", 2 / 3)
+    assert yardstick("tag", [{"tags": ["O", "NOUN"]}]).f1 == "macro F1"
+
+
+@pytest.mark.no_arrays
+def test_a_score_that_does_not_beat_the_commonest_label_is_called_so():
+    beside = Yardstick("macro F1", "no", 0.75)
+    assert beside.not_beaten({"accuracy": 0.75}).startswith(
+        "This is no better than the label no for everything."
+    )
+    assert beside.not_beaten({"accuracy": 0.76}) == ""
+    assert Yardstick("F1 of words").not_beaten({"accuracy": 0.0}) == ""
+
+
+@pytest.mark.no_arrays
+def test_a_confusion_table():
+    rows = [{"label": name} for name in "aaabbb"]
+    guesses = [{"label": name} for name in "aabbbb"]
+    assert confusion_table(rows, guesses) == [
+        "label, given as        a       b      F1",
+        "a                      2       1   80.0%",
+        "b                      0       3   85.7%",
+    ]
+    cut = confusion_table([{"tags": ["O", "x"]}], [{"tags": ["O", None]}])
+    assert cut == [
+        "label, given as            O          x  (cut off)      F1",
+        "O                          1          0          0  100.0%",
+        "x                          0          0          1    0.0%",
+    ]
+    many = [{"label": f"kind {number}"} for number in range(12)]
+    swapped = [{"label": "kind 3"}, *many[1:5], {"label": "kind 3"}, *many[6:]]
+    assert confusion_table(many, swapped) == [
+        "the most frequent mistakes:",
+        "       1  kind 0 taken for kind 3",
+        "       1  kind 5 taken for kind 3",
+    ]
+    assert confusion_table(many, many) == []
 
 
 def tensor(*rows) -> Tensor:

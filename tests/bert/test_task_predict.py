@@ -17,7 +17,8 @@ from minigrad.bert.tasks import (
 from minigrad.tensor import Tensor
 
 CONTEXT = " ".join(f"w{number:02}" for number in range(40))  # a word each four characters
-QUESTION = Features([2] * 45, [0] * 45, {}, [None] * 4 + [(4 * i, 4 * i + 3) for i in range(40)] + [None])
+PLACES = [(4 * i, 4 * i + 3) for i in range(40)]
+QUESTION = Features([2] * 45, [0] * 45, {}, [None] * 4 + PLACES + [None], range(4, 44))
 
 
 class Says(nn.Module):
@@ -31,6 +32,11 @@ class Says(nn.Module):
     def forward(self, **batch: np.ndarray) -> object:
         self.modes.append(self.training)
         return self.output
+
+
+def encoded(task: str, rows: list[dict], features: list[Features]) -> EncodedExamples:
+    """Examples of one window each."""
+    return EncodedExamples(task, rows, features, list(range(len(rows))), [])
 
 
 def tensor(values) -> Tensor:
@@ -48,7 +54,7 @@ def scores(**places: float) -> Tensor:
 def answer(start: Tensor, end: Tensor, features: Features = QUESTION) -> dict:
     model = Says(QuestionAnsweringModelOutput(start, end))
     row = {"question": "?", "context": CONTEXT}
-    (found,) = predict_examples(model, EncodedExamples("qa", [row], [features], []))
+    (found,) = predict_examples(model, encoded("qa", [row], [features]))
     return found
 
 
@@ -70,6 +76,22 @@ def test_an_answer_is_in_the_context():
     assert answer(scores(t1=9, t44=9, t7=2), scores(t2=9, t44=9, t7=2))["answer"] == "w03"
 
 
+def test_of_several_windows_the_best_span_is_taken_where_it_may_start():
+    """Two windows of 30 words that share 20: the middle of these parts them."""
+    first = Features([2] * 35, [0] * 35, {}, [None] * 4 + PLACES[:30] + [None], range(4, 24))
+    second = Features([2] * 35, [0] * 35, {}, [None] * 4 + PLACES[10:] + [None], range(14, 34))
+    start, end = np.zeros((2, 35)), np.zeros((2, 35))
+    start[0, 30] = 50  # word 26, which the second window has more around
+    start[1, 7] = 50  # word 13, which the first has
+    start[1, 24], end[1, 25] = 9, 9  # word 30
+    output = QuestionAnsweringModelOutput(tensor(start), tensor(end))
+    rows = [{"question": "?", "context": CONTEXT}]
+    examples = EncodedExamples("qa", rows, [first, second], [0, 0], [])
+    (found,) = predict_examples(Says(output), examples)
+    assert (found["answer"], found["answer_start"]) == ("w30 w31", 120)
+    assert found["probability"] == pytest.approx(1, abs=0.02)
+
+
 def test_the_probability_is_among_all_spans():
     """Of 40 tokens, with all scores alike: spans of up to 30."""
     count = sum(40 - length for length in range(30))
@@ -84,7 +106,7 @@ def test_a_context_without_tokens_has_no_answer():
 def test_classes_and_their_probabilities():
     model = Says(SequenceClassifierOutput(tensor([[0, np.log(3), 0], [1000, 0, 0]])))
     rows, features = [{"text": "a"}] * 2, [Features([2, 3], [0, 0])] * 2
-    first, second = predict_examples(model, EncodedExamples("classify", rows, features, []))
+    first, second = predict_examples(model, encoded("classify", rows, features))
     assert first["label"] == "yes"
     assert first["probability"] == pytest.approx(3 / 5)
     assert first["probabilities"] == pytest.approx({"no": 1 / 5, "yes": 3 / 5, "who knows": 1 / 5})
@@ -95,9 +117,7 @@ def test_tags_are_those_of_the_first_pieces():
     logits = tensor([[[9, 0, 0], [0, 9, 0], [9, 0, 0], [0, 0, 9], [9, 0, 0]]])
     row = {"tokens": ["one", "two", "cut"]}
     features = Features([2, 5, 6, 7, 3], [0] * 5, {}, [1, 3])
-    (found,) = predict_examples(
-        Says(TokenClassifierOutput(logits)), EncodedExamples("tag", [row], [features], [])
-    )
+    (found,) = predict_examples(Says(TokenClassifierOutput(logits)), encoded("tag", [row], [features]))
     assert found == {"tags": ["yes", "who knows", None]}
 
 
@@ -105,12 +125,12 @@ def test_dropout_is_off_and_the_mode_is_put_back():
     model = Says(SequenceClassifierOutput(tensor([[0, 0, 1]])))
     model.train()
     rows, features = [{"text": "a"}] * 3, [Features([2, 3], [0, 0])] * 3
-    assert len(list(predict_examples(model, EncodedExamples("classify", rows, features, []), 1))) == 3
+    assert len(list(predict_examples(model, encoded("classify", rows, features), 1))) == 3
     assert (model.modes, model.training) == ([False] * 3, True)
 
 
 def test_scores_that_are_not_finite():
     model = Says(SequenceClassifierOutput(tensor([[0, np.nan, 1]])))
-    examples = EncodedExamples("classify", [{"text": "a"}], [Features([2, 3], [0, 0])], [])
+    examples = encoded("classify", [{"text": "a"}], [Features([2, 3], [0, 0])])
     with pytest.raises(ValueError, match="the model's scores are not finite"):
         list(predict_examples(model, examples))

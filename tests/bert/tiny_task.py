@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from safetensors.numpy import load_file, save_file
+
 from minigrad import random
 from minigrad.bert.checkpoint import save_pretrained
 from minigrad.bert.config import BertConfig
@@ -91,8 +93,18 @@ def write(path: Path, examples: list[dict[str, Any]]) -> Path:
     return path
 
 
-def run_in(folder: Path, task: str = "classify", resume: bool = False, **changes: Any) -> Finetuning:
-    """A run in `folder/run` on 42 examples, evaluated on 10 others; its model and files are made if need be."""
+def run_in(
+    folder: Path,
+    task: str = "classify",
+    resume: bool = False,
+    dropout: float | None = None,
+    said: list[str] | None = None,
+    **changes: Any,
+) -> Finetuning:
+    """A run in `folder/run` on 42 examples, evaluated on 10 others; its model and files are made if need be.
+
+    said: takes what is said before the run.
+    """
     if not (folder / "model").exists():
         pretrained(folder / "model")
         write(folder / "train.jsonl", rows(task, 42))
@@ -104,5 +116,15 @@ def run_in(folder: Path, task: str = "classify", resume: bool = False, **changes
         settings,
         folder / "run",
         evaluation=folder / "dev.jsonl",
+        dropout=dropout,
         resume=resume,
+        say=(said if said is not None else []).append,
     )
+
+
+def remove_weights(checkpoint: Path, *names: str) -> None:
+    """Take weights out of a checkpoint, as somebody who cuts a file would: without its sums."""
+    path = checkpoint / "model.safetensors"
+    kept = {name: array for name, array in load_file(path).items() if name not in names}
+    save_file(kept, path, {"format": "pt"})
+    (checkpoint / "SHA256SUMS").unlink(missing_ok=True)

@@ -1,0 +1,73 @@
+"""What stands out in files of examples, and is better known before anything is learned from them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from minigrad.bert.examples import INPUTS, Examples, Row, labels_of
+from minigrad.bert.reading import shown
+
+__all__ = ["label_counts", "remarks"]
+
+MOST_SHOWN = 10  # labels of a list, the most frequent first
+
+
+def label_counts(examples: Examples) -> str:
+    """How often each label occurs, as one line for the reader; of words, not of rows, where words have labels."""
+    counts = _counts(examples)
+    listed = [f"{shown(name, 40)} {count:,}" for name, count in counts.most_common(MOST_SHOWN)]
+    more = [f"and {len(counts) - MOST_SHOWN:,} more"] if len(counts) > MOST_SHOWN else []
+    return ", ".join([*listed, *more])
+
+
+def remarks(train: Examples, held_out: Examples | None) -> Iterator[str]:
+    """A line for each thing that makes what is learned, or the score, worth less than it seems."""
+    yield from _labels_that_look_alike(train)
+    yield from _contradictions(train)
+    if held_out is not None:
+        known = {_inputs(train, row) for row in train.rows}
+        seen = sum(_inputs(held_out, row) in known for row in held_out.rows)
+        if seen:
+            yield (
+                f"{seen:,} of the {len(held_out.rows):,} rows of {held_out.path} are in {train.path} too: of new texts "
+                "the scores say that much less"
+            )
+
+
+def _counts(examples: Examples) -> Counter[str]:
+    return Counter(name for row in examples.rows for name in labels_of(row))
+
+
+def _labels_that_look_alike(examples: Examples) -> Iterator[str]:
+    counts = _counts(examples)
+    alike = defaultdict(list)
+    for name in sorted(counts):
+        alike[name.casefold()].append(name)
+    for names in alike.values():
+        if len(names) > 1:
+            listed = " and ".join(shown(name, 40) for name in names)
+            yield f"{listed} are labels of their own, and differ in capitals alone"
+    if len(counts) == len(examples.rows) > 2 and "label" in examples.rows[0]:
+        yield (
+            f"each row of {examples.path} has a label that no other has: did the columns text and label change places?"
+        )
+
+
+def _contradictions(examples: Examples) -> Iterator[str]:
+    """Texts that are there with several answers: of these, a model can learn one at most."""
+    answers: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for row in examples.rows:
+        answers[_inputs(examples, row)].add(repr([row.get("answer_start"), labels_of(row)]))
+    count = sum(len(different) > 1 for different in answers.values())
+    if count:
+        first = next(inputs for inputs, different in answers.items() if len(different) > 1)
+        what = "answers" if examples.task == "qa" else "labels"
+        yield f"{count:,} texts of {examples.path} have more than one of the {what}, such as {shown(first[0], 60)!r}"
+
+
+def _inputs(examples: Examples, row: Row) -> tuple[str, ...]:
+    """What the model sees of a row, as something that can be looked up."""
+    return tuple(
+        " ".join(row[column]) if column == "tokens" else row[column] for column in INPUTS[examples.task]
+    )
