@@ -166,7 +166,7 @@ def evaluate_command(options: argparse.Namespace) -> None:
     share = of_run if options.held_out is None else options.held_out
     if not 0 <= share <= 1:
         raise ValueError(f"held_out must be within 0 … 1 (1 is everything), got {share}")
-    loaded = _load(options.model)
+    loaded = _load(options.model, "bert.pooler.", "cls.")
     tokenizer = _tokenizer(loaded, options.model)
     if options.corpus in STORIES:
         _evaluate_on_stories(loaded.model, tokenizer, Stories(STORIES[options.corpus]), settings)
@@ -241,14 +241,14 @@ def _warn_of_training_text(corpus: Corpus, held_out: float, scored: Corpus, stat
 def fill_mask_command(options: argparse.Namespace) -> None:
     """The likeliest pieces for each [MASK]."""
     model = _chosen(options.model)
-    loaded = _load(model)
+    loaded = _load(model, "cls.predictions.")
     _print_fillings(loaded.model, _tokenizer(loaded, model), options.text, options.top)
 
 
 def next_sentence_command(options: argparse.Namespace) -> None:
     """The probability that B follows A."""
     model = _chosen(options.model)
-    loaded = _load(model)
+    loaded = _load(model, "bert.pooler.", "cls.seq_relationship.")
     probability = next_sentence(loaded.model, _tokenizer(loaded, model), options.a, options.b)
     say(f"IsNext {probability:.1%}, NotNext {1 - probability:.1%}")
 
@@ -479,8 +479,9 @@ def _chosen(model: str | None) -> str:
     return str(folder)
 
 
-def _load(model: str) -> Pretrained:
-    loaded = from_pretrained(latest_checkpoint(model))
+def _load(model: str, *needs: str) -> Pretrained:
+    """The model, of which the weights whose names begin so must have been trained."""
+    loaded = from_pretrained(latest_checkpoint(model), needs=needs)
     for note in loaded.notes:
         remark(note)
     return loaded

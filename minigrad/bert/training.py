@@ -147,7 +147,7 @@ class Training:
 
     def read_model(self, checkpoint: Path) -> Pretrained:
         """What `model_files` has made. Raises CheckpointError or ConfigError."""
-        return from_pretrained(checkpoint, type(self.model), needs=[""])  # all of them
+        return from_pretrained(checkpoint, type(self.model), needs=[""])  # every one
 
     def measure(self) -> dict[str, float]:
         """The figures of the model on `held_out`."""

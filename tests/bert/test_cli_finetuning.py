@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from minigrad.bert.options import finetuning_settings_in, parse
 from minigrad.bert.runs import latest_checkpoint
 from minigrad.bert.settings import FinetuningArguments
 from minigrad.bert.tasks import BertForSequenceClassification
+from minigrad.distributed import World
 
 ENDING = {"classify": "csv", "pairs": "csv", "qa": "csv", "tag": "jsonl"}
 OPTIONS = ["--epochs", "2", "--batch-size", "8", "--learning-rate", "3e-3", "--log-every", "2"]
@@ -52,23 +54,29 @@ def trained(tmp_path_factory) -> dict[str, Path]:
 
 def test_finetune_tells_what_it_does(tmp_path, capsys):
     assert main(finetune(tmp_path)) == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
     for line in (
         r"note: not in the checkpoint, left as initialised: classifier\.weight, classifier\.bias",
         r"note: in the checkpoint, not used: cls\..* and 2 more",
-        r"classify: 42 examples in .*train\.csv, \d labels; 10 in .*dev\.csv",
-        r"([\d,]+) parameters, \1 of them trained; 12 steps of 8 examples to .*run",
+        r"classify \(text, label\): 42 examples in .*train\.csv; 10 in .*dev\.csv",
+        r"\d labels: kind \d \d+(, kind \d \d+)+",
+        r"([\d,]+) parameters, \1 of them trained; 12 steps of 8 examples, at a learning rate of up to 3\.0e-03, to ",
         r"trained to step 12 in \d+ s",
-        r".*dev\.csv: loss \d\.\d{3}, accuracy \d+\.\d%, F1 \d+\.\d%",
+        r".*dev\.csv: loss \d\.\d{3}, accuracy \d+\.\d% \(the commonest label alone, kind \d: \d+\.\d%\), macro F1 .*%",
+        r"label, given as( +kind \d)+ +F1",
         r"saved in .*run.checkpoint-000012; all losses are in .*run.metrics\.csv",
     ):
-        assert re.search(f"^{line}$", out, re.MULTILINE), line
+        assert re.search(f"^{line}", out, re.MULTILINE), line
+    each = r"^step 6: held out loss .*, accuracy .*% \(the commonest label alone, kind \d: \d+\.\d%\), macro F1 .*%$"
+    assert re.search(each, err, re.MULTILINE)
     command = shlex.split(out.partition("Your turn:\n")[2])
     assert command[1:4] == ["-m", "minigrad.bert", "predict"]
     assert main(command[3:]) == 0
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 10
-    assert re.fullmatch(r"scores: accuracy \d+\.\d%, F1 \d+\.\d%\n", err)
+    assert re.match(
+        r"scores: accuracy \d+\.\d% \(the commonest .*\), macro F1 \d+\.\d%\nlabel, given as .* F1\n", err
+    )
 
 
 def test_finetune_resumes(tmp_path, monkeypatch, capsys):
@@ -142,6 +150,50 @@ def test_there_is_an_option_for_each_setting(capsys):
 # --- predict ---------------------------------------------------------------------------------------------
 
 
+def test_the_best_model_is_the_one_that_predicts(tmp_path, capsys):
+    assert main([*finetune(tmp_path), "--keep", "best", "--eval-every", "3", "--dropout", "0.2"]) == 0
+    out, err = capsys.readouterr()
+    best = max(float(share) for share in re.findall(r"held out loss .*accuracy (\d+\.\d)%", err))
+    assert re.search(rf"dev\.csv: loss .*accuracy {best}% ", out.partition("trained to step")[2])
+    assert f"saved in {tmp_path / 'run' / 'checkpoint-best'};" in out
+    assert main(["predict", str(tmp_path / "run"), "--data", str(tmp_path / "dev.csv")]) == 0
+    assert f"scores: accuracy {best}% " in capsys.readouterr().err
+    at = (command := finetune(tmp_path)).index("--eval")
+    assert (
+        main([*command[:at], *command[at + 2 :], "--keep", "best", "--output", str(tmp_path / "other")]) == 1
+    )
+    assert "keep is 'best', but there are no examples to evaluate" in capsys.readouterr().err
+
+
+def test_a_model_that_has_learned_nothing_is_called_so(tmp_path, capsys):
+    assert main([*finetune(tmp_path), "--learning-rate", "1e-9"]) == 0
+    out = capsys.readouterr().out
+    accuracy, commonest = re.findall(
+        r"accuracy (\d+\.\d)% \(the commonest label alone, kind \d: (\d+\.\d)%", out
+    )[-1]
+    assert float(accuracy) <= float(commonest)
+    assert "\nThis is no better than the label kind " in out
+
+
+def test_what_stands_out_in_the_files_is_said_before_the_training(tmp_path, capsys):
+    command = finetune(tmp_path)
+    assert main([*command, "--eval", str(tmp_path / "train.csv")]) == 0
+    before, _, _ = capsys.readouterr().out.partition("parameters, ")
+    assert "note: 42 of the 42 rows of " in before
+
+
+@pytest.mark.parametrize("command", ["evaluate", "fill-mask", "look", "predict", "finetune", "info"])
+def test_one_process_alone_does_what_none_can_share(monkeypatch, failing, command):
+    monkeypatch.setattr("minigrad.bert.command_line.from_environment", lambda: TwoProcesses())
+    rest = {"evaluate": [], "info": ["base"], "finetune": ["--data", "x.csv"]}.get(command, ["x"])
+    message = f"{command} runs in one process, not in 2: only pretrain shares its work"
+    assert failing(command, *rest) == message
+
+
+class TwoProcesses(World):
+    size = 2
+
+
 @pytest.mark.parametrize("task", ENDING)
 def test_predictions_for_a_file(trained, task, capsys):
     dev = trained[task] / f"dev.{ENDING[task]}"
@@ -155,7 +207,7 @@ def test_predictions_for_a_file(trained, task, capsys):
         assert all(one["probability"] == max(one["probabilities"].values()) for one in found)
         assert all(sum(one["probabilities"].values()) == pytest.approx(1) for one in found)
         right = sum(one["label"] == row["label"] for one, row in zip(found, rows, strict=True))
-        assert f"accuracy {right / 10:.1%}, " in err
+        assert f"accuracy {right / 10:.1%} (the commonest label alone, " in err
     elif task == "qa":
         for one, row in zip(found, rows, strict=True):
             start = one["answer_start"]
@@ -204,9 +256,138 @@ def test_what_is_cut_is_noted(trained, tmp_path, capsys):
     assert main(["predict", run, "--data", str(data), "--max-length", "5"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["tags"][3:] == [None, None]
-    assert err == f"note: 1 of 1 rows of {data} are cut to 5 tokens\n"
+    cut = "(100%) are longer than 5 tokens: their ends are cut off\n"
+    assert err == f"note: 1 of 1 rows of {data} {cut}"
     assert main(["predict", run, "--max-length", "5", "mary has four books ."]) == 0
-    assert capsys.readouterr().err == "note: 1 of 1 rows of your text are cut to 5 tokens\n"
+    assert capsys.readouterr().err == f"note: 1 of 1 rows of your text {cut}"
+
+
+def test_several_texts_are_several_texts(trained, capsys):
+    """A model that has learned single texts never takes two of them for a pair."""
+    texts = ["mary has a book .", "john has four cups .", "it is old ."]
+    for task in ("classify", "tag"):
+        run = str(trained[task] / "run")
+        capsys.readouterr()
+        assert main(["predict", run, *texts]) == 0
+        together = capsys.readouterr().out
+        assert main(["predict", run, *texts[:2]]) == 0
+        assert together.startswith(capsys.readouterr().out)
+        for text in texts:
+            assert main(["predict", run, text]) == 0
+        assert capsys.readouterr().out == together
+
+
+def test_a_model_of_single_texts_reads_single_texts_of_a_file(trained, tmp_path, capsys):
+    rows = tiny_task.rows("classify", 4)
+    data = tiny_task.write(
+        tmp_path / "new.csv", [{"text": row["text"], "text_pair": "it is old ."} for row in rows]
+    )
+    single = tiny_task.write(tmp_path / "single.csv", [{"text": row["text"]} for row in rows])
+    run = str(trained["classify"] / "run")
+    capsys.readouterr()
+    assert main(["predict", run, "--data", str(data)]) == 0
+    out, err = capsys.readouterr()
+    assert err == f"note: the model has learned single texts: the column text_pair of {data} is not read\n"
+    assert main(["predict", run, "--data", str(single)]) == 0
+    assert capsys.readouterr() == (out, "")
+
+
+def test_a_model_of_pairs_reads_no_single_texts(trained, tmp_path, failing, capsys):
+    data = tiny_task.write(tmp_path / "new.csv", [{"text": "mary has a book ."}])
+    capsys.readouterr()
+    message = failing("predict", trained["pairs"] / "run", "--data", data)
+    assert "row 1 (line 2), column 'text_pair': it is missing; there are text" in message
+
+
+def copied(run: Path, folder: Path) -> Path:
+    """The checkpoint of a run, without sums, to be changed."""
+    shutil.copytree(latest_checkpoint(run), folder)
+    (folder / "SHA256SUMS").unlink()
+    return folder
+
+
+def test_a_model_from_elsewhere_that_does_not_say_its_task(trained, tmp_path, failing, capsys):
+    model = copied(trained["pairs"] / "run", tmp_path / "model")
+    config = json.loads((model / "config.json").read_text())
+    assert config.pop("finetuning_task") == "pairs"
+    (model / "config.json").write_text(json.dumps(config))
+    capsys.readouterr()
+    assert failing("predict", model, "a", "b") == (
+        f"{model} does not say what it has learned: with --task classify these are 2 texts, with --task pairs a pair"
+    )
+    for task, lines in (("classify", 2), ("pairs", 1)):
+        assert main(["predict", str(model), "a", "b", "--task", task]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == lines
+    assert main(["predict", str(model), "a"]) == 0
+    dev = trained["pairs"] / "dev.csv"
+    capsys.readouterr()
+    assert main(["predict", str(model), "--data", str(dev)]) == 0
+    read_as_pairs = capsys.readouterr().out
+    assert main(["predict", str(trained["pairs"] / "run"), "--data", str(dev)]) == 0
+    assert capsys.readouterr().out == read_as_pairs
+
+
+@pytest.mark.parametrize(
+    ("task", "weights"),
+    [
+        ("classify", ["classifier.weight", "classifier.bias"]),
+        ("pairs", ["classifier.bias"]),
+        ("pairs", ["bert.pooler.dense.weight"]),
+        ("tag", ["classifier.weight"]),
+        ("qa", ["qa_outputs.weight", "qa_outputs.bias"]),
+    ],
+)
+def test_a_model_without_its_layer_predicts_nothing(trained, tmp_path, failing, task, weights):
+    model = copied(trained[task] / "run", tmp_path / "model")
+    tiny_task.remove_weights(model, *weights)
+    texts = ["a", "b"] if task in ("pairs", "qa") else ["a"]
+    assert failing("predict", model, *texts).endswith(
+        f"{len(weights)} weights are missing: {', '.join(weights)}"
+    )
+
+
+@pytest.mark.parametrize("problem", ["multi_label_classification", "regression"])
+def test_scores_that_mean_something_else_are_not_read_as_labels(trained, tmp_path, failing, problem):
+    model = copied(trained["classify"] / "run", tmp_path / "model")
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "problem_type": problem}))
+    assert f"problem_type is '{problem}'; expected a model that gives a text one label" in failing(
+        "predict", model, "a"
+    )
+
+
+@pytest.mark.parametrize("task", ["qa", "tag"])
+def test_predictions_are_the_same_with_and_without_the_answers(trained, tmp_path, task, capsys):
+    """Also at a length that cuts them off: row n of what is printed is row n of the file."""
+    rows = [
+        {"id": f"row {number}", **row} for number, row in enumerate(tiny_task.rows(task, 10, seed=1), start=1)
+    ]
+    given = ("id", "question", "context", "tokens")
+    bare = [{name: value for name, value in row.items() if name in given} for row in rows]
+    files = [
+        tiny_task.write(tmp_path / f"{name}.jsonl", these) for name, these in (("gold", rows), ("bare", bare))
+    ]
+    printed = []
+    for file in files:
+        capsys.readouterr()
+        assert main(["predict", str(trained[task] / "run"), "--data", str(file), "--max-length", "9"]) == 0
+        printed.append(capsys.readouterr())
+    assert printed[0].out == printed[1].out
+    found = [json.loads(line) for line in printed[0].out.splitlines()]
+    assert [(one["row"], one["id"]) for one in found] == [
+        (number, f"row {number}") for number in range(1, 11)
+    ]
+    text = "tokens" if task == "tag" else "question"
+    assert [one[text] for one in found] == [row[text] for row in rows]
+    if task == "tag":
+        right = sum(
+            a == b
+            for one, row in zip(found, rows, strict=True)
+            for a, b in zip(one["tags"], row["tags"], strict=True)
+        )
+        assert f"scores: accuracy {right / sum(len(row['tags']) for row in rows):.1%} " in printed[0].err
+        assert right < sum(len([tag for tag in one["tags"] if tag]) for one in found)
+    assert "scores" not in printed[1].err
 
 
 # --- Mistakes --------------------------------------------------------------------------------------------
@@ -217,7 +398,7 @@ def test_what_is_cut_is_noted(trained, tmp_path, capsys):
     [
         (["--epochs", "0"], "epochs must be at least 1, got 0"),
         (["--max-length", "41"], "max_length is 41, but the model has 40 positions"),
-        (["--learning-rate", "nan"], "learning_rate must be positive and finite, got nan"),
+        (["--learning-rate", "nan"], "learning_rate must be at least 0 and finite, got nan"),
         (["--data", "nowhere.csv"], "nowhere.csv is not there"),
         (["--task", "pairs"], "train.csv, row 1 (line 2), column 'text_pair': it is missing; there are text, label"),
         (["--task", "tag"], "tokens and tags are lists, which a CSV file has not"),
@@ -241,7 +422,9 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, failing):
     [
         ([], "predict takes either texts or --data FILE"),
         (["a", "--data", "b"], "predict takes either texts or --data FILE"),
-        (["a", "b", "c"], "expected one text, or a pair, got 3"),
+        (["a", " "], "text: expected a text, got ' '"),
+        (["a", "--task", "pairs"], "checkpoint-000012 has learned 'classify'"),
+        (["a\udcff"], r"text: expected a text, got 'a\udcff'"),
         ([" "], "text: expected a text, got ' '"),
         (["a", "--batch-size", "0"], "batch_size must be at least 1, got 0"),
         (["a", "--max-length", "41"], "max_length is 41, but the model has 40 positions"),
@@ -260,13 +443,13 @@ def test_models_and_files_that_are_of_another_task(trained, tmp_path, failing, c
         r"model is a BertForPreTraining, no fine-tuned model; make one with: .* finetune$", message
     )
     message = failing("predict", trained["classify"] / "run", "--data", trained["qa"] / "dev.csv")
-    assert message.endswith("is a BertForSequenceClassification")
+    assert "column 'text': it is missing; there are question, context" in message
     message = failing("predict", trained["tag"] / "run", "--data", trained["qa"] / "dev.csv")
     assert "tokens and tags are lists" in message
-    assert "expected two texts, a question and a context, got 1" in failing(
-        "predict", trained["qa"] / "run", "a"
+    assert "qa reads two texts, question and context; got 1" in failing("predict", trained["qa"] / "run", "a")
+    assert "pairs reads two texts, text and text_pair; got 3" in failing(
+        "predict", trained["pairs"] / "run", *"abc"
     )
-    assert "expected one text, got 2" in failing("predict", trained["tag"] / "run", "a", "b")
     data = tiny_task.write(tmp_path / "new.csv", [{"text": "mary", "label": "no kind"}])
     message = failing("predict", trained["classify"] / "run", "--data", data)
     assert "new.csv, row 1 (line 2), column 'label': expected one of kind " in message

@@ -279,14 +279,22 @@ def test_a_checkpoint_without_vocabulary(run, tmp_path, failing):
     )
 
 
-def test_notes_on_a_checkpoint_are_shown(run, tmp_path, capsys):
+def test_notes_on_a_checkpoint_are_shown_and_what_was_never_trained_says_nothing(
+    run, tmp_path, capsys, failing
+):
     from minigrad.bert.checkpoint import save_pretrained
     from minigrad.bert.model import BertModel
 
     loaded = from_pretrained(run / "run" / "checkpoint-000006", BertModel)
     save_pretrained(loaded.model, tmp_path, loaded.tokenizer)
-    assert main(["fill-mask", str(tmp_path), "[MASK]"]) == 0
+    assert main(["look", str(tmp_path), "the model", "--out", str(tmp_path / "look.html")]) == 0
     assert capsys.readouterr().err.startswith("note: not in the checkpoint, left as initialised: cls.")
+    for command in (
+        ["fill-mask", tmp_path, "[MASK]"],
+        ["next-sentence", tmp_path, "a", "b"],
+        ["evaluate", tmp_path, "--corpus", run / "corpus"],
+    ):
+        assert "weights are missing: cls." in failing(*command)
 
 
 def test_what_a_terminal_would_obey_is_spelled_out(run, tmp_path, capsys, failing):

@@ -120,9 +120,9 @@ def test_a_confusion_table():
     ]
     cut = confusion_table([{"tags": ["O", "x"]}], [{"tags": ["O", None]}])
     assert cut == [
-        "label, given as            O          x  (cut off)      F1",
-        "O                          1          0          0  100.0%",
-        "x                          0          0          1    0.0%",
+        "label, given as           O          x  (cut off)      F1",
+        "O                         1          0          0  100.0%",
+        "x                         0          0          1    0.0%",
     ]
     many = [{"label": f"kind {number}"} for number in range(12)]
     swapped = [{"label": "kind 3"}, *many[1:5], {"label": "kind 3"}, *many[6:]]

@@ -1,0 +1,72 @@
+"""What stands out in files of examples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minigrad.bert.example_remarks import label_counts, remarks
+from minigrad.bert.examples import Examples
+
+pytestmark = pytest.mark.no_arrays
+
+
+def examples(task: str, *rows: dict[str, Any], name: str = "train.csv") -> Examples:
+    return Examples(Path(name), task, list(rows), list(range(1, len(rows) + 1)), True)
+
+
+def texts(*pairs: str, name: str = "train.csv") -> Examples:
+    """Rows from "text: label"."""
+    return examples(
+        "classify",
+        *(dict(zip(("text", "label"), pair.split(": "), strict=True)) for pair in pairs),
+        name=name,
+    )
+
+
+def test_labels_are_counted_the_commonest_first():
+    assert label_counts(texts("a: yes", "b: no", "c: no")) == "no 2, yes 1"
+    tagged = examples("tag", {"tokens": ["a", "b"], "tags": ["O", "O"]}, {"tokens": ["c"], "tags": ["B\x1b"]})
+    assert label_counts(tagged) == "O 2, B\\x1b 1"
+    many = texts(*(f"a: {number}" for number in range(13)))
+    assert label_counts(many).endswith(", and 3 more")
+
+
+def test_a_file_without_surprises():
+    assert list(remarks(texts("a: yes", "b: no", "c: no", "c: no"), texts("d: no", name="dev.csv"))) == []
+
+
+def test_labels_that_differ_in_capitals_alone():
+    assert list(remarks(texts("a: BUG", "b: bug", "c: bug", "d: docs"), None)) == [
+        "BUG and bug are labels of their own, and differ in capitals alone"
+    ]
+
+
+def test_a_label_for_each_row():
+    (remark,) = remarks(texts("a: one", "b: two", "c: three"), None)
+    assert (
+        remark
+        == "each row of train.csv has a label that no other has: did the columns text and label change places?"
+    )
+    assert list(remarks(examples("tag", *({"tokens": [x], "tags": [x]} for x in "abc")), None)) == []
+
+
+def test_texts_with_two_labels():
+    assert list(remarks(texts("a: yes", "a: no", "b: no", "b: no", "c: yes", "c: no"), None)) == [
+        "2 texts of train.csv have more than one of the labels, such as 'a'"
+    ]
+    asked = {"question": "who ?", "context": "a b a", "answer": "a"}
+    twice = examples("qa", {**asked, "answer_start": 0}, {**asked, "answer_start": 4})
+    (remark,) = remarks(twice, None)
+    assert remark == "1 texts of train.csv have more than one of the answers, such as 'who ?'"
+
+
+def test_rows_that_are_in_both_files():
+    train, dev = texts("a: yes", "b: no", "c: no"), texts("a: no", "b: no", "d: no", name="dev.csv")
+    assert list(remarks(train, dev)) == [
+        "2 of the 3 rows of dev.csv are in train.csv too: of new texts the scores say that much less"
+    ]
+    pairs = [examples("pairs", {"text": "a", "text_pair": second, "label": "x"}) for second in "bc"]
+    assert list(remarks(*pairs)) == []
