@@ -106,7 +106,11 @@ class Finetuning(Training):
             self.best = self.evaluation
         elif not self.best or self._rank(self.evaluation) > self._rank(self.best):
             self.best = self.evaluation
-            self._save_on_the_way(progress, best=True)
+            self.try_to_save(self.save_best, progress)
+
+    def save_best(self) -> Path:
+        """Write the checkpoint of this step beside the others, as the best so far. Raises SaveError."""
+        return self.folder.save_best(self.files(self.tally))
 
     @staticmethod
     def _rank(figures: dict[str, float]) -> tuple[float, float]:

@@ -200,8 +200,10 @@ class Training:
                     progress.advance()
                     if self.is_due(settings.eval_every):
                         self._evaluate(progress)
-                    if self.is_due(settings.save_every):
-                        self._save_on_the_way(progress)
+                    if (
+                        self.is_due(settings.save_every) and self.step < total
+                    ):  # at the end, a failure is an error
+                        self.try_to_save(self.save, progress)
                 self._end(stop, progress)
         self.world.barrier()  # when one ends, what the first writes is there
         return self.evaluation
@@ -326,12 +328,11 @@ class Training:
         progress.say(f"step {self.step}: held out {self.describe(self.evaluation)}")
         self.guess(progress)
 
-    def _save_on_the_way(self, progress: Progress, best: bool = False) -> None:
-        if self.step == self.total_steps and not best:
-            return  # at the end, a failure is an error
+    def try_to_save(self, save: Callable[[], object], progress: Progress) -> None:
+        """Save on the way, by `self.save` or another method: if that fails, the reader is told."""
         try:
             with progress.away():
-                self.save(best)
+                save()
         except SaveError as error:
             progress.say(f"step {self.step}: {error}; training goes on, and saves again at the next chance")
 
@@ -350,17 +351,18 @@ class Training:
 
     # --- Saving and resuming -----------------------------------------------------------------------------
 
-    def save(self, best: bool = False) -> Path | None:
+    def save(self) -> Path | None:
         """Write the checkpoint of this step, whole or not at all, and drop all but the newest two.
 
-        best: as the best so far, which stays beside them. All processes call it, the first one writes; the others
-        return None. Raises SaveError if it cannot be written, DivergenceError if the run has stopped being finite; the
-        checkpoints before it are untouched.
+        All processes call it, the first one writes; the others return None. Raises SaveError if it cannot be written,
+        DivergenceError if the run has stopped being finite; the checkpoints before it are untouched.
         """
         self._stop_if_not_finite()
         tally = of_all_processes(self.tally, self.world)
-        if not self.world.is_first:
-            return None
+        return self.folder.save(self.step, self.files(tally)) if self.world.is_first else None
+
+    def files(self, tally: Any) -> dict[str, bytes]:
+        """The files of a checkpoint of this step, by name; tally: of all processes."""
         parts = {name: getattr(self, name).state_dict() for name in PARTS} | {"tally": tally.state_dict()}
         state = TrainingState(
             step=self.step,
@@ -375,8 +377,7 @@ class Training:
             environment=environment(),
         )
         moments = dict(zip(self._optimised(), self.optimizer.state, strict=True))
-        files = self.model_files() | state_files(state, moments)
-        return self.folder.save_best(files) if best else self.folder.save(self.step, files)
+        return self.model_files() | state_files(state, moments)
 
     def _optimised(self) -> dict[str, Parameter]:
         """The parameters by name, in the optimiser's order."""

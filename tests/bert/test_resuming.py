@@ -208,14 +208,14 @@ def test_what_is_already_saved_is_not_written_again(tmp_path, monkeypatch):
         "write_folder_atomic",
         lambda folder, files: (written.append(folder.name), true(folder, files)),
     )
-    evaluate_at_eight = run._save_on_the_way
+    try_to_save = run.try_to_save
 
-    def save(progress):
-        evaluate_at_eight(progress)
+    def save_and_stop(save, progress):
+        try_to_save(save, progress)
         if run.step == 8:
             os.kill(os.getpid(), signal.SIGINT)
 
-    run._save_on_the_way = save
+    run.try_to_save = save_and_stop
     quietly(run)
     assert written == ["checkpoint-000004", "checkpoint-000008"]
 
