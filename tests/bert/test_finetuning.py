@@ -200,7 +200,7 @@ def says(monkeypatch, figures: list[tuple[float, float]]) -> None:
 
 
 def test_the_best_model_is_kept(tmp_path, monkeypatch):
-    says(monkeypatch, [(0.5, 1.0), (0.75, 2.0), (0.75, 1.5), (0.75, 1.6), (0.5, 0.1), (0.5, 0.1)])
+    says(monkeypatch, [(0.5, 1.0), (0.75, 2.0), (0.75, 1.5), (0.75, 1.5), (0.5, 0.1), (0.5, 0.1)])
     with tiny_task.run_in(tmp_path, keep="best", eval_every=2, save_every=12) as run:
         tiny.before_step(run, 7, lambda: states.append(state_of(run)))
         states: list = []
@@ -256,7 +256,9 @@ def test_a_kill_between_the_two_names_of_the_best_model(tmp_path):
     folder = RunFolder(tmp_path)
     folder.save_best({"config.json": b"first"})
     os.rename(tmp_path / "checkpoint-best", tmp_path / "checkpoint-best.old")
+    (tmp_path / "checkpoint-best.partial").mkdir()
     folder.clear()
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-best"]
     assert (tmp_path / "checkpoint-best" / "config.json").read_bytes() == b"first"
     folder.save_best({"config.json": b"second"})
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-best"]
