@@ -32,9 +32,7 @@ class Module:
     """
 
     training: bool = True
-    walked: ClassVar[frozenset[str]] = (
-        frozenset()
-    )  # the attributes whose lists a `children` of one's own goes through
+    walked: ClassVar[frozenset[str]] = frozenset()  # attributes in whose lists a class's own `children` looks
 
     def __setattr__(self, name: str, value: Any) -> None:
         before, label = vars(self).get(name), f"{type(self).__name__}.{name}"
@@ -53,9 +51,9 @@ class Module:
             if isinstance(value, CONTAINERS) and name not in self.walked:
                 for lost in _inside(value):
                     raise TypeError(
-                        f"{type(self).__name__}.{name}: parameters() would not find the {type(lost).__name__} in a "
-                        f"{type(value).__name__} and it would not be trained; use nn.ModuleList(…) for modules, and "
-                        "an attribute for each parameter"
+                        f"{type(self).__name__}.{name}: parameters() does not find the {type(lost).__name__} in a "
+                        f"{type(value).__name__}, so training would leave it out; put modules into nn.ModuleList(…), "
+                        "and give each parameter an attribute of its own"
                     )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

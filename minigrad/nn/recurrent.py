@@ -88,9 +88,7 @@ class _Recurrent(Module):
         states = self._states(x, state)
         live = None if lengths is None else self._live(x, lengths)
         y = x.transpose(0, 1)  # (T, B, input_size)
-        if (
-            live is not None
-        ):  # what is beyond a row's length may be anything, and 0 · nan would be nan in gradients
+        if live is not None:  # padding may be anything, and a gradient of 0 times nan would be nan
             y = ops.where(live[:, :, None], y, 0.0)
         last: list[State] = []
         for layer in range(self.num_layers):

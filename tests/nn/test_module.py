@@ -118,7 +118,7 @@ class Listing(nn.Module):
     ids=["list", "tuple", "dict", "list of tuples", "dict of dicts"],
 )
 def test_a_module_in_a_list_where_no_walk_finds_it_is_refused(hidden):
-    block, message = Block(), r"^Block\.layers2: .* in a (list|tuple|dict) .*nn\.ModuleList"
+    block, message = Block(), r"^Block\.layers2: .* in a (list|tuple|dict), .*nn\.ModuleList"
     with pytest.raises(TypeError, match=message):
         block.layers2 = hidden
     assert not hasattr(block, "layers2")
