@@ -301,16 +301,18 @@ def test_another_run_is_not_resumed(tmp_path):
 
 
 def test_runs_of_two_kinds_are_told_apart(tmp_path):
+    """Nothing is said of an older checkpoint, which is of the same kind."""
     tiny.pretraining(tmp_path / "run").run([].append)
+    assert len(checkpoints(tmp_path / "run")) == 2
     with pytest.raises(
-        CheckpointError, match=r"training\.json is of a run of pre-training, not of fine-tuning"
+        CheckpointError, match=r"training\.json is of a run of pre-training, not of fine-tuning$"
     ):
         tiny_task.run_in(tmp_path, resume=True)
     (tmp_path / "other").mkdir()
     with tiny_task.run_in(tmp_path / "other") as run:
         quietly(run)
     with pytest.raises(
-        CheckpointError, match=r"training\.json is of a run of fine-tuning, not of pre-training"
+        CheckpointError, match=r"training\.json is of a run of fine-tuning, not of pre-training$"
     ):
         tiny.pretraining(tmp_path / "other" / "run", resume=True)
     assert read_state(tmp_path / "other" / "run" / LAST, FINETUNING).step == 12
