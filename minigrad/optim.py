@@ -73,6 +73,14 @@ class Optimizer:
             [backend.of(p.data).xp.zeros_like(p.data) for _ in range(self.moments)] for p in everything
         ]
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "params" and any(name in group for group in vars(self).get("groups", ())):
+            raise AttributeError(
+                f"{type(self).__name__}: {name} is a setting of each group: "
+                f'for group in optimiser.groups: group["{name}"] = {value!r}'
+            )
+        super().__setattr__(name, value)
+
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters."""
         for group in self.groups:

@@ -34,12 +34,25 @@ class no_grad(ContextDecorator):
     Other threads go on recording. One object may be entered again, also while it is entered.
     """
 
+    # Python raises KeyboardInterrupt where a function begins or a call returns, also here. Whatever the moment, the
+    # depth must then be what it was outside. (Nothing helps where __exit__ begins, which is a very short moment.)
+
     def __enter__(self) -> None:
-        _no_grad_depth.set(_no_grad_depth.get() + 1)
+        depth = _no_grad_depth.get()
+        try:
+            _no_grad_depth.set(depth + 1)
+        except BaseException:  # nobody calls __exit__ then
+            _no_grad_depth.set(depth)
+            raise
 
     def __exit__(self, *_: object) -> None:
+        try:
+            depth = _no_grad_depth.get()
+        except BaseException:
+            self.__exit__()
+            raise
         # Not below 0: a generator may have been begun in one thread or task, and be closed in another.
-        _no_grad_depth.set(max(0, _no_grad_depth.get() - 1))
+        _no_grad_depth.set(depth - 1 if depth else 0)
 
     def __call__(self, function: Any) -> Any:
         """`function`, recording no graph. Raises TypeError for a generator or a coroutine, whose body runs later."""
@@ -278,10 +291,13 @@ class Tensor:
         if `gradient` has another shape or is missing.
         """
         if not self.requires_grad:
-            raise RuntimeError(
-                "backward() on a tensor that does not require a gradient: none of its inputs has "
-                "requires_grad=True, or it was computed under no_grad()"
-            )
+            why = "none of its inputs has requires_grad=True, or it was computed under no_grad()"
+            if not is_grad_enabled():
+                why = (
+                    "recording is off here (is_grad_enabled() is False): compute it again outside of no_grad(); "
+                    "where there is none, a Ctrl-C has cut one short, and Python has to start anew"
+                )
+            raise RuntimeError(f"backward() on a tensor that does not require a gradient: {why}")
         walk_back(self.node or self, self._cotangent(gradient))
 
     def _cotangent(self, gradient: Any) -> Array:

@@ -111,6 +111,8 @@ def test_backward_where_there_is_no_graph(leaf):
         y = leaf(1) * 2.0
     with pytest.raises(RuntimeError, match="does not require a gradient"):
         y.backward()
+    with no_grad(), pytest.raises(RuntimeError, match=r"does not require a gradient: recording is off here"):
+        y.backward()
 
 
 def test_cotangent_missing_or_of_another_shape(leaf):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -469,6 +470,19 @@ def test_a_gradient_set_by_hand_may_be_on_the_host():
         one.step()
         other.step()
         np.testing.assert_array_equal(p.numpy(), q.numpy())
+
+
+def test_a_setting_of_the_groups_is_no_attribute_of_the_optimiser():
+    first, second = nn.Parameter([0.0]), nn.Parameter([0.0])
+    optimiser = optim.AdamW([{"params": [first]}, {"params": [second], "lr": 2.0}], lr=1.0)
+    for name, value in (("lr", 1e-9), ("betas", (0.5, 0.5)), ("weight_decay", 0.0)):
+        message = (
+            f'AdamW: {name} is a setting of each group: for group in optimiser.groups: group["{name}"] = '
+        )
+        with pytest.raises(AttributeError, match=f"^{re.escape(message)}"):
+            setattr(optimiser, name, value)
+    assert [group["lr"] for group in optimiser.groups] == [1.0, 2.0]
+    optimiser.note = "an attribute of one's own"
 
 
 def test_one_parameter_instead_of_a_list_is_refused():

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import inspect
 import re
+import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -378,6 +379,42 @@ def test_arrays_in_the_other_byte_order(dtype):
     assert x.grad.tolist() == [6.0, 6.0, 6.0]
     assert x.grad.dtype == x.dtype == (np.float32 if dtype == ">i4" else np.dtype(dtype).newbyteorder("="))
     assert Tensor([1.0], dtype=">f8").dtype.isnative
+
+
+def interrupted(point):
+    """Whether a Ctrl-C at this point of `with no_grad():` has come, counted from 0: Python looks for one where a
+    function begins and where a call returns. (At the very beginning of __exit__ nothing can be done about it.)"""
+    left = [point]
+
+    def interrupt(frame, event, _):
+        inside = frame.f_code in (no_grad.__enter__.__code__, no_grad.__exit__.__code__)
+        begins = event == "call" and frame.f_code is no_grad.__enter__.__code__
+        if inside and (begins or event == "c_return"):
+            left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt  # which also ends the profiling
+
+    try:
+        sys.setprofile(interrupt)
+        with no_grad():
+            pass
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(None)
+    return False
+
+
+def test_recording_goes_on_after_a_ctrl_c_anywhere_in_no_grad():
+    point = 0
+    while interrupted(point):
+        assert is_grad_enabled()
+        with no_grad():
+            interrupted(point)
+            assert not is_grad_enabled()
+        assert is_grad_enabled()
+        point += 1
+    assert point == 5  # __enter__ begins, and two calls return in each
 
 
 def test_no_grad_may_be_entered_again():

@@ -47,9 +47,9 @@ from minigrad.bert.predict import describe_fillings, fill_mask, fits, next_sente
 from minigrad.bert.pretraining import HELD_OUT, Pretraining, prepare
 from minigrad.bert.progress import Unfailing, counting
 from minigrad.bert.reading import LONGEST_LINE, CheckpointError, is_there, shown
-from minigrad.bert.runs import latest_checkpoint
+from minigrad.bert.runs import RunKind, latest_checkpoint, read_latest
 from minigrad.bert.settings import FinetuningArguments, PretrainingArguments
-from minigrad.bert.state import FINETUNING, STATE, TrainingState, read_state
+from minigrad.bert.state import FINETUNING, PRETRAINING, STATE, TrainingState, read_state
 from minigrad.bert.stored import stored
 from minigrad.bert.stories import STORIES, Stories, draw_pairs
 from minigrad.bert.story_scores import score_stories
@@ -157,9 +157,7 @@ def _what_next(run: Pretraining, options: argparse.Namespace) -> list[str]:
 def evaluate_command(options: argparse.Namespace) -> None:
     """The held-out figures of a checkpoint, by default on what its run held out."""
     options.model = _chosen(options.model)
-    checkpoint = latest_checkpoint(options.model)
-    config = read_config(checkpoint)
-    state = read_state(checkpoint) if is_there(checkpoint / STATE) else None
+    checkpoint, config, state = read_latest(options.model, lambda folder: _described(folder, PRETRAINING))
     settings = _evaluation_settings(options, state, config)
     require_positions(settings.max_length, config)
     of_run = HELD_OUT if state is None or state.held_out is None else state.held_out
@@ -353,12 +351,10 @@ def _say_how_good(run: Finetuning, checkpoint: Path, evaluation: str) -> None:
 
 def predict_command(options: argparse.Namespace) -> None:
     """What a fine-tuned model says of a file's rows, or of texts."""
-    checkpoint = latest_checkpoint(options.model)
-    tasks = _learned(checkpoint, options.task)
+    tasks = read_latest(options.model, lambda folder: _learned(folder, options.task))
     if bool(options.texts) == bool(options.data):
         raise ValueError("predict takes either texts or --data FILE")
-    state = read_state(checkpoint, FINETUNING) if is_there(checkpoint / STATE) else None
-    config = read_config(checkpoint)
+    checkpoint, config, state = read_latest(options.model, lambda folder: _described(folder, FINETUNING))
     of_run = state.arguments if state else {"max_length": config.max_position_embeddings}
     names = ("batch_size", "max_length")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
@@ -379,9 +375,8 @@ def predict_command(options: argparse.Namespace) -> None:
             )
         if examples.task == "classify" and "text_pair" in examples.ignored:
             remark(f"the model has learned single texts: the column text_pair of {options.data} is not read")
-    loaded = from_pretrained(
-        checkpoint, MODELS[examples.task], needs=("bert.pooler.", "classifier.", "qa_outputs.")
-    )
+    kind, needs = MODELS[examples.task], ("bert.pooler.", "classifier.", "qa_outputs.")
+    loaded = read_latest(options.model, lambda folder: from_pretrained(folder, kind, needs=needs))
     for note in loaded.notes:
         remark(note)
     tokenizer = _tokenizer(loaded, options.model)
@@ -389,6 +384,12 @@ def predict_command(options: argparse.Namespace) -> None:
     for note in encoded.notes:
         remark(note)
     _print_predictions(loaded.model, encoded, settings.batch_size, bool(options.texts))
+
+
+def _described(checkpoint: Path, kind: RunKind) -> tuple[Path, BertConfig, TrainingState | None]:
+    """A checkpoint, its configuration, and the state of its run, if that is there."""
+    state = read_state(checkpoint, kind) if is_there(checkpoint / STATE) else None
+    return checkpoint, read_config(checkpoint), state
 
 
 def _learned(checkpoint: Path, asked: str | None) -> list[str]:
@@ -481,7 +482,7 @@ def _chosen(model: str | None) -> str:
 
 def _load(model: str, *needs: str) -> Pretrained:
     """The model, of which the weights whose names begin so must have been trained."""
-    loaded = from_pretrained(latest_checkpoint(model), needs=needs)
+    loaded = read_latest(model, lambda folder: from_pretrained(folder, needs=needs))
     for note in loaded.notes:
         remark(note)
     return loaded

@@ -83,11 +83,15 @@ _BUFFER = re.compile(r"\.(position_ids|token_type_ids)$")  # counts up, or zeros
 
 @dataclass
 class Pretrained:
-    """A model from a checkpoint, its tokenizer (None if there is no vocabulary), and what was left out."""
+    """A model from a checkpoint, its tokenizer (None if there is no vocabulary), and what was left out.
+
+    missing: the weights that were not there, and stayed as initialised.
+    """
 
     model: Any
     tokenizer: WordPieceTokenizer | None
     notes: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
 
 # --- Saving ----------------------------------------------------------------------------------------------
@@ -216,7 +220,7 @@ def from_pretrained(
             f"the vocabulary has {tokenizer.vocab_size} pieces, the model {config.vocab_size}: its table was padded, "
             "or the vocabulary's file was cut short"
         )
-    return Pretrained(model, tokenizer, notes)
+    return Pretrained(model, tokenizer, notes, missing)
 
 
 def read_config(folder: Path) -> BertConfig:

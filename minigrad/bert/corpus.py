@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from minigrad.bert.python_docs import python_docs
+from minigrad.bert.python_docs import absent_packages, python_docs
 from minigrad.bert.sentences import iter_sentences
 
 __all__ = ["Corpus", "CorpusError", "read_corpus", "read_text"]
@@ -88,14 +88,15 @@ def read_corpus(source: str | Path, progress: Progress | None = None) -> Corpus:
     documents and each line is a sentence, the format of the released BERT; running text, without such lines,
     is cut into sentences and then into documents, and a note says so. What begins with a full stop in a folder
     is passed over. `progress` is called with how much is read, and of how much: files of a folder or of
-    `python-docs`, characters of a running text.
+    `python-docs`, characters of a running text. Where a package is not installed whose text `python-docs` has
+    elsewhere, a note names it.
 
     Raises CorpusError for a path that is not there, a file or a folder that cannot be read, an empty or
     non-UTF-8 file (named, with the offset), a folder without text, text for fewer than two documents, or more
     text than fits in memory.
     """
     if str(source) == "python-docs":
-        return Corpus(python_docs(progress), "python-docs")
+        return Corpus(python_docs(progress), "python-docs", [_smaller(name) for name in absent_packages()])
     path = Path(source)
     mode = _mode(path) if source != "" else 0  # Path("") would be the working directory
     try:
@@ -107,6 +108,13 @@ def read_corpus(source: str | Path, progress: Progress | None = None) -> Corpus:
         raise CorpusError(f"{source}: this text does not fit in the memory that is left") from None
     raise CorpusError(
         f"there is no corpus {str(source)!r}: expected python-docs, a folder, or a file of text"
+    )
+
+
+def _smaller(package: str) -> str:
+    return (
+        f"python-docs has fewer documents here than in the course's environment, because {package} is not installed: "
+        f"pip install {package}"
     )
 
 

@@ -14,7 +14,7 @@ from minigrad.bert.features import EncodedExamples, TaskData, encode_examples, p
 from minigrad.bert.info import require_memory
 from minigrad.bert.progress import Progress
 from minigrad.bert.reading import CheckpointError
-from minigrad.bert.runs import BEST, RunFolder, latest_checkpoint
+from minigrad.bert.runs import BEST, RunFolder, read_latest
 from minigrad.bert.settings import FinetuningArguments
 from minigrad.bert.state import FINETUNING, read_state
 from minigrad.bert.task_metrics import describe_scores, yardstick
@@ -162,8 +162,7 @@ def prepare_finetuning(
     without a vocabulary; ConfigError for more labels than a checkpoint can hold; MemoryError for a model that does not
     fit. All examples are read and checked before anything is trained.
     """
-    source = latest_checkpoint(model)
-    config = read_config(source)
+    config = read_latest(model, read_config)
     require_positions(settings.max_length, config)
     require_memory(config, settings.batch_size, settings.max_length)
     train = read_examples(data, task)
@@ -175,7 +174,8 @@ def prepare_finetuning(
     with folder.locked_unless_it_fails():
         folder.to_resume(resume)
         random.manual_seed(settings.seed)
-        loaded = from_pretrained(source, MODELS[train.task], labels, dropout)
+        kind = MODELS[train.task]
+        loaded = read_latest(model, lambda source: from_pretrained(source, kind, labels, dropout))
         config_file(loaded.model, train.task)
         if loaded.tokenizer is None:
             raise CheckpointError(f"{model} has no vocab.txt, which fine-tuning needs")

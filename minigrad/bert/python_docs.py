@@ -15,7 +15,9 @@ from pathlib import Path
 
 from minigrad.bert.sentences import split_sentences
 
-__all__ = ["python_docs"]
+__all__ = ["absent_packages", "python_docs"]
+
+PACKAGES = ("numpy", "matplotlib")  # whose docstrings are read beside those of the standard library
 
 
 def python_docs(progress: Callable[[int, int], object] | None = None) -> list[list[str]]:
@@ -41,10 +43,15 @@ def python_docs(progress: Callable[[int, int], object] | None = None) -> list[li
     return documents
 
 
+def absent_packages() -> list[str]:
+    """Those that are not installed, so that there are fewer documents."""
+    return [package for package in PACKAGES if importlib.util.find_spec(package) is None]
+
+
 def _python_files() -> Iterator[Path]:
     """Library modules in a fixed order, without tests."""
     roots = [Path(sysconfig.get_path("stdlib"))]
-    for package in ("numpy", "matplotlib"):
+    for package in PACKAGES:
         spec = importlib.util.find_spec(package)
         if spec is not None and spec.submodule_search_locations:
             roots.append(Path(spec.submodule_search_locations[0]))

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_info
@@ -32,24 +32,33 @@ from minigrad.files import SaveError, remove, write_atomic, write_folder_atomic
 
 __all__ = [
     "BEST",
+    "OtherKindError",
     "RunFolder",
     "RunFolderError",
     "RunKind",
     "Table",
     "environment",
     "latest_checkpoint",
+    "read_latest",
     "step_of",
 ]
+
+Read = TypeVar("Read")
 
 KEPT_CHECKPOINTS = 2
 BEST = "checkpoint-best"
 LOCK, HOLDER = ".lock", ".lock-holder"  # two files: some versions of filelock empty the one that they lock
 OF_A_STEP = ("learning_rate", "grad_norm", "tokens_per_second")  # in each row of metrics.csv
+TRIES = 5  # to read a checkpoint before a run removes it
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class RunFolderError(RuntimeError):
     """A folder that no run can use now: another run is in it, or nothing can be written there."""
+
+
+class OtherKindError(CheckpointError):
+    """A checkpoint, maybe a whole one, of another kind of run."""
 
 
 @dataclass(frozen=True)
@@ -187,10 +196,15 @@ class RunFolder:
 
     @contextmanager
     def naming_the_one_before(self, checkpoint: Path) -> Iterator[None]:
-        """Let an error about a damaged checkpoint say from where the run can go on."""
+        """Let an error about a damaged checkpoint say from where the run can go on.
+
+        Where the model or the run is of another kind, so is the checkpoint before it.
+        """
         try:
             yield
-        except (CheckpointError, ConfigError) as error:
+        except (OtherKindError, ConfigError) as error:
+            raise CheckpointError(str(error)) from None
+        except CheckpointError as error:
             before = [path for path in self.checkpoints() if step_of(path) < step_of(checkpoint)]
             help = f"; {before[-1]} is there: to go on from it, remove {checkpoint}" if before else ""
             raise CheckpointError(f"{error}{help}") from None
@@ -267,6 +281,28 @@ def latest_checkpoint(folder: str | Path, command: str = "python -m minigrad.ber
     return found[-1]
 
 
+def read_latest(
+    folder: str | Path, read: Callable[[Path], Read], command: str = "python -m minigrad.bert pretrain"
+) -> Read:
+    """What `read` makes of `latest_checkpoint`; where a run removes that meanwhile, of the one that is newest then.
+
+    Raises CheckpointError if there is none, or if the run removes one after the other, and what `read` raises.
+    """
+    for _ in range(TRIES):
+        checkpoint = latest_checkpoint(folder, command)
+        try:
+            found = read(checkpoint)
+        except (CheckpointError, ConfigError):
+            if checkpoint.exists():
+                raise
+        else:
+            if (
+                checkpoint.exists()
+            ):  # otherwise a file that has gone may have passed for one that is not needed
+                return found
+    raise CheckpointError(f"a run removes the checkpoints in {folder} before they are read: wait for its end")
+
+
 # --- Tables ----------------------------------------------------------------------------------------------
 
 
@@ -282,7 +318,7 @@ class Table:
 
         Raises CheckpointError if the file is no table of steps, SaveError if it cannot be replaced.
         """
-        if not self.path.exists():
+        if not os.path.lexists(self.path):
             return
         try:
             content = self.path.read_bytes() if self.path.is_file() else None

@@ -16,7 +16,7 @@ from safetensors.numpy import save
 from minigrad import backend
 from minigrad.bert.metrics import Tally
 from minigrad.bert.reading import CheckpointError, read_json, read_safetensors
-from minigrad.bert.runs import RunKind, step_of
+from minigrad.bert.runs import OtherKindError, RunKind, step_of
 from minigrad.bert.settings import (
     LARGEST_INTEGER,
     LARGEST_NUMBER,
@@ -87,13 +87,16 @@ def state_files(state: TrainingState, moments: Mapping[str, list[Array]]) -> dic
 
 
 def read_state(checkpoint: Path, kind: RunKind = PRETRAINING) -> TrainingState:
-    """The state of the run in a checkpoint, each value checked. Raises CheckpointError naming the one that is wrong."""
+    """The state of the run in a checkpoint, each value checked.
+
+    Raises CheckpointError naming the one that is wrong, OtherKindError for a run of another kind.
+    """
     path = checkpoint / STATE
     values = read_json(path)
     found = values.get("arguments")
     for other in (PRETRAINING, FINETUNING):
         if other is not kind and isinstance(found, dict) and found.keys() == _defaults(other).keys():
-            raise CheckpointError(f"{path} is of a run of {other.name}, not of {kind.name}")
+            raise OtherKindError(f"{path} is of a run of {other.name}, not of {kind.name}")
     _check(path, values, _checks(kind))
     if values["evaluation"]:
         _check(path, values["evaluation"], dict.fromkeys(kind.scores, NUMBER), "evaluation.")

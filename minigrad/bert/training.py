@@ -23,7 +23,7 @@ from typing import Any, Self
 import numpy as np
 
 from minigrad import backend, optim, random
-from minigrad.bert.checkpoint import Pretrained, from_pretrained, pretrained_files
+from minigrad.bert.checkpoint import Pretrained, from_pretrained, listed, pretrained_files
 from minigrad.bert.config import BertConfig
 from minigrad.bert.data import Batch, fingerprint
 from minigrad.bert.metrics import of_all_processes, quiet_overflow
@@ -147,7 +147,7 @@ class Training:
 
     def read_model(self, checkpoint: Path) -> Pretrained:
         """What `model_files` has made. Raises CheckpointError or ConfigError."""
-        return from_pretrained(checkpoint, type(self.model), needs=[""])  # every one
+        return from_pretrained(checkpoint, type(self.model))
 
     def measure(self) -> dict[str, float]:
         """The figures of the model on `held_out`."""
@@ -387,7 +387,9 @@ class Training:
     def load(self, checkpoint: Path) -> None:
         """Go on from a checkpoint. Raises CheckpointError; nothing on the disk is changed."""
         with self.folder.naming_the_one_before(checkpoint):
-            state, saved = read_state(checkpoint, self.kind), self.read_model(checkpoint)
+            saved, state = self.read_model(checkpoint), read_state(checkpoint, self.kind)
+            if saved.missing:
+                raise CheckpointError(f"{checkpoint}: weights are missing: {listed(saved.missing)}")
         self._require_the_same(checkpoint, state, saved)
         with self.folder.naming_the_one_before(checkpoint):
             moments = read_moments(checkpoint, self._optimised())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from minigrad import backend
 from minigrad.tensor import Array, Tensor
 
 __all__ = ["Module", "ModuleList", "Parameter", "Sequential"]
+
+CONTAINERS = (list, tuple, dict)
 
 
 class Parameter(Tensor):
@@ -22,9 +24,37 @@ class Parameter(Tensor):
 
 
 class Module:
-    """Something with parameters, and maybe modules inside: found among its attributes, named after them."""
+    """Something with parameters, and maybe modules inside: found among its attributes, named after them.
+
+    What training would lose without a word raises TypeError: a parameter or module that is replaced by anything but
+    another one or None, and one in a list, tuple or dict, when that is assigned or, if it comes later, when parameters
+    or modules are asked for.
+    """
 
     training: bool = True
+    walked: ClassVar[frozenset[str]] = frozenset()  # attributes in whose lists a class's own `children` looks
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        before, label = vars(self).get(name), f"{type(self).__name__}.{name}"
+        if isinstance(before, Parameter) and not isinstance(value, Parameter | None):
+            raise TypeError(
+                f"{label}: expected a Parameter or None, got {type(value).__name__}; for other numbers write "
+                f"module.{name}.data[...] = …, for another parameter assign nn.Parameter(…)"
+            )
+        if isinstance(before, Module) and not isinstance(value, Module | Parameter | None):
+            raise TypeError(f"{label}: expected a Module, a Parameter or None, got {type(value).__name__}")
+        self._require_found({name: value})
+        super().__setattr__(name, value)
+
+    def _require_found(self, attributes: Mapping[str, Any]) -> None:
+        for name, value in attributes.items():
+            if isinstance(value, CONTAINERS) and name not in self.walked:
+                for lost in _inside(value):
+                    raise TypeError(
+                        f"{type(self).__name__}.{name}: parameters() does not find the {type(lost).__name__} in a "
+                        f"{type(value).__name__}, so training would leave it out; put modules into nn.ModuleList(…), "
+                        "and give each parameter an attribute of its own"
+                    )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What calling the module does."""
@@ -50,6 +80,7 @@ class Module:
         if id(self) in seen:
             return
         seen.add(id(self))
+        self._require_found(vars(self))  # a list may have been filled since it was assigned
         yield path, self
         for name, child in self.children():
             yield from child._walk(f"{path}.{name}" if path else name, seen)
@@ -144,8 +175,19 @@ class Module:
         return f"{type(self).__name__}({own}" + ("\n" + "\n".join(inside) + "\n" if inside else "") + ")"
 
 
+def _inside(value: Any) -> Iterator[Parameter | Module]:
+    """The parameters and modules in lists, tuples and dicts, at any depth."""
+    if isinstance(value, Parameter | Module):
+        yield value
+    elif isinstance(value, CONTAINERS):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _inside(item)
+
+
 class ModuleList(Module):
     """Modules in a list, named "0", "1", …"""
+
+    walked = frozenset({"list"})
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         self.list = list(modules)

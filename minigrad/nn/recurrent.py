@@ -7,6 +7,7 @@ stored (in, out), and lengths are given to `forward` instead of packing the rows
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -48,6 +49,11 @@ class _Recurrent(Module):
         ):
             if value < 1:
                 raise ValueError(f"{type(self).__name__}: {name} must be at least 1, got {value}")
+        if dropout and num_layers == 1:
+            warnings.warn(
+                f"{type(self).__name__}: dropout={dropout} drops nothing with num_layers=1: it is between layers",
+                stacklevel=2,
+            )
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.suffixes = ("", "_reverse") if bidirectional else ("",)
         self.dropout = Dropout(dropout)
@@ -82,6 +88,8 @@ class _Recurrent(Module):
         states = self._states(x, state)
         live = None if lengths is None else self._live(x, lengths)
         y = x.transpose(0, 1)  # (T, B, input_size)
+        if live is not None:  # padding may be anything, and a gradient of 0 times nan would be nan
+            y = ops.where(live[:, :, None], y, 0.0)
         last: list[State] = []
         for layer in range(self.num_layers):
             if layer:
@@ -162,7 +170,8 @@ class RNN(_Recurrent):
 
     Parameters, of each layer and direction: `weight_ih_l0` (input_size or D · H, H), `weight_hh_l0` (H, H),
     `bias_ih_l0` and `bias_hh_l0` (H,), and with `_reverse` behind their names those of the backward direction; all
-    start uniform within ±1/√H. dropout: of each layer's output but the last one's. PyTorch has the weights transposed.
+    start uniform within ±1/√H. dropout: of each layer's output but the last one's, so that it needs two layers, else
+    there is a UserWarning. PyTorch has the weights transposed.
     """
 
     gates = 1

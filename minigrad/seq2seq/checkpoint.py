@@ -35,7 +35,7 @@ from minigrad.bert.reading import (
     read_json,
     shown,
 )
-from minigrad.bert.runs import latest_checkpoint
+from minigrad.bert.runs import read_latest
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.seq2seq.config import ConfigError, RecurrentConfig, Seq2SeqConfig, TransformerConfig
 from minigrad.seq2seq.recurrent import RecurrentSeq2Seq
@@ -138,7 +138,10 @@ def from_pretrained(folder: str | Path) -> PretrainedSeq2Seq:
     that is missing, damaged or does not fit, before memory is taken for a model; ConfigError for another kind of
     model.
     """
-    folder = latest_checkpoint(folder, TRAIN_COMMAND)
+    return read_latest(folder, _read, TRAIN_COMMAND)
+
+
+def _read(folder: Path) -> PretrainedSeq2Seq:
     config = read_config(folder)
     stored = read_header(folder / WEIGHTS)
     model = _model_that_fits(folder, config, stored)

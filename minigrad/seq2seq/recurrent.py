@@ -48,6 +48,13 @@ def embedding(config: RecurrentConfig) -> nn.Embedding:
     return nn.Embedding(config.vocab_size, config.hidden_size, std=1.0)
 
 
+def network(config: RecurrentConfig, bidirectional: bool = False) -> Any:
+    """The layers of encoder or decoder, with dropout between them."""
+    size, layers = config.hidden_size, config.num_layers
+    dropout = config.dropout if layers > 1 else 0.0
+    return NETWORKS[config.cell](size, size, layers, bidirectional, dropout)
+
+
 class RecurrentEncoder(nn.Module):
     """Reads the source: a state for each word, and the last state, in which all of it has to fit.
 
@@ -58,9 +65,7 @@ class RecurrentEncoder(nn.Module):
     def __init__(self, config: RecurrentConfig) -> None:
         size = config.hidden_size
         self.words, self.dropout = embedding(config), nn.Dropout(config.dropout)
-        self.network = NETWORKS[config.cell](
-            size, size, config.num_layers, config.bidirectional, config.dropout
-        )
+        self.network = network(config, config.bidirectional)
         parts = (2 if config.cell == "lstm" else 1) if config.bidirectional else 0
         self.joins = nn.ModuleList(linear(2 * size, size) for _ in range(parts))  # of h, and of c
 
@@ -104,7 +109,7 @@ class RecurrentDecoder(nn.Module):
     def __init__(self, config: RecurrentConfig) -> None:
         size = config.hidden_size
         self.words, self.dropout = embedding(config), nn.Dropout(config.dropout)
-        self.network = NETWORKS[config.cell](size, size, config.num_layers, dropout=config.dropout)
+        self.network = network(config)
         self.attention = None if config.attention == "none" else Attention(config)
         self.out = linear(size, config.vocab_size)
 

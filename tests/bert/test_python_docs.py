@@ -112,6 +112,15 @@ def test_no_tests_and_no_installed_packages_among_the_modules():
     assert any("numpy" in p.parts for p in paths)
 
 
+def test_a_package_that_is_not_installed_is_named(few_modules, monkeypatch):
+    assert not [note for note in few_modules(MODULE, OTHER).notes if "numpy" in note]
+    monkeypatch.setattr(python_docs, "PACKAGES", ("numpy", "no_package_of_this_name"))
+    assert few_modules(MODULE, OTHER).notes == [
+        "python-docs has fewer documents here than in the course's environment, because no_package_of_this_name is not "
+        "installed: pip install no_package_of_this_name"
+    ]
+
+
 def test_the_documentation_on_this_disk():
     """All of it, as the command line reads it: its structure, for its text differs between versions."""
     corpus = read_corpus("python-docs")

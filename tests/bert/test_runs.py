@@ -16,8 +16,16 @@ import processes
 import pytest
 import tiny
 
-from minigrad.bert.reading import SUMS, CheckpointError
-from minigrad.bert.runs import RunFolder, RunFolderError, Table, environment, latest_checkpoint
+from minigrad.bert.reading import SUMS, CheckpointError, is_there, read_file
+from minigrad.bert.runs import (
+    RunFolder,
+    RunFolderError,
+    Table,
+    environment,
+    latest_checkpoint,
+    read_latest,
+    step_of,
+)
 from minigrad.files import SaveError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="kills and limits are POSIX")
@@ -332,6 +340,67 @@ def test_a_folder_without_checkpoint(tmp_path, name, what):
         latest_checkpoint(tmp_path / name)
 
 
+def read_named(checkpoint):
+    """A reader of a file that must be there."""
+    return checkpoint.name, read_file(checkpoint / "model.safetensors")
+
+
+def read_if_there(checkpoint):
+    """A reader of a file that may be absent."""
+    return checkpoint.name, read_file(path) if is_there(path := checkpoint / "model.safetensors") else None
+
+
+@pytest.mark.parametrize("read", [read_named, read_if_there])
+def test_where_a_run_removes_what_is_read_the_newest_is_looked_for_again(tmp_path, read):
+    folder = RunFolder(tmp_path)
+    folder.save(1, FILES)
+    steps = iter([2, 3])
+
+    def beside_a_run(checkpoint):
+        for step in steps:
+            folder.save(step, FILES)  # the third lets the first go
+        return read(checkpoint)
+
+    assert read_latest(tmp_path, beside_a_run) == ("checkpoint-000003", b"weights")
+
+
+def test_what_is_wrong_with_a_checkpoint_that_stays_is_said_at_once(tmp_path):
+    RunFolder(tmp_path).save(1, FILES)
+    seen = []
+
+    def read(checkpoint):
+        seen.append(checkpoint)
+        return read_file(checkpoint / "vocab.txt")
+
+    with pytest.raises(CheckpointError, match=r"checkpoint-000001/vocab\.txt is missing"):
+        read_latest(tmp_path, read)
+    assert len(seen) == 1
+
+
+def test_a_run_that_saves_faster_than_a_checkpoint_is_read_is_named(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.save(1, FILES)
+
+    def read(checkpoint):
+        for more in (1, 2):
+            folder.save(step_of(checkpoint) + more, FILES)
+
+    with pytest.raises(CheckpointError, match=r"a run removes the checkpoints in .* before they are read"):
+        read_latest(tmp_path, read)
+
+
+def test_a_checkpoint_that_was_named_itself_is_not_replaced_by_another(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.save(1, FILES)
+
+    def read(checkpoint):
+        for step in (2, 3):
+            folder.save(step, FILES)
+
+    with pytest.raises(CheckpointError, match=r"^there is no folder .*checkpoint-000001"):
+        read_latest(tmp_path / "checkpoint-000001", read)
+
+
 # --- Tables ----------------------------------------------------------------------------------------------
 
 
@@ -391,6 +460,17 @@ def test_a_pipe_in_the_place_of_a_table_is_named(tmp_path):
     os.mkfifo(tmp_path / "metrics.csv")
     with pytest.raises(CheckpointError, match=r"metrics\.csv is no table of a run's steps"):
         Table(tmp_path / "metrics.csv", ("step", "loss")).drop_after(5)
+
+
+@posix
+@pytest.mark.parametrize("target", ["nowhere", "metrics.csv"])
+def test_a_link_to_nothing_or_to_itself_in_the_place_of_a_table_is_named_and_left(tmp_path, target):
+    path = tmp_path / "metrics.csv"
+    path.symlink_to(target)
+    with pytest.raises(CheckpointError, match=r"metrics\.csv is no table of a run's steps"):
+        Table(path, ("step", "loss")).drop_after(5)
+    assert names(tmp_path) == ["metrics.csv"]
+    assert os.readlink(path) == target
 
 
 LIMITED = """

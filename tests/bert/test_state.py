@@ -146,6 +146,18 @@ def test_the_only_checkpoint_is_damaged(tmp_path):
     assert "to go on from it" not in str(caught.value)
 
 
+def test_a_checkpoint_of_another_kind_of_model_is_not_damaged(tmp_path, finished):
+    """Those before it are of the same kind: to remove it would not help."""
+
+    def another_kind(folder):
+        path = folder / "config.json"
+        path.write_text(path.read_text().replace('"bert"', '"transformer-seq2seq"'))
+        sum_again(folder)
+
+    said = refused(tmp_path, finished, another_kind)
+    assert said.endswith("config.json: model_type is 'transformer-seq2seq': this BERT has 'bert' only")
+
+
 WRONG_VALUES = [None, "text", [], {"a": 1}, -1, 1.5, math.inf, math.nan, True, 10**400]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 
 import numpy as np
 import pytest
@@ -96,6 +97,95 @@ def test_module_list_and_sequential():
     x = Tensor(np.ones((4, 2), np.float32))
     expected = stack[2](ops.relu(stack[0](x)))
     np.testing.assert_array_equal(stack(x).numpy(), expected.numpy())
+
+
+class Listing(nn.Module):
+    """A module with a list that is empty when it is assigned."""
+
+    def __init__(self) -> None:
+        self.layers = []
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        [nn.Linear(2, 2), nn.Linear(2, 2)],
+        (ops.tanh, nn.LayerNorm(2)),
+        {"first": nn.Parameter([1.0])},
+        [(nn.Linear(2, 2), "a name")],
+        {"inside": {"deeper": [nn.Dropout()]}},
+    ],
+    ids=["list", "tuple", "dict", "list of tuples", "dict of dicts"],
+)
+def test_a_module_in_a_list_where_no_walk_finds_it_is_refused(hidden):
+    block, message = Block(), r"^Block\.layers2: .* in a (list|tuple|dict), .*nn\.ModuleList"
+    with pytest.raises(TypeError, match=message):
+        block.layers2 = hidden
+    assert not hasattr(block, "layers2")
+
+
+def test_a_list_that_is_filled_later_is_found_by_every_walk():
+    listing = Listing()
+    assert list(listing.parameters()) == []
+    listing.layers.append(nn.Linear(2, 3))
+    for walk in (lambda: list(nn.Sequential(listing).parameters()), listing.state_dict, listing.eval):
+        with pytest.raises(TypeError, match=r"^Listing\.layers: .*nn\.ModuleList"):
+            walk()
+
+
+def test_other_lists_are_attributes_like_any():
+    block = Block()
+    block.sizes, block.names, block.buffers = [1, (2, 3)], {"a": ["b"]}, (Tensor([1.0]), np.ones(2), None)
+    assert [name for name, _ in block.named_parameters()] == NAMES
+
+
+def test_a_class_may_find_the_modules_of_a_list_by_itself():
+    class Pairs(nn.Module):
+        walked = frozenset({"pairs"})
+
+        def __init__(self):
+            self.pairs = [("first", nn.Linear(2, 3)), ("second", nn.Linear(3, 1, bias=False))]
+
+        def children(self):
+            return iter(self.pairs)
+
+    assert [name for name, _ in Pairs().named_parameters()] == ["first.weight", "first.bias", "second.weight"]
+
+    class Steps(nn.Sequential):
+        def __init__(self):
+            super().__init__(nn.Linear(2, 3))
+            self.others = [nn.Linear(2, 3)]
+
+    with pytest.raises(TypeError, match=r"^Steps\.others: "):
+        Steps()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("scale", np.ones(3), "Block.scale: expected a Parameter or None, got ndarray; for other numbers"),
+        ("scale", Tensor([1.0]), "Block.scale: expected a Parameter or None, got Tensor; for other numbers"),
+        ("scale", nn.LayerNorm(3), "Block.scale: expected a Parameter or None, got LayerNorm"),
+        ("head", ops.tanh, "Block.head: expected a Module, a Parameter or None, got function"),
+        ("head", Tensor([1.0]), "Block.head: expected a Module, a Parameter or None, got Tensor"),
+    ],
+)
+def test_what_is_trained_is_not_replaced_by_what_is_not(name, value, message):
+    block = Block()
+    before = getattr(block, name)
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}"):
+        setattr(block, name, value)
+    assert getattr(block, name) is before
+
+
+def test_parameters_and_modules_may_be_replaced_and_taken_away():
+    block = Block()
+    block.scale = nn.Parameter(np.zeros(3))
+    block.table = block.decoder = nn.Embedding(5, 3)
+    block.head = nn.Parameter([1.0])  # as PyTorch has it: a Parameter may stand in a module's place
+    block.bias = block.layers = None
+    assert [name for name, _ in block.named_parameters()] == ["scale", "head", "table.weight"]
+    block.note, block.buffer = 1, None
 
 
 def test_repr_shows_what_is_inside():

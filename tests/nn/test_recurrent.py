@@ -180,7 +180,7 @@ def test_gradients_are_slopes(kind, lengths, rng):
     def function(x, *rest):
         start, values = rest[: len(rest) - len(parameters)], rest[-len(parameters) :]
         for (name, _), value in zip(parameters, values, strict=True):
-            setattr(module, name, value)
+            vars(module)[name] = value  # a Tensor, as an attribute, is refused
         y, state = module(x, as_state(start), lengths)
         return ops.concat([y.reshape(-1), *(part.reshape(-1) for part in as_tuple(state))])
 
@@ -245,8 +245,17 @@ def test_dropout_is_between_layers_and_in_training_alone(kind, rng):
     np.testing.assert_array_equal(first[0], second[0])  # the lower layer's own state is not dropped
     assert not np.allclose(first[1], second[1])
     assert (y.numpy() != 0).all()  # nor is the last layer's output
-    one = KINDS[kind](3, 30, dropout=0.5)
+
+
+@each_kind
+def test_dropout_of_one_layer_has_nothing_to_drop_and_says_so(kind, rng):
+    with pytest.warns(UserWarning, match=rf"^{kind}: dropout=0\.5 .* num_layers=1") as warnings:
+        one = KINDS[kind](3, 30, dropout=0.5)
+    assert warnings[0].filename == __file__  # where the layer is made
+    x = Tensor(rng.standard_normal((2, 4, 3)).astype(np.float32))
     np.testing.assert_array_equal(one(x)[0].numpy(), one.eval()(x)[0].numpy())
+    KINDS[kind](3, 30, num_layers=2, dropout=0.5)  # any warning is an error here
+    KINDS[kind](3, 30, dropout=0.0)
 
 
 def test_dropout_probabilities():
@@ -281,6 +290,46 @@ def test_padding_changes_nothing_and_gets_no_gradient(kind, bidirectional, rng):
     for others in results[1:]:
         for ours, right in zip(others, results[0], strict=True):
             np.testing.assert_array_equal(ours, right)
+
+
+@each_kind
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("filling", [np.nan, np.inf])
+def test_padding_that_is_not_finite_reaches_no_gradient(kind, bidirectional, filling, monkeypatch, rng):
+    module = KINDS[kind](3, 4, num_layers=2, bidirectional=bidirectional)
+    inside = (np.arange(5) < np.array(LENGTHS)[:, None])[:, :, None]
+    x = rng.standard_normal((4, 5, 3)).astype(np.float32)
+    for run in (KINDS[kind].run, getattr(composed, kind.lower())):
+        monkeypatch.setattr(KINDS[kind], "run", staticmethod(run))
+        results = []
+        for padding in (0.0, filling):
+            leaf = Tensor(np.where(inside, x, np.float32(padding)), requires_grad=True)
+            module.zero_grad()
+            y, state = module(leaf, lengths=LENGTHS)
+            (y.sum() + sum((part * part).sum() for part in as_tuple(state))).backward()
+            results.append([y.numpy(), *(part.numpy() for part in as_tuple(state)), host(leaf.grad)])
+            results[-1] += [host(p.grad) for p in module.parameters()]
+        for ours, right in zip(*results, strict=True):
+            np.testing.assert_array_equal(ours, right)
+
+
+@pytest.mark.oracle
+@each_kind
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_padding_that_is_not_finite_is_to_pytorch_as_if_it_were_not_there(kind, bidirectional, torch, rng):
+    settings = {"input_size": 3, "hidden_size": 4, "num_layers": 2, "bidirectional": bidirectional}
+    module = KINDS[kind](**settings).astype("float64")
+    theirs = pytorchs_twin(torch, kind, module, settings, "float64")
+    inside = (np.arange(5) < np.array(LENGTHS)[:, None])[:, :, None]
+    x = np.where(inside, rng.standard_normal((4, 5, 3)), np.nan)
+    y, _ = module(Tensor(x), lengths=LENGTHS)
+    their_y, _ = run_theirs(torch, theirs, torch.tensor(x), None, LENGTHS)
+    cotangent = rng.standard_normal(y.shape)
+    y.backward(cotangent)
+    their_y.backward(torch.tensor(cotangent))
+    np.testing.assert_allclose(y.numpy(), their_y.detach().numpy(), atol=1e-13)
+    for parameter, right in zip(module.parameters(), theirs.parameters(), strict=True):
+        np.testing.assert_allclose(host(parameter.grad), right.grad.numpy().T, atol=1e-13)
 
 
 @each_kind

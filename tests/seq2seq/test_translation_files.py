@@ -16,7 +16,9 @@ from tiny_translation import CONFIGS, TOKENIZER, model, pairs, translating
 from minigrad import backend, no_grad
 from minigrad.bert.config import ConfigError
 from minigrad.bert.reading import CheckpointError
+from minigrad.bert.runs import RunFolder
 from minigrad.course.authoring import store
+from minigrad.seq2seq import checkpoint
 from minigrad.seq2seq.checkpoint import (
     from_pretrained,
     make_model,
@@ -53,6 +55,22 @@ def logits(of) -> np.ndarray:
     batch = pad_pairs(pairs(3), of.config.end_token_id, of.config.pad_token_id)
     with no_grad():
         return of.eval()(**batch).logits.numpy()
+
+
+def test_a_checkpoint_that_its_run_removes_on_the_way_is_not_taken_for_one_without_vocabulary(
+    tmp_path, monkeypatch
+):
+    run, files = RunFolder(tmp_path), checkpoint.pretrained_files(model("lstm"), TOKENIZER)
+    run.save(1, files)
+    steps, true = iter([2, 3]), checkpoint.read_tokenizer
+
+    def beside_the_run(folder, size):
+        for step in steps:
+            run.save(step, files)  # the third lets the first go
+        return true(folder, size)
+
+    monkeypatch.setattr(checkpoint, "read_tokenizer", beside_the_run)
+    assert from_pretrained(tmp_path).tokenizer.vocab == TOKENIZER.vocab
 
 
 @pytest.fixture(params=CONFIGS)
