@@ -53,6 +53,9 @@ def collect(
     without: files and folders to pass by.
     """
     candidates: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    said_in: dict[str, dict[str, str]] = defaultdict(
+        dict
+    )  # by student and folder, the first name that says it
     others: dict[str, list[str]] = defaultdict(list)
     refused = []
     for one in find(folder, without):
@@ -71,8 +74,17 @@ def collect(
                 refused.append(Refused(one.student, one.name, words))
             handed_in = HandedIn(one.student, one.name, sheet, answers)
             candidates[one.student, sheet.stem].append(Candidate(one.time, handed_in))
+            said_in[one.student].setdefault(one.said_in, one.name)
     found = []
-    for own in candidates.values():
+    for (student, _), own in candidates.items():
+        if len(said_in[student]) > 1:
+            names = " and ".join(sorted(said_in[student].values()))
+            why = (
+                f"{names} both say that they are of {student}, in different folders: nobody can tell which is. Keep "
+                "those that are, or grade the folders one by one"
+            )
+            refused += [Refused(student, one.name, why) for one in own]
+            continue
         counts, left = _choose(own)
         found += counts
         refused += left

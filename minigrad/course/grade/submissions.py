@@ -6,9 +6,10 @@
     FOLDER/Anna Lee_12345_assignsubmission_file_07.ipynb       the same, without folders
     FOLDER/leeanna_12345_67890_07.ipynb                        leeanna (12345), from Canvas, with _LATE too
 
-Each of these may lie in a zip file: in that of a student, or in one that the platform made of all. Where no platform
-has put a name, the first folder is the student. What a file in an archive is called is text and no more: nothing is
-unpacked to the disk. Links are not followed.
+Each of these may lie in a zip file, which is then FOLDER itself: the one that the platform made of all. Of an archive
+that lies in FOLDER, its own name or its folder says whose it is, and no name inside does, because whoever made the
+archive chose that. Where no platform has put a name, the first folder is the student. What a file in an archive is
+called is text and no more: nothing is unpacked to the disk. Links are not followed.
 """
 
 from __future__ import annotations
@@ -38,12 +39,16 @@ _CANVAS = re.compile(r"(?P<name>[^_]+)(?:_LATE)?_(?P<number>\d+)_\d+_(?P<rest>.+
 
 @dataclass(frozen=True)
 class Submission:
-    """A notebook. student: whose it is. name: where it lies. time: of the last change, in seconds since 1970."""
+    """A notebook. student: whose it is. name: where it lies. time: of the last change, in seconds since 1970.
+
+    said_in: the folder in which a name says whose it is.
+    """
 
     student: str
     name: str
     content: bytes
     time: float
+    said_in: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ def find(folder: Path, without: Sequence[Path] = ()) -> Iterator[Submission | Re
         raise FileNotFoundError(f"there is no {folder}: give the folder of the notebooks that were handed in")
     if folder.is_file():
         if _kind(folder.name) == ".ipynb":
-            yield _file(folder, _student(folder.name), folder.name)
+            yield _file(folder, *_student(folder.name), folder.name)
         else:
             yield from _archive(folder, "", folder.name)
         return
@@ -81,14 +86,14 @@ def find(folder: Path, without: Sequence[Path] = ()) -> Iterator[Submission | Re
         if not passed_by.isdisjoint([path.resolve(), *path.resolve().parents]):
             continue
         name = os.fsencode(path.relative_to(folder)).decode("utf-8", "replace")
-        student = _student(name)
+        student, said_in = _student(name)
         if path.is_symlink() or not path.is_file():
             if _kind(name) in (".ipynb", ".zip"):
                 yield Refused(student, name, "this is a link, or no file: it is not followed")
         elif _kind(name) == ".zip":
-            yield from _archive(path, student, name)
+            yield from _archive(path, student, name, said_in)
         elif _kind(name) == ".ipynb":
-            yield _file(path, student, name)
+            yield _file(path, student, said_in, name)
         else:
             yield _other(student, name)
 
@@ -116,12 +121,12 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield Path(where, name)
 
 
-def _file(path: Path, student: str, name: str) -> Submission | Refused:
+def _file(path: Path, student: str, said_in: str, name: str) -> Submission | Refused:
     try:
         size = path.stat().st_size
         if size > LARGEST:
             return Refused(student, name, _too_large(size))
-        return Submission(student, name, path.read_bytes(), path.stat().st_mtime)
+        return Submission(student, name, path.read_bytes(), path.stat().st_mtime, said_in)
     except OSError as error:
         return Refused(student, name, f"it cannot be read: {error.strerror or error}")
 
@@ -133,24 +138,24 @@ def _too_large(size: int) -> str:
 # --- Names -----------------------------------------------------------------------------------------------
 
 
-def _student(name: str, owner: str = "") -> str:
-    """Whose a file is, by its path with slashes; `owner`: whose the archive is in which it lies."""
+def _student(name: str) -> tuple[str, str]:
+    """Whose a file is, by its path with slashes, and the folder in which that is said."""
     parts = PurePosixPath(name).parts
-    for part in parts:
+    for depth, part in enumerate(parts):
         if found := _MOODLE.fullmatch(part):
-            return f"{found['name']} ({found['number']})"
+            return f"{found['name']} ({found['number']})", "/".join(parts[:depth])
     if len(parts) == 1 and (found := _CANVAS.fullmatch(parts[0])):  # Canvas knows no folders
-        return f"{found['name']} ({found['number']})"
-    if owner:
-        return owner
-    return parts[0] if len(parts) > 1 else re.sub(r"\.(ipynb|zip)$", "", parts[0], flags=re.IGNORECASE)
+        return f"{found['name']} ({found['number']})", ""
+    return parts[0] if len(parts) > 1 else re.sub(r"\.(ipynb|zip)$", "", parts[0], flags=re.IGNORECASE), ""
 
 
 # --- Archives --------------------------------------------------------------------------------------------
 
 
-def _archive(path: Path, student: str, name: str) -> Iterator[Submission | Refused | Other]:
-    """The notebooks in an archive. student: whose it is, or "" for one of the whole class."""
+def _archive(
+    path: Path, student: str, name: str, said_in: str = ""
+) -> Iterator[Submission | Refused | Other]:
+    """The notebooks in an archive. student: whose it is, or "" for one of the whole class, in which names say it."""
     try:
         if path.stat().st_size > LARGEST_ARCHIVE:
             yield Refused(student, name, f"it has more than {LARGEST_ARCHIVE / 1e6:,.0f} MB")
@@ -164,7 +169,7 @@ def _archive(path: Path, student: str, name: str) -> Iterator[Submission | Refus
                 return
             unpacked = 0
             for member in members:
-                found = _member(archive, member, student, name)
+                found = _member(archive, member, student, name, said_in)
                 if isinstance(found, Submission):
                     unpacked += len(found.content)
                     if unpacked > MOST_UNPACKED:
@@ -183,7 +188,7 @@ def _refused(found: Submission) -> Refused:
 
 
 def _member(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo, owner: str, outer: str
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, owner: str, outer: str, said_in: str
 ) -> Submission | Refused | Other | None:
     """One file of an archive; None for a folder, and for what is hidden."""
     inner = member.filename.replace("\\", "/").encode("utf-8", "replace").decode("utf-8")
@@ -196,13 +201,20 @@ def _member(
     student = owner or "(unknown)"
     if inner.startswith("/") or ".." in parts or re.match(r"[A-Za-z]:", inner):
         return Refused(student, name, "its path leads out of the archive")
-    student = _student(inner, owner)
+    claimed, said_inside = _student(inner)
+    student, said_in = (owner, said_in) if owner else (claimed, said_inside)
     if _kind(inner) not in (".ipynb", ".zip"):
         return _other(student, name)
     if stat.S_ISLNK(member.external_attr >> 16):
         return Refused(student, name, "this is a link: it is not followed")
     if _kind(inner) == ".zip":
         return Refused(student, name, "an archive in an archive is not opened: unpack it")
+    if owner and claimed != owner and _MOODLE.search(inner):
+        words = (
+            f"it lies in an archive of {owner}, and its name says {claimed}. If this is the archive of a whole class, "
+            "grade it by itself"
+        )
+        return Refused(student, name, words)
     if member.flag_bits & 1:
         return Refused(student, name, "it is encrypted")
     if member.file_size > LARGEST:
@@ -218,4 +230,4 @@ def _member(
         time = datetime(*member.date_time, tzinfo=UTC).timestamp()
     except (ValueError, OverflowError):
         time = 0.0
-    return Submission(student, name, content, time)
+    return Submission(student, name, content, time, said_in)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+import zipfile
 
 import pytest
 from classes import ROOT, Expected, class_of, environment, filled, grade
@@ -244,6 +245,57 @@ def test_folders_of_several_students_are_not_taken_for_one(tmp_path):
     assert all(
         f"{' and '.join(names)} lie in several folders of late. If these" in why for why in found.values()
     )
+
+
+def in_archive(path, name, **answers):
+    """A zip file with one notebook, which says that it was made in 2030."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr(
+            zipfile.ZipInfo(name, (2030, 1, 1, 0, 0, 0)), json.dumps(filled("07_one_head", answers))
+        )
+
+
+@pytest.mark.parametrize(
+    ("own", "archive", "inside"),
+    [
+        ("One_1_assignsubmission_file_07.ipynb", "Two_2_assignsubmission_file_a.zip", "One_1_assignsubmission_file_07.ipynb"),
+        ("one_1_67890_07.ipynb", "two_2_333_hw.zip", "one_1_67890_07.ipynb"),
+        ("one/07.ipynb", "two/hw.zip", "One_1_assignsubmission_file_07.ipynb"),
+        ("one.ipynb", "two.zip", "one/07.ipynb"),
+        ("one.ipynb", "two.zip", "one.ipynb"),
+    ],
+)  # fmt: skip
+def test_a_students_archive_replaces_nothing_of_anothers(tmp_path, own, archive, inside):
+    hand_in(tmp_path / "in" / own, time=1_000_000, score_scale=FINE)
+    in_archive(tmp_path / "in" / archive, inside, score_scale=WRONG)
+    handed_in, _ = collect(tmp_path / "in", sheets(ROOT / "exercises"))
+    one, *others = [found for found in handed_in if found.student.casefold().startswith("one")]
+    assert others == []
+    assert one.answers["score_scale"].source == FINE
+
+
+def test_of_two_sources_that_claim_one_student_neither_is_graded(tmp_path):
+    """The second is what somebody unpacked from another's archive."""
+    name = "One_1_assignsubmission_file_07.ipynb"
+    hand_in(tmp_path / "in" / name, time=1_000_000, score_scale=FINE)
+    hand_in(tmp_path / "in" / "two" / name, time=2_000_000, score_scale=WRONG)
+    hand_in(tmp_path / "in" / "three.ipynb", score_scale=FINE)
+    found, counts = refusals(tmp_path)
+    assert counts == ["three"]
+    assert list(found) == [name, f"two/{name}"]
+    for why in found.values():
+        assert why.startswith(
+            f"{name} and two/{name} both say that they are of One (1), in different folders"
+        )
+
+
+def test_two_files_of_a_student_on_a_platform_are_one_source(tmp_path):
+    hand_in(tmp_path / "in" / "One_1_assignsubmission_file_07.ipynb", time=1_000_000, score_scale=WRONG)
+    in_archive(tmp_path / "in" / "One_1_assignsubmission_file_new.zip", "any.ipynb", score_scale=FINE)
+    found, counts = refusals(tmp_path)
+    assert counts == ["One (1)"]
+    assert list(found) == ["One_1_assignsubmission_file_07.ipynb"]
 
 
 def test_a_folder_inside_a_students_own_is_the_same_students(tmp_path):

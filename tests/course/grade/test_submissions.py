@@ -125,8 +125,40 @@ def test_an_archive_of_a_class(tmp_path):
     names = ("Anna_1_assignsubmission_file_/x.ipynb", "Ben_2_assignsubmission_file_/y.ipynb")
     put(tmp_path / "moodle.zip", archive(dict.fromkeys(names, "{}")))
     put(tmp_path / "canvas.zip", archive({"leeanna_12_34_x.ipynb": "{}"}))
-    assert sorted(students(tmp_path).values()) == ["Anna (1)", "Ben (2)", "leeanna (12)"]
     assert sorted(students(tmp_path / "moodle.zip").values()) == ["Anna (1)", "Ben (2)"]
+    assert sorted(students(tmp_path / "canvas.zip").values()) == ["leeanna (12)"]
+    # In a folder nobody can tell it from a student's archive, whose names are the student's choice.
+    assert students(tmp_path) == {"canvas.zip: leeanna_12_34_x.ipynb": "canvas"}
+    assert reasons(tmp_path)[f"moodle.zip: {names[0]}"] == (
+        "it lies in an archive of moodle, and its name says Anna (1). If this is the archive of a whole class, grade "
+        "it by itself"
+    )
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "owner"),
+    [
+        ("Two_222_assignsubmission_file_hw.zip", "One_1_assignsubmission_file_07.ipynb", "Two (222)"),
+        ("Two_222_assignsubmission_file_/hw.zip", "One_1_assignsubmission_file_/07.ipynb", "Two (222)"),
+        ("two_222_333_hw.zip", "one_1_67890_07.ipynb", "two (222)"),
+        ("two/hw.zip", "One_1_assignsubmission_file_07.ipynb", "two"),
+        ("two/hw.zip", "one_1_67890_07.ipynb", "two"),
+        ("two.zip", "one/07.ipynb", "two"),
+        ("two.zip", "one.ipynb", "two"),
+    ],
+)
+def test_inside_of_a_students_archive_no_name_says_whose_it_is(tmp_path, outer, inner, owner):
+    put(tmp_path / outer, archive({inner: "{}"}))
+    assert {one.student for one in find(tmp_path)} == {owner}
+
+
+def test_a_students_own_name_may_stand_inside_of_the_archive(tmp_path):
+    """As in an archive that was taken from the platform and handed in again."""
+    put(
+        tmp_path / "Anna_1_assignsubmission_file_hw.zip",
+        archive({"Anna_1_assignsubmission_file_07.ipynb": "{}"}),
+    )
+    assert list(students(tmp_path).values()) == ["Anna (1)"]
 
 
 def test_an_archive_instead_of_a_folder(tmp_path):
