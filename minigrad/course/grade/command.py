@@ -128,7 +128,7 @@ def run(arguments: Any, description: str) -> int:
         _grade(handed_in, done, options, limits, private)
     except KeyboardInterrupt:
         interrupted = True
-    except SaveError as error:
+    except OSError as error:
         print(error, file=sys.stderr)
         return 2
     rows = rows_of(handed_in, done, limits, options.seed)

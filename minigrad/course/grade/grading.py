@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,6 @@ from minigrad.course.grade.verdict import NO_CELL, NOT_ATTEMPTED, UNGRADED, Verd
 
 __all__ = ["HandedIn", "collect", "count", "grade", "right_task", "rows_of"]
 
-SAVE_EVERY = 5.0  # seconds
 INTERRUPTED = "Grading was interrupted before this exercise."
 SAME_TIME = 2.0  # seconds between two files that a zip file, or a copy, may have given one date
 
@@ -78,9 +76,9 @@ def collect(
     found = []
     for (student, _), own in candidates.items():
         if len(said_in[student]) > 1:
-            names = " and ".join(sorted(said_in[student].values()))
+            sources = " and ".join(sorted(said_in[student].values()))
             why = (
-                f"{names} both say that they are of {student}, in different folders: nobody can tell which is. Keep "
+                f"{sources} both say that they are of {student}, in different folders: nobody can tell which is. Keep "
                 "those that are, or grade the folders one by one"
             )
             refused += [Refused(student, one.name, why) for one in own]
@@ -155,14 +153,11 @@ def grade(
     todo = _tasks(handed_in, limits, seed)
     new = [(name, task) for name, task in todo.items() if name not in done.verdicts]
     advance(len(todo) - len(new))
-    saved = time.monotonic()
+    done.save()
     try:
-        for name, verdict in run_all(new, jobs, limits, seed, private):
-            done.verdicts[name] = verdict
+        for name, verdict in run_all(new, jobs, limits, seed, private, done.begin):
+            done.end(name, verdict)
             advance(1)
-            if time.monotonic() - saved > SAVE_EVERY:
-                done.save()
-                saved = time.monotonic()
     finally:
         done.save()
 

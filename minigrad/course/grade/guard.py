@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import builtins
 import os
+import signal  # noqa: F401  (these two are there before something is taken from them)
+import subprocess  # noqa: F401
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +23,7 @@ __all__ = ["install", "watch"]
 # Events of Python's audit hooks, by how they begin, and what they would do.
 REFUSED = {
     "ctypes.": "reach into the process's memory",
+    "fcntl.fcntl": "let files send signals",
     "gc.get_": "look through the process's objects",
     "os.exec": "start another program",
     "os.fork": "start another process",
@@ -51,20 +54,39 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 MOST_WRITES = 200  # files opened for writing: with the limit of a file's size, a limit of the disk
 
 
-def install(home: Path, private: list[Path]) -> None:
+# Python reports no event for these: they are taken away, by their modules and names. With them an answer could end the
+# grader, and start another program.
+TAKEN = {
+    "os": "pidfd_open", "posix": "pidfd_open", "signal": "pidfd_send_signal", "_signal": "pidfd_send_signal",
+    "_posixsubprocess": "fork_exec", "subprocess": "_fork_exec",
+}  # fmt: skip
+
+
+def install(home: Path, private: list[Path]) -> Callable[[], int]:
     """From here on, and for good, this process may not do what is listed above.
 
-    home: the folder in which files may be written. private: folders in which nothing may be read either.
+    home: the folder in which files may be written. private: folders in which nothing may be read either. Returns what
+    tells how often something has been refused.
     """
+    for module, name in TAKEN.items():
+        vars(sys.modules[module]).pop(name, None)
     inside, hidden = os.path.realpath(home), [os.path.realpath(folder) for folder in private]
     refused, changes = tuple(REFUSED.items()), frozenset(CHANGES)  # those above can be emptied
-    written = 0
+    written = attempts = 0
 
     def lies_in(path: Any, folder: str) -> bool:
         if isinstance(path, int):  # what is open already
             return True
         real = os.path.realpath(os.fsdecode(path))
         return real == folder or real.startswith(folder + os.sep)
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal attempts
+        try:
+            refuse(event, arguments)
+        except PermissionError:
+            attempts += 1
+            raise
 
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal written
@@ -87,6 +109,8 @@ def install(home: Path, private: list[Path]) -> None:
             paths = [path for path in arguments if isinstance(path, str | bytes | os.PathLike)]
             if not all(lies_in(path, inside) for path in paths):
                 raise PermissionError("an answer may not change files outside of its own folder")
+        elif event == "import" and arguments[0] in TAKEN:
+            raise PermissionError(f"an answer may not load {arguments[0]} anew")
         elif event == "object.__setattr__" and arguments[1] == "__code__":
             raise PermissionError("an answer may not change a function's code")
         else:
@@ -94,7 +118,8 @@ def install(home: Path, private: list[Path]) -> None:
             if words:
                 raise PermissionError(f"an answer may not {words} while it is graded ({event})")
 
-    sys.addaudithook(refuse)
+    sys.addaudithook(watch)
+    return lambda: attempts
 
 
 # --- What judges -----------------------------------------------------------------------------------------
@@ -162,7 +187,7 @@ def _parts(loaded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if not isinstance(module, types.ModuleType):  # what an answer has put there
             continue
         for name, value in list(vars(module).items()):
-            if name not in BY_PYTHON:
+            if name not in BY_PYTHON and TAKEN.get(module_name) != name:
                 yield from _of(f"{module_name}:{name}", value, module_name)
     for name, exercise in EXERCISES.items():
         yield f"check.{name}", (exercise, type(exercise), exercise.slips)

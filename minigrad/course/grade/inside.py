@@ -8,6 +8,7 @@ import os
 import queue
 import resource
 import signal
+import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from minigrad.course.check.exercise import EXERCISES
 from minigrad.course.check.exercise import NOT_ATTEMPTED as NOT_ATTEMPTED_YET
 from minigrad.course.check.outcome import has_gap
 from minigrad.course.grade import guard
-from minigrad.course.grade.answers import Answer, Piece, Sheet, missing_names, needed
+from minigrad.course.grade.answers import Answer, Piece, Sheet, missing_names, needed, speaks_of
 from minigrad.course.grade.verdict import CRASHED, LOOK, NOT_ATTEMPTED, RIGHT, TIMED_OUT, WRONG, Verdict
 
 __all__ = ["Limits", "Task", "as_nobody", "live"]
@@ -34,11 +35,15 @@ PROCESSES = 64  # beside those that the user has: a check's timer is a thread, w
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one exercise. seconds: of a clock on the wall. memory: bytes of addresses. output: bytes that are printed."""
+    """Of one exercise. seconds: of a clock on the wall. memory: bytes of addresses. output: bytes that are printed.
+
+    disk: bytes of all files that it writes; looked at while it runs, so that a quick one may write some more.
+    """
 
     seconds: float = 10.0
     memory: int = 2 * 2**30
     output: int = 2_000_000
+    disk: int = 50_000_000
 
 
 @cache
@@ -95,17 +100,21 @@ def live(
         LANG="C.UTF-8",
     )
     os.chdir(home)
+    sys.dont_write_bytecode = True  # an import that cannot write into the course would count as an attempt
     # Before the answer can put others in their place.
     send, leave, dumps = os.write, os._exit, json.dumps
     make, look, as_dict = Verdict, LOOK, Verdict.as_dict
     _limit(limits)
-    guard.install(home, private)
+    refused = guard.install(home, private)
     try:
         found = _judged_in_time(task, limits, seed)
     except BaseException as error:
         found = Verdict(
             CRASHED, f"{task.exercise}: not judged.", f"The check itself failed: {_in_short(error)}."
         )
+    if found.right == RIGHT and (count := refused()):
+        words = f"It tried {count} times to do what is refused, and went on: read it."
+        found.caution = f"{found.caution} {words}".strip()
     if names := changed():
         words = f"After the answer ran, these were not what they were: {', '.join(names[:3])}. "
         found = make(look, f"{task.exercise}: not judged.", f"{words}The check cannot be trusted.")
@@ -164,7 +173,7 @@ def _too_long(task: Task, limits: Limits, where: str) -> Verdict:
 def _judged(task: Task, seed: int) -> Verdict:
     name = task.exercise
     pieces = needed(task.sheet, name, dict(task.answers))
-    scope: dict[str, Any] = {"__name__": "answers"}
+    scope: dict[str, Any] = {"__name__": "answers", "display": print}  # as a notebook has it
     said = [words for piece in pieces if (words := _run(piece, task.sheet.stem, scope))]
     failed = said[-1] if said and said[-1].startswith(f"{_cell_of(pieces[-1])} ") else ""
     function = scope.get(name)
@@ -176,6 +185,11 @@ def _judged(task: Task, seed: int) -> Verdict:
         return Verdict(WRONG, f"{name}: not yet.", f"The answer cell does not define the function {name}.")
     report = EXERCISES[name].report(function, seed)
     if report.verdict == "right":
+        if spoken := speaks_of(piece.source for piece in pieces if piece.exercise):
+            report.caution = (
+                f"The answer speaks of {spoken}, which no answer needs: read it before it counts."
+            )
+            return Verdict.of(report, LOOK)
         return Verdict.of(report, RIGHT)
     if report.more == NOT_ATTEMPTED_YET:
         return Verdict.of(report, NOT_ATTEMPTED)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import minigrad
+from minigrad.bert.reading import shown
 from minigrad.course.grade.inside import Limits, Task
 from minigrad.course.grade.submissions import Refused
-from minigrad.course.grade.verdict import Verdict
-from minigrad.files import write_atomic
+from minigrad.course.grade.verdict import CRASHED, LOOK, TIMED_OUT, Verdict
+from minigrad.files import SaveError, write_atomic
 
 __all__ = ["COLUMNS", "NOT_READ", "Done", "Row", "as_csv", "key"]
 
 COLUMNS = ("student", "notebook", "exercise", "right", "message", "seconds")
 NOT_READ = "not read"
+FORMULA = tuple("=+-@＝＋－＠")  # how a formula begins, also in full width
+ENDED = "Grading was ended, from outside or by an answer, while this one ran: read it. --again runs all answers again."
+NOT_KEPT = (TIMED_OUT, CRASHED)  # a busy machine may be why: the next run tries again
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class Row:
 def as_csv(rows: Sequence[Row], refused: Sequence[Refused]) -> bytes:
     """The table in UTF-8, a line for each exercise; below it what was not read, with no exercise."""
     text = io.StringIO()
-    writer = csv.writer(text)
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL)  # spreadsheets part cells at other characters too
     writer.writerow(COLUMNS)
     for row in rows:
         found = row.verdict
@@ -53,9 +59,10 @@ def as_csv(rows: Sequence[Row], refused: Sequence[Refused]) -> bytes:
 
 
 def _cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula, on one line."""
-    text = " ".join(text.replace("\0", "").split())
-    return "'" + text if text.startswith(("=", "+", "-", "@")) else text
+    """A text that no spreadsheet takes for a formula, and no terminal obeys, on one line."""
+    text = " ".join(text.split())
+    text = shown(text, 12 * len(text))  # of which each character has room to be spelled out
+    return "'" + text if text.startswith(FORMULA) else text
 
 
 # --- To go on --------------------------------------------------------------------------------------------
@@ -79,19 +86,52 @@ def _course() -> str:
 
 
 class Done:
-    """The verdicts so far, by `key`, and the file that holds them. A damaged file is left aside: all is graded anew."""
+    """The verdicts so far, by `key`, and the file that holds them: a line when an answer begins, and one when it ends.
+
+    So whatever ends the grading, its verdicts are kept, and the next run finds which answers ran at that moment: it has
+    the verdict "look by hand" for these, and does not run them. A damaged line is left aside.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.verdicts: dict[str, Verdict] = {}
+        with contextlib.suppress(FileNotFoundError):
+            for line in path.read_bytes().splitlines():
+                with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):
+                    self._read(json.loads(line))
+
+    def _read(self, line: dict[str, Any]) -> None:
+        if "verdict" not in line:  # it began
+            self.verdicts[line["key"]] = Verdict(LOOK, f"{line['exercise']}: not judged.", ENDED)
+        elif line["verdict"] is None:  # it ended, and is tried again
+            del self.verdicts[line["key"]]
+        else:
+            self.verdicts[line["key"]] = Verdict.read(line["verdict"])
+
+    def begin(self, name: str, exercise: str) -> None:
+        """Note that an answer runs from now on. Raises SaveError."""
+        self._append({"key": name, "exercise": exercise})
+
+    def end(self, name: str, verdict: Verdict) -> None:
+        """Note what came of it. Raises SaveError."""
+        self.verdicts[name] = verdict
+        self._append(_line(name, verdict))
+
+    def _append(self, line: dict[str, Any]) -> None:
         try:
-            self.verdicts = {name: Verdict.read(one) for name, one in json.loads(path.read_bytes()).items()}
-        except FileNotFoundError:
-            pass
-        except (ValueError, AttributeError, RecursionError):
-            self.verdicts = {}
+            with open(self.path, "ab") as file:
+                file.write(_as_bytes([line]))
+        except OSError as error:
+            raise SaveError(f"could not write to {self.path}: {error.strerror}") from error
 
     def save(self) -> None:
-        """Write the file, whole or not at all. Raises SaveError."""
-        found = {name: one.as_dict() for name, one in self.verdicts.items()}
-        write_atomic(self.path, json.dumps(found).encode("utf-8", "replace"))
+        """Write the file anew, without answers that began and did not end. Raises SaveError."""
+        write_atomic(self.path, _as_bytes(_line(name, one) for name, one in self.verdicts.items()))
+
+
+def _line(name: str, verdict: Verdict) -> dict[str, Any]:
+    return {"key": name, "verdict": None if verdict.right in NOT_KEPT else verdict.as_dict()}
+
+
+def _as_bytes(lines: Iterable[dict[str, Any]]) -> bytes:
+    return "".join(json.dumps(line) + "\n" for line in lines).encode("utf-8", "replace")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import importlib
+import inspect
 import json
 
 import pytest
-from classes import ROOT, filled
+from classes import BANKS, ROOT, filled
 
 from minigrad.course.check.exercise import EXERCISES
 from minigrad.course.grade.answers import (
@@ -18,6 +21,7 @@ from minigrad.course.grade.answers import (
     needed,
     read_cells,
     sheets,
+    speaks_of,
 )
 
 pytestmark = pytest.mark.no_arrays
@@ -329,7 +333,57 @@ def test_what_is_no_python_needs_nothing(text):
         ("for i in range(3):\n    z = i\ndef f(x): return z + math.pi", []),
         ("class A:\n    n = 1\n    def g(self): return A.n + B", ["B"]),
         ("f = lambda x: x + y", ["y"]),
+        ("try: import os\nexcept ImportError as e: print(e)\ndef f(x): return x + y", ["y"]),
+        (
+            "match 3:\n    case [a, *b]: print(a, b)\n    case {'c': c, **d}: print(c, d)\n    case e: print(e)",
+            [],
+        ),
+        (
+            "with open('a') as (a, b): print(a, b)\nif c := len('a'): print(c)\n[*d, g] = 'ab'\nprint(d, g)",
+            [],
+        ),
+        ("def f(x):\n    global n\n    n = x\ndef g(): return n", []),
+        ("def f(x):\n    n = x\ndef g(): return n", ["n"]),
+        ("import a.b as c, d.e\nfrom g import h\nprint(c, d, h, a)", ["a"]),
     ],
 )
 def test_names_that_nothing_defines(source, missing):
     assert missing_names(source, {"math"}) == missing
+
+
+# --- What judges -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "spoken"),
+    [
+        ("pool = check.pool.answer", "check.pool.answer"),
+        ("pool = getattr(check, 'pool')", "getattr(check"),
+        ("from minigrad.course.check import exercise", "minigrad.course"),
+        ("import sys\nf = sys._getframe(1)", "_getframe"),
+        ("import inspect\ninspect.stack()", "inspect"),
+        ("x = error.__traceback__.tb_frame", "tb_frame"),
+        ("x = frame.f_back.f_locals", "f_back"),
+        ("def pool(x):\n    return x", ""),
+        ("check.pool(pool)  # the check. It says yes\nframe = f_locations = 3", ""),
+    ],
+)
+def test_what_speaks_of_the_check_or_of_frames(source, spoken):
+    assert speaks_of(["x = 1", source]) == spoken
+
+
+def test_no_honest_answer_speaks_of_them(monkeypatch):
+    """Those of the solutions, and the right ones of all banks."""
+    sources = {}
+    for path in (ROOT / "solutions").glob("*.ipynb"):
+        for cell in read_cells(path.read_bytes()):
+            if "answer" in cell.tags:
+                sources[f"{path.stem}, cell {cell.number}"] = cell.source
+    monkeypatch.syspath_prepend(str(BANKS))
+    for path in BANKS.glob("bank_*.py"):
+        for name, answers in importlib.import_module(path.stem).RIGHT.items():
+            for number, function in enumerate(answers):
+                with contextlib.suppress(TypeError, OSError):  # of a partial, or of what was made from a text
+                    sources[f"{name}, {number}"] = inspect.getsource(function)
+    assert len(sources) > 300
+    assert {name: speaks_of([source]) for name, source in sources.items() if speaks_of([source])} == {}

@@ -46,5 +46,5 @@ def test_the_printed_command_grades(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     table = (tmp_path / "grades" / "grades.csv").read_text(encoding="utf-8")
-    assert "anna,anna/07_one_head.ipynb,score_scale,no," in table
+    assert '"anna","anna/07_one_head.ipynb","score_scale","no",' in table
     assert "ValueError: (['PermissionError', 'PermissionError', 'PermissionError'], True)" in table, table

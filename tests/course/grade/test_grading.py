@@ -22,7 +22,8 @@ from minigrad.course.grade.__main__ import main
 from minigrad.course.grade.answers import sheets
 from minigrad.course.grade.grading import collect
 from minigrad.course.grade.inside import as_nobody
-from minigrad.course.grade.table import Done
+from minigrad.course.grade.submissions import Refused
+from minigrad.course.grade.table import Done, Row, as_csv
 from minigrad.course.grade.verdict import Verdict
 
 pytestmark = [
@@ -79,7 +80,7 @@ def test_every_verdict_is_as_in_the_bank(small_class):
 def test_the_table_has_its_columns(small_class):
     _, rows, root, _ = small_class
     head = (root / "grades.csv").read_text(encoding="utf-8").splitlines()[0]
-    assert head == "student,notebook,exercise,right,message,seconds"
+    assert head == '"student","notebook","exercise","right","message","seconds"'
     assert all(0 < float(row["seconds"]) < 10 for row in rows)
 
 
@@ -121,11 +122,11 @@ def test_what_is_graded_is_not_run_again(tmp_path):
     out = tmp_path / "grades.csv"
     assert grade(tmp_path / "in", out).returncode == 0
     state = tmp_path / "grades.csv.state.json"
-    kept = json.loads(state.read_text())
+    kept = lines_of(state)
     assert len(kept) == 2
-    for verdict in kept.values():
-        verdict["more"] = "from the file"
-    state.write_text(json.dumps(kept))
+    for line in kept:
+        line["verdict"]["more"] = "from the file"
+    state.write_text("".join(json.dumps(line) + "\n" for line in kept))
     hand_in(tmp_path / "in" / "ben.ipynb", score_scale=FINE + "# mended")
     assert grade(tmp_path / "in", out).returncode == 0
     found = {row["student"]: row for row in table(out) if row["exercise"] == "score_scale"}
@@ -140,21 +141,134 @@ def test_answers_that_are_the_same_are_run_once(tmp_path):
     for student in ("anna", "ben", "zoë"):
         hand_in(tmp_path / "in" / f"{student}.ipynb", score_scale=FINE)
     assert grade(tmp_path / "in", tmp_path / "grades.csv").returncode == 0
-    assert len(json.loads((tmp_path / "grades.csv.state.json").read_text())) == 1
+    assert len(lines_of(tmp_path / "grades.csv.state.json")) == 1
     assert [one for (_, name), one in states(tmp_path / "grades.csv").items() if name == "score_scale"] == [
         "yes"
     ] * 3
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"x": 1}', b'{"x": {"right": "maybe"}}', b"\xff"])
-def test_a_damaged_file_of_what_was_graded_is_left_aside(tmp_path, damage):
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+DAMAGE = [
+    b"",
+    b"{",
+    b"[]",
+    b"1",
+    b'{"x": 1}',
+    b'{"key": "x"}',
+    b'{"key": "y", "verdict": {"right": "maybe"}}',
+    b"\xff",
+]
+
+
+@pytest.mark.parametrize(
+    "damage", [*DAMAGE, b'{"key": "y", "verdict": null}', b'{"key": "y", "exercise": "po']
+)
+def test_a_damaged_line_of_what_was_graded_is_left_aside(tmp_path, damage):
     path = tmp_path / "state.json"
     done = Done(path)
-    done.verdicts["x"] = Verdict("yes", paragraphs=["a", "b"], seconds=1.5)
-    done.save()
-    assert Done(path).verdicts == done.verdicts
-    path.write_bytes(damage)
-    assert Done(path).verdicts == {}
+    verdict = Verdict("yes", paragraphs=["a", "b"], seconds=1.5)
+    done.end("x", verdict)
+    assert Done(path).verdicts == {"x": verdict}
+    path.write_bytes(damage + b"\n" + path.read_bytes() + damage)
+    assert Done(path).verdicts == {"x": verdict}
+
+
+def test_what_began_and_did_not_end_is_looked_at_by_hand(tmp_path):
+    done = Done(tmp_path / "state.json")
+    done.begin("a", "pool")
+    done.begin("b", "attend")
+    done.end("a", Verdict("no"))
+    found = Done(tmp_path / "state.json").verdicts
+    assert (found["a"].right, found["b"].right) == ("no", "look by hand")
+    assert found["b"].message.startswith(
+        "attend: not judged. Grading was ended, from outside or by an answer"
+    )
+    done.save()  # as at the end of a run, also of one that was stopped
+    assert set(Done(tmp_path / "state.json").verdicts) == {"a"}
+
+
+@pytest.mark.parametrize("right", ["timed out", "crashed"])
+def test_what_a_busy_machine_may_have_caused_is_tried_again(tmp_path, right):
+    done = Done(tmp_path / "state.json")
+    for save in (lambda: None, done.save):
+        done.begin("a", "pool")
+        done.end("a", Verdict(right))
+        save()
+        assert Done(tmp_path / "state.json").verdicts == {}
+    assert done.verdicts["a"].right == right  # of this run
+
+
+def test_an_answer_that_ran_out_of_time_is_run_again(tmp_path):
+    """It ends once a file is there that was not there at first."""
+    flag = tmp_path / "flag"
+    slow = (
+        f"import os\ndef score_scale(d_k, std_q, std_k):\n    while not os.path.exists({str(flag)!r}): pass\n"
+    )
+    hand_in(tmp_path / "in" / "anna.ipynb", score_scale=slow + FINE.partition("\n")[2])
+    out = tmp_path / "grades.csv"
+    assert grade(tmp_path / "in", out, "--timeout", "1").returncode == 0
+    assert states(out)["anna", "score_scale"] == "timed out"
+    flag.touch()
+    assert grade(tmp_path / "in", out, "--timeout", "1").returncode == 0
+    assert states(out)["anna", "score_scale"] == "yes"
+
+
+KILL = """
+import os, signal, sys
+from minigrad.course.grade import guard
+from minigrad.course.grade.__main__ import main
+guard.TAKEN.clear()  # as if the answer had found a way around that
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@ON_LINUX
+def test_an_answer_that_ends_the_grader_costs_nobody_else_a_verdict(tmp_path):
+    killer = "import os, signal\ndef score_scale(*_):\n    signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 9)\n"
+    for student, source in (("anna", FINE), ("ben", killer), ("cara", FINE + "# other")):
+        hand_in(tmp_path / "in" / f"{student}.ipynb", score_scale=source)
+    out = tmp_path / "grades.csv"
+    call = [str(tmp_path / "in"), "--out", str(out), "--jobs", "1"]
+    assert run_python(KILL, *call, timeout=120).returncode == -signal.SIGKILL
+    assert run_python(KILL, *call, timeout=120).returncode == 0
+    found = {row["student"]: row for row in table(out) if row["exercise"] == "score_scale"}
+    assert {name: row["right"] for name, row in found.items()} == {
+        "anna": "yes",
+        "ben": "look by hand",
+        "cara": "yes",
+    }
+    assert "Grading was ended, from outside or by an answer, while this one ran" in found["ben"]["message"]
+    assert run_python(KILL, *call, timeout=120).returncode == 0  # nor does it in the next run
+
+
+def test_no_cell_of_the_table_is_a_formula_or_obeyed_by_a_terminal():
+    names = [
+        "=1+1",
+        "+1",
+        "-1",
+        "@a",
+        "＝1+1",
+        " =1",
+        "x;=1+1",
+        "a\x1b[31m",
+        "tab\t=1",
+        "\u202eabc",
+        "Zoë 数",
+        "a\ud800",
+    ]
+    rows = [Row(name, name, "07_one_head", "attend", Verdict("no", name)) for name in names]
+    text = as_csv(rows, [Refused(name, name, name) for name in names]).decode()
+    assert all(one.isprintable() for line in text.split("\r\n") for one in line)
+    for line in text.split("\r\n")[1:-1]:
+        assert line.startswith('"')
+        assert line.endswith('"')
+        assert line.count('","') == 5
+    read = [row[0] for row in csv.reader(text.splitlines())][1 : len(names) + 1]
+    assert read[:6] == ["'=1+1", "'+1", "'-1", "'@a", "'＝1+1", "'=1"]
+    assert read[6:] == ["x;=1+1", r"a\x1b[31m", "tab =1", r"\u202eabc", "Zoë 数", r"a\ud800"]
 
 
 @ON_LINUX
@@ -180,7 +294,7 @@ def test_ctrl_c_keeps_what_was_graded_and_leaves_no_process(tmp_path):
     assert states(out)["ben", "score_scale"] == "not graded yet"
     pages = out.with_name("grades-pages")
     assert "Grading was interrupted: 1 of 10 exercises have" in (pages / "index.html").read_text()
-    assert len(json.loads(state.read_text())) == 1
+    assert len(lines_of(state)) == 1
     result = grade(tmp_path / "in", out, "--timeout", "1", "--jobs", "1")
     assert result.returncode == 0
     assert states(out)["ben", "score_scale"] == "timed out"
@@ -247,6 +361,9 @@ def test_folders_of_several_students_are_not_taken_for_one(tmp_path):
     )
 
 
+MOODLE = "One_1_assignsubmission_file_07.ipynb"
+
+
 def in_archive(path, name, **answers):
     """A zip file with one notebook, which says that it was made in 2030."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -259,13 +376,13 @@ def in_archive(path, name, **answers):
 @pytest.mark.parametrize(
     ("own", "archive", "inside"),
     [
-        ("One_1_assignsubmission_file_07.ipynb", "Two_2_assignsubmission_file_a.zip", "One_1_assignsubmission_file_07.ipynb"),
+        (MOODLE, "Two_2_assignsubmission_file_hw.zip", MOODLE),
         ("one_1_67890_07.ipynb", "two_2_333_hw.zip", "one_1_67890_07.ipynb"),
         ("one/07.ipynb", "two/hw.zip", "One_1_assignsubmission_file_07.ipynb"),
         ("one.ipynb", "two.zip", "one/07.ipynb"),
         ("one.ipynb", "two.zip", "one.ipynb"),
     ],
-)  # fmt: skip
+)
 def test_a_students_archive_replaces_nothing_of_anothers(tmp_path, own, archive, inside):
     hand_in(tmp_path / "in" / own, time=1_000_000, score_scale=FINE)
     in_archive(tmp_path / "in" / archive, inside, score_scale=WRONG)
@@ -407,7 +524,7 @@ from pathlib import Path
 from minigrad.course.grade import grading, guard, process
 from minigrad.course.grade.answers import sheets
 from minigrad.course.grade.inside import Limits
-guard.install = lambda *_: None  # what is below stands behind that
+guard.install = lambda *_: lambda: 0  # what is below stands behind that
 course = sheets(Path(sys.argv[1]) / "exercises")
 task = grading.right_task(course, "score_scale", sys.argv[2])
 """
@@ -467,6 +584,22 @@ def test_a_machine_on_which_nothing_is_found_right_is_told():
     )
     assert result.stdout.startswith("even a right answer to "), result.stderr
     assert "score_scale: not yet." in result.stdout
+
+
+def test_the_files_of_an_answer_have_a_limit_together():
+    source = (
+        "import time\ndef score_scale(*_):\n    for i in range(100):\n"
+        "        with open(str(i), 'wb') as file: file.write(bytes(1_000_000))\n"
+        "    time.sleep(600)\n"
+    )
+    result = run_alone(
+        source,
+        "((_, found),) = process.run_all([('', task)], 1, Limits(disk=10_000_000), 1)\n"
+        "print(found.right, found.more, found.seconds < 5)",
+    )
+    assert (
+        result.stdout == "crashed Its files had more than 10,000,000 bytes together, and it was ended. True\n"
+    )
 
 
 def test_an_answer_runs_in_a_folder_of_its_own_that_goes():

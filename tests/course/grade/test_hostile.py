@@ -91,6 +91,57 @@ CASES = {
         "no",
         "may not use the network",
     ),
+    "kills the grader by a file": (
+        inside("import os, signal", "signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 9)"),
+        "no",
+        "AttributeError",
+    ),
+    "gets that back": (
+        inside("import sys", "sys.modules.pop('_signal')", "import _signal"),
+        "no",
+        "may not load _signal anew",
+    ),
+    "loads a module anew": (
+        inside("import sys", "sys.modules.pop('_posixsubprocess')", "import _posixsubprocess"),
+        "no",
+        "may not load _posixsubprocess anew",
+    ),
+    "starts a program by a module below": (
+        inside("import _posixsubprocess", "_posixsubprocess.fork_exec(['true'])"),
+        "no",
+        "AttributeError",
+    ),
+    "signals by a file": (
+        inside("import fcntl, os", "fcntl.fcntl(1, fcntl.F_SETOWN, os.getppid())"),
+        "no",
+        "may not let files send signals",
+    ),
+    "tries in silence": (
+        RIGHT + "for path in ('/tmp/x', '/x'):\n    try: open(path, 'w')\n    except OSError: pass\n",
+        "yes",
+        "It tried 2 times to do what is refused, and went on: read it.",
+    ),
+    "an import": ("import colorsys, wave\n" + RIGHT, "yes", "attend: right."),
+    "an error with a name": (
+        "try:\n    import no_such_module\nexcept ImportError as e:\n    print(e)\n" + WRONG,
+        "no",
+        "the softmax between them is missing",
+    ),
+    "displays": (inside("display(q, k)") + "display(3)\n", "no", "the softmax between them is missing"),
+    "displays, and is right": ("display('here')\n" + RIGHT, "yes", "attend: right."),
+    "the check's own answer": (
+        "attend = check.attend.answer\n",
+        "look by hand",
+        "speaks of check.attend.answer",
+    ),
+    "the frames": (
+        "import sys\ndef attend(q, k, v):\n"
+        "    frame = sys._getframe()\n"
+        "    while not hasattr(frame.f_locals.get('self'), 'answer'): frame = frame.f_back\n"
+        "    return frame.f_locals['self'].answer(q, k, v)\n",
+        "look by hand",
+        "speaks of _getframe",
+    ),
     "kills the grader": (inside("import os", "os.kill(os.getppid(), 9)"), "no", "may not send a signal"),
     "removes what was handed in": (inside("import shutil", "shutil.rmtree({folder!r})"), "no", "may not"),
     "reads what others handed in": (
