@@ -120,7 +120,7 @@ attention: $(READY)  ## the same for the LSTM with attention that translates in 
 
 transformer: $(READY)  ## the same for the Transformer that translates in chapter 20 (eight minutes)
 	$(BIN)/python -m minigrad.seq2seq train --model transformer --corpus stories-long --set dropout=0 --steps 4000 --eval-every 500 \
-		--save-every 500 --output runs/transformer --resume
+		--learning-rate 0.004419417382415922 --save-every 500 --output runs/transformer --resume  # 1 / √(128 · 400)
 	$(BIN)/python -m minigrad.course.authoring.store runs/transformer book/runs/transformer
 
 learning: $(READY)  ## train it once more, and store what it guesses on the way (as long)

@@ -35,15 +35,16 @@ def setting(
     help: str,
     *,
     at_least: int = 0,
+    at_most: int | None = None,
     positive: bool = False,
     one_of: Sequence[str] = (),
 ) -> Any:
     """A line of the table: the field of a dataclass, whose kind (yes or no, integer, number, text) is its default's.
 
-    at_least: of an integer, which must also be below 2^63, or of a number, which must also be finite. positive: a
-    number above 0. one_of: the texts that it may be.
+    at_least: of an integer, which must also be below 2^63, or of a number, which must also be finite. at_most: of an
+    integer. positive: a number above 0. one_of: the texts that it may be.
     """
-    bounds = {"at_least": at_least, "positive": positive, "one_of": one_of}
+    bounds = {"at_least": at_least, "at_most": at_most, "positive": positive, "one_of": one_of}
     return dataclasses.field(default=default, metadata={"help": help, **bounds})
 
 
@@ -68,6 +69,8 @@ def _expected(value: Any, line: dataclasses.Field[Any]) -> str | None:
         return "an integer" if whole else "a number"
     if whole and value < at_least:
         return f"at least {at_least}"
+    if whole and (at_most := line.metadata["at_most"]) is not None:
+        return None if value <= at_most else f"at most {at_most:,}"
     if whole:
         return None if value <= LARGEST_INTEGER else "below 2^63"
     enough = value > 0 if positive else value >= at_least  # NaN is neither

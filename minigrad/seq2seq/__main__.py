@@ -33,9 +33,10 @@ from minigrad.bert.progress import Unfailing
 from minigrad.bert.reading import CheckpointError, shown
 from minigrad.bert.runs import latest_checkpoint
 from minigrad.seq2seq.checkpoint import TRAIN_COMMAND, PretrainedSeq2Seq, from_pretrained
+from minigrad.seq2seq.decoding import LENGTH_PENALTY
 from minigrad.seq2seq.metrics import compare
 from minigrad.seq2seq.predict import Aligned, TranslatedText, align, translate
-from minigrad.seq2seq.settings import PRESETS, TranslationArguments
+from minigrad.seq2seq.settings import MOST_PIECES, PRESETS, TranslationArguments
 from minigrad.seq2seq.training import (
     CORPORA,
     HELD_OUT,
@@ -62,6 +63,7 @@ USAGE = {  # after the program; the options are listed below each
     "train": "train [--model NAME] [--corpus NAME | --pairs FILE [--eval-pairs FILE]] [--resume] [options]",
     "translate": "translate MODEL (TEXT … | --data FILE | < TEXTS) [--beams N] [--alignments] [options]",
 }
+MOST_BEAMS = 1000  # each is a row of a batch
 POSITIONS = {"translate": ("model", "texts")}
 TEXTS = ("cell", "attention")  # fields of a config that are texts
 
@@ -87,7 +89,8 @@ examples:
 """
 
 TRANSLATE = """\
-Translate texts that are typed, the lines of a file, or the lines of the standard input: a line for each.
+Translate texts that are typed, the lines of a file, or the lines of the standard input: a line for each, and an empty
+one for an empty one.
 
 A file of two columns, source TAB target, is translated too, and the scores follow on stderr.
 """
@@ -158,6 +161,12 @@ def _add_translate(command: argparse.ArgumentParser) -> None:
         help="targets that a beam search holds; 1 is greedy search",
     )
     command.add_argument(
+        "--length-penalty",
+        type=number,
+        metavar="N",
+        help=f"how much a beam search favours long targets; 0: not at all (default: {LENGTH_PENALTY})",
+    )
+    command.add_argument(
         "--alignments",
         action="store_true",
         help="for each word, the source's word with the most attention",
@@ -176,6 +185,8 @@ def _add_translate(command: argparse.ArgumentParser) -> None:
 
 def train_command(options: argparse.Namespace) -> int:
     """From pairs of texts to a model that translates; returns the exit status."""
+    for name in ("pairs", "eval_pairs"):
+        _require_named(name, getattr(options, name))
     if options.eval_pairs and not options.pairs:
         raise ValueError("--eval-pairs goes with --pairs: the stories have pairs of their own")
     messages: Any = Unfailing(sys.stdout)
@@ -195,6 +206,12 @@ def train_command(options: argparse.Namespace) -> int:
         ) as run,
     ):
         return _train(run)
+
+
+def _require_named(name: str, file: str | None) -> None:
+    """Raise ValueError for the empty name of a file, such as a variable of the shell that has no value."""
+    if file is not None and not file:
+        raise ValueError(f"{option(name)} is empty: expected the name of a file")
 
 
 def _settings_in(options: argparse.Namespace) -> TranslationArguments:
@@ -223,8 +240,9 @@ def _train(run: TranslationTraining) -> int:
         say(f"held out: {run.describe(figures)}")
     checkpoint = latest_checkpoint(run.output, TRAIN_COMMAND)
     say(f"saved in {checkpoint}; the losses of all steps are in {run.folder.metrics.path}\n\nYour turn:")
-    text = run.tokenizer.decode(run.translated[0][0])
-    say(f"  {python()} -m minigrad.seq2seq translate {typed(str(run.output))} {typed(text)}")
+    texts = (run.tokenizer.decode(source) for source, _ in run.translated)
+    text = next(map(typed, filter(None, texts)), "< texts.txt")  # of unknown characters nothing can be typed
+    say(f"  {python()} -m minigrad.seq2seq translate {typed(str(run.output))} {text}")
     return 0
 
 
@@ -235,10 +253,17 @@ def translate_command(options: argparse.Namespace) -> None:
     """The translations of texts, of a file's lines, or of the lines of the standard input."""
     if options.texts and options.data:
         raise ValueError("translate takes either texts or --data FILE")
-    for name in ("beams", "batch_size", "max_length"):
+    _require_named("data", options.data)
+    for name, most in (("beams", MOST_BEAMS), ("batch_size", None), ("max_length", MOST_PIECES)):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise ValueError(f"{option(name)} must be at least 1, got {value}")
+        if value is not None and most is not None and value > most:
+            raise ValueError(f"{option(name)} must be at most {most:,}, got {value:,}")
+    if options.length_penalty is not None and options.beams == 1:
+        raise ValueError(
+            "--length-penalty ranks what a beam search finds: give --beams too, such as --beams 4"
+        )
     loaded = from_pretrained(options.model)
     if loaded.tokenizer is None:
         raise CheckpointError(f"{options.model} has no vocab.txt, which this command needs")
@@ -262,23 +287,27 @@ def _translate_file(loaded: PretrainedSeq2Seq, options: argparse.Namespace) -> N
         _print(loaded, options, content.removesuffix("\n").split("\n"))
         return
     pairs = read_pairs(path)
-    found = _print(loaded, options, [pair.source for pair in pairs])
+    sources = iter(pair.source for pair in pairs)
+    lines = read_text(path).removesuffix("\n").split("\n")
+    texts = [
+        next(sources) if line.strip(" \r") else "" for line in lines
+    ]  # line n is the translation of line n
+    found = _print(loaded, options, texts)
     assert loaded.tokenizer is not None
-    ids = [one.ids for one in found]
+    ids = [one.ids for one, text in zip(found, texts, strict=True) if text]
     references = [loaded.tokenizer.token_ids(pair.target) for pair in pairs]
     scores = compare(loaded.tokenizer, ids, references)
     remark(f"right {scores['exact_match']:.1%} of {len(pairs):,}, BLEU {scores['bleu']:.1f}")
 
 
 def _typed_lines() -> Iterator[tuple[int, str]]:
-    """The lines of the standard input with their numbers, as they come; those that are empty are left out."""
+    """The lines of the standard input with their numbers, as they come."""
     if sys.stdin is None:
         return
     if sys.stdin.isatty():
         print("a text in each line; Ctrl-D ends", file=Unfailing(sys.stderr))
     for place, line in enumerate(sys.stdin, start=1):
-        if line.strip():
-            yield place, line.removesuffix("\n")
+        yield place, line.removesuffix("\n")
 
 
 def _print(
@@ -287,7 +316,10 @@ def _print(
     """Translate texts and print them, a line for each, with the alignments behind it if they are asked for."""
     assert loaded.tokenizer is not None
     max_length = options.max_length or loaded.max_length
-    found = translate(loaded.model, loaded.tokenizer, texts, options.beams, max_length, options.batch_size)
+    penalty = LENGTH_PENALTY if options.length_penalty is None else options.length_penalty
+    found = translate(
+        loaded.model, loaded.tokenizer, texts, options.beams, max_length, options.batch_size, penalty
+    )
     for text, one in zip(texts, found, strict=True):
         if one.unknown:
             words = ", ".join(shown(word, 40) for word in one.unknown[:5])
@@ -295,7 +327,7 @@ def _print(
         if not one.finished:
             remark(f"no end after {max_length} pieces: this translation is cut off")
         say(shown(one.text, 10_000))
-        if options.alignments:
+        if options.alignments and one.source:
             _print_alignment(align(loaded.model, loaded.tokenizer, text, one.ids))
     return found
 

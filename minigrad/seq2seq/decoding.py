@@ -12,10 +12,22 @@ from typing import Any, Protocol
 import numpy as np
 
 from minigrad import ops
+from minigrad.bert.metrics import quiet_overflow
 from minigrad.seq2seq.config import Seq2SeqConfig
 from minigrad.tensor import Array, Tensor, no_grad
 
-__all__ = ["Beam", "Hypothesis", "State", "Translator", "beam_search", "greedy_search", "length_divisor"]
+__all__ = [
+    "LENGTH_PENALTY",
+    "Beam",
+    "Hypothesis",
+    "State",
+    "Translator",
+    "beam_search",
+    "greedy_search",
+    "length_divisor",
+]
+
+LENGTH_PENALTY = 0.6  # α of a beam search, as in Vaswani et al. 2017, section 6.1
 
 
 class State(Protocol):
@@ -109,7 +121,7 @@ def beam_search(
     input_ids: Array,
     attention_mask: Array | None = None,
     num_beams: int = 4,
-    length_penalty: float = 0.6,
+    length_penalty: float = LENGTH_PENALTY,
     max_length: int = 100,
 ) -> list[list[Hypothesis]]:
     """The best hypotheses that a beam finds for each row of input_ids (B, S): at most num_beams, best first.
@@ -249,7 +261,7 @@ def _evaluation(model: Translator) -> Iterator[None]:
     training = model.training
     model.train(False)
     try:
-        with no_grad():
+        with no_grad(), quiet_overflow():  # logits that are not finite are an error of their own
             yield
     finally:
         model.train(training)

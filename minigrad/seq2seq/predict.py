@@ -12,7 +12,7 @@ from minigrad.bert.reading import quoted
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.wordpiece import CONTINUES
 from minigrad.seq2seq.data import pad_pairs
-from minigrad.seq2seq.decoding import Hypothesis, beam_search, greedy_search
+from minigrad.seq2seq.decoding import LENGTH_PENALTY, Hypothesis, beam_search, greedy_search
 from minigrad.tensor import no_grad
 
 __all__ = ["Aligned", "TranslatedText", "align", "translate", "translate_ids", "words_of"]
@@ -64,17 +64,25 @@ def translate(
     num_beams: int = 1,
     max_length: int | None = None,
     batch_size: int = 32,
+    length_penalty: float = LENGTH_PENALTY,
 ) -> list[TranslatedText]:
     """The translations of some texts: the best of a beam search, or with num_beams=1 of greedy search.
 
-    max_length: the most pieces that a text, and its translation, may have with the end token; None: as long as it
-    is, and 100 for the translation. Raises TypeError if `texts` is one string; ValueError naming the text that has no
-    pieces or too many, and what the search raises.
+    A text without words has an empty translation. max_length: the most pieces that a text, and its translation, may
+    have with the end token; None: as long as it is, and 100 for the translation. length_penalty: of the beam search.
+    Raises TypeError if `texts` is one string; ValueError naming the text that has too many pieces, and what the search
+    raises.
     """
     if isinstance(texts, str):
         raise TypeError("texts is one string: give a list of strings, [text]")
     sources = [_source_ids(tokenizer, text, number, max_length) for number, text in enumerate(texts, start=1)]
-    found = translate_ids(model, sources, num_beams, max_length or LONGEST, batch_size)
+    with_words = [i for i, ids in enumerate(sources) if ids]
+    searched = translate_ids(
+        model, [sources[i] for i in with_words], num_beams, max_length or LONGEST, batch_size, length_penalty
+    )
+    found = [Hypothesis([], 0.0, 0.0, finished=True)] * len(sources)
+    for i, one in zip(with_words, searched, strict=True):
+        found[i] = one
     return [
         TranslatedText(
             text=tokenizer.decode(one.ids),
@@ -90,7 +98,12 @@ def translate(
 
 
 def translate_ids(
-    model: Any, sources: Sequence[Sequence[int]], num_beams: int, max_length: int, batch_size: int
+    model: Any,
+    sources: Sequence[Sequence[int]],
+    num_beams: int,
+    max_length: int,
+    batch_size: int,
+    length_penalty: float = LENGTH_PENALTY,
 ) -> list[Hypothesis]:
     """The best hypothesis for each source, given as ids without start and end token; long sources go together."""
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
@@ -103,7 +116,7 @@ def translate_ids(
         if num_beams == 1:
             hypotheses = greedy_search(model, ids, mask, max_length=max_length)
         else:
-            beams = beam_search(model, ids, mask, num_beams=num_beams, max_length=max_length)
+            beams = beam_search(model, ids, mask, num_beams, length_penalty, max_length)
             hypotheses = [beam[0] for beam in beams]
         found.update(zip(chosen, hypotheses, strict=True))
     return [found[i] for i in range(len(sources))]
@@ -111,8 +124,6 @@ def translate_ids(
 
 def _source_ids(tokenizer: WordPieceTokenizer, text: str, number: int, max_length: int | None) -> list[int]:
     ids = tokenizer.token_ids(text)
-    if not ids:
-        raise ValueError(f"text {number} has no words: {quoted(text, 60)}")
     if max_length is not None and len(ids) + 1 > max_length:
         raise ValueError(
             f"text {number} has {len(ids) + 1} pieces with the end token, max_length is {max_length} (by default, what "
@@ -150,6 +161,9 @@ def align(model: Any, tokenizer: WordPieceTokenizer, source: str, target: str | 
     """
     source_ids = _source_ids(tokenizer, source, 1, None)
     target_ids = _source_ids(tokenizer, target, 2, None) if isinstance(target, str) else list(target)
+    for number, (ids, text) in enumerate([(source_ids, source), (target_ids, target)], start=1):
+        if not ids and isinstance(text, str):
+            raise ValueError(f"text {number} has no words: {quoted(text, 60)}")
     config = model.config
     batch = pad_pairs([(source_ids, target_ids)], config.end_token_id, config.pad_token_id)
     training = model.training

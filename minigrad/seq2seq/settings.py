@@ -8,7 +8,9 @@ from minigrad import backend
 from minigrad.bert.settings import check, documented, setting
 from minigrad.seq2seq.config import RECURRENT_PRESETS, TRANSFORMER_PRESETS, Seq2SeqConfig
 
-__all__ = ["PRESETS", "TranslationArguments"]
+__all__ = ["MOST_PIECES", "PRESETS", "TranslationArguments"]
+
+MOST_PIECES = 10_000  # a Transformer's weights of one text of so many are 0.4 GB for each head and layer
 
 # Small ones, by the name that `--model` has for them.
 PRESETS: dict[str, Seq2SeqConfig] = {**RECURRENT_PRESETS, "transformer": TRANSFORMER_PRESETS["reduced"]}
@@ -25,10 +27,13 @@ class TranslationArguments:
 
     steps: int = setting(2000, "optimiser steps", at_least=1)
     batch_size: int = setting(32, "pairs a micro-batch", at_least=1)
-    max_length: int = setting(64, "pieces of a text, and of its translation, with the end token", at_least=2)
+    max_length: int = setting(
+        64, "pieces of a text, and of its translation, with the end token", at_least=2, at_most=MOST_PIECES
+    )
     learning_rate: float = setting(
         0.0,
-        "the peak; 0: 0.01 for a recurrent model, 1 / √(d_model · warm-up steps) for a Transformer",
+        "the peak; 0: 0.01 for a recurrent model, 0.0015 for a Transformer, or 1 / √(d_model · warm-up steps) where "
+        "that is less",
     )
     warmup_steps: int = setting(400, "steps of linear rise before the fall", at_least=1)
     weight_decay: float = setting(0.01, "of AdamW, on matrices; a Transformer has none")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -25,11 +27,17 @@ __all__ = [
     "diagonal",
     "draw_translations",
     "even_rows",
+    "oddities",
     "pair_of",
     "read_pairs",
     "translation_tokenizer",
 ]
 
+HEADER = {  # what columns are called
+    *("source", "target", "src", "tgt", "trg", "input", "output", "text", "translation"),
+    *("english", "german", "french", "spanish", "italian", "dutch", "portuguese"),
+    *("en", "de", "fr", "es", "it", "nl", "pt"),
+}
 Places = tuple[tuple[int, ...], ...]  # for each word of the target, places of words of the source
 
 
@@ -108,14 +116,32 @@ def _pair_in(text: str, where: str) -> TranslationPair:
     cells = [cell.strip() for cell in text.split("\t")]
     if len(cells) != 2:
         got = "one, without a TAB" if len(cells) == 1 else str(len(cells))
+        hint = "; to keep the first two columns of a file: cut -f1,2 FILE" if len(cells) > 2 else ""
         raise TranslationError(
-            f"{where}: expected two columns, source TAB target, got {got}: {quoted(text, 60)}"
+            f"{where}: expected two columns, source TAB target, got {got}: {quoted(text, 60)}{hint}"
         )
     for name, cell in zip(("source", "target"), cells, strict=True):
         if not cell:
             raise TranslationError(f"{where}, column {name!r}: expected a text, got an empty cell")
     source, target = cells
     return TranslationPair(source, target)
+
+
+def oddities(path: Path, pairs: Sequence[TranslationPair]) -> list[str]:
+    """A line for each thing in a file's pairs that was perhaps not meant to be text."""
+    notes = []
+    first = pairs[0]
+    if first.source.casefold() in HEADER and first.target.casefold() in HEADER:
+        notes.append(
+            f"row 1 of {path}, {quoted(first.source)} and {quoted(first.target)}, looks like a header: it is read as "
+            "a pair"
+        )
+    in_quotes = sum(all(re.fullmatch('".*"', side) for side in (one.source, one.target)) for one in pairs)
+    if 2 * in_quotes > len(pairs):
+        notes.append(
+            f'{in_quotes:,} rows of {path} have their texts in "quotes", which are read as a part of them'
+        )
+    return notes
 
 
 # --- Attention against the truth -------------------------------------------------------------------------

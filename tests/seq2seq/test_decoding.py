@@ -24,6 +24,8 @@ from translators import (
 )
 
 from minigrad import Tensor, is_grad_enabled, no_grad
+from minigrad.seq2seq import checkpoint
+from minigrad.seq2seq.config import RecurrentConfig
 from minigrad.seq2seq.data import shift_right
 from minigrad.seq2seq.decoding import beam_search, greedy_search, length_divisor
 
@@ -470,4 +472,14 @@ def test_a_model_that_has_diverged_is_named(search):
     model = make_model(LSTM)
     model.decoder.out.bias.data[4] = math.nan
     with pytest.raises(ValueError, match="logits are not all finite"):
+        search(model, np.array([[4, 3]]))
+
+
+@pytest.mark.parametrize("search", [greedy_search, beam_search])
+def test_a_model_that_overflows_on_the_way_says_so_without_a_warning(search):
+    """NumPy warns where weights of 3e38 are multiplied, with a line of the library that helps nobody."""
+    model = checkpoint.make_model(RecurrentConfig(7, hidden_size=4))
+    for parameter in model.parameters():
+        parameter.data[...] = 3e38
+    with pytest.raises(ValueError, match="the model's logits are not all finite numbers"):
         search(model, np.array([[4, 3]]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -143,12 +144,33 @@ def rates(run, steps: int) -> list[float]:
 
 
 def test_the_transformer_has_adam_and_the_schedule_of_the_paper(tmp_path):
-    with translating(tmp_path, arguments=changed(learning_rate=0.0, warmup_steps=4)) as run:
+    peak = (12 * 4) ** -0.5  # the paper's
+    with translating(tmp_path, arguments=changed(learning_rate=peak, warmup_steps=4)) as run:
         assert type(run.optimizer) is optim.Adam
         (group,) = run.optimizer.groups
         assert (group["betas"], group["eps"], group["weight_decay"]) == ((0.9, 0.98), 1e-9, 0.0)
         expected = [12**-0.5 * min(step**-0.5, step * 4**-1.5) for step in range(1, 11)]
         np.testing.assert_allclose(rates(run, 10), expected)
+
+
+@pytest.mark.parametrize(
+    ("warmup_steps", "peak"), [(1, 0.0015), (4, 0.0015), (10, 0.0015), (400_000, 12**-0.5 / 400_000**0.5)]
+)
+def test_the_default_peak_does_not_grow_as_a_run_shrinks(tmp_path, warmup_steps, peak):
+    steps = max(14, warmup_steps)
+    with translating(
+        tmp_path, arguments=changed(learning_rate=0.0, warmup_steps=warmup_steps, steps=steps)
+    ) as run:
+        run.optimizer.steps = warmup_steps - 1
+        run.schedule.step()
+        assert run.optimizer.groups[0]["lr"] == pytest.approx(peak)
+
+
+def test_the_rate_of_the_stored_transformer_is_the_papers():
+    """`make transformer` names it, as the default is another one."""
+    makefile = Path(__file__).parents[2] / "Makefile"
+    (rate,) = re.findall(r"--learning-rate (\S+).*--output runs/transformer", makefile.read_text())
+    assert float(rate) == (128 * 400) ** -0.5
 
 
 def test_a_rate_that_is_given_is_the_peak_of_the_schedule(tmp_path):

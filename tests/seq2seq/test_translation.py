@@ -150,6 +150,13 @@ def test_a_bad_row_is_named(tmp_path, content, message):
         read_pairs(path)
 
 
+def test_of_three_columns_it_says_how_to_keep_two(tmp_path):
+    file = tmp_path / "pairs.tsv"
+    file.write_text("go\tgeh\tCC-BY 2.0\n", encoding="utf-8")
+    with pytest.raises(TranslationError, match=r"; to keep the first two columns of a file: cut -f1,2 FILE$"):
+        read_pairs(file)
+
+
 def test_what_came_is_spelled_out_and_short(tmp_path):
     with pytest.raises(TranslationError) as caught:
         read_pairs(in_file(tmp_path, "\x1b[2Jred " * 500))

@@ -15,7 +15,7 @@ from tiny_translation import model, write_pairs
 
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.wordpiece import SPECIAL_TOKENS
-from minigrad.seq2seq import training
+from minigrad.seq2seq import decoding, training
 from minigrad.seq2seq.__main__ import main, parse
 from minigrad.seq2seq.checkpoint import from_pretrained, make_model, save_pretrained
 from minigrad.seq2seq.predict import translate
@@ -211,6 +211,39 @@ def test_the_settings_are_options(capsys):
         assert f"--{name.replace('_', '-')} " in out
 
 
+@pytest.mark.parametrize("name", ["pairs", "eval-pairs"])
+def test_the_empty_name_of_a_file_is_no_corpus(tmp_path, failing, name):
+    """As of a variable of the shell that has no value."""
+    message = failing(*train(tmp_path / "x", f"--{name}", ""))
+    assert message == f"--{name} is empty: expected the name of a file"
+    assert not (tmp_path / "x").exists()
+
+
+def test_what_was_perhaps_not_meant_to_be_text_is_told(tmp_path, capsys):
+    lines = [
+        "English\tGerman",
+        *(f'"the {n}"\t"das {n}"' for n in ("dog", "cat", "cow", "horse", "goat", "hen")),
+    ]
+    file = tmp_path / "pairs.tsv"
+    for number, expected in ((0, "'English' and 'German', looks like a header"), (1, "6 rows of ")):
+        file.write_text("\n".join(lines[number:]) + "\n", encoding="utf-8")
+        assert main(train(tmp_path / str(number), "--pairs", str(file))) == 0
+        err = capsys.readouterr().err
+        assert expected in err
+        assert 'have their texts in "quotes", which are read as a part of them' in err
+        assert ("header" in err) == (number == 0)
+
+
+def test_what_to_type_next_can_be_typed(tmp_path, capsys):
+    """The held-out sources have characters that no pair to learn from has."""
+    train_file, dev = tmp_path / "train.tsv", tmp_path / "dev.tsv"
+    train_file.write_text("".join(f"{a} {b}\t{b} {a}\n" for a in "abc" for b in "abc"), encoding="utf-8")
+    for sources, expected in (("☃", "< texts.txt"), ("☃ a", " a")):
+        dev.write_text("".join(f"{source}\ta\n" for source in sources.split()), encoding="utf-8")
+        assert main(train(tmp_path / expected[-1], "--pairs", str(train_file), "--eval-pairs", str(dev))) == 0
+        assert capsys.readouterr().out.rstrip().endswith(expected)
+
+
 # --- Translating -----------------------------------------------------------------------------------------
 
 
@@ -223,7 +256,7 @@ def test_texts_lines_and_files_are_translated_alike(run, tmp_path, capsys, monke
     lines.write_text("\n".join(texts) + "\n", encoding="utf-8")
     assert main(["translate", str(run / "run"), "--data", str(lines)]) == 0
     assert capsys.readouterr().out == expected
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{texts[0]}\n\n{texts[1]}\n{texts[2]}"))
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(texts)))
     assert main(["translate", str(run / "run")]) == 0
     assert capsys.readouterr().out == expected
     assert main(["translate", str(run / "run"), "--max-length", "64", *texts]) == 0
@@ -233,6 +266,38 @@ def test_texts_lines_and_files_are_translated_alike(run, tmp_path, capsys, monke
         == 0
     )
     assert capsys.readouterr().out == expected
+
+
+def test_empty_lines_stay_where_they_are(run, tmp_path, capsys, monkeypatch):
+    pairs = read_pairs(run / "pairs.tsv")[:2]
+    capsys.readouterr()
+    assert main(["translate", str(run / "run"), *(pair.source for pair in pairs)]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    lines = f"\n{pairs[0].source}\n  \n\n{pairs[1].source}\n\n"
+    file, two = tmp_path / "texts.txt", tmp_path / "pairs.tsv"
+    file.write_text(lines, encoding="utf-8")
+    two.write_text(
+        "\n" + "\n\n\n".join(f"{pair.source}\t{pair.target}" for pair in pairs) + "\n\n", encoding="utf-8"
+    )
+    for command in (["--data", str(file)], ["--data", str(two)], ["--alignments", "--data", str(file)], []):
+        monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+        assert main(["translate", str(run / "run"), *command]) == 0
+        out = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("  ")]
+        assert out == ["", first, "", "", second, ""]
+
+
+def test_a_length_penalty(run, capsys, monkeypatch):
+    text = read_pairs(run / "pairs.tsv")[0].source
+    asked = []
+    true = decoding.Beam.__init__
+    monkeypatch.setattr(
+        decoding.Beam,
+        "__init__",
+        lambda self, k, alpha, *rest: (asked.append(alpha), true(self, k, alpha, *rest))[1],
+    )
+    for more in ([], ["--length-penalty", "0"], ["--length-penalty", "2.5"]):
+        assert main(["translate", str(run / "run"), text, "--beams", "3", *more]) == 0
+    assert asked == [0.6, 0.0, 2.5]
 
 
 def test_beams_and_alignments(run, capsys):
@@ -293,15 +358,21 @@ def test_mistakes_in_translating(run, tmp_path, failing, monkeypatch):
         (["translate", tmp_path, "a"], "has no checkpoint in it; train one with: python -m minigrad.seq2seq train"),
         (["translate", no_attention, "a a a a a a a a"], "text 1 has 9 pieces with the end token, max_length is 8 "),
         (["translate", no_attention, "a", "--alignments"], "--alignments: this model has no attention over the source"),
-        (["translate", no_attention, "a", " "], "text 2 has no words: ' '"),
         (["translate", no_attention, "a", "--data", nothing], "translate takes either texts or --data FILE"),
-        (["translate", no_attention, "--data", nothing], "text 2 has no words: ''"),
         (["translate", no_attention, "--data", tmp_path / "no"], "no is not there"),
+        (["translate", no_attention, "--data", ""], "--data is empty: expected the name of a file"),
         (["translate", no_attention, "a", "--beams", "0"], "--beams must be at least 1, got 0"),
+        (["translate", no_attention, "a", "--beams", "100000"], "--beams must be at most 1,000, got 100,000"),
+        (["translate", no_attention, "a", "--max-length", "1" + 12 * "0"], "--max-length must be at most 10,000"),
+        (["translate", no_attention, "a", "--length-penalty", "1"], "--length-penalty ranks what a beam search finds"),
+        (["translate", no_attention, "a", "--beams", "2", "--length-penalty", "-1"], "length_penalty: expected"),
         (["translate", no_attention, "a", "--max-length", "-1"], "--max-length must be at least 1, got -1"),
         (["translate", without, "a"], "has no vocab.txt, which this command needs"),
     ):  # fmt: skip
         assert re.search(message, failing(*command))
+    assert "max_length must be at most 10,000, got 1000000000000" in failing(
+        *train(tmp_path / "x", max_length=10**12)
+    )
     monkeypatch.setattr("sys.stdin", io.StringIO("a b\n\na a a a a a a a a\n"))
     assert "line 3: text 1 has 10 pieces" in failing("translate", no_attention)
     assert "max_length must" in failing(*train(tmp_path / "x", max_length=1))
