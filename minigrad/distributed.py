@@ -262,7 +262,7 @@ def from_environment() -> World:
     except (ImportError, RuntimeError) as error:  # RuntimeError: there is no MPI that it could load
         raise DistributedError(
             f"mpirun has started {said} processes, but they cannot speak to one another: {error}; "
-            "install mpi4py and an MPI: pip install 'minigrad[mpi]' mpich"
+            "install mpi4py and an MPI: pip install mpi4py mpich"
         ) from None
     found = MPI.COMM_WORLD.Get_size()
     if found != said:

@@ -225,10 +225,91 @@ def test_every_module_and_public_name_says_what_it_is(path):
     ("module", "package"),
     [("figures", "matplotlib"), ("authoring.notebooks", "nbformat"), ("authoring.notebooks", "nbclient")],
 )
-def test_what_needs_an_extra_says_which(module, package):
+def test_what_needs_another_package_says_which(module, package):
     code = f"import sys; sys.modules[{package!r}] = None; import minigrad.course.{module}"
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert result.stderr.strip().endswith("pip install 'minigrad[course]'"), result.stderr
+    last = result.stderr.strip().splitlines()[-1]
+    assert package in last.partition(": pip install ")[2].split(), result.stderr
+
+
+# On PyPI the name minigrad is a stranger's. Ours is minigrad-bert, which nobody else has, but nothing is uploaded.
+LOOKED_UP = (
+    re.compile(r"\bminigrad(-bert)?\[(?![^\]]*\] @ git\+)"),
+    re.compile(
+        r"\b(pipx?|pip3|uv|micropip)\b[^\n]{0,30}\b(install|run|add)\b[^\n`;]*?[\s'\"`(]minigrad(-bert)?"
+        r"(?=[\s'\"`)=<>~!;,\\]|$)(?! @ git\+)",
+        re.MULTILINE,
+    ),
+)
+TEXTS = {
+    ".py",
+    ".md",
+    ".ipynb",
+    ".toml",
+    ".js",
+    ".mjs",
+    ".html",
+    ".yml",
+    ".yaml",
+    ".cff",
+    ".txt",
+    ".sh",
+    ".cfg",
+    "",
+}
+
+
+def looked_up(text: str) -> list[str]:
+    """The places of a text that would let pip look for a package of our name."""
+    return [found[0] for pattern in LOOKED_UP for found in pattern.finditer(text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pip install 'minigrad[course]'",
+        "needs it: pip install minigrad",
+        "%pip install -q minigrad-bert",
+        'micropip.install("minigrad")',
+        "python -m pip install --upgrade minigrad==0.1.0",
+        "uv pip install minigrad-bert",
+        "run `pip install minigrad`",
+        "minigrad-bert[mpi]",
+    ],
+)
+def test_a_look_up_of_our_name_is_seen(text):
+    assert looked_up(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'pip install ".[course]"',
+        "pip install -e .",
+        "pip install -q 'minigrad-bert[course] @ git+https://example.org/a/b'",
+        "pip install filelock  # which minigrad.bert needs",
+        "It is a package of its own: `pip install .` installs it; `import minigrad` then works",
+    ],
+)
+def test_what_looks_up_no_name_of_ours_is_free(text):
+    assert not looked_up(text)
+
+
+def test_nothing_lets_pip_look_up_our_name():
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.split("\0")
+    paths = [ROOT / name for name in tracked if name] or [
+        path
+        for folder in ("minigrad", "book", "solutions", "exercises")
+        for path in (ROOT / folder).rglob("*")
+    ]
+    texts = [
+        path for path in paths if path.suffix in TEXTS and path.is_file() and path != Path(__file__).resolve()
+    ]
+    assert len(texts) > 500
+    found = {str(path): looked_up(path.read_text(encoding="utf-8", errors="replace")) for path in texts}
+    assert {path: places for path, places in found.items() if places} == {}
 
 
 def test_actions_are_pinned_by_commit():

@@ -47,7 +47,7 @@ def get(name: str) -> ModuleType:
     except ImportError as error:
         raise BackendError(
             f"the backend {name!r} needs a package that is not installed ({error}); "
-            f"install it with: pip install 'minigrad[cuda12x]' or 'minigrad[cuda13x]'"
+            "install it with: pip install 'cupy-cuda12x[ctk]', or 'cupy-cuda13x[ctk]' for CUDA 13"
         ) from error
     reason = module.unavailable()
     if reason:

@@ -74,7 +74,7 @@ goes on bit for bit on the same machine with the same NumPy, also after a kill.
 
 Several processes that are started by `mpirun -n 4 python -m minigrad.bert pretrain` share out the pairs of each
 batch. But for rounding they do what one process would, and --resume goes on with any number of them. They need
-mpi4py and an MPI: pip install 'minigrad[mpi]' mpich
+mpi4py and an MPI: pip install mpi4py mpich
 """
 
 LOOK = """\

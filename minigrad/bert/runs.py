@@ -115,9 +115,7 @@ class RunFolder:
         try:
             from filelock import FileLock, Timeout
         except ImportError:
-            raise RunFolderError(
-                "training needs the package filelock: pip install 'minigrad[pretraining]'"
-            ) from None
+            raise RunFolderError("training needs the package filelock: pip install filelock") from None
         try:
             if (self.path / "config.json").exists():
                 raise CheckpointError(f"{self.path} is a checkpoint: name the folder of a run, or a new one")

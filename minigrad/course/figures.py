@@ -27,9 +27,7 @@ else:
         from matplotlib.figure import Figure
         from matplotlib.patches import Rectangle
     except ImportError as error:
-        raise ModuleNotFoundError(
-            "the course's figures need matplotlib: pip install 'minigrad[course]'"
-        ) from error
+        raise ModuleNotFoundError("the course's figures need matplotlib: pip install matplotlib") from error
 
 __all__ = ["SCHEMES", "Figure", "Picture", "Plot", "Rectangle", "draw", "figure", "read_table", "tinted"]
 

@@ -73,7 +73,7 @@ def test_use_sets_where_new_tensors_are_made():
 def test_no_package(monkeypatch):
     monkeypatch.delitem(sys.modules, "minigrad.backend.cupy", raising=False)
     monkeypatch.setitem(sys.modules, "cupy", None)  # importing it raises ImportError
-    with pytest.raises(backend.BackendError, match=r"not installed.*pip install 'minigrad\[cuda12x\]'"):
+    with pytest.raises(backend.BackendError, match=r"not installed.*pip install 'cupy-cuda12x\[ctk\]'"):
         backend.get("cupy")
 
 

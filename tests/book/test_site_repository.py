@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,9 @@ def test_the_cell_comes_and_goes(tmp_path: Path, monkeypatch, capsys):
     for folder in ("book", "solutions", "exercises"):
         (tmp_path / folder).mkdir()
         shutil.copy(ROOT / folder / "07_one_head.ipynb", tmp_path / folder)
+    metadata = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("pyproject.toml", "README.md")}
+    for name, text in metadata.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
     before = notebooks.read(tmp_path / "book" / "07_one_head.ipynb")
     config = (ROOT / "_config.yml").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -141,13 +145,22 @@ def test_the_cell_comes_and_goes(tmp_path: Path, monkeypatch, capsys):
     assert furnish(ADDRESS, "--check") == 0
     for folder in ("book", "solutions", "exercises"):
         first = notebooks.read(tmp_path / folder / "07_one_head.ipynb").cells[0]
-        assert f"minigrad[course] @ git+{ADDRESS}" in first.source
+        assert f"minigrad-bert[course] @ git+{ADDRESS}" in first.source
         assert {"remove-cell", "nbval-skip"} <= set(first.metadata.tags)
         compile(first.source, "cell", "exec")
+    assert tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]["urls"] == {
+        "Repository": ADDRESS
+    }
+    pictures = re.findall(r'<img src="(.*?)"', (tmp_path / "README.md").read_text(encoding="utf-8"))
+    assert pictures
+    for one in pictures:
+        assert one.startswith(f"{ADDRESS}/raw/main/book/")
+        assert (ROOT / one.removeprefix(f"{ADDRESS}/raw/main/")).is_file()
     assert notebooks.main(["exercises", "--check"]) == 0
     assert furnish(f"{ADDRESS}2", "--check") == 1, "another address"
     assert furnish("") == 0
     assert notebooks.read(tmp_path / "book" / "07_one_head.ipynb") == before
+    assert {name: (tmp_path / name).read_text(encoding="utf-8") for name in metadata} == metadata
 
 
 def test_the_cell_is_not_run_by_the_tools(tmp_path: Path):

@@ -5,8 +5,10 @@ The same run holds its shape comments. It leaves out the trainings that take min
 
 from __future__ import annotations
 
+import email
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,13 +24,22 @@ pytestmark = [pytest.mark.slow, pytest.mark.numpy_only("a notebook chooses its b
 PATHS = [path for folder in ("book", "solutions") for path in sorted((ROOT / folder).glob("*.ipynb"))]
 
 
+# The authors' tools are no part of the wheel: they come from the repository, and all else from the wheel.
+SHAPES = f"""
+import runpy
+import minigrad.course
+minigrad.course.__path__.append({str(ROOT / "minigrad" / "course")!r})
+runpy.run_module("minigrad.course.authoring.shapes", run_name="__main__")
+"""
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with minigrad as its wheel installs it, made from a copy of the source."""
     if importlib.util.find_spec("setuptools") is None:
         pytest.skip("setuptools is not installed")
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("installed")
-    for name in ("pyproject.toml", "README.md"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     for name in ("minigrad", "book/runs"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -36,9 +47,29 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(
         [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(source), str(source)], check=True
     )
-    (wheel,) = source.glob("*.whl")
+    (wheel,) = source.glob("minigrad_bert-*.whl")
     subprocess.run([*pip, "install", "--no-deps", "--target", str(target), str(wheel)], check=True)
     return target
+
+
+def test_the_wheel_says_what_it_is(installed: Path):
+    (information,) = installed.glob("minigrad_bert-*.dist-info")
+    found = email.message_from_string((information / "METADATA").read_text(encoding="utf-8"))
+    assert (found["Name"], found["License-Expression"]) == ("minigrad-bert", "MIT AND CC-BY-4.0")
+    assert "The minigrad authors" in (found["Author"] or found["Author-email"])
+    assert (information / "licenses" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+def test_the_wheel_has_no_tools_of_authors_and_needs_none(installed: Path):
+    assert not (installed / "minigrad" / "course" / "authoring").exists()
+    modules = sorted((installed / "minigrad").rglob("*.py"))
+    assert len(modules) > 150
+    imported = [
+        path.name
+        for path in modules
+        if re.search(r"^\s*(from|import) .*\bauthoring\b", path.read_text(), re.M)
+    ]
+    assert imported == []
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -48,7 +79,7 @@ def test_runs_alone_and_its_shape_comments_are_true(path: Path, installed: Path,
     notebook.cells.insert(0, nbformat.v4.new_code_cell(mine))
     nbformat.write(notebook, tmp_path / path.name)
     done = subprocess.run(
-        [sys.executable, "-m", "minigrad.course.authoring.shapes", path.name],
+        [sys.executable, "-c", SHAPES, path.name],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(installed), "MINIGRAD_PROGRESS": "off"},
         capture_output=True,

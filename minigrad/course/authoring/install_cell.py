@@ -19,7 +19,7 @@ SOURCE = """# Where the course is not installed, as in Colab, this installs it.
 from importlib.util import find_spec
 
 if find_spec("minigrad") is None:
-    source = "minigrad[course] @ git+{address}"
+    source = "minigrad-bert[course] @ git+{address}"
     get_ipython().run_line_magic("pip", f"install -q '{{source}}'")"""
 
 

@@ -5,8 +5,9 @@
     python -m $TOOL exercises           exercises/ from solutions/
     python -m $TOOL exercises --check   fail if they are out of step
     python -m $TOOL nbgrader FOLDER     the same for nbgrader: FOLDER/source/ from solutions/
-    python -m $TOOL furnish             the cell that installs the course, if _config.yml has the repository's address
-    python -m $TOOL furnish --check     fail if a notebook has it and should not, or the other way round
+    python -m $TOOL furnish             what hangs on the repository's address in _config.yml: the cell that installs
+                                        the course, the package's address, the README's pictures
+    python -m $TOOL furnish --check     fail if one of these is not as _config.yml has it
     python -m $TOOL stale               quoted sources that the library no longer has
     python -m $TOOL rows                the rows of the source documents, and the cell that covers each
 
@@ -33,12 +34,13 @@ try:
     from nbclient import NotebookClient
 except ImportError as error:
     raise ModuleNotFoundError(
-        "working on notebooks needs nbformat and nbclient: pip install 'minigrad[course]'"
+        "working on notebooks needs nbformat and nbclient: pip install nbformat nbclient"
     ) from error
 
 from minigrad.course.authoring import rows
 from minigrad.course.authoring.install_cell import furnish, repository_url
 from minigrad.course.authoring.nbgrader_source import nbgrader_source, write_config
+from minigrad.course.authoring.package_metadata import with_address, with_pictures
 from minigrad.course.grade.answers import label_cells
 from minigrad.course.parts import MADE_WITH
 from minigrad.course.show import Source
@@ -263,7 +265,7 @@ def _cells(notebook: Any) -> list[list[Any]]:
 
 
 def _furnish(root: Path, check: bool) -> list[str]:
-    """Give each notebook the cell that installs the course or take it out; returns those that it was wrong in."""
+    """Let notebooks and metadata have the repository's address or none; returns the files that it was wrong in."""
     address, found = repository_url(root / "_config.yml"), []
     for folder in ("book", "solutions", "exercises"):
         for path in sorted((root / folder).glob("*.ipynb")):
@@ -272,6 +274,12 @@ def _furnish(root: Path, check: bool) -> list[str]:
                 found.append(f"{folder}/{path.name}: {'has the wrong first cell' if check else 'changed'}")
                 if not check:
                     write(path, notebook)
+    for name, put in (("pyproject.toml", with_address), ("README.md", with_pictures)):
+        text = (root / name).read_text(encoding="utf-8")
+        if put(text, address) != text:
+            found.append(f"{name}: {'has the wrong address' if check else 'changed'}")
+            if not check:
+                write_atomic(root / name, put(text, address).encode())
     return found
 
 
@@ -336,7 +344,7 @@ def main(arguments: Any = None) -> int:
         return 0 if written else 1
     if options.command == "furnish":
         changed = _furnish(root, options.check)
-        print("\n".join(changed) or "every notebook is as _config.yml says")
+        print("\n".join(changed) or "every file is as _config.yml says")
         return 1 if options.check and changed else 0
     if options.command == "stale":
         every = chapters + sorted((root / "solutions").glob("*.ipynb"))
