@@ -325,6 +325,25 @@ def test_actions_are_pinned_by_commit():
         assert re.fullmatch(r"(- )?uses: [\w-]+/[\w-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", line), line
 
 
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_what_runs_code_of_others_may_only_read(path):
+    """A job that installs packages runs whatever they bring: it has no right to write, and leaves no credentials."""
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed (it comes with jupyter-book)")
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    for job in workflow["jobs"].values():
+        steps = job["steps"]
+        rights = job.get("permissions", workflow["permissions"])
+        if any("run" in step or "checkout" in step["uses"] for step in steps):
+            assert rights == {"contents": "read"}
+        for step in steps:
+            if "checkout" in step.get("uses", ""):
+                assert step["with"]["persist-credentials"] is False
+
+
 @pytest.mark.parametrize("name", ["jupyter-book", "sphinx-book-theme", "numpy", "nbval", "pytest", "ruff"])
 def test_what_broke_with_a_new_version_has_an_upper_bound(name):
     """nbval: conftest.py replaces a method of its; ruff: each minor version formats a little differently."""

@@ -5,6 +5,7 @@ planned.py     pages of unwritten chapters        repository.py  what hangs on t
 furniture.py   what a chapter's page gets         head.py        titles, previews, index.html, 404.html
 find.py        the search                         ask.py         the page "Ask the model"
 run.py         cells that run in the page         exercise_pages.py  the exercises as pages
+policy.py      what a page may load
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-PARTS = ("planned", "repository", "run", "exercise_pages", "furniture", "links", "head", "find", "ask")
+PARTS = ("planned", "repository", "run", "exercise_pages", "furniture", "links", "head", "find", "ask", "policy")
 
 # What the theme and sphinx-thebe put on each page that fails, loudly, on a page opened from disk: the preloading of
 # icon fonts, which a browser refuses, and the settings of thebe, which is off (and would ask a CDN). And the second

@@ -55,6 +55,43 @@ def test_the_pages_that_no_source_makes(site: Path, name: str):
         )
 
 
+@pytest.mark.parametrize("name", [*pages(), "index", "404", "search"])
+def test_a_page_says_first_what_it_may_load(site: Path, name: str):
+    (policy,) = re.findall(
+        r'<head><meta http-equiv="Content-Security-Policy" content="(.*?)">', read(site, name)
+    )
+    allowed = dict(part.split(" ", 1) for part in policy.split("; "))
+    sources = {source for part in allowed.values() for source in part.split()}
+    assert sources <= {"'self'", "'none'", "'unsafe-inline'", "'wasm-unsafe-eval'", "file:", "data:"}, (
+        "no other host"
+    )
+    assert "'unsafe-inline'" not in allowed["default-src"]
+    assert "data:" not in allowed["script-src"]
+
+
+@pytest.mark.parametrize(
+    ("load", "refused"),
+    [
+        ("document.head.append(Object.assign(document.createElement('script'), {src: '//example.org'}))", "script-src-elem"),
+        ("fetch('https://example.org/x').catch(() => 0)", "connect-src"),
+        ("new Image().src = 'https://example.org/x.png'", "img-src"),
+        ("setTimeout('window.done = 1')", "script-src"),
+    ],
+)  # fmt: skip
+def test_the_browser_holds_a_page_to_what_it_says(site: Path, browser: Any, load: str, refused: str):
+    page = browser.new_page()
+    page.goto((site / f"{pages()[0]}.html").as_uri())
+    seen = page.evaluate(
+        f"""() => new Promise(resolve => {{
+            document.addEventListener("securitypolicyviolation", event => resolve(event.effectiveDirective));
+            {load};
+            setTimeout(() => resolve("nothing"), 3000);
+        }})"""
+    )
+    page.close()
+    assert seen == refused
+
+
 def test_the_preview_has_the_size_that_others_ask_for():
     data = (ROOT / "book" / "_static" / "preview.png").read_bytes()
     assert struct.unpack(">II", data[16:24]) == (1200, 630)
