@@ -15,7 +15,18 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-PARTS = ("planned", "repository", "run", "exercise_pages", "furniture", "links", "head", "find", "ask", "policy")
+PARTS = (
+    "planned",
+    "repository",
+    "run",
+    "exercise_pages",
+    "furniture",
+    "links",
+    "head",
+    "find",
+    "ask",
+    "policy",
+)
 
 # What the theme and sphinx-thebe put on each page that fails, loudly, on a page opened from disk: the preloading of
 # icon fonts, which a browser refuses, and the settings of thebe, which is off (and would ask a CDN). And the second

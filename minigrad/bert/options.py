@@ -21,6 +21,7 @@ from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.examples import TASKS
 from minigrad.bert.pretraining import HELD_OUT
 from minigrad.bert.settings import FinetuningArguments, PretrainingArguments
+from minigrad.bert.wordpiece import SCORES
 
 __all__ = ["DEFAULT_CORPUS", "EXAMPLE", "finetuning_settings_in", "parse", "settings_in", "with_sizes"]
 
@@ -229,7 +230,7 @@ def _add_pretrain(command: argparse.ArgumentParser) -> None:
     command.add_argument("--cased", action="store_true", help="keep capitals and accents")
     command.add_argument(
         "--score",
-        choices=["frequency", "likelihood"],
+        choices=SCORES,
         default="frequency",
         help="how WordPiece chooses the next merge",
     )

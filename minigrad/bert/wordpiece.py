@@ -10,17 +10,28 @@ on an order that changes from run to run.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 
 from minigrad.bert.text import chunks, normalize, pre_tokenize
 
-__all__ = ["SPECIAL_TOKENS", "PairCounts", "count_words", "first_pieces", "learn_pieces", "train_wordpiece"]
+__all__ = [
+    "SCORES",
+    "SPECIAL_TOKENS",
+    "PairCounts",
+    "count_words",
+    "first_pieces",
+    "gain",
+    "learn_pieces",
+    "train_wordpiece",
+]
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 CONTINUES = "##"
+SCORES = ("frequency", "pmi", "gain")  # by which the next merge is chosen: methods of PairCounts
 LONGEST_WORD = 100  # characters: a longer word is [UNK]
 
 Pair = tuple[int, int]  # the ids of two neighbouring pieces
@@ -44,8 +55,9 @@ def train_wordpiece(
     Returns the special tokens, then characters and `##` characters in the order of their code points, then merged
     pieces. A pair seen less often than `min_frequency` is never merged. `lower_case` and `strip_accents` are those of
     `normalize`. `limit_alphabet` characters are kept, the most frequent ones (if equally frequent, the lower code
-    points); the others are dropped from their words. `score` is "frequency", the count of the pair, or "likelihood",
-    that count divided by the counts of the two pieces. `progress` is called with (pieces so far, `vocab_size`) after
+    points); the others are dropped from their words. `score` is "frequency", the count of the pair; "pmi", that count
+    divided by the counts of the two pieces, which ranks pairs by their pointwise mutual information; or "gain", how
+    much the merge raises the log-likelihood of the text. `progress` is called with (pieces so far, `vocab_size`) after
     each merge.
 
     A word of more than `max_input_chars_per_word` characters, such as a line of base64, is left out, because the
@@ -57,12 +69,13 @@ def train_wordpiece(
     Raises TypeError if `texts` is one string, ValueError for an unknown score, a repeated special token, a
     `limit_alphabet` below 1 or a `vocab_size` too small for the characters.
 
-    Source: `WordPieceTrainer` of `tokenizers`; Schuster and Nakajima (2012) for the likelihood.
+    Source: `WordPieceTrainer` of `tokenizers` for the count; Schuster and Nakajima (2012) for the gain. The other is
+    the rule of tutorials, such as chapter 6 of Hugging Face's course.
     """
     if isinstance(texts, str):
         raise TypeError("texts is one string: give a list of strings, [text]")
-    if score not in ("frequency", "likelihood"):
-        raise ValueError(f'score is {score!r}: give "frequency" or "likelihood"')
+    if score not in SCORES:
+        raise ValueError(f"score is {score!r}: expected one of {', '.join(SCORES)}")
     if limit_alphabet < 1:
         raise ValueError(f"limit_alphabet is {limit_alphabet}: give at least 1")
     if len(set(special_tokens)) < len(special_tokens):
@@ -127,24 +140,30 @@ def learn_pieces(
     """Merge the best pair again and again; returns `vocab` with the merged pieces behind it.
 
     The best pair comes from a heap. A score that has changed is pushed once more; the old entry stays, is
-    recognised when it comes up, and is dropped ("lazy deletion"). Arguments as of `train_wordpiece`.
+    recognised when it comes up, and is dropped ("lazy deletion"). Each merge lowers all gains a little: of
+    these, the old entry is a bound, and is put back with what it is now. Arguments as of `train_wordpiece`.
     """
     vocab = list(vocab)
     ids = {piece: i for i, piece in enumerate(vocab)}
     pairs = PairCounts(word_counts, ids)
-    score_of = pairs.frequency if score == "frequency" else pairs.likelihood
+    score_of = getattr(pairs, score)
     heap = [(-score_of(pair), pair) for pair, count in pairs.counts.items() if count >= min_frequency]
     heapq.heapify(heap)
-    while heap and len(vocab) < vocab_size:
+    while heap and heap[0][0] < math.inf and len(vocab) < vocab_size:
         negative_score, (first, second) = heapq.heappop(heap)
-        if pairs.counts[first, second] < min_frequency or score_of((first, second)) != -negative_score:
+        if pairs.counts[first, second] < min_frequency:
+            continue
+        now = score_of((first, second))
+        if now != -negative_score:  # an old entry
+            if score == "gain":
+                heapq.heappush(heap, (-now, (first, second)))
             continue
         piece = vocab[first] + vocab[second].removeprefix(CONTINUES)
         if piece not in ids:
             ids[piece] = len(vocab)
             vocab.append(piece)
         changed = pairs.merge(first, second, ids[piece])
-        if score == "likelihood":
+        if score != "frequency":
             for one in (first, second, ids[piece]):
                 # A pair that has become too rare is forgotten here: `_add` brings it back should it come again.
                 often = {pair for pair in pairs.of_piece[one] if pairs.counts[pair] >= min_frequency}
@@ -169,9 +188,11 @@ class PairCounts:
         self.word_counts = list(word_counts.values())
         self.counts: Counter[Pair] = Counter()  # pair -> how often
         self.piece_counts: Counter[int] = Counter()  # piece -> how often
+        self.total = 0  # pieces
         self.words_with: dict[Pair, list[int]] = defaultdict(list)  # pair -> words that have it, or had it
         self.of_piece: dict[int, set[Pair]] = defaultdict(set)  # piece -> pairs it is in, maybe others
         for number, (word, count) in enumerate(zip(self.words, self.word_counts, strict=True)):
+            self.total += count * len(word)
             for piece in word:
                 self.piece_counts[piece] += count
             for pair in pairwise(word):
@@ -181,9 +202,19 @@ class PairCounts:
         """The count of a pair."""
         return self.counts[pair]
 
-    def likelihood(self, pair: Pair) -> float:
-        """count(ab) / (count(a) · count(b)): high where a and b are rarely apart."""
+    def pmi(self, pair: Pair) -> float:
+        """count(ab) / (count(a) · count(b)), high where a and b are rarely apart.
+
+        The logarithm of this times the number of pieces is the pointwise mutual information of a and b.
+        """
         return self.counts[pair] / (self.piece_counts[pair[0]] * self.piece_counts[pair[1]])
+
+    def gain(self, pair: Pair) -> float:
+        """How much merging the pair raises the log-likelihood of the text, in nats; -∞ for a piece with itself."""
+        first, second = pair
+        if first == second:  # of three in a row, the count has two pairs, of which one can be merged
+            return -math.inf
+        return gain(self.total, self.piece_counts[first], self.piece_counts[second], self.counts[pair])
 
     def merge(self, first: int, second: int, merged: int) -> set[Pair]:
         """Write `merged` for `first second` in every word, from left to right; returns the pairs counted anew.
@@ -200,6 +231,7 @@ class PairCounts:
                 self.piece_counts[first] -= count
                 self.piece_counts[second] -= count
                 self.piece_counts[merged] += count
+                self.total -= count
                 if place > 0:
                     left = word[place - 1]
                     self.counts[left, first] -= count
@@ -221,6 +253,20 @@ class PairCounts:
             numbers.append(number)
         self.of_piece[pair[0]].add(pair)
         self.of_piece[pair[1]].add(pair)
+
+
+def gain(total: int, first: int, second: int, both: int) -> float:
+    """How much the log-likelihood of a text rises, in nats, if two different pieces that are neighbours become one.
+
+    The likelihood is that of pieces drawn one by one, each with its share of all pieces. total: the pieces in the text.
+    first, second: how often each of the two occurs. both: how often side by side.
+    """
+
+    def power(count: int) -> float:
+        return count * math.log(count) if count else 0.0
+
+    before = power(first) + power(second) - power(total)
+    return power(first - both) + power(second - both) + power(both) - power(total - both) - before
 
 
 def _spell(word: str, ids: Mapping[str, int]) -> list[int]:

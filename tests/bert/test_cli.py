@@ -154,7 +154,7 @@ def test_cased_or_not(corpus, tmp_path, options, lower_case):
 
 def test_the_score_changes_the_vocabulary(corpus, tmp_path):
     vocabularies = []
-    for score in ("frequency", "likelihood"):
+    for score in ("frequency", "pmi", "gain"):
         assert main(pretrain(corpus, tmp_path / score, "--score", score)) == 0
         vocabularies.append((latest_checkpoint(tmp_path / score) / "vocab.txt").read_text())
     assert vocabularies[0] != vocabularies[1]
@@ -176,7 +176,7 @@ def test_the_documentation_on_this_disk_is_the_default(tmp_path, monkeypatch, ca
 
 
 def test_python_prepares_the_same_run(corpus, tmp_path, capsys):
-    assert main(pretrain(corpus, tmp_path / "a", "--cased", "--score", "likelihood")) == 0
+    assert main(pretrain(corpus, tmp_path / "a", "--cased", "--score", "pmi")) == 0
     said = capsys.readouterr().out.splitlines()
     config = PRESETS["reduced"].replace(**SIZES)
     settings = PretrainingArguments(
@@ -185,7 +185,7 @@ def test_python_prepares_the_same_run(corpus, tmp_path, capsys):
     lines: list[str] = []
     with prepare(
         corpus, config, settings, tmp_path / "b",
-        lower_case=False, score="likelihood", held_out=0.2, say=lines.append,
+        lower_case=False, score="pmi", held_out=0.2, say=lines.append,
     ) as run:  # fmt: skip
         run.run(lines.append)
     assert without_seconds(lines[:5]) == without_seconds(said[:5])

@@ -5,6 +5,7 @@ ties follow it. So it is compared up to the first tie; and to the end, with its 
 oracle also learns from words of more than 100 characters, which ours leaves out; none is in the texts compared.
 """
 
+import math
 import os
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from minigrad.bert.wordpiece import (
     PairCounts,
     count_words,
     first_pieces,
+    gain,
     learn_pieces,
     train_wordpiece,
 )
@@ -41,11 +43,15 @@ def plain_training(words, vocab, vocab_size, min_frequency, score="frequency"):
                 pieces[piece] += words[word]
             for pair in pairwise(spelling):
                 pairs[pair] += words[word]
-        scores = {
-            (a, b): count if score == "frequency" else count / (pieces[a] * pieces[b])
-            for (a, b), count in pairs.items()
-            if count >= min_frequency
-        }
+        scores = {}
+        for (a, b), count in pairs.items():
+            if count < min_frequency or (score == "gain" and a == b):
+                continue
+            scores[a, b] = count
+            if score == "pmi":
+                scores[a, b] = count / (pieces[a] * pieces[b])
+            elif score == "gain":
+                scores[a, b] = gain(pieces.total(), pieces[a], pieces[b], count)
         if not scores:
             break
         best = max(scores.values())
@@ -83,8 +89,28 @@ def test_training_stored_answers():
     frequency = train_wordpiece(texts, 22)
     assert frequency == [*characters, "##ug", "##un", "hug", "pun", "pug", "hugs"]
     # ##gs 1/20, bu 1/36 (with others), bun 1/16, hu 1/32 (with pu), hugs 1/15, hug 1/15
-    likelihood = train_wordpiece(texts, 22, score="likelihood")
-    assert likelihood == [*characters, "##gs", "bu", "bun", "hu", "hugs", "hug"]
+    pmi = train_wordpiece(texts, 22, score="pmi")
+    assert pmi == [*characters, "##gs", "bu", "bun", "hu", "hugs", "hug"]
+    # ##ug 28.0 nats, then ##un
+    assert train_wordpiece(texts, 18, score="gain") == [*characters, "##ug", "##un"]
+
+
+def log_likelihood(words, counts):
+    """Of the pieces of all words, each drawn with its share."""
+    pieces = Counter()
+    for word, parts in words.items():
+        for piece in parts:
+            pieces[piece] += counts[word]
+    return sum(c * math.log(c / pieces.total()) for c in pieces.values())
+
+
+def test_the_gain_is_the_difference_of_two_log_likelihoods():
+    counts = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
+    before = {word: [word[0], *("##" + letter for letter in word[1:])] for word in counts}
+    after = {**before, "hugs": ["h", "##u", "##gs"]}
+    difference = log_likelihood(after, counts) - log_likelihood(before, counts)
+    assert gain(113, 20, 5, 5) == pytest.approx(difference, rel=1e-12)
+    assert difference > 9
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)
@@ -92,7 +118,7 @@ def test_training_stored_answers():
     st.dictionaries(st.text("abc", min_size=1, max_size=8), st.integers(1, 9), min_size=1, max_size=25),
     st.integers(0, 40),
     st.integers(1, 4),
-    st.sampled_from(["frequency", "likelihood"]),
+    st.sampled_from(["frequency", "pmi", "gain"]),
 )
 def test_training_equals_counting_anew(words, merges, min_frequency, score):
     texts = [f"{word} " * count for word, count in words.items()]
@@ -125,6 +151,7 @@ def test_counts_stay_right_whatever_is_merged(words, choices):
                 expected[neighbours] += count
         assert +pairs.counts == expected
         assert +pairs.piece_counts == pieces
+        assert pairs.total == pieces.total()
         assert pair not in expected
 
 
@@ -152,7 +179,7 @@ def test_words_too_long_for_the_tokenizer_are_left_out():
 @pytest.mark.parametrize(
     "alphabet", ["acgt", "0123456789abcdef", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP"]
 )
-@pytest.mark.parametrize("score", ["frequency", "likelihood"])
+@pytest.mark.parametrize("score", ["frequency", "pmi", "gain"])
 def test_one_long_word_does_not_keep_learning_busy(alphabet, score):
     program = (
         "import random, sys; from minigrad.bert.wordpiece import train_wordpiece;"

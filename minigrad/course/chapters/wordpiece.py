@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from minigrad.bert.wordpiece import CONTINUES, PairCounts
+from minigrad.bert.wordpiece import CONTINUES
 from minigrad.course.palette import COLOURS, colour
 from minigrad.course.widgets import Frame, svg
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from minigrad.course.figures import Picture
 
-__all__ = ["cut_picture", "gain", "learn_by_gain", "play_merges", "size_curves", "tried"]
+__all__ = ["cut_picture", "play_merges", "size_curves", "tried"]
 
 Pair = tuple[str, str]
 State = tuple[
@@ -190,47 +189,3 @@ def size_curves(
         "of words but stays above zero; with WordPiece it is zero at every size.",
         size=(5.4, 4.2),
     )
-
-
-# --- The pair that raises the likelihood most -------------------------------------------------------------
-
-
-def learn_by_gain(word_counts: Mapping[str, int], vocab: Sequence[str], vocab_size: int) -> list[str]:
-    """`learn_pieces` with another rule: merge the pair that raises the text's log-likelihood most.
-
-    The likelihood is that of pieces drawn one by one, each with its share of all pieces. A pair of a piece with itself,
-    or one seen only once, is never merged. word_counts: how often each word occurs. vocab: the special tokens and
-    characters. Source: Schuster and Nakajima (2012).
-    """
-    pieces = list(vocab)
-    ids = {piece: i for i, piece in enumerate(pieces)}
-    pairs = PairCounts(word_counts, ids)
-    while len(pieces) < vocab_size:
-        total, each = sum(pairs.piece_counts.values()), pairs.piece_counts
-        gains = {
-            (first, second): gain(total, each[first], each[second], times)
-            for (first, second), times in pairs.counts.items()
-            if times > 1 and first != second
-        }
-        if not gains:
-            break
-        first, second = max(gains, key=lambda pair: (gains[pair], -pair[0], -pair[1]))
-        piece = pieces[first] + pieces[second].removeprefix(CONTINUES)
-        if piece not in ids:
-            ids[piece] = len(pieces)
-            pieces.append(piece)
-        pairs.merge(first, second, ids[piece])
-    return pieces
-
-
-def gain(total: int, first: int, second: int, both: int) -> float:
-    """How much the log-likelihood of a text rises, in nats, if two different pieces that are neighbours become one.
-
-    total: the pieces in the text. first, second: how often each of the two occurs. both: how often side by side.
-    """
-
-    def power(count: int) -> float:
-        return count * math.log(count) if count else 0.0
-
-    before = power(first) + power(second) - power(total)
-    return power(first - both) + power(second - both) + power(both) - power(total - both) - before

@@ -1,8 +1,7 @@
-"""What chapter 5 shows: the frames of its merges, what a longest match looks up, the gain of a merge, its text."""
+"""What chapter 5 shows: the frames of its merges, what a longest match looks up, its text."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 
 import pytest
@@ -13,8 +12,6 @@ from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.wordpiece import SPECIAL_TOKENS, count_words, first_pieces, train_wordpiece
 from minigrad.course.chapters.wordpiece import (
     cut_picture,
-    gain,
-    learn_by_gain,
     play_merges,
     size_curves,
     tried,
@@ -24,39 +21,12 @@ from minigrad.course.stored import stored
 COUNTS = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
 
 
-def log_likelihood(words, counts):
-    """Of the pieces of all words, each drawn with its share."""
-    pieces = Counter()
-    for word, parts in words.items():
-        for piece in parts:
-            pieces[piece] += counts[word]
-    return sum(c * math.log(c / pieces.total()) for c in pieces.values())
-
-
 def spelled(word):
     return [word[0], *("##" + letter for letter in word[1:])]
 
 
 def start():
     return [*SPECIAL_TOKENS, *first_pieces(COUNTS, 1000)]
-
-
-def test_the_gain_is_the_difference_of_two_log_likelihoods():
-    before = {word: spelled(word) for word in COUNTS}
-    after = {**before, "hugs": ["h", "##u", "##gs"]}
-    difference = log_likelihood(after, COUNTS) - log_likelihood(before, COUNTS)
-    assert gain(113, 20, 5, 5) == pytest.approx(difference, rel=1e-12)
-    assert difference > 9
-
-
-def test_learning_by_gain_merges_the_pair_with_the_largest():
-    learned = learn_by_gain(COUNTS, start(), len(start()) + 2)
-    assert learned[len(start())] == "##ug"  # 28.0 nats, the chapter's table
-    assert learned[: len(start())] == start()
-
-
-def test_learning_by_gain_ends_where_no_pair_stands_twice():
-    assert learn_by_gain({"ab": 1}, [*SPECIAL_TOKENS, "a", "##b"], 99)[5:] == ["a", "##b"]
 
 
 def test_a_frame_for_each_merge_shows_the_words_as_they_were():
