@@ -328,7 +328,7 @@ def _finetune(run: Finetuning, options: argparse.Namespace) -> int:
         return 128 + run.stopped_by
     say(f"\ntrained to step {run.total_steps:,} in {time.perf_counter() - started:.0f} s")
     checkpoint = latest_checkpoint(run.output)
-    if run.examples is not None:
+    if run.best:
         _say_how_good(run, checkpoint, options.eval)
     say(f"saved in {checkpoint}; all losses are in {run.folder.metrics.path}\n\nYour turn:")
     data = typed(str(options.eval or options.data))

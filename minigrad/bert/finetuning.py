@@ -176,7 +176,7 @@ def prepare_finetuning(
         random.manual_seed(settings.seed)
         kind = MODELS[train.task]
         loaded = read_latest(model, lambda source: from_pretrained(source, kind, labels, dropout))
-        config_file(loaded.model, train.task)
+        config_file(loaded.model, train.task)  # which may be too large to be read again
         if loaded.tokenizer is None:
             raise CheckpointError(f"{model} has no vocab.txt, which fine-tuning needs")
         for note in loaded.notes:

@@ -72,14 +72,12 @@ def _windows(
     """Each of the features with the model's scores for it, batch by batch."""
     for start in range(0, len(features), batch_size):
         chosen = features[start : start + batch_size]
-        if tally is not None and not any(one.teaches for one in chosen):  # of these there is no loss
-            batch = pad([dataclasses.replace(one, targets={}) for one in chosen], model.config.pad_token_id)
-            output = _output(model, batch)
-        else:
-            batch = pad(chosen, model.config.pad_token_id)
-            output = _output(model, batch)
-            if tally is not None:
-                tally.add(output, batch)
+        if not any(one.teaches for one in chosen):  # of these there is no loss
+            chosen = [dataclasses.replace(one, targets={}) for one in chosen]
+        batch = pad(chosen, model.config.pad_token_id)
+        output = _output(model, batch)
+        if tally is not None and chosen[0].targets:
+            tally.add(output, batch)
         logits = [
             getattr(output, name).numpy().astype(np.float64)
             for name in ("logits", "start_logits", "end_logits")
