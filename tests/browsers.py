@@ -6,12 +6,13 @@ import contextlib
 import importlib.util
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import pytest
 
-__all__ = ["open_browser", "opened", "skip"]
+__all__ = ["open_browser", "opened", "skip", "wait_for"]
 
 
 def skip(reason: str) -> NoReturn:
@@ -39,6 +40,14 @@ def open_browser() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+def wait_for(page: Any, expression: str, arg: Any = None, seconds: float = 30.0) -> None:
+    """Until an expression is true in a page, or fail. (Playwright's own way is an eval, which the pages forbid.)"""
+    end = time.monotonic() + seconds
+    while not page.evaluate(expression, arg):
+        assert time.monotonic() < end, f"never true: {expression}"
+        page.wait_for_timeout(50)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from browsers import wait_for
 from building import ROOT
 
 pytestmark = pytest.mark.no_arrays
@@ -69,7 +70,7 @@ def test_a_wrong_answer_gets_hints_and_a_right_one_is_remembered(runner: Any):
     cell(page, "check1").get_by_text("right", exact=True).wait_for()
     assert page.locator(".course-solved").inner_text() == "1 of 2 right, as this browser remembers."
     answer(page, "1", "def one(x):\n    return 'right again'")
-    page.wait_for_function("!course.cells.working")
+    wait_for(page, "!course.cells.working")
     assert page.locator(".course-solved").inner_text() == "1 of 2 right, as this browser remembers."
     assert cell(page, "check1").locator(".course-check.is-right").count() == 1
 

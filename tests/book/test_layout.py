@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from browsers import wait_for
 
 pytestmark = pytest.mark.no_arrays
 
@@ -125,7 +126,7 @@ def test_what_is_cut_fades_and_can_be_scrolled(reader: Any):
         assert (stop, bar) == (0, "10px")
         assert box.get_attribute("data-cut") == "right"
         box.evaluate("box => box.scrollTo({left: 40, behavior: 'instant'})")
-        page.wait_for_function("box => box.dataset.cut !== 'right'", arg=box.element_handle())
+        wait_for(page, "box => box.dataset.cut !== 'right'", arg=box.element_handle())
         assert box.get_attribute("data-cut") in ("both", "left")
         box.evaluate("box => box.scrollTo({left: 9999, behavior: 'instant'})")
         box.evaluate("() => new Promise((done) => setTimeout(done, 60))")

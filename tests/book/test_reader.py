@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from browsers import wait_for
 
 pytestmark = pytest.mark.no_arrays
 
@@ -94,7 +95,7 @@ def test_the_contents_are_in_the_bar_where_the_column_has_no_room(reader: Any, w
     summary.focus()
     page.keyboard.press("Enter")
     page.get_by_role("navigation", name="Contents of this page").get_by_role("link", name="Look").click()
-    page.wait_for_function("document.querySelector('.course-contents > summary').textContent === 'Look'")
+    wait_for(page, "document.querySelector('.course-contents > summary').textContent === 'Look'")
     assert not page.locator(".course-contents").evaluate("box => box.open")
     summary.press("Enter")
     page.keyboard.press("Escape")

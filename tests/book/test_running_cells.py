@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import running_site
+from browsers import wait_for
 from running_site import CELLS, SENTENCE
 
 pytestmark = pytest.mark.no_arrays
@@ -227,7 +228,7 @@ def test_a_cell_between_runs_again_when_one_above_it_has(runner: Any):
       course.python.run = (cell, output) => { ran.push(cell.id); return run(cell, output); };
     }""")
     button(page, "last", "Run").click()
-    page.wait_for_function("ran.includes('last') && !course.cells.working")
+    wait_for(page, "ran.includes('last') && !course.cells.working")
     assert page.evaluate("ran") == ["between", "last"]
 
 
@@ -446,9 +447,9 @@ def test_two_tabs_keep_both_what_they_know(runner: Any):
     assert page.evaluate("JSON.parse(localStorage.getItem('minigrad-course')).read") == ["01_arrays"]
     one, two = runner(PAGE), runner("exercises/01_arrays", tab=True)
     one.evaluate("course.keep('read', ['02_reverse_mode'])")
-    two.wait_for_function("course.recall('read')[0] === '02_reverse_mode'")
+    wait_for(two, "course.recall('read')[0] === '02_reverse_mode'")
     two.evaluate("course.keep('code of exercises/01_arrays', {answer1: {source: 'x', author: '0'}})")
-    one.wait_for_function("course.recall('code of exercises/01_arrays')")
+    wait_for(one, "course.recall('code of exercises/01_arrays')")
     for tab in (one, two):
         assert tab.evaluate("course.recall('read')") == ["02_reverse_mode"]
         assert tab.evaluate("course.recall('code of exercises/01_arrays').answer1.source") == "x"
