@@ -51,9 +51,7 @@ def collect(
     without: files and folders to pass by.
     """
     candidates: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
-    said_in: dict[str, dict[str, str]] = defaultdict(
-        dict
-    )  # by student and folder, the first name that says it
+    said_in: dict[str, dict[str, str]] = defaultdict(dict)  # by student and folder, the first file there
     others: dict[str, list[str]] = defaultdict(list)
     refused = []
     for one in find(folder, without):
