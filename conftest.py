@@ -139,6 +139,21 @@ def compare_numerically() -> None:
     IPyNbCell.sanitize = sanitize_and_wrap
 
 
+def start_kernels_twice() -> None:
+    """Let nbval start a kernel again where it dies at once: something else has taken one of its ports meanwhile."""
+    from nbval import kernel
+
+    start = kernel.start_new_kernel
+
+    def start_or_start_again(*arguments: Any, **options: Any) -> Any:
+        try:
+            return start(*arguments, **options)
+        except RuntimeError:
+            return start(*arguments, **options)
+
+    kernel.start_new_kernel = start_or_start_again
+
+
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     """Under --nbval: an exercise that somebody has solved in exercises/ is left out, visibly."""
     if not config.getoption("nbval", default=False):
@@ -155,7 +170,8 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
 
 def pytest_configure(config: Any) -> None:
-    """Under --nbval only: the comparison, and no record of exercises in the reader's folder."""
+    """Under --nbval only: the comparison, kernels, and no record of exercises in the reader's folder."""
     if config.getoption("nbval", default=False):
         compare_numerically()
+        start_kernels_twice()
         os.environ["MINIGRAD_PROGRESS"] = "off"  # kernels inherit it

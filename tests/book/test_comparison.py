@@ -264,3 +264,28 @@ def test_a_difference_is_told_by_the_lines_that_differ():
     many = [{"output_type": "stream", "name": "stdout", "text": text}]
     (line,) = root_conftest.differences(many, [], {})
     assert line == "stdout: stored '0', now ''; stored '1', now ''; stored '2', now ''; and 2 lines more"
+
+
+# --- Kernels ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("deaths", [0, 1, 2])
+def test_a_kernel_that_dies_at_once_is_started_again_once(monkeypatch, deaths):
+    from nbval import kernel
+
+    calls: list[Any] = []
+
+    def start(name: str) -> str:
+        calls.append(name)
+        if len(calls) <= deaths:
+            raise RuntimeError("Kernel died before replying to kernel_info")
+        return "a kernel"
+
+    monkeypatch.setattr(kernel, "start_new_kernel", start)
+    root_conftest.start_kernels_twice()
+    if deaths == 2:
+        with pytest.raises(RuntimeError, match="Kernel died"):
+            kernel.start_new_kernel("python")
+    else:
+        assert kernel.start_new_kernel("python") == "a kernel"
+    assert calls == ["python"] * min(2, deaths + 1)
