@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,14 +43,26 @@ TOP_LEVEL = {
     "solutions", "tests",
 }  # fmt: skip
 
-each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+# Inside of course/, in the same way. What stands there by itself, and drawing/, is what any page shows: furniture.
+ROOMS = ["furniture", "check", "parts", "chapters", "grade", "authoring"]
 
 
-def imports(path: Path, everywhere: bool = True) -> set[str]:
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    """A file's syntax tree, made once for all tests."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def named(path: Path) -> str:
+    """A file's path as complaints have it."""
+    return str(path.relative_to(ROOT))
+
+
+@functools.cache
+def imports(path: Path) -> set[str]:
     """The modules that a file imports, dotted: `from minigrad import ops` gives "minigrad.ops"."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     found = set()
-    for node in ast.walk(tree) if everywhere else tree.body:
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -62,26 +76,67 @@ def layer_of(path: Path) -> str:
     return path.relative_to(ROOT / "minigrad").parts[0].removesuffix(".py")
 
 
-@each_file
-def test_dependencies_point_one_way(path):
-    if path == ROOT / "minigrad" / "__init__.py":
-        pytest.skip("the package's front gathers names from every layer of the engine")
-    own = layer_of(path)
-    assert own in HEIGHT, f"{own} has no place in LAYERS"
-    for name in imports(path):
-        if name.startswith("minigrad."):
-            other = name.split(".")[1]
-            # `from minigrad import Tensor` goes through the front, which only what is above the engine may do
-            height = HEIGHT.get(other, HEIGHT["optim"])
-            assert height <= HEIGHT[own], f"{own} imports {name}"
-            assert other == own or height < HEIGHT[own] or {own, other} == {"optim", "nn"}, (
-                f"{own} imports {name}"
-            )
+def test_dependencies_point_one_way():
+    wrong = []
+    for path in FILES:
+        if path == ROOT / "minigrad" / "__init__.py":
+            continue  # the package's front gathers names from every layer of the engine
+        own = layer_of(path)
+        assert own in HEIGHT, f"{own} has no place in LAYERS"
+        for name in imports(path):
+            if name.startswith("minigrad."):
+                other = name.split(".")[1]
+                # `from minigrad import Tensor` goes through the front, which only what is above the engine may do
+                below = HEIGHT.get(other, HEIGHT["optim"]) < HEIGHT[own]
+                if not below and other != own and {own, other} != {"optim", "nn"}:
+                    wrong.append(f"{named(path)} imports {name}")
+    assert wrong == []
 
 
-def private_names_used(source: str) -> set[str]:
-    """The names with one leading underscore that a text of Python asks of others: it defines them nowhere itself."""
-    tree = ast.parse(source)
+def place_of(name: str) -> tuple[str, str]:
+    """The room of a module below minigrad.course, and what it is called there: ("chapters", "mlm_lottery")."""
+    parts = name.split(".")[2:]
+    room = parts[0] if parts[0] in ROOMS else "furniture"
+    return room, parts[1] if room == "chapters" and len(parts) > 1 else ""
+
+
+CHAPTERS = {path.stem.partition("_")[2] for path in (ROOT / "book").glob("*.ipynb")}
+
+
+def chapter_of(module: str) -> str:
+    """The chapter that a module of chapters/ belongs to, by its name: "mlm" for mlm_lottery."""
+    return next((stem for stem in CHAPTERS if module == stem or module.startswith(f"{stem}_")), module)
+
+
+def test_walls_inside_of_the_course():
+    """Furniture < checks < parts < chapters < grading < authoring; no chapter imports another's module."""
+    wrong = []
+    for path in FILES:
+        if layer_of(path) != "course":
+            continue
+        own, module = place_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        for name in imports(path):
+            if not name.startswith("minigrad.course."):
+                continue
+            room, other = place_of(name)
+            up = ROOMS.index(room) > ROOMS.index(own)
+            beside = own == room == "chapters" and other and chapter_of(other) != chapter_of(module)
+            if up or beside:
+                wrong.append(f"{named(path)} imports {name}")
+    assert wrong == []
+
+
+def test_checks_and_grading_load_no_figure_library():
+    """It would cost each exercise's kernel and each grading run half a second, and fail where there is none."""
+    code = "import sys; from minigrad.course import check; import minigrad.course.grade.command; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "minigrad.course.check.one_head" in loaded
+    assert not loaded & {"matplotlib", "minigrad.course.figures"}
+
+
+def private_names_used(tree: ast.Module) -> set[str]:
+    """The names with one leading underscore that a file asks of others: it defines them nowhere itself."""
     own, used = set(), set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -103,21 +158,20 @@ PRIVATE = {  # used from outside all the same
 }
 
 
-@each_file
-def test_private_names_stay_in_their_file(path):
-    assert private_names_used(path.read_text(encoding="utf-8")) <= PRIVATE
+def test_private_names_stay_in_their_file():
+    found = {named(path): private_names_used(parsed(path)) - PRIVATE for path in FILES}
+    assert {name: names for name, names in found.items() if names} == {}
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted(p for folder in ("book", "solutions") for p in (ROOT / folder).glob("*.ipynb")),
-    ids=lambda p: p.stem,
-)
-def test_pages_show_and_use_public_names_alone(path):
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    plain = [line for text in code for line in text.splitlines() if not line.startswith(("%", "!"))]
-    assert private_names_used("\n".join(plain)) <= PRIVATE
+def test_pages_show_and_use_public_names_alone():
+    found = {}
+    for path in (path for folder in ("book", "solutions") for path in (ROOT / folder).glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        plain = [line for text in code for line in text.splitlines() if not line.startswith(("%", "!"))]
+        found[named(path)] = private_names_used(ast.parse("\n".join(plain))) - PRIVATE
+    assert len(found) > 50
+    assert {name: names for name, names in found.items() if names} == {}
 
 
 def test_no_file_imports_itself_by_way_of_others():
@@ -141,51 +195,44 @@ def test_the_front_imports_the_engine_alone():
     assert not names & {"bert", "seq2seq", "course"}
 
 
-@each_file
-def test_oracles_and_notebook_tools_are_not_imported(path):
+ORACLES = {"torch", "transformers", "tokenizers", "tensorflow", "jax", "scipy", "hypothesis", "pytest"}
+OF_CUPY = [ROOT / "minigrad" / "backend" / name for name in ("cupy.py", "nccl.py")]
+OPERATIONS = [path for path in FILES if path.parent.name == "ops"]
+
+
+def importing(paths: list[Path], packages: set[str]) -> list[str]:
+    """The files that import one of these packages."""
+    return [named(path) for path in paths if packages & {name.partition(".")[0] for name in imports(path)}]
+
+
+def test_oracles_are_not_imported():
     """PyTorch and its kin are what this is held against, never what it is made of."""
-    packages = {name.partition(".")[0] for name in imports(path)}
-    assert not packages & {
-        "torch",
-        "transformers",
-        "tokenizers",
-        "tensorflow",
-        "jax",
-        "scipy",
-        "hypothesis",
-        "pytest",
-    }
+    assert importing(FILES, ORACLES) == []
 
 
-@each_file
-def test_cupy_is_imported_by_its_backend_alone(path):
-    if path.parent != ROOT / "minigrad" / "backend" or path.name not in ("cupy.py", "nccl.py"):
-        assert not {"cupy", "cupyx"} & {name.partition(".")[0] for name in imports(path)}
+def test_cupy_is_imported_by_its_backend_alone():
+    assert importing([path for path in FILES if path not in OF_CUPY], {"cupy", "cupyx"}) == []
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "ops"], ids=lambda path: path.name)
-def test_operations_do_not_import_numpy(path):
+def test_operations_do_not_import_numpy():
     """The array module is the array's: NumPy's would fail, or copy, on a GPU."""
-    assert "numpy" not in {name.partition(".")[0] for name in imports(path)}
+    assert len(OPERATIONS) >= 5
+    assert importing(OPERATIONS, {"numpy"}) == []
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "ops"], ids=lambda path: path.name)
-def test_operations_do_not_ask_which_backend_they_are_on(path):
+def test_operations_do_not_ask_which_backend_they_are_on():
     """They may ask NumPy's for work on the host (shapes, ids), never compare names."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Compare):
-            texts = {
-                one.value
-                for one in ast.walk(node)
-                if isinstance(one, ast.Constant) and isinstance(one.value, str)
-            }
-            assert not texts & {"numpy", "cupy"}, f"line {node.lineno}"
+    for path in OPERATIONS:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Compare):
+                texts = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
+                assert not texts & {"numpy", "cupy"}, f"{path.name}, line {node.lineno}"
 
 
 def test_every_operation_defines_its_backward_inside():
     """Forward and backward side by side: each from_op gets the `backward` of the function around it."""
-    for path in (ROOT / "minigrad" / "ops").glob("*.py"):
-        for function in ast.parse(path.read_text(encoding="utf-8")).body:
+    for path in OPERATIONS:
+        for function in parsed(path).body:
             if not isinstance(function, ast.FunctionDef):
                 continue
             calls = [
@@ -202,23 +249,28 @@ def test_every_operation_defines_its_backward_inside():
                 assert call.args[2].id == "backward", f"{path.name}: {function.name}"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [p for p in FILES if layer_of(p) not in ("bert", "course")],
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
-def test_every_module_and_public_name_says_what_it_is(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    if path.read_text(encoding="utf-8").strip():
-        assert ast.get_docstring(tree), "the module has no docstring"
-    for node in ast.walk(tree):
-        for child in getattr(node, "body", []) if isinstance(node, ast.Module | ast.ClassDef) else []:
-            if isinstance(child, ast.FunctionDef | ast.ClassDef) and not child.name.startswith("_"):
-                if isinstance(node, ast.ClassDef) and node.name.startswith("_"):
-                    continue
-                if child.name.endswith("_block") and path.parent.name == "backend":
-                    continue  # the formula of the function above it, which says what it is
-                assert ast.get_docstring(child), f"line {child.lineno}: {child.name} has no docstring"
+# What these make of a function is no function: an exercise, whose text is a notebook's, and an erratum's run.
+DATA = {"exercise", "erratum"}
+
+
+def undocumented(path: Path, node: ast.Module | ast.ClassDef) -> Iterator[str]:
+    """The public names of a file without a docstring, and the file if it has none."""
+    if isinstance(node, ast.Module) and node.body and not ast.get_docstring(node):
+        yield named(path)
+    for child in node.body:
+        if not isinstance(child, ast.FunctionDef | ast.ClassDef) or child.name.startswith("_"):
+            continue
+        decorators = {getattr(getattr(one, "func", None), "id", "") for one in child.decorator_list}
+        # A block of a kernel is the formula of the function above it, which says what it is.
+        block = child.name.endswith("_block") and path.parent.name == "backend"
+        if not (ast.get_docstring(child) or block or decorators & DATA):
+            yield f"{named(path)}, line {child.lineno}: {child.name}"
+        if isinstance(child, ast.ClassDef):
+            yield from undocumented(path, child)
+
+
+def test_every_module_and_public_name_says_what_it_is():
+    assert [found for path in FILES for found in undocumented(path, parsed(path))] == []
 
 
 @pytest.mark.parametrize(
@@ -383,11 +435,11 @@ def test_the_tree_that_is_written_is_the_tree():
     assert [str(path.relative_to(ROOT)) for path in files - listed] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_file_can_be_read_in_one_go(path):
+def test_a_file_can_be_read_in_one_go():
     """The CUDA source and the flat list of operations are the exceptions."""
-    most = 700 if path.name in ("cupy_kernels.py", "basic.py") else 550
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= most
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
+    most = {path: 700 if path.name in ("cupy_kernels.py", "basic.py") else 550 for path in FILES}
+    assert {named(path): count for path, count in lines.items() if count > most[path]} == {}
 
 
 def test_nothing_unexpected_at_the_top():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from minigrad.bert.floors import Scorer
 from minigrad.bert.lexicon import SETTINGS
 from minigrad.bert.wordpiece import MASK, SEP
-from minigrad.course.chapters.start import EXAMPLES
+from minigrad.course.small_model import EXAMPLES
 
 __all__ = ["MODELS", "STORY_EXAMPLES", "Example", "Shown", "best_possible"]
 

@@ -12,10 +12,35 @@ from minigrad import random
 from minigrad.bert import from_pretrained
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.course.chapters.start import SENTENCES
 from minigrad.course.stored import stored
 
-__all__ = ["HiddenTokens", "as_drawn", "hide_each", "small_model"]
+__all__ = ["EXAMPLES", "SENTENCES", "SIMILAR", "HiddenTokens", "as_drawn", "hide_each", "small_model"]
+
+# What the page asks the model first, and the word that stood in the gap.
+EXAMPLES = {
+    "Raise an [MASK] if the file does not exist.": "exception",
+    "The file is opened [MASK] reading.": "for",
+    "The default value [MASK] None.": "is",
+    "Return a new [MASK] of the given shape and type, filled with zeros.": "array",
+}
+# A sentence of NumPy's documentation, which the last of the examples resembles.
+SIMILAR = "Return a new array of given shape and type, filled with ones."
+# Written for the page's experiment: each word is one piece, and no more than five in a row stand in the training text
+# (`longest_run` in book/runs/start/learning.json).
+SENTENCES = (
+    "If the file does not exist, an error is raised.",
+    "Convert the string to lower case and return the result.",
+    "Raise an exception if the name is not found.",
+    "Close the file when all lines have been read.",
+    "An empty list is returned if no match is found.",
+    "Return the length of the first line of the text.",
+    "Use this function to convert a string to a number.",
+    "The lock must be set before the thread ends.",
+    "If the key is missing, the default value is used.",
+    "Each item of the sequence is passed to the function.",
+    "Wait until the process ends, and return its exit code.",
+    "The array is copied only if its type must change.",
+)
 
 
 def small_model() -> tuple[Any, WordPieceTokenizer]:

@@ -265,6 +265,7 @@ def free_names(node: ast.AST) -> set[str]:
 
 
 def names_bound(node: ast.AST) -> set[str]:
+    """The names that a node binds."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         return {node.id}
     if isinstance(node, ast.FunctionDef | ast.ClassDef):

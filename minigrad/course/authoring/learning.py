@@ -24,7 +24,7 @@ from minigrad.bert.metrics import Tally, evaluate
 from minigrad.bert.predict import fill_mask
 from minigrad.bert.pretraining import HELD_OUT, Pretraining, prepare
 from minigrad.bert.settings import PretrainingArguments
-from minigrad.course.chapters.start import EXAMPLES, SENTENCES, SIMILAR
+from minigrad.course.small_model import EXAMPLES, SENTENCES, SIMILAR
 from minigrad.files import write_atomic
 
 __all__ = ["POINTS", "SETTINGS", "WATCHED", "learning", "longest_run", "main"]

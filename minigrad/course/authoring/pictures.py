@@ -15,9 +15,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from minigrad.course.chapters.start import EXAMPLES
 from minigrad.course.course_map import course_map
 from minigrad.course.figures import draw, read_table
+from minigrad.course.small_model import EXAMPLES
 
 __all__ = ["guesses", "main", "renew_maps", "training_curve"]
 

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from minigrad import backend, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
-from minigrad.bert.data import Batch
-from minigrad.bert.grammar import Story
-from minigrad.bert.lexicon import SETTINGS
-from minigrad.bert.stories import tell_stories
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.palette import colour
 from minigrad.course.stored import stored
+from minigrad.course.translated_stories import LONG, Text, of_texts, read, tokens_of
 from minigrad.course.widgets import Frame, svg
-from minigrad.seq2seq import RecurrentConfig, RecurrentSeq2Seq, TranslationData, from_pretrained, pad_pairs
+from minigrad.seq2seq import RecurrentConfig, RecurrentSeq2Seq, TranslationData, from_pretrained
 from minigrad.seq2seq.data import shift_right
-from minigrad.seq2seq.language import IT, NOUNS, SovianWord, translate
+from minigrad.seq2seq.language import IT, NOUNS
 from minigrad.seq2seq.recurrent import Attention, RecurrentMemory
 from minigrad.seq2seq.translation import translation_tokenizer
 from minigrad.tensor import Array, Tensor
@@ -51,8 +47,6 @@ __all__ = [
     "without",
 ]
 
-LONG = SETTINGS["long"]  # stories of 1 to 7 sentences
-SHORT = replace(LONG, sentences=(1, 2))
 
 Change = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -60,54 +54,11 @@ Change = Callable[[np.ndarray, np.ndarray], np.ndarray]
 # --- Texts and models -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Text:
-    """A story and its translation, as words."""
-
-    story: Story
-    source: tuple[str, ...]
-    words: tuple[SovianWord, ...]
-
-    @property
-    def target(self) -> tuple[str, ...]:
-        """The translation's words."""
-        return tuple(word.text for word in self.words)
-
-    @property
-    def sentences(self) -> int:
-        """How many the story has."""
-        return len(self.story.sentences)
-
-    def needs(self, t: int) -> tuple[int, ...]:
-        """The places of all words of the source that have a say in the ending of word t."""
-        return tuple(sorted({*chain(*self.words[t].needs)}))
-
-
-def read(count: int, seed: int, short: bool = False) -> list[Text]:
-    """Fresh stories of 1 to 7 sentences for each seed; with short, of 1 or 2."""
-    found = []
-    for story in tell_stories(SHORT if short else LONG, count, seed):
-        source = tuple(" ".join(story.texts()).split())
-        found.append(Text(story, source, tuple(translate(story).words)))
-    return found
-
-
 def model_of(name: str) -> tuple[RecurrentSeq2Seq, WordPieceTokenizer]:
     """A stored model that translates, in evaluation mode, and its tokenizer."""
     loaded = from_pretrained(stored(name))
     assert loaded.tokenizer is not None
     return loaded.model.eval(), loaded.tokenizer
-
-
-def tokens_of(text: Text, tokenizer: WordPieceTokenizer) -> tuple[list[int], list[int]]:
-    """The ids of source and target, a piece a word."""
-    return tokenizer.token_ids(" ".join(text.source)), tokenizer.token_ids(" ".join(text.target))
-
-
-def of_texts(texts: Sequence[Text], tokenizer: WordPieceTokenizer) -> Batch:
-    """A batch: input_ids (B, S), attention_mask (B, S), labels (B, T), each text with an end token."""
-    pairs = [tokens_of(text, tokenizer) for text in texts]
-    return pad_pairs(pairs, tokenizer.sep_token_id, tokenizer.pad_token_id)
 
 
 # --- Weights that are changed -----------------------------------------------------------------------------

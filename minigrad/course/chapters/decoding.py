@@ -10,8 +10,9 @@ import numpy as np
 from minigrad import no_grad, ops
 from minigrad.bert.config import IGNORED
 from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.course.chapters.attention_decoder import Text, of_texts
+from minigrad.course.beam_tree import Tree, kept, widths_that_find_it
 from minigrad.course.palette import colour
+from minigrad.course.translated_stories import Text, of_texts
 from minigrad.course.widgets import Frame, svg
 from minigrad.seq2seq.config import TransformerConfig
 from minigrad.seq2seq.decoding import State
@@ -33,7 +34,6 @@ __all__ = [
     "widths_that_find_it",
 ]
 
-Tree = Mapping[str, Mapping[str, float]]  # from a text to the words that may follow, with their probabilities
 
 # "she likes them", three words without marks: he or she; the class and number of *them*; the verb
 TREE: Tree = {
@@ -51,51 +51,6 @@ TREE: Tree = {
 
 
 # --- A tree -----------------------------------------------------------------------------------------------
-
-
-def kept(tree: Tree, width: int) -> list[list[tuple[str, float]]]:
-    """What a beam holds after each word of a tree whose texts are all of one length: texts and probabilities."""
-    live, found = [("", 1.0)], []
-    while live[0][0] in tree:
-        longer = [
-            (f"{text} {word}".strip(), p * step) for text, p in live for word, step in tree[text].items()
-        ]
-        live = sorted(longer, key=lambda one: -one[1])[:width]
-        found.append(live)
-    return found
-
-
-def widths_that_find_it(tree: Tree, widths: Sequence[int]) -> list[bool]:
-    """Whether a beam of each width finds the most probable text of a tree whose texts all have one length.
-
-    Raises ValueError for a tree without a beginning "", for words whose probabilities are negative or do not sum to
-    1, for texts of several lengths, and if two texts are the most probable.
-    """
-    if "" not in tree:
-        raise ValueError('a tree has its first words under "", and this one has nothing there')
-    probabilities, texts, depths = {"": 1.0}, {}, set()
-    waiting = [""]
-    while waiting:
-        text = waiting.pop()
-        if text not in tree:
-            texts[text] = probabilities[text]
-            depths.add(len(text.split()))
-            continue
-        total = sum(tree[text].values())
-        if abs(total - 1) > 1e-6 or min(tree[text].values()) < 0:
-            raise ValueError(
-                f"the probabilities of the words after {text!r} should sum to 1, got {total:.3f}"
-            )
-        for word, step in tree[text].items():
-            longer = f"{text} {word}".strip()
-            probabilities[longer] = probabilities[text] * step
-            waiting.append(longer)
-    if len(depths) > 1:
-        raise ValueError(f"all texts should have as many words, got lengths {sorted(depths)}")
-    best = max(texts.values())
-    if sum(p > best * (1 - 1e-9) for p in texts.values()) > 1:
-        raise ValueError("two texts are the most probable: make one of them the best")
-    return [kept(tree, width)[-1][0][1] > best * (1 - 1e-9) for width in widths]
 
 
 _ROW, _COLUMN, _WIDE, _TALL = 27, 116, 84, 21

@@ -95,6 +95,7 @@ def read(text: str) -> tuple[Erratum, ...]:
 
 
 def entry(found: dict[str, Any]) -> Erratum:
+    """One entry of the list. Raises ValueError as `read` does."""
     try:
         erratum = Erratum(**found)
     except TypeError as error:

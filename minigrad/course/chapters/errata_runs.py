@@ -10,8 +10,7 @@ import numpy as np
 
 from minigrad import no_grad, ops
 from minigrad.bert.config import BertConfig, parameter_shapes
-from minigrad.course.chapters.start import SENTENCES
-from minigrad.course.small_model import hide_each, small_model
+from minigrad.course.small_model import SENTENCES, hide_each, small_model
 from minigrad.tensor import Tensor
 
 SubLayer = Callable[[np.ndarray], np.ndarray]  # (L, d_model) -> (L, d_model)
@@ -115,6 +114,7 @@ class Small:
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
+    """Along the last axis."""
     e = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
@@ -152,6 +152,7 @@ class Draw:
 
     @property
     def d_k(self) -> int:
+        """The size of a head."""
         return self.d_model // self.h
 
     def heads(self, x: np.ndarray) -> np.ndarray:
@@ -164,14 +165,17 @@ class Draw:
 
     @cached_property
     def Q(self) -> np.ndarray:
+        """The queries (h, L, d_k)."""
         return self.heads(self.X @ self.W_Q)
 
     @cached_property
     def K(self) -> np.ndarray:
+        """The keys (h, L, d_k)."""
         return self.heads(self.X @ self.W_K)
 
     @cached_property
     def V(self) -> np.ndarray:
+        """The values (h, L, d_k)."""
         return self.heads(self.X @ self.W_V)
 
     @cached_property
@@ -215,6 +219,7 @@ class Draw:
 
 
 def add_norm(X_0: np.ndarray, x: np.ndarray, attention: SubLayer, ffn: SubLayer) -> np.ndarray:
+    """A layer as it should be: each sub-layer is added to its own input, and the sum is normed."""
     z = norm(x + attention(x))
     return norm(z + ffn(z))
 

@@ -17,11 +17,11 @@ from minigrad.bert.features import Features
 from minigrad.bert.grammar import Story, Word
 from minigrad.bert.tasks import BertForTokenClassification
 from minigrad.bert.training import parameter_groups
-from minigrad.course.chapters import finetuning
-from minigrad.course.chapters.looking_inside import SETTING, Texts, arcs_of, as_drawn, read, story_model
 from minigrad.course.figures import Figure, Picture, figure
+from minigrad.course.fit import fine_tune
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.stored import stored
+from minigrad.course.varied_stories import SETTING, Texts, arcs_of, as_drawn, read, story_model
 from minigrad.nn.module import Parameter
 
 __all__ = [
@@ -276,7 +276,7 @@ def fine_tuned_guesses(
             train_on.inputs[key][number, :length].tolist() for key in ("input_ids", "token_type_ids")
         )
         examples.append(Features(ids, segments, {"labels": tags[number, :length].tolist()}))
-    finetuning.fine_tune(model, examples, rate, steps, seed)
+    fine_tune(model, examples, rate, steps, seed)
     with no_grad():
         return model(**test.inputs).logits.numpy().argmax(axis=-1)
 

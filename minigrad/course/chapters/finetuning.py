@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from minigrad import backend, optim, random
+from minigrad import backend, random
 from minigrad.bert import from_pretrained
 from minigrad.bert.config import IGNORED, label_names
-from minigrad.bert.features import Features, TaskData, pad
+from minigrad.bert.features import Features, pad
 from minigrad.bert.grammar import Story
 from minigrad.bert.lexicon import SETTINGS
 from minigrad.bert.stories import labels, questions, story_tokenizer, tell_stories
@@ -20,8 +20,8 @@ from minigrad.bert.tasks import (
     BertForSequenceClassification,
     BertForTokenClassification,
 )
-from minigrad.bert.training import parameter_groups
 from minigrad.course.figures import Figure, Picture, Rectangle, figure
+from minigrad.course.fit import fine_tune
 from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.stored import stored
 from minigrad.tensor import no_grad
@@ -43,7 +43,6 @@ __all__ = [
 ]
 
 LENGTH = 32  # positions that pre-training has trained
-BATCH, DECAY, WARMUP_SHARE = 16, 0.01, 0.1
 SEARCH_SEED = 100  # of the stored runs that look for a rate; those that are compared have lower ones
 LIGHT = SETTINGS["light"]
 TOKENIZER = story_tokenizer(LIGHT)
@@ -213,22 +212,6 @@ def begin(task: Task, start: str, seed: int) -> Any:
 
 
 # --- Training and scores ---------------------------------------------------------------------------------
-
-
-def fine_tune(model: Any, examples: Sequence[Features], rate: float, steps: int, seed: int) -> None:
-    """As BERT is fine-tuned: AdamW, a linear warm-up for a tenth of the steps, then a linear fall to 0."""
-    data = TaskData(list(examples), BATCH, seed, model.config.pad_token_id)
-    optimizer = optim.AdamW(parameter_groups(model, DECAY), lr=rate, eps=1e-6)
-    schedule = optim.LinearWarmupDecay(optimizer, round(WARMUP_SHARE * steps), steps)
-    backend.of(next(model.parameters()).data).keep_freed_memory()
-    model.train()
-    for _ in range(steps):
-        optimizer.zero_grad()
-        model(**data.next_batch()).loss.backward()
-        optim.clip_grad_norm(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-    model.eval()
 
 
 def best_spans(start: np.ndarray, end: np.ndarray, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,10 +14,9 @@ from minigrad.bert.data import mask_tokens
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course.chapters.mlm_lottery import FATES
-from minigrad.course.chapters.start import SENTENCES
 from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
-from minigrad.course.small_model import hide_each
+from minigrad.course.small_model import SENTENCES, hide_each
 from minigrad.optim import AdamW
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from minigrad import backend, ops, optim, random
 from minigrad.bert.attention import BertSelfAttention
-from minigrad.bert.config import IGNORED, PRESETS, BertConfig
+from minigrad.bert.config import IGNORED
 from minigrad.bert.data import Batch, PretrainingData, SentencePair, mask_tokens
 from minigrad.bert.embeddings import BertEmbeddings
 from minigrad.bert.encoder import BertLayer
@@ -20,28 +20,13 @@ from minigrad.bert.lexicon import SETTINGS
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.stories import Stories, draw_pairs
 from minigrad.bert.training import parameter_groups
+from minigrad.course.light_stories import BATCH, DECAY, LENGTH, small_config, stories
 from minigrad.tensor import Array, Tensor
 
 __all__ = ["LENGTH", "VARIANTS", "Variant", "batches", "model_of", "small_config", "stories", "train"]
 
-LENGTH = 32  # tokens of a pair, at most 30 of the light stories
-BATCH, WARMUP, DECAY = 32, 300, 0.01
+WARMUP = 300
 FEW = 1000  # stories, where there are few
-
-
-def stories() -> Stories:
-    """The light stories."""
-    return Stories(SETTINGS["light"])
-
-
-def small_config(**changes: Any) -> BertConfig:
-    """The reduced model, with four heads, the stories' words and no more positions than a pair has."""
-    sizes = {
-        "vocab_size": stories().tokenizer.vocab_size,
-        "num_attention_heads": 4,
-        "max_position_embeddings": LENGTH,
-    }
-    return replace(PRESETS["reduced"], **{**sizes, **changes})
 
 
 # --- One thing changed -----------------------------------------------------------------------------------

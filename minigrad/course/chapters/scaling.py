@@ -21,7 +21,7 @@ from minigrad.bert.floors import Scorer
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.stories import STORIES_AN_EPOCH, Stories, draw_pairs
 from minigrad.bert.training import parameter_groups
-from minigrad.course.chapters.pretraining import BATCH, DECAY, LENGTH, small_config, stories
+from minigrad.course.light_stories import BATCH, DECAY, LENGTH, small_config, stories
 from minigrad.tensor import no_grad
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.chapters.decoding import widths_that_find_it
+from minigrad.course.beam_tree import widths_that_find_it
 from minigrad.course.check.exercise import exercise
 
 # --- write_greedily ---------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from minigrad.course.chapters.decoding import widths_that_find_it
+from minigrad.course.beam_tree import widths_that_find_it
 from minigrad.seq2seq.bleu import bleu
 
 __all__ = ["RIGHT", "WRONG"]

@@ -1,0 +1,32 @@
+"""The light stories as chapters 15 and 25 train on them: the batches' sizes, and the reduced model that reads them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from minigrad.bert.config import PRESETS, BertConfig
+from minigrad.bert.lexicon import SETTINGS
+from minigrad.bert.stories import Stories
+
+__all__ = ["BATCH", "DECAY", "LENGTH", "small_config", "stories"]
+
+LENGTH = 32  # tokens of a pair, at most 30 of the light stories
+
+
+BATCH, DECAY = 32, 0.01
+
+
+def stories() -> Stories:
+    """The light stories."""
+    return Stories(SETTINGS["light"])
+
+
+def small_config(**changes: Any) -> BertConfig:
+    """The reduced model, with four heads, the stories' words and no more positions than a pair has."""
+    sizes = {
+        "vocab_size": stories().tokenizer.vocab_size,
+        "num_attention_heads": 4,
+        "max_position_embeddings": LENGTH,
+    }
+    return replace(PRESETS["reduced"], **{**sizes, **changes})
