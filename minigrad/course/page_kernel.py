@@ -95,9 +95,13 @@ class Kernel:
             self._tell(_told(error))
         return error is None
 
+    def parsed(self, source: str, name: str) -> ast.Module:
+        """The statements of a cell that are run; a kernel that looks at what they do puts its calls between them."""
+        return ast.parse(source, name)
+
     def _value(self, source: str, name: str) -> Any:
         """Run the cell's statements; the value of its last expression, or None."""
-        tree = ast.parse(source, name)
+        tree = self.parsed(source, name)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         exec(compile(tree, name, "exec"), self.names)
         if not isinstance(last, ast.Expr):

@@ -1,7 +1,5 @@
 """Shape comments, executed: a notebook runs, and what a line says of a shape is held against the array on it.
 
-    python -m minigrad.course.authoring.shapes book/07_one_head.ipynb …
-
 A shape comment stands at the end of an assignment, a `return` or the head of a `for`:
 
     Q = X @ W_Q            # (3, 4) (4, 2) -> (3, 2)     what comes after the last arrow is Q's shape
@@ -10,31 +8,23 @@ A shape comment stands at the end of an assignment, a `return` or the head of a 
 
 A number must be equal. A name that holds an integer where the line runs (inside a function: one of its own names)
 must be equal too; any other name has one value within the line. `...` stands for any axes in front.
-
-Cells that fail on purpose (tag `raises-exception`) and those of a training that takes minutes (tag `long-training`: the
-loop, and the cells that need what it leaves) are not run, so they can have no shape comments.
 """
 
 from __future__ import annotations
 
 import ast
-import contextlib
 import io
 import itertools
-import linecache
-import os
 import re
-import sys
 import tokenize
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-__all__ = ["Shape", "check_shapes", "count_shape_comments", "main", "shape_comment"]
+from minigrad.course.page_kernel import Kernel, Send
+
+__all__ = ["Shape", "ShapeKernel", "count_shape_comments", "shape_comment"]
 
 Shape = tuple[str, ...]
-
-NOT_RUN = {"raises-exception", "long-training"}  # cells with these tags
 
 _AXIS = r"(?:\.\.\.|[\w√_]+(?:\s*[·*+/-]\s*[\w_]+)*)"
 _SHAPE = re.compile(rf"\(\s*(?:{_AXIS}(?:\s*,\s*{_AXIS})*\s*,?)?\s*\)")
@@ -63,40 +53,28 @@ def shape_comment(text: str) -> list[Shape] | None:
     return shapes or None
 
 
-def check_shapes(cells: Sequence[str], where: str = "notebook") -> Iterator[str]:
-    """Run the cells one after the other in one namespace, and yield what is wrong with their shape comments.
+class ShapeKernel(Kernel):
+    """Runs cells as the pages' kernel does, and holds their shape comments against the arrays on their lines.
 
-    cells: the source of each. where: what to call them in a complaint. A cell that fails is a complaint, and the last
-    one. The working directory is the caller's.
+    complaints: what is wrong with them, each once, in the order in which it came up.
     """
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    complaints: dict[str, None] = {}  # in the order in which they came up, each once
 
-    def hold(cell: int, line: int, shapes: list[Shape], value: Any, names: dict[str, Any]) -> Any:
-        complaints.update(
-            (f"{where}, cell {cell}, line {line}: {c}", None) for c in _compare(shapes, value, names)
-        )
-        return value
+    def __init__(self, send: Send) -> None:
+        super().__init__(send)
+        self.complaints: dict[str, None] = {}
+        self.names["__hold_shape__"] = self._hold
 
-    namespace["__hold_shape__"] = hold
-    for number, source in enumerate(cells):
-        name = f"<{where} cell {number}>"
-        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-        try:
-            tree, left = _instrumented(source, number)
-        except SyntaxError as error:
-            yield f"{where}, cell {number}: {error}"
-            return
+    def parsed(self, source: str, name: str) -> ast.Module:
+        """The cell with a call beside each shape comment."""
+        tree, left = _instrumented(source, name)
         for line, text in left:
-            complaints[f"{where}, cell {number}, line {line}: no value to hold {text!r} against"] = None
-        try:
-            with contextlib.redirect_stdout(io.StringIO()):
-                exec(compile(tree, name, "exec"), namespace)
-        except Exception as error:
-            yield from complaints
-            yield f"{where}, cell {number} fails: {type(error).__name__}: {error}"
-            return
-    yield from complaints
+            self.complaints[f"{name}, line {line}: no value to hold {text!r} against"] = None
+        return tree
+
+    def _hold(self, cell: str, line: int, shapes: list[Shape], value: Any, names: dict[str, Any]) -> Any:
+        for complaint in _compare(shapes, value, names):
+            self.complaints[f"{cell}, line {line}: {complaint}"] = None
+        return value
 
 
 def count_shape_comments(cells: Sequence[str]) -> int:
@@ -118,7 +96,7 @@ def _comments(source: str) -> dict[int, tuple[str, list[Shape]]]:
     return found
 
 
-def _instrumented(source: str, cell: int) -> tuple[ast.Module, list[tuple[int, str]]]:
+def _instrumented(source: str, cell: str) -> tuple[ast.Module, list[tuple[int, str]]]:
     """The cell's tree with a call beside each shape comment, and the comments that no line can be held against."""
     tree = ast.parse(source)
     comments = _comments(source)
@@ -227,35 +205,3 @@ def _bind(shape: Shape, actual: tuple[int, ...], names: dict[str, Any], bound: d
         if free and bound.setdefault(axis, n) != n:
             return False
     return True
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Check the notebooks that are named; returns 1 if there is something to say."""
-    import nbformat
-
-    found: list[str] = []
-    for path in map(Path, sys.argv[1:] if arguments is None else arguments):
-        cells = []
-        for cell in nbformat.read(path, as_version=4).cells:
-            if cell.cell_type != "code" or cell.source.startswith("%"):
-                continue
-            left_out = NOT_RUN.intersection(cell.metadata.get("tags", []))
-            if not left_out:
-                cells.append(cell.source)
-            elif count_shape_comments([cell.source]):
-                found.append(
-                    f"{path.stem}: a cell tagged {left_out.pop()} has a shape comment, and is not run"
-                )
-        here = Path.cwd()
-        os.chdir(path.parent)
-        try:
-            found += check_shapes(cells, path.stem)
-        finally:
-            os.chdir(here)
-        print(f"{path.stem}: {count_shape_comments(cells)} shape comments")
-    print("\n".join(found) or "every shape comment is true")
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

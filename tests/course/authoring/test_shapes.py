@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("nbformat")
-
-from minigrad.course.authoring.shapes import check_shapes, count_shape_comments, main, shape_comment
+from minigrad.course.authoring.shapes import ShapeKernel, count_shape_comments, shape_comment
 
 pytestmark = pytest.mark.no_arrays
+
+
+def complaints(*cells: str) -> list[str]:
+    """What is wrong with the shape comments of these cells, none of which may fail."""
+    kernel = ShapeKernel(lambda output: None)
+    for cell in cells:
+        assert kernel.run(cell), cell
+    return list(kernel.complaints)
+
 
 START = "import numpy as np\nX = np.zeros((3, 4)); W = np.zeros((4, 2))"
 
@@ -56,14 +63,14 @@ def test_what_a_comment_says(text, shapes):
     ],
 )
 def test_true_comments_pass(line):
-    assert list(check_shapes([START, line])) == []
+    assert complaints(START, line) == []
     assert count_shape_comments([START, line]) == 1
 
 
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("Z = X @ W  # (3, 4) (4, 2) -> (3, 4)", "cell 1, line 1: it says (3, 4), and the shape is (3, 2)"),
+        ("Z = X @ W  # (3, 4) (4, 2) -> (3, 4)", "<cell 2>, line 1: it says (3, 4), and the shape is (3, 2)"),
         ("Z = X  # (L, L)", "it says (L, L), and the shape is (3, 4)"),
         ("L = 5\nZ = X  # (L, 4)", "line 2: it says (L, 4), and the shape is (3, 4)"),
         ("a, b = X, W  # (L, d), (L, d)", "it says (L, d), and the shape is (4, 2)"),
@@ -71,55 +78,22 @@ def test_true_comments_pass(line):
         ("Z = X  # (4,)", "it says (4), and the shape is (3, 4)"),
         (
             "def f(x):\n    return x  # (4, 3)\nf(X)",
-            "cell 1, line 2: it says (4, 3), and the shape is (3, 4)",
+            "<cell 2>, line 2: it says (4, 3), and the shape is (3, 4)",
         ),
         ("def f(L):\n    Z = X  # (L, 4)\nf(7)", "it says (L, 4)"),
         ("Z = 'text'  # (3, 4)", "the value is a str, which has no shape"),
         ("print(X)  # (3, 4)", "no value to hold '# (3, 4)' against"),
-        ("Z = X @ X", "cell 1 fails: ValueError"),
-        ("Z = (", "cell 1: '(' was never closed"),
     ],
 )
 def test_false_comments_are_told(line, complaint):
-    (told,) = check_shapes([START, line])
+    (told,) = complaints(START, line)
     assert complaint in told
 
 
 def test_a_line_that_runs_often_is_told_once():
-    assert len(list(check_shapes([START, "for i in range(9):\n    Z = X  # (1, 1)"]))) == 1
+    assert len(complaints(START, "for i in range(9):\n    Z = X  # (1, 1)")) == 1
 
 
 def test_the_page_still_finds_its_own_functions_source():
     cell = "import inspect\ndef f():\n    return 1  # one\nassert 'return 1  # one' in inspect.getsource(f)"
-    assert list(check_shapes([cell])) == []
-
-
-def test_a_notebook_on_disk(tmp_path, capsys):
-    import nbformat
-
-    notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(START), nbformat.v4.new_code_cell("Z = X  # (3, 5)")]
-    )
-    path = tmp_path / "01_x.ipynb"
-    nbformat.write(notebook, path)
-    assert main([str(path)]) == 1
-    assert "01_x, cell 1, line 1: it says (3, 5), and the shape is (3, 4)" in capsys.readouterr().out
-    notebook.cells[1].source = "Z = X  # (3, 4)"
-    nbformat.write(notebook, path)
-    assert main([str(path)]) == 0
-    assert capsys.readouterr().out == "01_x: 1 shape comments\nevery shape comment is true\n"
-
-
-@pytest.mark.parametrize("tag", ["raises-exception", "long-training"])
-def test_what_is_not_run_can_have_no_shape_comment(tmp_path, capsys, tag):
-    import nbformat
-
-    cell = nbformat.v4.new_code_cell("1 / 0", metadata={"tags": [tag]})
-    notebook = nbformat.v4.new_notebook(cells=[cell, nbformat.v4.new_code_cell(START)])
-    path = tmp_path / "01_x.ipynb"
-    nbformat.write(notebook, path)
-    assert main([str(path)]) == 0
-    cell.source = "Z = 1 / 0  # (3, 4)"
-    nbformat.write(notebook, path)
-    assert main([str(path)]) == 1
-    assert f"01_x: a cell tagged {tag} has a shape comment" in capsys.readouterr().out
+    assert complaints(cell) == []

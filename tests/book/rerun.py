@@ -1,0 +1,88 @@
+"""Runs notebooks for test_rerun.py: a process that imports the course once and forks itself for each notebook.
+
+It runs beside an installed minigrad, which comes first on its path; the authors' tools are no part of that and come
+from the repository. A line of JSON in, {"path", "folder", "left_out"}, is a notebook, where to run it and the ids of
+cells to leave out; a line of JSON out, a list of what is wrong.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 600  # seconds for a notebook
+
+
+def faults(path: Path, folder: Path, left_out: set[str], differences: Any) -> list[str]:
+    """Run a notebook in a folder; what is unlike its stored outputs, and its false shape comments."""
+    from minigrad.course.authoring.notebooks import read
+    from minigrad.course.authoring.shapes import ShapeKernel
+
+    os.chdir(folder)
+    outputs: list[dict[str, Any]] = []
+    kernel, found = ShapeKernel(outputs.append), []
+    for cell in read(path).cells:
+        tags = cell.metadata.get("tags", [])
+        if cell.cell_type != "code" or not cell.source.strip() or "install" in tags or cell.id in left_out:
+            continue
+        outputs.clear()
+        well = kernel.run(cell.source, cell.metadata.get("course", {}).get("random"))
+        unlike = differences(cell.outputs, outputs, cell.metadata)
+        found += [f"cell {cell.id}: {one}" for one in unlike]
+        if not well and unlike:
+            return found + outputs[-1]["traceback"][-3:]
+    return found + list(kernel.complaints)
+
+
+def answer(asked: dict[str, Any], differences: Any) -> list[str]:
+    """Run one notebook in a fork, which nothing that an earlier one did can reach."""
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(PATIENCE)
+        try:
+            found = faults(Path(asked["path"]), Path(asked["folder"]), set(asked["left_out"]), differences)
+        except BaseException:
+            found = [traceback.format_exc()]
+        with os.fdopen(theirs, "w") as pipe:
+            json.dump(found, pipe)
+        os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours) as pipe:
+        said = pipe.read()
+    status = os.waitpid(child, 0)[1]
+    return json.loads(said) if said else [f"it ended with status {status} after {PATIENCE} s or before"]
+
+
+def main() -> None:
+    """Import what notebooks import, then answer until there is no more to do."""
+    root = Path(__file__).resolve().parents[2]
+    os.environ["MINIGRAD_PROGRESS"] = "off"
+    import minigrad.course
+
+    minigrad.course.__path__.append(str(root / "minigrad" / "course"))
+    import minigrad.bert
+    import minigrad.course.authoring.shapes
+    import minigrad.course.check
+    import minigrad.seq2seq
+
+    spec = importlib.util.spec_from_file_location("root_conftest", root / "conftest.py")
+    assert spec is not None
+    assert spec.loader is not None
+    root_conftest: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(root_conftest)
+
+    results = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what cells print past their kernel is no answer
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line), root_conftest.differences)), file=results, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Each chapter, solution and exercise as a reader who downloads it: alone in an empty folder, beside an installed
+minigrad, its outputs as stored and its shape comments true.
+
+The notebooks run in forks of one process (rerun.py), in the kernel of the site's pages; `make nbval` runs them in
+Jupyter's own. Cells that compute for long (tags `long-training` and `long`), and cells that need them, are left to
+the slow tests, which run those notebooks whole.
+"""
+
+from __future__ import annotations
+
+import email
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from building import ROOT
+from filelock import FileLock
+
+nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
+
+pytestmark = pytest.mark.numpy_only("a notebook chooses its backend itself")
+
+PATHS = [
+    path for folder in ("book", "solutions", "exercises") for path in sorted((ROOT / folder).glob("*.ipynb"))
+]
+LONG = {"long-training", "long"}
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder with minigrad as its wheel installs it, made from a copy of the source, once for all processes."""
+    if importlib.util.find_spec("setuptools") is None:
+        pytest.skip("setuptools is not installed")
+    base = tmp_path_factory.getbasetemp()
+    shared = (base if worker_id == "master" else base.parent) / "installed"
+    with FileLock(f"{shared}.lock"):
+        if not shared.exists():
+            install(tmp_path_factory.mktemp("source"), shared)
+    return shared
+
+
+def install(source: Path, target: Path) -> None:
+    """Build the wheel of a copy of the repository, and put what is in it into `target`."""
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    for name in ("minigrad", "book/runs"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
+    subprocess.run(
+        [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(source), str(source)], check=True
+    )
+    (wheel,) = source.glob("minigrad_bert-*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--target", str(target), str(wheel)], check=True)
+
+
+@pytest.fixture(scope="session")
+def rerun(installed: Path) -> Iterator[Callable[..., list[str]]]:
+    """`rerun(path, folder, left_out)`: what is wrong when a notebook runs in a folder without some cells."""
+    command = [sys.executable, str(Path(__file__).parent / "rerun.py")]
+    environment = {**os.environ, "PYTHONPATH": str(installed), "OPENBLAS_NUM_THREADS": "1"}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, env=environment, cwd=installed, stdin=pipe, stdout=pipe, text=True
+    ) as runner:
+
+        def ask(path: Path, folder: Path, left_out: Sequence[str] = ()) -> list[str]:
+            asked = {"path": str(path), "folder": str(folder), "left_out": list(left_out)}
+            print(json.dumps(asked), file=runner.stdin, flush=True)
+            return json.loads(runner.stdout.readline() or '["the process of notebooks has ended"]')
+
+        yield ask
+
+
+def long_cells(path: Path) -> list[str]:
+    """The ids of the cells that compute for long."""
+    cells = nbformat.read(path, as_version=4).cells
+    return [cell.id for cell in cells if LONG & set(cell.metadata.get("tags", []))]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_notebook_does_what_it_did(path: Path, rerun: Callable[..., list[str]], tmp_path: Path):
+    mine = tmp_path / path.name
+    shutil.copy(path, mine)
+    assert rerun(mine, tmp_path, long_cells(path)) == []
+    assert os.listdir(tmp_path) == [path.name], "it left files behind"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [path for path in PATHS if long_cells(path)], ids=lambda path: path.stem)
+def test_a_notebook_with_its_long_cells_does_what_it_did(
+    path: Path, rerun: Callable[..., list[str]], tmp_path: Path
+):
+    assert rerun(path, tmp_path) == []
+
+
+def test_the_wheel_says_what_it_is(installed: Path):
+    (information,) = installed.glob("minigrad_bert-*.dist-info")
+    found = email.message_from_string((information / "METADATA").read_text(encoding="utf-8"))
+    assert (found["Name"], found["License-Expression"]) == ("minigrad-bert", "MIT AND CC-BY-4.0")
+    assert "The minigrad authors" in (found["Author"] or found["Author-email"])
+    assert (information / "licenses" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+def test_the_wheel_has_no_tools_of_authors_and_needs_none(installed: Path):
+    assert not (installed / "minigrad" / "course" / "authoring").exists()
+    modules = sorted((installed / "minigrad").rglob("*.py"))
+    assert len(modules) > 150
+    imported = [
+        path.name
+        for path in modules
+        if re.search(r"^\s*(from|import) .*\bauthoring\b", path.read_text(), re.M)
+    ]
+    assert imported == []
