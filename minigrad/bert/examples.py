@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,8 +187,13 @@ def _jsonl_rows(path: Path) -> Iterator[tuple[int, Row]]:
             continue
         try:
             row = json.loads(text)
-        except (ValueError, RecursionError) as error:
+        except (json.JSONDecodeError, RecursionError) as error:
             raise ExampleError(f"{path}, line {line}: it is no JSON: {shown(str(error))}") from None
+        except ValueError:  # JSON all the same, but Python makes no integer of it
+            most = sys.get_int_max_str_digits()
+            raise ExampleError(
+                f"{path}, line {line}: expected numbers of at most {most:,} digits, got a longer one"
+            ) from None
         if not isinstance(row, dict):
             raise ExampleError(
                 f'{path}, line {line}: expected an object such as {{"text": "…", "label": "…"}}, got {quoted(row, 40)}'

@@ -88,6 +88,14 @@ def test_streams_that_are_not_utf_8(corpus, tmp_path, encoding):
 
 
 @posix
+def test_bytes_that_are_no_text_are_spelled_out(run, tmp_path):
+    """In an argument Python makes each of them half of a surrogate pair, which no encoding can write."""
+    done = shell(rf"$B fill-mask {shlex.quote(str(run / 'run'))} $'\xff [MASK]'", tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"\\udcff [MASK]\n")
+
+
+@posix
 @pytest.mark.parametrize("reader", ["head -1", "true"])
 @pytest.mark.parametrize("command", ["info base", "--help"])
 def test_a_reader_that_has_seen_enough(tmp_path, command, reader):

@@ -137,6 +137,7 @@ def test_names_of_classes(tmp_path):
         ("no.jsonl", '{"text": "a", "label": null}', "column 'label': expected a text or an integer, got None"),
         ("no.jsonl", '{"text": "\\u001b[31m", "label": ""}', "column 'label': expected"),
         ("no.jsonl", "[" * 100_000, "line 1: it is no JSON"),
+        ("no.jsonl", f'{{"text": "a", "label": {"9" * 5000}}}', "line 1: expected numbers of at most 4,300 digits"),
         ("no.jsonl", '{"text": "a", "label": "\\ud800"}', "row 1 (line 1), column 'label': expected a text or an"),
         ("no.jsonl", '{"text": "a \\udfff", "label": "b"}', "column 'text': expected a text, got 'a \\udfff'"),
         ("no.csv", f"text,label\na,b\n{'a' * 140_000},b\n", "line 3: expected cells of at most 131,072 characters"),

@@ -15,6 +15,7 @@ from tiny_translation import model, write_pairs
 
 from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.wordpiece import SPECIAL_TOKENS
+from minigrad.distributed import World
 from minigrad.seq2seq import decoding, training
 from minigrad.seq2seq.__main__ import main, parse
 from minigrad.seq2seq.checkpoint import from_pretrained, make_model, save_pretrained
@@ -407,3 +408,14 @@ def test_as_a_process(run):
     done = processes.run_python(MODULE, "translate", run / "nowhere", "a")
     assert done.returncode == 1
     assert re.fullmatch(r"error: there is no folder .*nowhere; train one with: .*\n", done.stderr)
+
+
+@pytest.mark.parametrize("command", ["train", "translate"])
+def test_one_process_alone_does_what_none_can_share(monkeypatch, failing, command):
+    monkeypatch.setattr("minigrad.bert.command_line.from_environment", lambda: TwoProcesses())
+    message = f"{command} runs in one process, not in 2: only pretrain shares its work"
+    assert failing(command, *([] if command == "train" else ["run"])) == message
+
+
+class TwoProcesses(World):
+    size = 2

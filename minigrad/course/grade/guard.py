@@ -24,6 +24,7 @@ __all__ = ["install", "watch"]
 REFUSED = {
     "ctypes.": "reach into the process's memory",
     "fcntl.fcntl": "let files send signals",
+    "fcntl.ioctl": "let files send signals",
     "gc.get_": "look through the process's objects",
     "os.exec": "start another program",
     "os.fork": "start another process",

@@ -7,6 +7,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +25,9 @@ __all__ = ["COLUMNS", "NOT_READ", "Done", "Row", "as_csv", "key"]
 
 COLUMNS = ("student", "notebook", "exercise", "right", "message", "seconds")
 NOT_READ = "not read"
-FORMULA = tuple("=+-@＝＋－＠")  # how a formula begins, also in full width
+# Where a formula begins, also in full width: with the text, or behind a semicolon, where spreadsheets in German, French
+# and many other languages begin a new cell; to these the quotes around a cell of ours are text.
+FORMULA = re.compile(r"""((?:^|;)[\s"]*)(?=[=+\-@＝＋－＠])""")
 ENDED = "Grading was ended, from outside or by an answer, while this one ran: read it. --again runs all answers again."
 NOT_KEPT = (TIMED_OUT, CRASHED)  # a busy machine may be why: the next run tries again
 
@@ -62,7 +65,7 @@ def _cell(text: str) -> str:
     """A text that no spreadsheet takes for a formula, and no terminal obeys, on one line."""
     text = " ".join(text.split())
     text = shown(text, 12 * len(text))  # of which each character has room to be spelled out
-    return "'" + text if text.startswith(FORMULA) else text
+    return FORMULA.sub(r"\1'", text)
 
 
 # --- To go on --------------------------------------------------------------------------------------------

@@ -268,7 +268,17 @@ def test_no_cell_of_the_table_is_a_formula_or_obeyed_by_a_terminal():
         assert line.count('","') == 5
     read = [row[0] for row in csv.reader(text.splitlines())][1 : len(names) + 1]
     assert read[:6] == ["'=1+1", "'+1", "'-1", "'@a", "'＝1+1", "'=1"]
-    assert read[6:] == ["x;=1+1", r"a\x1b[31m", "tab =1", r"\u202eabc", "Zoë 数", r"a\ud800"]
+    assert read[6:] == ["x;'=1+1", r"a\x1b[31m", "tab =1", r"\u202eabc", "Zoë 数", r"a\ud800"]
+
+
+@pytest.mark.parametrize("text", ["x;=1+1;", "x; ＝1+1;", 'x;"=1+1&"";', "x;;-1;", "ok; fine; @a"])
+def test_no_cell_is_a_formula_where_semicolons_part_the_cells(text):
+    """As in Excel in German or French, to which the quotes around the commas are text."""
+    row = Row(text, text, "07_one_head", "attend", Verdict("no", text))
+    table = as_csv([row], [Refused(text, text, text)]).decode()
+    cells = [cell.lstrip() for line in csv.reader(table.splitlines(), delimiter=";") for cell in line]
+    assert len(cells) > 3
+    assert [cell for cell in cells if cell.startswith(tuple("=+-@＝＋－＠"))] == []
 
 
 @ON_LINUX

@@ -116,6 +116,14 @@ CASES = {
         "no",
         "may not let files send signals",
     ),
+    "signals by a socket": (
+        inside(
+            "import fcntl, os, socket",
+            "fcntl.ioctl(socket.socket(), 0x8901, os.getppid().to_bytes(4, 'little'))",
+        ),
+        "no",
+        "may not let files send signals",
+    ),
     "tries in silence": (
         RIGHT + "for path in ('/tmp/x', '/x'):\n    try: open(path, 'w')\n    except OSError: pass\n",
         "yes",
