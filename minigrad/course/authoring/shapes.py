@@ -124,7 +124,9 @@ def _instrumented(source: str, cell: str) -> tuple[ast.Module, list[tuple[int, s
             node.value = call(line, shapes, node.value or ast.Constant(None))
             return [node]
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-        extra = ast.Expr(call(line, shapes, _loaded(target)))
+        # No expression: as the cell's last one its value would be shown.
+        held_now = ast.Compare(call(line, shapes, _loaded(target)), [ast.Is()], [ast.Constant(None)])
+        extra = ast.If(held_now, [ast.Pass()], [])
         if isinstance(node, ast.For):
             node.body.insert(0, extra)
             return [node]

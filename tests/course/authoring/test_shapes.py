@@ -94,6 +94,15 @@ def test_a_line_that_runs_often_is_told_once():
     assert len(complaints(START, "for i in range(9):\n    Z = X  # (1, 1)")) == 1
 
 
+def test_a_cell_shows_what_it_showed():
+    shown: list[dict[str, object]] = []
+    kernel = ShapeKernel(shown.append)
+    assert kernel.run(f"{START}\nZ = X  # (3, 4)")
+    assert shown == []
+    assert kernel.run("Z.shape")
+    assert [output["data"] for output in shown] == [{"text/plain": "(3, 4)"}]
+
+
 def test_the_page_still_finds_its_own_functions_source():
     cell = "import inspect\ndef f():\n    return 1  # one\nassert 'return 1  # one' in inspect.getsource(f)"
     assert complaints(cell) == []
