@@ -366,6 +366,7 @@ def test_mistakes_in_translating(run, tmp_path, failing, monkeypatch):
         (["translate", no_attention, "a", "--max-length", "1" + 12 * "0"], "--max-length must be at most 10,000"),
         (["translate", no_attention, "a", "--length-penalty", "1"], "--length-penalty ranks what a beam search finds"),
         (["translate", no_attention, "a", "--beams", "2", "--length-penalty", "-1"], "length_penalty: expected"),
+        (["translate", no_attention, "a", "--beams", "2", "--length-penalty", "1e300"], "number of 0 to 10, got 1e"),
         (["translate", no_attention, "a", "--max-length", "-1"], "--max-length must be at least 1, got -1"),
         (["translate", without, "a"], "has no vocab.txt, which this command needs"),
     ):  # fmt: skip
