@@ -380,7 +380,8 @@ def predict_command(options: argparse.Namespace) -> None:
     for note in loaded.notes:
         remark(note)
     tokenizer = _tokenizer(loaded, options.model)
-    encoded = encode_examples(examples, tokenizer, settings.max_length, loaded.model.config.id2label)
+    labels = loaded.model.config.id2label
+    encoded = encode_examples(examples, tokenizer, settings.max_length, labels, to_learn=False)
     for note in encoded.notes:
         remark(note)
     _print_predictions(loaded.model, encoded, settings.batch_size, bool(options.texts))

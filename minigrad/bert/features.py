@@ -67,12 +67,17 @@ class EncodedExamples:
 
 
 def encode_examples(
-    examples: Examples, tokenizer: WordPieceTokenizer, max_length: int, id2label: dict[int, str]
+    examples: Examples,
+    tokenizer: WordPieceTokenizer,
+    max_length: int,
+    id2label: dict[int, str],
+    to_learn: bool = True,
 ) -> EncodedExamples:
     """Examples as ids, each of at most `max_length` tokens.
 
-    A context that is longer is read in windows that overlap by half; other texts are cut, as the notes say. Raises
-    ExampleError for a label that `id2label` has not, and if all that there is to learn was cut off.
+    A context that is longer is read in windows that overlap by half; other texts are cut, as the notes say. to_learn:
+    whether something is to be learned from them, or a loss to be measured; predictions alone do without. Raises
+    ExampleError for a label that `id2label` has not, and if all that is to be learned was cut off.
     """
     numbers = {name: number for number, name in id2label.items()}
     encode = {"classify": _of_texts, "pairs": _of_texts, "qa": _of_question, "tag": _of_words}[examples.task]
@@ -99,7 +104,7 @@ def encode_examples(
             f"{windowed} {of} ({windowed / count:.0%}) are longer than {max_length} tokens: their contexts are read in "
             "windows that overlap by half"
         )
-    if examples.has_targets and not teaching:
+    if examples.has_targets and to_learn and not teaching:
         raise ExampleError(
             f"{examples.path}: in each row, what is to be learned is beyond {max_length} tokens"
         )

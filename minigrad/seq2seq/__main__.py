@@ -44,7 +44,7 @@ from minigrad.seq2seq.training import (
     TranslationTraining,
     prepare_translation,
 )
-from minigrad.seq2seq.translation import read_pairs
+from minigrad.seq2seq.translation import oddities, read_pairs
 
 DEFAULT_CORPUS = "stories-light"
 
@@ -287,6 +287,8 @@ def _translate_file(loaded: PretrainedSeq2Seq, options: argparse.Namespace) -> N
         _print(loaded, options, content.removesuffix("\n").split("\n"))
         return
     pairs = read_pairs(path)
+    for note in oddities(path, pairs):
+        remark(note)
     sources = iter(pair.source for pair in pairs)
     lines = read_text(path).removesuffix("\n").split("\n")
     texts = [

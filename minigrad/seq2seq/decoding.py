@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 LENGTH_PENALTY = 0.6  # α of a beam search, as in Vaswani et al. 2017, section 6.1
+LARGEST_PENALTY = 10  # far beyond use; the divisor of a long target stays a number
 
 
 class State(Protocol):
@@ -142,12 +143,14 @@ def beam_search(
 
     Runs in evaluation mode without a graph, and leaves the model in the mode in which it came. Raises ValueError or
     TypeError for num_beams or max_length that are not integers of at least 1, for a length_penalty that is not a
-    finite number of at least 0, and what the model raises for its inputs.
+    number of 0 to 10, and what the model raises for its inputs.
     """
     _positive_integer("num_beams", num_beams)
     _positive_integer("max_length", max_length)
-    if not isinstance(length_penalty, numbers.Real) or not 0 <= length_penalty < math.inf:
-        raise ValueError(f"length_penalty: expected a finite number of at least 0, got {length_penalty!r}")
+    if not isinstance(length_penalty, numbers.Real) or not 0 <= length_penalty <= LARGEST_PENALTY:
+        raise ValueError(
+            f"length_penalty: expected a number of 0 to {LARGEST_PENALTY}, got {length_penalty!r}"
+        )
     config = model.config
     with _evaluation(model):
         state = model.start(model.encode(input_ids, attention_mask))

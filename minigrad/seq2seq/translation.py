@@ -131,7 +131,7 @@ def oddities(path: Path, pairs: Sequence[TranslationPair]) -> list[str]:
     """A line for each thing in a file's pairs that was perhaps not meant to be text."""
     notes = []
     first = pairs[0]
-    if first.source.casefold() in HEADER and first.target.casefold() in HEADER:
+    if all(side.strip('"').casefold() in HEADER for side in (first.source, first.target)):
         notes.append(
             f"row 1 of {path}, {quoted(first.source)} and {quoted(first.target)}, looks like a header: it is read as "
             "a pair"

@@ -157,7 +157,7 @@ def test_the_score_changes_the_vocabulary(corpus, tmp_path):
     for score in ("frequency", "pmi", "gain"):
         assert main(pretrain(corpus, tmp_path / score, "--score", score)) == 0
         vocabularies.append((latest_checkpoint(tmp_path / score) / "vocab.txt").read_text())
-    assert vocabularies[0] != vocabularies[1]
+    assert len(set(vocabularies)) == 3
 
 
 def test_the_documentation_on_this_disk_is_the_default(tmp_path, monkeypatch, capsys):

@@ -147,6 +147,17 @@ def test_there_is_an_option_for_each_setting(capsys):
     )
 
 
+def test_the_columns_say_the_task_and_the_first_lines_say_which_are_read(tmp_path, capsys):
+    """A column text_pair makes pairs of texts that were meant as single ones; `--task` says otherwise."""
+    for options, told in (
+        ([], r"pairs \(text, text_pair, label\)"),
+        (["--task", "classify"], r"classify \(text, label\)"),
+    ):
+        command = finetune(tmp_path, "pairs", *options, "--output", str(tmp_path / f"run{len(options)}"))
+        assert main(command) == 0
+        assert re.search(f"^{told}: 42 examples in ", capsys.readouterr().out, re.MULTILINE)
+
+
 # --- predict ---------------------------------------------------------------------------------------------
 
 
@@ -389,6 +400,20 @@ def test_predictions_are_the_same_with_and_without_the_answers(trained, tmp_path
         assert f"scores: accuracy {right / sum(len(row['tags']) for row in rows):.1%} " in printed[0].err
         assert right < sum(len([tag for tag in one["tags"] if tag]) for one in found)
     assert "scores" not in printed[1].err
+
+
+@pytest.mark.parametrize("task", ["qa", "tag"])
+def test_a_file_of_which_every_answer_is_cut_off_gets_predictions_too(trained, tmp_path, task, capsys):
+    """There would be nothing to learn from it, but much to be wrong in."""
+    context = "mary has it . " * 20
+    question = {"question": "who ?", "context": context, "answer": context.strip(), "answer_start": 0}
+    tagged = {"tokens": ["." * 20], "tags": ["O"]}
+    data = tiny_task.write(tmp_path / "new.jsonl", [question if task == "qa" else tagged] * 3)
+    capsys.readouterr()
+    assert main(["predict", str(trained[task] / "run"), "--data", str(data), "--max-length", "9"]) == 0
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["row"] for line in out.splitlines()] == [1, 2, 3]
+    assert re.search(r"^scores: (exact match|accuracy) 0\.0%", err, re.MULTILINE)
 
 
 # --- Mistakes --------------------------------------------------------------------------------------------

@@ -169,6 +169,23 @@ def test_with_the_default_rate_a_small_model_beats_the_commonest_label(tmp_path)
     assert figures["accuracy"] == 1.0 > run.yardstick.share + 0.3
 
 
+def test_with_the_default_rate_a_small_model_finds_what_is_rare(tmp_path):
+    """One row in 32 has the label 1: who says 0 to everything is right in 97 of 100, and has learned nothing."""
+    rng = np.random.default_rng(0)
+    kinds = ["list", "string", "file", "module", "class"]
+
+    def rows(count):
+        texts = (f"the {'error' if i % 32 == 0 else 'page'} of the {rng.choice(kinds)}" for i in range(count))
+        return [{"text": text, "label": int("error" in text)} for text in texts]
+
+    train = tiny_task.write(tmp_path / "train.jsonl", rows(512))
+    dev = tiny_task.write(tmp_path / "dev.jsonl", rows(128))
+    settings = FinetuningArguments(max_length=16, batch_size=16)
+    run = prepare_finetuning(stored("start"), train, settings, tmp_path / "run", evaluation=dev)
+    assert run.run([].append)["f1"] == 1.0
+    assert run.yardstick.share > 0.96
+
+
 def test_dropout_in_place_of_the_models_own(tmp_path):
     with tiny_task.run_in(tmp_path, dropout=0.25) as run:
         assert run.model.dropout.p == 0.25

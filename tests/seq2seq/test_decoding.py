@@ -452,9 +452,10 @@ def test_what_has_no_end_is_not_finished():
         (
             {"length_penalty": -0.1},
             ValueError,
-            "length_penalty: expected a finite number of at least 0, got -0.1",
+            "length_penalty: expected a number of 0 to 10, got -0.1",
         ),
         ({"length_penalty": math.nan}, ValueError, "length_penalty: .*got nan"),
+        ({"length_penalty": 1e300}, ValueError, "length_penalty: .*got 1e+300".replace("+", r"\+")),
         ({"length_penalty": "1"}, ValueError, "length_penalty: .*got '1'"),
     ],
 )

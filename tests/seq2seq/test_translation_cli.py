@@ -235,6 +235,19 @@ def test_what_was_perhaps_not_meant_to_be_text_is_told(tmp_path, capsys):
         assert ("header" in err) == (number == 0)
 
 
+def test_a_header_in_quotes_or_in_a_file_that_is_scored_is_told_too(run, tmp_path, capsys):
+    file = tmp_path / "pairs.tsv"
+    told = "looks like a header: it is read as a pair\n"
+    for header in ("source\tTarget", '"source"\t"target"'):
+        file.write_text(f"{header}\nmary has two books .\tx\n", encoding="utf-8")
+        capsys.readouterr()
+        assert main(["translate", str(run / "run"), "--data", str(file)]) == 0
+        assert told in capsys.readouterr().err
+    file.write_text("mary has two books .\tx\n", encoding="utf-8")
+    assert main(["translate", str(run / "run"), "--data", str(file)]) == 0
+    assert "header" not in capsys.readouterr().err
+
+
 def test_what_to_type_next_can_be_typed(tmp_path, capsys):
     """The held-out sources have characters that no pair to learn from has."""
     train_file, dev = tmp_path / "train.tsv", tmp_path / "dev.tsv"
@@ -367,6 +380,7 @@ def test_mistakes_in_translating(run, tmp_path, failing, monkeypatch):
         (["translate", no_attention, "a", "--max-length", "1" + 12 * "0"], "--max-length must be at most 10,000"),
         (["translate", no_attention, "a", "--length-penalty", "1"], "--length-penalty ranks what a beam search finds"),
         (["translate", no_attention, "a", "--beams", "2", "--length-penalty", "-1"], "length_penalty: expected"),
+        (["translate", no_attention, "a", "--beams", "2", "--length-penalty", "1e300"], "number of 0 to 10, got 1e"),
         (["translate", no_attention, "a", "--max-length", "-1"], "--max-length must be at least 1, got -1"),
         (["translate", without, "a"], "has no vocab.txt, which this command needs"),
     ):  # fmt: skip
