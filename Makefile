@@ -11,11 +11,23 @@ PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loa
 COURSE := $(BIN)/python -m minigrad.course.authoring.notebooks
 NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 
+# Tests of the engine, one training with it, and those of all that is built on it.
+ENGINE := tests/backend tests/nn tests/ops $(wildcard tests/test_*.py)
+TRAINING := tests/bert/test_pretraining.py::test_it_learns_more_than_how_frequent_the_words_are
+ABOVE := tests/bert tests/seq2seq tests/course
+LEGS := test slow standin nbval site-check oracles gpu-check
+
+# For a person at a desk: one thing, in this process.
+ONE := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q
+STEM = $(basename $(notdir $(or $(NB),$(error which one? make test-page NB=book/07_one_head.ipynb))))
+NAME = $(STEM:$(firstword $(subst _, ,$(STEM)))_%=%)
+ITS_PAGES = $(basename $(notdir $(shell grep -lw 'check.$(EXERCISE)' solutions/*.ipynb)))
+
 # $(call timed,NAME,COMMAND): the command, and a line that says how long it took.
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
-.PHONY: help train test nbval test-matrix oracles lint book site site-check live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
+.PHONY: help train test test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book site site-check live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
 	machine compare curve clean
 
 help:  ## list the targets
@@ -38,14 +50,35 @@ $(ORACLES): $(READY)
 train: $(READY)  ## pre-train the reduced BERT on the Python documentation on this disk; resumes if stopped
 	$(BIN)/python -m minigrad.bert pretrain --output runs/reduced --resume || [ $$? = 130 ]  # a Ctrl-C is no error
 
-test: $(READY)  ## every test that needs no PyTorch, on NumPy and on the stand-in for CuPy; notebooks, lint, types
+test: $(READY)  ## what a change can break where it is made: lint, types, all quick tests on NumPy, the engine on the stand-in for CuPy
 	$(call timed,lint and types,$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy)
 	$(call timed,tests on NumPy,$(PARALLEL))
-	$(call timed,tests on the stand-in for CuPy,$(PARALLEL) --standin)
-	$(call timed,slow tests,$(PARALLEL) -m slow)
-	@$(MAKE) --no-print-directory nbval
+	$(call timed,the engine on the stand-in for CuPy,$(PARALLEL) --standin $(ENGINE) $(TRAINING))
 
-nbval: $(READY)  ## run every notebook and hold its outputs against the stored ones
+test-page: $(READY)  ## what an edit of one page can break: make test-page NB=book/07_one_head.ipynb
+	$(ONE) tests/book/test_rerun.py tests/book/test_notebooks.py tests/book/test_chapters.py $(wildcard tests/course/chapters/test_$(NAME)*.py) \
+		-k "$(STEM) or test_$(NAME) or ledger"
+
+test-exercise: $(READY)  ## what an edit of one exercise or its check can break: make test-exercise EXERCISE=attend
+	$(ONE) tests/course/check/test_banks.py tests/course/chapters/test_errata.py tests/book/test_rerun.py tests/book/test_notebooks.py \
+		-k "$(or $(EXERCISE),$(error which one? make test-exercise EXERCISE=attend)) or test_errata or test_notebooks $(foreach stem,$(ITS_PAGES),or $(stem))"
+
+test-op: $(READY)  ## what an edit of one operation can break: make test-op OP=softmax
+	$(BIN)/ruff check minigrad tests && $(BIN)/ruff format --check minigrad tests
+	$(ONE) tests/ops tests/test_tensor.py tests/test_structure.py tests/course/chapters/test_reverse_mode.py tests/book/test_notebooks.py \
+		-k "$(or $(OP),$(error which one? make test-op OP=softmax)) or test_structure or every_operation or test_notebooks"
+
+everything: $(READY)  ## all there is but the matrix, leg by leg; goes on after a leg that fails, and names it at the end (an hour)
+	@failed=; for leg in $(LEGS); do $(MAKE) --no-print-directory $$leg || failed="$$failed $$leg"; done; \
+		[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }; echo "everything is green"
+
+slow: $(READY)  ## a leg of everything: all pages in Chromium, notebooks with their long cells, stored runs, what else takes long
+	$(call timed,slow tests,$(PARALLEL) -m slow)
+
+standin: $(READY)  ## a leg of everything: models, training and course on the stand-in for CuPy
+	$(call timed,models and course on the stand-in for CuPy,$(PARALLEL) --standin $(ABOVE))
+
+nbval: $(READY)  ## a leg of everything: run every notebook in Jupyter's kernel, and hold its outputs against the stored ones
 	$(call timed,notebooks,$(PARALLEL) --dist loadfile -p no:cacheprovider --nbval --nbval-current-env --nbval-cell-timeout=600 $(NOTEBOOKS))
 
 test-matrix: $(READY)  ## the same with other Pythons, BLAS kernels and threads; ends with a table (half an hour)

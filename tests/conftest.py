@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "no_arrays: the same on each backend, so on NumPy alone; fails if it asks for the backend"
     )
     config.addinivalue_line(
-        "markers", "slow: a minute or more; `make test` runs these, `pytest` alone does not"
+        "markers", "slow: left to `make everything`, because a quicker test goes red on the same faults"
     )
     _heed_signals()
     os.environ.pop("MINIGRAD_BACKEND", None)
@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "slow" not in config.option.markexpr:
         for item in items:
             if item.get_closest_marker("slow"):
-                item.add_marker(pytest.mark.skip(reason="slow: pytest -m slow"))
+                item.add_marker(pytest.mark.skip(reason="slow: make slow"))
     if backend.default().name == "numpy":
         return
     for item in items:

@@ -36,8 +36,23 @@ def pages() -> list[str]:
     return list(files(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))))
 
 
+# The first page, one that asks the model, one with a picture that learns, one with predictions and a player, one with a
+# training that takes minutes, and one with hundreds of rows: what can go wrong on a page goes wrong on one of these.
+QUICK_PAGES = (
+    "book/index",
+    "book/ask",
+    "book/00_start",
+    "book/07_one_head",
+    "book/15_pretraining",
+    "book/26_errata",
+)
+
+
 def visited_pages() -> list[str]:
-    """The pages to look at in a browser: all that have a file, and one of those made for planned chapters."""
+    """The pages to look at in a browser: all that have a file, and one of those made for planned chapters.
+
+    `make test` opens QUICK_PAGES, and the slow tests open the others.
+    """
     made = [
         page for page in pages() if not any((ROOT / f"{page}{end}").exists() for end in (".ipynb", ".md"))
     ]

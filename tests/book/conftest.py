@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import ROOT, build, visited_pages
+from building import QUICK_PAGES, ROOT, build, visited_pages
 from serving import served
 
 LOCAL = ("file:", "data:", "blob:")
@@ -179,7 +179,12 @@ def reader(small_site: Path, browser: Any) -> Iterator[Any]:
         context.close()
 
 
-@pytest.fixture(scope="session", params=visited_pages())
+VISITED = [
+    pytest.param(page, marks=() if page in QUICK_PAGES else pytest.mark.slow) for page in visited_pages()
+]
+
+
+@pytest.fixture(scope="session", params=VISITED)
 def visited(request: pytest.FixtureRequest, visit: Any) -> Iterator[Visit]:
     """Each page of the book in turn (of planned chapters, one), opened once: pytest sorts the tests by page."""
     opened = visit(request.param)
