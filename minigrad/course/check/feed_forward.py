@@ -51,7 +51,7 @@ The activation is missing: then the two layers are one matrix.
     0.5 * H * (1 + _erf(H / math.sqrt(2))) -> H
 [relu] That is ReLU. BERT has GELU, which lets a little through below 0.
     0.5 * H * (1 + _erf(H / math.sqrt(2))) -> np.maximum(H, 0)
-[tanh-form] That is GELU's tanh form. Use the erf form; the two differ by up to 4.7e-4.
+That is GELU's tanh form. Use the erf form; the two differ by up to 4.7e-4.
     0.5 * H * (1 + _erf(H / math.sqrt(2))) -> 0.5 * H * (1 + np.tanh(math.sqrt(2 / math.pi) * (H + 0.044715 * H**3)))
 That is GELU's form with a sigmoid, x σ(1.702 x), which is rougher than the erf form. Use the erf form.
     0.5 * H * (1 + _erf(H / math.sqrt(2))) -> H / (1 + np.exp(-1.702 * H))
