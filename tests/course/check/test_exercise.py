@@ -317,6 +317,15 @@ def test_a_mistake_that_would_spoil_more_than_it_explains_is_not_told(told):
     assert mistakes_told(exercise, lines) == []
 
 
+def test_a_mistake_behind_fewer_than_half_of_the_wrong_cases_is_not_told(told):
+    exercise = make(
+        mistakes="You halve it.\n    2 * x -> x / 2",
+        cases=lambda rng: [(f"the number {n}", float(n)) for n in (3, 5, 7)],
+    )
+    assert mistakes_told(exercise, told(exercise, lambda x: x / 2 if x == 3 else x * x)) == []
+    assert mistakes_told(exercise, told(exercise, lambda x: x / 2 if x < 6 else x * x)) == ["You halve it."]
+
+
 def test_two_mistakes_that_explain_as_much_are_not_told(known, told):
     lines = told(known, lambda x: x / 2 if x.ndim == 2 else np.append(x, x))
     assert mistakes_told(known, lines) == []
