@@ -177,6 +177,7 @@ def test_two_slips_come_to_an_end(exercise):
     assert len(ended) > 10
 
 
+@pytest.mark.slow
 @each_exercise
 def test_two_slips_are_explained(exercise, told):
     """A few drawn at random: they get sentences, their own or those of slips that come to the same."""
@@ -187,6 +188,7 @@ def test_two_slips_are_explained(exercise, told):
         assert accepted or any(sentence in text for sentence in sentences), text
 
 
+@pytest.mark.slow
 @each_exercise
 def test_no_slip_is_seen_in_every_error(exercise, told):
     def fails(*_):
