@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from serving import served
 
+from minigrad.course import check
+
 pytestmark = pytest.mark.no_arrays
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -143,7 +145,7 @@ def test_a_check_names_the_mistake_then_says_right(context: Any, address: str):
     page.get_by_role("button", name="Check attend").click()
     wrong = page.locator(".course-check.is-wrong")
     wrong.wait_for()
-    assert "The scores are not scaled" in wrong.inner_text()
+    assert check.attend.slip("no-scale").sentence.replace("`", "") in wrong.inner_text()
     wrong.locator("summary", has_text="Hint 1 of").click()
     assert wrong.locator("summary", has_text="Hint 2 of").is_visible()
     replace(answer, RIGHT)

@@ -1,8 +1,8 @@
-"""Grade a class of two hundred, with answers from the banks of right and wrong ones, and store what came of it.
+"""Grade a class of two hundred, with answers from the banks and the checks' slips, and store what came of it.
 
     python tests/tools/grade_class.py --record tests/tools/grade_class.json
 
-The record says how long it took, on which machine, and which verdicts are not as in the bank.
+The record says how long it took, on which machine, and which verdicts are not as they should be.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ csv.field_size_limit(10**9)
 
 
 def differing(table: Path, expected: dict[tuple[str, str], Expected]) -> list[dict[str, Any]]:
-    """The rows that are not as in the bank, and those that are not there."""
+    """The rows that are not as they should be, and those that are not there."""
     left, found = dict(expected), []
     with open(table, encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -59,7 +59,7 @@ def _cpuinfo() -> list[str]:
 
 
 def main() -> int:
-    """Make the class, grade it, and write the record; returns 0 if every verdict is as in the bank."""
+    """Make the class, grade it, and write the record; returns 0 if every verdict is as it should be."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

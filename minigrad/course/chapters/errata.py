@@ -46,7 +46,7 @@ class Erratum:
     transcription's. computes: what that comes to, in words. right: what holds instead. primary: where that is written.
     unseen: what of `primary` this course knows from copies of copies only. kind: a key of KINDS. evidence: a key of
     EVIDENCE. chapters: the numbers of the chapters that run it, as in their files' names without zeros in front; "26"
-    if that page does. caught_by: the name of an exercise's check, and the first words of what it says to this mistake.
+    if that page does. caught_by: the name of an exercise's check, and the id there of this mistake.
     """
 
     number: int
@@ -80,13 +80,13 @@ class Erratum:
         """
         if self.caught_by is None:
             return None
-        name, says = self.caught_by
+        name, mistake = self.caught_by
         if name not in EXERCISES:
             raise LookupError(f"erratum {self.number}: there is no check.{name}")
-        for slip in EXERCISES[name].slips:
-            if slip.sentence.startswith(says):
-                return EXERCISES[name], slip
-        raise LookupError(f"erratum {self.number}: check.{name} has no sentence that starts with {says!r}")
+        try:
+            return EXERCISES[name], EXERCISES[name].slip(mistake)
+        except LookupError as error:
+            raise LookupError(f"erratum {self.number}: {error}") from None
 
 
 def read(text: str) -> tuple[Erratum, ...]:

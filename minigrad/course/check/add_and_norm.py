@@ -53,7 +53,7 @@ You normalise x and y separately and add the results. Normalise their sum, once.
     return right(x, 0 * y, gain, bias, eps) + right(0 * x, y, gain, 0 * bias, eps)
 You subtract, but the residual connection adds.
     x + y -> x - y || y - x
-Your mean and variance go over the tokens, so a token's output depends on its neighbours. LayerNorm takes the last axis, the features of one token.
+[mean-over-tokens] Your mean and variance go over the tokens, so a token's output depends on its neighbours. LayerNorm takes the last axis, the features of one token.
     axis=-1 -> axis=0
     axis=-1 -> axis=-2
 You take one mean and one variance for all tokens. Each token has its own: axis=-1, keepdims=True.
@@ -75,7 +75,7 @@ You divide by the mean distance from the mean. LayerNorm divides by the root of 
     (centred**2).mean(axis=-1, keepdims=True) -> abs(centred).mean(axis=-1, keepdims=True) ** 2
 You do not divide at all, but a row has to come out with variance 1.
     / np.sqrt(variance + eps) ->
-eps stands outside of the root. It is added to the variance, under the root.
+[eps-outside] eps stands outside of the root. It is added to the variance, under the root.
     np.sqrt(variance + eps) -> (np.sqrt(variance) + eps)
 You add eps twice, or its square. Add eps itself to the variance.
     variance + eps -> variance + eps**2 || variance + 2 * eps
@@ -91,7 +91,7 @@ The bias is missing. Add its own bias to each feature.
     + bias ->
 Gain and bias are missing: multiply each feature by its gain, then add its bias.
     * gain + bias ->
-Gain and bias are exchanged: the gain multiplies, the bias is added.
+[gain-bias-swapped] Gain and bias are exchanged: the gain multiplies, the bias is added.
     * gain + bias -> * bias + gain
 You add the bias before the gain, so the bias is multiplied too. Multiply by the gain first, then add the bias.
     return centred / np.sqrt(variance + eps) * gain + bias -> return (centred / np.sqrt(variance + eps) + bias) * gain
@@ -139,7 +139,7 @@ x_j acts on x̂ in three ways: by itself, through the mean, and through the divi
 dx = (g - mean of g - x̂ times mean of g x̂) / s, with the means along the last axis. A gradient has the shape of what it belongs to, so for gain and bias sum over every axis but the last.
 """,
     mistakes="""
-You treat mean and divisor as constants. Both move when an entry of x moves, and each gives one more term.
+[constant-moments] You treat mean and divisor as constants. Both move when an entry of x moves, and each gives one more term.
     - along_ones - along_x_hat ->
 The term of the mean is missing: if x_j moves, the mean moves, and every x̂ with it. Subtract the mean of g.
     - along_ones ->
@@ -173,7 +173,7 @@ The gain's gradient is computed from dy times gain. Compute it from dy times x̂
     (dy * x_hat).sum -> (g * x_hat).sum
 The bias's gradient is computed from dy times gain. The bias is added after the gain, so sum dy alone.
     dy.sum -> g.sum
-The gain's gradient is computed from x, but the gain multiplies x̂.
+[gain-from-x] The gain's gradient is computed from x, but the gain multiplies x̂.
     (dy * x_hat).sum -> (dy * x).sum || (dy * centred).sum
 The gain's gradient is the sum of dy, but that is the bias's gradient. The gain multiplies x̂.
     (dy * x_hat).sum -> dy.sum
@@ -181,7 +181,7 @@ All tokens share gain and bias, so their gradients are sums over the tokens, not
     (dy * x_hat).sum -> (dy * x_hat).mean ; dy.sum -> dy.mean
     dy.sum -> dy.mean
     (dy * x_hat).sum -> (dy * x_hat).mean
-The gradients of gain and bias are summed over the first axis alone. Every axis but the last holds tokens.
+[first-axis-alone] The gradients of gain and bias are summed over the first axis alone. Every axis but the last holds tokens.
     tokens = tuple(range(x.ndim - 1)) -> tokens = 0
 The gradients of gain and bias are summed over the features. They have a number for each feature, so sum over the tokens.
     tokens = tuple(range(x.ndim - 1)) -> tokens = -1
@@ -194,7 +194,7 @@ eps is missing. It is added to the variance, under the root.
     (centred**2).mean(axis=-1, keepdims=True) + eps -> (centred**2).mean(axis=-1, keepdims=True)
 eps stands outside of the root. It is added to the variance.
     np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps) -> (np.sqrt((centred**2).mean(axis=-1, keepdims=True)) + eps)
-The order is dx, dgain, dbias.
+[other-order] The order is dx, dgain, dbias.
     return dx, (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens) -> return dx, dy.sum(axis=tokens), (dy * x_hat).sum(axis=tokens)
     return dx, (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens) -> return (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens), dx
 """,
@@ -421,7 +421,7 @@ That is the ratio of the sizes. A share of the variance is its square.
     (1 + v) ** -n -> (1 + v) ** (-n / 2) ; 1 / (1 + n * v) -> (1 + n * v) ** -0.5
 In post-LN you give the ratio of the sizes. A share of the variance is its square.
     (1 + v) ** -n -> (1 + v) ** (-n / 2)
-In pre-LN you give the ratio of the sizes. A share of the variance is its square.
+[ratio-of-sizes] In pre-LN you give the ratio of the sizes. A share of the variance is its square.
     1 / (1 + n * v) -> (1 + n * v) ** -0.5
 You give both the same share, that of post-LN. In pre-LN no LayerNorm lies on the skip path.
     1 / (1 + n * v) -> (1 + v) ** -n
@@ -433,7 +433,7 @@ You give the share that the sub-layers have written. Return the share of what ca
     return post, pre -> return 1 - post, 1 - pre
 That is the limit for small v. Each LayerNorm divides by exactly 1 + v.
     (1 + v) ** -n -> np.exp(-n * v)
-A share cannot be negative or grow: after each sub-layer the old share is multiplied by 1 / (1 + v).
+[share-negative] A share cannot be negative or grow: after each sub-layer the old share is multiplied by 1 / (1 + v).
     (1 + v) ** -n -> 1 - n * v || (1 - v) ** n
 You divide once too often: with n sub-layers there are n LayerNorms.
     (1 + v) ** -n -> (1 + v) ** -(n + 1)

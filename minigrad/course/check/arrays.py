@@ -44,11 +44,11 @@ dy.ndim - len(shape) axes were added, all in front. Sum over them first; then th
 After dy = dy.sum(axis=tuple(range(added))), sum over the axes i with shape[i] == 1, with keepdims=True.
 """,
     mistakes="""
-You take a mean over copies. Every copy moves the loss by itself, so what they get adds up: it is the sum, for axes in front and for stretched ones.
+[mean-of-copies] You take a mean over copies. Every copy moves the loss by itself, so what they get adds up: it is the sum, for axes in front and for stretched ones.
     .sum( -> .mean(
     .sum(axis=0) -> .mean(axis=0)
     .sum(axis=i -> .mean(axis=i
-You take what one copy gets and drop the others. One cell was read many times: add up what all its readers get.
+[one-copy] You take what one copy gets and drop the others. One cell was read many times: add up what all its readers get.
     dy.sum(axis=0) -> dy[0] || dy[-1]
     dy.sum(axis=i, keepdims=True) -> dy.take([0], axis=i) || dy.take([-1], axis=i)
     dy.sum(axis=0) -> dy[0] ; dy.sum(axis=i, keepdims=True) -> dy.take([0], axis=i)
@@ -64,7 +64,7 @@ The axes that were added in front are still there, with length 1: the gradient m
     added = dy.ndim - len(shape)
     axes = [*range(added), *(added + i for i, n in enumerate(shape) if n == 1)]
     return dy.sum(axis=tuple(axes), keepdims=True)
-A stretched axis has length 1 again in the end. Yours is gone: keepdims=True, or a reshape to `shape`, keeps it.
+[axis-gone] A stretched axis has length 1 again in the end. Yours is gone: keepdims=True, or a reshape to `shape`, keeps it.
     , keepdims=True ->
 
     dy = dy.sum(axis=tuple(range(dy.ndim - len(shape))))
@@ -209,13 +209,13 @@ Your windows do not overlap: the next one begins n tokens later. It should begin
     L - n + 1 -> L // n ; (d_model, d_model, 1) -> (n * d_model, d_model, 1)
 That many windows fit side by side. Windows that overlap may begin at any token from which n are left.
     L - n + 1 -> L // n
-One window is missing: the last one begins at token L - n, the first at token 0.
+[one-too-few] One window is missing: the last one begins at token L - n, the first at token 0.
     L - n + 1 -> L - n
 You have a window for each token. The last ones would read beyond the end of the memory.
     L - n + 1 -> L
 The last window reads beyond the end of the memory: the last token from which n are left is L - n.
     L - n + 1 -> L - n + 2
-The next window begins one cell later in yours. The next token is d_model cells on.
+[one-cell-on] The next window begins one cell later in yours. The next token is d_model cells on.
     (d_model, d_model, 1) -> (1, d_model, 1)
 A step from token to token is not n or L cells: a token has d_model numbers.
     (d_model, d_model, 1) -> (d_model, n, 1) || (n, d_model, 1) || (n, n, 1) || (L, L, 1) || (d_model, L, 1)
@@ -342,15 +342,15 @@ Two rows, the first and the last, are always right. But t (h - 1) = i (L - 1) ca
     gaps + 1 -> 2
 Only the first row? The last token of the last head is at the end of memory in both ways, too.
     gaps + 1 -> 1
-That is how many rows are right. Each row has d_k entries.
+[rows] That is how many rows are right. Each row has d_k entries.
     rows * d_k -> rows
-One row is missing: between the first solution and the last there are gcd(h - 1, L - 1) gaps, and so one solution more than gaps.
+[one-too-few] One row is missing: between the first solution and the last there are gcd(h - 1, L - 1) gaps, and so one solution more than gaps.
     gaps + 1 -> gaps || gaps + (min(h, L) == 1)
 You count two rows for each gap. Between neighbours there is one gap, so there is one solution more than gaps.
     gaps + 1 -> 2 * gaps
 You count one row too many: between neighbours there is one gap, so there is one solution more than gaps.
     gaps + 1 -> gaps + 2
-You take a common divisor of h and L, or of h + 1 and L + 1. In t (h - 1) = i (L - 1) stand h - 1 and L - 1.
+[no-minus-one] You take a common divisor of h and L, or of h + 1 and L + 1. In t (h - 1) = i (L - 1) stand h - 1 and L - 1.
     math.gcd(h - 1, L - 1) -> math.gcd(h, L) || math.gcd(h + 1, L + 1)
 In t (h - 1) = i (L - 1) stand h - 1 and L - 1. You have one of them right.
     math.gcd(h - 1, L - 1) -> math.gcd(h - 1, L) || math.gcd(h, L - 1)
@@ -374,7 +374,7 @@ A diagonal has as many places as the smaller of L and h, but only for some sizes
     gaps + 1 -> min(h, L)
 That is an h-th of all entries, as if a right place were a matter of chance. Ask which pairs solve t (h - 1) = i (L - 1).
     gaps + 1 -> L
-That is the share of the right entries: their number is asked for.
+[share] That is the share of the right entries: their number is asked for.
     rows * d_k -> rows / (L * h)
 Those are the entries in the wrong place: how many are right is asked for.
     rows * d_k -> (L * h - rows) * d_k

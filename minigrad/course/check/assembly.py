@@ -166,9 +166,9 @@ After embed comes a LayerNorm. add_norm normalises a sum, so it normalises X alo
 In each layer: attention, add & norm, feed-forward, add & norm. Each add & norm adds what went into its sub-layer. The mask is made once, before the layers.
 """,
     mistakes="""
-The LayerNorm on the embeddings is missing.
+[no-embedding-norm] The LayerNorm on the embeddings is missing.
     X = parts.add_norm(X, np.zeros_like(X), *model["norm"], eps) ->
-Padding is not hidden: the mask does not reach the layers, so every token gives some of its attention to [PAD].
+[no-mask] Padding is not hidden: the mask does not reach the layers, so every token gives some of its attention to [PAD].
     hidden = parts.padding_mask(np.array([mask]), X.dtype) -> hidden = np.zeros((1, 1, 1, length))
 The mask is the wrong way round: you hide the tokens, and only the padding is seen.
     np.array([mask]) -> 1 - np.array([mask])
@@ -197,7 +197,7 @@ The second add & norm adds what went into the layer. It has to add what went int
 You add the embeddings in every layer. An add & norm adds what went into its own sub-layer.
     hidden = -> start = X; hidden = ; parts.add_norm(X, Y, *layer["output_norm"] -> parts.add_norm(start, Y, *layer["output_norm"]
     hidden = -> start = X; hidden = ; parts.add_norm(X, Y, -> parts.add_norm(start, Y,
-A residual connection is missing: add what went into the sub-layer, and then normalise.
+[no-residual] A residual connection is missing: add what went into the sub-layer, and then normalise.
     parts.add_norm(X, Y, *layer["attention_norm"] -> parts.add_norm(0 * X, Y, *layer["attention_norm"]
     parts.add_norm(X, Y, *layer["output_norm"] -> parts.add_norm(0 * X, Y, *layer["output_norm"]
 Both residual connections are missing: add what went into the sub-layer, and then normalise.

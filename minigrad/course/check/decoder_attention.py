@@ -67,7 +67,7 @@ You remove the padding after softmax, so the weights of the words no longer sum 
     np.where(words, scores, -np.inf) -> scores ; return a, a @ H -> a = a * words; return a, a @ H
 In the general score, you multiply by the transpose of W_a. The score is h^T W_a h_s.
     h @ W_a @ H.T -> H @ W_a @ h
-Your general score has no W_a, so it is the dot product.
+[no-matrix] Your general score has no W_a, so it is the dot product.
     h @ W_a @ H.T -> H @ h
 Your additive score has no tanh. Without it, the decoder's state adds the same number to all scores, and softmax ignores it.
     np.tanh(h @ W_a.T + H @ U_a.T) -> (h @ W_a.T + H @ U_a.T)
@@ -77,7 +77,7 @@ In the additive score, your matrices are transposed. With states as rows, W_a h 
     h @ W_a.T + H @ U_a.T -> h @ W_a + H @ U_a
 Your additive score applies tanh after v. Apply tanh to the vector first. Then v makes one number of it.
     np.tanh(h @ W_a.T + H @ U_a.T) @ v -> np.tanh((h @ W_a.T + H @ U_a.T) @ v)
-You divide the scores by the root of the states' length. Luong's scores have no such factor, although chapter 7's have it.
+[scaled] You divide the scores by the root of the states' length. Luong's scores have no such factor, although chapter 7's have it.
     e = np.exp( -> scores = scores / np.sqrt(len(h)); e = np.exp(
 You return only the context. Return the weights and the context.
     return a, a @ H -> return a @ H

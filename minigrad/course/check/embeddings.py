@@ -57,7 +57,7 @@ You pick rows of W_P by the segments. The third table is for the position: row t
     W_P[:L] -> W_P[token_type_ids]
 The positions are missing: without them the encoder cannot know the order of the tokens.
     + W_P[:L] ->
-The segments are missing: without them a token's row does not say which text it is in.
+[no-segments] The segments are missing: without them a token's row does not say which text it is in.
     + W_S[token_type_ids] ->
 The token table is missing: it says which piece each token is.
     W_T[input_ids] + ->
@@ -137,7 +137,7 @@ If the texts do not fit, the shorter text keeps the smaller of its length and ro
 token_type_ids has keep_first + 2 zeros, keep_second + 1 ones, then zeros for the padding. attention_mask has a 1 for each token and a 0 for each [PAD].
 """,
     mistakes="""
-That is the rule of BERT's own scripts: where both texts are equally long, the second loses the next piece. Here the odd place goes to the text that was longer, and to the second if both were equally long.
+[odd-place] That is the rule of BERT's own scripts: where both texts are equally long, the second loses the next piece. Here the odd place goes to the text that was longer, and to the second if both were equally long.
     first, second = list(first), list(second)
     while len(first) + len(second) > length - 3:
         (first if len(first) > len(second) else second).pop()
@@ -149,7 +149,7 @@ Where both texts are equally long, your first text loses the next piece, whichev
     return right(first, second, length)
 If both texts are equally long, the odd place goes to the second.
     if keep_first > keep_second: -> if keep_first >= keep_second:
-You cut the whole sequence from the right, so the second text is lost first, and with it the last [SEP].
+[cut-from-right] You cut the whole sequence from the right, so the second text is lost first, and with it the last [SEP].
     tokens = ["[CLS]", *first, "[SEP]", *second, "[SEP]"][:length]
     types = ([0] * (len(first) + 2) + [1] * (len(second) + 1))[:length]
     padding = length - len(tokens)

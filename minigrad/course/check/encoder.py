@@ -38,7 +38,7 @@ Which token stands for the whole input, and along which of the three axes are th
 X[:, 0] is the first row of each sequence, (B, d_model). Rows stand on the left: row @ W + b. The tanh comes last.
 """,
     mistakes="""
-You take the mean over the tokens. The pooler reads only one row, that of [CLS]: all that this row knows of other tokens came there by attention.
+[mean-of-tokens] You take the mean over the tokens. The pooler reads only one row, that of [CLS]: all that this row knows of other tokens came there by attention.
     X[:, 0] -> X.mean(axis=1)
 You add up the tokens. The pooler reads only one row, that of [CLS].
     X[:, 0] -> X.sum(axis=1)
@@ -56,11 +56,11 @@ You pool every token and take the mean of the results. Only the first token goes
     return np.tanh(X @ W + b).mean(axis=1)
 The axis of the tokens is still there, with length 1: X[:, 0] takes it away, X[:, :1] keeps it.
     X[:, 0] -> X[:, :1]
-You multiply by W transposed. Rows stand on the left: x W. W is square, so W x and x W have the same shape, but nothing else in common.
+[transposed] You multiply by W transposed. Rows stand on the left: x W. W is square, so W x and x W have the same shape, but nothing else in common.
     first @ W -> first @ W.T
 `*` multiplies entry by entry: the product of rows and a matrix is `@`.
     first @ W -> first * W
-The bias is missing.
+[no-bias] The bias is missing.
     + b) -> )
 You add the bias after the tanh. It belongs inside the tanh.
     np.tanh(first @ W + b) -> np.tanh(first @ W) + b
@@ -149,7 +149,7 @@ The biases of queries, keys and values are missing. The formulas of the chapter 
 A bias of d_model numbers is missing in each layer: W_O has one, and so has the second matrix of the feed-forward part.
     4 * (square + d_model) -> 4 * square + 3 * d_model
     + d_ff + d_model + norm -> + d_ff + norm
-W_O and its bias are missing. After the heads are put side by side, one more matrix mixes them.
+[no-output-projection] W_O and its bias are missing. After the heads are put side by side, one more matrix mixes them.
     4 * (square -> 3 * (square
 W_O is missing, but its bias is there.
     4 * (square + d_model) -> 3 * square + 4 * d_model
@@ -161,7 +161,7 @@ The feed-forward part has two biases: d_ff numbers after the first matrix, d_mod
     + d_ff + d_model + norm -> + d_model + norm || + d_ff + d_ff + norm || + d_model + d_model + norm
 The feed-forward part has two matrices. You count one.
     2 * d_model * d_ff -> d_model * d_ff
-You count tables and matrices alone. Biases and the gains and biases of LayerNorm are parameters, too.
+[matrices-alone] You count tables and matrices alone. Biases and the gains and biases of LayerNorm are parameters, too.
     norm = 2 * d_model -> norm = 0 ; 4 * (square + d_model) -> 4 * square ; 2 * d_model * d_ff + d_ff + d_model -> 2 * d_model * d_ff ; pooler = square + d_model -> pooler = square
 All biases of matrices are missing. Each matrix of attention, of the feed-forward part and of the pooler has one.
     4 * (square + d_model) -> 4 * square ; 2 * d_model * d_ff + d_ff + d_model -> 2 * d_model * d_ff ; pooler = square + d_model -> pooler = square
@@ -271,7 +271,7 @@ Try the smallest choices first, beginning with none, so that a matrix that is it
     mistakes="""
 You try one matrix at a time. When two are the wrong way round, mending one still gives a wrong output: try every choice of names.
     range(len(square) + 1) -> range(2)
-You transpose one matrix at a time and keep it if the output comes nearer. While another matrix is wrong, the right way round can look worse, and the wrong way better. Try whole choices, and keep the one that gives the expected output.
+[one-at-a-time] You transpose one matrix at a time and keep it if the output comes nearer. While another matrix is wrong, the right way round can look worse, and the wrong way better. Try whole choices, and keep the one that gives the expected output.
     before = np.abs(run(loaded) - expected).max()
     square = [name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1]]
     return sorted(n for n in square if np.abs(run({**loaded, n: loaded[n].T}) - expected).max() < before)

@@ -57,7 +57,7 @@ np.multiply(dy, y, out=out) first: then out.sum(axis=-1, keepdims=True) is the r
 np.subtract(dy, along, out=out), then out *= y.
 """,
     mistakes="""
-On the way you hold more than half of dy's memory at one moment. Operators such as dy * y and dy - … make new arrays, and so do copies; np.multiply(dy, y, out=out) does not.
+[too-much-memory] On the way you hold more than half of dy's memory at one moment. Operators such as dy * y and dy - … make new arrays, and so do copies; np.multiply(dy, y, out=out) does not.
     np.multiply(dy, y, out=out) -> product = dy * y ; out.sum( -> product.sum(
 
     out[:] = y * (dy - (dy * y).sum(axis=-1, keepdims=True))
@@ -78,7 +78,7 @@ You make the matrix of all ∂y_i/∂x_j, (m, m), for each row: the formula need
     for i, p in enumerate(y):
         matrix = np.diag(p) - np.outer(p, p)
         out[i] = matrix @ dy[i]
-You wrote over dy. A residual sum hands the same dy to its other parent, who reads it after you.
+[over-dy] You wrote over dy. A residual sum hands the same dy to its other parent, who reads it after you.
     np.subtract(dy, along, out=out) -> dy -= along ; np.multiply(out, y -> np.multiply(dy, y
 You wrote over y. It is the output of the forward pass: whoever kept the weights finds something else there.
     np.multiply(out, y, out=out) -> y *= out; out[:] = y
@@ -95,7 +95,7 @@ You divide by the length of the row, as a mean does. The shares y sum to 1: the 
     np.multiply(out, y, out=out) -> np.multiply(out, y / y.shape[-1], out=out)
 You sum over what `out` held when it was given to you: write dy times y there first.
     np.multiply(dy, y, out=out) ->
-The factor y at the end is missing.
+[no-factor] The factor y at the end is missing.
     np.multiply(out, y, out=out) ->
 There is one factor y too many outside of the sum.
     np.multiply(out, y, out=out) -> np.multiply(out, y * y, out=out)
@@ -109,16 +109,16 @@ That has no sum over the row in it: y - dy belongs to softmax with a cross-entro
     out[:] = y - dy
 dy and y have changed places: y is the factor in front, and the weighted mean is subtracted from dy.
     np.subtract(dy, along -> np.subtract(y, along ; np.multiply(out, y -> np.multiply(out, dy
-You sum over the columns: each row has a softmax of its own.
+[over-columns] You sum over the columns: each row has a softmax of its own.
     axis=-1 -> axis=0
 You take one sum for all rows: each row has a softmax of its own, and a sum of its own.
     axis=-1, keepdims=True ->
     along = out.sum(axis=-1, keepdims=True) -> along = out[0].sum()
 A row of n sums is stretched along the wrong axis: keepdims=True keeps them below each other, (n, 1).
     axis=-1, keepdims=True -> axis=-1
-The sign is the wrong way round: the sum is subtracted from dy.
+[sign] The sign is the wrong way round: the sum is subtracted from dy.
     np.subtract(dy, along -> np.subtract(along, dy || np.add(dy, along
-You add to what `out` held before, which is of no use to anybody: write over it.
+[added-to-out] You add to what `out` held before, which is of no use to anybody: write over it.
     held = out.copy()
     right(dy, y, out)
     out += held
@@ -126,7 +126,7 @@ You add to what `out` held before, which is of no use to anybody: write over it.
     held = 0 * out  # which is NaN where it was NaN
     right(dy, y, out)
     out += held
-Nothing was written to `out`. `out = …` gives the name to another array, and a returned array is a new one: out[:] = …, out *= … and out=out write to the one you were given.
+[out-untouched] Nothing was written to `out`. `out = …` gives the name to another array, and a returned array is a new one: out[:] = …, out *= … and out=out write to the one you were given.
     return y
 The last rows of `out` are not written: your blocks, or your loop, end before the array does.
     np.multiply(dy, y, out=out) -> dy, y, out = (x[:-1] for x in (dy, y, out)); np.multiply(dy, y, out=out)
@@ -192,15 +192,15 @@ Beside the result there is another array of about its size at one moment. `score
     for a in range(h):
         scores[:, a] = q[:, a] @ k[:, a].swapaxes(1, 2) / math.sqrt(q.shape[-1])
     return scores
-You change q or k, and the caller still needs them: gradients will be computed from them. The scores are the array that you have made yourself.
+[over-inputs] You change q or k, and the caller still needs them: gradients will be computed from them. The scores are the array that you have made yourself.
     scores = q @ -> q /= math.sqrt(d_k); scores = q @ ; scores /= math.sqrt(d_k) ->
     scores = q @ -> k /= math.sqrt(d_k); scores = q @ ; scores /= math.sqrt(d_k) ->
     scores = q @ -> q /= d_k**0.25; k /= d_k**0.25; scores = q @ ; scores /= math.sqrt(d_k) ->
     scores = q @ -> q /= math.sqrt(d_k); scores = q @ ; scores /= math.sqrt(d_k) -> q *= math.sqrt(d_k)
     scores = q @ -> k /= math.sqrt(d_k); scores = q @ ; scores /= math.sqrt(d_k) -> k *= math.sqrt(d_k)
-The scale is missing.
+[no-scale] The scale is missing.
     scores /= math.sqrt(d_k) ->
-The scale is the root of a head's length, d_k = d_model / h, and of nothing else.
+[other-scale] The scale is the root of a head's length, d_k = d_model / h, and of nothing else.
     math.sqrt(d_k) -> math.sqrt(d_model) || math.sqrt(h) || math.sqrt(L) || 8
 You divide by d_k (or by its root twice); the scale is its root, once.
     math.sqrt(d_k) -> d_k
@@ -212,7 +212,7 @@ You round: the root of d_k is not a whole number in general, and neither are the
     scores /= -> scores //=
 A reshape to (B, h, L, d_k) is no copy, and not the heads either: it keeps the reading order, and mixes tokens and heads (chapter 1). Reshape to (B, L, h, d_k), then transpose.
     .reshape(B, L, h, d_k) -> .reshape(B, h, L, d_k) ; .transpose(0, 2, 1, 3) ->
-You deal the features out to the heads in turn. Head i has the features i d_k, …, (i + 1) d_k - 1 of each token, next to each other.
+[dealt-in-turn] You deal the features out to the heads in turn. Head i has the features i d_k, …, (i + 1) d_k - 1 of each token, next to each other.
     .reshape(B, L, h, d_k) -> .reshape(B, L, d_k, h) ; .transpose(0, 2, 1, 3) -> .transpose(0, 3, 1, 2)
 You compare keys with queries: a row belongs to a query.
     q @ k.swapaxes(-1, -2) -> k @ q.swapaxes(-1, -2)
@@ -305,14 +305,14 @@ The first contribution is borrowed, the second addition makes a new array, all l
 total = a[0] + a[1], then total += one for the rest; with a single contribution, return it.
 """,
     mistakes="""
-You add into one of the arrays, at least in some cases. All are borrowed: in a + a it is the second one too, and in a residual sum somebody else reads it later. That it can be written to does not make it yours.
+[into-borrowed] You add into one of the arrays, at least in some cases. All are borrowed: in a + a it is the second one too, and in a residual sum somebody else reads it later. That it can be written to does not make it yours.
     total = total + -> total += || total = total if total.flags.writeable else total.copy(); total +=
     total = total + -> total = total.copy() if any(one is total for one in contributions[1:]) else total; total +=
     total = total + -> total = total.copy() if total is contributions[1] else total; total +=
     total = contributions[0] -> total = contributions[-1] ; total = total + contributions[1] -> total += contributions[0] ; contributions[2:] -> contributions[1:-1]
 total = total + one makes a new array each time. After the first sum the array is yours: go on with +=.
     total += one -> total = total + one
-You change the caller's list: pop, append, reverse and an assignment to a place change it for everybody who holds it. Go through it with a loop, and leave it whole.
+[list-changed] You change the caller's list: pop, append, reverse and an assignment to a place change it for everybody who holds it. Go through it with a loop, and leave it whole.
     return total -> contributions.clear(); return total || contributions[1:] = []; return total || contributions[2:] = []; return total || contributions.append(total); return total
     return total -> contributions[0] = total; return total
     total = contributions[0] -> contributions.reverse(); total = contributions[0]
@@ -349,10 +349,10 @@ When the first two are the same array, you forget the others.
     contributions[2:] -> contributions[2 : None if contributions[0] is not contributions[1] else 2]
 One of them alone is returned: contributions of several paths add up (chapter 2).
     return total -> return contributions[-1] || return contributions[0]
-They are added up, and neither averaged nor multiplied (chapter 2).
+[not-a-sum] They are added up, and neither averaged nor multiplied (chapter 2).
     return total -> return total / len(contributions) || return contributions[0] * len(contributions)
     total + contributions[1] -> total * contributions[1] ; total += one -> total *= one
-Some of them are not in your sum: add all of the list, however many there are.
+[some-left-out] Some of them are not in your sum: add all of the list, however many there are.
     contributions[2:] -> contributions[3:] || contributions[2:3] || contributions[2:-1] || []
     contributions[2:] -> contributions[2:3] if len(contributions) == 3 else []
     total = contributions[0] -> contributions = contributions[:-1] or contributions; total = contributions[0]

@@ -49,7 +49,7 @@ GELU(x) = x Φ(x), and Φ(x) = (1 + erf(x / √2)) / 2.
     mistakes="""
 The activation is missing: then the two layers are one matrix.
     0.5 * H * (1 + _erf(H / math.sqrt(2))) -> H
-That is ReLU. BERT has GELU, which lets a little through below 0.
+[relu] That is ReLU. BERT has GELU, which lets a little through below 0.
     0.5 * H * (1 + _erf(H / math.sqrt(2))) -> np.maximum(H, 0)
 That is GELU's tanh form. Use the erf form; the two differ by up to 4.7e-4.
     0.5 * H * (1 + _erf(H / math.sqrt(2))) -> 0.5 * H * (1 + np.tanh(math.sqrt(2 / math.pi) * (H + 0.044715 * H**3)))
@@ -79,7 +79,7 @@ You apply GELU to the output. It stands between the layers, behind the first bia
     A = 0.5 * H * (1 + _erf(H / math.sqrt(2))) -> A = H ; return A @ W_2 + b_2 -> Y = A @ W_2 + b_2; return 0.5 * Y * (1 + _erf(Y / math.sqrt(2)))
 You apply GELU to X. It stands between the two layers.
     H = X @ W_1 + b_1 -> H = 0.5 * X * (1 + _erf(X / math.sqrt(2))) @ W_1 + b_1 ; A = 0.5 * H * (1 + _erf(H / math.sqrt(2))) -> A = H
-The first bias is missing.
+[no-first-bias] The first bias is missing.
     X @ W_1 + b_1 -> X @ W_1
 The first bias comes after GELU in your network. Add it before GELU.
     X @ W_1 + b_1 -> X @ W_1 ; return A @ W_2 -> return (A + b_1) @ W_2
@@ -134,7 +134,7 @@ GELU works entry by entry, so dH = dA times its slope, Φ(H) + H φ(H). Take the
     mistakes="""
 The slope of GELU is missing: multiply every entry of dA by it to get dH.
     dH = dA * slope -> dH = dA
-The slope lacks x φ(x): in x Φ(x) the factor Φ(x) changes too.
+[slope-without-density] The slope lacks x φ(x): in x Φ(x) the factor Φ(x) changes too.
     slope = share + H * bell -> slope = share
 The slope lacks Φ(x): in x Φ(x) the factor x changes too.
     slope = share + H * bell -> slope = H * bell
@@ -171,7 +171,7 @@ A matrix's gradient is transposed in your answer. It must have the shape of the 
 In dW_1 and dW_2 the input of the layer is transposed: (in, L) (L, out) -> (in, out).
     X.T @ dH -> X @ dH || X @ dH.T
     A.T @ dY -> A @ dY || A @ dY.T
-A bias was added to every token, so its gradient is the sum over the tokens. You take the mean.
+[bias-mean] A bias was added to every token, so its gradient is the sum over the tokens. You take the mean.
     dH.sum( -> dH.mean( ; dY.sum( -> dY.mean(
     dH.sum( -> dH.mean(
     dY.sum( -> dY.mean(
@@ -352,7 +352,7 @@ Your test of linearity takes a bias for a bend: f(2x) = 2 f(x) holds without bia
     network((X + other) / 2), (Y + network(other)) / 2 -> network(2 * X), 2 * Y
     network((X + other) / 2), (Y + network(other)) / 2 -> network(X + other), Y + network(other)
     network((X + other) / 2), (Y + network(other)) / 2 -> network(-X), -Y
-The test of linearity is reversed: it is a fault if both sides are equal.
+[linearity-reversed] The test of linearity is reversed: it is a fault if both sides are equal.
     if same(network((X + other) / 2) -> if not same(network((X + other) / 2)
 The test of the neighbours is reversed: it is a fault if the output changes.
     if not same(network(changed)[i], Y[i]): -> if same(network(changed)[i], Y[i]):

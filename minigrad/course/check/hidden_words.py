@@ -73,7 +73,7 @@ You average the probabilities and take the logarithm once. The loss is the mean 
     losses.mean() -> -np.log(np.exp(-losses).mean())
 You return the probability, or its complement. The loss is -log p.
     losses.mean() -> np.exp(-losses).mean() || (1 - np.exp(-losses)).mean()
-Your unit is the bit, with the logarithm to base 2. The course counts in nats.
+[bits] Your unit is the bit, with the logarithm to base 2. The course counts in nats.
     losses.mean() -> losses.mean() / np.log(2)
 You average over the whole vocabulary. The loss of a token is -log p of one piece, the true one.
     log_sum - y[np.arange(len(true)), true] -> log_sum - y.mean(axis=-1)
@@ -314,7 +314,7 @@ If every own token has a label, there are too many labels. If only some have, bu
     mistakes="""
 You draw too rarely. One call cannot tell whether the places change, and 10 % of three tokens are often none. Draw some hundred times.
     range(400) -> range(1)
-You do not look for special tokens among the chosen ones. [CLS], [SEP] and [PAD] must never be chosen.
+[specials-unseen] You do not look for special tokens among the chosen ones. [CLS], [SEP] and [PAD] must never be chosen.
     if (chosen & special).any(): -> if False:
 You do not notice labels of tokens that were not chosen. With these labels the model would learn to copy.
     if chosen[:, ~special].all(): -> if False:

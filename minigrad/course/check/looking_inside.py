@@ -273,7 +273,7 @@ For "columns", "itself" and "special" one head is enough: give the arc's end the
 For "same set" you need two heads: one that finds the arcs to choose by, and another that finds the arcs to score by. A sound report names the first one.
 """,
     mistakes="""
-A report with the fault "names" gets past you. The first head of the first layer is 1-1.
+[names-unseen] A report with the fault "names" gets past you. The first head of the first layer is 1-1.
     if name == "0-0": -> if False:
 A report that reads columns gets past you. Try weights that are right in the column and wrong in the row.
     if found(_weights_of(5, {(1, 3): 0.9, (2, 1): 0.9})): -> if False:

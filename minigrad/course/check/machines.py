@@ -227,7 +227,7 @@ They may take as long as the products. You found where they take half as long.
     2 * grad_bytes / bandwidth -> 4 * grad_bytes / bandwidth
 The ratio is upside down: more FLOPs in a step feed more GPUs.
     products / sums -> sums / products
-Round down. With the next larger number the sums take longer than the products.
+[round-down] Round down. With the next larger number the sums take longer than the products.
     1 + int( -> 2 + int(
 Where both take equally long, this n is still allowed.
     return 1 + int(products / sums) -> return max(1, int(-(-products // sums)))

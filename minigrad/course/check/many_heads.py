@@ -70,7 +70,7 @@ The cut has two steps: (B, L, d_model) -> (B, L, h, d_k) is a reshape, and -> (B
 K.swapaxes(-1, -2) turns (B, h, L, d_k) into (B, h, d_k, L). The mask (B, 1, 1, L) broadcasts over heads and queries: add it to the scaled scores.
 """,
     mistakes="""
-You cut with a reshape alone, which cuts the text and not the vectors. Reshape to (B, L, h, d_k), then exchange the axes 1 and 2.
+[reshape-alone] You cut with a reshape alone, which cuts the text and not the vectors. Reshape to (B, L, h, d_k), then exchange the axes 1 and 2.
     x.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> x.reshape(B, h, L, d_k)
 Your heads are dealt out like cards. Column j belongs to head j // d_k, so neighbours stay together: reshape to (…, h, d_k) and not to (…, d_k, h).
     x.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> x.reshape(B, L, d_k, h).transpose(0, 3, 1, 2)
@@ -80,7 +80,7 @@ You put the heads together entry by entry, interleaved. All d_k columns of head 
     Z.transpose(0, 2, 1, 3) -> Z.transpose(0, 2, 3, 1)
 The heads stand in reverse order. Each must meet its own rows of W_O.
     Z.transpose(0, 2, 1, 3) -> Z[:, ::-1].transpose(0, 2, 1, 3)
-The output projection is missing. The heads' outputs, side by side, still have to go through W_O and b_O.
+[no-output-projection] The output projection is missing. The heads' outputs, side by side, still have to go through W_O and b_O.
     joined @ weights["W_O"] + weights["b_O"] -> joined
 The bias b_O is missing.
     joined @ weights["W_O"] + weights["b_O"] -> joined @ weights["W_O"]
@@ -94,7 +94,7 @@ The bias b_Q is missing.
     + weights["b_Q"] ->
 The bias b_V is missing.
     + weights["b_V"] ->
-The keys come from W_V, but they have a matrix of their own, W_K.
+[keys-from-values] The keys come from W_V, but they have a matrix of their own, W_K.
     X @ weights["W_K"] -> X @ weights["W_V"]
     X @ weights["W_K"] + weights["b_K"] -> X @ weights["W_V"] + weights["b_V"]
 The values come from W_K, but they have a matrix of their own, W_V.
@@ -102,7 +102,7 @@ The values come from W_K, but they have a matrix of their own, W_V.
     X @ weights["W_V"] -> X @ weights["W_K"]
 Queries and keys are exchanged. S has a row for each query, so it is Q Kᵀ.
     Q @ K.swapaxes(-1, -2) -> K @ Q.swapaxes(-1, -2)
-The scores are not scaled: divide them by √d_k, the root of a head's own length.
+[no-scale] The scores are not scaled: divide them by √d_k, the root of a head's own length.
     / math.sqrt(d_k) ->
 You divide the scores by √d_model. Each head compares vectors of length d_k = d_model / h.
     math.sqrt(d_k) -> math.sqrt(d_model)
@@ -110,7 +110,7 @@ You divide the scores by d_k. Divide them by its root, √d_k.
     math.sqrt(d_k) -> d_k
 You divide the scores by the root of the number of heads. Divide them by the root of a query's length, √d_k.
     math.sqrt(d_k) -> math.sqrt(h)
-The mask is not added to the scores.
+[no-mask] The mask is not added to the scores.
     + mask ->
 You add the mask to the weights, after the softmax, so a row no longer sums to 1. Add the mask to the scores.
     + mask -> ; _softmax(S) -> _softmax(S) + mask
@@ -118,7 +118,7 @@ You add the mask before the scale, so the mask is divided too. Add it to the sca
     Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> (Q @ K.swapaxes(-1, -2) + mask) / math.sqrt(d_k)
 You subtract the mask. Add it, because it holds large negative numbers for the hidden tokens.
     + mask -> - mask
-You multiply the scores by the mask. Add it instead, so that 0 leaves a score as it is.
+[mask-multiplied] You multiply the scores by the mask. Add it instead, so that 0 leaves a score as it is.
     Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) * mask
 The mask lies along the queries. Its shape is (B, 1, 1, L), with the keys last, so add it as it is.
     + mask -> + mask.swapaxes(-1, -2)
@@ -130,7 +130,7 @@ Large scores overflow. Subtract each row's largest score before the exponential.
     _softmax(S) -> np.exp(S) / np.exp(S).sum(axis=-1, keepdims=True)
 There is no softmax, but the scores must become weights.
     _softmax(S) -> S
-The weights are transposed where they meet V. Row i of the weights holds what query i takes from each value.
+[weights-transposed] The weights are transposed where they meet V. Row i of the weights holds what query i takes from each value.
     A @ V -> A.swapaxes(-1, -2) @ V
 Each head gets its piece of X. It must get every token's whole vector. Only the projections are narrow: a head has all rows of W_Q, W_K and W_V, and d_k of their columns.
     X @ weights["W_Q"] -> _pieces(X, weights["W_Q"], h) ; X @ weights["W_K"] -> _pieces(X, weights["W_K"], h) ; X @ weights["W_V"] -> _pieces(X, weights["W_V"], h)
@@ -185,7 +185,7 @@ The matrix and the bias serve every token of every text, so their gradients are 
 The heads' gradient is cut like the queries. A reshape and a transpose undo what put the outputs together.
 """,
     mistakes="""
-dZ is cut with a reshape alone. The forward pass exchanges tokens and heads before its reshape, so on the way back, reshape to (B, L, h, d_k) and exchange them again.
+[cut-by-reshape] dZ is cut with a reshape alone. The forward pass exchanges tokens and heads before its reshape, so on the way back, reshape to (B, L, h, d_k) and exchange them again.
     d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> d_joined.reshape(B, h, L, d_k)
 dZ still has its tokens before its heads. Exchange the axes 1 and 2.
     d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> d_joined.reshape(B, L, h, d_k)
@@ -193,7 +193,7 @@ dZ is dealt out like cards, but head i has d_k neighbouring columns.
     d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> d_joined.reshape(B, L, d_k, h).transpose(0, 3, 1, 2)
 You return the gradient of the joined outputs. It still has to be cut into heads.
     d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> d_joined
-For dW_O the heads are put together with a reshape alone. Exchange tokens and heads first.
+[joined-by-reshape] For dW_O the heads are put together with a reshape alone. Exchange tokens and heads first.
     Z.transpose(0, 2, 1, 3).reshape(B * L, h * d_k) -> Z.reshape(B * L, h * d_k)
 W_O is not transposed on the way back. Because Y = joined W_O, the gradient is d joined = dY W_Oᵀ.
     dY @ W_O.T -> dY @ W_O

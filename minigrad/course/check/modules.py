@@ -57,13 +57,13 @@ vars(box) gives a box's attributes by name, enumerate(items) a list's by number.
 Found once means: the same object. id(array) tells objects apart, also if they hold the same numbers.
 """,
     mistakes="""
-You pass lists by, so the parameters in them are not found, and no error tells. Ask each item of a list.
+[no-lists] You pass lists by, so the parameters in them are not found, and no error tells. Ask each item of a list.
     elif isinstance(thing, list) -> elif False
 In a list there can be parameters, too, not only boxes.
     walk(item, f"{name}.{number}") -> isinstance(item, np.ndarray) or walk(item, f"{name}.{number}")
 In a list there can be boxes, too, not only parameters.
     walk(item, f"{name}.{number}") -> isinstance(item, SimpleNamespace) or walk(item, f"{name}.{number}")
-A parameter that two boxes share is there twice: an optimiser would move it twice in each step. Keep its first name only.
+[shared-twice] A parameter that two boxes share is there twice: an optimiser would move it twice in each step. Keep its first name only.
     and id(thing) not in seen ->
 A shared parameter has its last name: keep the first.
     and id(thing) not in seen -> ; seen.add(id(thing)) -> [found.pop(key) for key in list(found) if found[key] is thing]
@@ -85,7 +85,7 @@ The number in the list is missing, so that its items have one name, and the last
     f"{name}.{number}" -> name
 An address is the whole way, with the names of all boxes on it: parameters of the same name in two boxes overwrite each other.
     f"{name}.{key}" if name else key -> key
-You do not ask the boxes inside.
+[no-boxes-inside] You do not ask the boxes inside.
     walk(item, f"{name}.{key}" if name else key) -> name or walk(item, key)
     walk(item, f"{name}.{key}" if name else key) -> isinstance(item, SimpleNamespace) or walk(item, f"{name}.{key}" if name else key)
 What is no array is no parameter: leave strings, numbers and functions out.
@@ -312,9 +312,9 @@ You switch to training mode for the test: eval() belongs there.
 You switch the model's own flag and not that of the boxes inside, where the dropout is. eval() walks the tree.
     model.eval() -> model.training = False ; model.train(was) -> model.training = was
     model.eval() -> model.training = False
-The model stays in evaluation mode, and the next steps of training have no dropout. Put back the mode in which it came.
+[stays-in-evaluation] The model stays in evaluation mode, and the next steps of training have no dropout. Put back the mode in which it came.
     model.train(was) -> pass
-You switch to training mode at the end whatever came. A model that came in evaluation mode should stay in it.
+[always-trains] You switch to training mode at the end whatever came. A model that came in evaluation mode should stay in it.
     model.train(was) -> model.train()
 The share of wrong guesses is asked for: you return that of the right ones.
     != labels -> == labels

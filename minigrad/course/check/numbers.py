@@ -39,18 +39,18 @@ The total stops where the next float is two steps away: half-way between two flo
 A float has np.finfo(type(step)).nmant stored digits and a leading 1.
 """,
     mistakes="""
-Where the next float is exactly one step further, the total still grows: you are one doubling short. Besides the digits that are stored (nmant, and eps is 2**-nmant) there is the leading 1.
+[one-doubling-short] Where the next float is exactly one step further, the total still grows: you are one doubling short. Besides the digits that are stored (nmant, and eps is 2**-nmant) there is the leading 1.
     2.0**digits -> 2.0 ** (digits - 1)
     .nmant + 1 -> .nmant || .nmant + (step.itemsize == 2) || .nmant + (step.itemsize != 4) || .nmant + (step.itemsize != 8)
 You go one doubling too far: the total has stopped at half of that, where the floats are two steps apart and a half-way sum is rounded back.
     .nmant + 1 -> .nmant + 2
-That is how many steps it takes. The total is that many times the step.
+[steps] That is how many steps it takes. The total is that many times the step.
     float(step) * ->
-You divide by the step. Larger steps reach further: the total is a number of steps, times the step.
+[divided-by-step] You divide by the step. Larger steps reach further: the total is a number of steps, times the step.
     float(step) * steps -> steps / float(step)
 That is the first total that the dtype cannot hold. The sum stays at the one before it.
     2.0**digits -> 2.0**digits + 1
-You stop one step early: with as many digits as there are, all of them ones, there is room for one more step.
+[one-step-early] You stop one step early: with as many digits as there are, all of them ones, there is room for one more step.
     2.0**digits -> 2.0**digits - 1
 That is the largest number of the dtype. The sum stops long before: a small step is lost in a large total.
     return float(np.finfo(type(step)).max)
@@ -117,10 +117,10 @@ The squares are computed in the dtype of g, and are 0 or infinite before they ar
     (wide * wide).sum() -> (g * g).astype(np.float64).sum() || (g * g).sum(dtype=np.float64)
 float32 is wide enough for the squares of a float16, not for those of a float32: of 1e-30 the square is 1e-60.
     g.astype(np.float64) -> g.astype(np.float32)
-You divide by the largest entry, and where all are 0 that is 0/0.
+[zero-by-zero] You divide by the largest entry, and where all are 0 that is 0/0.
     top = np.abs(g).max().astype(np.float64)
     return float(top * np.sqrt(((g / top) ** 2).sum()))
-You look for the largest entry and not for the largest in size. Where all entries are below 0, what you divide by is negative, or the smallest of all.
+[not-in-size] You look for the largest entry and not for the largest in size. Where all entries are below 0, what you divide by is negative, or the smallest of all.
     top = float(g.max())
     return top * float(np.sqrt(((g / np.float64(top)) ** 2).sum()))
 
@@ -195,9 +195,9 @@ What is np.float16(65510)? And np.float16(65520)? The limit is not the largest f
 Start at 1.0, double while the doubled one still fits, halve while this one does not. Or take the whole part of a logarithm, and look at the border.
 """,
     mistakes="""
-You look for the largest entry and not for the largest in size: a negative one overflows as well.
+[not-in-size] You look for the largest entry and not for the largest in size: a negative one overflows as well.
     np.abs(g).max() -> g.max()
-Entries up to 65,520 are still finite: they are rounded down to 65,504, the largest float16.
+[rounded-down] Entries up to 65,520 are still finite: they are rounded down to 65,504, the largest float16.
     FITS = 65520.0 -> FITS = np.nextafter(65504.0, np.inf)
     FITS = 65520.0 -> FITS = 65504.0
 65,520 and more is rounded up to the next power of two, which float16 does not have: it is infinite. The limit is half a gap above 65,504.
@@ -288,9 +288,9 @@ You subtract what the difference of the means brings. It spreads the rows: add i
     within + between -> within - between
 You take plain means of means and variances, and nothing for the difference of the means. The larger block counts more, and means that differ spread the rows.
     return (m1 + m2) / 2, (v1 + v2) / 2
-You take the plain mean of the two variances. The larger block counts more.
+[plain-mean-of-variances] You take the plain mean of the two variances. The larger block counts more.
     (n1 * v1 + n2 * v2) / n -> (v1 + v2) / 2
-You take the plain mean of the two means. The larger block counts more.
+[plain-mean-of-means] You take the plain mean of the two means. The larger block counts more.
     m1 + d * n2 / n -> (m1 + m2) / 2
 The weights of the means are exchanged: the mean moves from m1 towards m2 by the share of the second block.
     m1 + d * n2 / n -> m1 + d * n1 / n

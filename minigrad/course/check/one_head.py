@@ -42,19 +42,19 @@ Scores, scale, softmax, values: four steps, the shapes (n, d_k) (d_k, m) -> (n, 
 k.T turns (m, d_k) into (d_k, m). The scale is the last axis of q: q.shape[-1].
 """,
     mistakes="""
-The scores are not scaled: with d_k entries of variance 1 their variance is d_k, and softmax picks one winner.
+[no-scale] The scores are not scaled: with d_k entries of variance 1 their variance is d_k, and softmax picks one winner.
     / math.sqrt(q.shape[-1]) ->
 You divide by d_k; it is the square root: the standard deviation of the scores, not their variance.
     math.sqrt(q.shape[-1]) -> q.shape[-1]
 You multiply by the square root of d_k: divide.
     / math -> * math
-You divide by another number: the scores need √d_k, the square root of the length of one query.
+[other-scale] You divide by another number: the scores need √d_k, the square root of the length of one query.
     math.sqrt(q.shape[-1]) -> 8 || q.shape[-1] ** 0.25
     q.shape[-1] -> q.size
 You divide the vectors by their lengths, so that the scores are cosines. The scale is one number for all, √d_k.
     q @ k.T / math.sqrt(q.shape[-1]) -> (q / np.linalg.norm(q, axis=-1, keepdims=True)) @ (k / np.linalg.norm(k, axis=-1, keepdims=True)).T
     q @ k.T -> (q / np.linalg.norm(q, axis=-1, keepdims=True)) @ (k / np.linalg.norm(k, axis=-1, keepdims=True)).T
-You take the square root of the number of keys. What makes the scores large is the length of the vectors, d_k.
+[number-of-keys] You take the square root of the number of keys. What makes the scores large is the length of the vectors, d_k.
     q.shape[-1] -> len(k)
 You take the square root of the number of queries. What makes the scores large is the length of the vectors, d_k.
     q.shape[-1] -> len(q)
@@ -62,11 +62,11 @@ You take the length of the values for the scale; the scores are made of queries 
     q.shape[-1] -> v.shape[-1]
 The scale comes after the softmax: it then shrinks the output, and the weights have been decided without it.
     / math.sqrt(q.shape[-1]) -> ; @ v -> / math.sqrt(q.shape[-1]) @ v
-You return the scores times V: the softmax between them is missing.
+[no-softmax] You return the scores times V: the softmax between them is missing.
     weights @ v -> scores @ v
 Softmax belongs to the scores. You take it of the values, or of the output.
     weights @ v -> _softmax(scores @ v) || scores @ _softmax(v)
-The weights of each key sum to 1 over the queries. It is the other way round: each query shares out 1 over the keys.
+[each-key-sums-to-one] The weights of each key sum to 1 over the queries. It is the other way round: each query shares out 1 over the keys.
     axis=-1 -> axis=0
 All weights together sum to 1: each query (a row) shares out 1 of its own.
     axis=-1, keepdims=True ->
@@ -75,7 +75,7 @@ The weights of a query do not sum to 1: divide the exponentials by their sum ove
     e / e.sum(axis=-1, keepdims=True) -> e || np.exp(scores)
 Your weights are the scores divided by their sum: take e to the power of the scores first.
     e / e.sum(axis=-1, keepdims=True) -> scores / scores.sum(axis=-1, keepdims=True)
-You scale a second time, after the softmax: it is the scores alone that are scaled.
+[scaled-twice] You scale a second time, after the softmax: it is the scores alone that are scaled.
     weights @ v -> weights @ v / math.sqrt(q.shape[-1])
 You take the softmax twice: the second one makes the weights nearly equal.
     weights @ v -> _softmax(weights) @ v
@@ -103,7 +103,7 @@ You compare the queries with the values. They are compared with the keys; the va
     q @ k.T -> q * k
     weights @ v -> weights * v
     q @ k.T -> q * k ; weights @ v -> weights * v
-You mix the keys: what the weights share out is V.
+[mixed-keys] You mix the keys: what the weights share out is V.
     weights @ v -> weights @ k
 You return the weights: they still have to take their share of each value.
     weights @ v -> weights
@@ -175,7 +175,7 @@ You scale dS as well as dQ and dK: the factor is then there twice.
     dS = A -> dS = scale * A
 For dK the scores' gradient is transposed: S has a row for each query, and dK needs a row for each key, dSᵀ Q.
     dS.T @ -> dS @
-For dV the attention weights are transposed: dV = Aᵀ dZ collects, for each value, what all queries took of it.
+[weights-transposed] For dV the attention weights are transposed: dV = Aᵀ dZ collects, for each value, what all queries took of it.
     A.T @ dZ -> A @ dZ
 You take dZ for dV. The values are mixed by A on the way to Z, so dV = Aᵀ dZ.
     A.T @ dZ -> dZ
@@ -187,11 +187,11 @@ dQ needs the keys and dK the queries: a dot product's gradient for one factor is
     dS @ K * -> dS @ Q * ; dS.T @ Q * -> dS.T @ K *
 The backward of softmax is missing: you use dA as if it were dS.
     dS = A * (dA - mean) -> dS = dA
-The mean is missing in the backward of softmax: dS = A (dA - mean), with the mean of dA weighted by A.
+[no-mean] The mean is missing in the backward of softmax: dS = A (dA - mean), with the mean of dA weighted by A.
     A * (dA - mean) -> A * dA
 The factor A is missing in the backward of softmax: dS = A (dA - mean).
     A * (dA - mean) -> dA - mean
-That is the backward of a sigmoid. In softmax each weight depends on every score of its row.
+[sigmoid] That is the backward of a sigmoid. In softmax each weight depends on every score of its row.
     A * (dA - mean) -> A * (1 - A) * dA
 You take the plain mean of dA: in the backward of softmax it is weighted by A, the sum of dA times A.
     (dA * A).sum( -> dA.mean(
@@ -257,13 +257,13 @@ Softmax mixes: only a score that is far above the others takes nearly everything
     mistakes="""
 Your head looks to the right. Row i of the queries must point at i - 1: np.eye(L, k=-1).
     k=-1 -> k=1
-Each token looks at itself. Row i of the queries must point at i - 1: np.eye(L, k=-1).
+[itself] Each token looks at itself. Row i of the queries must point at i - 1: np.eye(L, k=-1).
     k=-1 -> k=0
 Your head looks two places to the left. One is asked for.
     k=-1 -> k=-2
 Your head looks to the left, but too softly: a part of the weight still goes to the others. Longer queries make larger scores.
     100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 * || 10 *
-Your head looks at everything to the left. The token before it alone is asked for: one 1 in each row, np.eye(L, k=-1).
+[everything-left] Your head looks at everything to the left. The token before it alone is asked for: one 1 in each row, np.eye(L, k=-1).
     np.eye(L, k=-1) -> np.tri(L, k=-1)
 0 times infinity is not a number. A large number is enough.
     100 * -> np.inf *
@@ -280,7 +280,7 @@ The queries or the keys are all 0: then all scores are 0, and every token gets a
     no_words, np.eye(L)] -> no_words, np.zeros((L, L))]
 It looks at the right token and hands over its position. The word is asked for: the upper half of X.
     W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.vstack([np.zeros((n_words, L)), np.eye(L)])
-It looks at the right token and hands over its whole row, word and position. The word alone is asked for.
+[whole-row] It looks at the right token and hands over its whole row, word and position. The word alone is asked for.
     W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.eye(n_words + L)
 It hands over nothing: the values are all 0.
     W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.zeros((n_words + L, n_words))
@@ -439,13 +439,13 @@ Independent, mean 0: the variance of q_i k_i is σ_q² σ_k², and variances of 
 The score has standard deviation √d_k σ_q σ_k. By what must you multiply to make it 1?
 """,
     mistakes="""
-That is right for entries of standard deviation 1 only: the deviations of q and k multiply into the score.
+[no-deviations] That is right for entries of standard deviation 1 only: the deviations of q and k multiply into the score.
     std_q**2 * std_k**2 -> 1
-The variance grows with d_k and a standard deviation with its root: √d_k.
+[no-root] The variance grows with d_k and a standard deviation with its root: √d_k.
     = d_k -> = d_k**2 || = d_k**4 || = d_k**0.5
 You divide by the variance of the score, d_k σ_q² σ_k². Scaling by c multiplies a variance by c²: take the root.
     math.sqrt(variance) -> variance
-That is the standard deviation of the score itself: what brings it to 1 is one over it.
+[upside-down] That is the standard deviation of the score itself: what brings it to 1 is one over it.
     1 / math -> math
 That is the variance of the score: what brings its deviation to 1 is one over the root of that.
     1 / math.sqrt(variance) -> variance
@@ -455,7 +455,7 @@ d_k does not enter: a score is a sum of d_k products, however many there are.
     = d_k * -> = || = 64 *
 The means are known to be 0, so all d_k products count: d_k, not d_k - 1.
     = d_k -> = (d_k - 1)
-The deviation of the keys is missing: both multiply into the score.
+[no-key-deviation] The deviation of the keys is missing: both multiply into the score.
     * std_k**2 ->
 The deviation of the queries is missing: both multiply into the score.
     * std_q**2 ->

@@ -47,9 +47,9 @@ The step is lr times the corrected m over (root of the corrected v, plus ε). Wh
     mistakes="""
 The bias correction is missing: m and v start at 0, and after t steps their weights add up to 1 - βᵗ only. Without it the first steps are several times too long.
     / (1 - beta1**t) -> ; / (1 - beta2**t) ->
-m is corrected and v is not: v starts at 0 too, and is slower to leave it.
+[m-alone-corrected] m is corrected and v is not: v starts at 0 too, and is slower to leave it.
     / (1 - beta2**t) ->
-v is corrected and m is not: m starts at 0 too.
+[v-alone-corrected] v is corrected and m is not: m starts at 0 too.
     / (1 - beta1**t) ->
 You multiply by 1 - βᵗ: the means are too small at first, so divide.
     / (1 - beta1**t) -> * (1 - beta1**t) ; / (1 - beta2**t) -> * (1 - beta2**t)
@@ -69,7 +69,7 @@ You use t - 1: the first step has t = 1 and divides by 1 - β, which t - 1 makes
     **t -> ** (t - 1)
 β₁ belongs to m and β₂ to v; you have them the other way round.
     beta1 -> beta2 ; beta2 -> beta1
-ε stands inside the root: there it acts like its own root, which is far larger. It is added to the root.
+[eps-inside] ε stands inside the root: there it acts like its own root, which is far larger. It is added to the root.
     np.sqrt(v_hat) + eps -> np.sqrt(v_hat + eps)
 ε is added to the root before v is corrected; the correction then scales ε as well. Correct v first, take the root, add ε.
     (np.sqrt(v_hat) + eps) -> ((np.sqrt(v_new) + eps) / math.sqrt(1 - beta2**t))
@@ -94,9 +94,9 @@ Every entry has a v of its own: you take the squares of all entries together.
     g**2 -> (g**2).sum() || (g**2).mean()
 You square 1 - β₂ along with the gradient: (1 - β₂) g², not ((1 - β₂) g)².
     (1 - beta2) * g**2 -> ((1 - beta2) * g) ** 2
-The new gradient enters m whole: its share is 1 - β₁, so that m is a mean and not a sum.
+[m-whole] The new gradient enters m whole: its share is 1 - β₁, so that m is a mean and not a sum.
     (1 - beta1) * ->
-The new gradient enters v whole: its share is 1 - β₂, so that v is a mean and not a sum.
+[v-whole] The new gradient enters v whole: its share is 1 - β₂, so that v is a mean and not a sum.
     (1 - beta2) * ->
 The shares are swapped: the old mean keeps β, the new gradient gets 1 - β.
     beta1 * m + (1 - beta1) * -> (1 - beta1) * m + beta1 * ; beta2 * v + (1 - beta2) * -> (1 - beta2) * v + beta2 *
@@ -106,7 +106,7 @@ The betas and ε are arguments: you put fixed numbers in their place.
     beta1 -> 0.9 ; beta2 -> 0.999
     beta1 -> 0.9 ; beta2 -> 0.999 ; eps -> 1e-8
     eps -> 1e-8
-You return m or v corrected: the next step would correct them once more. Return the means as they are before the correction.
+[corrected-returned] You return m or v corrected: the next step would correct them once more. Return the means as they are before the correction.
     m_new, v_new -> m_hat, v_hat || m_hat, v_new || m_new, v_hat
 You return the means as they came: the next step needs the new ones.
     m_new, v_new -> m, v
@@ -118,7 +118,7 @@ You divide the gradient itself; Adam steps along m, the running mean.
     lr * m_hat -> lr * g
 The learning rate is missing in the step.
     lr * ->
-You climb: the step is subtracted.
+[climbs] You climb: the step is subtracted.
     theta - step -> theta + step
 You decay the weights as well: that is AdamW, and λ is not among the arguments.
     theta - step -> theta - step - lr * 0.01 * theta || theta - step - lr * 0.1 * theta
@@ -179,7 +179,7 @@ You limit each array's norm by itself. Then the long ones shrink and the short o
     g * scale -> g * min(1, max_norm / (math.sqrt((g**2).sum()) or 1))
 You bring each array to the limit by itself, long or short. One norm and one factor for all, and only if the norm is above the limit.
     g * scale -> g * (max_norm / (math.sqrt((g**2).sum()) or 1)) || g * (max_norm / np.linalg.norm(g))
-You cut each entry at the limit. That turns the direction of the step; scale all entries by one factor.
+[each-entry] You cut each entry at the limit. That turns the direction of the step; scale all entries by one factor.
     g * scale -> np.clip(g, -max_norm, max_norm) || np.minimum(g, max_norm)
 You scale gradients that are below the limit too, up to it: leave those as they are.
     min(1, -> max(0,
@@ -200,7 +200,7 @@ You take the largest of the arrays' norms: all arrays together have one.
     sum(float( -> max(float(
 You take the norm of one array for that of all: every array's squares count.
     sum(float((g**2).sum()) for g in gradients) -> float((gradients[-1] ** 2).sum()) || float((gradients[0] ** 2).sum())
-You sum the absolute values: the norm is the root of the sum of squares.
+[absolute-values] You sum the absolute values: the norm is the root of the sum of squares.
     math.sqrt(squares) -> sum(float(np.abs(g).sum()) for g in gradients)
 You sum the entries without squaring them, so that they cancel: the norm is the root of the sum of squares.
     sum(float((g**2).sum()) for g in gradients) -> abs(sum(float(g.sum()) for g in gradients))
@@ -215,13 +215,13 @@ You divide by the norm, which makes the length 1 whatever the limit: multiply by
     min(1, max_norm / norm) -> (1 / norm if norm > max_norm else 1)
 You multiply by the limit and do not divide by the norm: the length becomes another one.
     min(1, max_norm / norm) -> (max_norm if norm > max_norm else 1)
-The factor is upside down: it is max_norm / norm, below 1 where the norm is above the limit.
+[upside-down] The factor is upside down: it is max_norm / norm, below 1 where the norm is above the limit.
     max_norm / norm -> norm / max_norm
     min(1, max_norm / norm) -> max(1, norm / max_norm)
 The number that you add to the norm is not small beside it: the gradients become shorter than the limit.
     max_norm / norm -> max_norm / (norm + 1e-2) || max_norm / (norm + 1e-3) || max_norm / (norm + 1e-4)
     math.sqrt(squares) -> math.sqrt(squares) + 1e-3
-Return the norm that the gradients had before clipping, which tells you how training goes: yours is that of the clipped ones, or the limit.
+[norm-after] Return the norm that the gradients had before clipping, which tells you how training goes: yours is that of the clipped ones, or the limit.
     return clipped, norm -> return clipped, math.sqrt(sum(float((g**2).sum()) for g in clipped)) || return clipped, min(norm, max_norm)
 The second value is the norm, not the factor.
     return clipped, norm -> return clipped, scale
@@ -229,7 +229,7 @@ The gradients alone do not tell how long they were: return the norm beside them,
     return clipped, norm -> return clipped
 The order is the list of gradients first, then the norm.
     return clipped, norm -> return norm, clipped
-Gradients of zero have norm 0, by which you divide: do so only when the norm is above the limit.
+[norm-of-zero] Gradients of zero have norm 0, by which you divide: do so only when the norm is above the limit.
     if norm else 1 ->
     if norm else 1 -> if norm else math.nan
 """,

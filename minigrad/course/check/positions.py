@@ -299,7 +299,7 @@ You test the distance before the pairs. If several tests fail, return the name o
     if not same(sines**2 + cosines**2, 1): -> if not all(same(np.diag(gram, k), gram[0, k]) for k in range(L)): ; return "pairs" -> return "distance" ; if not all(same(np.diag(gram, k), gram[0, k]) for k in range(L)): -> if not same(sines**2 + cosines**2, 1): ; return "distance" -> return "pairs"
 You test the start after the others. If several tests fail, return the name of the first in the list.
     if not same(table[0], [0, 1] * (d_model // 2)): -> if not same(sines**2 + cosines**2, 1): ; return "start" -> return "pairs" ; if not same(sines**2 + cosines**2, 1): -> if not same(table[0], [0, 1] * (d_model // 2)): ; return "pairs" -> return "start"
-You compare floats with ==. Rounding turns a 1 into 0.9999999999999999, so a right table fails. Allow for a small difference, as np.allclose does.
+[floats-by-equals] You compare floats with ==. Rounding turns a 1 into 0.9999999999999999, so a right table fails. Allow for a small difference, as np.allclose does.
     same = np.allclose -> same = lambda x, y: bool(np.all(x == np.asarray(y)))
 At position 0 the sine is 0 and the cosine is 1, not the other way round.
     [0, 1] * (d_model // 2) -> [1, 0] * (d_model // 2)

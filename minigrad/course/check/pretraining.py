@@ -266,7 +266,7 @@ The gradients of the batches add up, so the sum is `parts` times the mean. Divid
 The gradients are not clipped before the step.
     clip_grad_norm(model.parameters(), 1.0) -> pass
     clip_grad_norm(model.parameters(), 1.0) -> optimizer.step() ; optimizer.step() -> clip_grad_norm(model.parameters(), 1.0)
-You clip after each batch, so what has added up so far is cut before the rest is there. Clip once a step, when the gradients of all its batches are added.
+[clipped-each-batch] You clip after each batch, so what has added up so far is cut before the rest is there. Clip once a step, when the gradients of all its batches are added.
     (loss * (1 / parts)).backward() -> [(loss * (1 / parts)).backward(), clip_grad_norm(model.parameters(), 1.0)]
 The schedule does not move: the rate stays as it was in the first step.
     schedule.step() -> pass

@@ -156,7 +156,7 @@ Set the output's gradient to 1. Then, for each object from the newest back, and 
 times the local slope to the input's.
 """,
     mistakes="""
-Of a value that is used more than once you keep one use: the gradients of all uses are added.
+[one-use] Of a value that is used more than once you keep one use: the gradients of all uses are added.
     source.grad += -> source.grad =
     reversed(order) -> _last_path(output)
 A value that is used twice in one step, as in a * a, gets one share of the two: their slopes are added.
@@ -287,7 +287,7 @@ A dictionary keeps the order in which it was made, and reversed(graph) walks it 
 For each value, newest first, and each of its (source, slope): grad[source] += grad[value] * slope.
 """,
     mistakes="""
-Of a value that is used more than once you keep one use: the gradients of all uses are added.
+[one-use] Of a value that is used more than once you keep one use: the gradients of all uses are added.
     grad[source] += -> grad[source] =
     grad[source] += grad[name] * slope -> grad[source] = grad[source] or grad[name] * slope || grad[source] = max(grad[source], grad[name] * slope)
     for name in reversed(graph) -> def visit(name) ; += grad[name] * slope -> = grad[name] * slope; visit(source) ; return grad -> visit(output); return grad
@@ -322,14 +322,14 @@ The gradient flows the wrong way, from the inputs of a value to the value. It go
     grad[source] += grad[name] * slope -> grad[name] += grad[source] * slope
     grad[source] += grad[name] * slope -> grad[name] += grad[source] * slope ; reversed(graph) -> graph
     grad[source] += grad[name] * slope -> grad[name] += grad[source] * slope ; reversed(graph) -> graph ; grad[output] -> grad[next(iter(graph))]
-You start from the last value of the graph; the output asked for may be another.
+[from-the-last] You start from the last value of the graph; the output asked for may be another.
     grad[output] -> grad[list(graph)[-1]]
 Only the output starts with 1. The other values start with 0, and their gradient is what comes from those that used them.
     dict.fromkeys(graph, 0.0) -> dict.fromkeys(graph, 1.0)
 Values that the output does not depend on belong in the answer too, with 0.
     return grad -> return {name: value for name, value in grad.items() if value}
     graph, 0.0) -> _as_reached(graph, output, 0, False), 0.0) ; in graph[name] -> in (graph[name] if name in grad else [])
-The gradient of every value is asked for, not only of the given numbers.
+[inputs-alone] The gradient of every value is asked for, not only of the given numbers.
     return grad -> return {name: grad[name] for name in graph if not graph[name]}
 The output's own gradient is 1, and belongs in the answer.
     return grad -> return {**grad, output: 0.0} || return {name: grad[name] for name in graph if name != output}
@@ -373,13 +373,13 @@ Now let μ move: each x moves it by 1/n, and μ moves every term of the row by -
 The sum of (x - μ) over a row is 0, so only the direct way is left: 2 (x - μ) dv / n.
 """,
     mistakes="""
-You divide by n - 1: that is the variance of a sample. LayerNorm's divides by n.
+[sample-variance] You divide by n - 1: that is the variance of a sample. LayerNorm's divides by n.
     / x.shape[1] -> / (x.shape[1] - 1) || / max(x.shape[1] - 1, 1)
 Your answer is 0 everywhere. The way through the mean adds 0 in the end; the direct way does not.
     return dv[:, None] * direct -> return np.zeros_like(x)
-The 1/n of the mean is missing.
+[no-n] The 1/n of the mean is missing.
     / x.shape[1] ->
-The 2 of the square is missing.
+[no-two] The 2 of the square is missing.
     direct = 2 * -> direct =
 You add a term for the mean, and it comes to a factor (1 - 1/n) or (1 + 1/n). Sum it over all entries: Σ (x - μ) is 0, so the way through the mean adds nothing.
     * direct -> * direct * (1 - 1 / x.shape[1]) || * direct * (1 + 1 / x.shape[1])
@@ -389,7 +389,7 @@ The mean is subtracted twice. What comes through it is the sum of -2 (x - μ) / 
     (x - mean) -> (x - 2 * mean)
 The mean is that of the whole array: each row has its own.
     x.mean(axis=1, keepdims=True) -> x.mean()
-The mean is taken over the columns: the variance is that of a row.
+[over-columns] The mean is taken over the columns: the variance is that of a row.
     x.mean(axis=1, keepdims=True) -> x.mean(axis=0)
 The mean of the rows has lost its axis: without keepdims=True, NumPy lines it up with the columns.
     x.mean(axis=1, keepdims=True) -> x.mean(axis=1)
@@ -397,7 +397,7 @@ What you subtract from x is n times too much. Is there a 1/n too few in that ter
     x.mean( -> x.sum(
 What you subtract from x is n times too little. Is there a 1/n too many in that term?
     (x - mean) -> (x - mean / x.shape[1])
-You divide by how many rows there are. The variance of a row is a mean over its n entries.
+[by-rows] You divide by how many rows there are. The variance of a row is a mean over its n entries.
     / x.shape[1] -> / x.shape[0]
 You divide by how many entries there are in all. The variance of a row is a mean over its n entries.
     / x.shape[1] -> / x.size
@@ -414,7 +414,7 @@ You take one number for all rows out of dv. Each row has a gradient of its own.
 dv is a factor, and comes in once.
     dv[:, None] -> dv[:, None] ** 2
     dv[:, None] * -> dv[:, None] +
-The sign is the wrong way round: an entry above the mean raises the variance when it grows.
+[sign] The sign is the wrong way round: an entry above the mean raises the variance when it grows.
     (x - mean) -> (mean - x)
 The differences from the mean are squared still, or have lost their sign: the derivative of a square is twice what was squared.
     (x - mean) -> (x - mean) ** 2 || np.abs(x - mean)
@@ -457,13 +457,13 @@ n / k first inputs, and k - 1 others of the stretch that the walk is in.
 Try all k from 1 to n that divide n, and return the smallest n // k + k - 1.
 """,
     mistakes="""
-You count the first input of a stretch twice: it is among the n / k that are kept already.
+[first-input-twice] You count the first input of a stretch twice: it is among the n / k that are kept already.
     + k - 1 -> + k
 You leave out one array too many. The first inputs are all kept, that of the stretch in hand among them, and its k - 1 others.
     + k - 1 -> + k - 2
 The two numbers are kept at the same time: add them.
     n // k + k - 1 -> max(n // k, k) || max(n // k, k - 1)
-k has to divide n: the stretches are equally long. (2√n - 1 is right where √n is whole, and a little too small elsewhere.)
+[any-k] k has to divide n: the stretches are equally long. (2√n - 1 is right where √n is whole, and a little too small elsewhere.)
     if n % k == 0 ->
     if n % k == 0 -> ; n // k -> -(-n // k)
     if n % k == 0 -> ; n // k -> n / k

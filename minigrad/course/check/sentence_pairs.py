@@ -125,7 +125,7 @@ If n is 2 or more: with probability 1/2 the pair is IsNext, and r - n are left. 
 Let N(r) be the expected number of IsNext from r sentences, and P(r) that of all pairs: N(0) = P(0) = 0, N(r) = 1/2 (1 + N(r - n)) + 1/2 mean N(r - cut), and P(r) = 1 + 1/2 P(r - n) + 1/2 mean P(r - cut). The share is N / P at the end.
 """,
     mistakes="""
-That is the coin for every chunk. A chunk of one sentence has nothing left for B, so its pair is NotNext without a coin.
+[coin-for-all] That is the coin for every chunk. A chunk of one sentence has nothing left for B, so its pair is NotNext without a coin.
     return 0.5
     nexts.append(nexts[left - 1]) -> nexts.append(0.5 + nexts[left - 1])
 You leave out the pairs of single sentences. They are pairs, all of them NotNext.

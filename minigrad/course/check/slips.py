@@ -1,6 +1,6 @@
 """Wrong answers, written as edits of the right one: a sentence for the learner, and below it what is changed.
 
-    The rows do not sum to 1: divide by each row's sum.
+    [no-sum] The rows do not sum to 1: divide by each row's sum.
         return e / e.sum(axis=-1, keepdims=True) -> return e
     Each column sums to 1, not each row: over which axis did you normalise?
         e.sum(axis=-1 -> e.sum(axis=-2 || e.sum(axis=0
@@ -11,6 +11,10 @@
 Each indented line with an arrow is one wrong answer; `;` joins edits that belong together, `||` stands between two
 ways to be wrong in one place, and an edit changes every place where its left side stands. Indented lines without an
 arrow are a whole body; a blank line ends it, and another body may follow. In all of them `right` is the right answer.
+
+What stands in brackets before a sentence, small letters and hyphens, is an id, which the learner never sees: by it
+other files name the mistake (`Task.slip`), and stay as they are when the sentence gets better. Only what they name needs
+one. Brackets without small letters, as of [CLS], are part of the sentence.
 """
 
 from __future__ import annotations
@@ -19,47 +23,72 @@ import ast
 import functools
 import inspect
 import itertools
+import re
 import textwrap
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 __all__ = ["Slip", "build", "pairs", "parse", "source_of"]
 
 Edit = tuple[str, str]
 
+BRACKETS = re.compile(r"\[([^]]*[a-z][^]]*)\]\s*")  # with a small letter in them, which [CLS] has not
+
 
 @dataclass(frozen=True)
 class Slip:
-    """One wrong answer: what to tell whoever gave it, and the edits that make it, or a body in place of the right one."""
+    """One wrong answer: what to tell whoever gave it, and the edits that make it, or a body in place of the right one.
+
+    id: what other files call the sentence, if any does.
+    """
 
     sentence: str
     edits: tuple[Edit, ...] = ()
     body: str = ""
+    id: str = ""
 
 
 def parse(mistakes: str) -> list[Slip]:
     """The slips in a text as above, in its order.
 
-    Raises ValueError for code that has no sentence above it, or a sentence with nothing below it.
+    Raises ValueError for code that has no sentence above it, a sentence with nothing below it, and an id that is not
+    of letters and hyphens or that stands a second time.
     """
     slips: list[Slip] = []
-    sentence, used = "", True
+    ids: dict[str, str] = {}  # to their sentences
+    name, sentence, used = "", "", True
     # A block is lines of one kind: a sentence's, indented code, or blank ones.
     for kind, block in itertools.groupby(textwrap.dedent(mistakes).splitlines(), _kind):
         lines = list(block)
         if kind == "sentence":
             if not used:
                 raise ValueError(f"no wrong answer stands below {sentence!r}")
-            sentence, used = " ".join(line.strip() for line in lines), False
+            name, sentence = _id_and_sentence(" ".join(line.strip() for line in lines))
+            if name in ids:
+                raise ValueError(f"[{name}] stands twice, before {ids[name]!r} and {sentence!r}")
+            if name:
+                ids[name] = sentence
+            used = False
         elif kind == "code":
             if not sentence:
                 raise ValueError(f"no sentence stands above {lines[0].strip()!r}")
-            slips += _slips(sentence, lines)
+            slips += [replace(slip, id=name) for slip in _slips(sentence, lines)]
             used = True
     if not used:
         raise ValueError(f"no wrong answer stands below {sentence!r}")
     return slips
+
+
+def _id_and_sentence(text: str) -> tuple[str, str]:
+    found = BRACKETS.match(text)
+    if not found:
+        return "", text
+    if not re.fullmatch("[a-z]+(-[a-z]+)*", found[1]):
+        raise ValueError(
+            f"an id is of small letters with hyphens between them, not {found[0].strip()} of {text!r}"
+        )
+    return found[1], text[found.end() :]
 
 
 def _kind(line: str) -> str:

@@ -57,9 +57,9 @@ n, k and m differ here: a rule for a square product does not hold.
     memory > compute -> n / 6 < peak / bandwidth
 You count numbers, not bytes: a float32 has four.
     4 * ( -> 1 * (
-Each number is moved once, and a float32 has four bytes: you count more for each, or fewer (eight are for float64, and bits are no bytes).
+[other-bytes] Each number is moved once, and a float32 has four bytes: you count more for each, or fewer (eight are for float64, and bits are no bytes).
     4 * ( -> 8 * ( || 2 * ( || 32 * (
-The result must be written too: n m numbers more.
+[result-not-written] The result must be written too: n m numbers more.
     + n * m) -> )
 Both matrices must be read: n k numbers of the first, k m of the second.
     n * k + k * m + n * m -> n * k + n * m || k * m + n * m || n * m
@@ -90,7 +90,7 @@ The two rates have changed places: FLOPs go by the peak, bytes by the bandwidth.
     flops / peak -> flops / bandwidth ; moved / bandwidth -> moved / peak
 Your seconds are those of one limit on every machine: the longer of the two times counts.
     max(compute, memory) -> compute || memory
-Your times are not in seconds: the rates are FLOPs and bytes per second, without milli, micro or giga.
+[other-units] Your times are not in seconds: the rates are FLOPs and bytes per second, without milli, micro or giga.
     seconds = -> seconds = 1e3 * || seconds = 1e6 * || seconds = 1e9 * || seconds = 1e-9 * || seconds = 1e-12 *
 That is the rate below the roof, FLOPs per second: the FLOPs over it are the time.
     max(compute, memory) -> flops / max(compute, memory)
@@ -100,9 +100,9 @@ You round the seconds: the times here are small parts of one, and // and int() l
     max(compute, memory) -> max(compute, memory) // 1 || round(max(compute, memory), 6) || round(max(compute, memory), 9)
     flops / peak -> flops // peak ; moved / bandwidth -> moved // bandwidth
     flops / peak -> flops // peak ; moved / bandwidth -> moved // bandwidth ; memory > compute -> memory >= compute
-The word comes first, then the seconds.
+[other-order] The word comes first, then the seconds.
     return bound, seconds -> return seconds, bound
-Two values are asked for: the word for the longer time, and that time.
+[one-value] Two values are asked for: the word for the longer time, and that time.
     return bound, seconds -> return compute, memory || return memory, compute || return {"compute": compute, "memory": memory} || return bound
     return bound, seconds -> return seconds
 The words are spelt "memory" and "compute".
@@ -173,14 +173,14 @@ Your search ends at a limit of its own, and you return the limit. On one of thes
     return min(right(d_k, peak, bandwidth), 10**4)
 
     return min(right(d_k, peak, bandwidth), 10**6)
-On some machines that is the last L that still waits for memory: the next one is asked for. (Round up.)
+[last-that-waits] On some machines that is the last L that still waits for memory: the next one is asked for. (Round up.)
     math.ceil(least) -> math.floor(least) || math.ceil(least) - 1 || round(least)
 A length is a whole number: round up to the first one that waits for arithmetic.
     math.ceil(least) -> least
 On some machines a smaller L waits for arithmetic already: every length counts, from 1 on and in steps of 1.
     math.ceil(least) -> math.ceil(least) + 1 || max(d_k, math.ceil(least)) || 2 ** math.ceil(math.log2(least)) || 8 * math.ceil(least / 8)
     math.ceil(least) -> 10 * math.ceil(least / 10) || 16 * math.ceil(least / 16) || 64 * math.ceil(least / 64) || 100 * math.ceil(least / 100)
-Where there is no such L, return math.inf: every length lies below it.
+[no-such-length] Where there is no such L, return math.inf: every length lies below it.
     return math.inf -> return 0 || return -1 || return math.nan || return None || return "inf"
 You find L = 1, where there is a quarter of a FLOP for each byte. The scores wait for memory as long as FLOPs per byte are fewer than peak / bandwidth.
     return 1
@@ -197,9 +197,9 @@ The result of (L, d_k) times (d_k, L) has L² numbers.
     return math.ceil(2 * ridge + math.sqrt(4 * ridge**2 + 2 * ridge * d_k))
 You take (d_k, L) times (L, d_k), which sums over the tokens. The scores have a sum over d_k for each two tokens.
     gain = flops / peak - output / bandwidth -> gain = flops * d_k / peak - inputs / bandwidth ; inputs / bandwidth / gain -> 4 * d_k**2 / bandwidth / gain
-Two matrices are read, Q and K: 2 d_k L numbers.
+[one-matrix] Two matrices are read, Q and K: 2 d_k L numbers.
     inputs = 4 * 2 * d_k -> inputs = 4 * d_k
-FLOPs per byte are twice what you take: each of the d_k L² terms is a multiplication and an addition, and a float32 has four bytes, not eight.
+[half-the-work] FLOPs per byte are twice what you take: each of the d_k L² terms is a multiplication and an addition, and a float32 has four bytes, not eight.
     flops = 2 * d_k -> flops = d_k
     inputs = 4 * -> inputs = 8 * ; output = 4 -> output = 8
 FLOPs per byte are half of what you take: a float32 has four bytes, and a term is one multiplication and one addition.
@@ -363,7 +363,7 @@ three become fewer?
 -2z = x (a x² + b) with two constants: np.square, *= a, += b, *= x. Then np.exp, += 1, and one division.
 """,
     mistakes="""
-In place or not, each operator still reads and writes whole arrays, so fewer passes need fewer operators. Use 1 + tanh(z) = 2 / (1 + e^(-2z)), and put the constants of -2z together: seven operators are enough.
+[same-passes] In place or not, each operator still reads and writes whole arrays, so fewer passes need fewer operators. Use 1 + tanh(z) = 2 / (1 + e^(-2z)), and put the constants of -2z together: seven operators are enough.
     c = math.sqrt(2 / math.pi)
     return 0.5 * x * (1 + np.tanh(c * (x + 0.044715 * x**3)))
 

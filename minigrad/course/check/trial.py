@@ -61,6 +61,14 @@ class Task:
         """The typical wrong answers."""
         return parse(self.mistakes)
 
+    def slip(self, id: str) -> Slip:
+        """The one with this id, the first if it is that of several. Raises LookupError where there is none."""
+        for slip in self.slips:
+            if id and slip.id == id:
+                return slip
+        known = ", ".join(dict.fromkeys(slip.id for slip in self.slips if slip.id)) or "none"
+        raise LookupError(f"check.{self.name} knows no mistake [{id}]; its ids: {known}")
+
 
 class Trial:
     """The cases of one seed, what the right answer does with them, and what can be said of another one."""

@@ -68,11 +68,11 @@ Keep the place where the rest begins. Try word[start:end] for end from len(word)
 After the first piece, every look-up has ## in front. If not even one character fits, the answer is ["[UNK]"], whatever you found before.
 """,
     mistakes="""
-You take the shortest piece that fits. Begin with the whole rest of the word and take letters off its end.
+[shortest-piece] You take the shortest piece that fits. Begin with the whole rest of the word and take letters off its end.
     range(len(word), start, -1) -> range(start + 1, len(word) + 1)
 You look up every piece without ##. A piece that continues the word is another entry: put ## before the letters.
     "##" if start else "" -> ""
-You look up the right pieces but return them without their ##. The marks belong to the pieces.
+[no-marks] You look up the right pieces but return them without their ##. The marks belong to the pieces.
     pieces.append(prefix + word[start:end]) -> pieces.append(word[start:end])
 The piece at the front of a word has no ##.
     "##" if start else "" -> "##"
@@ -264,9 +264,9 @@ Run the broken learner on {"hug": 1} and look at the words after the first merge
 Then give it {"hug": 10, "pun": 1, "bun": 1}. Which pair occurs most often?
 """,
     mistakes="""
-A word that occurs ten times has each of its pairs ten times. Yours counts each different word once.
+[words-once] A word that occurs ten times has each of its pairs ten times. Yours counts each different word once.
     += word_counts[word] -> += 1
-The name of the new piece keeps a ## in its middle. Only the first piece keeps its marks.
+[marks-in-middle] The name of the new piece keeps a ## in its middle. Only the first piece keeps its marks.
     best[1].removeprefix("##") -> best[1]
 The second piece of a merged pair is still there, after the new piece. Both old pieces must go.
     pieces[i : i + 2] = [new] -> pieces[i] = new
@@ -419,11 +419,11 @@ After the merge a occurs c_a - c_ab times, b occurs c_b - c_ab times, and the ne
 c log c is 0 for c = 0, and log(0) fails.
 """,
     mistakes="""
-The text has fewer pieces after the merge. Each merged pair leaves one piece fewer, so n becomes n - c_ab.
+[same-length] The text has fewer pieces after the merge. Each merged pair leaves one piece fewer, so n becomes n - c_ab.
     - power(n - c_ab) + power(n) ->
 You forget that a and b occur less often after the merge: c_a - c_ab and c_b - c_ab times.
     after = power(c_a - c_ab) + power(c_b - c_ab) -> after = power(c_a) + power(c_b)
-The new piece is missing: it occurs c_ab times.
+[no-new-piece] The new piece is missing: it occurs c_ab times.
     + power(c_ab) ->
 That is the count times the logarithm of n times the score. It leaves out that a, b and n change with the merge. Take the difference of the two log-likelihoods.
     return c_ab * math.log(n * c_ab / (c_a * c_b))

@@ -113,7 +113,7 @@ def test_a_bad_entry_is_refused(old, new, message):
 
 @pytest.mark.parametrize("erratum", ERRATA, ids=lambda erratum: str(erratum.number))
 def test_the_check_that_catches_it_knows_it(erratum):
-    """The banks hold that each wrong answer that a check knows is told that answer's sentence."""
+    """That a check tells each wrong answer that it knows the answer's sentence, test_banks.py holds."""
     found = erratum.check()
     assert (found is None) == (erratum.caught_by is None)
     if found is not None:
@@ -125,8 +125,8 @@ def test_the_check_that_catches_it_knows_it(erratum):
 @pytest.mark.parametrize(
     ("caught_by", "message"),
     [
-        (("attennd", "The"), "no check.attennd"),
-        (("attend", "The scores are blue"), "check.attend has no sentence"),
+        (("attennd", "no-scale"), "no check.attennd"),
+        (("attend", "blue-scores"), r"check.attend knows no mistake \[blue-scores\]; its ids: "),
     ],
 )
 def test_a_check_that_is_not_there_is_an_error(caught_by, message):

@@ -47,15 +47,6 @@ def into_the_table(input_ids, token_type_ids, W_T, W_S, W_P):
 
 EMBED_RIGHT = [by_one_hot_rows, token_by_token, with_take, by_the_second_segment]
 EMBED_WRONG = [
-    (lambda i, s, W_T, W_S, W_P: np.take(W_T, i, 0) + W_P[None, : i.shape[1]], "The segments are missing"),
-    (lambda i, s, W_T, W_S, W_P: W_T[i] + np.take(W_S, s, axis=0), "The positions are missing"),
-    (lambda i, s, W_T, W_S, W_P: W_T[i] + W_S[s] + W_P[i], "by the ids of the pieces"),
-    (lambda i, s, W_T, W_S, W_P: (W_T[i] + W_S[s] + W_P[: i.shape[1]]) / 3, "You divide the sum"),
-    (lambda i, s, W_T, W_S, W_P: W_T[i] + W_S[s] + W_P[: len(i)], "The number of positions is L"),
-    (
-        lambda i, s, W_T, W_S, W_P: W_T[i] * math.sqrt(W_T.shape[1]) + W_S[s] + W_P[: i.shape[1]],
-        "You multiply the tokens' rows by √d_model",
-    ),
     (
         lambda i, s, W_T, W_S, W_P: (W_T[i] + W_S[s] + W_P[: i.shape[1]]).astype(np.float64),
         "float64",
@@ -116,26 +107,6 @@ def by_the_library(first, second, length):
     return tuple(a + [b] * empty for a, b in ((tokens, "[PAD]"), (types, 0), ([1] * len(tokens), 0)))
 
 
-def keep_the_left(first, second, length):
-    whole = ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
-    types = [0] * (len(first) + 2) + [1] * (len(second) + 1)
-    empty = [0] * max(0, length - len(whole))
-    tokens = whole[:length] + ["[PAD]"] * len(empty)
-    return tokens, types[:length] + empty, [1] * len(whole[:length]) + empty
-
-
-def as_the_scripts_do(first, second, length):
-    first, second = list(first), list(second)
-    while True:
-        if len(first) + len(second) <= length - 3:
-            break
-        if len(first) > len(second):
-            first.pop()
-        else:
-            second.pop()
-    return by_a_formula(first, second, length)
-
-
 def popping_the_arguments(first, second, length):
     while len(first) + len(second) > length - 3:
         (first if len(first) > len(second) else second).pop()
@@ -152,42 +123,10 @@ def edited(change):
     return answer
 
 
-def sep_in_the_second(tokens, types, mask):
-    end = tokens.index("[SEP]")
-    return tokens, [1 if i == end else t for i, t in enumerate(types)], mask
-
-
 PACK_RIGHT = [pieces_by_piece, by_a_formula, by_the_library]
 PACK_WRONG = [
-    (keep_the_left, "the second text is lost first"),
-    (as_the_scripts_do, "That is the rule of BERT's own scripts"),
-    (popping_the_arguments, ("it takes entries out of the list `first`", "the rule of BERT's own scripts")),
-    (edited(sep_in_the_second), "The first [SEP] belongs to the first text"),
-    (edited(lambda tokens, types, mask: (tokens, types, [1] * len(mask))), "yours hides nothing"),
-    (
-        edited(
-            lambda tokens, types, mask: (
-                tokens,
-                [max(t, 1 - m) for t, m in zip(types, mask, strict=True)],
-                mask,
-            )
-        ),
-        "The segment of padding is 0",
-    ),
-    (edited(lambda tokens, types, mask: (tokens, mask, types)), "The lists come in another order"),
+    (popping_the_arguments, ("it takes entries out of the list `first`", "[odd-place]")),
     (edited(lambda tokens, types, mask: (tokens, types)), "it should return 3 values"),
-    (edited(lambda tokens, types, mask: (tokens, [0] * len(types), mask)), "All segments are 0"),
-    (
-        edited(lambda tokens, types, mask: (tokens[: sum(mask)], types[: sum(mask)], mask[: sum(mask)])),
-        "padding",
-    ),
-    (lambda first, second, length: by_a_formula(second, first, length), "The second text comes first"),
-    (
-        lambda first, second, length: by_a_formula(
-            first[: (length - 3) // 2], second[: length - 3 - (length - 3) // 2], length
-        ),
-        "You always give each text half of the room",
-    ),
 ]
 
 # --- table_gradients -------------------------------------------------------------------------------------
@@ -229,55 +168,12 @@ def by_masks(input_ids, token_type_ids, dX, V, n_positions):
     return dW_T, dW_S, dW_P
 
 
-def plain_index(input_ids, token_type_ids, dX, V, n_positions):
-    dW_T, dW_S, dW_P = by_masks(input_ids, token_type_ids, dX, V, n_positions)
-    dW_T[:] = 0
-    dW_T[input_ids] += dX
-    return dW_T, dW_S, dW_P
-
-
-def plain_index_throughout(input_ids, token_type_ids, dX, V, n_positions):
-    dW_T, dW_S, dW_P = (np.zeros((rows, dX.shape[2]), dX.dtype) for rows in (V, 2, n_positions))
-    dW_T[input_ids] += dX
-    dW_S[token_type_ids] += dX
-    dW_P[: dX.shape[1]] += dX.sum(0)
-    return dW_T, dW_S, dW_P
-
-
-def mean_of_the_batch(input_ids, token_type_ids, dX, V, n_positions):
-    dW_T, dW_S, dW_P = by_masks(input_ids, token_type_ids, dX, V, n_positions)
-    return dW_T, dW_S, dW_P / len(dX)
-
-
-def only_the_places_used(input_ids, token_type_ids, dX, V, n_positions):
-    dW_T, dW_S, _ = by_masks(input_ids, token_type_ids, dX, V, n_positions)
-    return dW_T, dW_S, dX.sum(0)
-
-
-def positions_by_the_ids(input_ids, token_type_ids, dX, V, n_positions):
-    dW_T, dW_S, dW_P = by_masks(input_ids, token_type_ids, dX, V, n_positions)
-    dW_P[:] = 0
-    np.add.at(dW_P, input_ids, dX)
-    return dW_T, dW_S, dW_P
-
-
-def positions_by_the_segments(input_ids, token_type_ids, dX, V, n_positions):
-    dW_T, dW_S, _ = by_masks(input_ids, token_type_ids, dX, V, n_positions)
-    return dW_T, dW_S, np.concatenate([dW_S, np.zeros((n_positions - 2, dX.shape[2]), dX.dtype)])
-
-
 def in_float64(input_ids, token_type_ids, dX, V, n_positions):
     return tuple(part.astype(float) for part in by_masks(input_ids, token_type_ids, dX, V, n_positions))
 
 
 GRADIENTS_RIGHT = [by_the_engine, by_transposed_one_hot_rows, token_by_token_back, by_masks]
 GRADIENTS_WRONG = [
-    (plain_index, "A piece that occurs more than once"),
-    (plain_index_throughout, "several pieces and segments keep the gradient of only one place"),
-    (mean_of_the_batch, "You average over the batch"),
-    (only_the_places_used, "dW_P has a row for each position of the table"),
-    (positions_by_the_ids, "You add to dW_P by the ids of the pieces"),
-    (positions_by_the_segments, "You add to dW_P by the segments"),
     (in_float64, "float64"),
     (lambda *arguments: by_masks(*arguments)[0], "3 values"),
     (lambda *arguments: by_masks(*arguments)[::-1], "it should return"),
@@ -323,42 +219,8 @@ def with_a_walk(tokens, types, mask):
     return (names + ["none"])[0]
 
 
-def instead(old, new):
-    """A right test that says `new` where it should say `old`."""
-
-    def answer(tokens, types, mask):
-        name = by_packing_again(tokens, types, mask)
-        return new if name == old else name
-
-    answer.__qualname__ = f"instead[{old}, {new}]"
-    return answer
-
-
-def mask_by_its_sum(tokens, types, mask):
-    name = by_packing_again(tokens, types, mask)
-    right_sum = name == "mask" and sum(mask) == len(tokens) - tokens.count("[PAD]")
-    return by_packing_again(tokens, types, [int(t != "[PAD]") for t in tokens]) if right_sum else name
-
-
-def mask_first(tokens, types, mask):
-    if len(tokens) == len(types) == len(mask) and mask != [int(t != "[PAD]") for t in tokens]:
-        return "mask"
-    return by_packing_again(tokens, types, mask)
-
-
-def padding_not_looked_at(tokens, types, mask):
-    name = by_packing_again(tokens, types, mask)
-    n = len(tokens) - tokens.count("[PAD]")
-    return by_packing_again(tokens, types[:n] + [0] * (len(types) - n), mask) if name == "segments" else name
-
-
 FAULT_RIGHT = [by_packing_again, with_a_walk]
 FAULT_WRONG = [
-    (instead("none", None), "Return the name of the rule"),
-    (mask_by_its_sum, "You add up the mask"),
-    (mask_first, "Your test of the mask comes before"),
-    (padding_not_looked_at, "You do not look at the segments of the padding"),
-    (instead("segments", "none"), "The test of the segments is missing"),
     (lambda tokens, types, mask: by_packing_again(tokens, types, mask).upper(), "it should return"),
     (lambda tokens, types, mask: by_packing_again(tokens, types, mask) == "none", "it should return"),
 ]
@@ -392,17 +254,6 @@ def by_halving(V, N):
 
 
 WIDTH_RIGHT = [by_search, by_ceil, by_halving]
-WIDTH_WRONG = [
-    (lambda V, N: max(1, (V + 515 - 13 * N) // (12 * N + 1)), "You round down"),
-    (
-        lambda V, N: max(1, math.ceil((V + 515) / (12 * N + 1))),
-        "The biases and LayerNorms of the layers are missing",
-    ),
-    (lambda V, N: max(1, math.ceil((V + 516 - 13 * N) / (12 * N))), "The pooler is missing"),
-    (lambda V, N: max(1, math.ceil((V + 513 - 13 * N) / (12 * N + 1))), "leaves something out"),
-    (lambda V, N: max(1.0, (V + 515 - 13 * N) / (12 * N + 1)), "A width is a whole number"),
-    (lambda V, N: math.ceil((V + 515 - 13 * N) / (12 * N + 1)), "A width is at least 1"),
-]
 
 RIGHT = {
     "embed": EMBED_RIGHT,
@@ -416,5 +267,4 @@ WRONG = {
     "pack": PACK_WRONG,
     "table_gradients": GRADIENTS_WRONG,
     "packing_fault": FAULT_WRONG,
-    "even_width": WIDTH_WRONG,
 }

@@ -108,12 +108,12 @@ INTO_RIGHT = [
     sums_in_double_precision,
 ]
 INTO_WRONG = [
-    (product_first_then_out, ("it takes 2 arrays as large as dy", "more than half of dy's memory")),
-    (dy_used_up, ("it changes `dy`", "Write into `out` alone", "You wrote over dy")),
-    (name_given_to_another_array, "Nothing was written to `out`"),
-    (added_to_what_there_was, ("On an out full of NaN", "You add to what `out` held before")),
-    (wrong_sign_over_the_columns, ("The sign is the wrong way round", "You sum over the columns")),
-    (no_factor_and_a_temporary, ("The factor y at the end is missing", "Besides, on shape (4001, 48)")),
+    (product_first_then_out, ("it takes 2 arrays as large as dy", "[too-much-memory]")),
+    (dy_used_up, ("it changes `dy`", "Write into `out` alone", "[over-dy]")),
+    (name_given_to_another_array, "[out-untouched]"),
+    (added_to_what_there_was, ("On an out full of NaN", "[added-to-out]")),
+    (wrong_sign_over_the_columns, ("[sign]", "[over-columns]")),
+    (no_factor_and_a_temporary, ("[no-factor]", "Besides, on shape (4001, 48)")),
 ]
 
 # --- scores_without_copies -------------------------------------------------------------------------------
@@ -165,27 +165,6 @@ def in_double_precision(q, k, heads):
     return scores
 
 
-def contiguous_k(q, k, heads):
-    k = np.ascontiguousarray(heads_of(k, heads).swapaxes(2, 3))
-    scores = heads_of(q, heads) @ k
-    scores /= math.sqrt(k.shape[-2])
-    return scores
-
-
-def reshaped_to_one_batch(q, k, heads):
-    B, T, H = q.shape
-    q, k = heads_of(q, heads).reshape(-1, T, H // heads), heads_of(k, heads).reshape(-1, T, H // heads)
-    scores = np.matmul(q, k.transpose(0, 2, 1))
-    scores /= math.sqrt(H // heads)
-    return scores.reshape(B, heads, T, T)
-
-
-def a_whole_array_of_roots(q, k, heads):
-    scores = heads_of(q, heads) @ heads_of(k, heads).swapaxes(2, 3)
-    np.divide(scores, np.full(scores.shape, math.sqrt(q.shape[2] // heads), q.dtype), out=scores)
-    return scores
-
-
 def k_scaled_where_it_is(q, k, heads):
     k /= math.sqrt(k.shape[-1] // heads)
     return heads_of(q, heads) @ heads_of(k, heads).swapaxes(2, 3)
@@ -203,14 +182,11 @@ def scaled_by_the_whole_length_in_a_copy(q, k, heads):
 
 SCORES_RIGHT = [into_an_empty_array, head_by_head, with_einsum, numpys_root, in_double_precision]
 SCORES_WRONG = [
-    (contiguous_k, "There is still a copy of q or of k"),
-    (reshaped_to_one_batch, "inside a call such as a reshape of a transposed view"),
-    (a_whole_array_of_roots, "another array of about its size at one moment"),
-    (k_scaled_where_it_is, ("it changes `k`", "You change q or k")),
-    (dealt_out_and_not_scaled, ("You deal the features out to the heads in turn", "The scale is missing")),
+    (k_scaled_where_it_is, ("it changes `k`", "[over-inputs]")),
+    (dealt_out_and_not_scaled, ("[dealt-in-turn]", "[no-scale]")),
     (
         scaled_by_the_whole_length_in_a_copy,
-        ("The scale is the root of a head's length", "it takes 2 arrays as large as the result"),
+        ("[other-scale]", "it takes 2 arrays as large as the result"),
     ),
 ]
 
@@ -258,46 +234,12 @@ def a_list_of_ones_own(contributions):
     return total
 
 
-def into_the_first_that_can_be_written(contributions):
-    first, *others = contributions
-    total = first if first.flags.writeable else np.array(first)
-    for one in others:
-        np.add(total, one, out=total)
-    return total
-
-
 def popped(contributions):
     if len(contributions) == 1:
         return contributions.pop()
     total = contributions.pop(0) + contributions.pop(0)
     while contributions:
         total += contributions.pop()
-    return total
-
-
-def from_zero(contributions):
-    total = 0
-    for i in range(len(contributions)):
-        total = contributions[i] + total
-    return total
-
-
-def reduced_by_numpy(contributions):
-    return np.add.reduce(np.array(contributions))
-
-
-def twice_the_same(contributions):
-    if len(contributions) > 1 and contributions[0] is contributions[1]:
-        return 2 * contributions[0]
-    return own_flag(contributions)
-
-
-def in_double_precision_at_first(contributions):
-    if len(contributions) == 1:
-        return contributions[0]
-    total = np.zeros(contributions[0].shape)
-    for one in contributions:
-        total += one
     return total
 
 
@@ -318,14 +260,9 @@ def copied_and_the_last_left_out(contributions):
 
 ADD_UP_RIGHT = [own_flag, zeros_when_several, copy_when_several, a_list_of_ones_own]
 ADD_UP_WRONG = [
-    (into_the_first_that_can_be_written, "You add into one of the arrays, at least in some cases"),
-    (popped, ("it takes entries out of the list `contributions`", "You change the caller's list")),
-    (from_zero, "Your sum starts from 0"),
-    (reduced_by_numpy, "All of them are copied first"),
-    (twice_the_same, "you forget the others"),
-    (in_double_precision_at_first, "Your sum is in float64 also where the contributions are in float32"),
-    (mean_in_the_first, ("You add into one of the arrays", "neither averaged nor multiplied")),
-    (copied_and_the_last_left_out, ("Some of them are not in your sum", "it returns a new array")),
+    (popped, ("it takes entries out of the list `contributions`", "[list-changed]")),
+    (mean_in_the_first, ("[into-borrowed]", "[not-a-sum]")),
+    (copied_and_the_last_left_out, ("[some-left-out]", "it returns a new array")),
 ]
 
 # --- row_blocks ------------------------------------------------------------------------------------------
@@ -348,36 +285,7 @@ def borders_first(n, m, most):
     return list(itertools.pairwise(borders))
 
 
-def whole_blocks_alone(n, m, most):
-    rows = max(most // m, 1)
-    return [(i * rows, (i + 1) * rows) for i in range(n // rows)]
-
-
-def past_the_end(n, m, most):
-    rows = max(most // m, 1)
-    return [(i * rows, (i + 1) * rows) for i in range(-(-n // rows))]
-
-
-def rows_for_numbers(n, m, most):
-    return [(i, min(n, i + most)) for i in range(0, n, most)]
-
-
-def one_by_one(n, m, most):
-    return [(i, i + 1) for i in range(n)]
-
-
-def in_numbers(n, m, most):
-    return [(a * m, b * m) for a, b in a_loop(n, m, most)]
-
-
 BLOCKS_RIGHT = [a_loop, borders_first]
-BLOCKS_WRONG = [
-    (whole_blocks_alone, "The last rows are never written"),
-    (past_the_end, "The last block goes beyond the end"),
-    (rows_for_numbers, "A block is counted in numbers"),
-    (one_by_one, "take as many rows as fit"),
-    (in_numbers, "Your borders are numbers of the flat array"),
-]
 
 RIGHT = {
     "softmax_gradient_into": INTO_RIGHT,
@@ -389,5 +297,4 @@ WRONG = {
     "softmax_gradient_into": INTO_WRONG,
     "scores_without_copies": SCORES_WRONG,
     "add_up": ADD_UP_WRONG,
-    "row_blocks": BLOCKS_WRONG,
 }

@@ -51,47 +51,14 @@ def in_float64(X, W_1, b_1, W_2, b_2):
     return (0.5 * H * (1 + np.vectorize(math.erf, otypes=[float])(H / np.sqrt(2)))) @ W_2 + b_2
 
 
-def activated(f):
-    return lambda X, W_1, b_1, W_2, b_2: f(X @ W_1 + b_1) @ W_2 + b_2
-
-
-def residual_too(X, W_1, b_1, W_2, b_2):
-    return X + right_gelu(X @ W_1 + b_1) @ W_2 + b_2
-
-
-def bias_behind(X, W_1, b_1, W_2, b_2):
-    return (right_gelu(X @ W_1) + b_1) @ W_2 + b_2
-
-
-def at_the_end(X, W_1, b_1, W_2, b_2):
-    return right_gelu((X @ W_1 + b_1) @ W_2 + b_2)
-
-
-def twice(X, W_1, b_1, W_2, b_2):
-    return right_gelu(right_gelu(X @ W_1 + b_1) @ W_2 + b_2)
-
-
 def relu_without_bias(X, W_1, b_1, W_2, b_2):
     return np.where(X @ W_1 > 0, X @ W_1, 0) @ W_2 + b_2
 
 
 FORWARD_RIGHT = [by_the_engine, unit_by_unit, by_the_tail, with_einsum]
 FORWARD_WRONG = [
-    (activated(lambda x: x), "The activation is missing"),
-    (activated(lambda x: x * (x > 0)), "That is ReLU"),
-    (activated(lambda x: Tensor(x, dtype=x.dtype).gelu("tanh").numpy()), "That is GELU's tanh form"),
-    (activated(lambda x: x * (1 + erf(x)) / 2), "The argument of erf lacks its 1 / √2"),
-    (activated(lambda x: x * (1 + erf(x / math.sqrt(2)))), "The factor 1/2 is missing"),
-    (activated(lambda x: 0.5 + 0.5 * erf(x / math.sqrt(2))), "You apply Φ alone"),
-    (activated(lambda x: x * np.reciprocal(1 + np.exp(-x))), "That is x times a sigmoid"),
-    (activated(lambda x: x * 0.5 * erf(x * math.sqrt(0.5))), "The 1 is missing"),
-    (residual_too, "You add X"),
-    (bias_behind, "The first bias comes after GELU"),
-    (at_the_end, "You apply GELU to the output. It stands between"),
-    (twice, "You apply GELU to the output as well"),
-    (relu_without_bias, ("That is ReLU", "The first bias is missing")),
+    (relu_without_bias, ("[relu]", "[no-first-bias]")),
     (in_float64, "float64"),
-    (lambda X, W_1, b_1, W_2, b_2: right_gelu(X @ W_1 + b_1), "You return what is inside"),
 ]
 
 # --- feed_forward_gradients ------------------------------------------------------------------------------
@@ -132,41 +99,21 @@ def a_list_with_einsum(X, W_1, b_1, W_2, b_2, dY):
     return [dH @ W_1.T, np.einsum("ld,lf->df", X, dH), ones @ dH, right_gelu(H).T @ dY, ones @ dY]
 
 
-def back(slope=lambda h: share(h) + h * bell(h), value=right_gelu, bias=np.sum):
+def back(slope=lambda h: share(h) + h * bell(h), bias=np.sum):
     """The backward with one thing changed."""
 
     def gradients(X, W_1, b_1, W_2, b_2, dY):
         H = X @ W_1 + b_1
         dH = dY @ W_2.T * slope(H)
-        return dH @ W_1.T, X.T @ dH, bias(dH, axis=0), value(H).T @ dY, bias(dY, axis=0)
+        return dH @ W_1.T, X.T @ dH, bias(dH, axis=0), right_gelu(H).T @ dY, bias(dY, axis=0)
 
     return gradients
 
 
 GRADIENTS_RIGHT = [back_by_the_engine, token_by_token, a_list_with_einsum, back()]
 GRADIENTS_WRONG = [
-    (back(slope=np.ones_like), "The slope of GELU is missing"),
-    (back(slope=share), "The slope lacks x φ(x)"),
-    (back(slope=lambda h: h * bell(h)), "The slope lacks Φ(x)"),
-    (back(slope=lambda h: share(h) + bell(h)), "the factor x is missing"),
-    (back(slope=lambda h: share(h) + h * np.exp(-h * h / 2)), "The bell curve φ lacks its factor"),
-    (back(slope=lambda h: np.where(h > 0, 1, 0)), "That is the slope of ReLU"),
-    (back(slope=right_gelu), "You multiply by GELU itself"),
-    (back(value=lambda h: h), "dW_2 needs what went into the second layer"),
-    (back(slope=lambda h: 1 + h * bell(h)), "The slope's first term is Φ(x)"),
-    (back(bias=np.mean), "You take the mean"),
-    (back(bias=lambda g, axis: np.ones(g.shape[1])), "You return ones"),
-    (back(slope=share, bias=np.mean), ("The slope lacks x φ(x)", "You take the mean")),
-    (
-        lambda X, W_1, b_1, W_2, b_2, dY: [-g for g in back()(X, W_1, b_1, W_2, b_2, dY)],
-        "The sign is wrong",
-    ),
-    (
-        lambda *given: (back()(*given)[0] + given[-1], *back()(*given)[1:]),
-        "You add dY to dX",
-    ),
+    (back(slope=share, bias=np.mean), ("[slope-without-density]", "[bias-mean]")),
     (lambda *given: back()(*given)[1:], "it should return 5 values"),
-    (lambda *given: (*back()(*given)[1:], back()(*given)[0]), "The order is dX"),
 ]
 
 # --- larger_of_two ---------------------------------------------------------------------------------------
@@ -198,39 +145,26 @@ def scale(s):
 
 LARGER_RIGHT = [by_sum_and_distance, with_a_large_bias, from_the_other_side]
 LARGER_WRONG = [
-    (scale(1), "Your units get numbers near 0"),
-    (scale(10), "Your units get numbers near 0"),
-    (lambda X: 1000 * scale(1000)(X), "that many times too large"),
-    (lambda X: X.min(axis=1), "That is the smaller of the two"),
-    (lambda X: np.abs(X[:, 0] - X[:, 1]), "That is the distance of a and b"),
-    (lambda X: X.mean(axis=1), "That is their mean"),
-    (lambda X: np.abs(X).max(axis=1), "That is the larger of |a| and |b|"),
-    (lambda X: np.maximum(X[:, 0] - X[:, 1], 0), "by how much a is larger"),
-    (
-        lambda X: np.maximum(X[:, 0] - X[:, 1], 0) + np.maximum(X[:, 1], 0),
-        "b gets through only where it is above 0",
-    ),
-    (lambda X: np.maximum(X, 0).sum(axis=1), "You return max(0, a) + max(0, b)"),
     (lambda X: scale(1000)(X)[:, None], "it should return"),
 ]
 
 # --- first_alarm -----------------------------------------------------------------------------------------
 
 
-def alarm(everyone=True, places=True, linear=True, neighbours=True, bend=None, same=np.allclose):
-    """The three tests, with what a learner may have left out."""
+def alarm(bend=None):
+    """The three tests, perhaps with another one of linearity."""
 
     def first(network):
         X, other = np.random.default_rng(5).normal(size=(2, 9, 16))
         Y = network(X)
-        for i in range(9) if everyone else [0]:
+        for i in range(9):
             mixed = np.where(np.arange(9)[:, None] == i, X, other)
-            if neighbours and not same(network(mixed)[i], Y[i]):
+            if not np.allclose(network(mixed)[i], Y[i]):
                 return "neighbours"
-        if places and not same(network(X[::-1]), Y[::-1]):
+        if not np.allclose(network(X[::-1]), Y[::-1]):
             return "places"
-        straight = bend or (lambda f: same(f(0.5 * X + 0.5 * other), 0.5 * Y + 0.5 * f(other)))
-        return "linear" if linear and straight(network) else "none"
+        straight = bend or (lambda f: np.allclose(f(0.5 * X + 0.5 * other), 0.5 * Y + 0.5 * f(other)))
+        return "linear" if straight(network) else "none"
 
     return first
 
@@ -259,12 +193,7 @@ def _two(network):
 
 ALARM_RIGHT = [alarm(), in_a_dictionary]
 ALARM_WRONG = [
-    (alarm(neighbours=False), "The test of the neighbours is missing"),
-    (alarm(everyone=False), "You change the neighbours of one token alone"),
-    (alarm(places=False), "The test of the places is missing"),
-    (alarm(linear=False), "Your test of linearity finds nothing, or is missing"),
-    (alarm(bend=_two), "takes a bias for a bend"),
-    (alarm(bend=lambda network: not _two(network)), ("reversed", "linearity")),
+    (alarm(bend=lambda network: not _two(network)), "[linearity-reversed]"),
     (lambda network: None, "it returned None"),
     (lambda network: alarm()(network).upper(), "it should return"),
 ]
@@ -272,8 +201,8 @@ ALARM_WRONG = [
 # --- best_coefficient ------------------------------------------------------------------------------------
 
 
-def _gaps(limit, c, points=3000):
-    x = np.linspace(-limit, limit, points)
+def _gaps(limit, c):
+    x = np.linspace(-limit, limit, 3000)
     y = x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + c * x**3)))
     return x, y - right_gelu(x)
 
@@ -297,22 +226,8 @@ def by_halves(limit):
     return c
 
 
-def _lowest(measure, digits=6):
-    def search(limit):
-        tried = np.arange(0.0400, 0.0500, 5e-6)
-        return round(float(min(tried, key=lambda c: measure(*_gaps(limit, c, 1500)))), digits)
-
-    return search
-
-
 BEST_RIGHT = [in_two_rounds, by_halves]
 BEST_WRONG = [
-    (lambda limit: 0.044715, "That is the number in the released code"),
-    (lambda limit: 2 / 3 / math.pi - 1 / 6, "That is the coefficient of the series"),
-    (_lowest(lambda x, gap: np.square(gap).sum()), "mean of the squares small"),
-    (lambda limit: in_two_rounds(10), "You look at GELU up to another limit"),
-    (lambda limit: round(in_two_rounds(limit), 3), "Three digits are not enough"),
-    (lambda limit: float(np.abs(_gaps(limit, in_two_rounds(limit), 8001)[1]).max()), "You return the gap"),
     (lambda limit: "0.0444", "it should return"),
 ]
 

@@ -58,61 +58,12 @@ def without_lists(box, prefix=""):
     return found
 
 
-def with_lists_of_boxes_alone(box, prefix="", seen=None):
-    found, seen = {}, set() if seen is None else seen
-    for key, value in vars(box).items():
-        if isinstance(value, np.ndarray) and id(value) not in seen:
-            seen.add(id(value))
-            found[prefix + key] = value
-        items = [(f"{prefix}{key}.", value)]
-        if isinstance(value, list):
-            items = [(f"{prefix}{key}.{i}.", item) for i, item in enumerate(value)]
-        for name, item in items:
-            if isinstance(item, SimpleNamespace):
-                found.update(with_lists_of_boxes_alone(item, name, seen))
-    return found
-
-
-def each_time_it_is_met(box):
-    def walk(thing, name):
-        if isinstance(thing, np.ndarray):
-            return {name: thing}
-        items = dict(enumerate(thing)) if isinstance(thing, list) else getattr(thing, "__dict__", {})
-        out = {}
-        for key, item in items.items():
-            out |= walk(item, f"{name}.{key}" if name else str(key))
-        return out
-
-    return walk(box, "")
-
-
-def with_brackets(box):
-    found = {}
-    for name, array in with_a_stack(box).items():
-        parts = [f"[{part}]" if part.isdigit() else f".{part}" for part in name.split(".")]
-        found["".join(parts).lstrip(".")] = array
-    return found
-
-
-def by_what_they_hold(box):
-    found = {}
-    for name, array in each_time_it_is_met(box).items():
-        if not any(np.array_equal(array, other) for other in found.values()):
-            found[name] = array
-    return found
-
-
 NAMED_RIGHT = [with_a_stack, with_a_generator]
 NAMED_WRONG = [
-    (without_lists, ("You pass lists by", "is there twice: an optimiser")),
-    (with_lists_of_boxes_alone, "In a list there can be parameters, too"),
-    (each_time_it_is_met, "A parameter that two boxes share is there twice"),
-    (with_brackets, "A dot stands between the names"),
-    (by_what_they_hold, "Two parameters that hold the same numbers are two"),
-    (lambda box: list(with_a_stack(box)), "return a dictionary"),
+    (without_lists, ("[no-lists]", "[shared-twice]")),
     (
         lambda box: {name: a for name, a in with_a_stack(box).items() if "." not in name},
-        "You do not ask the boxes inside",
+        "[no-boxes-inside]",
     ),
 ]
 
@@ -131,12 +82,6 @@ def by_the_sizes(x2, n, std, p):
 
 SQUARE_RIGHT = [in_two_parts, by_the_sizes]
 SQUARE_WRONG = [
-    (lambda x2, n, std, p: x2 * n * std**2, "You left dropout out"),
-    (lambda x2, n, std, p: x2 * n * (std / (1 - p)) ** 2, "only the share 1 - p of the entries is kept"),
-    (lambda x2, n, std, p: x2 * (1 - p) * n * std**2, "you forgot that it also divides"),
-    (lambda x2, n, std, p: math.sqrt(x2 * n / (1 - p)) * std, "That is the size"),
-    (lambda x2, n, std, p: x2 * n * std / (1 - p), "The weights' standard deviation is given"),
-    (lambda x2, n, std, p: x2 * std**2 / (1 - p), "the factor n is missing"),
     (lambda x2, n, std, p: x2 * n / (1 - p), "cases"),
 ]
 
@@ -168,15 +113,6 @@ START_RIGHT = [
     by_measuring_at_one_width,
     lambda width: 1.25 * width**-0.5,
     lambda width: math.sqrt(1.8 / width),
-]
-START_WRONG = [
-    (lambda width: width**-0.5, "tanh shrinks it in every layer"),
-    (lambda width: math.sqrt(2 / (width + width)), "tanh shrinks it in every layer"),
-    (lambda width: 5 / 3 / math.sqrt(width), "PyTorch's gain for tanh"),
-    (lambda width: math.sqrt(2 / width), "He's start"),
-    (lambda width: 0.02, "BERT's 0.02"),
-    (lambda width: 0.13, "That start serves one width only"),
-    (lambda width: 1.69 / width, "That is the variance"),
 ]
 
 # --- error_rate ------------------------------------------------------------------------------------------
@@ -219,21 +155,10 @@ def and_always_trains_on(model, x, labels):
     return rate
 
 
-def by_its_own_flag(model, x, labels):
-    was, model.training = model.training, False
-    rate = as_it_was_given(model, x, labels)
-    model.training = was
-    return rate
-
-
 RATE_RIGHT = [in_a_try, one_minus_the_right_ones]
 RATE_WRONG = [
-    (as_it_was_given, "The model is still in training mode"),
-    (and_stays_there, ("evaluation mode afterwards", "The model stays in evaluation mode")),
-    (and_always_trains_on, ("training mode afterwards", "You switch to training mode at the end")),
-    (by_its_own_flag, "the boxes inside"),
-    (lambda model, x, labels: 1 - in_a_try(model, x, labels), "that of the right ones"),
-    (lambda model, x, labels: in_a_try(model, x, labels) * len(x), "A share is asked for"),
+    (and_stays_there, ("evaluation mode afterwards", "[stays-in-evaluation]")),
+    (and_always_trains_on, ("training mode afterwards", "[always-trains]")),
 ]
 
 RIGHT = {
@@ -245,6 +170,5 @@ RIGHT = {
 WRONG = {
     "named_parameters": NAMED_WRONG,
     "mean_square": SQUARE_WRONG,
-    "tanh_start": START_WRONG,
     "error_rate": RATE_WRONG,
 }

@@ -1,10 +1,10 @@
-"""Answers to the exercises of chapter 20 as learners write them: wrong ones, with what to tell each, and right ones."""
+"""Right answers to the exercises of chapter 20, as learners write them."""
 
 from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["RIGHT", "WRONG"]
+__all__ = ["RIGHT"]
 
 
 # --- shift_and_mask ---------------------------------------------------------------------------------------
@@ -46,66 +46,6 @@ def rolled(labels, source, start, pad):
     return ids, own, np.stack([source != pad] * T, axis=1)
 
 
-def not_shifted(labels, source, start, pad):
-    ids, _own, cross = rolled(labels, source, start, pad)
-    ids = np.where(labels < 0, pad, labels)
-    return ids, np.tri(ids.shape[1], dtype=bool) & (ids != pad)[:, None], cross
-
-
-def hundred_left(labels, source, start, pad):
-    ids = np.hstack([np.full((len(labels), 1), start), labels[:, :-1]])
-    own = np.tri(ids.shape[1], dtype=bool) & (ids != pad)[:, None]
-    return ids, own, np.stack([source != pad] * ids.shape[1], axis=1)
-
-
-def future_seen(labels, source, start, pad):
-    ids, _own, cross = joined(labels, source, start, pad)
-    return ids, np.repeat((ids != pad)[:, None], ids.shape[1], axis=1), cross
-
-
-def upper(labels, source, start, pad):
-    ids, _own, cross = joined(labels, source, start, pad)
-    T = ids.shape[1]
-    return ids, np.triu(np.ones((T, T), bool)) & (ids != pad)[:, None], cross
-
-
-def strictly_before(labels, source, start, pad):
-    ids, own, cross = joined(labels, source, start, pad)
-    return ids, own & ~np.eye(ids.shape[1], dtype=bool), cross
-
-
-def padding_left(labels, source, start, pad):
-    ids, _own, cross = joined(labels, source, start, pad)
-    T = ids.shape[1]
-    return ids, np.broadcast_to(np.tri(T, dtype=bool), (len(ids), T, T)), cross
-
-
-def target_in_cross(labels, source, start, pad):
-    ids, own, _ = joined(labels, source, start, pad)
-    T = ids.shape[1]
-    return ids, own, np.repeat((ids != pad)[:, None], T, axis=1)
-
-
-def all_of_source(labels, source, start, pad):
-    ids, own, cross = joined(labels, source, start, pad)
-    return ids, own, cross | True
-
-
-def rows_hidden(labels, source, start, pad):
-    ids, own, cross = joined(labels, source, start, pad)
-    return ids, own, cross & (ids != pad)[:, :, None]
-
-
-def hides_where_true(labels, source, start, pad):
-    ids, own, cross = joined(labels, source, start, pad)
-    return ids, np.logical_not(own), np.logical_not(cross)
-
-
-def small_cross(labels, source, start, pad):
-    ids, own, _ = joined(labels, source, start, pad)
-    return ids, own, np.not_equal(source, pad)
-
-
 # --- smoothed_loss ----------------------------------------------------------------------------------------
 
 
@@ -133,51 +73,6 @@ def with_eye(logits, label, eps):
     return -np.dot(q, log_p), np.exp(log_p) - q, entropy
 
 
-def own_share_forgotten(logits, label, eps):
-    V, log_p = len(logits), log_softmax(logits)
-    q = np.full(V, eps / V)
-    q[label] = 1 - eps
-    there = q > 0
-    return -(q @ log_p), np.exp(log_p) - q, -(q[there] * np.log(q[there])).sum()
-
-
-def over_the_others(logits, label, eps):
-    V, log_p = len(logits), log_softmax(logits)
-    q = np.where(np.arange(V) == label, 1 - eps, eps / (V - 1))
-    there = q > 0
-    return -(q @ log_p), np.exp(log_p) - q, -(q[there] * np.log(q[there])).sum()
-
-
-def other_way(logits, label, eps):
-    loss, gradient, lowest = with_eye(logits, label, eps)
-    return loss, -gradient, lowest
-
-
-def one_hot_gradient(logits, label, eps):
-    loss, _, lowest = with_eye(logits, label, eps)
-    return loss, np.exp(log_softmax(logits)) - np.eye(len(logits))[label], lowest
-
-
-def lowest_is_zero(logits, label, eps):
-    return *with_eye(logits, label, eps)[:2], 0.0
-
-
-def mean_of_words(logits, label, eps):
-    loss, gradient, lowest = with_eye(logits, label, eps)
-    return loss / len(logits), gradient, lowest
-
-
-def large_numbers(logits, label, eps):
-    with np.errstate(all="ignore"):
-        p = np.exp(logits) / np.exp(logits).sum()
-        q = (1 - eps) * np.eye(len(logits))[label] + eps / len(logits)
-        return -(q * np.log(p)).sum(), p - q, with_eye(logits, label, eps)[2]
-
-
-def loss_and_gradient(logits, label, eps):
-    return with_eye(logits, label, eps)[:2]
-
-
 # --- masks_at ---------------------------------------------------------------------------------------------
 
 
@@ -195,41 +90,6 @@ def one_by_one(place):
     if place in ("GPT", "decoder, self-attention"):
         return "target", "target", sorted(["target padding", "later words"])
     return ("target" if "cross" in place else "source"), "source", ["source padding"]
-
-
-def padding_of_target(place):
-    asks, answers, hidden = by_rules(place)
-    return asks, answers, ["target padding"] if "cross" in place else hidden
-
-
-def causal_cross(place):
-    asks, answers, hidden = by_rules(place)
-    return asks, answers, ["later words", "source padding"] if "cross" in place else hidden
-
-
-def swapped_cross(place):
-    asks, answers, hidden = by_rules(place)
-    return answers, asks, hidden
-
-
-def masked_step(place):
-    asks, answers, hidden = by_rules(place)
-    return asks, answers, ["later words"] if "step" in place else hidden
-
-
-def gpt_sees_all(place):
-    asks, answers, hidden = by_rules(place)
-    return asks, answers, ["target padding"] if place == "GPT" else hidden
-
-
-def causal_alone(place):
-    asks, answers, hidden = by_rules(place)
-    return asks, answers, ["later words"] if place == "decoder, self-attention" else hidden
-
-
-def another_order(place):
-    asks, answers, hidden = by_rules(place)
-    return asks, answers, sorted(hidden, reverse=True)
 
 
 # --- fault_in_decoder -------------------------------------------------------------------------------------
@@ -276,26 +136,6 @@ def by_noise(decoder):
     return "late" if not differs(y, np.vstack([x[:1], rng.standard_normal((5, 4))]), 0) else "none"
 
 
-def future_forgotten(decoder):
-    return "none" if by_slopes(decoder) == "future" else by_slopes(decoder)
-
-
-def padding_forgotten(decoder):
-    return "none" if by_slopes(decoder) == "padding" else by_slopes(decoder)
-
-
-def late_forgotten(decoder):
-    return "none" if by_slopes(decoder) == "late" else by_slopes(decoder)
-
-
-def blind_is_late(decoder):
-    return "late" if by_slopes(decoder) == "blind" else by_slopes(decoder)
-
-
-def nothing_wrong(decoder):
-    return "none"
-
-
 # --- most_aligned_head ------------------------------------------------------------------------------------
 
 
@@ -325,86 +165,10 @@ def in_arrays(weights, gold):
     return layer, head, hits[layer, head] / total
 
 
-def all_words(weights, gold):
-    shares = sum(
-        (one.argmax(-1) == np.array([place[0] if place else -1 for place in places])).sum(axis=-1)
-        for one, places in zip(weights, gold, strict=True)
-    ) / sum(len(places) for places in gold)
-    layer, head = divmod(int(shares.argmax()), shares.shape[1])
-    return layer, head, float(shares[layer, head])
-
-
-def in_one_number(weights, gold):
-    layer, head, share = head_by_head(weights, gold)
-    return layer * weights[0].shape[1] + head, 0, share
-
-
-def head_first(weights, gold):
-    layer, head, share = head_by_head(weights, gold)
-    return head, layer, share
-
-
-def from_one(weights, gold):
-    layer, head, share = head_by_head(weights, gold)
-    return layer + 1, head + 1, share
-
-
-def no_share(weights, gold):
-    return head_by_head(weights, gold)[:2]
-
-
 RIGHT = {
     "shift_and_mask": [place_by_place, joined, rolled],
     "smoothed_loss": [as_a_mixture, with_eye],
     "masks_at": [by_rules, one_by_one],
     "fault_in_decoder": [by_slopes, by_noise],
     "most_aligned_head": [head_by_head, in_arrays],
-}
-WRONG = {
-    "shift_and_mask": [
-        (not_shifted, "labels as they are"),
-        (hundred_left, "still -100"),
-        (future_seen, "later words"),
-        (upper, "upside down"),
-        (strictly_before, "cannot look at itself"),
-        (padding_left, "padding of the target"),
-        (target_in_cross, "Yours is the target's"),
-        (all_of_source, "hides nothing"),
-        (rows_hidden, "A mask hides columns"),
-        (hides_where_true, "must not look"),
-        (small_cross, "a row for each place"),
-    ],
-    "smoothed_loss": [
-        (own_share_forgotten, "its own share"),
-        (over_the_others, "V - 1 wrong words"),
-        (other_way, "other way round"),
-        (one_hot_gradient, "right word alone"),
-        (lowest_is_zero, "entropy of q"),
-        (mean_of_words, "mean over the words"),
-        (large_numbers, "overflow"),
-        (loss_and_gradient, "three things"),
-    ],
-    "masks_at": [
-        (padding_of_target, "source's padding is hidden"),
-        (causal_cross, "no sequence mask"),
-        (swapped_cross, "queries come from the target"),
-        (masked_step, "nothing has to be hidden"),
-        (gpt_sees_all, "hides what comes later"),
-        (causal_alone, "hides padding as well"),
-        (another_order, "order of the alphabet"),
-    ],
-    "fault_in_decoder": [
-        (future_forgotten, 'never say "future"'),
-        (padding_forgotten, 'never say "padding"'),
-        (late_forgotten, 'never say "late"'),
-        (blind_is_late, 'Before you test "late"'),
-        (nothing_wrong, '"none" of every decoder'),
-    ],
-    "most_aligned_head": [
-        (all_words, "without a gold one"),
-        (in_one_number, "its number within it"),
-        (head_first, "Layer comes first"),
-        (from_one, "counted from 0"),
-        (no_share, "the layer, the head and the share"),
-    ],
 }

@@ -82,77 +82,28 @@ def by_all_pieces(word, vocabulary):
     return out
 
 
-def split_with(word, vocabulary, *, shortest=False, marks=True, keep=True, whole=True, most=100, step=None):
+def split_with(word, vocabulary, *, shortest=False, keep=True):
     """A longest match with what a learner may have changed in it."""
-    if len(word) > most:
+    if len(word) > 100:
         return UNKNOWN
     pieces, i = [], 0
     while i < len(word):
-        mark = "##" if i and marks else ""
+        mark = "##" if i else ""
         ends = [j for j in range(i + 1, len(word) + 1) if mark + word[i:j] in vocabulary]
         if not ends:
-            if whole:
-                return UNKNOWN
-            return [*pieces, "[UNK]"]
+            return UNKNOWN
         j = ends[0] if shortest else ends[-1]
         pieces.append(mark + word[i:j] if keep else word[i:j])
-        i = step(i, j) if step else j
+        i = j
     return pieces
-
-
-def letter_unknown(word, vocabulary):
-    pieces, i = [], 0
-    while i < len(word) <= 100:
-        mark = "##" * (i > 0)
-        j = next((j for j in range(len(word), i, -1) if mark + word[i:j] in vocabulary), None)
-        pieces.append("[UNK]" if j is None else mark + word[i:j])
-        i = i + 1 if j is None else j
-    return pieces or UNKNOWN
-
-
-def back_and_forth(word, vocabulary):
-    @functools.cache
-    def cut(i):
-        if i == len(word):
-            return ()
-        for j in range(len(word), i, -1):
-            if ("##" * (i > 0)) + word[i:j] in vocabulary and cut(j) is not None:
-                return (("##" * (i > 0)) + word[i:j], *cut(j))
-        return None
-
-    found = cut(0) if len(word) <= 100 else None
-    return UNKNOWN if found is None else list(found)
-
-
-def from_behind(word, vocabulary):
-    out, j = [], len(word)
-    while 0 < j <= 100:
-        i = next((i for i in range(j) if ("##" * (i > 0)) + word[i:j] in vocabulary), None)
-        if i is None:
-            return UNKNOWN
-        out.append(("##" * (i > 0)) + word[i:j])
-        j = i
-    return out[::-1] or UNKNOWN
 
 
 SPLIT_RIGHT = [by_the_rest, recursively, as_google_has_it, by_all_pieces, split_with]
 SPLIT_WRONG = [
-    (lambda w, v: split_with(w, v, shortest=True), "You take the shortest piece that fits"),
-    (lambda w, v: split_with(w, v, marks=False), "You look up every piece without ##"),
-    (lambda w, v: split_with(w, v, keep=False), "return them without their ##"),
-    (lambda w, v: split_with(w, v, whole=False), "[UNK] alone stands for the whole word"),
-    (lambda w, v: split_with(w, v, most=99), "A word of exactly 100 characters is still cut"),
-    (lambda w, v: split_with(w, v, most=1e9), "A word of more than 100 characters"),
-    (lambda w, v: split_with(w, v, step=lambda i, j: i + 1), "you go on one letter later"),
-    (letter_unknown, "The whole word becomes one [UNK]"),
-    (back_and_forth, "you go back and try a shorter piece"),
-    (from_behind, "BERT begins at the front"),
-    (lambda w, v: [] if split_with(w, v) == UNKNOWN else split_with(w, v), "you return an empty list"),
-    (lambda w, v: "[UNK]" if split_with(w, v) == UNKNOWN else split_with(w, v), "The answer is a list"),
     (lambda w, v: " ".join(split_with(w, v)), "it should return 1 value,"),
     (
         lambda w, v: split_with(w, v, shortest=True, keep=False),
-        ("You take the shortest piece", "return them without their ##"),
+        ("[shortest-piece]", "[no-marks]"),
     ),
 ]
 
@@ -194,56 +145,34 @@ def fronts_shared(frequent, likely):
     return judged({p + frequent: 20, q + frequent: 20, r + frequent: 20, p + likely: 1})
 
 
-def one_front(frequent, likely):
-    p, r, *_ = free(frequent, likely)
-    return judged({p + frequent: 25, r + likely: 1, r: 30})
-
-
-def front_never_alone(frequent, likely):
-    p, q, r, *_ = free(frequent, likely)
-    return judged({p + frequent: 25, q + frequent: 25, r + likely: 1})
-
-
 RULES_RIGHT = [longer_words, fronts_shared]
 RULES_WRONG = [
-    (one_front, "By the count there is a tie"),
-    (front_never_alone, "By the score there is a tie"),
-    (
-        lambda f, s: judged({free(f, s)[0] + f: 5, free(f, s)[1] + s: 1}),
-        "By both rules there is a tie",
-    ),
-    (lambda f, s: longer_words(s, f), "the wrong way round"),
-    (lambda f, s: judged({f: 10, s: 1}), "Your pairs are at the front of their words"),
-    (lambda f, s: longer_words(f[::-1], s), "in the other order"),
     (lambda f, s: None, "it returned None"),
-    (lambda f, s: (longer_words(f, s)[0],) * 2, "The score takes the first pair too"),
-    (lambda f, s: (longer_words(f, s)[1],) * 2, "The count takes the second pair too"),
 ]
 
 # --- mended_merges ----------------------------------------------------------------------------------------
 
 
-def rebuilt(word_counts, n, *, weigh=True, marks=True, drop=True, every=True, tie=None, more=0, front=True):
+def rebuilt(word_counts, n, *, weigh=True, marks=True):
     """A learner that builds new lists, with what a learner may have left broken."""
     spelled = {w: tuple([w[0]] + ["##" + x for x in w[1:]]) for w in word_counts}
     names = []
-    while len(names) < n + more:
+    while len(names) < n:
         pairs = Counter()
         for w, parts in spelled.items():
             for two in pairwise(parts):
                 pairs[two] += word_counts[w] if weigh else 1
         if not pairs:
             break
-        best = min(sorted(pairs) if tie is None else pairs, key=lambda two: -pairs[two])
-        behind = best[1].removeprefix("##") if marks else best[1]
-        name = (best[0] if front else best[0].removeprefix("##")) + behind
+        best = min(sorted(pairs), key=lambda two: -pairs[two])
+        name = best[0] + (best[1].removeprefix("##") if marks else best[1])
         names.append(name)
         for w, parts in spelled.items():
-            out, i, done = [], 0, False
+            out, i = [], 0
             while i < len(parts):
-                if parts[i : i + 2] == best and (every or not done):
+                if parts[i : i + 2] == best:
                     out.append(name)
-                    i, done = i + (2 if drop else 1), True
+                    i += 2
                 else:
                     out.append(parts[i])
                     i += 1
@@ -274,49 +203,11 @@ def with_counts_kept(word_counts, n):
     return names
 
 
-def from_the_end(word_counts, n):
-    """Looks for the pair from the end of each word."""
-    spelled = {w: [w[0], *("##" + x for x in w[1:])] for w in word_counts}
-    names = []
-    for _ in range(n):
-        pairs = Counter()
-        for w, parts in spelled.items():
-            for two in pairwise(parts):
-                pairs[two] += word_counts[w]
-        if not pairs:
-            break
-        best = sorted(pairs, key=lambda two: (-pairs[two], two))[0]
-        names.append(best[0] + best[1][2:])
-        for parts in spelled.values():
-            for i in range(len(parts) - 2, -1, -1):
-                if (*parts[i : i + 2],) == best:
-                    parts[i : i + 2] = [names[-1]]
-    return names
-
-
-def counted_once(word_counts, n):
-    pairs = Counter()
-    for word, count in word_counts.items():
-        for two in pairwise([word[0], *("##" + x for x in word[1:])]):
-            pairs[two] += count
-    best = sorted(pairs, key=lambda two: (-pairs[two], two))
-    return [a + b[2:] for a, b in best[:n]]
-
-
 MENDED_RIGHT = [rebuilt, with_counts_kept, lambda counts, n: tuple(rebuilt(counts, n))]
 MENDED_WRONG = [
-    (lambda c, n: rebuilt(c, n, weigh=False), "Yours counts each different word once"),
-    (lambda c, n: rebuilt(c, n, marks=False), "keeps a ## in its middle"),
-    (lambda c, n: rebuilt(c, n, drop=False), "The second piece of a merged pair is still there"),
-    (lambda c, n: rebuilt(c, n, front=False), "has lost its ## in front"),
-    (lambda c, n: rebuilt(c, n, every=False), "You merge only the first place in each word"),
-    (lambda c, n: rebuilt(c, n, tie="first met"), "the first in alphabetical order"),
-    (lambda c, n: rebuilt(c, n, more=1), "You merge once more than asked for"),
-    (counted_once, "You count the pairs once, at the start"),
-    (from_the_end, "You go through each word from right to left"),
     (
         lambda c, n: rebuilt(c, n, weigh=False, marks=False),
-        ("Yours counts each different word once", "keeps a ## in its middle"),
+        ("[words-once]", "[marks-in-middle]"),
     ),
 ]
 
@@ -379,24 +270,8 @@ def all_cuts(word, vocabulary):
     return 0 if by_memory(word, vocabulary) == 0 else by_memory(word, vocabulary)
 
 
-def greedy(word, vocabulary):
-    pieces = split_with(word, vocabulary)
-    return 0 if pieces == UNKNOWN else len(pieces)
-
-
 FEWEST_RIGHT = [by_memory, level_by_level, by_matrix, all_cuts]
 FEWEST_WRONG = [
-    (greedy, "You count the pieces of the longest match"),
-    (lambda w, v: len(split_with(w, v)), "has length 1"),
-    (lambda w, v: max(0, by_memory(w, v) - 1), "You count the cuts"),
-    (lambda w, v: by_memory(w, v) or len(w), "Where no cut exists, the answer is 0"),
-    (lambda w, v: by_memory(w, v) or math.inf, "Where no cut exists, the answer is 0"),
-    (
-        lambda w, v: by_memory(
-            w, {p.removeprefix("##") for p in v if "##" not in p} | {"##" + p for p in v if "##" not in p}
-        ),
-        "You look up every piece without ##",
-    ),
     (lambda w, v: [by_memory(w, v)], "it should return"),
 ]
 
@@ -429,49 +304,20 @@ def with_arrays(n, c_a, c_b, c_ab):
     )
 
 
-def gain_with(n, c_a, c_b, c_ab, *, shrink=True, less=True, new=True, log=math.log):
+def gain_with(n, c_a, c_b, c_ab, *, shrink=True, new=True):
     def power(c):
-        return c * log(c) if c > 0 else 0
+        return c * math.log(c) if c > 0 else 0
 
-    result = (power(c_a - c_ab) + power(c_b - c_ab)) if less else (power(c_a) + power(c_b))
+    result = power(c_a - c_ab) + power(c_b - c_ab)
     result += power(c_ab) if new else 0
     return result - power(n - c_ab if shrink else n) - power(c_a) - power(c_b) + power(n)
 
 
-def by_terms(n, c_a, c_b, c_ab, after=None):
-    """Only the terms of the pair and of the new piece, as if the others stayed as they are."""
-
-    def share(c, n):
-        return 0.0 if c == 0 else c * (math.log(c) - math.log(n))
-
-    after = n - c_ab if after is None else after
-    new = share(c_a - c_ab, after) + share(c_b - c_ab, after) + share(c_ab, after)
-    return new - share(c_a, n) - share(c_b, n)
-
-
-def zeros_forgotten(n, c_a, c_b, c_ab):
-    with np.errstate(all="ignore"):
-        c = np.array([c_a - c_ab, c_b - c_ab, c_ab, n], dtype=float)
-        d = np.array([c_a, c_b, n - c_ab], dtype=float)
-        return float((c * np.log(c)).sum() - (d * np.log(d)).sum())
-
-
 GAIN_RIGHT = [by_two_likelihoods, with_arrays, gain_with]
 GAIN_WRONG = [
-    (lambda *x: gain_with(*x, shrink=False), "so n becomes n - c_ab"),
-    (lambda *x: gain_with(*x, less=False), "a and b occur less often after the merge"),
-    (lambda *x: gain_with(*x, new=False), "The new piece is missing"),
-    (lambda *x: gain_with(*x, log=math.log2), "The unit is nats"),
-    (lambda *x: -gain_with(*x), "before minus after"),
-    (lambda n, a, b, c: c * math.log(n * c / a / b), "It leaves out that a, b and n change"),
-    (lambda n, a, b, c: c / a / b, "That is the score"),
-    (lambda n, a, b, c: gain_with(n, a, b, c) / n, "for each piece of the text"),
-    (zeros_forgotten, "A piece that is gone has c = 0"),
-    (by_terms, "All other pieces have probability c / n too"),
-    (lambda n, a, b, c: by_terms(n, a, b, c, after=n), "You divide by the same n before and after"),
     (
         lambda *x: gain_with(*x, shrink=False, new=False),
-        ("so n becomes n - c_ab", "The new piece is missing"),
+        ("[same-length]", "[no-new-piece]"),
     ),
 ]
 

@@ -218,6 +218,22 @@ def test_nan_shapes_and_dtypes_are_recognised(answer, message, known, told):
     assert told(known, answer)[-2] == message
 
 
+def test_an_id_is_not_shown(told):
+    exercise = make(
+        mistakes="[halved] You halve it.\n    2 * x -> x / 2\n[one] You add 1.\n    return -> return 1 +"
+    )
+    assert told(exercise, lambda x: x / 2)[-2:] == ["You halve it.", HINT]
+    assert told(exercise, lambda x: x / 2 + 1)[-3:] == ["(1) You halve it.", "(2) You add 1.", HINT]
+
+
+def test_a_slip_is_found_by_its_id():
+    exercise = make(mistakes="None.\n    2 ->\n[halved] You halve it.\n    2 * x -> x / 2\n    2 -> 0.5")
+    assert exercise.slip("halved") is exercise.slips[1]
+    for id in ("halves", "", "None."):
+        with pytest.raises(LookupError, match=rf"check.double knows no mistake \[{id}\]; its ids: halved"):
+            exercise.slip(id)
+
+
 def test_two_slips_get_both_sentences(known, told):
     lines = told(known, lambda x: x / 2 + 1)
     assert lines[-4:] == ["Two slips at once.", "(1) You halve it.", "(2) You have made a table of it.", HINT]
@@ -299,6 +315,15 @@ def test_a_mistake_that_would_spoil_more_than_it_explains_is_not_told(told):
     )
     lines = told(exercise, lambda x: 49.0 if x == 7 else 2 * x)
     assert mistakes_told(exercise, lines) == []
+
+
+def test_a_mistake_behind_fewer_than_half_of_the_wrong_cases_is_not_told(told):
+    exercise = make(
+        mistakes="You halve it.\n    2 * x -> x / 2",
+        cases=lambda rng: [(f"the number {n}", float(n)) for n in (3, 5, 7)],
+    )
+    assert mistakes_told(exercise, told(exercise, lambda x: x / 2 if x == 3 else x * x)) == []
+    assert mistakes_told(exercise, told(exercise, lambda x: x / 2 if x < 6 else x * x)) == ["You halve it."]
 
 
 def test_two_mistakes_that_explain_as_much_are_not_told(known, told):

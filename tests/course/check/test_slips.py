@@ -60,12 +60,28 @@ def test_one_place_can_be_wrong_in_several_ways():
     ]
 
 
+def test_an_id_is_no_part_of_its_sentence():
+    text = (
+        "[no-half] The sum is asked for\nby its half.\n    / 2 ->\n    2 -> 3\n[CLS] is missing.\n    + -> -"
+    )
+    assert parse(text) == [
+        Slip("The sum is asked for by its half.", edits=(("/ 2", ""),), id="no-half"),
+        Slip("The sum is asked for by its half.", edits=(("2", "3"),), id="no-half"),
+        Slip("[CLS] is missing.", edits=(("+", "-"),)),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("A sentence.", "no wrong answer stands below 'A sentence.'"),
         ("One.\n\nTwo.\n    a -> b", "no wrong answer stands below 'One.'"),
         ("    a -> b\nOne.\n    c -> d", "no sentence stands above 'a -> b'"),
+        ("[one]\n    a -> b", "no sentence stands above 'a -> b'"),
+        ("[one] A.\n    a -> b\n[one] B.\n    c -> d", r"\[one\] stands twice, before 'A.' and 'B.'"),
+        ("[one] A.\n    a -> b\n\n[one] A.\n    c -> d", r"\[one\] stands twice, before 'A.' and 'A.'"),
+        ("[no_half] A.\n    a -> b", r"not \[no_half\] of '\[no_half\] A.'"),
+        ("[-half] A.\n    a -> b", r"small letters with hyphens between them, not \[-half\]"),
     ],
 )
 def test_a_text_that_lacks_something_is_refused(text, words):

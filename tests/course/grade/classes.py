@@ -1,4 +1,4 @@
-"""A class to grade: notebooks whose answers are those of the banks, with the verdict that each must get."""
+"""A class to grade: notebooks with answers of the banks and the checks' slips, and the verdict that each must get."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import minigrad
+from minigrad.course.check.exercise import EXERCISES
 
 __all__ = ["BANKS", "ROOT", "Expected", "class_of", "environment", "filled", "grade", "read_exercise"]
 
@@ -44,35 +45,41 @@ def filled(stem: str, answers: Mapping[str, str]) -> dict[str, Any]:
 
 
 def class_of(stem: str, bank_name: str, count: int, folder: Path) -> dict[tuple[str, str], Expected]:
-    """Write `count` notebooks, in each another choice from a bank, and return what must come of each answer."""
+    """Write `count` notebooks, in each another choice of answers, and return what must come of each answer."""
     if str(BANKS) not in sys.path:
         sys.path.append(str(BANKS))
-    bank = importlib.import_module(bank_name)
-    asked = [
-        cell["metadata"]["course"]["exercise"]
+    known = {
+        cell["metadata"]["course"]["exercise"]: answers_to(cell["metadata"]["course"]["exercise"], bank_name)
         for cell in read_exercise(stem)["cells"]
         if "answer" in cell["metadata"].get("tags", [])
-    ]
+    }
     expected: dict[tuple[str, str], Expected] = {}
     for number in range(count):
         student, sources = f"student-{number:03}", {}
-        for place, name in enumerate(asked):
-            wrong, right = bank.WRONG[name], bank.RIGHT[name]
+        for place, (name, answers) in enumerate(known.items()):
             # Another step for each exercise, so that two students seldom answer all alike.
-            which = (number + place * (number // (len(wrong) + len(right)))) % (len(wrong) + len(right))
-            if which < len(right):
-                answer = f"RIGHT[{name!r}][{which}]"
-                expected[student, name] = Expected(True)
-            else:
-                pieces = wrong[which - len(right)][1]
-                answer = f"WRONG[{name!r}][{which - len(right)}][0]"
-                said = (pieces,) if isinstance(pieces, str) else tuple(pieces)
-                expected[student, name] = Expected(False, said)
-            sources[name] = f"import {bank_name}\n\n{name} = {bank_name}.{answer}\n"
+            which = (number + place * (number // len(answers))) % len(answers)
+            sources[name], expected[student, name] = answers[which]
         path = folder / student / f"{stem}.ipynb"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(filled(stem, sources)))
     return expected
+
+
+def answers_to(name: str, bank_name: str) -> list[tuple[str, Expected]]:
+    """Cells with an answer to an exercise: all of a bank, and each of the check's slips; and what must come of each."""
+    banks, bank = importlib.import_module("banks"), importlib.import_module(bank_name)
+    exercise, wrong = EXERCISES[name], getattr(bank, "WRONG", {}).get(name, [])
+    found = [(f"{bank_name}.RIGHT[{name!r}][{i}]", Expected(True)) for i in range(len(bank.RIGHT[name]))]
+    found += [
+        (f"{bank_name}.WRONG[{name!r}][{i}][0]", Expected(False, banks.expected(exercise, pieces)))
+        for i, (_, pieces) in enumerate(wrong)
+    ]
+    found += [
+        (f"banks.slipped({name!r}, {i})", Expected(False, (slip.sentence,)))
+        for i, slip in enumerate(exercise.slips)
+    ]
+    return [(f"import banks, {bank_name}\n\n{name} = {answer}\n", what) for answer, what in found]
 
 
 def environment() -> dict[str, str]:

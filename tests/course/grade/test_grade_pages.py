@@ -49,6 +49,11 @@ def said(text):
     return " ".join(words.split())
 
 
+def shown(sentence):
+    """A sentence of a check as a page has it: without the marks around code."""
+    return sentence.replace("`", "")
+
+
 CLASS = [
     row("anna", RIGHT, title="attend: right.", more="5 cases."),
     wrong("ben", SLIPS[0]),
@@ -89,7 +94,7 @@ def test_the_instructor_sees_how_many_made_each_mistake():
         "1 student of 8fay: On one token.",
     ]
     words = said(instructor_page(CLASS, []))
-    places = [words.index(sentence) for sentence in (*SLIPS[:3], NO_FUNCTION, UNKNOWN)]
+    places = [words.index(shown(sentence)) for sentence in (*SLIPS[:3], NO_FUNCTION, UNKNOWN)]
     assert places == sorted(places)
 
 
@@ -140,7 +145,7 @@ def test_a_student_of_whom_nothing_was_read_is_among_the_students(tmp_path):
 def test_a_student_sees_own_exercises_alone():
     text = student_page("dora", [CLASS[3]])
     assert "0 of 1 exercises are right." in said(text)
-    assert SLIPS[0] in said(text)
+    assert shown(SLIPS[0]) in said(text)
     for other in ("anna", "ben", "cleo"):
         assert other not in text
 

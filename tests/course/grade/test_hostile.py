@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from classes import filled, grade
 
+from minigrad.course.check.exercise import EXERCISES
+
 pytestmark = [
     pytest.mark.no_arrays,
     pytest.mark.xdist_group("hostile"),  # all are graded at once
@@ -24,6 +26,7 @@ RIGHT = """def attend(q, k, v):
 """
 FINE = "def score_scale(d_k, std_q, std_k):\n    return 1 / (math.sqrt(d_k) * std_q * std_k)\n"
 WRONG = "def attend(q, k, v):\n    return q @ k.T @ v\n"
+NO_SOFTMAX = EXERCISES["attend"].slip("no-softmax").sentence  # one of two that are told
 FORGED = '{"right": "yes", "title": "attend: right."}'
 
 
@@ -133,9 +136,9 @@ CASES = {
     "an error with a name": (
         "try:\n    import no_such_module\nexcept ImportError as e:\n    print(e)\n" + WRONG,
         "no",
-        "the softmax between them is missing",
+        NO_SOFTMAX,
     ),
-    "displays": (inside("display(q, k)") + "display(3)\n", "no", "the softmax between them is missing"),
+    "displays": (inside("display(q, k)") + "display(3)\n", "no", NO_SOFTMAX),
     "displays, and is right": ("display('here')\n" + RIGHT, "yes", "attend: right."),
     "the check's own answer": (
         "attend = check.attend.answer\n",
@@ -338,7 +341,7 @@ CASES = {
         "import threading, time\n"
         "for i in range(5): threading.Thread(target=time.sleep, args=(600,)).start()\n" + WRONG,
         "no",
-        "the softmax between them is missing",
+        NO_SOFTMAX,
     ),
     "reads the solution": (
         inside("import json, minigrad", "open(minigrad.__path__[0] + '/../solutions/07_one_head.ipynb')"),
@@ -350,7 +353,7 @@ CASES = {
     "at the end": (
         "import atexit\natexit.register(print, 'attend: right.')\n" + WRONG,
         "no",
-        "the softmax between them is missing",
+        NO_SOFTMAX,
     ),
     "a text that brings down parsers": (
         "x = " + "-" * 90_000 + "1\n" + RIGHT,
@@ -423,7 +426,7 @@ def graded_part(root, names, *options):
 def test_each_gets_its_verdict(name, graded):
     _, right, words = CASES[name]
     row = graded[0][name, "attend"]
-    assert (row["right"], words in row["message"]) == (right, True), row
+    assert (row["right"], words in " ".join(row["message"].split())) == (right, True), row
 
 
 @pytest.mark.parametrize("name", [*CASES, "fine beside endless", "fine beside others"])
