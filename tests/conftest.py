@@ -41,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "slow: left to `make everything`, because a quicker test goes red on the same faults"
     )
+    config.addinivalue_line("markers", "xdist_group(name): in one process, where pytest-xdist has several")
     _heed_signals()
     os.environ.pop("MINIGRAD_BACKEND", None)
     os.environ.setdefault("CUPY_TF32", "0")  # what results are compared with was computed in full float32
@@ -66,6 +67,12 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        made = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009  # it has no public name
+        if any(
+            one[-1].scope == "module" for one in made
+        ):  # made once, not in each of pytest-xdist's processes
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
     if "slow" not in config.option.markexpr:
         for item in items:
             if item.get_closest_marker("slow"):

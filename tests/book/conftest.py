@@ -14,10 +14,6 @@ from serving import served
 LOCAL = ("file:", "data:", "blob:")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "xdist_group(name): in one process, where pytest-xdist has several")
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # A page is opened once for all tests (`visited`); those of this file change its colours and its code.

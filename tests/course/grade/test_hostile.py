@@ -15,7 +15,6 @@ from minigrad.course.check.exercise import EXERCISES
 
 pytestmark = [
     pytest.mark.no_arrays,
-    pytest.mark.xdist_group("hostile"),  # all are graded at once
     pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs Linux or macOS"),
 ]
 
