@@ -19,6 +19,7 @@ nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it
 notebooks = pytest.importorskip(
     "minigrad.course.authoring.notebooks", reason="nbclient is not installed (as nbformat)"
 )
+site = pytest.importorskip("minigrad.course.authoring.site", reason="as nbclient")
 
 pytestmark = pytest.mark.no_arrays
 
@@ -209,6 +210,14 @@ def test_notebook(path: Path, rule: Rule):
 def test_exercises_are_in_step_with_solutions(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     assert notebooks.main(["exercises", "--check"]) == 0, capsys.readouterr().out + "run `make exercises`"
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if path.parent.name != "exercises"], ids=str)
+def test_needs_are_those_of_todays_sources(path: Path):
+    notebook, name = read(path), path.relative_to(ROOT).as_posix()
+    site.page_cells(notebook, name)
+    words = f"needs were recorded of other sources than those of today: {site.to_note(name)}"
+    assert notebook.metadata.get("needs_of") == site.stamp(notebook), words
 
 
 def test_each_chapter_is_in_the_table_of_contents():

@@ -25,6 +25,8 @@ from filelock import FileLock
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 
+from minigrad.course.authoring.site import page_cells  # noqa: E402
+
 pytestmark = pytest.mark.numpy_only("a notebook chooses its backend itself")
 
 PATHS = [
@@ -80,9 +82,13 @@ def rerun(installed: Path) -> Iterator[Callable[..., list[str]]]:
 
 
 def long_cells(path: Path) -> list[str]:
-    """The ids of the cells that compute for long."""
-    cells = nbformat.read(path, as_version=4).cells
-    return [cell.id for cell in cells if LONG & set(cell.metadata.get("tags", []))]
+    """The ids of the cells that compute for long, and of those that need them."""
+    notebook = nbformat.read(path, as_version=4)
+    found = {cell.id for cell in notebook.cells if LONG & set(cell.metadata.get("tags", []))}
+    for cell in page_cells(notebook):
+        if found & {*cell["needs"]}:
+            found.add(cell["id"])
+    return sorted(found)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -2,12 +2,13 @@
 
     python tests/tools/cells_alone.py [--record FILE] [--write] book/07_one_head.ipynb …
 
-Runs a page once whole, in the kernel of the site's pages, and notes for each cell its seconds on the processor and the
-state of `minigrad.random` before and after it. Then each cell runs after its needs, from that state, and its output is
-held against the stored one. Cells that two lists of needs begin with run once, in a process that is forked where the
-lists part. Prints what differs, and which cells take longer than a page should; 1 if something differed.
-With --write the notebook's metadata say what was found: the random states, and the tag `native=heavy`, which goes where
-a cell no longer takes that long.
+Runs a page once whole, in the kernel that records needs, and notes for each cell what it needs, its seconds and the
+state of `minigrad.random` before and after it. What it needs beside the stored needs is said. Then each cell runs after
+its stored needs, from that state, and its output is held against the stored one. Cells that two lists of needs begin
+with run once, in a process that is forked where the lists part. Prints what differs, and which cells take longer than a
+page should; 1 if something differed.
+With --write the notebook's metadata say what was found: the random states, the tag `native=heavy`, which goes where a
+cell no longer takes that long, and the needs, where those that are stored are of other sources.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from typing import Any
 from pages_check import ROOT, root_conftest
 
 from minigrad import random
+from minigrad.course.authoring.cell_needs import Recorder
 from minigrad.course.authoring.notebooks import note_random, read, write
-from minigrad.course.authoring.site import RUNS_ANYWAY, page_cells, reason
-from minigrad.course.page_kernel import Kernel
+from minigrad.course.authoring.site import NEEDS_OF, RUNS_ANYWAY, note_needs, page_cells, parts, reason, stamp
 
 LONG, HEAVY = 2.0, "native=heavy"  # seconds on a processor, natively, and the tag of a cell that takes longer
 
@@ -39,15 +40,18 @@ class Page:
         self.path = path
         notebook = read(path)
         self.stored = {cell.id: cell for cell in notebook.cells}
-        self.cells = {cell["id"]: cell for cell in page_cells(notebook)}
+        self.sources = {name: source for name, source, _, _ in parts(notebook)}
+        self.cells = {cell["id"]: cell for cell in page_cells(notebook, path.relative_to(ROOT).as_posix())}
         self.outputs: list[dict[str, Any]] = []
-        self.kernel = Kernel(self.outputs.append)
+        self.kernel = Recorder(self.outputs.append)
         self.record: dict[str, Any] = {}
 
     def run(self, cell: str) -> str:
         """Run a cell from its own random state; what is wrong with its output, or nothing."""
         self.outputs.clear()
-        well = self.kernel.run(self.cells[cell]["source"], self.record.get(cell, {}).get("before"))
+        begun = time.process_time()
+        well = self.kernel.run(self.sources[cell], self.record.get(cell, {}).get("before"))
+        self.seconds = round(time.process_time() - begun, 2)
         if cell not in self.stored:  # what a cell names, without an output of its own
             return "" if well else str(self.outputs[-1])
         different = root_conftest.differences(
@@ -61,11 +65,16 @@ class Page:
         """All cells in order: fills the record; what differs."""
         found = []
         for cell in self.cells:
-            before, begun = state(), time.process_time()
-            if wrong := self.run(cell):
+            before = state()
+            with self.kernel.noting(cell, self.sources[cell]):
+                wrong = self.run(cell)
+            if wrong:
                 found.append(f"{cell} in the whole page: {wrong}")
-            seconds = round(time.process_time() - begun, 2)
-            self.record[cell] = {"before": before, "after": state(), "seconds": seconds}
+            if more := self.kernel.needs[cell] - set(self.cells[cell]["needs"]):
+                found.append(
+                    f"{cell} also needs {', '.join(sorted(more))}: run make notebook, or this with --write"
+                )
+            self.record[cell] = {"before": before, "after": state(), "seconds": self.seconds}
         return found
 
 
@@ -149,6 +158,8 @@ def write_down(path: Path, record: dict[str, Any]) -> None:
             cell.metadata["tags"] = tags
         else:
             cell.metadata.pop("tags", None)
+    if notebook.metadata.get(NEEDS_OF) != stamp(notebook):
+        note_needs(notebook, path.parent)
     write(path, notebook)
 
 
@@ -162,7 +173,7 @@ def main() -> int:
     parser.add_argument(
         "--write",
         action="store_true",
-        help="write into the notebooks where random numbers stand, and which cells are native=heavy",
+        help="write into the notebooks where random numbers stand, which cells are native=heavy, and needs",
     )
     options = parser.parse_args()
     os.environ["MINIGRAD_PROGRESS"] = "off"
@@ -170,6 +181,8 @@ def main() -> int:
     differ = 0
     target = options.record.resolve() if options.record else None
     for path in [path.resolve() for path in options.notebooks]:
+        if options.write:
+            write_down(path, {})
         page, found = checked(path)
         name = path.relative_to(ROOT).as_posix()
         print(f"{name}: {len(page.cells)} cells, {len(found)} differ", flush=True)

@@ -1,158 +1,303 @@
-"""Which cells above a cell needs: those that made or changed what it reads.
+"""Which cells above a cell needs, recorded while the page runs: those that made or changed what it reads.
 
-Cells are read, not run. For each name the cells are kept that its value comes from: the one that bound it, those whose
-names that one read, and all that may have changed the object since. A cell needs the cells of every name that it
-reads. Where the text does not say whether an object is changed, these do: an assignment to a part of it, a method
-called for its effect, a function called for its effect or with a name such as `train`, any draw of a generator, and a
-function of the notebook that does one of these to its arguments. What happens to an object happens to what it was made
-of, and to what was made of it without a computation: `loss.backward()` changes the tensors behind the loss. But what a
-list or a dictionary of the notebook gets to keep, as in `rows.append(x)`, stays as it is; so does what is only shown.
-`tests/tools/cells_alone.py` runs each cell of a page after those that are found here alone.
+The cells' namespace notes which names a cell looks up, in the functions that it calls too. Every object that a name
+leads to is looked at before and after each cell, so a change is seen whoever made it, and under whatever name. A cell
+needs the cells behind all that it read. The gradients of Tensors are kept apart, because many a cell reads a model and
+not its gradients. Not looked at are attributes that begin with `_`, which are caches, the graph behind a Tensor, and
+modules, but for a few settings. Random numbers of `minigrad.random` are no need: a page puts them where they stood.
+`tests/tools/cells_alone.py` runs each cell of a page after the cells that are found here alone.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+import itertools
+import marshal
+import multiprocessing
+import os
+import re
+import symtable
+import types
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
 
-from minigrad.course.authoring.cell_statements import (
-    Kinds,
-    Name,
-    Piece,
-    changed_by,
-    changes_of,
-    containers_bound,
-    free_names,
-    is_new,
-    keeps_state,
-    names_bound,
-    pieces_of,
-    read_by,
-    roots,
-    shares_memory,
-)
+import numpy as np
 
-__all__ = ["needs_of", "split"]
+from minigrad.course.page_kernel import Kernel
+from minigrad.graph import Node
+from minigrad.tensor import Tensor
+
+__all__ = ["Recorder", "closed", "direct", "recorded", "split"]
+
+SETTINGS = "(settings)"  # the name of what a cell may set outside of its names; every cell reads it
+SLOPE = "slope"  # with the id of a Tensor: its gradient
+GRADIENT: Any = Tensor.__dict__["grad"]
 
 
-def needs_of(
-    sources: Mapping[str, str], further: Mapping[str, Sequence[str]] | None = None
-) -> dict[str, list[str]]:
-    """For each cell by its id, in the order of the page, the ids of the cells above that it needs, in order.
+class Names(dict[str, Any]):
+    """The namespace of the cells, and what a cell does with it.
 
-    sources: the text of each cell. further: ids that a cell needs beside those that are found. Raises ValueError for
-    an id that is not above its cell, and SyntaxError for a cell that is no Python.
+    read: names that it looked up before it bound them. bound: names that it bound. slopes: whether it read a gradient
+    that it had not made.
     """
-    known: dict[str, Name] = {}
-    order = list(sources)
-    needs: dict[str, set[str]] = {}
-    for position, cell in enumerate(order):
-        tree = ast.parse(sources[cell])
-        pieces = list(pieces_of(tree.body, known))
-        bound_here = {name for piece in pieces if piece.sure for name in piece.binds}
-        needs[cell] = set()
-        for other in (further or {}).get(cell, ()):
-            if other not in order[:position]:
-                raise ValueError(f"cell {cell} says that it needs {other}, which is no cell above it")
-            needs[cell] |= {other} | needs[other]
-        bound: set[str] = set()
-        for piece in pieces:
-            used = any(piece.binds & (other.reads | other.later) for other in pieces if other is not piece)
-            read = (piece.reads - bound) | (piece.later - bound_here if used else set())
-            for name in _with_later(read, known):
-                if name not in bound_here or name in read:
-                    needs[cell] |= known[name].cells if name in known else set()
-            bound |= piece.binds
-        for piece in pieces:
-            _take(piece, cell, needs[cell], known)
-    return {cell: [one for one in order if one in needs[cell]] for cell in order}
+
+    def __init__(self) -> None:
+        super().__init__(__name__="__main__")
+        self.begin("")
+
+    def begin(self, source: str) -> None:
+        """A cell begins."""
+        self.read, self.bound, self.slopes = {SETTINGS, *_read_in_classes(source)}, set[str](), False
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.bound:
+            self.read.add(name)
+        return super().__getitem__(name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.bound.add(name)
+        super().__setitem__(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        self[name]
+        super().__delitem__(name)
 
 
-def _take(piece: Piece, cell: str, needed: set[str], known: dict[str, Name]) -> None:
-    """Note what a statement of `cell` does to names."""
-    source = {cell} | needed
-    for name in _touched(piece.changed, known):
-        known[name].cells |= source
-    for owner, in_item, put in piece.kept:
-        if owner in known:
-            _keep(owner, in_item, put, source, known)
-    imported = isinstance(piece.node, ast.Import | ast.ImportFrom)
-    defined = isinstance(piece.node, ast.FunctionDef | ast.ClassDef)
-    objects = {name for name, one in known.items() if not one.module and not one.code}
-    made_of = {inner for name in piece.reads & objects for inner in (name, *known[name].holds)}
-    given = piece.node.value if isinstance(piece.node, ast.Assign) else None
-    parts = roots(given) & objects if given and shares_memory(given) else set()
-    parts = {inner for name in parts for inner in (name, *known[name].parts)}
-    for name in piece.binds:
-        before = known.get(name, Name())
-        known[name] = Name(
-            cells=set(source) | (set() if piece.sure else before.cells),
-            holds=set() if defined or is_new(piece.node) else made_of - {name},
-            parts=parts - {name},
-            module=imported,
-            code=defined,
-            container=name in containers_bound(piece.node),
-            stateful=keeps_state(
-                piece.node, {one for one in piece.reads if one in known and known[one].stateful}
-            ),
-            later=set(piece.later),
-            changes=changes_of(piece.node, known),
+class Recorder(Kernel):
+    """The kernel of a page; `needs` has for each cell that ran inside of `noting` all cells that it needs."""
+
+    def forget(self) -> None:
+        """Start with an empty namespace, and know of no cell."""
+        super().forget()
+        self.needs: dict[str, set[str]] = {}
+        self._names, self._before = Names(), _looked_at({})[0]
+        # of each name the cells behind what it stands for, and those behind the gradients in that
+        self._makers: dict[str, set[str]] = {}
+        self._sloped: dict[str, set[str]] = {}
+
+    @property
+    def names(self) -> Names:
+        """The namespace of the cells."""
+        return self._names
+
+    @contextlib.contextmanager
+    def noting(self, cell: str, source: str) -> Iterator[None]:
+        """Note what the cell needs that is run inside."""
+        names = self._names
+        names.begin(source)
+        with _gradients_watched(names):
+            yield
+        needs, slopes = (
+            set[str]().union(*(behind.get(name, ()) for name in names.read))
+            for behind in (self._makers, self._sloped)
         )
+        self.needs[cell] = needs | slopes if names.slopes else needs
+        after, holders = _looked_at(names)
+        changed, sloped = _changed(self._before, after, holders)
+        for name in names.bound:
+            self._makers[name], self._sloped[name] = set(), set()
+        own = self.needs[cell] | {cell}
+        for behind, touched, source_of in (
+            (self._makers, changed | names.bound, own),
+            (self._sloped, changed | names.bound, slopes),
+            (self._sloped, sloped, own),
+        ):
+            for name in touched:
+                behind[name] = behind.get(name, set()) | source_of
+        self._before = after
 
 
-def _keep(owner: str, in_item: bool, given: ast.expr, source: set[str], known: dict[str, Name]) -> None:
-    """Note that a container, or an item of it, keeps one more object; a later change of that one is one of both."""
-    for name, one in known.items():
-        if name == owner or owner in one.parts or (in_item and name in known[owner].parts):
-            one.cells |= source
-    objects = {
-        name
-        for name in free_names(given)
-        if name in known and not known[name].module and not known[name].code
-    }
-    known[owner].holds |= {inner for name in objects for inner in (name, *known[name].holds)} - {owner}
-    parts = roots(given) & objects if shares_memory(given) else set()
-    known[owner].parts |= {inner for name in parts for inner in (name, *known[name].parts)} - {owner}
+# --- What a cell reads -----------------------------------------------------------------------------------
 
 
-def _touched(changed: set[str], known: dict[str, Name]) -> set[str]:
-    """The names whose objects a change of these may reach."""
-    reached = {name for name in changed if name in known}
-    reached |= {inner for name in reached for inner in known[name].holds if inner in known}
-    return reached | {name for name, one in known.items() if one.parts & changed}
+@contextlib.contextmanager
+def _gradients_watched(names: Names) -> Iterator[None]:
+    """Inside, note when a gradient is read that was there before."""
+    kind: Any = Tensor
+    given: set[int] = set()
+
+    def get(tensor: Tensor) -> Any:
+        gradient = GRADIENT.__get__(tensor)
+        names.slopes |= gradient is not None and id(tensor) not in given
+        return gradient
+
+    def put(tensor: Tensor, gradient: Any) -> None:
+        given.add(id(tensor))
+        GRADIENT.__set__(tensor, gradient)
+
+    kind.grad = property(get, put)
+    try:
+        yield
+    finally:
+        kind.grad = GRADIENT
 
 
-def _with_later(names: Iterable[str], known: dict[str, Name]) -> set[str]:
-    """These names, and those that functions among them read when they are called."""
-    found, left = set(), list(names)
+def _read_in_classes(source: str) -> set[str]:
+    """The names that bodies of classes look up, which Python does without asking the namespace."""
+    try:
+        tables = [symtable.symtable(source, "<cell>", "exec")]
+    except SyntaxError:
+        return set()
+    for table in tables:  # grows on the way
+        tables += table.get_children()
+    symbols = [one for table in tables if table.get_type() == "class" for one in table.get_symbols()]
+    return {one.get_name() for one in symbols if one.is_global() and one.is_referenced()}
+
+
+# --- What a cell changes ---------------------------------------------------------------------------------
+
+
+def _looked_at(names: dict[str, Any]) -> tuple[dict[Any, Any], dict[Any, list[Any]]]:
+    """What is in each name, and in each object that names lead to, by its id; and by the id who holds it."""
+    contents: dict[Any, Any] = {SETTINGS: repr((np.get_printoptions(), np.geterr()))}
+    holders: dict[Any, list[Any]] = {}
+    left: list[Any] = []
+
+    def put(key: Any, own: Any, parts: Iterable[Any]) -> None:
+        contents[key] = [own]
+        for part in parts:
+            if (plain := _plain(part)) is None:
+                holders.setdefault(id(part), []).append(key)
+                left.append(part)
+            contents[key].append(id(part) if plain is None else plain)
+
+    for name, value in dict.items(names):
+        if not name.startswith("__"):
+            put(name, None, [value])
+    alive = []  # so that no two objects have the same id
     while left:
-        name = left.pop()
-        if name not in found:
-            found.add(name)
-            left += known[name].later if name in known else ()
-    return found
+        thing = left.pop()
+        if id(thing) not in contents:
+            alive.append(thing)
+            put(id(thing), *_inside(thing))
+            if isinstance(thing, Tensor):
+                gradient = GRADIENT.__get__(thing)
+                contents[SLOPE, id(thing)] = gradient if gradient is None else hash(gradient.tobytes())
+                holders[SLOPE, id(thing)] = [id(thing)]
+    return contents, holders
+
+
+def _changed(before: Any, after: Any, holders: Any) -> tuple[set[str], set[str]]:
+    """The names that are new, gone or lead to something that has changed; and those that lead to another gradient."""
+    moved = [key for key in after if before.get(key, after[key]) != after[key]]
+    slopes = [key for key in moved if isinstance(key, tuple)]
+    new = [key for key in before.keys() ^ after.keys() if isinstance(key, str)]
+    found = []
+    for left in (new + [key for key in moved if key not in slopes], slopes):
+        reached = set()
+        while left:
+            if (key := left.pop()) not in reached:
+                reached.add(key)
+                left += holders.get(key, ())
+        found.append({key for key in reached if isinstance(key, str)})
+    return found[0], found[1]
+
+
+def _plain(part: Any) -> int | None:
+    """A number that is another one for another value; None for an object that is to be looked into."""
+    try:
+        return None if isinstance(part, np.ndarray) else hash(marshal.dumps(part, 2))
+    except ValueError:
+        return None
+
+
+def _inside(thing: Any) -> tuple[Any, Iterable[Any]]:
+    """What an object is by itself, and what is in it."""
+    match thing:
+        case np.ndarray():
+            own = (thing.shape, thing.dtype.str, hash(thing.tobytes()))
+            return own, thing.ravel().tolist() if thing.dtype.hasobject else ()
+        case Tensor():
+            return None, [thing.data, thing.requires_grad, thing.node, thing.hooks, type(thing)]
+        case Node():
+            return thing.backward is None, ()
+        case types.ModuleType():
+            return None, ()
+        case type():
+            return None, [*vars(thing).values()] if thing.__module__ == "__main__" else ()
+        case types.FunctionType():
+            closure = [cell.cell_contents for cell in thing.__closure__ or () if cell != types.CellType()]
+            return id(thing.__code__), [*closure, thing.__defaults__, thing.__kwdefaults__, vars(thing)]
+        case types.GeneratorType():
+            frame = thing.gi_frame
+            return frame and frame.f_lasti, [*frame.f_locals.values()] if frame else ()
+        case tuple() | set() | frozenset():
+            return None, [*thing, type(thing)]
+    with contextlib.suppress(Exception):  # what `pickle` would keep of it
+        _, given, state, items, pairs = (*thing.__reduce_ex__(4), None, None, None)[:5]
+        parts = [*given, *(items or ()), *itertools.chain(*(pairs or ()))]
+        for one in state if isinstance(state, tuple) else [state]:
+            named = one.items() if isinstance(one, dict) else [] if one is None else [("", one)]
+            parts += [value for name, value in named if not str(name).startswith("_")]
+        return None, parts
+    return None, ()
+
+
+# --- A page ----------------------------------------------------------------------------------------------
+
+
+def recorded(sources: Mapping[str, str], folder: Path, may_fail: Iterable[str] = ()) -> dict[str, set[str]]:
+    """For each cell by its id all cells that it needs, recorded in a process of its own that works in `folder`.
+
+    sources: in the order of the page. may_fail: cells that may raise an error; RuntimeError names another one.
+    """
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_recorded, dict(sources), folder, set(may_fail)).result()
+
+
+def _recorded(sources: dict[str, str], folder: Path, may_fail: set[str]) -> dict[str, set[str]]:
+    os.chdir(folder)
+    os.environ["MINIGRAD_PROGRESS"] = "off"
+    last = deque[dict[str, Any]](maxlen=1)
+    recorder = Recorder(last.append)
+    for cell, source in sources.items():
+        with recorder.noting(cell, source):
+            well = recorder.run(source)
+        if not well and cell not in may_fail:
+            raise RuntimeError(f"cell {cell} fails: " + "\n".join(last[0]["traceback"]))
+    return recorder.needs
+
+
+def direct(needs: Mapping[str, set[str]]) -> dict[str, list[str]]:
+    """The same without those that another needed cell needs; what notebooks store. The inverse of `closed`."""
+    return {
+        cell: [one for one in needs if one in needed and not any(one in needs[other] for other in needed)]
+        for cell, needed in needs.items()
+    }
+
+
+def closed(stored: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """For each cell, in the order of the page, all that it needs. Raises ValueError for an id not above."""
+    found: dict[str, set[str]] = {}
+    for cell, named in stored.items():
+        if unknown := [one for one in named if one not in found]:
+            raise ValueError(f"cell {cell} needs {unknown[0]}, which is no cell above it")
+        found[cell] = set(named).union(*(found[one] for one in named))
+    return {cell: [one for one in found if one in needed] for cell, needed in found.items()}
 
 
 def split(source: str) -> tuple[str, str]:
     """A cell as what it only names, and the rest: imports, definitions, constants and small arrays of NumPy.
 
-    What it names can run where the cell cannot. It is empty where there is no such statement. Each half has blank lines
-    where the other's statements stand.
+    What it names can run where the cell cannot. It is empty where there is no such statement, and has none with a name
+    that the rest mentions above it. Each half has blank lines where the other's statements stand.
     """
     tree, lines = ast.parse(source), source.split("\n")
-    names, bound = [""] * len(lines), set[str]()
-    rest = list(lines)
+    names, rest = [""] * len(lines), list(lines)
+    above: set[str] = set()
     for node in tree.body:
-        reads, later = read_by(node)
-        if _only_names(node) and not (reads | later) & bound:
+        if _only_names(node) and not _mentioned(node, at_once=True) & above:
             decorators = getattr(node, "decorator_list", [])
             first = min([node.lineno, *(one.lineno for one in decorators)]) - 1
             last = node.end_lineno or node.lineno
             names[first:last] = lines[first:last]
             rest[first:last] = [""] * (last - first)
         else:
-            bound |= {name for one in ast.walk(node) for name in names_bound(one)}
-            bound |= changed_by(node, Kinds())
+            above |= _mentioned(node) - {"np", "math"}
     return "\n".join(names).rstrip(), "\n".join(rest).rstrip()
 
 
@@ -162,13 +307,21 @@ def _only_names(node: ast.stmt) -> bool:
         return True
     if not isinstance(node, ast.Assign) or not all(isinstance(one, ast.Name) for one in node.targets):
         return False
-    calls = [one.func for one in ast.walk(node) if isinstance(one, ast.Call)]
-    return all(isinstance(one, ast.Attribute) and _dotted(one).startswith(("np.", "math.")) for one in calls)
+    calls = [ast.unparse(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)]
+    return all(re.fullmatch(r"(np|math)(\.\w+)+", one) for one in calls)
 
 
-def _dotted(node: ast.expr) -> str:
-    """`np.random.default_rng` as text; empty for what is no name with names behind it."""
-    if isinstance(node, ast.Attribute):
-        before = _dotted(node.value)
-        return f"{before}.{node.attr}" if before else ""
-    return node.id if isinstance(node, ast.Name) else ""
+def _mentioned(node: ast.AST, at_once: bool = False) -> set[str]:
+    """The names in a statement; at_once: without those in the body of a function that it defines."""
+    if at_once and isinstance(node, ast.FunctionDef):
+        outside = [*node.decorator_list, node.args, node.returns or ast.Pass()]
+        return {node.name}.union(*map(_mentioned, outside))
+    found = set()
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name):
+            found.add(one.id)
+        elif isinstance(one, ast.FunctionDef | ast.ClassDef):
+            found.add(one.name)
+        elif isinstance(one, ast.alias):
+            found.add((one.asname or one.name).partition(".")[0])
+    return found

@@ -41,7 +41,8 @@ from minigrad.course.authoring import rows
 from minigrad.course.authoring.install_cell import furnish, repository_url
 from minigrad.course.authoring.nbgrader_source import nbgrader_source, write_config
 from minigrad.course.authoring.package_metadata import with_address, with_pictures
-from minigrad.course.grade.answers import label_cells
+from minigrad.course.authoring.site import NEEDS_OF, note_needs, parts, reason, stamp
+from minigrad.course.grade.answers import ANSWER, CHECK, bound_in, label_cells
 from minigrad.course.parts import MADE_WITH
 from minigrad.course.show import Source
 from minigrad.files import write_atomic
@@ -155,12 +156,33 @@ def make_exercise(solution: Any) -> Any:
     exercise = nbformat.from_dict(solution)  # a deep copy
     label_cells(exercise.cells, lambda cell: BEGIN in cell.source)
     exercise.cells = [cell for cell in exercise.cells if "solution" not in cell.metadata.get("tags", [])]
+    _let_answers_read(exercise)
     for cell in exercise.cells:
         if cell.cell_type == "code":
             cell.source = _without_solutions(cell.source)
             cell.outputs, cell.execution_count = [], None
     exercise.metadata[MADE_WITH] = fingerprint(exercise)
+    if NEEDS_OF in exercise.metadata:
+        exercise.metadata[NEEDS_OF] = stamp(exercise)
     return exercise
+
+
+def _let_answers_read(notebook: Any) -> None:
+    """Note that an answer needs, beside what the solution reads, every given cell above that defines something.
+
+    But for cells that do not run in a page, and those that need an answer. So does grading (`grade.answers.needed`),
+    which knows the answer and takes the cells with the names that it uses.
+    """
+    given: list[str] = []
+    with_answers: set[str] = set()
+    for name, source, cell, key in parts(notebook):
+        tags, needs = cell.metadata.get("tags", []), cell.metadata.get("course", {}).get(key, "").split()
+        if ANSWER in tags and NEEDS_OF in notebook.metadata:
+            cell.metadata["course"][key] = " ".join(dict.fromkeys([*needs, *given]))
+        if ANSWER in tags or not with_answers.isdisjoint(needs):
+            with_answers.add(name)
+        elif CHECK not in tags and not reason(tags) and bound_in(source):
+            given.append(name)
 
 
 def _without_solutions(source: str) -> str:
@@ -225,7 +247,7 @@ def _exercises(root: Path, check: bool) -> tuple[list[str], bool]:
             found.append(f"exercises/{path.name}: {words}")
             well = well and today and not os.environ.get("CI")
             continue
-        if there and _cells(there) == _cells(made):
+        if there and _cells(there) == _cells(made) and _needs(there) == _needs(made):
             continue
         found.append(f"exercises/{path.name}: {'out of step' if check else 'made'}")
         if check:
@@ -257,11 +279,15 @@ def _cells(notebook: Any) -> list[list[Any]]:
     return [
         [
             *(cell.id, cell.cell_type, cell.source, cell.metadata.get("tags") or None),
-            *([cell.metadata["course"]] if "course" in cell.metadata else []),
+            *([{"exercise": name}] if (name := cell.metadata.get("course", {}).get("exercise")) else []),
         ]
         for cell in notebook.cells
         if "install" not in cell.metadata.get("tags", [])
     ]
+
+
+def _needs(notebook: Any) -> list[Any]:
+    return [cell.metadata.get("course", {}).get(key) for _, _, cell, key in parts(notebook)]
 
 
 def _furnish(root: Path, check: bool) -> list[str]:
@@ -332,6 +358,7 @@ def main(arguments: Any = None) -> int:
             print(path, flush=True)
             notebook = read(path)
             run(notebook, path.parent)
+            note_needs(notebook, path.parent)
             write(path, notebook)
         return 0
     if options.command == "exercises":

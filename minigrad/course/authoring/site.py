@@ -22,11 +22,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import minigrad
-from minigrad.course.authoring.cell_needs import needs_of, split
-from minigrad.course.authoring.notebooks import read
+import nbformat
 
-__all__ = ["RUNS_ANYWAY", "assemble", "main", "page_cells", "reason"]
+import minigrad
+from minigrad.course.authoring.cell_needs import closed, direct, recorded, split
+
+__all__ = [
+    "RUNS_ANYWAY",
+    "assemble",
+    "main",
+    "note_needs",
+    "page_cells",
+    "parts",
+    "reason",
+    "stamp",
+    "to_note",
+]
 
 ROOT = Path(minigrad.__file__).resolve().parent.parent
 SOURCES = ROOT / "book" / "_run"
@@ -60,51 +71,86 @@ REASONS = {
 NEEDS_OTHER = "This cell needs a result of a cell above that does not run in a page"
 ELSEWHERE = ". It runs in Jupyter; here its stored output stands."
 NAMES = "-names"  # behind the id of what a cell names
+NEEDS, NEEDS_OF = "needs", "needs_of"  # in the metadata of a cell under "course"; in those of the notebook
 RUNS_ANYWAY = "page"  # the tag of a cell that trains, but quickly
 
 
 # --- Cells -----------------------------------------------------------------------------------------------
 
 
-def page_cells(notebook: Any) -> list[dict[str, Any]]:
+def parts(notebook: Any) -> Iterator[tuple[str, str, Any, str]]:
+    """What runs by itself, in order: id, source, the cell of the notebook, and its key for what is needed.
+
+    Before a cell that does not run in a page stands what that only names (`split`), with `NAMES` behind its id, for the
+    cells below that need no more of it; its own source is then the rest.
+    """
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        if cell.cell_type == "code" and cell.source.strip() and "install" not in tags:
+            names, rest = split(cell.source) if reason(tags) else ("", cell.source)
+            if names:
+                yield cell.id + NAMES, names, cell, NEEDS + NAMES
+            yield cell.id, rest, cell, NEEDS
+
+
+def stamp(notebook: Any) -> str:
+    """A short text that is another one when a part has another id or source."""
+    sources = [(name, source) for name, source, _, _ in parts(notebook)]
+    return hashlib.sha256(json.dumps(sources).encode()).hexdigest()[:16]
+
+
+def note_needs(notebook: Any, folder: Path) -> None:
+    """Run a notebook as pages do, and note in the metadata of each cell which cells above it needs.
+
+    Noted are those that no other of them needs, and in the notebook's metadata which sources that holds for.
+    """
+    found = list(parts(notebook))
+    may_fail = {cell.id for cell in notebook.cells if "raises-exception" in cell.metadata.get("tags", [])}
+    needs = direct(recorded({name: source for name, source, _, _ in found}, folder, may_fail))
+    for cell in notebook.cells:
+        for key in (NEEDS, NEEDS + NAMES):
+            cell.metadata.get("course", {}).pop(key, None)
+    for name, _, cell, key in found:
+        cell.metadata["course"] = {**cell.metadata.get("course", {}), key: " ".join(needs[name])}
+    notebook.metadata[NEEDS_OF] = stamp(notebook)
+
+
+def to_note(path: str) -> str:
+    """What to run for the needs of a notebook in the repository, such as `book/07_one_head.ipynb`."""
+    if path.startswith("exercises/"):
+        return f"make notebook NB={path.replace('exercises', 'solutions', 1)} && make exercises"
+    return f"make notebook NB={path}"
+
+
+def page_cells(notebook: Any, path: str = "") -> list[dict[str, Any]]:
     """The code cells of a notebook as pages get them: source, what each needs, and whether it runs.
 
-    Before a cell that does not run stands one with what that only names (`split`), with `NAMES` behind its id, for the
-    cells below that need no more of it. A cell's metadata may say what the sources do not show: `course.needs`, ids of
-    further cells, `course.random`, seed and draws of `minigrad.random` before it, and `course.page_seconds`, how long
-    it computes in a page, where that is long.
+    A cell's metadata say what it needs (`note_needs`); `course.random` has seed and draws of `minigrad.random` before
+    it, and `course.page_seconds` how long it computes in a page, where that is long. Raises ValueError where a cell
+    does not say what it needs, or names one that is not above it.
     """
-    code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
-    code = [cell for cell in code if "install" not in cell.metadata.get("tags", [])]
+    stored = {name: cell.metadata.get("course", {}).get(key) for name, _, cell, key in parts(notebook)}
+    try:
+        if None in stored.values():
+            raise ValueError(
+                f"nothing says what cell {next(one for one in stored if stored[one] is None)} needs"
+            )
+        needs = closed({name: named.split() for name, named in stored.items()})
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}: {to_note(path)}") from None
     cells: list[dict[str, Any]] = []
-    read: dict[str, str] = {}  # what is looked at to find what is needed
-    for cell in code:
-        why, rest = reason(cell.metadata.get("tags", [])), cell.source
-        if why:
-            names, rest = split(cell.source)
-            if names:
-                cells.append(page_cell(cell.id + NAMES, names))
-                read[cell.id + NAMES] = names
-        said = cell.metadata.get("course", {})
-        cells.append(
-            page_cell(cell.id, cell.source, why or True, said.get("random"), said.get("page_seconds", 0))
-        )
-        read[cell.id] = rest
-    needs = needs_of(read, {cell.id: cell.metadata.get("course", {}).get("needs", []) for cell in code})
     runs: dict[str, bool] = {}
-    for one in cells:
-        one["needs"] = needs[one["id"]]
-        if one["runs"] is True and not all(runs[other] for other in one["needs"]):
+    for name, source, cell, key in parts(notebook):
+        said, why = cell.metadata.get("course", {}), reason(cell.metadata.get("tags", []))
+        one = {"id": name, "source": source, "needs": needs[name], "random": None, "runs": True, "seconds": 0}
+        if key == NEEDS:
+            one |= {"source": cell.source, "random": said.get("random"), "runs": why or True}
+            one["seconds"] = said.get("page_seconds", 0)
+        if one["runs"] is True and not all(runs[other] for other in needs[name]):
             one["runs"] = NEEDS_OTHER + ELSEWHERE
-        runs[one["id"]] = one["runs"] is True
+        cells.append(one)
+        runs[name] = one["runs"] is True
     return cells
-
-
-def page_cell(
-    name: str, source: str, runs: bool | str = True, random: list[int] | None = None, seconds: int = 0
-) -> dict[str, Any]:
-    """A cell as pages get it."""
-    return {"id": name, "source": source, "needs": [], "random": random, "runs": runs, "seconds": seconds}
 
 
 def reason(tags: Sequence[str]) -> str:
@@ -218,7 +264,13 @@ def assemble(site: Path, packages: Path) -> dict[str, Any]:
     for page, path in pages():
         cells = target / "cells" / f"{page}.json"
         cells.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"page": page, "cells": page_cells(read(path))}, ensure_ascii=False)
+        text = json.dumps(
+            {
+                "page": page,
+                "cells": page_cells(nbformat.read(path, as_version=4), f"{path.parent.name}/{path.name}"),
+            },
+            ensure_ascii=False,
+        )
         cells.write_text(text, encoding="utf-8")
     stamps = json.dumps([core, archives, data]).encode()
     manifest = {

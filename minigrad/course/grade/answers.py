@@ -26,6 +26,7 @@ __all__ = [
     "Piece",
     "Sheet",
     "answers_in",
+    "bound_in",
     "label_cells",
     "missing_names",
     "needed",
@@ -55,7 +56,7 @@ def label_cells(cells: Sequence[Any], is_answer: Callable[[Any], bool]) -> None:
         elif call and waiting:
             for one, tag in [*((answer, ANSWER) for answer in waiting), (cell, CHECK)]:
                 one["metadata"]["tags"] = [*one["metadata"].get("tags", []), tag]
-                one["metadata"]["course"] = {"exercise": call[1]}
+                one["metadata"]["course"] = {**one["metadata"].get("course", {}), "exercise": call[1]}
             waiting = []
 
 
@@ -240,7 +241,7 @@ def needed(sheet: Sheet, name: str, answers: dict[str, Answer]) -> list[Piece]:
     last = next(number for number, piece in enumerate(pieces) if piece.exercise == name)
     taken, wanted = [pieces[last]], _used(pieces[last].source)
     for piece in reversed(pieces[:last]):
-        if wanted & _bound(piece.source):
+        if wanted & bound_in(piece.source):
             taken.append(piece)
             wanted |= _used(piece.source)
     return taken[::-1]
@@ -248,7 +249,7 @@ def needed(sheet: Sheet, name: str, answers: dict[str, Answer]) -> list[Piece]:
 
 def missing_names(source: str, scope: Iterable[str]) -> list[str]:
     """The names that a text uses and neither it, nor `scope`, nor Python defines."""
-    return sorted(_used(source) - _bound(source) - set(scope) - set(dir(builtins)))
+    return sorted(_used(source) - bound_in(source) - set(scope) - set(dir(builtins)))
 
 
 # How a text gets at what judges it: the check's own parts, and the frames that call a function.
@@ -263,7 +264,7 @@ def speaks_of(sources: Iterable[str]) -> str:
     return next((found[0] for source in sources if (found := _JUDGE.search(source))), "")
 
 
-def _bound(source: str) -> set[str]:
+def bound_in(source: str) -> set[str]:
     """The global names that a cell gives values, in whatever way Python has for that."""
     return {one.get_name() for one in _global_names(source) if one.is_assigned() or one.is_imported()}
 

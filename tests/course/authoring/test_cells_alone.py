@@ -14,6 +14,14 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
 import cells_alone
 
 
+@pytest.fixture(autouse=True)
+def noted(monkeypatch):
+    """The folders of the notebooks whose needs were recorded; none is run."""
+    folders = []
+    monkeypatch.setattr(cells_alone, "note_needs", lambda notebook, folder: folders.append(folder))
+    return folders
+
+
 @pytest.mark.parametrize(
     ("tags", "seconds", "expected"),
     [
@@ -44,3 +52,17 @@ def test_a_cell_that_draws_says_where_random_numbers_stood(tmp_path, after, expe
     write(path, new_notebook(cells=[new_code_cell("f()", id="a", metadata=metadata)]))
     cells_alone.write_down(path, {"a": {"before": [0, 3], "after": after, "seconds": 0.1}})
     assert read(path).cells[0].metadata.get("course") == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "recorded"),
+    [({}, False), ({"source": "g()"}, True), ({"metadata": {"tags": ["native=heavy"]}}, True)],
+)
+def test_needs_of_other_sources_are_recorded(tmp_path, noted, change, recorded):
+    path = tmp_path / "page.ipynb"
+    page = new_notebook(cells=[new_code_cell("import a\nf()", id="a")])
+    page.metadata["needs_of"] = cells_alone.stamp(page)
+    page.cells[0].update(change)
+    write(path, page)
+    cells_alone.write_down(path, {})
+    assert noted == [tmp_path] * recorded

@@ -17,6 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from minigrad.course.authoring import notebooks
 from minigrad.course.authoring.rows import ROWS
+from minigrad.course.authoring.site import stamp
 from minigrad.course.show import show
 
 pytestmark = pytest.mark.no_arrays
@@ -310,6 +311,40 @@ def test_an_exercise_keeps_ids_and_text_and_has_no_outputs():
     assert nbformat.writes(solution) == before  # the solution is left as it was
 
 
+def test_an_answer_needs_what_its_learner_may_read():
+    check = "check.double(double)"
+    solution = notebook(
+        *(
+            code(source, tags, id=name)
+            for name, source, tags in [
+                ("imports", "import math", ()),
+                ("demo", "print(1)", ()),
+                ("first", SOLVED, ()),
+                ("check", check, ()),
+                ("four", "four = double(2)", ()),
+                ("eight", "eight = 2 * four", ()),
+                ("file", "text = read()", ["native=files"]),
+                ("given", "def given(): pass", ()),
+                ("second", SOLVED, ()),
+                ("check2", check, ()),
+                ("last", "last = 1", ()),
+            ]
+        ),
+        needs_of="of the solution",
+    )
+    needs = {"check": "first", "four": "first", "eight": "four", "second": "file first"}
+    for cell in solution.cells:
+        cell.metadata["course"] = {"needs": needs.get(cell.id, "")}
+    exercise = notebooks.make_exercise(solution)
+    assert {cell.id: said for cell in exercise.cells if (said := cell.metadata.course.needs)} == {
+        **needs,
+        "first": "imports",
+        "second": "file first imports given",
+    }
+    assert exercise.cells[2].metadata.course.exercise == "double"
+    assert exercise.metadata["needs_of"] == stamp(exercise)
+
+
 # --- Stale and missing -----------------------------------------------------------------------------------
 
 
@@ -419,8 +454,9 @@ def test_exercises_are_made_run_and_checked(root, no_kernel, capsys):
         lambda cell: cell.update(source=cell.source.replace("Twice", "Two times")),
         lambda cell: cell.update(id="another"),
         lambda cell: cell.metadata.update(tags=["raises-exception"]),
+        lambda cell: cell.metadata.update(course={"needs": "other"}),
     ],
-    ids=["source", "id", "tags"],
+    ids=["source", "id", "tags", "needs"],
 )
 def test_an_exercise_is_out_of_step_when_its_solution_changes(change, root, no_kernel):
     path = root / "solutions" / "01.ipynb"
@@ -514,6 +550,7 @@ def test_an_exercise_that_was_only_run_holds_no_answers(root, no_kernel):
     exercise = notebooks.read(path)
     exercise.cells[0].update(execution_count=9, outputs=[new_output("stream", text="1")])
     exercise.cells[0].metadata.update(tags=[])  # as JupyterLab leaves it when somebody looked at them
+    exercise.cells[0].metadata["course"] = {"needs": "", "random": [0, 1]}  # as the tools leave it
     notebooks.write(path, exercise)
     assert not notebooks.holds_answers(exercise, notebooks.read(root / "solutions" / "01.ipynb"))
 
@@ -565,6 +602,14 @@ def test_rows_says_which_page_is_wrong(root, capsys):
     notebooks.write(root / "book" / "07_one_head.ipynb", notebook(course={"rows": {"A13": "gone"}}))
     assert notebooks.main(["rows"]) == 1
     assert capsys.readouterr().out == "book/07_one_head.ipynb: row A13: there is no cell 'gone'\n"
+
+
+def test_a_notebook_that_is_run_says_what_its_cells_need(root, no_kernel):
+    path = root / "book" / "01.ipynb"
+    notebooks.write(path, notebook(code("x = 1", id="a"), code("open('01.ipynb') and x", id="b")))
+    assert notebooks.main(["run", str(path)]) == 0
+    assert no_kernel == [path.parent]
+    assert [cell.metadata.course.needs for cell in notebooks.read(path).cells] == ["", "a"]
 
 
 @pytest.mark.parametrize("arguments", [[], ["nothing"], ["run"]])

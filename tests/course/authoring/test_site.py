@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import tarfile
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)")
 
+import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from minigrad.course.authoring import site
@@ -20,13 +22,11 @@ from minigrad.course.authoring import site
 pytestmark = pytest.mark.no_arrays
 
 
-def code(name, source, tags=(), **course):
+def code(name, source, tags=(), needs="", **course):
     metadata = {"tags": list(tags)} if tags else {}
-    return new_code_cell(
-        source,
-        id=name,
-        metadata={**metadata, **({"course": course} if course else {})},
-    )
+    if needs is not None:
+        course["needs"] = needs
+    return new_code_cell(source, id=name, metadata={**metadata, "course": course})
 
 
 def cells(*made):
@@ -37,7 +37,7 @@ def test_a_page_has_its_code_cells_in_order():
     found = cells(
         code("a", "x = 1"),
         new_markdown_cell("text"),
-        code("b", "x", random=[0, 12], page_seconds=12),
+        code("b", "x", needs="a", random=[0, 12], page_seconds=12),
         code("c", "  "),
     )
     assert list(found) == ["a", "b"]
@@ -64,20 +64,26 @@ def test_hidden_cells_are_there_and_the_one_that_installs_is_not():
     ],
 )  # fmt: skip
 def test_what_cannot_run_says_why(tag):
-    found = cells(code("a", "x = run()", [tag]), code("b", "x"), code("c", "1"))
+    found = cells(code("a", "x = run()", [tag]), code("b", "x", needs="a"), code("c", "1"))
     assert found["a"]["runs"].startswith("This cell ")
     assert found["b"]["runs"] == site.NEEDS_OTHER + site.ELSEWHERE
     assert found["c"]["runs"] is True
 
 
+def names_only(**course):
+    return code("a", "import math\nx = run()", ["training"], **course)
+
+
 def test_what_a_cell_names_is_there_without_it():
-    found = cells(code("a", "import math\nx = run()", ["training"]), code("b", "math.pi"), code("c", "x"))
+    found = cells(
+        names_only(**{"needs-names": ""}), code("b", "math.pi", needs="a-names"), code("c", "x", needs="a b")
+    )
     assert list(found) == ["a-names", "a", "b", "c"]
     assert found["a-names"]["source"] == "import math"
     assert found["a"]["source"] == "import math\nx = run()"
     assert found["b"]["needs"] == ["a-names"]
     assert found["b"]["runs"] is True
-    assert found["c"]["needs"] == ["a"]
+    assert found["c"]["needs"] == ["a-names", "a", "b"]
     assert found["c"]["runs"] is not True
 
 
@@ -85,8 +91,69 @@ def test_quick_training_may_run():
     assert cells(code("a", "x = 1", ["training", "page"]))["a"]["runs"] is True
 
 
-def test_further_needs_come_from_metadata():
-    assert cells(code("a", "x = 1"), code("b", "1", needs=["a"]))["b"]["needs"] == ["a"]
+PATHS = [
+    ("book/01.ipynb", "make notebook NB=book/01.ipynb"),
+    ("exercises/01.ipynb", "make notebook NB=solutions/01.ipynb && make exercises"),
+]
+
+
+@pytest.mark.parametrize(("path", "command"), PATHS)
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        ([code("a", "1"), code("b", "1", needs=None)], "nothing says what cell b needs"),
+        ([names_only()], "nothing says what cell a-names needs"),
+        ([code("a", "1", needs="b"), code("b", "1")], "cell a needs b, which is no cell above it"),
+        ([code("a", "1", needs="gone")], "cell a needs gone, which is no cell above it"),
+    ],
+)
+def test_needs_that_are_not_said_are_an_error_with_the_command(made, words, path, command):
+    with pytest.raises(ValueError, match=re.escape(f"{path}: {words}: {command}")):
+        site.page_cells(new_notebook(cells=made), path)
+
+
+def test_what_cells_need_is_noted_and_of_which_sources(tmp_path):
+    made = new_notebook(cells=[
+        code("i", "install()", ["install"], needs=None),
+        code("t", "import math\nx = math.pi.real + len('a')", ["training"], needs="gone", random=[0, 1]),
+        code("b", "y = math.e", needs=None),
+        new_markdown_cell("text", id="m"),
+        code("c", "1 / (x - y)", ["raises-exception"], needs="b"),
+        code("d", "x, 1 / 0", ["raises-exception"], needs="b"),
+    ])  # fmt: skip
+    sources = [cell.source for cell in made.cells]
+    site.note_needs(made, tmp_path)
+    assert [cell.metadata.get("course") for cell in made.cells] == [
+        {},
+        {"needs": "t-names", "needs-names": "", "random": [0, 1]},
+        {"needs": "t-names"},
+        None,
+        {"needs": "t b"},
+        {"needs": "t"},
+    ]
+    assert [cell.source for cell in made.cells] == sources
+    assert site.page_cells(made)[-1]["needs"] == ["t-names", "t"]
+    assert made.metadata["needs_of"] == site.stamp(made)
+    nbformat.validate(made)
+
+
+@pytest.mark.parametrize(
+    ("change", "changed"),
+    [
+        (lambda n: n.cells[0].update(source="x = 2"), True),
+        (lambda n: n.cells[0].update(id="b"), True),
+        (lambda n: n.cells[0].metadata.update(tags=["training"]), True),  # a page takes it apart
+        (lambda n: n.cells.append(code("c", "1")), True),
+        (lambda n: n.cells.append(new_markdown_cell("1")), False),
+        (lambda n: n.cells[0].update(execution_count=3), False),
+        (lambda n: n.cells[0].metadata.update(tags=["predict"]), False),
+    ],
+)
+def test_a_change_of_what_is_run_changes_the_stamp(change, changed):
+    made = new_notebook(cells=[code("a", "x = 1")])
+    before = site.stamp(made)
+    change(made)
+    assert (site.stamp(made) != before) == changed
 
 
 def test_an_archive_is_the_same_for_the_same_files():
