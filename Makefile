@@ -11,9 +11,15 @@ PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loa
 COURSE := $(BIN)/python -m minigrad.course.authoring.notebooks
 NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 
-# Tests of the engine, one training with it, and those of all that is built on it.
+# Tests of the engine, one training with it, quick ones of where arrays leave the device or come to it, and those of all
+# that is built on the engine.
 ENGINE := tests/backend tests/nn tests/ops $(wildcard tests/test_*.py)
 TRAINING := tests/bert/test_pretraining.py::test_it_learns_more_than_how_frequent_the_words_are
+LONG_CHAPTERS := $(addprefix tests/course/chapters/test_,mlm.py pretraining_knowledge.py pretraining_variants.py scaling.py transformer_page.py)
+SEAMS := $(addprefix tests/bert/test_,look.py metrics.py predict.py story_scores.py task_metrics.py task_predict.py tasks.py \
+	finetuning.py::test_the_tables_and_what_is_said resuming.py::test_the_last_checkpoint_is_the_model) \
+	$(addprefix tests/seq2seq/test_,masks.py recurrent_seq2seq.py scores.py translate.py training.py::test_a_run_and_what_it_leaves) \
+	$(filter-out $(LONG_CHAPTERS),$(wildcard tests/course/chapters/test_*.py))
 ABOVE := tests/bert tests/seq2seq tests/course
 LEGS := test slow standin nbval site-check oracles gpu-check
 
@@ -53,7 +59,7 @@ train: $(READY)  ## pre-train the reduced BERT on the Python documentation on th
 test: $(READY)  ## what a change can break where it is made: lint, types, all quick tests on NumPy, the engine on the stand-in for CuPy
 	$(call timed,lint and types,$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy)
 	$(call timed,tests on NumPy,$(PARALLEL))
-	$(call timed,the engine on the stand-in for CuPy,$(PARALLEL) --standin $(ENGINE) $(TRAINING))
+	$(call timed,the engine on the stand-in for CuPy,$(PARALLEL) --standin $(ENGINE) $(TRAINING) $(SEAMS))
 
 test-page: $(READY)  ## what an edit of one page can break: make test-page NB=book/07_one_head.ipynb
 	$(ONE) tests/book/test_rerun.py tests/book/test_notebooks.py tests/book/test_chapters.py $(wildcard tests/course/chapters/test_$(NAME)*.py) \

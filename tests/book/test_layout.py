@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from browsers import wait_for
+from building import QUICK_PAGES, pages
 
 pytestmark = pytest.mark.no_arrays
 
@@ -47,6 +49,30 @@ def test_nothing_is_cut_on_a_laptop(visited: Any):
     cut = page.evaluate(CUT)
     allowed = STILL_CUT.get(visited.name, 0)
     assert len(cut) <= allowed, f"{len(cut)} boxes are cut, {allowed} may be: {cut}"
+
+
+BY_SCRIPTS = ".math, .cell_output:has(> p:first-child > em:only-child > code) pre"  # formulas and listings
+NAMELESS = """all => all.filter((one) => !one.labels.length && !one.ariaLabel)
+    .filter((one) => one.localName !== "button" || !one.textContent.trim()).map((one) => one.outerHTML.slice(0, 80))"""
+
+
+def test_nothing_is_cut_or_nameless_on_a_page_that_is_not_visited(site: Path, visit: Any):
+    """Each page's text in the place of another's, without its scripts: the slow tests open the pages themselves."""
+    page, wrong = visit("book/glossary").page, {}
+    for name in (name for name in pages() if name not in QUICK_PAGES):
+        text = (site / f"{name}.html").read_text(encoding="utf-8")
+        text = text[text.index('<article class="bd-article"') : text.index("</article>")]
+        page.eval_on_selector("article", "(article, text) => { article.outerHTML = text; }", text)
+        page.eval_on_selector_all(f"article :is({BY_SCRIPTS})", "all => all.map((one) => one.remove())")
+        at(page, 320)
+        wide = max(0, page.evaluate("document.scrollingElement.scrollWidth") - 320)
+        at(page, 1280)
+        cut = page.evaluate(CUT)[STILL_CUT.get(name, 0) :]
+        nameless = page.eval_on_selector_all("article :is(input, select, textarea, button)", NAMELESS)
+        if wide or cut or nameless:
+            wrong[name] = wide, cut, nameless
+    page.close()
+    assert wrong == {}
 
 
 def test_no_page_scrolls_sideways(visited: Any):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import re
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,24 @@ def test_formulas_are_typeset(visited: Any):
     }"""
     text = page.eval_on_selector("main", prose)
     assert [mark for mark in ("\\(", "\\[", "$$", "\\begin{") if mark in text] == []
+
+
+def test_the_formulas_of_all_pages_are_typeset(site: Path, visit: Any):
+    """All on one page, where only the slow tests open each of them."""
+    formula = re.compile(r'<(div|span) class="[^"]*\bmath\b[^"]*"[^>]*>.*?</\1>', re.DOTALL)
+    found = {
+        one[0] for name in pages() for one in formula.finditer((site / f"{name}.html").read_text("utf-8"))
+    }
+    assert len(found) > 500
+    wrong = """async (formulas) => {
+        const main = document.querySelector("main");
+        main.innerHTML = formulas.join(" ");
+        await MathJax.typesetPromise([main]);
+        return [...main.querySelectorAll(".math")]
+            .filter((one) => !one.querySelector("mjx-container") || one.querySelector("[data-mml-node=merror]"))
+            .map((one) => one.textContent);
+    }"""
+    assert visit("book/07_one_head").page.evaluate(wrong, sorted(found)) == []
 
 
 def test_images_are_loaded(visited: Any):

@@ -12,6 +12,7 @@ from minigrad.bert.grammar import Story, tell_story
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.stories import story_tokenizer
 from minigrad.course.chapters import looking_inside as inside
+from minigrad.course.varied_stories import SETTING
 
 
 @pytest.fixture(scope="module")
@@ -21,14 +22,14 @@ def texts() -> inside.Texts:
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return story_tokenizer(inside.SETTING)
+    return story_tokenizer(SETTING)
 
 
 @pytest.fixture
 def model():
     random.manual_seed(3)
     config = BertConfig(
-        vocab_size=len(story_tokenizer(inside.SETTING).vocab),
+        vocab_size=len(story_tokenizer(SETTING).vocab),
         hidden_size=24,
         num_hidden_layers=4,
         num_attention_heads=4,
@@ -48,7 +49,7 @@ def spoken(story: Story) -> list[str]:
 def test_the_arcs_of_a_story_are_those_that_a_reader_finds():
     story = next(
         story
-        for story in (tell_story(inside.SETTING, n) for n in range(2000))
+        for story in (tell_story(SETTING, n) for n in range(2000))
         if "describes it to" in " ".join(spoken(story))
     )
     words, arcs = spoken(story), inside.arcs_of(story)
@@ -56,7 +57,7 @@ def test_the_arcs_of_a_story_are_those_that_a_reader_finds():
     assert (it, it - 1) in arcs["object → verb"]
     assert (it - 1, it) in arcs["verb → object"]
     ((_, thing),) = [arc for arc in arcs["pronoun → antecedent"] if arc[0] == it]
-    assert any(words[thing] in kind.nouns for kind in inside.SETTING.lexicon.kinds.values())
+    assert any(words[thing] in kind.nouns for kind in SETTING.lexicon.kinds.values())
     for the, noun in arcs["the → its noun"]:
         assert words[the] == "the"
         assert the < noun <= the + 2
