@@ -66,12 +66,13 @@ def pytest_report_header() -> str:
     return f"minigrad backend: {kernels.name}{' (stand-in)' if hasattr(kernels.xp, '_is_standin') else ''}"
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         made = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009  # it has no public name
-        if any(
-            one[-1].scope == "module" for one in made
-        ):  # made once, not in each of pytest-xdist's processes
+        of_the_module = any(one[-1].scope == "module" for one in made)
+        if of_the_module and not item.get_closest_marker("xdist_group"):
+            # What is made once is not made again in each of pytest-xdist's processes.
             item.add_marker(pytest.mark.xdist_group(item.path.name))
     if "slow" not in config.option.markexpr:
         for item in items:
