@@ -93,3 +93,11 @@ def test_an_absent_backend_is_told_at_once(tmp_path):
     run = run_pytest("--backend", "cupy", "--rootdir", str(tmp_path), str(tmp_path))
     assert run.returncode == pytest.ExitCode.USAGE_ERROR
     assert "ERROR: the backend 'cupy' " in run.stderr, run.stderr
+
+
+@pytest.mark.xdist_group("together")
+def test_groups_of_tests_stay_together(request):
+    """By their ids, in which pytest-xdist writes the group; without, what a module makes is made in each process."""
+    if not getattr(request.config.option, "loadgroup", False):
+        pytest.skip("one process, or another way to share out the tests")
+    assert request.node.nodeid.endswith("@together")
