@@ -3,15 +3,17 @@
 The cells' namespace notes which names a cell looks up, in the functions that it calls too. Every object that a name
 leads to is looked at before and after each cell, so a change is seen whoever made it, and under whatever name. A cell
 needs the cells behind all that it read. The gradients of Tensors are kept apart, because many a cell reads a model and
-not its gradients. Not looked at are attributes that begin with `_`, which are caches, the graph behind a Tensor, and
-modules, but for a few settings. Random numbers of `minigrad.random` are no need: a page puts them where they stood.
-`tests/tools/cells_alone.py` runs each cell of a page after the cells that are found here alone.
+not its gradients. Not looked at are caches of imported classes (attributes that begin with `_`, and cached properties),
+the graph behind a Tensor, and modules, but for a few settings. Random numbers of `minigrad.random` are no need: a page
+puts them where they stood. `tests/tools/cells_alone.py` runs each cell of a page after the cells that are found here
+alone.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import itertools
 import marshal
 import multiprocessing
@@ -89,6 +91,9 @@ class Recorder(Kernel):
         """Note what the cell needs that is run inside."""
         names = self._names
         names.begin(source)
+        for thing in dict.values(names):
+            if isinstance(thing, functools._lru_cache_wrapper) and thing.__module__ == "__main__":
+                thing.cache_clear()  # what it remembers would hide what it reads
         with _gradients_watched(names):
             yield
         needs, slopes = (
@@ -121,9 +126,8 @@ def _gradients_watched(names: Names) -> Iterator[None]:
     given: set[int] = set()
 
     def get(tensor: Tensor) -> Any:
-        gradient = GRADIENT.__get__(tensor)
-        names.slopes |= gradient is not None and id(tensor) not in given
-        return gradient
+        names.slopes |= id(tensor) not in given
+        return GRADIENT.__get__(tensor)
 
     def put(tensor: Tensor, gradient: Any) -> None:
         given.add(id(tensor))
@@ -145,7 +149,7 @@ def _read_in_classes(source: str) -> set[str]:
     for table in tables:  # grows on the way
         tables += table.get_children()
     symbols = [one for table in tables if table.get_type() == "class" for one in table.get_symbols()]
-    return {one.get_name() for one in symbols if one.is_global() and one.is_referenced()}
+    return {one.get_name() for one in symbols if one.is_global()}
 
 
 # --- What a cell changes ---------------------------------------------------------------------------------
@@ -212,13 +216,16 @@ def _inside(thing: Any) -> tuple[Any, Iterable[Any]]:
             own = (thing.shape, thing.dtype.str, hash(thing.tobytes()))
             return own, thing.ravel().tolist() if thing.dtype.hasobject else ()
         case Tensor():
-            return None, [thing.data, thing.requires_grad, thing.node, thing.hooks, type(thing)]
+            return None, [thing.data, thing.requires_grad, thing.node, thing.hooks]
         case Node():
             return thing.backward is None, ()
         case types.ModuleType():
             return None, ()
         case type():
-            return None, [*vars(thing).values()] if thing.__module__ == "__main__" else ()
+            said = vars(thing).items() if thing.__module__ == "__main__" else ()
+            return None, [
+                value for name, value in said if name != "__slotnames__"
+            ]  # which comes from looking
         case types.FunctionType():
             closure = [cell.cell_contents for cell in thing.__closure__ or () if cell != types.CellType()]
             return id(thing.__code__), [*closure, thing.__defaults__, thing.__kwdefaults__, vars(thing)]
@@ -229,12 +236,20 @@ def _inside(thing: Any) -> tuple[Any, Iterable[Any]]:
             return None, [*thing, type(thing)]
     with contextlib.suppress(Exception):  # what `pickle` would keep of it
         _, given, state, items, pairs = (*thing.__reduce_ex__(4), None, None, None)[:5]
-        parts = [*given, *(items or ()), *itertools.chain(*(pairs or ()))]
+        parts = [*(items or ()), *itertools.chain(*(pairs or ()))]
+        for one in given:
+            parts += [*one, *one.values()] if type(one) is dict else [one]
         for one in state if isinstance(state, tuple) else [state]:
             named = one.items() if isinstance(one, dict) else [] if one is None else [("", one)]
-            parts += [value for name, value in named if not str(name).startswith("_")]
+            parts += [value for name, value in named if not _is_cache(type(thing), str(name))]
         return None, parts
     return None, ()
+
+
+def _is_cache(kind: type, name: str) -> bool:
+    """Whether an attribute is one by its name or its class; in a cell's own class it may hide what the cell reads."""
+    lazy = name.startswith("_") or isinstance(getattr(kind, name, None), functools.cached_property)
+    return lazy and kind.__module__ != "__main__"
 
 
 # --- A page ----------------------------------------------------------------------------------------------
@@ -296,6 +311,8 @@ def split(source: str) -> tuple[str, str]:
             last = node.end_lineno or node.lineno
             names[first:last] = lines[first:last]
             rest[first:last] = [""] * (last - first)
+            if node is tree.body[-1]:  # so that the statement above it does not show its value
+                rest[first] = "pass"
         else:
             above |= _mentioned(node) - {"np", "math"}
     return "\n".join(names).rstrip(), "\n".join(rest).rstrip()
