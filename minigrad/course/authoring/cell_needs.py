@@ -38,6 +38,7 @@ __all__ = ["Recorder", "closed", "direct", "recorded", "split"]
 SETTINGS = "(settings)"  # the name of what a cell may set outside of its names; every cell reads it
 SLOPE = "slope"  # with the id of a Tensor: its gradient
 GRADIENT: Any = Tensor.__dict__["grad"]
+CACHED = type(functools.cache(abs))  # what `cache` and `lru_cache` make
 
 
 class Names(dict[str, Any]):
@@ -92,7 +93,7 @@ class Recorder(Kernel):
         names = self._names
         names.begin(source)
         for thing in dict.values(names):
-            if isinstance(thing, functools._lru_cache_wrapper) and thing.__module__ == "__main__":
+            if isinstance(thing, CACHED) and thing.__module__ == "__main__":
                 thing.cache_clear()  # what it remembers would hide what it reads
         with _gradients_watched(names):
             yield
