@@ -23,7 +23,7 @@ FILES = sorted((ROOT / "minigrad").rglob("*.py"))
 
 # From the ground up; a layer may import those below it, and its own.
 LAYERS = [
-    {"files", "colours"},
+    {"files", "colours", "messages"},
     {"backend"},
     {"graph"},
     {"tensor"},
@@ -31,6 +31,9 @@ LAYERS = [
     {"random", "testing", "distributed"},
     {"nn", "optim"},
     {"profiler"},
+    {"text"},
+    {"stories"},
+    {"training"},
     {"bert"},
     {"seq2seq"},
     {"course"},

@@ -16,9 +16,9 @@ from typing import Any
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from minigrad.bert import floors, grammar, lexicon
 from minigrad.course import live_examples, live_model
 from minigrad.course.stored import stored
+from minigrad.stories import floors, grammar, lexicon
 
 __all__ = ["setup"]
 

@@ -102,7 +102,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         "WordPiece",
         TEXT,
         "a tokenizer that learns its vocabulary from text and splits every word into pieces of it",
-        ("minigrad/bert/wordpiece.py", "minigrad/bert/tokenizer.py"),
+        ("minigrad/text/wordpiece.py", "minigrad/text/tokenizer.py"),
     ),
     Chapter(
         "6",
@@ -190,7 +190,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Pre-training a reduced BERT",
         PRETRAINING,
         "a model trained on a text whose best possible loss is known, and what each part of BERT is worth",
-        ("minigrad/bert/training.py", "minigrad/bert/grammar.py", "minigrad/bert/floors.py"),
+        ("minigrad/training/loop.py", "minigrad/stories/grammar.py", "minigrad/stories/floors.py"),
     ),
     Chapter(
         "16",

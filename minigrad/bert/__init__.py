@@ -9,8 +9,8 @@ from minigrad.bert.tasks import (
     BertForSequenceClassification,
     BertForTokenClassification,
 )
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import train_wordpiece
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import train_wordpiece
 
 __all__ = [
     "PRESETS",

@@ -13,23 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from minigrad.bert.checkpoint import Pretrained, from_pretrained, read_architecture, read_config, read_task
-from minigrad.bert.command_line import (
-    as_process,
-    python,
-    remark,
-    run_command,
-    say,
-    speaking,
-    typed,
-)
+from minigrad.bert.checkpoint import from_pretrained, read_architecture, read_config, read_task
 from minigrad.bert.config import PRESETS, BertConfig
-from minigrad.bert.corpus import Corpus, CorpusError, read_corpus
 from minigrad.bert.data import encode_documents, held_out_batches
 from minigrad.bert.examples import IDENTIFIER, INPUTS, from_texts, read_examples
 from minigrad.bert.features import EncodedExamples, encode_examples
 from minigrad.bert.finetuning import Finetuning, prepare_finetuning
-from minigrad.bert.floors import Scorer
 from minigrad.bert.info import describe_model
 from minigrad.bert.look import MIXED, PATTERNS, Look, look
 from minigrad.bert.look_page import look_page, require_place, write_page
@@ -45,20 +34,33 @@ from minigrad.bert.options import (
 )
 from minigrad.bert.predict import describe_fillings, fill_mask, fits, next_sentence
 from minigrad.bert.pretraining import HELD_OUT, Pretraining, prepare
-from minigrad.bert.progress import Unfailing, counting
-from minigrad.bert.reading import LONGEST_LINE, CheckpointError, is_there, shown
-from minigrad.bert.runs import RunKind, latest_checkpoint, read_latest
 from minigrad.bert.settings import FinetuningArguments, PretrainingArguments
-from minigrad.bert.state import FINETUNING, PRETRAINING, STATE, TrainingState, read_state
 from minigrad.bert.stored import stored
-from minigrad.bert.stories import STORIES, Stories, draw_pairs
 from minigrad.bert.story_scores import score_stories
 from minigrad.bert.task_metrics import confusion_table, describe_scores, scores, yardstick
 from minigrad.bert.task_predict import MODELS, predict_examples
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.training import require_positions
-from minigrad.bert.wordpiece import MASK
+from minigrad.bert.training import FINETUNING, PRETRAINING, require_positions
 from minigrad.distributed import from_environment
+from minigrad.messages import LONGEST_LINE, shown
+from minigrad.stories.floors import Scorer
+from minigrad.stories.stories import STORIES, Stories, draw_pairs
+from minigrad.text.corpus import Corpus, CorpusError, read_corpus
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import MASK
+from minigrad.training.command_line import (
+    as_process,
+    python,
+    remark,
+    run_command,
+    say,
+    speaking,
+    typed,
+)
+from minigrad.training.folders import RunKind, latest_checkpoint, read_latest
+from minigrad.training.pretrained import Pretrained
+from minigrad.training.progress import Unfailing, counting
+from minigrad.training.reading import CheckpointError, is_there
+from minigrad.training.state import STATE, TrainingState, read_state
 
 STORED_MODEL = "start"  # of book/runs
 MOST_HEADS = 8  # that `look` prints

@@ -6,11 +6,9 @@ only difference is that a Linear's weight is stored (out, in) there and (in, out
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,60 +16,47 @@ import numpy as np
 from safetensors.numpy import save
 
 from minigrad import backend
-from minigrad.bert.config import BertConfig, ConfigError, iterate_shapes
+from minigrad.bert.config import BertConfig, iterate_shapes
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.reading import (
+from minigrad.messages import quoted, shown
+from minigrad.nn import Module
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.training.pretrained import (
+    CONFIG,
+    INDEX,
+    MOST_INITIALISED,
+    WEIGHTS,
+    Pretrained,
+    json_file,
+    listed,
+    read_tokenizer,
+    tokenizer_files,
+    write_checkpoint,
+)
+from minigrad.training.reading import (
     LARGEST_FILE,
     SUMS,
     CheckpointError,
+    ConfigError,
     StoredArray,
-    checksums,
     is_there,
-    quoted,
     read_array,
-    read_file,
     read_header,
     read_json,
-    shown,
 )
-from minigrad.bert.tokenizer import WordPieceTokenizer, pieces_of
-from minigrad.files import write_atomic
-from minigrad.nn import Module
 
 __all__ = [
-    "Pretrained",
     "config_file",
     "from_pretrained",
-    "json_file",
-    "listed",
     "pretrained_files",
     "read_architecture",
     "read_config",
     "read_task",
-    "read_tokenizer",
     "save_pretrained",
-    "tokenizer_files",
-    "write_checkpoint",
 ]
 
-CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
-INDEX = "model.safetensors.index.json"
 TASK = "finetuning_task"  # in config.json: transformers' name, and it lets any text stand there
-TOKENIZER, FAST_TOKENIZER = "tokenizer_config.json", "tokenizer.json"
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
-
-# How tokenizer_config.json names a tokenizer whose vocabulary may be BERT's; the last two are transformers' names
-# for whatever is in tokenizer.json, before version 5 and since.
-TOKENIZER_CLASSES = (
-    None,
-    "BertTokenizer",
-    "BertTokenizerFast",
-    "PreTrainedTokenizerFast",
-    "TokenizersBackend",
-)
-
-# More numbers than this that a checkpoint lacks, and than it has, are those of a config.json that fills the memory.
-MOST_INITIALISED = 10_000_000
 
 _HEAD = re.compile(r"(classifier|qa_outputs)\.")  # of a task
 _OPTIONAL = re.compile(
@@ -79,19 +64,6 @@ _OPTIONAL = re.compile(
 )  # parts that a checkpoint may lack
 _DUPLICATE = re.compile(r"cls\.predictions\.decoder\.(weight|bias)$")  # tied, so stored once
 _BUFFER = re.compile(r"\.(position_ids|token_type_ids)$")  # counts up, or zeros: no weights
-
-
-@dataclass
-class Pretrained:
-    """A model from a checkpoint, its tokenizer (None if there is no vocabulary), and what was left out.
-
-    missing: the weights that were not there, and stayed as initialised.
-    """
-
-    model: Any
-    tokenizer: WordPieceTokenizer | None
-    notes: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
 
 
 # --- Saving ----------------------------------------------------------------------------------------------
@@ -105,16 +77,6 @@ def save_pretrained(model: Module, folder: str | Path, tokenizer: WordPieceToken
     disk is full.
     """
     write_checkpoint(folder, pretrained_files(model, tokenizer))
-
-
-def write_checkpoint(folder: str | Path, files: Mapping[str, bytes]) -> None:
-    """Write the files of a checkpoint, by name, one after the other, and their sums. Raises SaveError."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        write_atomic(folder / name, content)
-    (folder / INDEX).unlink(missing_ok=True)
-    write_atomic(folder / SUMS, checksums(files))
 
 
 def pretrained_files(
@@ -134,17 +96,6 @@ def pretrained_files(
     return files
 
 
-def tokenizer_files(tokenizer: WordPieceTokenizer, max_length: int | None) -> dict[str, bytes]:
-    """The files of a tokenizer by name; max_length: how many tokens its model takes at most."""
-    options = {
-        "tokenizer_class": "BertTokenizer",
-        "do_lower_case": tokenizer.lower_case,
-        "strip_accents": tokenizer.strip_accents,
-        "model_max_length": max_length,
-    }
-    return {VOCABULARY: tokenizer.vocab_txt(), TOKENIZER: json_file(options)}
-
-
 def config_file(model: Any, task: str | None = None) -> bytes:
     """The config.json of a model. Raises ConfigError for one that could not be read again."""
     learned = {} if task is None else {TASK: task}
@@ -155,11 +106,6 @@ def config_file(model: Any, task: str | None = None) -> bytes:
             f"than {LARGEST_FILE / 1e6:.0f} MB is not read again"
         )
     return content
-
-
-def json_file(values: Any) -> bytes:
-    """The content of a JSON file."""
-    return (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def _is_transposed(name: str, shape: tuple[int, ...]) -> bool:
@@ -255,60 +201,6 @@ def read_task(folder: Path) -> str | None:
     return task if isinstance(task, str) else None
 
 
-def read_tokenizer(folder: Path, vocab_size: int) -> WordPieceTokenizer | None:
-    """The tokenizer of the vocabulary in `folder`, or None if there is none. Raises CheckpointError.
-
-    The vocabulary is in `vocab.txt`, or in the `tokenizer.json` that newer versions of transformers write.
-    """
-    lower_case, strip_accents = _tokenizer_options(folder)
-    try:
-        if is_there(path := folder / VOCABULARY):
-            pieces = pieces_of(read_file(path))
-            tokenizer = WordPieceTokenizer(pieces, lower_case, strip_accents)
-        elif is_there(path := folder / FAST_TOKENIZER):
-            vocabulary = _fast_vocabulary(read_json(path))
-            tokenizer = WordPieceTokenizer(vocabulary, lower_case, strip_accents)
-            tokenizer.vocab_txt()  # raises UnicodeEncodeError for half of a surrogate pair, which JSON can have
-        else:
-            return None
-    except ValueError as error:
-        raise CheckpointError(f"{path} holds no vocabulary of WordPiece: {shown(str(error))}") from None
-    if tokenizer.vocab_size > vocab_size:
-        raise CheckpointError(f"{path} has {tokenizer.vocab_size} pieces, the model only {vocab_size}")
-    return tokenizer
-
-
-def _tokenizer_options(folder: Path) -> tuple[bool, bool | None]:
-    """lower_case and strip_accents."""
-    path = folder / TOKENIZER
-    options = read_json(path) if is_there(path) else {}
-    name = options.get("tokenizer_class")
-    if name not in TOKENIZER_CLASSES:
-        raise CheckpointError(f"{path}: tokenizer_class is {quoted(name)}, expected BertTokenizer")
-    lower_case, strip_accents = options.get("do_lower_case", True), options.get("strip_accents")
-    if not isinstance(lower_case, bool):
-        raise CheckpointError(f"{path}: do_lower_case must be true or false, got {quoted(lower_case)}")
-    if strip_accents is not None and not isinstance(strip_accents, bool):
-        raise CheckpointError(
-            f"{path}: strip_accents must be true, false or null, got {quoted(strip_accents)}"
-        )
-    return lower_case, strip_accents
-
-
-def _fast_vocabulary(values: dict[str, Any]) -> dict[str, int]:
-    """The pieces and their ids in a tokenizer.json. Raises ValueError."""
-    model = values.get("model")
-    if not isinstance(model, dict):
-        raise ValueError("it has no model")
-    kind = model.get("type", "BPE" if "merges" in model else "WordPiece")  # old ones do not say
-    if kind != "WordPiece":
-        raise ValueError(f"its model is {quoted(kind)}")
-    vocabulary = model.get("vocab")
-    if not isinstance(vocabulary, dict):
-        raise ValueError("its model has no vocab that maps pieces to ids")
-    return vocabulary
-
-
 def _stored_weights(folder: Path) -> dict[str, StoredArray]:
     """Where each weight lies, by the name that it has there."""
     if is_there(path := folder / INDEX):
@@ -399,9 +291,3 @@ def _check_fit(
         raise CheckpointError(
             f"{folder}: the checkpoint has {present} numbers and lacks {to_initialise} of pooler and heads"
         )
-
-
-def listed(names: list[str]) -> str:
-    """The names with commas between them; of many, the first five and how many more there are."""
-    first = ", ".join(shown(name, 80) for name in names[:5])
-    return first if len(names) <= 5 else f"{first} and {len(names) - 5} more"

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from minigrad.bert.reading import quoted
+from minigrad.messages import quoted
+from minigrad.training.reading import ConfigError
 
 __all__ = [
     "IGNORED",
     "PRESETS",
     "BertConfig",
-    "ConfigError",
     "iterate_shapes",
     "label_names",
     "parameter_shapes",
@@ -35,10 +35,6 @@ LARGEST_NUMBER = 1e6  # of the fields that are no sizes
 def label_names(count: int) -> dict[int, str]:
     """The names of classes that have none, as Hugging Face gives them: LABEL_0, LABEL_1 …"""
     return {number: f"LABEL_{number}" for number in range(count)}
-
-
-class ConfigError(ValueError):
-    """A configuration that does not describe a BERT."""
 
 
 @dataclass(frozen=True)

@@ -7,27 +7,23 @@ that has as many of each. There the target length is drawn for a document, here 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from minigrad.bert.config import IGNORED
-from minigrad.bert.corpus import CorpusError
-from minigrad.bert.epochs import Batch, Epochs
-from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.text.corpus import CorpusError
+from minigrad.text.sentences import IS_NEXT, SentencePair
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.training.epochs import Batch, Epochs
 
 __all__ = [
-    "Batch",
     "PairSource",
     "PretrainingData",
-    "SentencePair",
     "TokenDocument",
     "create_pairs",
     "encode_documents",
-    "fingerprint",
     "held_out_batches",
     "make_batch",
     "make_rows",
@@ -36,18 +32,8 @@ __all__ = [
 
 TokenDocument = list[list[int]]  # a document as the ids of its sentences
 
-IS_NEXT, NOT_NEXT = 0, 1  # as in the released code
 HELD_OUT_BATCHES = 50  # at most, an evaluation: 1,600 pairs of the default batch size
 LONGEST_SENTENCE = 10_000  # tokens: pairing copies a sentence whole, before it takes off what is too much
-
-
-@dataclass(frozen=True)
-class SentencePair:
-    """Two runs of ids, and whether B follows A (0) or is from another document (1)."""
-
-    a: list[int]
-    b: list[int]
-    next_sentence_label: int
 
 
 def encode_documents(
@@ -279,12 +265,3 @@ def held_out_batches(
     """One epoch of batches, at most HELD_OUT_BATCHES, for evaluations; training with the same seed draws otherwise."""
     data = PretrainingData(documents, tokenizer, batch_size, max_length, seed=seed + 2**32)
     return [data.next_batch() for _ in range(min(HELD_OUT_BATCHES, data.batches_per_epoch))]
-
-
-def fingerprint(batches: list[Batch]) -> str:
-    """A hash of batches: other text, or other masks, have another one."""
-    digest = hashlib.sha256()
-    for batch in batches:
-        for name in sorted(batch):
-            digest.update(np.ascontiguousarray(batch[name]).astype(np.int64).tobytes())
-    return digest.hexdigest()[:16]

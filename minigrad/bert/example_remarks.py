@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from minigrad.bert.examples import INPUTS, Examples, Row, labels_of
-from minigrad.bert.reading import shown
+from minigrad.messages import shown
 
 __all__ = ["label_counts", "remarks"]
 

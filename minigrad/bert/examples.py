@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from minigrad.bert.corpus import read_text
-from minigrad.bert.reading import quoted, shown
+from minigrad.messages import quoted, shown
+from minigrad.text.corpus import read_text
 
 __all__ = [
     "IDENTIFIER",

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from minigrad.bert.config import IGNORED
-from minigrad.bert.epochs import Batch, Epochs
 from minigrad.bert.examples import ExampleError, Examples, Row
-from minigrad.bert.text import normalize, pre_tokenize
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import CONTINUES
+from minigrad.text.normalization import normalize, pre_tokenize
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import CONTINUES
+from minigrad.training.epochs import Batch, Epochs
 
 __all__ = ["EncodedExamples", "Features", "TaskData", "encode_examples", "located_pieces", "pad"]
 

@@ -12,15 +12,15 @@ from minigrad.bert.example_remarks import label_counts, remarks
 from minigrad.bert.examples import INPUTS, TARGETS, label_numbers, read_examples
 from minigrad.bert.features import EncodedExamples, TaskData, encode_examples, pad
 from minigrad.bert.info import require_memory
-from minigrad.bert.progress import Progress
-from minigrad.bert.reading import CheckpointError
-from minigrad.bert.runs import BEST, RunFolder, read_latest
 from minigrad.bert.settings import FinetuningArguments
-from minigrad.bert.state import FINETUNING, read_state
 from minigrad.bert.task_metrics import describe_scores, yardstick
 from minigrad.bert.task_predict import MODELS, evaluate_examples
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.training import Training, require_positions
+from minigrad.bert.training import FINETUNING, BertTraining, require_positions
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.training.folders import BEST, RunFolder, read_latest
+from minigrad.training.progress import Progress
+from minigrad.training.reading import CheckpointError
+from minigrad.training.state import read_state
 
 __all__ = ["Finetuning", "default_rate", "prepare_finetuning"]
 
@@ -35,7 +35,7 @@ def default_rate(hidden_size: int) -> float:
     return min(2e-3, 5e-5 * (768 / hidden_size) ** 2)
 
 
-class Finetuning(Training):
+class Finetuning(BertTraining):
     """A run of fine-tuning: what `python -m minigrad.bert finetune` and the chapters use.
 
     model: of the class in `MODELS` that is the task's. tokenizer: what made the examples. train, held_out: as

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 
 from minigrad.bert.config import LARGEST_SIZE, BertConfig, parameter_shapes
-from minigrad.bert.reading import quoted
+from minigrad.messages import quoted
 
 __all__ = [
     "Cost",

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minigrad import nn
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.predict import Filling, fill_mask
-from minigrad.bert.reading import quoted
-from minigrad.bert.text import is_punctuation
-from minigrad.bert.tokenizer import Encoding, WordPieceTokenizer
-from minigrad.bert.wordpiece import CLS, CONTINUES, MASK, SEP, SPECIAL_TOKENS
-from minigrad.tensor import no_grad
+from minigrad.messages import quoted
+from minigrad.text.normalization import is_punctuation
+from minigrad.text.tokenizer import Encoding, WordPieceTokenizer
+from minigrad.text.wordpiece import CLS, CONTINUES, MASK, SEP, SPECIAL_TOKENS
 
 __all__ = ["MIXED", "MOST_TOKENS", "PATTERNS", "Head", "Look", "Share", "look", "surface_patterns"]
 
@@ -165,17 +165,12 @@ def _require_room(length: int, positions: int) -> None:
 
 def _weights(model: BertForPreTraining, encoding: Encoding) -> np.ndarray:
     """The attention weights of one text, (N, A, T, T) in float64."""
-    training = model.training
-    model.eval()
-    try:
-        with no_grad(), np.errstate(over="ignore", invalid="ignore"):  # the weights are looked at
-            attentions = model.bert(
-                np.array([encoding.input_ids]),
-                token_type_ids=np.array([encoding.token_type_ids]),
-                output_attentions=True,
-            ).attentions
-    finally:
-        model.train(training)
+    with nn.evaluating(model), np.errstate(over="ignore", invalid="ignore"):  # the weights are looked at
+        attentions = model.bert(
+            np.array([encoding.input_ids]),
+            token_type_ids=np.array([encoding.token_type_ids]),
+            output_attentions=True,
+        ).attentions
     weights = np.concatenate([of_layer.numpy() for of_layer in attentions]).astype(np.float64)
     if not np.isfinite(weights).all():
         raise ValueError(

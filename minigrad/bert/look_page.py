@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from minigrad.bert.look import MIXED, PATTERNS, Head, Look
-from minigrad.bert.reading import shown
 from minigrad.colours import COLOURS
 from minigrad.files import write_atomic
+from minigrad.messages import shown
 
 __all__ = ["look_page", "packed", "require_place", "write_page"]
 

@@ -10,19 +10,16 @@ import numpy as np
 
 from minigrad import backend
 from minigrad.bert.config import IGNORED
-from minigrad.bert.data import Batch
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.distributed import World
-from minigrad.tensor import no_grad
+from minigrad.training.epochs import Batch
+from minigrad.training.tally import tallied
 
 __all__ = [
     "Tally",
     "brief",
     "describe",
     "evaluate",
-    "of_all_processes",
-    "quiet_overflow",
-    "tallied",
     "unigram_entropy",
 ]
 
@@ -83,17 +80,6 @@ def _hits(logits: Any, labels: np.ndarray) -> Any:
     return (logits.argmax(axis=-1) == backend.of(logits).asarray(labels)).sum()
 
 
-def of_all_processes(tally: Any, world: World) -> Any:
-    """A tally with the sums of all processes; the same one, where there is one process."""
-    if world.size == 1:
-        return tally
-    counts = {**tally.state_dict(), "tokens": tally.tokens}
-    sums = zip(counts.items(), world.summed(list(counts.values())), strict=True)
-    whole = type(tally)()
-    whole.load_state_dict({name: type(count)(total) for (name, count), total in sums})
-    return whole
-
-
 def evaluate(model: BertForPreTraining, batches: list[Batch], world: World | None = None) -> dict[str, float]:
     """Losses and accuracies over `batches`, without dropout; the model's mode is put back afterwards.
 
@@ -101,22 +87,6 @@ def evaluate(model: BertForPreTraining, batches: list[Batch], world: World | Non
     """
     world = world or World()
     return tallied(model, batches[world.rank :: world.size], Tally(), world)
-
-
-def tallied(model: Any, batches: list[Batch], tally: Any, world: World | None = None) -> dict[str, float]:
-    """The means of a tally over `batches`, without dropout; the model's mode is put back afterwards.
-
-    world: the processes whose tallies are added up, by default this one alone.
-    """
-    training = model.training
-    model.eval()
-    try:
-        with no_grad(), quiet_overflow():
-            for batch in batches:
-                tally.add(model(**batch), batch)
-    finally:
-        model.train(training)
-    return of_all_processes(tally, world or World()).means()
 
 
 def describe(figures: dict[str, float], unigram_entropy: float | None = None) -> str:
@@ -150,8 +120,3 @@ def unigram_entropy(ids: Iterable[int]) -> float:
     counts = np.unique(np.fromiter(ids, dtype=np.int64), return_counts=True)[1]
     shares = counts / counts.sum()
     return float(-(shares * np.log(shares)).sum())
-
-
-def quiet_overflow() -> np.errstate:
-    """No warnings of NumPy: whoever reads losses and norms sees an overflow, and reports or mends it (loss scaling)."""
-    return np.errstate(over="ignore", invalid="ignore", divide="ignore")

@@ -6,7 +6,12 @@ import argparse
 import dataclasses
 from collections.abc import Sequence
 
-from minigrad.bert.command_line import (
+from minigrad.bert.config import PRESETS, BertConfig
+from minigrad.bert.examples import TASKS
+from minigrad.bert.pretraining import HELD_OUT
+from minigrad.bert.settings import FinetuningArguments, PretrainingArguments
+from minigrad.text.wordpiece import SCORES
+from minigrad.training.command_line import (
     Parser,
     add_commands,
     add_settings,
@@ -17,11 +22,6 @@ from minigrad.bert.command_line import (
     option,
     parse_options,
 )
-from minigrad.bert.config import PRESETS, BertConfig
-from minigrad.bert.examples import TASKS
-from minigrad.bert.pretraining import HELD_OUT
-from minigrad.bert.settings import FinetuningArguments, PretrainingArguments
-from minigrad.bert.wordpiece import SCORES
 
 __all__ = ["DEFAULT_CORPUS", "EXAMPLE", "finetuning_settings_in", "parse", "settings_in", "with_sizes"]
 

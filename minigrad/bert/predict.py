@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minigrad import nn
 from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.reading import quoted, shown
-from minigrad.bert.tokenizer import Encoding, WordPieceTokenizer
-from minigrad.tensor import no_grad
+from minigrad.messages import quoted, shown
+from minigrad.text.tokenizer import Encoding, WordPieceTokenizer
 
 __all__ = ["Filling", "describe_fillings", "fill_mask", "fits", "next_sentence"]
 
@@ -19,7 +19,7 @@ __all__ = ["Filling", "describe_fillings", "fill_mask", "fits", "next_sentence"]
 class Filling:
     """A piece for a [MASK], and its probability.
 
-    token: as the vocabulary has it; what prints it uses `reading.shown`, since a vocabulary may have control
+    token: as the vocabulary has it; what prints it uses `messages.shown`, since a vocabulary may have control
     characters in it.
     """
 
@@ -87,13 +87,8 @@ def next_sentence(model: BertForPreTraining, tokenizer: WordPieceTokenizer, a: s
 
 def _logits(model: BertForPreTraining, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:
     """Both heads' scores for one input in float64: (T, V) and (2,); without dropout."""
-    training = model.training
-    model.eval()
-    try:
-        with no_grad(), np.errstate(over="ignore", invalid="ignore"):  # the scores are looked at
-            output = model(np.array([encoding.input_ids]), token_type_ids=np.array([encoding.token_type_ids]))
-    finally:
-        model.train(training)
+    with nn.evaluating(model), np.errstate(over="ignore", invalid="ignore"):  # the scores are looked at
+        output = model(np.array([encoding.input_ids]), token_type_ids=np.array([encoding.token_type_ids]))
     scores, relation = output.prediction_logits.numpy()[0], output.seq_relationship_logits.numpy()[0]
     if not (np.isfinite(scores).all() and np.isfinite(relation).all()):
         raise ValueError("the model's scores are not finite (nan or inf): its weights are too large")

@@ -9,37 +9,30 @@ from pathlib import Path
 
 from minigrad import random
 from minigrad.bert.config import IGNORED, BertConfig
-from minigrad.bert.corpus import Corpus, read_corpus
-from minigrad.bert.data import (
-    Batch,
-    PairSource,
-    PretrainingData,
-    TokenDocument,
-    encode_documents,
-    held_out_batches,
-)
+from minigrad.bert.data import PairSource, PretrainingData, TokenDocument, encode_documents, held_out_batches
 from minigrad.bert.info import require_memory
 from minigrad.bert.metrics import brief, describe, evaluate, unigram_entropy
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.bert.predict import describe_fillings, fill_mask, fits
-from minigrad.bert.progress import Progress, counting
-from minigrad.bert.reading import LONGEST_LINE, shown
-from minigrad.bert.runs import RunFolder
 from minigrad.bert.settings import PretrainingArguments
-from minigrad.bert.state import PRETRAINING
-from minigrad.bert.stories import STORIES, Stories
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.training import Training, require_positions
-from minigrad.bert.wordpiece import MASK, train_wordpiece
+from minigrad.bert.training import PRETRAINING, BertTraining, require_positions
 from minigrad.distributed import World
+from minigrad.messages import LONGEST_LINE, shown
+from minigrad.stories.stories import STORIES, Stories
 from minigrad.tensor import Tensor
+from minigrad.text.corpus import Corpus, read_corpus
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import MASK, train_wordpiece
+from minigrad.training.epochs import Batch
+from minigrad.training.folders import RunFolder
+from minigrad.training.progress import Progress, counting
 
 __all__ = ["HELD_OUT", "Pretraining", "prepare"]
 
 HELD_OUT = 0.05  # share of the documents
 
 
-class Pretraining(Training):
+class Pretraining(BertTraining):
     """A run of pre-training: what `python -m minigrad.bert pretrain` and the chapters use.
 
     config: of the model to make. documents: training text as ids (`encode_documents`), or a PairSource. tokenizer:
@@ -51,7 +44,7 @@ class Pretraining(Training):
     by default this one alone. They share out the rows of each batch and, but for rounding, do what one process would:
     losses are weighted by each share's tokens and pairs, and dropout goes by the place in the whole batch.
 
-    Raises ValueError for more processes than rows in a batch; RunFolderError if another run is in `output`;
+    Raises what `require_fit` raises, before anything else; RunFolderError if another run is in `output`;
     CheckpointError if it holds a run and `resume` is false, if its newest checkpoint is damaged, or if settings, model,
     vocabulary or text differ from those of the run to resume (each named).
     """
@@ -72,15 +65,11 @@ class Pretraining(Training):
         example: str = "",
         world: World | None = None,
     ) -> None:
-        require_positions(arguments.max_length, config)
-        if config.type_vocab_size < 2:
-            raise ValueError("type_vocab_size must be at least 2, for sentences A and B; got 1")
+        require_fit(config, arguments, world or World())
         if tokenizer.vocab_size > config.vocab_size:
             raise ValueError(
                 f"the vocabulary has {tokenizer.vocab_size} pieces, the model only {config.vocab_size}"
             )
-        if world is not None:
-            require_rows(arguments.batch_size, world)
         super().__init__(arguments, tokenizer, held_out, output, corpus, held_out_share, world)
         self.example = example
         with self.folder.locked_unless_it_fails():
@@ -133,6 +122,15 @@ class Pretraining(Training):
             return  # the scores are not finite: the next look at the losses says it better
         for of_one_mask in fillings:
             progress.say(f"step {self.step}: {MASK} = {describe_fillings(of_one_mask)}")
+
+
+def require_fit(config: BertConfig, settings: PretrainingArguments, world: World) -> None:
+    """Raise ValueError if a model cannot be trained with these settings by these processes."""
+    require_positions(settings.max_length, config)
+    if config.type_vocab_size < 2:
+        raise ValueError("type_vocab_size must be at least 2, for sentences A and B; got 1")
+    require_rows(settings.batch_size, world)
+    require_memory(config, -(-settings.batch_size // world.size), settings.max_length)
 
 
 # --- A batch for several processes -----------------------------------------------------------------------
@@ -200,10 +198,8 @@ def prepare(
     Raises what Pretraining, `read_corpus` and `Corpus.split` raise; ValueError for a vocabulary that is too small;
     MemoryError for a model that does not fit. What can be known before the text is read is said before.
     """
-    require_positions(settings.max_length, config)
     world = world or World()
-    require_rows(settings.batch_size, world)
-    require_memory(config, -(-settings.batch_size // world.size), settings.max_length)
+    require_fit(config, settings, world)
     folder = RunFolder(output, PRETRAINING, world.is_first)
     with folder.locked_unless_it_fails():
         folder.to_resume(resume)

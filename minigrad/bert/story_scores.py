@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from minigrad import backend
-from minigrad.bert.data import IS_NEXT, make_rows
-from minigrad.bert.floors import Scorer
+from minigrad import backend, nn
+from minigrad.bert.data import make_rows
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.stories import Pair, Stories
+from minigrad.stories.floors import Scorer
+from minigrad.stories.stories import Pair, Stories
 from minigrad.tensor import no_grad
+from minigrad.text.sentences import IS_NEXT
 
 __all__ = ["Score", "log_probabilities", "score_stories"]
 
@@ -53,9 +54,7 @@ def score_stories(
     ValueError for a pair that is longer than the model has positions.
     """
     found: dict[str, list[tuple[float, ...]]] = defaultdict(list)
-    training = model.training
-    model.eval()
-    try:
+    with nn.evaluating(model):
         for number, pair in enumerate(pairs, start=1):
             guesses = scorer.hidden_words(pair.text_a, pair.text_b)
             log_p, log_next = log_probabilities(model, stories, pair)
@@ -80,8 +79,6 @@ def score_stories(
             found["next"].append((-float(log_next[label]), best, hit, max(p, 1 - p), float("nan")))
             if progress is not None:
                 progress(number, len(pairs))
-    finally:
-        model.train(training)
     return {slot: _mean(rows) for slot, rows in sorted(found.items())}
 
 

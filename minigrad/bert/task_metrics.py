@@ -13,9 +13,9 @@ import numpy as np
 
 from minigrad import backend
 from minigrad.bert.config import IGNORED
-from minigrad.bert.data import Batch
 from minigrad.bert.examples import labels_of
-from minigrad.bert.reading import shown
+from minigrad.messages import shown
+from minigrad.training.epochs import Batch
 
 __all__ = [
     "TaskTally",

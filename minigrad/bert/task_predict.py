@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.bert.data import Batch
+from minigrad import nn
 from minigrad.bert.examples import Row
 from minigrad.bert.features import EncodedExamples, Features, pad
-from minigrad.bert.metrics import quiet_overflow
 from minigrad.bert.task_metrics import TaskTally, scores
 from minigrad.bert.tasks import (
     BertForQuestionAnswering,
     BertForSequenceClassification,
     BertForTokenClassification,
 )
-from minigrad.tensor import no_grad
+from minigrad.training.epochs import Batch
+from minigrad.training.tally import quiet_overflow
 
 __all__ = ["MODELS", "evaluate_examples", "predict_examples"]
 
@@ -90,13 +90,8 @@ def _windows(
 
 
 def _output(model: Any, batch: Batch) -> Any:
-    training = model.training
-    model.eval()
-    try:
-        with no_grad(), quiet_overflow():
-            return model(**batch)
-    finally:
-        model.train(training)
+    with nn.evaluating(model), quiet_overflow():
+        return model(**batch)
 
 
 def _prediction(task: str, windows: Sequence[Window], row: Row, names: dict[int, str]) -> Prediction:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from minigrad.bert.config import PRESETS, BertConfig
-from minigrad.bert.lexicon import SETTINGS
-from minigrad.bert.stories import Stories
+from minigrad.stories.lexicon import SETTINGS
+from minigrad.stories.stories import Stories
 
 __all__ = ["BATCH", "DECAY", "LENGTH", "small_config", "stories"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from minigrad.bert.floors import Scorer
-from minigrad.bert.lexicon import SETTINGS
-from minigrad.bert.wordpiece import MASK, SEP
 from minigrad.course.small_model import EXAMPLES
+from minigrad.stories.floors import Scorer
+from minigrad.stories.lexicon import SETTINGS
+from minigrad.text.wordpiece import MASK, SEP
 
 __all__ = ["MODELS", "STORY_EXAMPLES", "Example", "Shown", "best_possible"]
 

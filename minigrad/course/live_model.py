@@ -21,12 +21,12 @@ from safetensors.numpy import load_file
 
 from minigrad import ops
 from minigrad.bert import from_pretrained
-from minigrad.bert.wordpiece import CONTINUES, MASK, UNK
 from minigrad.course.live_examples import MODELS, best_possible
 from minigrad.course.live_tokenizer import tokenizer_script
 from minigrad.course.palette import STYLE
 from minigrad.course.stored import stored
 from minigrad.tensor import no_grad
+from minigrad.text.wordpiece import CONTINUES, MASK, UNK
 
 __all__ = ["LEVELS", "Answer", "answer", "facts", "model_script", "page", "script_name", "segments"]
 

@@ -1,9 +1,9 @@
 """A tokenizer in the page: the reader types a text and sees the pieces that BERT would read.
 
-The vocabulary and the tables of `minigrad.bert.text` go into the cell's output; a few lines of JavaScript do with them
-what `WordPieceTokenizer` does, on any text. The first element of the output has that function for other scripts:
-`document.querySelector(".course-tokenizer").tokenize("a text")` gives a list of {piece, id, continues}, `words` the
-words as BERT spells them, `cut` the pieces of such a word.
+The vocabulary and the tables of `minigrad.text.normalization` go into the cell's output; a few lines of JavaScript do
+with them what `WordPieceTokenizer` does, on any text. The first element of the output has that function for other
+scripts: `document.querySelector(".course-tokenizer").tokenize("a text")` gives a list of {piece, id, continues},
+`words` the words as BERT spells them, `cut` the pieces of such a word.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 import html
 import json
 
-from minigrad.bert.text import unicode_tables
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import CONTINUES, SPECIAL_TOKENS, UNK
 from minigrad.course.palette import STYLE
+from minigrad.text.normalization import unicode_tables
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import CONTINUES, SPECIAL_TOKENS, UNK
 
 __all__ = ["LiveTokenizer", "live_tokenizer", "tokenizer_script"]
 

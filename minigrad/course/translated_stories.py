@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from minigrad.bert.data import Batch
-from minigrad.bert.grammar import Story
-from minigrad.bert.lexicon import SETTINGS
-from minigrad.bert.stories import tell_stories
-from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.seq2seq import pad_pairs
-from minigrad.seq2seq.language import SovianWord, translate
+from minigrad.stories.grammar import Story
+from minigrad.stories.language import SovianWord, translate
+from minigrad.stories.lexicon import SETTINGS
+from minigrad.stories.stories import tell_stories
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.training.epochs import Batch
 
 __all__ = ["LONG", "SHORT", "Text", "of_texts", "read", "tokens_of"]
 

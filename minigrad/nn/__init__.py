@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minigrad.nn.layers import Dropout, Embedding, LayerNorm, Linear, truncated_normal
-from minigrad.nn.module import Module, ModuleList, Parameter, Sequential
+from minigrad.nn.module import Module, ModuleList, Parameter, Sequential, evaluating
 from minigrad.nn.recurrent import GRU, LSTM, RNN
 
 __all__ = [
@@ -18,5 +18,6 @@ __all__ = [
     "ModuleList",
     "Parameter",
     "Sequential",
+    "evaluating",
     "truncated_normal",
 ]

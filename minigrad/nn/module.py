@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from minigrad import backend
-from minigrad.tensor import Array, Tensor
+from minigrad.tensor import Array, Tensor, no_grad
 
-__all__ = ["Module", "ModuleList", "Parameter", "Sequential"]
+__all__ = ["Module", "ModuleList", "Parameter", "Sequential", "evaluating"]
 
 CONTAINERS = (list, tuple, dict)
 
@@ -226,3 +227,15 @@ class Sequential(ModuleList):
         for step in self.list:
             x = step(x)
         return x
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Inside, a model has no dropout and records no graph; then it is in the mode again in which it came."""
+    training = model.training
+    model.train(False)
+    try:
+        with no_grad():
+            yield
+    finally:
+        model.train(training)

@@ -7,13 +7,14 @@ from minigrad.seq2seq.config import (
     RecurrentConfig,
     TransformerConfig,
 )
+from minigrad.seq2seq.corpus import read_pairs
 from minigrad.seq2seq.data import TranslationData, pad_pairs, shift_right
 from minigrad.seq2seq.decoding import Hypothesis, beam_search, greedy_search
 from minigrad.seq2seq.output import Seq2SeqOutput
 from minigrad.seq2seq.predict import align, translate
 from minigrad.seq2seq.recurrent import RecurrentSeq2Seq
 from minigrad.seq2seq.transformer import Transformer
-from minigrad.seq2seq.translation import TranslationPair, draw_translations, read_pairs, translation_tokenizer
+from minigrad.stories.translation import TranslationPair, draw_translations, translation_tokenizer
 
 __all__ = [
     "RECURRENT_PRESETS",

@@ -11,7 +11,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from minigrad.bert.command_line import (
+from minigrad.messages import shown
+from minigrad.seq2seq.checkpoint import TRAIN_COMMAND, PretrainedSeq2Seq, from_pretrained
+from minigrad.seq2seq.corpus import oddities, read_pairs
+from minigrad.seq2seq.decoding import LENGTH_PENALTY
+from minigrad.seq2seq.metrics import compare
+from minigrad.seq2seq.predict import Aligned, TranslatedText, align, translate
+from minigrad.seq2seq.settings import MOST_PIECES, PRESETS, TranslationArguments
+from minigrad.seq2seq.training import (
+    CORPORA,
+    HELD_OUT,
+    VOCAB_SIZE,
+    TranslationTraining,
+    prepare_translation,
+)
+from minigrad.text.corpus import read_text
+from minigrad.training.command_line import (
     Parser,
     add_commands,
     add_settings,
@@ -28,23 +43,9 @@ from minigrad.bert.command_line import (
     say,
     typed,
 )
-from minigrad.bert.corpus import read_text
-from minigrad.bert.progress import Unfailing
-from minigrad.bert.reading import CheckpointError, shown
-from minigrad.bert.runs import latest_checkpoint
-from minigrad.seq2seq.checkpoint import TRAIN_COMMAND, PretrainedSeq2Seq, from_pretrained
-from minigrad.seq2seq.decoding import LENGTH_PENALTY
-from minigrad.seq2seq.metrics import compare
-from minigrad.seq2seq.predict import Aligned, TranslatedText, align, translate
-from minigrad.seq2seq.settings import MOST_PIECES, PRESETS, TranslationArguments
-from minigrad.seq2seq.training import (
-    CORPORA,
-    HELD_OUT,
-    VOCAB_SIZE,
-    TranslationTraining,
-    prepare_translation,
-)
-from minigrad.seq2seq.translation import oddities, read_pairs
+from minigrad.training.folders import latest_checkpoint
+from minigrad.training.progress import Unfailing
+from minigrad.training.reading import CheckpointError
 
 DEFAULT_CORPUS = "stories-light"
 

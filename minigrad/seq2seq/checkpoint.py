@@ -13,7 +13,13 @@ import numpy as np
 from safetensors.numpy import save
 
 from minigrad import backend
-from minigrad.bert.checkpoint import (
+from minigrad.messages import quoted, shown
+from minigrad.seq2seq.config import RecurrentConfig, Seq2SeqConfig, TransformerConfig
+from minigrad.seq2seq.recurrent import RecurrentSeq2Seq
+from minigrad.seq2seq.transformer import Transformer
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.training.folders import read_latest
+from minigrad.training.pretrained import (
     CONFIG,
     MOST_INITIALISED,
     TOKENIZER,
@@ -25,21 +31,15 @@ from minigrad.bert.checkpoint import (
     tokenizer_files,
     write_checkpoint,
 )
-from minigrad.bert.reading import (
+from minigrad.training.reading import (
     CheckpointError,
+    ConfigError,
     StoredArray,
     is_there,
-    quoted,
     read_array,
     read_header,
     read_json,
-    shown,
 )
-from minigrad.bert.runs import read_latest
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.seq2seq.config import ConfigError, RecurrentConfig, Seq2SeqConfig, TransformerConfig
-from minigrad.seq2seq.recurrent import RecurrentSeq2Seq
-from minigrad.seq2seq.transformer import Transformer
 
 __all__ = [
     "TRAIN_COMMAND",

@@ -7,8 +7,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from minigrad.bert.config import LARGEST_NUMBER, LARGEST_SIZE, MOST_LAYERS, ConfigError, replaced
-from minigrad.bert.reading import quoted
+from minigrad.bert.config import LARGEST_NUMBER, LARGEST_SIZE, MOST_LAYERS, replaced
+from minigrad.messages import quoted
+from minigrad.training.reading import ConfigError
 
 __all__ = [
     "ATTENTION",

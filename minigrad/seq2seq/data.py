@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from minigrad.bert.config import IGNORED
-from minigrad.bert.epochs import Batch, Epochs
+from minigrad.training.epochs import Batch, Epochs
 
 __all__ = ["IdPair", "PairSource", "TranslationData", "pad_pairs", "shift_right"]
 

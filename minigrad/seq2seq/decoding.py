@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
-from minigrad import ops
-from minigrad.bert.metrics import quiet_overflow
+from minigrad import nn, ops
 from minigrad.seq2seq.config import Seq2SeqConfig
-from minigrad.tensor import Array, Tensor, no_grad
+from minigrad.tensor import Array, Tensor
+from minigrad.training.tally import quiet_overflow
 
 __all__ = [
     "LENGTH_PENALTY",
@@ -94,7 +93,7 @@ def greedy_search(
     """
     _positive_integer("max_length", max_length)
     config = model.config
-    with _evaluation(model):
+    with nn.evaluating(model), quiet_overflow():  # logits that are not finite are an error of their own
         state = model.start(model.encode(input_ids, attention_mask))
         hypotheses = [Hypothesis([], 0.0, 0.0, False) for _ in range(len(input_ids))]
         writing = hypotheses  # those without an end token, in the order of the state's rows
@@ -152,7 +151,7 @@ def beam_search(
             f"length_penalty: expected a number of 0 to {LARGEST_PENALTY}, got {length_penalty!r}"
         )
     config = model.config
-    with _evaluation(model):
+    with nn.evaluating(model), quiet_overflow():  # logits that are not finite are an error of their own
         state = model.start(model.encode(input_ids, attention_mask))
         beams = [
             Beam(num_beams, length_penalty, max_length, [_Target([config.start_token_id], 0.0)])
@@ -256,18 +255,6 @@ def _log_probabilities(logits: Tensor, config: Seq2SeqConfig) -> np.ndarray:
     log_p = np.minimum(log_p, 0)  # not above it by a rounding error
     log_p[:, [config.pad_token_id, config.start_token_id]] = -math.inf
     return log_p
-
-
-@contextmanager
-def _evaluation(model: Translator) -> Iterator[None]:
-    """Without a graph and without dropout, and then in the mode in which the model came."""
-    training = model.training
-    model.train(False)
-    try:
-        with no_grad(), quiet_overflow():  # logits that are not finite are an error of their own
-            yield
-    finally:
-        model.train(training)
 
 
 def _positive_integer(name: str, value: Any) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from minigrad.bert.config import IGNORED
-from minigrad.bert.data import Batch
-from minigrad.bert.metrics import tallied
 from minigrad.bert.task_metrics import TaskTally
-from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.seq2seq.bleu import bleu
 from minigrad.seq2seq.output import Seq2SeqOutput
 from minigrad.seq2seq.predict import words_of
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.training.epochs import Batch
+from minigrad.training.tally import tallied
 
 __all__ = ["TranslationTally", "brief", "compare", "describe", "evaluate"]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.bert.reading import quoted
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import CONTINUES
+from minigrad import nn
+from minigrad.messages import quoted
 from minigrad.seq2seq.data import pad_pairs
 from minigrad.seq2seq.decoding import LENGTH_PENALTY, Hypothesis, beam_search, greedy_search
-from minigrad.tensor import no_grad
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import CONTINUES
 
 __all__ = ["Aligned", "TranslatedText", "align", "translate", "translate_ids", "words_of"]
 
@@ -166,13 +166,8 @@ def align(model: Any, tokenizer: WordPieceTokenizer, source: str, target: str | 
             raise ValueError(f"text {number} has no words: {quoted(text, 60)}")
     config = model.config
     batch = pad_pairs([(source_ids, target_ids)], config.end_token_id, config.pad_token_id)
-    training = model.training
-    model.eval()
-    try:
-        with no_grad():
-            given = model(**batch, output_attentions=True).cross_attentions
-    finally:
-        model.train(training)
+    with nn.evaluating(model):
+        given = model(**batch, output_attentions=True).cross_attentions
     if not given:
         raise ValueError(
             "this model has no attention over the source, so nothing says which word is from which"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from minigrad import backend
-from minigrad.bert.settings import check, documented, setting
 from minigrad.seq2seq.config import RECURRENT_PRESETS, TRANSFORMER_PRESETS, Seq2SeqConfig
+from minigrad.training.fields import check, documented, setting
 
 __all__ = ["MOST_PIECES", "PRESETS", "TranslationArguments"]
 

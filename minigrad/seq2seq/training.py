@@ -11,13 +11,7 @@ import numpy as np
 
 from minigrad import optim, random
 from minigrad.bert.info import machine_memory
-from minigrad.bert.lexicon import SETTINGS, Setting
 from minigrad.bert.metrics import unigram_entropy
-from minigrad.bert.progress import Progress, counting
-from minigrad.bert.runs import RunFolder, RunKind
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.training import DivergenceError, Training
-from minigrad.bert.wordpiece import train_wordpiece
 from minigrad.seq2seq.checkpoint import (
     PretrainedSeq2Seq,
     from_pretrained,
@@ -26,18 +20,19 @@ from minigrad.seq2seq.checkpoint import (
     pretrained_files,
 )
 from minigrad.seq2seq.config import Seq2SeqConfig, TransformerConfig
+from minigrad.seq2seq.corpus import TranslationError, oddities, read_pairs
 from minigrad.seq2seq.data import IdPair, PairSource, TranslationData, pad_pairs
 from minigrad.seq2seq.metrics import TranslationTally, brief, compare, describe, evaluate
 from minigrad.seq2seq.predict import translate_ids, words_of
 from minigrad.seq2seq.settings import TranslationArguments
-from minigrad.seq2seq.translation import (
-    TranslationError,
-    TranslationPair,
-    draw_translations,
-    oddities,
-    read_pairs,
-    translation_tokenizer,
-)
+from minigrad.stories.lexicon import SETTINGS, Setting
+from minigrad.stories.translation import TranslationPair, draw_translations, translation_tokenizer
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import train_wordpiece
+from minigrad.training.folders import RunFolder, RunKind
+from minigrad.training.loop import Training
+from minigrad.training.progress import Progress, counting
+from minigrad.training.run import DivergenceError
 
 __all__ = ["CORPORA", "HELD_OUT", "TRANSLATION", "TranslationTraining", "prepare_translation"]
 

@@ -12,9 +12,9 @@ from tiny import SMALL
 
 from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertForPreTraining, BertModel
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import SPECIAL_TOKENS
 from minigrad.tensor import no_grad
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import SPECIAL_TOKENS
 
 CONFIGS = {
     "small": SMALL,

@@ -28,8 +28,8 @@ import minigrad
 from minigrad import backend
 from minigrad.bert.checkpoint import from_pretrained, pretrained_files, save_pretrained
 from minigrad.bert.model import BertForPreTraining, BertModel
-from minigrad.bert.reading import CheckpointError, checksums
 from minigrad.files import SaveError
+from minigrad.training.reading import CheckpointError, checksums
 
 # --- There and back --------------------------------------------------------------------------------------
 

@@ -23,11 +23,10 @@ from safetensors.numpy import load_file, save_file
 from tiny import SMALL
 
 from minigrad.bert.checkpoint import from_pretrained, save_pretrained
-from minigrad.bert.config import ConfigError
 from minigrad.bert.predict import fill_mask, next_sentence
-from minigrad.bert.reading import CheckpointError
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import SPECIAL_TOKENS
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import SPECIAL_TOKENS
+from minigrad.training.reading import CheckpointError, ConfigError
 
 # --- What is wrong is named ------------------------------------------------------------------------------
 

@@ -17,15 +17,16 @@ from commands import SIZES, pretrain, write_corpus
 
 from minigrad import backend
 from minigrad.bert import __main__ as cli
-from minigrad.bert import command_line, data, pretraining
+from minigrad.bert import data, pretraining
 from minigrad.bert.__main__ import main
 from minigrad.bert.checkpoint import from_pretrained
 from minigrad.bert.config import PRESETS
-from minigrad.bert.corpus import Corpus
 from minigrad.bert.options import EXAMPLE
 from minigrad.bert.pretraining import Pretraining, prepare
-from minigrad.bert.runs import RunFolder, latest_checkpoint
 from minigrad.bert.settings import PretrainingArguments
+from minigrad.text.corpus import Corpus
+from minigrad.training import command_line
+from minigrad.training.folders import RunFolder, latest_checkpoint
 
 # --- Training --------------------------------------------------------------------------------------------
 
@@ -465,7 +466,7 @@ def test_a_backend_by_name(capsys):
 
 def test_a_model_of_stories_is_trained_and_held_against_the_grammar(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("minigrad.bert.__main__.STORY_PAIRS", 2)
-    monkeypatch.setattr("minigrad.bert.stories.STORIES_AN_EPOCH", 20)
+    monkeypatch.setattr("minigrad.stories.stories.STORIES_AN_EPOCH", 20)
     sizes = [f"--set={name}={value}" for name, value in SIZES.items() if name != "max_position_embeddings"]
     run = ["--output", str(tmp_path / "run"), "--steps", "2", "--warmup-steps", "1", "--batch-size", "4"]
     command = ["pretrain", "--corpus", "stories", "--max-length", "32", *sizes, *run]

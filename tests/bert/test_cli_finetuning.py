@@ -20,10 +20,10 @@ from minigrad.bert.__main__ import main
 from minigrad.bert.checkpoint import from_pretrained
 from minigrad.bert.finetuning import Finetuning
 from minigrad.bert.options import finetuning_settings_in, parse
-from minigrad.bert.runs import latest_checkpoint
 from minigrad.bert.settings import FinetuningArguments
 from minigrad.bert.tasks import BertForSequenceClassification
 from minigrad.distributed import World
+from minigrad.training.folders import latest_checkpoint
 
 ENDING = {"classify": "csv", "pairs": "csv", "qa": "csv", "tag": "jsonl"}
 OPTIONS = ["--epochs", "2", "--batch-size", "8", "--learning-rate", "3e-3", "--log-every", "2"]
@@ -195,7 +195,7 @@ def test_what_stands_out_in_the_files_is_said_before_the_training(tmp_path, caps
 
 @pytest.mark.parametrize("command", ["evaluate", "fill-mask", "look", "predict", "finetune", "info"])
 def test_one_process_alone_does_what_none_can_share(monkeypatch, failing, command):
-    monkeypatch.setattr("minigrad.bert.command_line.from_environment", lambda: TwoProcesses())
+    monkeypatch.setattr("minigrad.training.command_line.from_environment", lambda: TwoProcesses())
     rest = {"evaluate": [], "info": ["base"], "finetune": ["--data", "x.csv"]}.get(command, ["x"])
     message = f"{command} runs in one process, not in 2: only pretrain shares its work"
     assert failing(command, *rest) == message

@@ -14,7 +14,7 @@ import processes
 import pytest
 from commands import pretrain
 
-from minigrad.bert.runs import latest_checkpoint
+from minigrad.training.folders import latest_checkpoint
 
 pytestmark = pytest.mark.no_arrays  # in this process
 
@@ -160,7 +160,7 @@ def test_ctrl_c_before_training_is_no_traceback(tmp_path):
     os.mkfifo(tmp_path / "never")
     script = f"""
 import os, signal, sys, threading, runpy
-import minigrad.bert.corpus as corpus
+import minigrad.text.corpus as corpus
 def read(source, progress):
     os.kill(os.getpid(), signal.SIGINT)
     signal.pause()

@@ -8,7 +8,8 @@ import math
 
 import pytest
 
-from minigrad.bert.config import PRESETS, BertConfig, ConfigError
+from minigrad.bert.config import PRESETS, BertConfig
+from minigrad.training.reading import ConfigError
 
 pytestmark = pytest.mark.no_arrays
 

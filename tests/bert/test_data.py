@@ -12,18 +12,10 @@ from draws import CLS, PAD, SEP, TOKENIZER, numbered_words, within
 
 from minigrad.bert import data as data_module
 from minigrad.bert.config import IGNORED
-from minigrad.bert.corpus import CorpusError
-from minigrad.bert.data import (
-    IS_NEXT,
-    NOT_NEXT,
-    PretrainingData,
-    SentencePair,
-    create_pairs,
-    encode_documents,
-    fingerprint,
-    held_out_batches,
-    make_batch,
-)
+from minigrad.bert.data import PretrainingData, create_pairs, encode_documents, held_out_batches, make_batch
+from minigrad.text.corpus import CorpusError
+from minigrad.text.sentences import IS_NEXT, NOT_NEXT, SentencePair
+from minigrad.training.epochs import fingerprint
 
 pytestmark = pytest.mark.no_arrays
 

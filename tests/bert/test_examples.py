@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from minigrad.bert.corpus import CorpusError
 from minigrad.bert.examples import ExampleError, from_texts, label_numbers, read_examples
+from minigrad.text.corpus import CorpusError
 
 pytestmark = pytest.mark.no_arrays
 

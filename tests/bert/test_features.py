@@ -10,8 +10,8 @@ import pytest
 
 from minigrad.bert.examples import ExampleError, Examples
 from minigrad.bert.features import Features, TaskData, encode_examples, located_pieces, pad
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import SPECIAL_TOKENS
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import SPECIAL_TOKENS
 
 pytestmark = pytest.mark.no_arrays
 

@@ -17,16 +17,16 @@ from tiny import checkpoints, contents, quietly, table, without_speed
 from minigrad import backend, random
 from minigrad.bert import checkpoint
 from minigrad.bert.checkpoint import from_pretrained, read_architecture, read_config, save_pretrained
-from minigrad.bert.config import ConfigError
 from minigrad.bert.examples import TASKS, ExampleError
 from minigrad.bert.finetuning import Finetuning, default_rate, prepare_finetuning
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.reading import CheckpointError, read_safetensors
-from minigrad.bert.runs import RunFolder, latest_checkpoint
 from minigrad.bert.settings import FinetuningArguments
-from minigrad.bert.state import FINETUNING, read_state
 from minigrad.bert.stored import stored
 from minigrad.bert.task_predict import MODELS, evaluate_examples, predict_examples
+from minigrad.bert.training import FINETUNING
+from minigrad.training.folders import RunFolder, latest_checkpoint
+from minigrad.training.reading import CheckpointError, ConfigError, read_safetensors
+from minigrad.training.state import read_state
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 LAST = "checkpoint-000012"  # 42 examples in batches of 8, twice

@@ -12,8 +12,9 @@ from draws import FIRST_WORD, numbered, within
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minigrad.bert.corpus import CorpusError
-from minigrad.bert.data import IS_NEXT, NOT_NEXT, create_pairs, truncate
+from minigrad.bert.data import create_pairs, truncate
+from minigrad.text.corpus import CorpusError
+from minigrad.text.sentences import IS_NEXT, NOT_NEXT
 
 pytestmark = pytest.mark.no_arrays
 

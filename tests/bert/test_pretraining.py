@@ -14,20 +14,16 @@ from tiny import before_step, changed, checkpoints, contents, quietly, table
 
 from minigrad import backend, optim, random
 from minigrad.bert import pretraining as module
-from minigrad.bert.corpus import Corpus, CorpusError
-from minigrad.bert.data import (
-    PretrainingData,
-    SentencePair,
-    encode_documents,
-    held_out_batches,
-    make_batch,
-)
+from minigrad.bert.data import PretrainingData, encode_documents, held_out_batches, make_batch
 from minigrad.bert.metrics import Tally, evaluate, unigram_entropy
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import prepare
-from minigrad.bert.reading import CheckpointError
-from minigrad.bert.stories import STORIES, Stories
-from minigrad.bert.training import DivergenceError, parameter_groups
+from minigrad.bert.training import parameter_groups
+from minigrad.stories.stories import STORIES, Stories
+from minigrad.text.corpus import Corpus, CorpusError
+from minigrad.text.sentences import SentencePair
+from minigrad.training.reading import CheckpointError
+from minigrad.training.run import DivergenceError
 
 METRICS = [
     "step",
@@ -450,7 +446,7 @@ def test_what_cannot_be_prepared_leaves_nothing(tmp_path):
 
 def test_a_run_on_stories_goes_on_as_it_would_have(tmp_path, monkeypatch):
     """Fresh stories in each epoch: also after a stop, and with one piece a word."""
-    monkeypatch.setattr("minigrad.bert.stories.STORIES_AN_EPOCH", 20)
+    monkeypatch.setattr("minigrad.stories.stories.STORIES_AN_EPOCH", 20)
     config = tiny.CONFIG.replace(vocab_size=9, max_position_embeddings=56)
     settings = changed(steps=6, max_length=56, save_every=3)
     lines: list[str] = []

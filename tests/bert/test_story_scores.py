@@ -9,11 +9,11 @@ import pytest
 
 from minigrad import Tensor
 from minigrad.bert.config import BertConfig
-from minigrad.bert.floors import Scorer, mlm_floor, nsp_floor
-from minigrad.bert.lexicon import SETTINGS
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.stories import Stories, draw_pairs
 from minigrad.bert.story_scores import score_stories
+from minigrad.stories.floors import Scorer, mlm_floor, nsp_floor
+from minigrad.stories.lexicon import SETTINGS
+from minigrad.stories.stories import Stories, draw_pairs
 
 LIGHT = SETTINGS["light"]
 

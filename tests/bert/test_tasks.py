@@ -9,15 +9,15 @@ from tiny import SMALL
 
 from minigrad import backend
 from minigrad.bert.checkpoint import from_pretrained, save_pretrained
-from minigrad.bert.config import BertConfig, ConfigError, iterate_shapes
+from minigrad.bert.config import BertConfig, iterate_shapes
 from minigrad.bert.model import BertForPreTraining, BertModel, OutsideError
-from minigrad.bert.reading import CheckpointError
 from minigrad.bert.tasks import (
     BertForQuestionAnswering,
     BertForSequenceClassification,
     BertForTokenClassification,
 )
 from minigrad.tensor import no_grad
+from minigrad.training.reading import CheckpointError, ConfigError
 
 KINDS = [BertForSequenceClassification, BertForTokenClassification, BertForQuestionAnswering]
 LABELS = {0: "no", 1: "yes", 2: "who knows"}

@@ -16,9 +16,9 @@ from minigrad.bert.config import BertConfig
 from minigrad.bert.data import PretrainingData, TokenDocument, encode_documents
 from minigrad.bert.pretraining import Pretraining
 from minigrad.bert.settings import PretrainingArguments
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.training import Training
-from minigrad.bert.wordpiece import SPECIAL_TOKENS
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import SPECIAL_TOKENS
+from minigrad.training.loop import Training
 
 TOPICS, WORDS = 8, 8  # words of a topic occur in no other
 

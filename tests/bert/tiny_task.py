@@ -14,10 +14,10 @@ from minigrad import random
 from minigrad.bert.checkpoint import save_pretrained
 from minigrad.bert.config import BertConfig
 from minigrad.bert.finetuning import Finetuning, prepare_finetuning
-from minigrad.bert.grammar import Story
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.settings import FinetuningArguments
-from minigrad.bert.stories import STORIES, draw_pairs, labels, questions, story_tokenizer, tell_stories
+from minigrad.stories.grammar import Story
+from minigrad.stories.stories import STORIES, draw_pairs, labels, questions, story_tokenizer, tell_stories
 
 SETTING = STORIES["stories"]
 TOKENIZER = story_tokenizer(SETTING)

@@ -21,17 +21,17 @@ from minigrad import random
 from minigrad.bert import from_pretrained
 from minigrad.bert.checkpoint import save_pretrained
 from minigrad.bert.config import BertConfig
-from minigrad.bert.floors import GrammarError
-from minigrad.bert.lexicon import SETTINGS
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.predict import fill_mask
-from minigrad.bert.stories import draw_pairs
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import SPECIAL_TOKENS
 from minigrad.course import live_model
 from minigrad.course.chapters.start import EXAMPLES, SENTENCES
 from minigrad.course.live_examples import STORY_EXAMPLES, Example, best_possible
 from minigrad.course.stored import stored
+from minigrad.stories.floors import GrammarError
+from minigrad.stories.lexicon import SETTINGS
+from minigrad.stories.stories import draw_pairs
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import SPECIAL_TOKENS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bert"))
 from sample_texts import HOSTILE, HOSTILE_WORDS

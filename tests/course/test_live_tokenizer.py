@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from minigrad.bert.text import lower, normalize, pre_tokenize, remove_accents, unicode_tables
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import SPECIAL_TOKENS
 from minigrad.course.live_tokenizer import live_tokenizer
 from minigrad.course.stored import stored
+from minigrad.text.normalization import lower, normalize, pre_tokenize, remove_accents, unicode_tables
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import SPECIAL_TOKENS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bert"))
 from sample_texts import HOSTILE, HOSTILE_WORDS, REAL_TEXTS, SETTINGS

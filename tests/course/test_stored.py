@@ -15,9 +15,9 @@ import minigrad
 from minigrad.bert import BertForPreTraining, from_pretrained, save_pretrained
 from minigrad.bert import stored as module
 from minigrad.bert.config import BertConfig
-from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course.authoring import store
 from minigrad.course.stored import stored
+from minigrad.text.tokenizer import WordPieceTokenizer
 
 ROOT = Path(minigrad.__file__).resolve().parent.parent
 CONFIG = BertConfig(

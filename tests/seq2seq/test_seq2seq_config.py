@@ -6,15 +6,10 @@ import json
 
 import pytest
 
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import SPECIAL_TOKENS
-from minigrad.seq2seq.config import (
-    RECURRENT_PRESETS,
-    TRANSFORMER_PRESETS,
-    ConfigError,
-    RecurrentConfig,
-    TransformerConfig,
-)
+from minigrad.seq2seq.config import RECURRENT_PRESETS, TRANSFORMER_PRESETS, RecurrentConfig, TransformerConfig
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import SPECIAL_TOKENS
+from minigrad.training.reading import ConfigError
 
 pytestmark = pytest.mark.no_arrays
 

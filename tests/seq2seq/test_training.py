@@ -25,15 +25,15 @@ from tiny_translation import (
 )
 
 from minigrad import backend, optim
-from minigrad.bert.reading import CheckpointError
-from minigrad.bert.runs import RunFolder, latest_checkpoint
-from minigrad.bert.training import DivergenceError
 from minigrad.seq2seq import training
 from minigrad.seq2seq.checkpoint import from_pretrained
+from minigrad.seq2seq.corpus import TranslationError
 from minigrad.seq2seq.metrics import evaluate
 from minigrad.seq2seq.settings import PRESETS, TranslationArguments
 from minigrad.seq2seq.training import TRANSLATION, prepare_translation
-from minigrad.seq2seq.translation import TranslationError
+from minigrad.training.folders import RunFolder, latest_checkpoint
+from minigrad.training.reading import CheckpointError
+from minigrad.training.run import DivergenceError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 each_model = pytest.mark.parametrize("name", CONFIGS)

@@ -7,14 +7,14 @@ import pytest
 from tiny_translation import CONFIGS, SETTING, TOKENIZER, model, pairs
 
 from minigrad import no_grad
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import SPECIAL_TOKENS
 from minigrad.seq2seq.checkpoint import make_model
 from minigrad.seq2seq.config import RecurrentConfig
 from minigrad.seq2seq.data import pad_pairs
 from minigrad.seq2seq.decoding import beam_search, greedy_search
 from minigrad.seq2seq.predict import align, translate, translate_ids, words_of
-from minigrad.seq2seq.translation import draw_translations
+from minigrad.stories.translation import draw_translations
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import SPECIAL_TOKENS
 
 TEXTS = [pair.source for pair in draw_translations(SETTING, 5, seed=9)]
 each_model = pytest.mark.parametrize("name", CONFIGS)

@@ -13,16 +13,16 @@ import pytest
 from tiny import before_step, checkpoints, table
 from tiny_translation import model, write_pairs
 
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import SPECIAL_TOKENS
 from minigrad.distributed import World
 from minigrad.seq2seq import decoding, training
 from minigrad.seq2seq.__main__ import main, parse
 from minigrad.seq2seq.checkpoint import from_pretrained, make_model, save_pretrained
+from minigrad.seq2seq.corpus import read_pairs
 from minigrad.seq2seq.predict import translate
 from minigrad.seq2seq.settings import TranslationArguments
 from minigrad.seq2seq.training import TranslationTraining
-from minigrad.seq2seq.translation import read_pairs
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import SPECIAL_TOKENS
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 
@@ -426,7 +426,7 @@ def test_as_a_process(run):
 
 @pytest.mark.parametrize("command", ["train", "translate"])
 def test_one_process_alone_does_what_none_can_share(monkeypatch, failing, command):
-    monkeypatch.setattr("minigrad.bert.command_line.from_environment", lambda: TwoProcesses())
+    monkeypatch.setattr("minigrad.training.command_line.from_environment", lambda: TwoProcesses())
     message = f"{command} runs in one process, not in 2: only pretrain shares its work"
     assert failing(command, *([] if command == "train" else ["run"])) == message
 

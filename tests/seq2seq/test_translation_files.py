@@ -14,9 +14,6 @@ from tiny import contents
 from tiny_translation import CONFIGS, TOKENIZER, model, pairs, translating
 
 from minigrad import backend, no_grad
-from minigrad.bert.config import ConfigError
-from minigrad.bert.reading import CheckpointError
-from minigrad.bert.runs import RunFolder
 from minigrad.course.authoring import store
 from minigrad.seq2seq import checkpoint
 from minigrad.seq2seq.checkpoint import (
@@ -27,6 +24,8 @@ from minigrad.seq2seq.checkpoint import (
 )
 from minigrad.seq2seq.config import RecurrentConfig, Seq2SeqConfig, TransformerConfig
 from minigrad.seq2seq.data import pad_pairs
+from minigrad.training.folders import RunFolder
+from minigrad.training.reading import CheckpointError, ConfigError
 
 SIZES: list[Seq2SeqConfig] = [
     *CONFIGS.values(),

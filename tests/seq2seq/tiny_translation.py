@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from minigrad import random
-from minigrad.bert.lexicon import SETTINGS
 from minigrad.seq2seq.checkpoint import make_model
 from minigrad.seq2seq.config import RecurrentConfig, Seq2SeqConfig, TransformerConfig
 from minigrad.seq2seq.data import IdPair
 from minigrad.seq2seq.settings import TranslationArguments
 from minigrad.seq2seq.training import TranslationTraining
-from minigrad.seq2seq.translation import draw_translations, translation_tokenizer
+from minigrad.stories.lexicon import SETTINGS
+from minigrad.stories.translation import draw_translations, translation_tokenizer
 
 SETTING = SETTINGS["light"]
 TOKENIZER = translation_tokenizer(SETTING)

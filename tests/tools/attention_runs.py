@@ -15,7 +15,7 @@ import numpy as np
 import records
 
 from minigrad.course.chapters import attention_decoder as chapter
-from minigrad.seq2seq.translation import alignment_score, translation_tokenizer
+from minigrad.stories.translation import alignment_score, translation_tokenizer
 
 VARIANTS = ("none", "even", "dot", "general", "additive", "general, both directions")
 RATES, SEEDS, STEPS = (5e-3, 1e-2, 2e-2, 4e-2), (0, 1, 2), 600

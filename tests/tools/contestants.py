@@ -19,10 +19,10 @@ from settings import SETTINGS
 import minigrad
 from minigrad import backend, optim
 from minigrad.bert.config import IGNORED, BertConfig
-from minigrad.bert.data import Batch
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.training import parameter_groups
 from minigrad.course.chapters.fast import work_everywhere
+from minigrad.training.epochs import Batch
 
 Array = Any  # a NumPy or CuPy ndarray
 

@@ -47,8 +47,8 @@ def suite() -> list[str]:
     """The command of the test suite."""
     command = ["-m", "pytest", "-q", "--backend", "cupy", "tests"]
     for name in missing(NEEDED_BY_BERT):
-        print(f"gpu-check: {name} is missing, tests/bert is left out", flush=True)
-        command.append("--ignore=tests/bert")
+        print(f"gpu-check: {name} is missing, tests/bert and tests/training are left out", flush=True)
+        command += ["--ignore=tests/bert", "--ignore=tests/training"]
     return command
 
 

@@ -31,13 +31,13 @@ from tqdm import tqdm
 
 from minigrad import backend
 from minigrad.bert.config import PRESETS
-from minigrad.bert.corpus import read_corpus
 from minigrad.bert.data import encode_documents
 from minigrad.bert.metrics import Tally
 from minigrad.bert.pretraining import Pretraining
 from minigrad.bert.settings import PretrainingArguments
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import train_wordpiece
+from minigrad.text.corpus import read_corpus
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import train_wordpiece
 
 ONE_ROUNDING = 1e-7  # float32 keeps 24 bits
 COMPARED = ("loss", "mlm_loss", "mlm_accuracy", "nsp_accuracy")

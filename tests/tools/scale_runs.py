@@ -26,14 +26,15 @@ import records
 from minigrad import backend, no_grad, ops, optim, random
 from minigrad.bert.attention import BertSelfAttention
 from minigrad.bert.config import IGNORED, PRESETS
-from minigrad.bert.corpus import read_corpus
-from minigrad.bert.data import Batch, PretrainingData, encode_documents, held_out_batches
+from minigrad.bert.data import PretrainingData, encode_documents, held_out_batches
 from minigrad.bert.metrics import evaluate, unigram_entropy
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.bert.training import parameter_groups
-from minigrad.bert.wordpiece import train_wordpiece
 from minigrad.tensor import Array, Tensor
+from minigrad.text.corpus import read_corpus
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import train_wordpiece
+from minigrad.training.epochs import Batch
 
 LENGTH, BATCH, STEPS, WARMUP, EVERY = 32, 16, 1500, 150, 100
 SEEDS = (0, 1, 2)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from minigrad.bert.config import IGNORED, PRESETS, BertConfig
-from minigrad.bert.data import Batch
+from minigrad.training.epochs import Batch
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,9 @@ from settings import CASES
 from minigrad.backend import threads
 from minigrad.bert.pretraining import Pretraining
 from minigrad.bert.settings import PretrainingArguments
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import SPECIAL_TOKENS
 from minigrad.distributed import BYTES_PER_BUCKET, GradientBuckets, from_environment, ring_bytes
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import SPECIAL_TOKENS
 
 assert minigrad  # imported for what it does
 

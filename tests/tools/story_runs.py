@@ -16,10 +16,10 @@ from typing import Any
 
 import records
 
-from minigrad.bert.floors import Scorer
-from minigrad.bert.stories import draw_pairs
 from minigrad.bert.story_scores import Score, score_stories
 from minigrad.course.chapters import pretraining
+from minigrad.stories.floors import Scorer
+from minigrad.stories.stories import draw_pairs
 
 LONG, SHORT = 10_000, 3_000
 LONG_POINTS = (0, 250, 500, 750, *range(1000, LONG + 1, 500))

@@ -28,10 +28,10 @@ from typing import Any
 import machine
 import numpy as np
 
-from minigrad.bert.corpus import CorpusError, read_corpus
 from minigrad.bert.data import PretrainingData, encode_documents
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import train_wordpiece
+from minigrad.text.corpus import CorpusError, read_corpus
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import train_wordpiece
 
 VOCAB_SIZE = 4000
 PARTS = ("read", "learn", "encode", "pair")

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from minigrad.bert.config import IGNORED, PRESETS, BertConfig
-from minigrad.bert.corpus import Corpus, read_corpus
 from minigrad.bert.metrics import Tally, evaluate
 from minigrad.bert.predict import fill_mask
 from minigrad.bert.pretraining import HELD_OUT, Pretraining, prepare
 from minigrad.bert.settings import PretrainingArguments
 from minigrad.course.small_model import EXAMPLES, SENTENCES, SIMILAR
 from minigrad.files import write_atomic
+from minigrad.text.corpus import Corpus, read_corpus
 
 __all__ = ["POINTS", "SETTINGS", "WATCHED", "learning", "longest_run", "main"]
 

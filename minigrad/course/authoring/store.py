@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from minigrad.bert.checkpoint import CONFIG, TOKENIZER, VOCABULARY, WEIGHTS
-from minigrad.bert.runs import latest_checkpoint
+from minigrad.training.folders import latest_checkpoint
+from minigrad.training.pretrained import CONFIG, TOKENIZER, VOCABULARY, WEIGHTS
 
 __all__ = ["main", "store"]
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from minigrad import backend, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
-from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.palette import colour
@@ -19,10 +18,11 @@ from minigrad.course.translated_stories import LONG, Text, of_texts, read, token
 from minigrad.course.widgets import Frame, svg
 from minigrad.seq2seq import RecurrentConfig, RecurrentSeq2Seq, TranslationData, from_pretrained
 from minigrad.seq2seq.data import shift_right
-from minigrad.seq2seq.language import IT, NOUNS
 from minigrad.seq2seq.recurrent import Attention, RecurrentMemory
-from minigrad.seq2seq.translation import translation_tokenizer
+from minigrad.stories.language import IT, NOUNS
+from minigrad.stories.translation import translation_tokenizer
 from minigrad.tensor import Array, Tensor
+from minigrad.text.tokenizer import WordPieceTokenizer
 
 __all__ = [
     "Text",

@@ -9,15 +9,15 @@ import numpy as np
 
 from minigrad import no_grad, ops
 from minigrad.bert.config import IGNORED
-from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course.beam_tree import Tree, kept, widths_that_find_it
 from minigrad.course.palette import colour
 from minigrad.course.translated_stories import Text, of_texts
 from minigrad.course.widgets import Frame, svg
 from minigrad.seq2seq.config import TransformerConfig
 from minigrad.seq2seq.decoding import State
-from minigrad.seq2seq.language import CLASSES, FEW, IT, MANY, NOUNS, ONE
+from minigrad.stories.language import CLASSES, FEW, IT, MANY, NOUNS, ONE
 from minigrad.tensor import Array, Tensor
+from minigrad.text.tokenizer import WordPieceTokenizer
 
 __all__ = [
     "EDITS",

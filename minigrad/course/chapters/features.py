@@ -14,7 +14,6 @@ from minigrad.bert import from_pretrained
 from minigrad.bert.attention import additive_mask
 from minigrad.bert.config import IGNORED, label_names
 from minigrad.bert.features import Features
-from minigrad.bert.grammar import Story, Word
 from minigrad.bert.tasks import BertForTokenClassification
 from minigrad.bert.training import parameter_groups
 from minigrad.course.figures import Figure, Picture, figure
@@ -23,6 +22,7 @@ from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.stored import stored
 from minigrad.course.varied_stories import SETTING, Texts, arcs_of, as_drawn, read, story_model
 from minigrad.nn.module import Parameter
+from minigrad.stories.grammar import Story, Word
 
 __all__ = [
     "ASKED",

@@ -12,9 +12,6 @@ from minigrad import backend, random
 from minigrad.bert import from_pretrained
 from minigrad.bert.config import IGNORED, label_names
 from minigrad.bert.features import Features, pad
-from minigrad.bert.grammar import Story
-from minigrad.bert.lexicon import SETTINGS
-from minigrad.bert.stories import labels, questions, story_tokenizer, tell_stories
 from minigrad.bert.tasks import (
     BertForQuestionAnswering,
     BertForSequenceClassification,
@@ -24,6 +21,9 @@ from minigrad.course.figures import Figure, Picture, Rectangle, figure
 from minigrad.course.fit import fine_tune
 from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.stored import stored
+from minigrad.stories.grammar import Story
+from minigrad.stories.lexicon import SETTINGS
+from minigrad.stories.stories import labels, questions, story_tokenizer, tell_stories
 from minigrad.tensor import no_grad
 
 __all__ = [

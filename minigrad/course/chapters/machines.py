@@ -13,8 +13,7 @@ import numpy as np
 
 from minigrad import optim, random
 from minigrad.bert.config import BertConfig, parameter_shapes
-from minigrad.bert.corpus import read_corpus
-from minigrad.bert.data import Batch, PretrainingData, encode_documents
+from minigrad.bert.data import PretrainingData, encode_documents
 from minigrad.bert.info import step_cost
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import Share
@@ -25,6 +24,8 @@ from minigrad.course.stored import stored
 from minigrad.course.widgets import Frame, svg
 from minigrad.distributed import World, ring_bytes
 from minigrad.tensor import Tensor
+from minigrad.text.corpus import read_corpus
+from minigrad.training.epochs import Batch
 
 __all__ = [
     "Network",

@@ -12,12 +12,12 @@ from minigrad import backend, no_grad, ops, random
 from minigrad.bert.config import IGNORED, BertConfig
 from minigrad.bert.data import mask_tokens
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course.chapters.mlm_lottery import FATES
 from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, View, flow
 from minigrad.course.small_model import SENTENCES, hide_each
 from minigrad.optim import AdamW
+from minigrad.text.tokenizer import WordPieceTokenizer
 
 __all__ = [
     "SCHEMES",

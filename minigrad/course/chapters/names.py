@@ -12,13 +12,13 @@ import numpy as np
 from minigrad import random
 from minigrad.bert import from_pretrained
 from minigrad.bert.config import IGNORED, label_names
-from minigrad.bert.corpus import read_corpus
 from minigrad.bert.features import Features, pad
 from minigrad.bert.tasks import BertForTokenClassification
-from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course.small_model import small_model
 from minigrad.course.stored import stored
 from minigrad.tensor import no_grad
+from minigrad.text.corpus import read_corpus
+from minigrad.text.tokenizer import WordPieceTokenizer
 
 __all__ = ["ALIGNMENTS", "begin_names", "name_examples", "score_names", "tagged_sentences"]
 

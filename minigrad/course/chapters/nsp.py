@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.bert.data import NOT_NEXT, create_pairs
+from minigrad.bert.data import create_pairs
 from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.palette import colour
 from minigrad.course.widgets import Frame, Player, player, svg
+from minigrad.text.sentences import NOT_NEXT
 
 __all__ = [
     "MISTAKES",

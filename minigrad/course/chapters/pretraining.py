@@ -13,15 +13,17 @@ import numpy as np
 from minigrad import backend, ops, optim, random
 from minigrad.bert.attention import BertSelfAttention
 from minigrad.bert.config import IGNORED
-from minigrad.bert.data import Batch, PretrainingData, SentencePair, mask_tokens
+from minigrad.bert.data import PretrainingData, mask_tokens
 from minigrad.bert.embeddings import BertEmbeddings
 from minigrad.bert.encoder import BertLayer
-from minigrad.bert.lexicon import SETTINGS
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.stories import Stories, draw_pairs
 from minigrad.bert.training import parameter_groups
 from minigrad.course.light_stories import BATCH, DECAY, LENGTH, small_config, stories
+from minigrad.stories.lexicon import SETTINGS
+from minigrad.stories.stories import Stories, draw_pairs
 from minigrad.tensor import Array, Tensor
+from minigrad.text.sentences import SentencePair
+from minigrad.training.epochs import Batch
 
 __all__ = ["LENGTH", "VARIANTS", "Variant", "batches", "model_of", "small_config", "stories", "train"]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from minigrad import no_grad
-from minigrad.bert.floors import Scorer
-from minigrad.bert.stories import Pair, Stories
 from minigrad.bert.story_scores import log_probabilities
-from minigrad.bert.tokenizer import WordPieceTokenizer
+from minigrad.stories.floors import Scorer
+from minigrad.stories.stories import Pair, Stories
+from minigrad.text.tokenizer import WordPieceTokenizer
 
 __all__ = ["CONTEXTS", "Left", "left_over", "losses_by_context", "words_known"]
 

@@ -15,19 +15,19 @@ import numpy as np
 
 from minigrad import backend, nn, ops, optim, random
 from minigrad.bert.config import IGNORED
-from minigrad.bert.grammar import Draw, Facts, Sentence, Story, plan
-from minigrad.bert.lexicon import SETTINGS, Setting
-from minigrad.bert.stories import tell_stories
-from minigrad.bert.tokenizer import WordPieceTokenizer
 from minigrad.course.stored import stored
 from minigrad.seq2seq.checkpoint import from_pretrained
 from minigrad.seq2seq.config import RecurrentConfig
 from minigrad.seq2seq.data import IdPair, TranslationData, pad_pairs
-from minigrad.seq2seq.language import SovianWord, translate
 from minigrad.seq2seq.predict import translate_ids
 from minigrad.seq2seq.recurrent import RecurrentEncoder, RecurrentSeq2Seq
-from minigrad.seq2seq.translation import translation_tokenizer
+from minigrad.stories.grammar import Draw, Facts, Sentence, Story, plan
+from minigrad.stories.language import SovianWord, translate
+from minigrad.stories.lexicon import SETTINGS, Setting
+from minigrad.stories.stories import tell_stories
+from minigrad.stories.translation import translation_tokenizer
 from minigrad.tensor import Tensor, no_grad
+from minigrad.text.tokenizer import WordPieceTokenizer
 
 __all__ = [
     "HELD_OUT",

@@ -10,8 +10,6 @@ import numpy as np
 
 from minigrad import nn, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
-from minigrad.bert.data import Batch
-from minigrad.bert.lexicon import SETTINGS
 from minigrad.course.figures import Figure, Picture, figure
 from minigrad.course.flow import Box, Flow, Step, flow
 from minigrad.course.stored import stored
@@ -30,7 +28,9 @@ from minigrad.seq2seq.data import IdPair
 from minigrad.seq2seq.masks import decoder_mask, padding_mask
 from minigrad.seq2seq.output import Seq2SeqOutput
 from minigrad.seq2seq.transformer import Embeddings
+from minigrad.stories.lexicon import SETTINGS
 from minigrad.tensor import Array, Tensor
+from minigrad.training.epochs import Batch
 
 __all__ = [
     "REDUCED",

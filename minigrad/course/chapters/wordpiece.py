@@ -6,9 +6,9 @@ import html
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from minigrad.bert.wordpiece import CONTINUES
 from minigrad.course.palette import COLOURS, colour
 from minigrad.course.widgets import Frame, svg
+from minigrad.text.wordpiece import CONTINUES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

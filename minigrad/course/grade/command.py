@@ -14,8 +14,6 @@ from typing import Any
 from tqdm import tqdm
 
 import minigrad
-from minigrad.bert.progress import Unfailing, bar
-from minigrad.bert.reading import shown
 from minigrad.course.grade.answers import sheets
 from minigrad.course.grade.grading import HandedIn, collect, count, grade, right_task, rows_of
 from minigrad.course.grade.inside import Limits, as_nobody
@@ -25,6 +23,8 @@ from minigrad.course.grade.submissions import Refused
 from minigrad.course.grade.table import Done, Row, as_csv
 from minigrad.course.grade.verdict import STATES
 from minigrad.files import SaveError, write_atomic
+from minigrad.messages import shown
+from minigrad.training.progress import Unfailing, bar
 
 __all__ = ["run"]
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import minigrad
-from minigrad.bert.reading import shown
 from minigrad.course.grade.inside import Limits, Task
 from minigrad.course.grade.submissions import Refused
 from minigrad.course.grade.verdict import CRASHED, LOOK, TIMED_OUT, Verdict
 from minigrad.files import SaveError, write_atomic
+from minigrad.messages import shown
 
 __all__ = ["COLUMNS", "NOT_READ", "Done", "Row", "as_csv", "key"]
 

@@ -8,9 +8,9 @@ import math
 import pytest
 
 from minigrad.bert.config import BertConfig
-from minigrad.bert.corpus import Corpus
 from minigrad.bert.settings import PretrainingArguments
 from minigrad.course.authoring.learning import POINTS, SETTINGS, learning, longest_run
+from minigrad.text.corpus import Corpus
 
 pytest.importorskip("filelock")
 

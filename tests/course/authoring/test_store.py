@@ -8,15 +8,15 @@ from safetensors.numpy import load_file
 from minigrad import no_grad
 from minigrad.bert import from_pretrained
 from minigrad.bert.__main__ import main
-from minigrad.bert.checkpoint import WEIGHTS
-from minigrad.bert.runs import latest_checkpoint
 from minigrad.course.authoring import store
+from minigrad.training.folders import latest_checkpoint
+from minigrad.training.pretrained import WEIGHTS
 
 SIZES = ["num_hidden_layers=1", "hidden_size=16", "intermediate_size=16"]
 
 
 def test_a_stored_model_computes_what_the_run_did(tmp_path, monkeypatch):
-    monkeypatch.setattr("minigrad.bert.stories.STORIES_AN_EPOCH", 32)
+    monkeypatch.setattr("minigrad.stories.stories.STORIES_AN_EPOCH", 32)
     run, target = tmp_path / "run", tmp_path / "stored"
     settings = ["--steps", "2", "--batch-size", "4", "--max-length", "32", "--output", str(run)]
     sizes = [part for size in SIZES for part in ("--set", size)]

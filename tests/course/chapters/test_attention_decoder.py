@@ -11,8 +11,8 @@ pytest.importorskip("matplotlib")
 from minigrad import no_grad, random
 from minigrad.course.chapters import attention_decoder as chapter
 from minigrad.seq2seq import RecurrentConfig, RecurrentSeq2Seq, greedy_search
-from minigrad.seq2seq.language import NOUNS
-from minigrad.seq2seq.translation import translation_tokenizer
+from minigrad.stories.language import NOUNS
+from minigrad.stories.translation import translation_tokenizer
 
 
 @pytest.fixture(scope="module")

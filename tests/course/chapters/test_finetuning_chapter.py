@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from minigrad.bert.stories import labels, tell_stories
 from minigrad.course.chapters import finetuning
 from minigrad.course.chapters.finetuning import (
     LENGTH,
@@ -19,6 +18,7 @@ from minigrad.course.chapters.finetuning import (
     weights_of,
 )
 from minigrad.course.chapters.names import aligned, score_names, tagged_sentences
+from minigrad.stories.stories import labels, tell_stories
 
 
 def words(ids):

@@ -8,11 +8,11 @@ import pytest
 pytest.importorskip("matplotlib")
 from minigrad import Tensor, no_grad, random
 from minigrad.bert.config import BertConfig
-from minigrad.bert.grammar import Story, tell_story
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.stories import story_tokenizer
 from minigrad.course.chapters import looking_inside as inside
 from minigrad.course.varied_stories import SETTING
+from minigrad.stories.grammar import Story, tell_story
+from minigrad.stories.stories import story_tokenizer
 
 
 @pytest.fixture(scope="module")

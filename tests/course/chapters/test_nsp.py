@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
-from minigrad.bert.corpus import read_corpus
 from minigrad.course.chapters.nsp import (
     MISTAKES,
     accuracy,
@@ -21,6 +20,7 @@ from minigrad.course.chapters.nsp import (
     share_curves,
 )
 from minigrad.course.stored import stored
+from minigrad.text.corpus import read_corpus
 
 pytestmark = pytest.mark.no_arrays
 

@@ -7,8 +7,6 @@ import pytest
 
 from minigrad import backend, random
 from minigrad.bert.data import make_batch
-from minigrad.bert.floors import Scorer
-from minigrad.bert.stories import draw_pairs
 from minigrad.course.chapters.pretraining import LENGTH, VARIANTS, model_of, stories
 from minigrad.course.chapters.pretraining_figures import (
     SLOTS,
@@ -21,6 +19,8 @@ from minigrad.course.chapters.pretraining_figures import (
     runs_of,
     step_flow,
 )
+from minigrad.stories.floors import Scorer
+from minigrad.stories.stories import draw_pairs
 
 
 def test_the_step_has_the_numbers_of_the_model():

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from minigrad.bert.data import make_rows
-from minigrad.bert.floors import Scorer
-from minigrad.bert.stories import draw_pairs
 from minigrad.bert.story_scores import score_stories
 from minigrad.course.chapters.pretraining import LENGTH, VARIANTS, model_of, stories
 from minigrad.course.chapters.pretraining_knowledge import (
@@ -20,6 +18,8 @@ from minigrad.course.chapters.pretraining_knowledge import (
     words_known,
 )
 from minigrad.course.small_model import small_model
+from minigrad.stories.floors import Scorer
+from minigrad.stories.stories import draw_pairs
 from minigrad.tensor import Tensor
 
 

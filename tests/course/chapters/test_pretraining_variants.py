@@ -9,12 +9,12 @@ import pytest
 
 from minigrad import no_grad, ops
 from minigrad.bert.data import make_rows
-from minigrad.bert.floors import Scorer
-from minigrad.bert.stories import draw_pairs
 from minigrad.bert.story_scores import score_stories
 from minigrad.course.chapters import pretraining
 from minigrad.course.chapters.pretraining import LENGTH, VARIANTS, model_of, stories, train
 from minigrad.course.stored import stored
+from minigrad.stories.floors import Scorer
+from minigrad.stories.stories import draw_pairs
 
 SAME_MODEL = {"BERT", "no NSP", "few stories", "5 % chosen", "40 % chosen"}
 
@@ -79,7 +79,7 @@ def test_the_scores_of_each_kind_of_attention(rows, monkeypatch):
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_variant_learns(name, monkeypatch):
-    monkeypatch.setattr("minigrad.bert.stories.STORIES_AN_EPOCH", 32)
+    monkeypatch.setattr("minigrad.stories.stories.STORIES_AN_EPOCH", 32)
     monkeypatch.setattr(pretraining, "FEW", 32)
     before = {n: p.numpy().copy() for n, p in model_of(VARIANTS[name], 0).named_parameters()}
     ((_, model),) = list(train(VARIANTS[name], 0, 1e-3, 3, (2,)))
@@ -96,7 +96,7 @@ def test_every_variant_learns(name, monkeypatch):
 
 
 def test_training_stops_at_its_points_and_few_stories_come_again(monkeypatch):
-    monkeypatch.setattr("minigrad.bert.stories.STORIES_AN_EPOCH", 64)
+    monkeypatch.setattr("minigrad.stories.stories.STORIES_AN_EPOCH", 64)
     monkeypatch.setattr(pretraining, "FEW", 64)
     losses = {}
     for name in ("BERT", "few stories", "no NSP"):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from minigrad.bert.config import PRESETS, parameter_shapes
-from minigrad.bert.stories import draw_pairs
 from minigrad.course.chapters.pretraining import stories
 from minigrad.course.chapters.scaling import (
     TABLE_6,
@@ -22,6 +21,7 @@ from minigrad.course.chapters.scaling import (
 )
 from minigrad.course.chapters.scaling_figures import Runs, compute_figure, size_figure, step_flops
 from minigrad.course.chapters.scaling_laws import Law
+from minigrad.stories.stories import draw_pairs
 from minigrad.tensor import Tensor
 
 

@@ -7,9 +7,6 @@ from collections import Counter
 import pytest
 
 pytest.importorskip("matplotlib")
-from minigrad.bert.text import normalize, pre_tokenize
-from minigrad.bert.tokenizer import WordPieceTokenizer
-from minigrad.bert.wordpiece import SPECIAL_TOKENS, count_words, first_pieces, train_wordpiece
 from minigrad.course.chapters.wordpiece import (
     cut_picture,
     play_merges,
@@ -17,6 +14,9 @@ from minigrad.course.chapters.wordpiece import (
     tried,
 )
 from minigrad.course.stored import stored
+from minigrad.text.normalization import normalize, pre_tokenize
+from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.wordpiece import SPECIAL_TOKENS, count_words, first_pieces, train_wordpiece
 
 COUNTS = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
 

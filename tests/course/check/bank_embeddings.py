@@ -98,7 +98,7 @@ def by_a_formula(first, second, length):
 
 
 def by_the_library(first, second, length):
-    from minigrad.bert.tokenizer import longest_first
+    from minigrad.text.tokenizer import longest_first
 
     n, m = longest_first(len(first), len(second), length - 3)
     parts = (["[CLS]", *first[:n], "[SEP]"], [*second[:m], "[SEP]"])

@@ -1,0 +1,40 @@
+"""Losses and hits added up over batches: what the tallies of all kinds of runs have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad import nn
+from minigrad.distributed import World
+from minigrad.training.epochs import Batch
+
+__all__ = ["of_all_processes", "quiet_overflow", "tallied"]
+
+
+def of_all_processes(tally: Any, world: World) -> Any:
+    """A tally with the sums of all processes; the same one, where there is one process."""
+    if world.size == 1:
+        return tally
+    counts = {**tally.state_dict(), "tokens": tally.tokens}
+    sums = zip(counts.items(), world.summed(list(counts.values())), strict=True)
+    whole = type(tally)()
+    whole.load_state_dict({name: type(count)(total) for (name, count), total in sums})
+    return whole
+
+
+def tallied(model: Any, batches: list[Batch], tally: Any, world: World | None = None) -> dict[str, float]:
+    """The means of a tally over `batches`, without dropout; the model's mode is put back afterwards.
+
+    world: the processes whose tallies are added up, by default this one alone.
+    """
+    with nn.evaluating(model), quiet_overflow():
+        for batch in batches:
+            tally.add(model(**batch), batch)
+    return of_all_processes(tally, world or World()).means()
+
+
+def quiet_overflow() -> np.errstate:
+    """No warnings of NumPy: whoever reads losses and norms sees an overflow, and reports or mends it (loss scaling)."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")

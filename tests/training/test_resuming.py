@@ -1,0 +1,412 @@
+"""Checkpoints of a run, and that nothing stops it from going on bit for bit: no signal, kill or full disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+from pathlib import Path
+
+import numpy as np
+import processes
+import pytest
+import tiny
+from tiny import before_step, changed, checkpoints, contents, quietly, table, without_speed
+
+from minigrad import backend
+from minigrad.bert.checkpoint import from_pretrained
+from minigrad.bert.data import PretrainingData
+from minigrad.bert.metrics import evaluate
+from minigrad.bert.training import PRETRAINING
+from minigrad.files import SaveError
+from minigrad.training import folders as runs
+from minigrad.training.folders import RunFolder, latest_checkpoint
+from minigrad.training.reading import CheckpointError
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals and limits are POSIX")
+
+
+# --- Checkpoints -----------------------------------------------------------------------------------------
+
+
+def test_the_two_newest_checkpoints_are_kept(tmp_path):
+    quietly(tiny.pretraining(tmp_path, changed(save_every=3)))
+    assert checkpoints(tmp_path) == ["checkpoint-000009", "checkpoint-000010"]
+    assert sorted(contents(tmp_path / "checkpoint-000010")) == [
+        "SHA256SUMS",
+        "config.json",
+        "model.safetensors",
+        "optimizer.safetensors",
+        "tokenizer_config.json",
+        "training.json",
+        "vocab.txt",
+    ]
+
+
+def test_what_a_kill_left_is_not_counted_among_them(tmp_path):
+    run = tiny.pretraining(tmp_path, changed(save_every=3))
+    for name in (
+        "checkpoint-000007.partial",
+        "checkpoint-000099.partial",
+        "checkpoint-000099.old",
+        "checkpoint-x",
+    ):
+        (tmp_path / name).mkdir()
+    quietly(run)
+    complete = [name for name in checkpoints(tmp_path) if re.fullmatch(r"checkpoint-\d{6}", name)]
+    assert complete == ["checkpoint-000009", "checkpoint-000010"]
+    assert latest_checkpoint(tmp_path).name == "checkpoint-000010"
+
+
+def test_the_last_checkpoint_is_the_model(tmp_path):
+    run = tiny.pretraining(tmp_path)
+    quietly(run)
+    loaded = from_pretrained(latest_checkpoint(tmp_path))
+    assert loaded.notes == []
+    for name, array in run.model.state_dict().items():
+        np.testing.assert_array_equal(
+            backend.to_numpy(loaded.model.state_dict()[name]), backend.to_numpy(array)
+        )
+    assert evaluate(loaded.model, run.held_out) == run.evaluation
+
+
+def test_a_folder_in_use_is_not_overwritten(tmp_path):
+    quietly(tiny.pretraining(tmp_path))
+    before = contents(tmp_path / "checkpoint-000010")
+    with pytest.raises(
+        CheckpointError, match=r"holds a run already \(checkpoint-000010\): resume it, or name"
+    ):
+        tiny.pretraining(tmp_path)
+    assert contents(tmp_path / "checkpoint-000010") == before
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_checkpoint_is_no_folder_for_a_run(tmp_path, resume):
+    quietly(tiny.pretraining(tmp_path))
+    with pytest.raises(CheckpointError, match="checkpoint-000010 is a checkpoint: name the folder of a run"):
+        tiny.pretraining(tmp_path / "checkpoint-000010", resume=resume)
+
+
+# --- Resuming --------------------------------------------------------------------------------------------
+
+
+def test_to_resume_where_nothing_is_saved_is_to_begin(tmp_path):
+    run = tiny.pretraining(tmp_path, resume=True)
+    assert run.step == 0
+    quietly(run)
+    quietly(tiny.pretraining(tmp_path / "other"))
+    assert contents(tmp_path / "checkpoint-000010") == contents(tmp_path / "other" / "checkpoint-000010")
+
+
+def test_to_resume_a_finished_run_is_to_have_its_figures(tmp_path):
+    run = tiny.pretraining(tmp_path)
+    quietly(run)
+    before = (contents(tmp_path / "checkpoint-000010"), (tmp_path / "metrics.csv").read_text())
+    again = tiny.pretraining(tmp_path, resume=True)
+    assert again.run([].append) == run.evaluation
+    assert (contents(tmp_path / "checkpoint-000010"), (tmp_path / "metrics.csv").read_text()) == before
+
+
+RUN = """
+import dataclasses, os, sys
+import tiny
+output, where = sys.argv[1:]
+arguments = dataclasses.replace(tiny.ARGUMENTS, steps=14, save_every=4, gradient_accumulation_steps=2)
+run = tiny.pretraining(output, arguments, documents=tiny.documents(10), resume=where == "resume")
+
+if where == "before the first checkpoint":
+    tiny.kill_at(run, 2, run.optimizer, "step")
+elif where == "between two gradients":
+    tiny.kill_at(run, 6, run.data, "next_batch", 2)
+elif where == "between a row and the save":
+    tiny.kill_at(run, 8, run, "save")
+elif where == "in the middle of saving":
+    tiny.kill_at(run, 8, os, "fsync", 3)
+elif where == "before the name is there":
+    tiny.kill_at(run, 12, os, "rename")
+elif where == "while old checkpoints go":
+    import shutil
+    tiny.kill_at(run, 12, shutil, "rmtree", 3)
+elif where == "before the last save":
+    tiny.kill_at(run, 14, run, "save")
+run.run()
+print(run.data.epoch)
+"""
+LAST = "checkpoint-000014"
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    done = processes.run_python(RUN, folder, "nowhere")
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 1  # epochs, so that their change is part of it
+    return folder
+
+
+@posix
+@pytest.mark.parametrize(
+    ("where", "saved"),
+    [
+        ("before the first checkpoint", []),
+        ("between two gradients", ["checkpoint-000004"]),
+        ("between a row and the save", ["checkpoint-000004"]),
+        ("in the middle of saving", ["checkpoint-000004", "checkpoint-000008.partial"]),
+        ("before the name is there", ["checkpoint-000004", "checkpoint-000008", "checkpoint-000012.partial"]),
+        ("before the last save", ["checkpoint-000008", "checkpoint-000012"]),
+    ],
+)
+def test_a_killed_run_goes_on_bit_for_bit(tmp_path, uninterrupted, where, saved):
+    """SIGKILL, no warning and no last words, with dropout on and gradients accumulated."""
+    killed = processes.run_python(RUN, tmp_path, where)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert checkpoints(tmp_path) == saved
+    resumed = processes.run_python(RUN, tmp_path, "resume")
+    assert resumed.returncode == 0, resumed.stderr
+    mine, expected = contents(tmp_path / LAST), contents(uninterrupted / LAST)
+    assert sorted(mine) == sorted(expected)
+    assert [name for name in expected if mine[name] != expected[name]] == []
+    assert without_speed(tmp_path / "metrics.csv") == without_speed(uninterrupted / "metrics.csv")
+    assert table(tmp_path / "evaluation.csv") == table(uninterrupted / "evaluation.csv")
+    assert checkpoints(tmp_path) == ["checkpoint-000012", LAST]
+
+
+@posix
+@pytest.mark.parametrize("at", [1, 5, 8, 10])
+def test_ctrl_c_finishes_the_step_saves_and_stops(tmp_path, at):
+    """And what was stopped goes on bit for bit."""
+    whole = tiny.pretraining(tmp_path / "whole")
+    quietly(whole)
+    run = tiny.pretraining(tmp_path / "stopped")
+    handler = signal.getsignal(signal.SIGINT)
+    before_step(run, at, lambda: os.kill(os.getpid(), signal.SIGINT))
+    lines = quietly(run)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert run.step == at
+    assert latest_checkpoint(run.output).name == f"checkpoint-{at:06d}"
+    stopped = [line for line in lines if "stopped" in line]
+    assert stopped == ([f"stopped at step {at} of 10 and saved; go on with --resume"] if at < 10 else [])
+    resumed = tiny.pretraining(tmp_path / "stopped", resume=True)
+    assert resumed.step == at
+    quietly(resumed)
+    last = "checkpoint-000010"
+    assert contents(tmp_path / "stopped" / last) == contents(tmp_path / "whole" / last)
+    evaluations = [tmp_path / name / "evaluation.csv" for name in ("stopped", "whole")]
+    assert table(evaluations[0]) == table(evaluations[1])
+    metrics = [tmp_path / name / "metrics.csv" for name in ("stopped", "whole")]
+    assert without_speed(metrics[0]) == without_speed(metrics[1])  # also when it stopped between two rows
+
+
+@posix
+def test_what_is_already_saved_is_not_written_again(tmp_path, monkeypatch):
+    run = tiny.pretraining(tmp_path)
+    written = []
+    true = runs.write_folder_atomic
+    monkeypatch.setattr(
+        runs,
+        "write_folder_atomic",
+        lambda folder, files: (written.append(folder.name), true(folder, files)),
+    )
+    try_to_save = run.try_to_save
+
+    def save_and_stop(save, progress):
+        try_to_save(save, progress)
+        if run.step == 8:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    run.try_to_save = save_and_stop
+    quietly(run)
+    assert written == ["checkpoint-000004", "checkpoint-000008"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changes", "named"),
+    [
+        (changed(learning_rate=2e-3), {}, ["learning_rate is 0.01 there, 0.002 here"]),
+        (changed(steps=20), {}, ["steps is 10 there, 20 here"]),
+        (
+            changed(seed=1, batch_size=8),
+            {},
+            ["batch_size is 4 there, 8 here", "seed is 0 there, 1 here"],
+        ),
+        (
+            tiny.ARGUMENTS,
+            {"config": tiny.CONFIG.replace(hidden_size=18)},
+            ["hidden_size is 16 there, 18 here"],
+        ),
+        (
+            tiny.ARGUMENTS,
+            {"config": tiny.CONFIG.replace(hidden_dropout_prob=0.2)},
+            ["hidden_dropout_prob is 0.1 there, 0.2 here"],
+        ),
+        (tiny.ARGUMENTS, {"corpus": "other"}, ["the text (fingerprint topics there, other here)"]),
+        (
+            tiny.ARGUMENTS,
+            {"tokenizer": tiny.WordPieceTokenizer(tiny.tokenizer().vocab + ["more"])},
+            ["the vocabulary"],
+        ),
+        (
+            tiny.ARGUMENTS,
+            {"tokenizer": tiny.WordPieceTokenizer(tiny.tokenizer().vocab, lower_case=False)},
+            ["whether the text is lower-cased"],
+        ),
+        (
+            changed(max_grad_norm=2.0),
+            {"corpus": "other", "config": tiny.CONFIG.replace(vocab_size=81)},
+            ["vocab_size is 80 there, 81 here", "max_grad_norm is 1.0 there, 2.0 here", "the text ("],
+        ),
+    ],
+)
+def test_a_run_is_not_resumed_with_other_settings(tmp_path, arguments, changes, named):
+    quietly(tiny.pretraining(tmp_path))
+    with pytest.raises(CheckpointError) as caught:
+        tiny.pretraining(tmp_path, arguments, resume=True, **changes)
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 'checkpoint-000010'} cannot be resumed with other settings")
+    assert all(name in message for name in named)
+    assert message.count(";") == len(named)
+
+
+def test_a_run_is_not_resumed_with_another_held_out_text(tmp_path):
+    quietly(tiny.pretraining(tmp_path))
+    other = [PretrainingData(tiny.documents(6, seed=2), tiny.tokenizer(), 4, 16, seed=1).next_batch()]
+    with pytest.raises(
+        CheckpointError, match=r"these differ: the held-out text \(fingerprint [0-9a-f]{16} there"
+    ):
+        tiny.pretraining(tmp_path, held_out=other, resume=True)
+
+
+def test_rows_that_the_checkpoint_does_not_know_of_are_dropped(tmp_path):
+    run = tiny.pretraining(tmp_path, changed(log_every=1, eval_every=1))
+
+    def stop():
+        raise RuntimeError("a crash")
+
+    before_step(run, 8, stop)
+    with pytest.raises(RuntimeError, match="a crash"):
+        quietly(run)
+    for name in ("metrics.csv", "evaluation.csv"):
+        with open(tmp_path / name, "a") as file:
+            file.write("8,0.1")  # a line that a kill cut short
+        assert [row["step"] for row in table(tmp_path / name)] == list("12345678")
+    resumed = tiny.pretraining(tmp_path, changed(log_every=1, eval_every=1), resume=True)
+    assert resumed.step == 4
+    for table_of_run in (resumed.folder.metrics, resumed.folder.evaluations):
+        table_of_run.drop_after(resumed.step)
+    for name in ("metrics.csv", "evaluation.csv"):
+        assert [row["step"] for row in table(tmp_path / name)] == list("1234")
+    quietly(resumed)
+    for name in ("metrics.csv", "evaluation.csv"):
+        assert [row["step"] for row in table(tmp_path / name)] == [str(n) for n in range(1, 11)]
+        assert (tmp_path / name).read_text().count("step") == 1
+
+
+def test_rows_of_a_run_that_saved_nothing_are_dropped(tmp_path):
+    header = ",".join(RunFolder(tmp_path, PRETRAINING).metrics.columns)
+    (tmp_path / "metrics.csv").write_text(f"{header}\n2{',1' * 8}\n4{',1' * 8}\n")
+    (tmp_path / "evaluation.csv").write_text("")
+    quietly(tiny.pretraining(tmp_path))
+    assert [row["step"] for row in table(tmp_path / "metrics.csv")] == ["2", "4", "6", "8", "10"]
+    assert list(table(tmp_path / "metrics.csv")[0]) == header.split(",")
+    assert [row["step"] for row in table(tmp_path / "evaluation.csv")] == ["5", "10"]
+
+
+# --- A disk that is full ---------------------------------------------------------------------------------
+
+
+def full_disk(monkeypatch, run, steps: set[int]) -> None:
+    """Let nothing be forced to the disk while a run is at one of these steps."""
+    true = os.fsync
+
+    def fsync(handle):
+        if run.step in steps:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        true(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+
+def test_a_save_that_fails_on_the_way_is_reported_and_the_run_goes_on(tmp_path, monkeypatch):
+    run = tiny.pretraining(tmp_path / "full")
+    full_disk(monkeypatch, run, {8})
+    lines = quietly(run)
+    (line,) = [line for line in lines if "could not save" in line]
+    assert line.startswith(
+        f"step 8: could not save {tmp_path / 'full' / 'checkpoint-000008'}: No space left on device ("
+    )
+    assert line.endswith("training goes on, and saves again at the next chance")
+    assert checkpoints(tmp_path / "full") == ["checkpoint-000004", "checkpoint-000010"]
+    quietly(tiny.pretraining(tmp_path / "roomy"))
+    last = "checkpoint-000010"
+    assert contents(tmp_path / "full" / last) == contents(tmp_path / "roomy" / last)
+
+
+def test_the_last_save_that_fails_is_an_error(tmp_path, monkeypatch):
+    run = tiny.pretraining(tmp_path)
+    full_disk(monkeypatch, run, {10})
+    with pytest.raises(SaveError, match=r"could not save .*checkpoint-000010: No space left on device"):
+        quietly(run)
+    assert checkpoints(tmp_path) == ["checkpoint-000008"]  # the older one made room, in vain
+    monkeypatch.undo()
+    resumed = tiny.pretraining(tmp_path, resume=True)
+    assert resumed.step == 8
+    quietly(resumed)
+
+
+@posix
+def test_a_save_after_ctrl_c_that_fails_is_an_error(tmp_path, monkeypatch):
+    run = tiny.pretraining(tmp_path)
+    full_disk(monkeypatch, run, {6})
+    before_step(run, 6, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(SaveError, match="checkpoint-000006"):
+        quietly(run)
+    assert checkpoints(tmp_path) == ["checkpoint-000004"]
+
+
+def test_a_row_that_cannot_be_written_is_reported_and_the_run_goes_on(tmp_path):
+    run = tiny.pretraining(tmp_path)
+
+    def block():  # root may write anywhere, but not into a folder
+        for name in ("metrics.csv", "evaluation.csv"):
+            (tmp_path / name).unlink(missing_ok=True)
+            (tmp_path / name).mkdir()
+
+    before_step(run, 6, block)
+    lines = quietly(run)
+    failed = [line for line in lines if "could not write" in line]
+    assert failed == [
+        f"step 6: could not write to {tmp_path / 'metrics.csv'}: Is a directory; training goes on",
+        f"step 10: could not write to {tmp_path / 'evaluation.csv'}: Is a directory; training goes on",
+    ]
+    assert checkpoints(tmp_path) == ["checkpoint-000008", "checkpoint-000010"]
+
+
+LIMITED = """
+import resource, signal, sys
+import tiny
+from minigrad.files import SaveError
+run = tiny.pretraining(sys.argv[1])
+train_step = run.train_step
+def step(tally):
+    if run.step == 5:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+    return train_step(tally)
+run.train_step = step
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+try:
+    run.run(print)
+except SaveError as error:
+    print("the end:", error)
+"""
+
+
+@posix
+def test_files_that_the_system_cuts_short(tmp_path):
+    done = processes.run_python(LIMITED, tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("step 8: could not save") and "File too large" in line for line in lines)
+    assert lines[-1].startswith(f"the end: could not save {tmp_path / 'checkpoint-000010'}: File too large")
+    assert checkpoints(tmp_path) == ["checkpoint-000004"]
+    assert tiny.pretraining(tmp_path, resume=True).step == 4
