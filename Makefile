@@ -8,7 +8,7 @@ ORACLES := $(VENV)/.oracles
 RUN := _build/run
 # As many tests at once as there are cores, each with one thread of the BLAS.
 PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup --durations=15 --durations-min=4
-COURSE := $(BIN)/python -m minigrad.course.authoring.notebooks
+COURSE := $(BIN)/python -m book._make.notebooks
 NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 
 # Tests of the engine, one training with it, quick ones of where arrays leave the device or come to it, and those of all
@@ -66,7 +66,7 @@ test-page: $(READY)  ## what an edit of one page can break: make test-page NB=bo
 		-k "$(STEM) or test_$(NAME) or ledger"
 
 test-exercise: $(READY)  ## what an edit of one exercise or its check can break: make test-exercise EXERCISE=attend
-	$(ONE) tests/course/check/test_banks.py tests/course/chapters/test_errata.py tests/book/test_rerun.py tests/book/test_notebooks.py \
+	$(ONE) tests/course/exercises/test_banks.py tests/course/chapters/test_errata.py tests/book/test_rerun.py tests/book/test_notebooks.py \
 		-k "$(or $(EXERCISE),$(error which one? make test-exercise EXERCISE=attend)) or test_errata or test_notebooks $(foreach stem,$(ITS_PAGES),or $(stem))"
 
 test-op: $(READY)  ## what an edit of one operation can break: make test-op OP=softmax
@@ -110,7 +110,7 @@ $(RUN)/.ready: book/_run/package.json book/_run/package-lock.json
 
 site: $(READY) $(RUN)/.ready  ## the same with Python in its pages: every cell runs there; needs npm, and http to read it
 	@COURSE_RUN=1 $(MAKE) --no-print-directory book
-	$(BIN)/python -m minigrad.course.authoring.site _build/html $(RUN)/node_modules
+	$(BIN)/python -m book._make.site _build/html $(RUN)/node_modules
 	@echo "read it over http: $(BIN)/python -m http.server --directory _build/html"
 
 site-check: site  ## run every cell as the pages do, in Node, and hold its output against the stored one; the worker in Chromium
@@ -122,7 +122,7 @@ live: $(READY)  ## build the course again whenever a page changes, until Ctrl-C
 		until find book _config.yml _toc.yml -type f -newer _build/.seen | grep -q .; do sleep 1; done; done
 
 lab: $(READY)  ## copy the exercises to my-exercises/ and open JupyterLab there: make lab LAB="--no-browser --port 9000"
-	@$(BIN)/python -m minigrad.course.authoring.lab $(LAB)
+	@$(BIN)/python -m book._make.lab $(LAB)
 
 notebook: $(READY)  ## run a notebook in place and store its outputs: make notebook NB=book/07_one_head.ipynb
 	$(COURSE) run $(or $(NB),$(error which one? make notebook NB=book/07_one_head.ipynb))
@@ -135,41 +135,41 @@ rows: $(READY)  ## what the source documents say, row by row, and the cell that 
 
 stored: $(READY)  ## train again the model that the pages show, and store it in book/runs (a quarter of an hour)
 	$(BIN)/python -m minigrad.bert pretrain --steps 12000 --eval-every 1000 --save-every 1000 --output runs/start --resume
-	$(BIN)/python -m minigrad.course.authoring.store runs/start book/runs/start
+	$(BIN)/python -m book._make.store runs/start book/runs/start
 
 stories: $(READY)  ## train again the model of stories that chapters 15 and 16 show, and store it (six minutes)
 	$(BIN)/python -m minigrad.bert pretrain --corpus stories --set num_attention_heads=4 --max-length 32 --learning-rate 1e-3 \
 		--steps 10000 --eval-every 1000 --save-every 1000 --output runs/stories --resume
-	$(BIN)/python -m minigrad.course.authoring.store runs/stories book/runs/stories --max-length 32
+	$(BIN)/python -m book._make.store runs/stories book/runs/stories --max-length 32
 
 varied: $(READY)  ## the same for the model of varied stories that chapter 17 looks into (ten minutes)
 	$(BIN)/python -m minigrad.bert pretrain --corpus varied-stories --set num_hidden_layers=4 --set num_attention_heads=4 \
 		--max-length 56 --learning-rate 1e-3 --steps 6000 --eval-every 1000 --output runs/varied --resume
-	$(BIN)/python -m minigrad.course.authoring.store runs/varied book/runs/varied --max-length 56
+	$(BIN)/python -m book._make.store runs/varied book/runs/varied --max-length 56
 
 seq2seq: $(READY)  ## the same for the LSTM that translates in chapter 18 (three minutes)
 	$(BIN)/python -m minigrad.seq2seq train --model lstm --corpus stories-long --set dropout=0 --learning-rate 2e-3 --warmup-steps 200 \
 		--steps 3000 --eval-every 1000 --save-every 1000 --output runs/seq2seq --resume
-	$(BIN)/python -m minigrad.course.authoring.store runs/seq2seq book/runs/seq2seq
+	$(BIN)/python -m book._make.store runs/seq2seq book/runs/seq2seq
 
 attention: $(READY)  ## the same for the LSTM with attention that translates in chapter 19 (five minutes)
 	$(BIN)/python -m minigrad.seq2seq train --model lstm-attention --corpus stories-long --set dropout=0 --learning-rate 4e-3 --warmup-steps 200 \
 		--steps 4000 --eval-every 1000 --save-every 1000 --output runs/attention --resume
-	$(BIN)/python -m minigrad.course.authoring.store runs/attention book/runs/attention
+	$(BIN)/python -m book._make.store runs/attention book/runs/attention
 
 transformer: $(READY)  ## the same for the Transformer that translates in chapter 20 (eight minutes)
 	$(BIN)/python -m minigrad.seq2seq train --model transformer --corpus stories-long --set dropout=0 --steps 4000 --eval-every 500 \
 		--learning-rate 0.004419417382415922 --save-every 500 --output runs/transformer --resume  # 1 / √(128 · 400)
-	$(BIN)/python -m minigrad.course.authoring.store runs/transformer book/runs/transformer
+	$(BIN)/python -m book._make.store runs/transformer book/runs/transformer
 
 learning: $(READY)  ## train it once more, and store what it guesses on the way (as long)
-	$(BIN)/python -m minigrad.course.authoring.learning runs/learning book/runs/start/learning.json
-	$(BIN)/python -m minigrad.course.authoring.pictures guesses book/runs/start/learning.json book/runs/guesses
+	$(BIN)/python -m book._make.learning runs/learning book/runs/start/learning.json
+	$(BIN)/python -m book._make.pictures guesses book/runs/start/learning.json book/runs/guesses
 
 map: $(READY)  ## make the map again wherever pages show it, the README's list of chapters, the plans for instructors: with each new chapter
-	$(BIN)/python -m minigrad.course.authoring.pictures map
-	$(BIN)/python -m minigrad.course.authoring.readme
-	$(BIN)/python -m minigrad.course.authoring.instructors
+	$(BIN)/python -m book._make.pictures map
+	$(BIN)/python -m book._make.readme
+	$(BIN)/python -m book._make.instructors
 
 trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter 4 compares with
 	$(BIN)/python tests/tools/optimiser_trajectories.py
@@ -192,7 +192,7 @@ compare: $(ORACLES)  ## train the same model in PyTorch on the same batches, thr
 	$(BIN)/python tests/tools/speed_table.py
 
 curve: $(READY)  ## draw the picture of the run in runs/reduced that the first page shows
-	$(BIN)/python -m minigrad.course.authoring.pictures curve runs/reduced book/runs/reduced
+	$(BIN)/python -m book._make.pictures curve runs/reduced book/runs/reduced
 	cp runs/reduced/evaluation.csv book/runs/reduced-evaluation.csv
 
 clean:  ## remove the environment and everything built

@@ -158,7 +158,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     """Under --nbval: an exercise that somebody has solved in exercises/ is left out, visibly."""
     if not config.getoption("nbval", default=False):
         return
-    from minigrad.course.authoring.notebooks import holds_answers, read
+    from book._make.notebooks import holds_answers, read
 
     for path in {item.path for item in items if item.path.parent.name == "exercises"}:
         solution = path.parent.parent / "solutions" / path.name

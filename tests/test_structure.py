@@ -20,6 +20,7 @@ pytestmark = pytest.mark.no_arrays
 
 ROOT = Path(minigrad.__file__).resolve().parent.parent
 FILES = sorted((ROOT / "minigrad").rglob("*.py"))
+MAKERS = sorted((ROOT / "book" / "_make").rglob("*.py"))
 
 # From the ground up; a layer may import those below it, and its own.
 LAYERS = [
@@ -46,8 +47,8 @@ TOP_LEVEL = {
     "solutions", "tests",
 }  # fmt: skip
 
-# Inside of course/, in the same way. What stands there by itself, and drawing/, is what any page shows: furniture.
-ROOMS = ["furniture", "check", "parts", "chapters", "grade", "authoring"]
+# Inside of course/, in the same way.
+ROOMS = ["furniture", "check", "exercises", "parts", "chapters", "grade"]
 
 
 @functools.cache
@@ -98,9 +99,8 @@ def test_dependencies_point_one_way():
 
 def place_of(name: str) -> tuple[str, str]:
     """The room of a module below minigrad.course, and what it is called there: ("chapters", "mlm_lottery")."""
-    parts = name.split(".")[2:]
-    room = parts[0] if parts[0] in ROOMS else "furniture"
-    return room, parts[1] if room == "chapters" and len(parts) > 1 else ""
+    room, *rest = name.split(".")[2:]
+    return room, rest[0] if room == "chapters" and rest else ""
 
 
 CHAPTERS = {path.stem.partition("_")[2] for path in (ROOT / "book").glob("*.ipynb")}
@@ -112,10 +112,10 @@ def chapter_of(module: str) -> str:
 
 
 def test_walls_inside_of_the_course():
-    """Furniture < checks < parts < chapters < grading < authoring; no chapter imports another's module."""
+    """Furniture < checks < exercises < parts < chapters < grading; no chapter imports another's module."""
     wrong = []
     for path in FILES:
-        if layer_of(path) != "course":
+        if layer_of(path) != "course" or (path.parent.name == "course" and path.stem == "__init__"):
             continue
         own, module = place_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
         for name in imports(path):
@@ -124,7 +124,11 @@ def test_walls_inside_of_the_course():
             room, other = place_of(name)
             up = ROOMS.index(room) > ROOMS.index(own)
             beside = own == room == "chapters" and other and chapter_of(other) != chapter_of(module)
-            if up or beside:
+            front = (own, room) == (
+                "check",
+                "exercises",
+            ) and path.stem == "__init__"  # check.attend is an exercise
+            if (up and not front) or beside:
                 wrong.append(f"{named(path)} imports {name}")
     assert wrong == []
 
@@ -134,8 +138,8 @@ def test_checks_and_grading_load_no_figure_library():
     code = "import sys; from minigrad.course import check; import minigrad.course.grade.command; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "minigrad.course.check.one_head" in loaded
-    assert not loaded & {"matplotlib", "minigrad.course.figures"}
+    assert "minigrad.course.exercises.one_head" in loaded
+    assert not loaded & {"matplotlib", "minigrad.course.furniture.figures"}
 
 
 def private_names_used(tree: ast.Module) -> set[str]:
@@ -162,7 +166,7 @@ PRIVATE = {  # used from outside all the same
 
 
 def test_private_names_stay_in_their_file():
-    found = {named(path): private_names_used(parsed(path)) - PRIVATE for path in FILES}
+    found = {named(path): private_names_used(parsed(path)) - PRIVATE for path in [*FILES, *MAKERS]}
     assert {name: names for name, names in found.items() if names} == {}
 
 
@@ -195,7 +199,7 @@ def test_no_file_imports_itself_by_way_of_others():
 
 def test_the_front_imports_the_engine_alone():
     names = {name.partition(".")[2].partition(".")[0] for name in imports(ROOT / "minigrad" / "__init__.py")}
-    assert not names & {"bert", "seq2seq", "course"}
+    assert not names & {"text", "stories", "training", "bert", "seq2seq", "course"}
 
 
 ORACLES = {"torch", "transformers", "tokenizers", "tensorflow", "jax", "scipy", "hypothesis", "pytest"}
@@ -273,15 +277,19 @@ def undocumented(path: Path, node: ast.Module | ast.ClassDef) -> Iterator[str]:
 
 
 def test_every_module_and_public_name_says_what_it_is():
-    assert [found for path in FILES for found in undocumented(path, parsed(path))] == []
+    assert [found for path in [*FILES, *MAKERS] for found in undocumented(path, parsed(path))] == []
 
 
 @pytest.mark.parametrize(
     ("module", "package"),
-    [("figures", "matplotlib"), ("authoring.notebooks", "nbformat"), ("authoring.notebooks", "nbclient")],
+    [
+        ("minigrad.course.furniture.figures", "matplotlib"),
+        ("book._make.notebooks", "nbformat"),
+        ("book._make.notebooks", "nbclient"),
+    ],
 )
 def test_what_needs_another_package_says_which(module, package):
-    code = f"import sys; sys.modules[{package!r}] = None; import minigrad.course.{module}"
+    code = f"import sys; sys.modules[{package!r}] = None; import {module}"
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     last = result.stderr.strip().splitlines()[-1]
     assert package in last.partition(": pip install ")[2].split(), result.stderr
@@ -410,7 +418,8 @@ LISTED_WHOLE = (
     "drawing",
     "chapters",
     "check",
-    "authoring",
+    "exercises",
+    "_make",
 )  # folders whose files CONTRIBUTING.md does not name one by one
 
 
@@ -440,8 +449,8 @@ def test_the_tree_that_is_written_is_the_tree():
 
 def test_a_file_can_be_read_in_one_go():
     """The CUDA source and the flat list of operations are the exceptions."""
-    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
-    most = {path: 700 if path.name in ("cupy_kernels.py", "basic.py") else 550 for path in FILES}
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in [*FILES, *MAKERS]}
+    most = {path: 700 if path.name in ("cupy_kernels.py", "basic.py") else 550 for path in lines}
     assert {named(path): count for path, count in lines.items() if count > most[path]} == {}
 
 

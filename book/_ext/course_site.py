@@ -11,10 +11,12 @@ policy.py      what a page may load
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parents[1]))  # for book._make
 PARTS = (
     "planned",
     "repository",

@@ -17,7 +17,7 @@ from repository import launch_addresses
 from sphinx import addnodes
 from sphinx.util import logging
 
-from minigrad.course.authoring import reading_time
+from book._make import reading_time
 
 __all__ = ["setup"]
 

@@ -11,7 +11,7 @@ os.chdir("${COURSE}/book")
 import page_numpy
 from minigrad.bert import stored
 stored.bring = bring
-from minigrad.course.page_kernel import Kernel
+from minigrad.course.furniture.page_kernel import Kernel
 kernel = Kernel(lambda output: send(json.dumps(output)))
 `;
 

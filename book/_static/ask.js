@@ -1,5 +1,5 @@
 // The page "Ask the model": what the reader types goes through bert.js, and what it says replaces the stored example
-// that minigrad/course/live_model.py wrote. Both write the same HTML. A model's script is loaded when it is chosen.
+// that minigrad/course/furniture/live_model.py wrote. Both write the same HTML. A model's script is loaded when it is chosen.
 (function () {
   const WAIT = 120; // ms without a key before the model is asked
   const TOP = 5; // guesses for a gap

@@ -1,6 +1,6 @@
 // BERT's forward pass, for the page "Ask the model": every step as the course derives it, in plain loops.
 //
-// A model's script (minigrad/course/live_model.py writes it) puts into `courseModels` its name, its config in Hugging
+// A model's script (minigrad/course/furniture/live_model.py writes it) puts into `courseModels` its name, its config in Hugging
 // Face's names, its tokenizer, the shapes of its tensors in their order, and their float16 numbers in base64.
 window.CourseBert = (function () {
   // Every float16 as a float32: 1 bit of sign, 5 of exponent, 10 of fraction.

@@ -1,4 +1,4 @@
-"""The models and curves that came with the course, made once by long runs (`course/authoring/store.py`)."""
+"""The models and curves that came with the course, made once by long runs (`book/_make/store.py`)."""
 
 from __future__ import annotations
 

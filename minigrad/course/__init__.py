@@ -1,2 +1,1 @@
-"""What the notebooks import: figures, widgets, source listings, stored runs, what one chapter shows, the checks of the
-exercises; and, in `authoring`, the tools of those who write them."""
+"""What the notebooks import: what any page shows, the checks of the exercises, what one chapter shows; and grading."""

@@ -18,7 +18,7 @@ from minigrad.bert import info
 from minigrad.bert.config import PRESETS, BertConfig, parameter_shapes
 from minigrad.bert.info import describe_model, forward_work, require_memory, step_cost
 from minigrad.bert.model import BertForPreTraining
-from minigrad.course.passes import count_passes
+from minigrad.course.furniture.passes import count_passes
 from minigrad.graph import Node
 
 

@@ -21,9 +21,9 @@ PATIENCE = 600  # seconds for a notebook
 
 def faults(path: Path, folder: Path, left_out: set[str], differences: Any) -> list[str]:
     """Run a notebook in a folder; what is unlike its stored outputs, and its false shape comments."""
-    from minigrad.course.authoring.cell_needs import split
-    from minigrad.course.authoring.notebooks import read
-    from minigrad.course.authoring.shapes import ShapeKernel
+    from book._make.cell_needs import split
+    from book._make.notebooks import read
+    from book._make.shapes import ShapeKernel
 
     os.chdir(folder)
     outputs: list[dict[str, Any]] = []
@@ -67,13 +67,7 @@ def main() -> None:
     """Import what notebooks import, then answer until there is no more to do."""
     root = Path(__file__).resolve().parents[2]
     os.environ["MINIGRAD_PROGRESS"] = "off"
-    import minigrad.course
-
-    minigrad.course.__path__.append(str(root / "minigrad" / "course"))
-    import minigrad.bert
-    import minigrad.course.authoring.shapes
-    import minigrad.course.check
-    import minigrad.seq2seq
+    sys.path.append(str(root))
 
     spec = importlib.util.spec_from_file_location("root_conftest", root / "conftest.py")
     assert spec is not None

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
-notebooks = pytest.importorskip(
-    "minigrad.course.authoring.notebooks", reason="nbclient is not installed (as nbformat)"
-)
+notebooks = pytest.importorskip("book._make.notebooks", reason="nbclient is not installed (as nbformat)")
 
 
 def sound() -> Any:

@@ -47,8 +47,8 @@ def write(folder: Path) -> None:
     """Put the book's sources into `folder`, with the settings and the looks of the course."""
     import nbformat
 
-    from minigrad.course.tables import table
-    from minigrad.course.widgets import Frame, attention_map, bars, player
+    from minigrad.course.furniture.tables import table
+    from minigrad.course.furniture.widgets import Frame, attention_map, bars, player
 
     v4 = nbformat.v4
     book = folder / "book"

@@ -12,7 +12,7 @@ import pytest
 from building import ROOT
 from samples import nbformat, printed, sound, source, written
 
-from minigrad.course.authoring import reading_time
+from book._make import reading_time
 
 pytestmark = pytest.mark.no_arrays
 

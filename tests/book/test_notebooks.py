@@ -12,14 +12,12 @@ import pytest
 from building import ROOT, pages
 from samples import displayed, printed, sound, source, with_output, written
 
+from book._make import rows
 from minigrad.course import check
-from minigrad.course.authoring import rows
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
-notebooks = pytest.importorskip(
-    "minigrad.course.authoring.notebooks", reason="nbclient is not installed (as nbformat)"
-)
-site = pytest.importorskip("minigrad.course.authoring.site", reason="as nbclient")
+notebooks = pytest.importorskip("book._make.notebooks", reason="nbclient is not installed (as nbformat)")
+site = pytest.importorskip("book._make.site", reason="as nbclient")
 
 pytestmark = pytest.mark.no_arrays
 
@@ -105,7 +103,7 @@ def pictures_have_words(notebook: Any) -> Iterator[str]:
         for output in cell.outputs:
             data = output.get("data", {})
             if any(kind.startswith("image/") for kind in data):
-                yield f"code cell {number + 1} puts out a bare picture: use minigrad.course.figures"
+                yield f"code cell {number + 1} puts out a bare picture: use minigrad.course.furniture.figures"
             for image in re.findall(r"<img\b[^>]*>", data.get("text/html", "")):
                 if not re.search(r'\balt="[^"]+"', image):
                     yield f"code cell {number + 1} has a picture without alternative text"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import minigrad
+from book._make import readme
 from minigrad.bert.__main__ import main
 from minigrad.bert.options import parse
-from minigrad.course.authoring import readme
 from minigrad.seq2seq.__main__ import parse as parse_translation
 
 ROOT = Path(minigrad.__file__).resolve().parent.parent

@@ -25,7 +25,7 @@ from filelock import FileLock
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 
-from minigrad.course.authoring.site import page_cells  # noqa: E402
+from book._make.site import page_cells  # noqa: E402
 
 pytestmark = pytest.mark.numpy_only("a notebook chooses its backend itself")
 
@@ -116,12 +116,10 @@ def test_the_wheel_says_what_it_is(installed: Path):
 
 
 def test_the_wheel_has_no_tools_of_authors_and_needs_none(installed: Path):
-    assert not (installed / "minigrad" / "course" / "authoring").exists()
+    assert not (installed / "book").exists()
     modules = sorted((installed / "minigrad").rglob("*.py"))
     assert len(modules) > 150
     imported = [
-        path.name
-        for path in modules
-        if re.search(r"^\s*(from|import) .*\bauthoring\b", path.read_text(), re.M)
+        path.name for path in modules if re.search(r"^\s*(from|import) .*\b_make\b", path.read_text(), re.M)
     ]
     assert imported == []

@@ -12,7 +12,7 @@ import pytest
 from building import ROOT, pages
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
-from minigrad.course.authoring import reading_time  # noqa: E402
+from book._make import reading_time  # noqa: E402
 
 pytestmark = pytest.mark.no_arrays
 

@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 from building import ROOT, build, small_book
 
-from minigrad.course.authoring import reading_time
+from book._make import reading_time
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
-notebooks = pytest.importorskip(
-    "minigrad.course.authoring.notebooks", reason="nbclient is not installed (as nbformat)"
-)
+notebooks = pytest.importorskip("book._make.notebooks", reason="nbclient is not installed (as nbformat)")
 
 pytestmark = pytest.mark.no_arrays
 
@@ -165,7 +163,7 @@ def test_the_cell_comes_and_goes(tmp_path: Path, monkeypatch, capsys):
 
 def test_the_cell_is_not_run_by_the_tools(tmp_path: Path):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print(1 + 1)")])
-    from minigrad.course.authoring.install_cell import furnish
+    from book._make.install_cell import furnish
 
     assert furnish(notebook, ADDRESS)
     notebook.cells[0].source = "raise ValueError"
@@ -175,7 +173,7 @@ def test_the_cell_is_not_run_by_the_tools(tmp_path: Path):
 
 
 def test_settings_without_the_line_are_refused(tmp_path: Path):
-    from minigrad.course.authoring.install_cell import repository_url
+    from book._make.install_cell import repository_url
 
     (tmp_path / "_config.yml").write_text('title: x\nother:\n  url: "no"\n', encoding="utf-8")
     with pytest.raises(ValueError, match=r"repository\.url"):

@@ -13,8 +13,8 @@ from safetensors.numpy import load_file, save_file
 from tiny import contents
 from tiny_translation import CONFIGS, TOKENIZER, model, pairs, translating
 
+from book._make import store
 from minigrad import backend, no_grad
-from minigrad.course.authoring import store
 from minigrad.seq2seq import checkpoint
 from minigrad.seq2seq.checkpoint import (
     from_pretrained,

@@ -129,7 +129,8 @@ def test_draws_start_where_they_would(page):
 def test_a_stored_model_comes_when_it_is_asked_for(page):
     assert not any("/tiny." in url for url in page.requests)
     outputs, _ = run(
-        page, "from minigrad.course.stored import stored\nsorted(p.name for p in stored('tiny').iterdir())"
+        page,
+        "from minigrad.course.furniture.stored import stored\nsorted(p.name for p in stored('tiny').iterdir())",
     )
     assert "model.safetensors" in outputs[0]["data"]["text/plain"]
     assert any("/tiny." in url for url in page.requests)

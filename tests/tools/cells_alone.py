@@ -25,10 +25,10 @@ from typing import Any
 
 from pages_check import ROOT, root_conftest
 
+from book._make.cell_needs import Recorder
+from book._make.notebooks import note_random, read, write
+from book._make.site import NEEDS_OF, RUNS_ANYWAY, note_needs, page_cells, parts, reason, stamp
 from minigrad import random
-from minigrad.course.authoring.cell_needs import Recorder
-from minigrad.course.authoring.notebooks import note_random, read, write
-from minigrad.course.authoring.site import NEEDS_OF, RUNS_ANYWAY, note_needs, page_cells, parts, reason, stamp
 
 LONG, HEAVY = 2.0, "native=heavy"  # seconds on a processor, natively, and the tag of a cell that takes longer
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import nbformat
 
-from minigrad.course.authoring.notebooks import read, write
+from book._make.notebooks import read, write
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RUNNER = ROOT / "book" / "_run" / "check.mjs"

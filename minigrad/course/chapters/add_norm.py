@@ -11,9 +11,9 @@ import numpy as np
 from minigrad import nn, no_grad, ops, random
 from minigrad.bert.attention import BertSelfAttention
 from minigrad.bert.config import PRESETS
-from minigrad.course.figures import Figure, Picture, Rectangle, figure
-from minigrad.course.flow import Box, Flow, Step, View, flow
-from minigrad.course.small_model import hide_each, small_model
+from minigrad.course.furniture.figures import Figure, Picture, Rectangle, figure
+from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
+from minigrad.course.furniture.small_model import hide_each, small_model
 from minigrad.tensor import Tensor
 
 __all__ = [

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.figures import Picture
-from minigrad.course.palette import STYLE, colour
-from minigrad.course.widgets import Frame, svg
+from minigrad.course.furniture.figures import Picture
+from minigrad.course.furniture.palette import STYLE, colour
+from minigrad.course.furniture.widgets import Frame, svg
 
 __all__ = ["broadcast_frames", "memory_walk", "token_to_heads"]
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from minigrad import backend, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
-from minigrad.course.figures import Figure, Picture, figure
-from minigrad.course.flow import Box, Flow, Step, flow
-from minigrad.course.palette import colour
-from minigrad.course.stored import stored
-from minigrad.course.translated_stories import LONG, Text, of_texts, read, tokens_of
-from minigrad.course.widgets import Frame, svg
+from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.flow import Box, Flow, Step, flow
+from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.stored import stored
+from minigrad.course.furniture.translated_stories import LONG, Text, of_texts, read, tokens_of
+from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.seq2seq import RecurrentConfig, RecurrentSeq2Seq, TranslationData, from_pretrained
 from minigrad.seq2seq.data import shift_right
 from minigrad.seq2seq.recurrent import Attention, RecurrentMemory

@@ -9,10 +9,10 @@ import numpy as np
 
 from minigrad import no_grad, ops
 from minigrad.bert.config import IGNORED
-from minigrad.course.beam_tree import Tree, kept, widths_that_find_it
-from minigrad.course.palette import colour
-from minigrad.course.translated_stories import Text, of_texts
-from minigrad.course.widgets import Frame, svg
+from minigrad.course.furniture.beam_tree import Tree, kept, widths_that_find_it
+from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.translated_stories import Text, of_texts
+from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.seq2seq.config import TransformerConfig
 from minigrad.seq2seq.decoding import State
 from minigrad.stories.language import CLASSES, FEW, IT, MANY, NOUNS, ONE

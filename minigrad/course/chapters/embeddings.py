@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from minigrad.course.figures import Figure, Picture, figure
-from minigrad.course.flow import Box, Flow, Step, View, flow
-from minigrad.course.small_model import as_drawn
+from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
+from minigrad.course.furniture.small_model import as_drawn
 from minigrad.text.tokenizer import WordPieceTokenizer
 
 __all__ = ["drawn_tables", "embedding_flow", "plurals", "rank_curves"]

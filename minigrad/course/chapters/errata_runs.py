@@ -10,7 +10,7 @@ import numpy as np
 
 from minigrad import no_grad, ops
 from minigrad.bert.config import BertConfig, parameter_shapes
-from minigrad.course.small_model import SENTENCES, hide_each, small_model
+from minigrad.course.furniture.small_model import SENTENCES, hide_each, small_model
 from minigrad.tensor import Tensor
 
 SubLayer = Callable[[np.ndarray], np.ndarray]  # (L, d_model) -> (L, d_model)

@@ -16,11 +16,11 @@ from minigrad.bert.config import IGNORED, label_names
 from minigrad.bert.features import Features
 from minigrad.bert.tasks import BertForTokenClassification
 from minigrad.bert.training import parameter_groups
-from minigrad.course.figures import Figure, Picture, figure
-from minigrad.course.fit import fine_tune
-from minigrad.course.flow import Box, Flow, Step, View, flow
-from minigrad.course.stored import stored
-from minigrad.course.varied_stories import SETTING, Texts, arcs_of, as_drawn, read, story_model
+from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.fit import fine_tune
+from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
+from minigrad.course.furniture.stored import stored
+from minigrad.course.furniture.varied_stories import SETTING, Texts, arcs_of, as_drawn, read, story_model
 from minigrad.nn.module import Parameter
 from minigrad.stories.grammar import Story, Word
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from minigrad import no_grad
 from minigrad.bert.encoder import BertLayer
-from minigrad.course.figures import Figure, Picture, figure, tinted
-from minigrad.course.flow import Box, Flow, Step, View, flow
-from minigrad.course.palette import colour
-from minigrad.course.small_model import as_drawn, hide_each, small_model
-from minigrad.course.widgets import Frame, Player, player, svg
+from minigrad.course.furniture.figures import Figure, Picture, figure, tinted
+from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
+from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.small_model import as_drawn, hide_each, small_model
+from minigrad.course.furniture.widgets import Frame, Player, player, svg
 from minigrad.tensor import Tensor
 
 __all__ = ["HiddenWords", "Inner", "area_player", "gelu_figure", "network_flow", "reach_figure"]

@@ -17,10 +17,10 @@ from minigrad.bert.tasks import (
     BertForSequenceClassification,
     BertForTokenClassification,
 )
-from minigrad.course.figures import Figure, Picture, Rectangle, figure
-from minigrad.course.fit import fine_tune
-from minigrad.course.flow import Box, Flow, Step, flow
-from minigrad.course.stored import stored
+from minigrad.course.furniture.figures import Figure, Picture, Rectangle, figure
+from minigrad.course.furniture.fit import fine_tune
+from minigrad.course.furniture.flow import Box, Flow, Step, flow
+from minigrad.course.furniture.stored import stored
 from minigrad.stories.grammar import Story
 from minigrad.stories.lexicon import SETTINGS
 from minigrad.stories.stories import labels, questions, story_tokenizer, tell_stories

@@ -10,10 +10,18 @@ import numpy as np
 
 from minigrad import Tensor, backend, no_grad
 from minigrad.bert.attention import additive_mask
-from minigrad.course.figures import Figure, Picture, figure
-from minigrad.course.palette import colour
-from minigrad.course.varied_stories import RELATIONS, Arc, Texts, arcs_of, as_drawn, read, story_model
-from minigrad.course.widgets import Frame, svg
+from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.varied_stories import (
+    RELATIONS,
+    Arc,
+    Texts,
+    arcs_of,
+    as_drawn,
+    read,
+    story_model,
+)
+from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.text.tokenizer import WordPieceTokenizer
 
 __all__ = [

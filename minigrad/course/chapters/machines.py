@@ -17,11 +17,11 @@ from minigrad.bert.data import PretrainingData, encode_documents
 from minigrad.bert.info import step_cost
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import Share
-from minigrad.course.figures import Figure, Picture, figure
-from minigrad.course.palette import colour
-from minigrad.course.small_model import small_model
-from minigrad.course.stored import stored
-from minigrad.course.widgets import Frame, svg
+from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.small_model import small_model
+from minigrad.course.furniture.stored import stored
+from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.distributed import World, ring_bytes
 from minigrad.tensor import Tensor
 from minigrad.text.corpus import read_corpus

@@ -15,11 +15,11 @@ import numpy as np
 from minigrad import Tensor, backend, no_grad, random
 from minigrad.bert.attention import BertAttention
 from minigrad.bert.config import BertConfig
-from minigrad.course.figures import Figure, Picture, figure
-from minigrad.course.flow import Box, Flow, Step, View, flow
-from minigrad.course.palette import colour
-from minigrad.course.small_model import hide_each, small_model
-from minigrad.course.widgets import Frame, svg
+from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
+from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.small_model import hide_each, small_model
+from minigrad.course.furniture.widgets import Frame, svg
 
 __all__ = [
     "Entry",

@@ -11,9 +11,9 @@ import numpy as np
 
 from minigrad import no_grad
 from minigrad.bert.model import BertForPreTraining
-from minigrad.course.figures import Figure, Picture, figure
-from minigrad.course.palette import STYLE, colour
-from minigrad.course.small_model import SENTENCES, hide_each, small_model
+from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.palette import STYLE, colour
+from minigrad.course.furniture.small_model import SENTENCES, hide_each, small_model
 from minigrad.text.tokenizer import WordPieceTokenizer
 
 __all__ = ["WAYS", "HiddenWords", "Painter", "mask_painter", "padding_curves", "painted"]

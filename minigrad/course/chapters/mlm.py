@@ -13,9 +13,9 @@ from minigrad.bert.config import IGNORED, BertConfig
 from minigrad.bert.data import mask_tokens
 from minigrad.bert.model import BertForPreTraining
 from minigrad.course.chapters.mlm_lottery import FATES
-from minigrad.course.figures import Figure, Picture, figure
-from minigrad.course.flow import Box, Flow, Step, View, flow
-from minigrad.course.small_model import SENTENCES, hide_each
+from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
+from minigrad.course.furniture.small_model import SENTENCES, hide_each
 from minigrad.optim import AdamW
 from minigrad.text.tokenizer import WordPieceTokenizer
 

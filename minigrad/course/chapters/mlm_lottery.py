@@ -6,7 +6,7 @@ import html
 import json
 from collections.abc import Sequence
 
-from minigrad.course.palette import STYLE, colour
+from minigrad.course.furniture.palette import STYLE, colour
 
 __all__ = ["FATES", "Lottery", "Rolls", "mask_lottery"]
 

@@ -14,8 +14,8 @@ from minigrad.bert import from_pretrained
 from minigrad.bert.config import IGNORED, label_names
 from minigrad.bert.features import Features, pad
 from minigrad.bert.tasks import BertForTokenClassification
-from minigrad.course.small_model import small_model
-from minigrad.course.stored import stored
+from minigrad.course.furniture.small_model import small_model
+from minigrad.course.furniture.stored import stored
 from minigrad.tensor import no_grad
 from minigrad.text.corpus import read_corpus
 from minigrad.text.tokenizer import WordPieceTokenizer

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from minigrad.bert.data import create_pairs
-from minigrad.course.figures import Figure, Picture, figure
-from minigrad.course.palette import colour
-from minigrad.course.widgets import Frame, Player, player, svg
+from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.widgets import Frame, Player, player, svg
 from minigrad.text.sentences import NOT_NEXT
 
 __all__ = [

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from minigrad import no_grad
-from minigrad.course.figures import Figure, Picture, figure
-from minigrad.course.flow import Box, Flow, Step, View, flow
-from minigrad.course.small_model import as_drawn, small_model
+from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
+from minigrad.course.furniture.small_model import as_drawn, small_model
 
 __all__ = ["FirstLayer", "head_flow", "scale_curves"]
 

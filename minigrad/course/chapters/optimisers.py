@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from minigrad import Tensor, nn, ops, optim
-from minigrad.course.palette import colour
-from minigrad.course.stored import stored
-from minigrad.course.widgets import svg
+from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.stored import stored
+from minigrad.course.furniture.widgets import svg
 
 __all__ = ["distance", "pytorch_reference", "replay", "valley"]
 

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 import numpy as np
 
 from minigrad import nn, no_grad, ops, optim, random
-from minigrad.course.figures import Figure, Picture, figure, tinted
-from minigrad.course.palette import colour
-from minigrad.course.small_model import as_drawn, hide_each, small_model
-from minigrad.course.widgets import Frame, svg
+from minigrad.course.furniture.figures import Figure, Picture, figure, tinted
+from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.small_model import as_drawn, hide_each, small_model
+from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.nn import truncated_normal
 from minigrad.seq2seq.transformer import sinusoids
 from minigrad.tensor import Tensor

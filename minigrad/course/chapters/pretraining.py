@@ -18,7 +18,7 @@ from minigrad.bert.embeddings import BertEmbeddings
 from minigrad.bert.encoder import BertLayer
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.training import parameter_groups
-from minigrad.course.light_stories import BATCH, DECAY, LENGTH, small_config, stories
+from minigrad.course.furniture.light_stories import BATCH, DECAY, LENGTH, small_config, stories
 from minigrad.stories.lexicon import SETTINGS
 from minigrad.stories.stories import Stories, draw_pairs
 from minigrad.tensor import Array, Tensor

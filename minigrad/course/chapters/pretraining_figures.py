@@ -12,10 +12,10 @@ from minigrad import backend, optim
 from minigrad.bert.config import IGNORED
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.training import parameter_groups
-from minigrad.course.figures import Figure, Picture, figure
-from minigrad.course.flow import Box, Flow, Step, flow
-from minigrad.course.palette import colour
-from minigrad.course.widgets import Frame, Player, player, svg
+from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.flow import Box, Flow, Step, flow
+from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.widgets import Frame, Player, player, svg
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import Pair, Stories
 from minigrad.training.epochs import Batch

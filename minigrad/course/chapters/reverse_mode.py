@@ -15,12 +15,12 @@ import numpy as np
 from minigrad import Tensor, backend, no_grad, ops
 from minigrad.bert import BertForPreTraining
 from minigrad.bert.config import PRESETS
-from minigrad.course.palette import colour
-from minigrad.course.widgets import Frame, svg
+from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.graph import Node
 
 if TYPE_CHECKING:
-    from minigrad.course.figures import Picture
+    from minigrad.course.furniture.figures import Picture
 
 __all__ = [
     "by_trying",
@@ -78,7 +78,9 @@ def forward_picture(values: Mapping[str, float]) -> Picture:
 
     values: by the names of LAYOUT.
     """
-    from minigrad.course.figures import Picture  # here: without matplotlib, `figures` says what is missing
+    from minigrad.course.furniture.figures import (
+        Picture,  # here: without matplotlib, `figures` says what is missing
+    )
 
     alt = (
         "Boxes from left to right, joined by arrows: w and x make p, p and b make s, s makes y, y and t make e, and e, "

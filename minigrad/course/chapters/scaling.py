@@ -19,7 +19,7 @@ from minigrad.bert.config import BertConfig
 from minigrad.bert.data import PretrainingData, make_rows
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.training import parameter_groups
-from minigrad.course.light_stories import BATCH, DECAY, LENGTH, small_config, stories
+from minigrad.course.furniture.light_stories import BATCH, DECAY, LENGTH, small_config, stories
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import STORIES_AN_EPOCH, Stories, draw_pairs
 from minigrad.tensor import no_grad

@@ -10,8 +10,8 @@ import numpy as np
 from minigrad.bert.info import step_cost
 from minigrad.course.chapters.scaling import config_of, layer_parameters
 from minigrad.course.chapters.scaling_laws import Law
-from minigrad.course.figures import Figure, Picture, figure
-from minigrad.course.light_stories import BATCH, LENGTH
+from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.light_stories import BATCH, LENGTH
 
 __all__ = ["Runs", "compute_figure", "size_figure", "step_flops"]
 

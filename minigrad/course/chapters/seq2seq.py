@@ -15,7 +15,7 @@ import numpy as np
 
 from minigrad import backend, nn, ops, optim, random
 from minigrad.bert.config import IGNORED
-from minigrad.course.stored import stored
+from minigrad.course.furniture.stored import stored
 from minigrad.seq2seq.checkpoint import from_pretrained
 from minigrad.seq2seq.config import RecurrentConfig
 from minigrad.seq2seq.data import IdPair, TranslationData, pad_pairs

@@ -7,9 +7,9 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from minigrad.course.palette import STYLE, colour
-from minigrad.course.small_model import EXAMPLES, SENTENCES, SIMILAR
-from minigrad.course.widgets import Frame
+from minigrad.course.furniture.palette import STYLE, colour
+from minigrad.course.furniture.small_model import EXAMPLES, SENTENCES, SIMILAR
+from minigrad.course.furniture.widgets import Frame
 
 __all__ = [
     "EXAMPLES",
@@ -180,7 +180,7 @@ def three_ways(words: Sequence[str], shown: int) -> Drawing:
 def learning_frames(points: Sequence[Mapping[str, Any]], prompt: str, frequencies: float) -> list[Frame]:
     """Frames for `widgets.player`: the loss over the steps, and the guesses for a prompt at the frame's step.
 
-    points: of the record that `authoring/learning.py` makes. frequencies: the loss in nats of knowing how frequent
+    points: of the record that `book/_make/learning.py` makes. frequencies: the loss in nats of knowing how frequent
     each piece is, a dashed line. The steps stand on a logarithmic axis that begins at 0.
     """
     last = points[-1]["step"]

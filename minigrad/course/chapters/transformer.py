@@ -10,9 +10,9 @@ import numpy as np
 
 from minigrad import nn, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
-from minigrad.course.figures import Figure, Picture, figure
-from minigrad.course.flow import Box, Flow, Step, flow
-from minigrad.course.stored import stored
+from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.flow import Box, Flow, Step, flow
+from minigrad.course.furniture.stored import stored
 from minigrad.seq2seq import (
     Transformer,
     TransformerConfig,

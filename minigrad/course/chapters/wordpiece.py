@@ -6,14 +6,14 @@ import html
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from minigrad.course.palette import COLOURS, colour
-from minigrad.course.widgets import Frame, svg
+from minigrad.course.furniture.palette import COLOURS, colour
+from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.text.wordpiece import CONTINUES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from minigrad.course.figures import Picture
+    from minigrad.course.furniture.figures import Picture
 
 __all__ = ["cut_picture", "play_merges", "size_curves", "tried"]
 
@@ -109,7 +109,9 @@ def tried(word: str, vocabulary: Collection[str]) -> list[tuple[int, int, bool]]
 
 def cut_picture(word: str, vocabulary: Collection[str]) -> Picture:
     """Every piece that a longest match looks up in a word, from top to bottom, to be the last line of a cell."""
-    from minigrad.course.figures import Picture  # here: without matplotlib, `figures` says what is missing
+    from minigrad.course.furniture.figures import (
+        Picture,  # here: without matplotlib, `figures` says what is missing
+    )
 
     cell, row = 34, 24
     looked = tried(word, vocabulary)
@@ -154,7 +156,7 @@ def size_curves(
     pieces: tokens for a word. lost, unknown: how many words of a text WordPiece, and a list of words, does not know.
     words: how many the text has. characters: tokens for a word, if each is a character.
     """
-    from minigrad.course.figures import figure
+    from minigrad.course.furniture.figures import figure
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         above, below = canvas.subplots(2, 1, sharex=True)

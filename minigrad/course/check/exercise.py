@@ -23,8 +23,8 @@ from minigrad.course.check.report import Report, tell
 from minigrad.course.check.slips import source_of
 from minigrad.course.check.trial import Answer, Task, Trial
 from minigrad.course.check.watch import Watch, no_trace
-from minigrad.course.show import Source
-from minigrad.course.tables import table
+from minigrad.course.furniture.show import Source
+from minigrad.course.furniture.tables import table
 
 __all__ = ["EXERCISES", "NOT_ATTEMPTED", "Exercise", "exercise", "progress"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.check.differences import Differing, as_array, described, digits_that_differ
-from minigrad.course.palette import STYLE, colour
+from minigrad.course.furniture.palette import STYLE, colour
 from minigrad.tensor import Tensor
 
 __all__ = ["Report", "Values", "tell"]

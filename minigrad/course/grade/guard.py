@@ -132,6 +132,7 @@ WATCHED = {
 }  # fmt: skip
 JUDGES = (
     "minigrad.course.check",
+    "minigrad.course.exercises",
     "minigrad.course.grade",
 )  # of these, all names are looked at, not functions alone
 STATE = ("_attempted", "_hints_given")  # of an exercise: what a check itself changes

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minigrad.course.chapters.arrays import ROWS, broadcast_frames, memory_walk, token_to_heads
-from minigrad.course.figures import Picture
+from minigrad.course.furniture.figures import Picture
 
 pytestmark = pytest.mark.no_arrays
 

@@ -22,8 +22,8 @@ from minigrad.course.chapters.encoder import (
     parameter_map,
     tiny_model,
 )
-from minigrad.course.check.assembly import bert, right_parts
-from minigrad.course.stored import stored
+from minigrad.course.exercises.assembly import bert, right_parts
+from minigrad.course.furniture.stored import stored
 
 ROOT = Path(__file__).parents[3]
 REFERENCE = ("hidden_states", "pooler_output", "prediction_logits", "seq_relationship_logits")

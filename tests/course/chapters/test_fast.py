@@ -21,7 +21,7 @@ from minigrad.course.chapters.fast import (
     in_blocks,
     work_everywhere,
 )
-from minigrad.course.stored import stored
+from minigrad.course.furniture.stored import stored
 
 on_the_cpu = pytest.mark.numpy_only("the CPU's memory")
 

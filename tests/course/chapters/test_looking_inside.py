@@ -10,7 +10,7 @@ from minigrad import Tensor, no_grad, random
 from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertForPreTraining
 from minigrad.course.chapters import looking_inside as inside
-from minigrad.course.varied_stories import SETTING
+from minigrad.course.furniture.varied_stories import SETTING
 from minigrad.stories.grammar import Story, tell_story
 from minigrad.stories.stories import story_tokenizer
 

@@ -16,8 +16,8 @@ pytest.importorskip("matplotlib")
 from minigrad.bert.data import mask_tokens
 from minigrad.course.chapters import mlm
 from minigrad.course.chapters.mlm_lottery import FATES, Lottery, Rolls, mask_lottery
-from minigrad.course.small_model import small_model
-from minigrad.course.stored import stored
+from minigrad.course.furniture.small_model import small_model
+from minigrad.course.furniture.stored import stored
 
 TOKENS = [
     "[CLS]",

@@ -19,7 +19,7 @@ from minigrad.course.chapters.nsp import (
     share,
     share_curves,
 )
-from minigrad.course.stored import stored
+from minigrad.course.furniture.stored import stored
 from minigrad.text.corpus import read_corpus
 
 pytestmark = pytest.mark.no_arrays

@@ -12,7 +12,7 @@ import pytest
 
 from minigrad import optim
 from minigrad.course.chapters.optimisers import distance, pytorch_reference, replay, valley
-from minigrad.course.stored import stored
+from minigrad.course.furniture.stored import stored
 
 SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "optimiser_trajectories.py"
 

@@ -17,7 +17,7 @@ from minigrad.course.chapters.pretraining_knowledge import (
     losses_by_context,
     words_known,
 )
-from minigrad.course.small_model import small_model
+from minigrad.course.furniture.small_model import small_model
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import draw_pairs
 from minigrad.tensor import Tensor

@@ -16,7 +16,7 @@ from minigrad.course.chapters.start import (
     learning_frames,
     three_ways,
 )
-from minigrad.course.stored import stored
+from minigrad.course.furniture.stored import stored
 
 pytestmark = pytest.mark.no_arrays
 

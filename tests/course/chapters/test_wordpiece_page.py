@@ -13,7 +13,7 @@ from minigrad.course.chapters.wordpiece import (
     size_curves,
     tried,
 )
-from minigrad.course.stored import stored
+from minigrad.course.furniture.stored import stored
 from minigrad.text.normalization import normalize, pre_tokenize
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import SPECIAL_TOKENS, count_words, first_pieces, train_wordpiece

@@ -14,7 +14,7 @@ from doubling import HINT, double, make, recorded
 from minigrad import Tensor, random
 from minigrad.course.check import exercise as module
 from minigrad.course.check import trial, watch
-from minigrad.course.show import Source
+from minigrad.course.furniture.show import Source
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
 

@@ -10,7 +10,7 @@ pytest.importorskip("ipykernel", reason="ipykernel is not installed (as nbformat
 
 from nbformat.v4 import new_code_cell, new_notebook
 
-from minigrad.course.authoring import notebooks
+from book._make import notebooks
 from minigrad.course.check import cells
 
 pytestmark = pytest.mark.no_arrays

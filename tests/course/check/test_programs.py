@@ -7,7 +7,7 @@ import pytest
 
 from minigrad.course.check.differences import described
 from minigrad.course.check.exercise import EXERCISES
-from minigrad.course.check.reverse_mode import _program_cases
+from minigrad.course.exercises.reverse_mode import _program_cases
 
 pytestmark = pytest.mark.no_arrays
 

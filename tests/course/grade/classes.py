@@ -18,7 +18,7 @@ from minigrad.course.check.exercise import EXERCISES
 __all__ = ["BANKS", "ROOT", "Expected", "class_of", "environment", "filled", "grade", "read_exercise"]
 
 ROOT = Path(minigrad.__file__).resolve().parent.parent
-BANKS = ROOT / "tests" / "course" / "check"
+BANKS = ROOT / "tests" / "course" / "exercises"
 
 
 @dataclass(frozen=True)

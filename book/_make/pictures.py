@@ -1,0 +1,159 @@
+"""The pictures that the README and the course's first page show. Needs matplotlib.
+
+    python -m book._make.pictures curve RUN STEM   a run's training curve: STEM-light.png, STEM-dark.png
+    python -m book._make.pictures guesses LEARNING STEM   what the stored model guessed while it learned
+    python -m book._make.pictures map [BOOK]       the map of the course, wherever pages show it
+
+The map says which chapters are written, so it is made again with each new one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from minigrad.course.furniture.course_map import course_map
+from minigrad.course.furniture.figures import draw, read_table
+from minigrad.course.furniture.small_model import EXAMPLES
+
+__all__ = ["guesses", "main", "renew_maps", "training_curve"]
+
+
+def training_curve(run: str | Path, stem: str | Path) -> None:
+    """The course of a pre-training run: MLM loss beside the unigram entropy, and both accuracies.
+
+    run: the run's folder, with metrics.csv and evaluation.csv. Writes `stem`-light.png and `stem`-dark.png.
+    """
+    training, held_out = read_table(Path(run) / "metrics.csv"), read_table(Path(run) / "evaluation.csv")
+
+    def smooth(values: list[float], width: int = 5) -> list[float]:
+        return [sum(values[max(0, i - width + 1) : i + 1]) / min(i + 1, width) for i in range(len(values))]
+
+    def plot(figure: Any, colours: dict[str, str]) -> None:
+        loss, accuracy = figure.subplots(1, 2)
+        loss.plot(training["step"], smooth(training["mlm_loss"]), color=colours["first"], label="training")
+        loss.plot(held_out["step"], held_out["mlm_loss"], "o", color=colours["second"], label="held out")
+        loss.axhline(
+            held_out["unigram_entropy"][0], color=colours["third"], linestyle="--", label="unigram entropy"
+        )
+        loss.set(xlabel="step", ylabel="masked-word loss (nats)")
+        loss.legend(labelcolor=colours["ink"])
+        for key, name, colour in (("nsp", "next sentence", "second"), ("mlm", "masked word", "first")):
+            share = [100 * value for value in smooth(training[f"{key}_accuracy"])]
+            accuracy.plot(training["step"], share, color=colours[colour], label=name)
+            held = [100 * value for value in held_out[f"{key}_accuracy"]]
+            accuracy.plot(held_out["step"], held, "o", color=colours[colour], markersize=5)
+        accuracy.plot([], [], "o", color=colours["third"], markersize=5, label="held out")
+        accuracy.set(xlabel="step", ylabel="accuracy (%)", ylim=(0, 100))
+        accuracy.legend(labelcolor=colours["ink"])
+
+    draw(plot, stem, (9.0, 3.4))
+
+
+WATCHED = next(iter(EXAMPLES))  # the text whose gap `learning` fills
+SHOWN = (0, 200, 3000, 6000, 12000)  # steps whose guesses are drawn
+BEST = 3  # guesses of each
+
+
+def guesses(learning: str | Path, stem: str | Path) -> None:
+    """What a model takes a hidden word for while it learns, beside its loss on held-out text.
+
+    learning: the record that `learning` writes. Writes `stem`-light.png and `stem`-dark.png.
+    """
+    record = json.loads(Path(learning).read_text(encoding="utf-8"))
+    points = [point for point in record["points"] if point["step"] in SHOWN]
+    entropy = record["unigram_entropy"]
+
+    def plot(figure: Any, colours: dict[str, str]) -> None:
+        words, loss = figure.subplots(1, 2, width_ratios=[1.25, 1])
+        words.set_axis_off()
+        words.set(xlim=(0, BEST), ylim=(len(points), -0.75))
+        words.text(0, -0.55, WATCHED, style="italic")
+        for i, point in enumerate(points):
+            words.text(-0.08, i + 0.5, f"{point['step']:,}", ha="right", va="center")
+            for j, (word, share) in enumerate(point["guesses"][:BEST]):
+                words.barh(i + 0.78, 0.9 * share, left=j, height=0.18, color=colours["first"])
+                words.text(
+                    j,
+                    i + 0.42,
+                    f"{word}  {share:.1%}" if share < 0.01 else f"{word}  {share:.0%}",
+                    va="center",
+                )
+        words.text(-0.08, -0.1, "step", ha="right")
+        words.text(0, -0.1, "its best guesses")
+        steps = [point["step"] for point in record["points"]]
+        loss.plot(
+            steps,
+            [point["mlm_loss"] for point in record["points"]],
+            "o-",
+            markersize=4,
+            color=colours["first"],
+        )
+        loss.axhline(entropy, color=colours["third"], linestyle="--")
+        loss.text(
+            steps[-1], entropy + 0.1, "knowing how frequent each word is", ha="right", color=colours["third"]
+        )
+        loss.set(
+            xlabel="training step",
+            ylabel="loss on hidden words (nats)",
+            ylim=(3, None),
+            xticks=range(0, 12_001, 3000),
+        )
+
+    draw(plot, stem, (9.0, 3.6))
+
+
+def renew_maps(book: str | Path) -> list[Path]:
+    """Make the map again in a book's folder: `runs/map.html`, which index.md includes, and what notebooks have stored.
+
+    Returns the files that changed.
+    """
+    import nbformat  # here: the curve needs none
+
+    changed = []
+    included = Path(book) / "runs" / "map.html"
+    drawn = course_map()._repr_html_() + "\n"
+    if not included.exists() or included.read_text(encoding="utf-8") != drawn:
+        included.write_text(drawn, encoding="utf-8")
+        changed.append(included)
+    for path in sorted(Path(book).glob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
+        outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+        maps = [o.data for o in outputs if 'class="course-tower' in o.get("data", {}).get("text/html", "")]
+        before = [data["text/html"] for data in maps]
+        for data in maps:
+            here = re.search(r'class="here"[^>]*aria-label="Chapter (\d+)', data["text/html"])
+            data["text/html"] = course_map(int(here[1]) if here else None)._repr_html_()
+        if before != [data["text/html"] for data in maps]:
+            nbformat.write(notebook, path)
+            changed.append(path)
+    return changed
+
+
+def main(arguments: Any = None) -> None:
+    """Draw one of the pictures."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    curve, words, course = (commands.add_parser(name) for name in ("curve", "guesses", "map"))
+    curve.add_argument("run", type=Path, help="a run's folder")
+    words.add_argument("learning", type=Path, help="what learning.py wrote")
+    for command in (curve, words):
+        command.add_argument("stem", help="where to write, without -light.png and -dark.png")
+    course.add_argument("book", type=Path, nargs="?", default=Path("book"), help="the folder of the chapters")
+    options = parser.parse_args(arguments)
+    if options.command == "curve":
+        training_curve(options.run, options.stem)
+    elif options.command == "guesses":
+        guesses(options.learning, options.stem)
+    else:
+        for path in renew_maps(options.book):
+            print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""What the README says of the chapters, made from the notebooks: which are written, minutes to read, exercises.
+
+    python -m book._make.readme [ROOT]
+
+`make map` does so. It replaces what stands between the marks in the README.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+from book._make import reading_time
+
+__all__ = ["contents", "main", "put", "renewed", "status"]
+
+END = "<!-- end, by make map -->\n"
+
+
+def renewed(text: str, root: Path) -> str:
+    """The README's text with both parts made again. Raises ValueError where it has no place for them."""
+    for name, made in (("status", status(root)), ("contents", contents(root))):
+        text = put(text, name, made, "the README")
+    return text
+
+
+def put(text: str, name: str, made: str, page: str) -> str:
+    """A page's text with `made` in the place marked by `name`. Raises ValueError where it has no such place."""
+    mark = f"<!-- {name} -->\n"
+    before, found, rest = text.partition(mark)
+    _, end, after = rest.partition(END)
+    if not (found and end):
+        raise ValueError(f"{page} has no place for the {name}: {mark.strip()} … {END.strip()}")
+    return f"{before}{mark}{made}{END}{after}"
+
+
+def status(root: Path) -> str:
+    """How many chapters are written, and which."""
+    chapters = _chapters(root)
+    written = [chapter for chapter in chapters if _notebook(root, chapter).exists()]
+    numbers = [chapter.number for chapter in written]
+    listed = f"{', '.join(numbers[:-1])} and {numbers[-1]}" if len(numbers) > 1 else "".join(numbers)
+    return f"**Status.** {len(written)} of {len(chapters)} chapters are written: {listed}.\n"
+
+
+def contents(root: Path) -> str:
+    """The table of the chapters: those that are written with a link, minutes to read and exercises."""
+    lines = ["| chapter | what you build | minutes | exercises |", "|---|---|---|---|"]
+    part = ""
+    for chapter in _chapters(root):
+        if chapter.part != part:
+            part = chapter.part
+            lines.append(f"| **{part}** | | | |")
+        path = _notebook(root, chapter)
+        if not path.exists():
+            lines.append(f"| {chapter.heading} | {chapter.build} | *planned* | |")
+            continue
+        minutes, exercises = reading_time.minutes(_read(path)), _exercises(root, chapter)
+        name = f"[{chapter.heading}]({path.relative_to(root).as_posix()})"
+        lines.append(f"| {name} | {chapter.build} | {minutes} | {exercises} |")
+    return "\n".join(lines) + "\n"
+
+
+def _exercises(root: Path, chapter: Any) -> str:
+    """How many there are, and the minutes that they say of themselves together."""
+    path = root / "solutions" / f"{chapter.stem}.ipynb"
+    found = reading_time.exercises(_read(path)) if path.exists() else []
+    return f"{len(found)}, {sum(exercise.minutes for exercise in found)} minutes" if found else ""
+
+
+def _chapters(root: Path) -> Any:
+    """The list of book/_ext/chapters.py, which Sphinx reads as a file too."""
+    spec = importlib.util.spec_from_file_location("chapters", root / "book" / "_ext" / "chapters.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.CHAPTERS
+
+
+def _notebook(root: Path, chapter: Any) -> Path:
+    return root / f"{chapter.page}.ipynb"
+
+
+def _read(path: Path) -> Any:
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])
+    return notebook
+
+
+def main(arguments: Any = None) -> None:
+    """Write the README again."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("root", type=Path, nargs="?", default=Path(), help="the course's folder")
+    root = parser.parse_args(arguments).root
+    path = root / "README.md"
+    path.write_text(renewed(path.read_text(encoding="utf-8"), root), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

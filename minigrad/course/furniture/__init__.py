@@ -1,0 +1,1 @@
+"""What any page shows: sources, tables, figures, players, stored records, and Python in pages."""

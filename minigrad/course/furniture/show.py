@@ -1,0 +1,76 @@
+"""The library's source on the page: `show(ops.softmax)` at the end of a cell.
+
+What a chapter quotes is then what runs: in Jupyter, in Colab and in the book, and a stored quotation that no
+longer equals the source is found (`stale` in book/_make/notebooks.py).
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Source", "show"]
+
+
+class Source:
+    """The source of a function, class or module, shown as a listing; with `lines`, only these of it.
+
+    text: what stands for the source where it is shown in other words.
+    """
+
+    def __init__(self, thing: Any, lines: tuple[int, int] | None = None, text: str | None = None) -> None:
+        thing = inspect.unwrap(thing) if callable(thing) else thing
+        self.module = thing.__name__ if inspect.ismodule(thing) else thing.__module__
+        self.name = "" if inspect.ismodule(thing) else thing.__qualname__
+        self.path = _path(thing)
+        self.lines = lines
+        self.text = textwrap.dedent(inspect.getsource(thing)).rstrip() if text is None else text
+        if lines:
+            self.text = _excerpt(self.text.split("\n"), *lines)
+
+    def _repr_markdown_(self) -> tuple[str, dict[str, Any]]:
+        markdown = f"*From `{self.path}`:*\n\n```python\n{self.text}\n```"
+        quoted: dict[str, Any] = {"module": self.module, "name": self.name}
+        if self.lines:
+            quoted["lines"] = list(self.lines)
+        return markdown, {"source": quoted}
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def show(thing: Any, lines: tuple[int, int] | None = None) -> Source:
+    """The source of `thing`, to be the last line of a cell.
+
+    thing: a function, a class, a method or a module. lines: the first and the last line that carry the idea, counted
+    from 1 in the source of `thing`; the others are left out, and `...` says where. Raises TypeError for what has no
+    source, such as a number, and ValueError for lines that it does not have.
+    """
+    try:
+        return Source(thing, lines)
+    except (TypeError, AttributeError, OSError):
+        raise TypeError(
+            f"show() takes a function, a class or a module with a source file; got {thing!r}"
+        ) from None
+
+
+def _path(thing: Any) -> str:
+    """The file of `thing`, from the package on."""
+    file = Path(inspect.getsourcefile(thing) or "")
+    package = (inspect.getmodule(thing) or thing).__name__.split(".")[0]
+    parts = file.parts
+    if package not in parts:
+        return file.name
+    return "/".join(parts[len(parts) - 1 - parts[::-1].index(package) :])
+
+
+def _excerpt(source: list[str], first: int, last: int) -> str:
+    """Lines `first` to `last`, with `...` for what is left out above and below."""
+    if not 1 <= first <= last <= len(source):
+        raise ValueError(f"lines must lie within 1 … {len(source)}, got {first} to {last}")
+    kept = source[first - 1 : last]
+    blanks = [len(line) - len(line.lstrip()) for line in kept if line.strip()]
+    dots = " " * min(blanks, default=0) + "..."
+    return "\n".join([*([dots] * (first > 1)), *kept, *([dots] * (last < len(source)))])

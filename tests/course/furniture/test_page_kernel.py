@@ -1,0 +1,263 @@
+"""The kernel of the site's pages does what Jupyter's does, as far as a page can tell."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from typing import Any
+
+import pytest
+
+from minigrad import random
+from minigrad.course.furniture.page_kernel import MOST_PIECES, MOST_TEXT, Kernel, pretty
+
+pytestmark = pytest.mark.no_arrays
+
+
+class Page:
+    """A kernel and what it has put out."""
+
+    def __init__(self) -> None:
+        self.outputs: list[dict[str, Any]] = []
+        self.kernel = Kernel(self.outputs.append)
+
+    def run(self, source: str, draws: list[int] | None = None) -> list[dict[str, Any]]:
+        """The outputs of a cell."""
+        self.outputs.clear()
+        self.well = self.kernel.run(source, draws)
+        return list(self.outputs)
+
+
+@pytest.fixture
+def page() -> Page:
+    """A fresh one."""
+    return Page()
+
+
+def result(text: str, **more: str) -> dict[str, Any]:
+    """A value as an output."""
+    return {"output_type": "execute_result", "data": {"text/plain": text, **more}, "metadata": {}}
+
+
+def printed(text: str, name: str = "stdout") -> dict[str, Any]:
+    """Printed text as an output."""
+    return {"output_type": "stream", "name": name, "text": text}
+
+
+def test_the_last_expression_is_shown(page):
+    assert page.run("a = 1\na + 1") == [result("2")]
+    assert page.well
+
+
+@pytest.mark.parametrize("source", ["a = 1", "None", "1;", "", "# nothing", "for i in range(3):\n    i"])
+def test_nothing_else_is(page, source):
+    assert page.run(source) == []
+
+
+def test_lines_come_as_they_are_printed(page):
+    seen: list[int] = []
+    page.kernel.names["seen"] = lambda: seen.append(len(page.outputs))
+    outputs = page.run("print('one')\nseen()\nprint('two', end='')\nseen()\n3")
+    assert outputs == [printed("one\n"), printed("two"), result("3")]
+    assert seen == [1, 1]
+
+
+def test_standard_error_is_another_stream(page):
+    assert page.run("import sys\nprint('beware', file=sys.stderr)") == [printed("beware\n", "stderr")]
+
+
+def test_names_stay_until_they_are_forgotten(page):
+    page.run("a = 1\ndef f(): return a")
+    assert page.run("a = 2\nf()") == [result("2")]
+    page.kernel.forget()
+    assert page.run("f()")[0]["ename"] == "NameError"
+
+
+def test_what_a_value_says_of_itself(page):
+    source = """
+class Shown:
+    def __repr__(self): return "plain"
+    def _repr_html_(self): return "<b>rich</b>"
+    def _repr_markdown_(self): return "**rich**", {"source": 3}
+"""
+    page.run(source)
+    (output,) = page.run("Shown()")
+    assert output["data"] == {"text/plain": "plain", "text/html": "<b>rich</b>", "text/markdown": "**rich**"}
+    assert output["metadata"] == {"text/markdown": {"source": 3}}
+    (output,) = page.run("Shown")  # a class has the method, but is no value that says this
+    assert list(output["data"]) == ["text/plain"]
+
+
+def test_display_shows_at_once_and_after_what_was_printed(page):
+    outputs = page.run("from IPython.display import display\nprint('a', end='')\ndisplay([1])\nprint('b')")
+    assert [one["output_type"] for one in outputs] == ["stream", "display_data", "stream"]
+    assert outputs[1]["data"] == {"text/plain": "[1]"}
+
+
+def test_an_error_is_told_with_the_lines_of_cells(page):
+    page.run("def f(x):\n    return int(x)")
+    (output,) = page.run("import functools\n\nlist(map(functools.partial(f), 'a'))")
+    assert output == {
+        "output_type": "error",
+        "ename": "ValueError",
+        "evalue": "invalid literal for int() with base 10: 'a'",
+        "traceback": [
+            "line 3",
+            "    list(map(functools.partial(f), 'a'))",
+            "line 2, in f",
+            "    return int(x)",
+            "ValueError: invalid literal for int() with base 10: 'a'",
+        ],
+    }
+    assert not page.well
+
+
+def test_a_mistake_in_the_syntax_shows_its_place(page):
+    (output,) = page.run("a = 1\nb = = 2")
+    assert output["traceback"] == ["line 2", "    b = = 2", "        ^", "SyntaxError: invalid syntax"]
+
+
+@pytest.mark.parametrize("error", ["SystemExit(3)", "KeyboardInterrupt()"])
+def test_no_error_ends_the_kernel(page, error):
+    page.run(f"raise {error}")
+    assert not page.well
+    assert page.run("1") == [result("1")]
+
+
+def test_what_was_printed_before_an_error_is_not_lost(page):
+    assert page.run("print('half', end='')\n1 / 0")[0] == printed("half")
+
+
+def test_draws_start_from_the_state_that_is_asked_for(page):
+    draw = "from minigrad import random\nrandom.generator().random()"
+    before = random.get_state()
+    try:
+        one, other, again = (page.run(draw, state) for state in ([3, 5], [3, 6], [3, 5]))
+        assert one == again != other
+        page.run(draw, [3, 5])
+        assert random.get_state() == {"seed": 3, "draws": 6}
+    finally:
+        random.set_state(before)
+
+
+def test_sources_of_cells_can_be_read(page):
+    page.run("def f(x):\n    return x  # as it is")
+    assert page.run("import inspect\ninspect.getsource(f)") == [
+        result(repr("def f(x):\n    return x  # as it is\n"))
+    ]
+
+
+def test_a_class_of_a_cell_belongs_to_main(page):
+    page.run("from dataclasses import dataclass\n@dataclass\nclass Pair:\n    a: int\n    b: 'int' = 2")
+    assert page.run("Pair(1), Pair.__module__") == [result("(Pair(a=1, b=2), '__main__')")]
+
+
+def test_modules_are_left_as_they_were(page):
+    before = {name: sys.modules.get(name) for name in ("__main__", "IPython")}
+    page.run("import IPython")
+    assert {name: sys.modules.get(name) for name in before} == before
+
+
+def test_the_shell_says_which_cell_a_function_is_of_and_which_failed(page):
+    page.run(
+        "from IPython import get_ipython\nran = []\nget_ipython().events.register('post_run_cell', ran.append)"
+    )
+    page.run("def f(): pass")
+    page.run("f = (")
+    page.run("1 / 0")
+    place = "get_ipython().compile.format_code_name(f.__code__.co_filename)"
+    assert page.run(place) == [result("('Cell', 'In[2]')")]
+    found = page.kernel.names["ran"]
+    assert [one.execution_count for one in found] == [1, 2, 3, 4, 5]
+    assert isinstance(found[2].error_before_exec, SyntaxError)
+    assert isinstance(found[3].error_in_exec, ZeroDivisionError)
+    assert found[1].error_before_exec is found[1].error_in_exec is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        1.5,
+        "a" * 100,
+        [1, 2, 3],
+        list(range(40)),
+        ["x" * 30, "y" * 30, "z" * 30],
+        {"name" * 5: list(range(30)), "other": {"a" * 40: "b" * 40}},
+        ("x" * 78,),
+        ("x" * 76,),
+        {"b" * 50, "a" * 50},
+        [["x" * 40, "y" * 34], ["x" * 40, "y" * 35]],
+        [(1, "a" * 30), (2, "b" * 30), (3, "c" * 30)],
+        [],
+        {},
+        (),
+        {"a": [], "b" * 80: ()},
+        [["x" * 37, "y" * 34]],
+        [["x" * 37, "y" * 33]],
+        [[["x" * 37, "y" * 32]]],
+    ],
+    ids=lambda value: type(value).__name__,  # a set has another order in each process
+)
+def test_long_values_break_as_in_ipython(value):
+    printer = pytest.importorskip("IPython.lib.pretty")
+    assert pretty(value) == printer.pretty(value)
+
+
+def text_of(outputs: list[dict[str, Any]], name: str = "stdout") -> str:
+    """All that was printed there."""
+    return "".join(one["text"] for one in outputs if one["output_type"] == "stream" and one["name"] == name)
+
+
+@pytest.mark.parametrize(
+    ("source", "characters"),
+    [
+        (f"for i in range({2 * MOST_PIECES}):\n    print(1)", 2 * MOST_PIECES),
+        (f"print('x' * {3 * MOST_TEXT})", MOST_TEXT),
+        (f"for i in range(3):\n    print('x' * ({MOST_TEXT} // 2 - 1))", MOST_TEXT),
+        (f"for i in range(3 * {MOST_TEXT}):\n    print('x', end='')", MOST_TEXT),
+    ],
+)
+def test_a_cell_that_prints_too_much_is_cut_and_says_so_once(page, source, characters):
+    outputs = page.run(f"{source}\n1 / 0")
+    assert len(outputs) <= MOST_PIECES + 2
+    assert len(text_of(outputs)) == characters
+    assert text_of(outputs, "stderr") == (
+        "… a page shows 5,000 lines of a cell, or 200,000 characters, and no more.\n"
+    )
+    assert outputs[-1]["ename"] == "ZeroDivisionError"  # what ends a cell is told in any case
+    assert page.run("print('the next cell has all its room')\n3")[1:] == [result("3")]
+
+
+def test_too_many_displayed_values_are_cut(page):
+    outputs = page.run(
+        f"from IPython.display import display\nfor i in range(2 * {MOST_PIECES}):\n    display(i)\ni"
+    )
+    assert [one["output_type"] for one in outputs[-2:]] == ["stream", "execute_result"]
+    assert len(outputs) == MOST_PIECES + 2
+
+
+def test_a_value_that_says_too_much_of_itself_is_cut(page):
+    (output,) = page.run(f"'x' * {2 * MOST_TEXT}")
+    assert output["data"]["text/plain"] == "'" + "x" * (MOST_TEXT - 1) + " …"
+
+
+def test_just_enough_is_not_cut(page):
+    assert text_of(page.run(f"print('x' * {MOST_TEXT - 2})"), "stderr") == ""
+    assert text_of(page.run(f"for i in range({MOST_PIECES - 1}):\n    print(1)"), "stderr") == ""
+
+
+def test_nobody_can_be_asked_in_a_page(page):
+    asks = builtins.input
+    (error,) = page.run("input('a number: ')")
+    assert (
+        error["traceback"][-1] == "RuntimeError: input() cannot ask in a page: write the value into the cell"
+    )
+    assert builtins.input is asks
+
+
+def test_a_package_that_is_not_there_is_told(page):
+    (error,) = page.run("import no_such_package")
+    assert error["traceback"][-2:] == [
+        "ModuleNotFoundError: No module named 'no_such_package'",
+        "In a page there are NumPy and the course's own package; others are for Jupyter.",
+    ]

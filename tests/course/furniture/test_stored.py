@@ -1,0 +1,84 @@
+"""The models and curves that came with the course."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import minigrad
+from book._make import store
+from minigrad.bert import BertForPreTraining, from_pretrained, save_pretrained
+from minigrad.bert import stored as module
+from minigrad.bert.config import BertConfig
+from minigrad.course.furniture.stored import stored
+from minigrad.text.tokenizer import WordPieceTokenizer
+
+ROOT = Path(minigrad.__file__).resolve().parent.parent
+CONFIG = BertConfig(
+    vocab_size=12,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=20,
+)
+
+
+def test_what_is_not_there_is_named_with_what_is():
+    with pytest.raises(FileNotFoundError, match=r"no stored 'nothing'; it has .*start"):
+        stored("nothing")
+
+
+def test_the_stored_model_opens_and_has_a_tokenizer():
+    loaded = from_pretrained(stored("start"))
+    assert loaded.notes == []
+    assert loaded.tokenizer is not None
+    assert loaded.tokenizer.vocab_size == loaded.model.config.vocab_size
+
+
+def test_no_stored_file_is_larger_than_two_megabytes():
+    for path in (ROOT / "book" / "runs").rglob("*"):
+        assert path.stat().st_size <= 2_000_000, path
+
+
+def test_storing_keeps_the_model_in_half_precision_and_cuts_positions(tmp_path):
+    run, target = tmp_path / "run", tmp_path / "stored"
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefg"]
+    model = BertForPreTraining(CONFIG)
+    save_pretrained(model, run / "checkpoint-000003", WordPieceTokenizer(words))
+    (run / "evaluation.csv").write_text("step,mlm_loss\n3,2.5\n")
+    store.main([str(run), str(target)])  # 64 positions asked for, 20 there
+
+    weights = load_file(target / "model.safetensors")
+    assert {array.dtype for array in weights.values()} == {np.dtype(np.float16)}
+    store.store(run, target, max_length=6)
+    assert json.loads((target / "config.json").read_text())["max_position_embeddings"] == 6
+    assert (target / "evaluation.csv").read_text() == "step,mlm_loss\n3,2.5\n"
+
+    loaded = from_pretrained(target)
+    ids = np.array([[2, 5, 9, 3]])
+    expected, got = (each.eval()(ids).prediction_logits.numpy() for each in (model, loaded.model))
+    np.testing.assert_allclose(got, expected, atol=2e-2)
+    assert loaded.tokenizer.encode("a b").input_ids == [2, 5, 6, 3]
+
+
+def test_a_wheel_carries_every_package():
+    """The list in pyproject.toml is by hand, because the stored runs are mapped into the package."""
+    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
+    found = {
+        ".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "minigrad").rglob("__init__.py")
+    }
+    assert listed == found | {"minigrad.course.runs"}  # the authors' tools stay here
+
+
+def test_a_wheel_finds_its_own_runs(tmp_path, monkeypatch):
+    package = tmp_path / "minigrad"
+    shutil.copytree(ROOT / "book" / "runs", package / "course" / "runs")
+    monkeypatch.setattr(module, "files", lambda name: package)
+    assert stored("start") == package / "course" / "runs" / "start"

@@ -1,0 +1,97 @@
+"""The page for instructors: its figures are those of the notebooks and of the record, and its plans can be held."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+import minigrad
+from book._make import instructors
+from book._make.instructors import LONGEST, PLANS, minutes, plan, renewed, taken_as_known
+from minigrad.course.check.exercise import EXERCISES
+from minigrad.course.grade.verdict import STATES
+
+pytestmark = pytest.mark.no_arrays
+
+ROOT = Path(minigrad.__file__).resolve().parent.parent
+PAGE = ROOT / instructors.PAGE
+EVENINGS = [(count, number) for count, evenings in PLANS.items() for number in range(len(evenings))]
+
+
+def test_the_page_says_what_the_notebooks_say():
+    text = PAGE.read_text(encoding="utf-8")
+    assert renewed(text, ROOT) == text, "make map"
+
+
+def test_a_plan_has_as_many_evenings_as_it_says():
+    assert all(len(evenings) == count for count, evenings in PLANS.items())
+
+
+@pytest.mark.parametrize(("count", "number"), EVENINGS)
+def test_an_evening_is_not_too_long(count, number):
+    assert 90 <= minutes(PLANS[count][number], ROOT) <= LONGEST
+
+
+@pytest.mark.parametrize(("count", "number"), EVENINGS)
+def test_exercises_are_of_chapters_that_have_been_read(count, number):
+    read = [stem for evening in PLANS[count][: number + 1] for stem in evening.chapters]
+    numbers = {stem.partition("_")[0].lstrip("0") or "0" for stem in read}
+    assert all(str(EXERCISES[name].chapter) in numbers for name in PLANS[count][number].exercises)
+
+
+@pytest.mark.parametrize("count", PLANS)
+def test_nothing_comes_twice(count):
+    for part in ("chapters", "exercises"):
+        listed = [one for evening in PLANS[count] for one in getattr(evening, part)]
+        assert len(listed) == len(set(listed))
+
+
+def test_ten_evenings_need_nothing_known():
+    assert taken_as_known(10, ROOT) == []
+
+
+def test_fewer_evenings_say_what_they_take_as_known():
+    assert "chapter 2" in taken_as_known(5, ROOT)
+    assert "\nTaken as known: chapter 1, chapter 2," in plan(5, ROOT)
+
+
+def test_an_exercise_stands_with_its_chapter_also_if_that_was_read_on_another_evening():
+    held = [row.split(" | ")[2] for row in plan(10, ROOT).splitlines()[2:12]]
+    assert held[4] == "chapter 6: `embed` (8), `pack` (20), `table_gradients` (25)"
+    assert held[9] == "chapter 14: `make_pair` (10); chapter 13: `mlm_loss` (10); chapter 15: `floor_of` (20)"
+
+
+def test_a_plan_with_dates(capsys):
+    arguments = ["--root", str(ROOT), "--start", "2027-01-25", "--every", "14", "--evenings", "2"]
+    assert instructors.main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("| date |")
+    assert [line.split(" | ")[0] for line in lines[2:4]] == ["| 2027-01-25", "| 2027-02-08"]
+    assert plan(2, ROOT, date(2027, 1, 25), 14).splitlines() == lines
+
+
+def test_a_plan_without_a_start_is_no_plan(capsys):
+    assert instructors.main(["--evenings", "2"]) == 2
+    assert capsys.readouterr().err == "a plan needs both: --start 2027-01-11 --evenings 5\n"
+
+
+def test_a_page_without_the_places_is_told():
+    with pytest.raises(ValueError, match="has no place for the 2 evenings"):
+        renewed("nothing", ROOT)
+
+
+def test_the_page_names_each_verdict():
+    text = PAGE.read_text(encoding="utf-8")
+    assert all(f"`{state}`" in text for state in STATES)
+
+
+def test_the_record_is_of_two_hundred_in_ten_minutes_with_every_verdict_right():
+    record = json.loads((ROOT / instructors.RECORD).read_text())
+    assert record["differ_from_the_bank"] == []
+    assert (record["students"], record["cores"]) == (200, 2)
+    assert record["seconds"] < 600
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])

@@ -1,0 +1,264 @@
+"""`make lab`: copies that nobody loses an answer in, a page to start from, and how JupyterLab is opened."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
+pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)")
+
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from book._make import lab, notebooks
+
+pytestmark = pytest.mark.no_arrays
+
+ROOT = Path(__file__).resolve().parents[2]
+SOLVED = "def f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION"
+
+
+def publish(root, text="What to do."):
+    """A version of the exercise and its solution in the course's folder."""
+    cells = [new_markdown_cell(text, id="text"), new_code_cell(SOLVED, id="code")]
+    solution = new_notebook(cells=cells)
+    for folder, one in (("solutions", solution), ("exercises", notebooks.make_exercise(solution))):
+        (root / folder).mkdir(exist_ok=True)
+        notebooks.write(root / folder / "07_one_head.ipynb", one)
+
+
+def work(path, answer="return x"):
+    """What a learner does: an answer, saved."""
+    notebook = notebooks.read(path)
+    notebook.cells[1].source = notebook.cells[1].source.replace("...", answer)
+    notebooks.write(path, notebook)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A course with one chapter and its exercise."""
+    publish(tmp_path)
+    (tmp_path / "book").mkdir()
+    chapter = new_notebook(cells=[new_markdown_cell("# 7. One | attention head\n\nText.")])
+    notebooks.write(tmp_path / "book" / "07_one_head.ipynb", chapter)
+    return tmp_path
+
+
+@pytest.fixture
+def copy(root):
+    """Where the copy of the exercise is."""
+    return root / lab.FOLDER / "07_one_head.ipynb"
+
+
+def names(root):
+    return sorted(path.name for path in (root / lab.FOLDER).iterdir())
+
+
+# --- Copies ------------------------------------------------------------------------------------------------
+
+
+def test_the_exercises_are_copied_once(root, copy):
+    assert lab.prepare(root) == [
+        "my-exercises/: the exercises of 1 chapters are copied; your answers stay there"
+    ]
+    assert names(root) == ["07_one_head.ipynb", "START.ipynb"]
+    assert notebooks.read(copy).cells == notebooks.read(root / "exercises" / copy.name).cells
+    assert lab.prepare(root) == []
+
+
+def test_answers_stay(root, copy):
+    lab.prepare(root)
+    answered = work(copy)
+    assert lab.prepare(root) == []
+    assert copy.read_bytes() == answered
+
+
+def test_a_new_version_is_put_beside_answers(root, copy):
+    lab.prepare(root)
+    answered = work(copy)
+    publish(root, "What to do, in better words.")
+    said = "my-exercises/07_one_head.new.ipynb: a new version; 07_one_head.ipynb has your answers and stays as it is"
+    assert lab.prepare(root) == [said]
+    assert lab.prepare(root) == []
+    assert copy.read_bytes() == answered
+    assert names(root) == ["07_one_head.ipynb", "07_one_head.new.ipynb", "START.ipynb"]
+    assert (
+        "[new version](07_one_head.new.ipynb)"
+        in notebooks.read(root / lab.FOLDER / "START.ipynb").cells[1].source
+    )
+
+
+def test_a_new_version_beside_a_new_version_with_answers(root, copy):
+    lab.prepare(root)
+    answered = [work(copy)]
+    for text in ("second", "third"):
+        publish(root, text)
+        lab.prepare(root)
+        if text == "second":
+            answered.append(work(copy.with_name("07_one_head.new.ipynb")))
+    assert names(root)[:3] == ["07_one_head.ipynb", "07_one_head.new.ipynb", "07_one_head.new2.ipynb"]
+    assert [copy.read_bytes(), copy.with_name("07_one_head.new.ipynb").read_bytes()] == answered
+
+
+def test_a_new_version_replaces_what_nobody_has_begun(root, copy):
+    lab.prepare(root)
+    publish(root, "other words")
+    assert lab.prepare(root) == ["my-exercises/07_one_head.ipynb: brought up to date; nobody had begun it"]
+    assert notebooks.read(copy).cells[0].source == "other words"
+    assert names(root) == ["07_one_head.ipynb", "START.ipynb"]
+
+
+@pytest.mark.parametrize("content", [b"", b"no notebook", b"[]", b"\xff\xfe"])
+def test_a_file_that_is_no_notebook_stays(content, root, copy):
+    copy.parent.mkdir()
+    copy.write_bytes(content)
+    lab.prepare(root)
+    assert copy.read_bytes() == content
+    assert "07_one_head.new.ipynb" in names(root)
+
+
+def test_a_copy_made_by_hand_stays(root, copy):
+    copy.parent.mkdir()
+    notebook = notebooks.read(root / "exercises" / copy.name)
+    del notebook.metadata["made_with"]
+    notebooks.write(copy, notebook)
+    assert lab.prepare(root) == []
+    answered = work(copy)
+    lab.prepare(root)
+    assert copy.read_bytes() == answered
+
+
+def test_answers_in_exercises_come_along(root, copy):
+    work(root / "exercises" / copy.name)
+    lab.prepare(root)
+    assert "return x" in notebooks.read(copy).cells[1].source
+    assert lab.prepare(root) == []
+    answered = copy.read_bytes()
+    publish(root, "other words")
+    lab.prepare(root)
+    assert copy.read_bytes() == answered
+
+
+def test_notes_on_the_start_page_stay(root):
+    lab.prepare(root)
+    path = root / lab.FOLDER / "START.ipynb"
+    page = notebooks.read(path)
+    page.cells.append(new_markdown_cell("my note"))
+    notebooks.write(path, page)
+    noted = path.read_bytes()
+    (root / "book" / "07_one_head.ipynb").rename(root / "book" / "08_many_heads.ipynb")
+    lab.prepare(root)
+    assert path.read_bytes() == noted
+    assert "START.new.ipynb" in names(root)
+
+
+def test_another_folder_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert lab.main(["--copy-only"]) == 1
+    assert "has no exercises/: run this in the course's folder" in capsys.readouterr().err
+
+
+# --- The page to start from --------------------------------------------------------------------------------
+
+
+def test_each_link_of_the_start_page_leads_to_a_file(root):
+    lab.prepare(root)
+    text = "\n".join(cell.source for cell in notebooks.read(root / lab.FOLDER / "START.ipynb").cells)
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert links == ["../book/07_one_head.ipynb", "07_one_head.ipynb"]
+    assert all((root / lab.FOLDER / link).exists() for link in links)
+
+
+def test_the_start_page_lists_the_courses_chapters():
+    table = lab.start_page(ROOT).cells[1].source
+    for path in (ROOT / "book").glob("[0-9]*.ipynb"):
+        assert f"(../book/{path.name})" in table
+    for path in (ROOT / "exercises").glob("*.ipynb"):
+        assert re.search(rf"\[\d+ exercises\]\({path.name}\) \| \d( to \d)? \| \d+ \|", table), path.name
+
+
+def test_a_title_does_not_break_the_table(root):
+    assert r"[7. One \| attention head]" in lab.start_page(root).cells[1].source
+
+
+# --- JupyterLab --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def opened(root, monkeypatch):
+    """What `main` starts: the arguments and the environment, and what it found there."""
+    seen = {}
+
+    class Started:
+        def __init__(self, arguments, env):
+            (folder,) = (Path(p) for p in env["JUPYTER_CONFIG_PATH"].split(":") if "minigrad-lab" in p)
+            (settings,) = folder.rglob("*.json")
+            seen.update(arguments=arguments, settings=json.loads(settings.read_text()), folder=folder)
+            self.interrupts = 2
+
+        def wait(self):
+            if self.interrupts:
+                self.interrupts -= 1
+                raise KeyboardInterrupt
+            return 3
+
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(subprocess, "Popen", Started)
+    monkeypatch.setattr(lab, "trust", lambda root: seen.update(trusted=root))
+    monkeypatch.setattr(lab.importlib.util, "find_spec", lambda name: name)
+    return seen
+
+
+@pytest.mark.parametrize(("uid", "as_root"), [(0, True), (1000, False)])
+def test_jupyterlab_opens_on_the_start_page(uid, as_root, opened, root, monkeypatch, capsys):
+    monkeypatch.setattr(lab.os, "geteuid", lambda: uid, raising=False)
+    assert lab.main(["--no-browser", "--port", "9000"]) == 3  # its own status, after two Ctrl-C
+    arguments = opened["arguments"]
+    assert f"--ServerApp.root_dir={root}" in arguments
+    assert any(one.endswith("/tree/my-exercises/START.ipynb") for one in arguments)
+    assert arguments[-3:] == ["--no-browser", "--port", "9000"]
+    assert ("--allow-root" in arguments) is as_root
+    assert ("--allow-root" in capsys.readouterr().out) is as_root
+    assert opened["settings"]["@jupyterlab/apputils-extension:notification"]["fetchNews"] == "false"
+    assert opened["trusted"] == root
+    assert not opened["folder"].exists()
+
+
+def test_without_jupyterlab_the_copies_are_there_and_it_says_what_to_install(
+    opened, root, monkeypatch, capsys
+):
+    monkeypatch.setattr(lab.importlib.util, "find_spec", lambda name: None)
+    assert lab.main([]) == 1
+    assert "pip install" in capsys.readouterr().err
+    assert opened == {}
+    assert names(root) == ["07_one_head.ipynb", "START.ipynb"]
+
+
+def test_what_nobody_has_touched_is_trusted(root, copy, monkeypatch):
+    signed = []
+
+    class Notary:
+        def sign(self, notebook):
+            signed.append(notebook.cells[0].source)
+
+    monkeypatch.setattr(lab, "NotebookNotary", Notary)
+    lab.prepare(root)
+    work(copy)
+    (root / lab.FOLDER / "broken.ipynb").write_text("no notebook")
+    lab.trust(root)
+    assert sorted(text.split("\n")[0] for text in signed) == ["# 7. One | attention head", "# Start here"]
+
+
+# --- Nothing of it is in the project's way -----------------------------------------------------------------
+
+
+def test_git_and_the_tests_leave_the_copies_alone():
+    assert "/my-exercises/" in (ROOT / ".gitignore").read_text().splitlines()
+    assert '"my-exercises"' in re.search(
+        r"norecursedirs = (.*)", (ROOT / "pyproject.toml").read_text()
+    ).group(1)

@@ -1,0 +1,628 @@
+"""The tools for notebooks: running them, exercises from solutions, what is stale, which rows are covered."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+
+pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
+pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)")
+pytest.importorskip("ipykernel", reason="ipykernel is not installed (as nbformat)")
+
+import nbformat
+from nbclient.exceptions import CellExecutionError
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from book._make import notebooks
+from book._make.rows import ROWS
+from book._make.site import stamp
+from minigrad.course.furniture.show import show
+
+pytestmark = pytest.mark.no_arrays
+
+
+def code(source, tags=(), **more):
+    return new_code_cell(source, metadata={"tags": list(tags)} if tags else {}, **more)
+
+
+def notebook(*cells, **metadata):
+    return new_notebook(cells=list(cells), metadata=metadata)
+
+
+def lines(*texts):
+    return "\n".join(texts)
+
+
+SOLVED = lines(
+    "def double(x):",
+    '    """Twice x."""',
+    "    ### BEGIN SOLUTION",
+    "    y = x + x",
+    "    return y",
+    "    ### END SOLUTION",
+)
+STRIPPED = lines("def double(x):", '    """Twice x."""', "    ...")
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """An empty repository as the working directory."""
+    for folder in ("book", "solutions"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def no_kernel(monkeypatch):
+    """Notebooks are stored as they are: what is tested is not the run."""
+    runs = []
+    monkeypatch.setattr(notebooks, "run", lambda notebook, folder: runs.append(folder))
+    return runs
+
+
+# --- A run -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """A notebook after its run, and the folder that it ran in."""
+    cells = [
+        code("import os"),
+        code("for i in range(50):\n    print(i, flush=True)"),
+        code("print(os.path.realpath('.'), os.environ['MINIGRAD_PROGRESS'])"),
+        code("from minigrad import ops\nfrom minigrad.course.furniture.show import show\nshow(ops.softmax)"),
+        code("1 / 0", tags=["raises-exception"]),
+        new_markdown_cell("text"),
+        code(lines(
+            "from minigrad.course.check.exercise import exercise",
+            "@exercise(0, 1, 1, cases=lambda rng: [('a number', 1.0)], mistakes='', hints='')",
+            "def task(x): return 2 * x",
+        )),
+        code(lines(STRIPPED, "task(double)")),
+        code("def double(x):\n    y = x + nothing\n    return y\ntask(double)"),
+    ]  # fmt: skip
+    folder = tmp_path_factory.mktemp("ran")
+    made = notebook(*cells)
+    made.metadata["kernelspec"] = {"name": "of my own", "display_name": "My own", "language": "python"}
+    before = os.environ.get("MINIGRAD_PROGRESS")
+    notebooks.run(made, folder)
+    assert os.environ.get("MINIGRAD_PROGRESS") == before
+    nbformat.validate(made)
+    return made, folder
+
+
+def printed(cell):
+    return "".join(output.text for output in cell.outputs if output.output_type == "stream")
+
+
+def shown(cell):
+    return "".join(o.data["text/plain"] for o in cell.outputs if o.output_type == "display_data")
+
+
+def test_a_run_stores_what_cells_put_out(ran):
+    made, _ = ran
+    assert [cell.execution_count for cell in made.cells if cell.cell_type == "code"] == list(range(1, 9))
+    assert printed(made.cells[1]) == "".join(f"{i}\n" for i in range(50))
+
+
+def test_a_run_joins_the_pieces_of_a_stream(ran):
+    made, _ = ran
+    assert len(made.cells[1].outputs) == 1
+
+
+def test_a_run_is_in_the_notebooks_folder_and_keeps_no_progress(ran):
+    made, folder = ran
+    assert printed(made.cells[2]) == f"{os.path.realpath(folder)} off\n"
+    assert list(folder.iterdir()) == []
+
+
+def test_a_run_notes_where_random_numbers_stood_before_a_cell_that_draws(tmp_path):
+    draw = "random.generator().random()"
+    made = notebook(
+        code("from minigrad import random"),
+        code(draw),
+        code("1"),
+        code(draw),
+        code(f"random.manual_seed(3)\n{draw}"),
+        code(draw),
+    )
+    made.cells[2].metadata["course"] = {"random": [7, 7], "needs": []}  # of a run before
+    notebooks.run(made, tmp_path)
+    noted = [cell.metadata.get("course") for cell in made.cells]
+    assert noted == [
+        None,
+        {"random": [0, 0]},
+        {"needs": []},
+        {"random": [0, 1]},
+        {"random": [0, 2]},
+        {"random": [3, 1]},
+    ]
+
+
+def test_a_run_leaves_out_what_differs_between_machines(ran):
+    made, _ = ran
+    assert made.metadata == {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    assert all("execution" not in cell.metadata for cell in made.cells)
+
+
+def test_a_tagged_cell_may_fail(ran):
+    made, _ = ran
+    assert made.cells[4].outputs[0].ename == "ZeroDivisionError"
+
+
+def test_another_cell_may_not(tmp_path):
+    with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
+        notebooks.run(notebook(code("1 / 0")), tmp_path)
+
+
+def test_a_run_keeps_what_show_quotes(ran):
+    made, _ = ran
+    (output,) = made.cells[3].outputs
+    assert output.metadata["text/markdown"]["source"] == {"module": "minigrad.ops.fused", "name": "softmax"}
+    assert list(notebooks.stale(made)) == []
+
+
+def test_a_stripped_exercise_reaches_the_line_of_its_check(ran):
+    made, _ = ran
+    assert shown(made.cells[7]) == (
+        "task: not attempted yet: replace the `...` above, run that cell, then check again"
+    )
+
+
+def test_a_check_in_a_notebook_names_the_line_of_an_error(ran):
+    made, _ = ran
+    said = " ".join(shown(made.cells[8]).split())
+    assert "it raised NameError: name 'nothing' is not defined. The line is: y = x + nothing" in said
+
+
+def test_only_neighbours_of_one_stream_are_joined():
+    def stream(name, text):
+        return new_output("stream", name=name, text=text)
+
+    picture = new_output("display_data", data={"text/plain": "a picture"})
+    outputs = [
+        stream("stdout", "1"),
+        stream("stdout", "2"),
+        stream("stderr", "3"),
+        stream("stdout", "4"),
+        picture,
+        stream("stdout", "5"),
+        stream("stdout", "6"),
+        stream("stdout", "7"),
+    ]
+    joined = [(o.get("name"), o.get("text")) for o in notebooks._joined_streams(outputs)]
+    assert joined == [("stdout", "12"), ("stderr", "3"), ("stdout", "4"), (None, None), ("stdout", "567")]
+    assert notebooks._joined_streams([]) == []
+
+
+# --- Exercises -------------------------------------------------------------------------------------------
+
+
+def stripped(*texts):
+    return notebooks.make_exercise(notebook(code(lines(*texts)))).cells[0].source
+
+
+def test_a_solution_becomes_three_dots():
+    source = stripped(SOLVED)
+    assert source == STRIPPED
+    compile(source, "exercise", "exec")
+
+
+def test_each_solution_of_a_cell_becomes_three_dots_as_deep_as_it_stood():
+    source = stripped(
+        "class Layer:",
+        "    def forward(self, x):",
+        "        if x is None:",
+        "            ### BEGIN SOLUTION",
+        "            return 0",
+        "            ### END SOLUTION",
+        "        for _ in range(3):",
+        "\t### BEGIN SOLUTION".expandtabs(12),
+        "            x = x + 1",
+        "",
+        "            x = x * 2",
+        "\t### END SOLUTION".expandtabs(12),
+        "        return x",
+        "",
+        "### BEGIN SOLUTION",
+        "Layer()",
+        "### END SOLUTION",
+    )
+    assert source == lines(
+        "class Layer:",
+        "    def forward(self, x):",
+        "        if x is None:",
+        "            ...",
+        "        for _ in range(3):",
+        "            ...",
+        "        return x",
+        "",
+        "...",
+    )
+    compile(source, "exercise", "exec")
+
+
+@pytest.mark.parametrize(
+    "source", ["", "x = 1", "x = 1\n", "a\n\n\nb", "'a\\fb'", "text = '''a\u2028b\x0c'''\r"]
+)
+def test_a_cell_without_marks_is_kept_to_the_letter(source):
+    assert stripped(source) == source
+
+
+B, E = "### BEGIN SOLUTION", "### END SOLUTION"
+
+
+@pytest.mark.parametrize(
+    ("marks", "words"),
+    [
+        ([B, B, E, E], f"{B} inside a solution"),
+        ([B, B], f"{B} inside a solution"),
+        ([E], f"{E} without a {B}"),
+        ([B, E, E], f"{E} without a {B}"),
+        ([B], f"{B} without an {E}"),
+        ([B, E, B], f"{B} without an {E}"),
+        (["x = 1  ### BEGIN SOLUTION", "y = 2  ### END SOLUTION"], "a mark stands alone on its line"),
+        (["# BEGIN SOLUTION", "# END SOLUTION"], "a mark stands alone on its line"),
+        (["### begin solution", "### end solution"], "a mark stands alone on its line"),
+        ([B, "x = 1", "### END SOLUTION (long)"], "a mark stands alone on its line"),
+    ],
+)
+def test_marks_that_do_not_pair_are_named(marks, words):
+    """Else the solution would stand in the exercise."""
+    with pytest.raises(ValueError, match=re.escape(words)):
+        stripped(*marks)
+
+
+def test_cells_tagged_solution_are_left_out():
+    solution = notebook(
+        code("1"),
+        code("2", tags=["solution"]),
+        new_markdown_cell("3", metadata={"tags": ["solution", "more"]}),
+        new_markdown_cell("4", metadata={"tags": ["solutions"]}),
+        code("5", tags=["raises-exception"]),
+    )
+    exercise = notebooks.make_exercise(solution)
+    assert [cell.source for cell in exercise.cells] == ["1", "4", "5"]
+    assert exercise.cells[2].metadata.tags == ["raises-exception"]
+
+
+def test_an_exercise_keeps_ids_and_text_and_has_no_outputs():
+    output = new_output("stream", name="stdout", text="the solution")
+    text = new_markdown_cell(f"{B}\nis not code\n{E}")
+    solution = notebook(code(SOLVED, outputs=[output], execution_count=4), text, course={"rows": {}})
+    before = nbformat.writes(solution)
+    exercise = notebooks.make_exercise(solution)
+    assert [cell.id for cell in exercise.cells] == [cell.id for cell in solution.cells]
+    assert exercise.cells[0].outputs == []
+    assert exercise.cells[0].execution_count is None
+    assert exercise.cells[1].source == text.source
+    made_with = exercise.metadata.pop("made_with")
+    assert exercise.metadata == solution.metadata
+    assert made_with == notebooks.fingerprint(exercise)
+    nbformat.validate(exercise)
+    exercise.cells[1].source = "changed"
+    exercise.metadata["course"]["rows"]["A2"] = "changed"
+    assert nbformat.writes(solution) == before  # the solution is left as it was
+
+
+def test_an_answer_needs_what_its_learner_may_read():
+    check = "check.double(double)"
+    solution = notebook(
+        *(
+            code(source, tags, id=name)
+            for name, source, tags in [
+                ("imports", "import math", ()),
+                ("demo", "print(1)", ()),
+                ("first", SOLVED, ()),
+                ("check", check, ()),
+                ("four", "four = double(2)", ()),
+                ("eight", "eight = 2 * four", ()),
+                ("file", "text = read()", ["native=files"]),
+                ("given", "def given(): pass", ()),
+                ("second", SOLVED, ()),
+                ("check2", check, ()),
+                ("last", "last = 1", ()),
+            ]
+        ),
+        needs_of="of the solution",
+    )
+    needs = {"check": "first", "four": "first", "eight": "four", "second": "file first"}
+    for cell in solution.cells:
+        cell.metadata["course"] = {"needs": needs.get(cell.id, "")}
+    exercise = notebooks.make_exercise(solution)
+    assert {cell.id: said for cell in exercise.cells if (said := cell.metadata.course.needs)} == {
+        **needs,
+        "first": "imports",
+        "second": "file first imports given",
+    }
+    assert exercise.cells[2].metadata.course.exercise == "double"
+    assert exercise.metadata["needs_of"] == stamp(exercise)
+
+
+# --- Stale and missing -----------------------------------------------------------------------------------
+
+
+def quoting(module, name, text):
+    """A notebook in which `show` once quoted `text` as the source of `module.name`."""
+    output = new_output(
+        "execute_result",
+        data={"text/plain": text, "text/markdown": text},
+        metadata={"text/markdown": {"source": {"module": module, "name": name}}},
+    )
+    return notebook(new_markdown_cell("text"), code("show(…)", outputs=[output]))
+
+
+def quoting_now(thing):
+    return quoting(show(thing).module, show(thing).name, repr(show(thing)))
+
+
+def test_fresh_quotations_pass():
+    from minigrad import Tensor
+
+    for thing in (notebooks.stale, notebooks, Tensor, Tensor.numpy):
+        assert list(notebooks.stale(quoting_now(thing))) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "found"),
+    [
+        ("book._make.notebooks", "stale", "book._make.notebooks.stale"),
+        ("book._make.notebooks", "", "book._make.notebooks"),
+        ("minigrad.tensor", "Tensor.numpy", "minigrad.tensor.Tensor.numpy"),
+        (
+            "book._make.notebooks",
+            "gone",
+            "book._make.notebooks.gone (is no more)",
+        ),
+        ("minigrad.tensor", "Tensor.gone", "minigrad.tensor.Tensor.gone (is no more)"),
+        ("minigrad.gone", "anything", "minigrad.gone.anything (is no more)"),
+        (
+            "book._make.notebooks",
+            "BEGIN",
+            "book._make.notebooks.BEGIN (is no more)",
+        ),
+        ("builtins", "len", "builtins.len (is no more)"),
+        (
+            "minigrad.course.furniture.widgets",
+            "Frame.__init__",
+            "minigrad.course.furniture.widgets.Frame.__init__ (is no more)",
+        ),
+    ],
+)
+def test_changed_and_removed_quotations_are_found(module, name, found):
+    assert list(notebooks.stale(quoting(module, name, "def other(): ..."))) == [found]
+
+
+def test_each_stale_quotation_of_a_notebook_is_found():
+    found = ("gone", "stale", "run")
+    cells = [cell for name in found for cell in quoting("book._make.notebooks", name, "text").cells]
+    names = [name.rpartition(".")[2] for name in notebooks.stale(notebook(*cells))]
+    assert names == ["gone (is no more)", "stale", "run"]
+
+
+def test_outputs_that_quote_nothing_pass():
+    output = new_output("display_data", data={"text/plain": "1"}, metadata={"text/markdown": {"a": 1}})
+    stream = new_output("stream", name="stdout", text="1")
+    assert list(notebooks.stale(notebook(code("1", outputs=[output, stream])))) == []
+
+
+# --- The command line ------------------------------------------------------------------------------------
+
+
+def test_run_stores_the_outputs_in_place(root, capsys):
+    path = root / "book" / "01.ipynb"
+    notebooks.write(path, notebook(code("1 + 1")))
+    assert notebooks.main(["run", "book/01.ipynb"]) == 0
+    assert notebooks.read(path).cells[0].outputs[0].data["text/plain"] == "2"
+    assert capsys.readouterr().out == "book/01.ipynb\n"
+
+
+def test_run_leaves_a_notebook_that_fails_as_it_was(root):
+    path = root / "book" / "01.ipynb"
+    notebooks.write(path, notebook(code("1 + 1"), code("1 / 0")))
+    before = path.read_bytes()
+    with pytest.raises(CellExecutionError):
+        notebooks.main(["run", str(path)])
+    assert path.read_bytes() == before
+
+
+def test_exercises_are_made_run_and_checked(root, no_kernel, capsys):
+    notebooks.write(root / "solutions" / "01.ipynb", notebook(code(SOLVED)))
+    assert notebooks.main(["exercises", "--check"]) == 1
+    assert capsys.readouterr().out == "exercises/01.ipynb: out of step\n"
+    assert not (root / "exercises").exists()
+    assert no_kernel == []
+
+    assert notebooks.main(["exercises"]) == 0
+    assert capsys.readouterr().out == "exercises/01.ipynb: made\n"
+    assert notebooks.read(root / "exercises" / "01.ipynb").cells[0].source == STRIPPED
+    assert no_kernel == [root / "exercises"]
+
+    for arguments in (["exercises", "--check"], ["exercises"]):
+        assert notebooks.main(arguments) == 0
+        assert capsys.readouterr().out == "every exercise is in step with its solution\n"
+    assert len(no_kernel) == 1  # what is in step is not run again
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda cell: cell.update(source=cell.source.replace("Twice", "Two times")),
+        lambda cell: cell.update(id="another"),
+        lambda cell: cell.metadata.update(tags=["raises-exception"]),
+        lambda cell: cell.metadata.update(course={"needs": "other"}),
+    ],
+    ids=["source", "id", "tags", "needs"],
+)
+def test_an_exercise_is_out_of_step_when_its_solution_changes(change, root, no_kernel):
+    path = root / "solutions" / "01.ipynb"
+    notebooks.write(path, notebook(code(SOLVED)))
+    notebooks.main(["exercises"])
+    solution = notebooks.read(path)
+    change(solution.cells[0])
+    notebooks.write(path, solution)
+    assert notebooks.main(["exercises", "--check"]) == 1
+    assert notebooks.main(["exercises"]) == 0
+    assert notebooks.main(["exercises", "--check"]) == 0
+
+
+def test_a_changed_solution_that_the_exercise_does_not_show_is_in_step(root, no_kernel):
+    path = root / "solutions" / "01.ipynb"
+    solution = notebook(code(SOLVED))
+    notebooks.write(path, solution)
+    notebooks.main(["exercises"])
+    solution.cells[0].source = SOLVED.replace("x + x", "2 * x")
+    notebooks.write(path, solution)
+    assert notebooks.main(["exercises", "--check"]) == 0
+
+
+def test_an_exercise_without_a_solution_is_named_and_left(root, no_kernel, capsys):
+    (root / "exercises").mkdir()
+    notebooks.write(root / "exercises" / "09.ipynb", notebook())
+    assert notebooks.main(["exercises", "--check"]) == 1
+    assert notebooks.main(["exercises"]) == 1
+    assert capsys.readouterr().out == "exercises/09.ipynb: has no solution\n" * 2
+    assert (root / "exercises" / "09.ipynb").exists()
+
+
+# --- Exercises that somebody has solved -------------------------------------------------------------------
+
+
+@pytest.fixture
+def solved(root, no_kernel, monkeypatch):
+    """An exercise in exercises/ that a learner has solved there, and saved."""
+    monkeypatch.delenv("CI", raising=False)
+    notebooks.write(root / "solutions" / "01.ipynb", notebook(code(SOLVED), code("check.double(double)")))
+    assert notebooks.main(["exercises"]) == 0
+    path = root / "exercises" / "01.ipynb"
+    exercise = notebooks.read(path)
+    exercise.cells[0].source = STRIPPED.replace("...", "return 2 * x")
+    exercise.cells[0].execution_count = 17
+    exercise.cells.append(code("double(3)"))
+    notebooks.write(path, exercise)
+    return path
+
+
+def change_the_solution(root):
+    path = root / "solutions" / "01.ipynb"
+    solution = notebooks.read(path)
+    solution.cells[0].source = SOLVED.replace("Twice", "Two times")
+    notebooks.write(path, solution)
+
+
+def test_a_solved_exercise_is_in_step_and_said(solved, capsys):
+    before = solved.read_bytes()
+    capsys.readouterr()
+    for arguments in (["exercises", "--check"], ["exercises"]):
+        assert notebooks.main(arguments) == 0
+        words = (
+            "exercises/01.ipynb: holds answers, or was changed by hand: left as it is (make lab copies it)\n"
+        )
+        assert capsys.readouterr().out == words
+    assert solved.read_bytes() == before
+
+
+def test_answers_are_not_committed(solved, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    assert notebooks.main(["exercises", "--check"]) == 1
+
+
+def test_a_solved_exercise_is_out_of_step_when_its_solution_changes(solved, root, capsys):
+    change_the_solution(root)
+    before = solved.read_bytes()
+    for arguments in (["exercises", "--check"], ["exercises"]):
+        assert notebooks.main(arguments) == 1
+        assert (
+            "exercises/01.ipynb: holds answers, or was changed by hand, and is of an older version: left as it is"
+            in capsys.readouterr().out
+        )
+    assert solved.read_bytes() == before
+
+
+def test_an_exercise_that_was_only_run_holds_no_answers(root, no_kernel):
+    notebooks.write(root / "solutions" / "01.ipynb", notebook(code(SOLVED)))
+    notebooks.main(["exercises"])
+    path = root / "exercises" / "01.ipynb"
+    exercise = notebooks.read(path)
+    exercise.cells[0].update(execution_count=9, outputs=[new_output("stream", text="1")])
+    exercise.cells[0].metadata.update(tags=[])  # as JupyterLab leaves it when somebody looked at them
+    exercise.cells[0].metadata["course"] = {"needs": "", "random": [0, 1]}  # as the tools leave it
+    notebooks.write(path, exercise)
+    assert not notebooks.holds_answers(exercise, notebooks.read(root / "solutions" / "01.ipynb"))
+
+
+def test_an_exercise_of_before_fingerprints_holds_answers_where_the_dots_are_gone(solved, root):
+    exercise, solution = notebooks.read(solved), notebooks.read(root / "solutions" / "01.ipynb")
+    del exercise.metadata["made_with"]
+    assert notebooks.holds_answers(exercise, solution)
+    exercise.cells[0].source = STRIPPED.replace("Twice", "2 times")
+    assert not notebooks.holds_answers(exercise, solution)
+
+
+def test_stale_says_where(root, capsys):
+    assert notebooks.main(["stale"]) == 0
+    notebooks.write(root / "book" / "01.ipynb", quoting_now(notebooks.stale))
+    assert notebooks.main(["stale"]) == 0
+    assert capsys.readouterr().out == "every quoted source is that of the library\n" * 2
+    notebooks.write(root / "book" / "02.ipynb", quoting("minigrad.tensor", "gone", "text"))
+    notebooks.write(root / "solutions" / "03.ipynb", quoting("book._make.notebooks", "stale", "text"))
+    assert notebooks.main(["stale"]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "book/02.ipynb: minigrad.tensor.gone (is no more)",
+        "solutions/03.ipynb: book._make.notebooks.stale",
+    ]
+
+
+def chapter(path, *rows):
+    """Store a chapter that covers these rows with its only code cell."""
+    cell = code("1")
+    text = new_markdown_cell("# 7. One head\n\n## Scores")
+    notebooks.write(path, notebook(text, cell, course={"rows": dict.fromkeys(rows, cell.id)}))
+
+
+def test_rows_lists_each_row_and_what_is_missing(root, capsys):
+    chapter(root / "book" / "07_one_head.ipynb", *(row for row in ROWS if row != "B10"))
+    chapter(root / "solutions" / "07_one_head.ipynb", "B10")  # no page of the book
+    assert notebooks.main(["rows"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 81
+    assert "A13  the weights A = softmax(Q Kᵀ / √d_k), 512 x 512: 7 One head · Scores" in lines
+    assert "B10  self-attention step by step, with the division by 8: not yet" in lines
+    assert lines[-1] == "79 of 80 rows have a cell"
+
+
+def test_rows_says_which_page_is_wrong(root, capsys):
+    chapter(root / "book" / "01_arrays.ipynb", "C4")
+    notebooks.write(root / "book" / "07_one_head.ipynb", notebook(course={"rows": {"A13": "gone"}}))
+    assert notebooks.main(["rows"]) == 1
+    assert capsys.readouterr().out == "book/07_one_head.ipynb: row A13: there is no cell 'gone'\n"
+
+
+def test_a_notebook_that_is_run_says_what_its_cells_need(root, no_kernel):
+    path = root / "book" / "01.ipynb"
+    notebooks.write(path, notebook(code("x = 1", id="a"), code("open('01.ipynb') and x", id="b")))
+    assert notebooks.main(["run", str(path)]) == 0
+    assert no_kernel == [path.parent]
+    assert [cell.metadata.course.needs for cell in notebooks.read(path).cells] == ["", "a"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["nothing"], ["run"]])
+def test_a_command_that_there_is_not(arguments, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        notebooks.main(arguments)
+    assert exit_.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_what_is_written_follows_the_schema(tmp_path):
+    broken = notebook(code("1"))
+    broken.cells[0].outputs = [{"output_type": "nothing"}]
+    with pytest.raises(nbformat.ValidationError):
+        notebooks.write(tmp_path / "broken.ipynb", broken)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,88 @@
+"""How long a notebook takes to read: the counts, and what they leave out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from book._make import reading_time
+
+pytestmark = pytest.mark.no_arrays
+
+
+def text(source: str, *tags: str) -> dict[str, Any]:
+    """A Markdown cell."""
+    return {"cell_type": "markdown", "source": source, "metadata": {"tags": list(tags)} if tags else {}}
+
+
+def code(source: str, *tags: str, outputs: tuple[Any, ...] = ()) -> dict[str, Any]:
+    """A code cell."""
+    return {**text(source, *tags), "cell_type": "code", "outputs": list(outputs)}
+
+
+def of(*cells: dict[str, Any]) -> dict[str, Any]:
+    """A notebook."""
+    return {"cells": list(cells)}
+
+
+@pytest.mark.parametrize(
+    ("source", "number"),
+    [
+        ("Three plain words.", 3),
+        ("It has 109,482,240 parameters", 4),
+        ("A well-known reader's word", 4),
+        ("Code `x = y + z` is one", 4),
+        ("Formula $x = y + z$ is one", 4),
+        ("Before\n\n$$\na + b + c\n$$\n\nafter", 2),
+        ("Before\n\n```python\nx = 1\n```\n\nafter", 2),
+        ("A [link here](https://example.org/a/b/c) counts", 4),
+        ("See https://example.org/a/b/c there", 2),
+        ("<b>Bold</b> text <!-- not this -->", 2),
+        ("", 0),
+    ],
+)
+def test_words(source: str, number: int):
+    assert reading_time.words(of(text(source), code("not these"))) == number
+
+
+def test_hidden_cells_do_not_count():
+    shown = code("a = 1\n\nb = 2\n")
+    hidden = [code("c = 3", tag) for tag in ("hide-input", "remove-cell", "remove-input", "hide-cell")]
+    assert reading_time.code_cells(of(shown, *hidden)) == 1
+    assert reading_time.own_lines(of(shown, *hidden)) == 2
+    assert reading_time.words(of(text("one two"), text("three", "remove-cell"))) == 2
+
+
+def test_library_lines_are_those_that_show_lists():
+    listing = {
+        "output_type": "display_data",
+        "data": {"text/plain": "def f():\n\n    return 1"},
+        "metadata": {"text/markdown": {"source": {"module": "m", "name": "f"}}},
+    }
+    printed = {"output_type": "stream", "name": "stdout", "text": "1\n2\n"}
+    assert reading_time.library_lines(of(code("show(f)", outputs=(listing, printed)))) == 2
+
+
+def test_minutes():
+    prose = text(" ".join(["word"] * 1500))  # 10 minutes
+    assert reading_time.minutes(of(prose)) == 10
+    assert reading_time.minutes(of(prose, *[code("x")] * 10)) == 25
+    assert (
+        reading_time.minutes(of(prose, *[code("x")] * 8, *[text("**Predict** it.")] * 5)) == 30
+    )  # 32 and 10 words
+    assert reading_time.predictions(of(prose, text("**Predict:** which?"), text("Predict"))) == 1
+    assert reading_time.minutes(of(text("word"))) == 5
+
+
+def test_exercises():
+    notebook = of(
+        text("# Exercises for chapter 7: one attention head"),
+        text("## 1. Softmax (difficulty 1, 8 minutes)\n\nText."),
+        text("## 2. What will it wait for? (difficulty 1, then 2; 22 minutes)"),
+        text("## A note (of 3 minutes)"),
+    )
+    assert reading_time.exercises(notebook) == [
+        ("Softmax", "1", 8),
+        ("What will it wait for?", "1, then 2", 22),
+    ]

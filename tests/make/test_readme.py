@@ -1,0 +1,79 @@
+"""What the README says of the chapters, made from notebooks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from book._make import readme
+
+pytestmark = pytest.mark.no_arrays
+
+CHAPTERS = """
+from types import SimpleNamespace as Chapter
+CHAPTERS = [
+    Chapter(number=n, stem=s, page=f"book/{s}", heading=h, part=p, build=f"what {n} builds")
+    for n, s, h, p in [
+        ("0", "00_start", "Start here", "Start"),
+        ("1", "01_arrays", "1. Arrays", "I. The engine"),
+        ("2", "02_reverse", "2. Reverse", "I. The engine"),
+    ]
+]
+"""
+END = "<!-- end, by make map -->"
+README = f"Before.\n\n<!-- status -->\nold\n{END}\n\n<!-- contents -->\n{END}\nAfter.\n"
+
+
+def notebook(path: Path, *texts: str) -> None:
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": text.splitlines(keepends=True)} for text in texts
+    ]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"cells": cells}))
+
+
+@pytest.fixture
+def course(tmp_path) -> Path:
+    (tmp_path / "book" / "_ext").mkdir(parents=True)
+    (tmp_path / "book" / "_ext" / "chapters.py").write_text(CHAPTERS)
+    (tmp_path / "README.md").write_text(README)
+    notebook(tmp_path / "book" / "00_start.ipynb", "word " * 1500)
+    notebook(tmp_path / "book" / "02_reverse.ipynb", "word")
+    notebook(
+        tmp_path / "solutions" / "02_reverse.ipynb",
+        "## 1. One (difficulty 1, 8 minutes)",
+        "## 2. Two (difficulty 2, 12 minutes)",
+    )
+    return tmp_path
+
+
+def test_the_chapters_and_how_many_are_written(course):
+    readme.main([str(course)])
+    assert (course / "README.md").read_text() == (
+        "Before.\n\n<!-- status -->\n"
+        "**Status.** 2 of 3 chapters are written: 0 and 2.\n"
+        "<!-- end, by make map -->\n\n<!-- contents -->\n"
+        "| chapter | what you build | minutes | exercises |\n"
+        "|---|---|---|---|\n"
+        "| **Start** | | | |\n"
+        "| [Start here](book/00_start.ipynb) | what 0 builds | 10 |  |\n"
+        "| **I. The engine** | | | |\n"
+        "| 1. Arrays | what 1 builds | *planned* | |\n"
+        "| [2. Reverse](book/02_reverse.ipynb) | what 2 builds | 5 | 2, 20 minutes |\n"
+        "<!-- end, by make map -->\nAfter.\n"
+    )
+
+
+def test_twice_is_as_once(course):
+    readme.main([str(course)])
+    once = (course / "README.md").read_text()
+    readme.main([str(course)])
+    assert (course / "README.md").read_text() == once
+
+
+@pytest.mark.parametrize("name", ["status", "contents"])
+def test_a_readme_without_a_place_is_named(course, name):
+    with pytest.raises(ValueError, match=f"no place for the {name}: <!-- {name} -->"):
+        readme.renewed(README.replace(f"<!-- {name} -->", ""), course)
