@@ -178,6 +178,7 @@ class Run:
         return self.step % every == 0 or self.step == self.total_steps
 
     def log(self, norm: Array, rate: float, progress: Progress) -> None:
+        """Write the figures of the steps since the last row, and show them."""
         self.stop_if_not_finite()
         tally = of_all_processes(self.tally, self.world)
         figures, speed = tally.means(), progress.speed(tally.tokens)
@@ -209,6 +210,7 @@ class Run:
             )
 
     def evaluate(self, progress: Progress) -> None:
+        """Measure the model on what is held out, write that, and report it."""
         if not self.held_out:
             return
         self.stop_if_not_finite()

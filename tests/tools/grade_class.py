@@ -26,8 +26,6 @@ sys.path[:0] = [
 
 from classes import Expected, class_of, grade  # noqa: E402
 
-csv.field_size_limit(10**9)
-
 
 def differing(table: Path, expected: dict[tuple[str, str], Expected]) -> list[dict[str, Any]]:
     """The rows that are not as they should be, and those that are not there."""
@@ -60,6 +58,7 @@ def _cpuinfo() -> list[str]:
 
 def main() -> int:
     """Make the class, grade it, and write the record; returns 0 if every verdict is as it should be."""
+    csv.field_size_limit(10**9)
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -16,6 +16,7 @@ from safetensors.numpy import load_file, save_file
 from tiny import before_step, changed, checkpoints, contents, quietly
 
 from minigrad import backend
+from minigrad.bert.training import PRETRAINING
 from minigrad.training import folders as runs
 from minigrad.training.reading import CheckpointError, checksums
 from minigrad.training.state import read_state
@@ -280,7 +281,7 @@ def test_what_a_checkpoint_says_of_its_machine_is_shown_without_what_a_terminal_
 
 
 def test_the_environment_is_recorded(finished):
-    state = read_state(finished / "checkpoint-000010")
+    state = read_state(finished / "checkpoint-000010", PRETRAINING)
     assert state.environment == runs.environment()
     assert set(state.environment) == {"Python", "NumPy", "the processor", "the BLAS", "the backend"}
     assert state.environment["the backend"] == backend.default().name

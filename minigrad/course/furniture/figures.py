@@ -46,7 +46,9 @@ _LAYOUT = (
 )
 
 # What an error says that a page may raise where matplotlib would draw.
-NOTE = "A page draws without matplotlib, with course.furniture.drawing. What is not in there, Jupyter can draw."
+NOTE = (
+    "A page draws without matplotlib, with course.furniture.drawing. What is not in there, Jupyter can draw."
+)
 
 
 class Picture:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.no_arrays
 
 ROOT = Path(__file__).resolve().parents[3]
 # In minigrad/course: they draw with matplotlib alone, or are what is tested here.
-NATIVE = ("drawing", "figures.py")
+NATIVE = tuple(("furniture", name) for name in ("drawing", "figures.py"))
 PARAMETERS = {"canvas": Figure, "axes": Axes}  # how figures call what they are given
 PARTS = {"spines": Spines, "axes": Axes}  # attributes of the two that have methods themselves
 
@@ -42,7 +42,7 @@ def sources() -> Iterator[tuple[str, str]]:
             yield from ((f"{folder}/{path.name}", code) for code in cells(path))
     course = ROOT / "minigrad" / "course"
     for path in sorted(course.rglob("*.py")):
-        if path.relative_to(course).parts[0] not in NATIVE:
+        if path.relative_to(course).parts[:2] not in NATIVE:
             yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
 
 
