@@ -214,9 +214,9 @@ def stored_archives() -> Iterator[tuple[str, bytes]]:
     """What the course has stored, each thing by the name under which pages ask for it; no pictures."""
     runs = ROOT / "book" / "runs"
     for path in sorted(runs.iterdir()):
-        if path.is_dir():
+        if path.is_dir() and path.name != "make":
             yield path.name, archive(below(path, f"book/runs/{path.name}/"))
-        elif path.suffix != ".png":
+        elif path.is_file() and path.suffix != ".png":
             yield path.name, archive([(f"book/runs/{path.name}", path.read_bytes())])
 
 

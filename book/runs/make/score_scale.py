@@ -1,8 +1,6 @@
 """Does dividing by √d_k help training? The reduced BERT with and without it: the record that chapter 7 shows.
 
-    nice -n 19 env OPENBLAS_NUM_THREADS=1 python tests/tools/scale_runs.py
-
-writes book/runs/score_scale.json, run by run, and goes on where it was stopped. Two starts (`STARTS`), each with and
+Two starts (`STARTS`), each with and
 without the scale and with three seeds, and one seed at two more learning rates: 16 runs of about 45 seconds on one
 core.
 
@@ -14,6 +12,7 @@ variance of q·k in the first layer before and after, and its entropy of the wei
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import time
@@ -21,7 +20,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import records
 
 from minigrad import backend, no_grad, ops, optim, random
 from minigrad.bert.attention import BertSelfAttention
@@ -42,7 +40,9 @@ SEEDS = (0, 1, 2)
 # (0.77, because the draws are cut at two deviations)
 STARTS = {"small": 0.05, "unit": 1 / math.sqrt(128)}
 # the rate, the start, the seed, whether scaled: three seeds at the middle rate, one at the others
-CASES = [
+CASE = ("rate", "start", "seed", "scaled")  # of a run: what it was made for
+Case = tuple[float, str, int, bool]
+CASES: list[Case] = [
     *itertools.product((1e-3,), STARTS, SEEDS, (True, False)),
     *itertools.product((3e-4, 3e-3), ("small",), SEEDS[:1], (True, False)),
 ]
@@ -147,37 +147,33 @@ class Text:
         return float(-np.log(np.where(shown == self.tokenizer.mask_token_id, p[labels], guess)).mean())
 
 
-def main() -> None:
-    """Make the runs that the record does not have yet, seed by seed."""
-    path = records.parser(__doc__, "score_scale.json").parse_args().record
+@functools.cache
+def text() -> Text:
+    """The text, read once in a process."""
     backend.default().keep_freed_memory()
-    text = Text()
-    record = records.read(
-        path,
-        __file__,
-        model=CONFIG.to_dict(),
-        text="python-docs",
-        unigram_entropy=round(text.unigram_entropy, 4),
-        copying_loss=round(text.copying_loss(), 4),
-        batch=BATCH,
-        length=LENGTH,
-        warmup=WARMUP,
-    )
-    done = {(run["start"], run["seed"], run["scaled"], run["rate"]) for run in record["runs"]}
-    for rate, start, seed, scaled in CASES:
-        if (start, seed, scaled, rate) in done:
-            continue
-        run = {
-            "start": start,
-            "std": round(STARTS[start], 4),
-            **train(text, seed, STARTS[start], scaled, rate),
-        }
-        record["runs"].append(run)
-        records.write(path, record)
-        print(
-            start, seed, "scaled" if scaled else "plain", rate, run["mlm_loss"][-1], run["after"], flush=True
-        )
+    return Text()
 
 
-if __name__ == "__main__":
-    main()
+def fields() -> dict[str, Any]:
+    """What stands beside the runs."""
+    return {
+        "model": CONFIG.to_dict(),
+        "text": "python-docs",
+        "unigram_entropy": round(text().unigram_entropy, 4),
+        "copying_loss": round(text().copying_loss(), 4),
+        "batch": BATCH,
+        "length": LENGTH,
+        "warmup": WARMUP,
+    }
+
+
+def stages(runs: list[dict[str, Any]]) -> list[list[Case]]:
+    """All at once."""
+    return [CASES]
+
+
+def make(case: Case) -> dict[str, Any]:
+    """Train once."""
+    rate, start, seed, scaled = case
+    run = train(text(), seed, STARTS[start], scaled, rate)
+    return {"start": start, "std": round(STARTS[start], 4), **run}

@@ -1,23 +1,17 @@
 """Fine-tuning on stories from different weights, with few labels and many: the record that chapter 16 shows.
 
-    OPENBLAS_NUM_THREADS=1 nice -n 19 python tests/tools/finetuning_runs.py --jobs 2
-
-writes book/runs/finetuning.json, run by run, and goes on where it was stopped. First each task, each start of
+First each task, each start of
 `minigrad/course/chapters/finetuning.py` is tried at several learning rates, on examples that no other run sees, with
 few labels and with many (`SEARCHED`, `SEARCHED_THERE`). If the highest rate is the best, the next higher one is tried
 as well (`WIDENED`). Then come the runs that are compared, at the best rate, with several seeds. A seed draws the
-labelled examples, the new weights and the order. Compared runs at a rate that is no longer the best are dropped. The
-last runs look for names in real text, with the labels on this or that piece of a word.
+labelled examples, the new weights and the order. The last runs look for names in real text, with the labels on
+this or that piece of a word. Half an hour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from collections.abc import Iterator
 from typing import Any
-
-import records
 
 from minigrad.course.chapters.finetuning import SEARCH_SEED, STARTS, TASKS, accuracy, begin, fine_tune
 from minigrad.course.chapters.names import ALIGNMENTS, begin_names, name_examples, score_names
@@ -42,17 +36,15 @@ NAMES, NAMES_STARTS, NAMES_SIZE, NAMES_STEPS, NAMES_SEEDS = (
     range(3),
 )
 
-Case = tuple[str, str, int, float, int]  # task, start, labels, rate, seed
+DROPS = True  # compared runs at a rate that is no longer the best
+
+CASE = ("task", "start", "labels", "rate", "seed")  # of a run: what it was made for
+Case = tuple[str, str, int, float, int]
 
 
 def steps_of(size: int) -> int:
     """Steps of 16 examples."""
     return 160 if size <= 64 else 320
-
-
-def case_of(run: dict[str, Any]) -> Case:
-    """What a stored run was made for."""
-    return run["task"], run["start"], run["labels"], run["rate"], run["seed"]
 
 
 def cases() -> list[tuple[str, str, int]]:
@@ -142,6 +134,20 @@ def names_runs(runs: list[dict[str, Any]]) -> list[Case]:
     return found
 
 
+def fields() -> dict[str, Any]:
+    """What stands beside the runs."""
+    return {"held_out": HELD_OUT, "steps": {size: steps_of(size) for size in SIZES}}
+
+
+def stages(runs: list[dict[str, Any]]) -> Iterator[list[Case]]:
+    """The runs to make, stage by stage; a stage reads the best rates of those before it."""
+    yield search()
+    yield wider_search(runs)
+    yield main_runs(runs)
+    yield search_names()
+    yield names_runs(runs)
+
+
 def make(case: Case) -> dict[str, Any]:
     """Fine-tune once."""
     name, start, size, rate, seed = case
@@ -162,34 +168,4 @@ def make(case: Case) -> dict[str, Any]:
             "accuracy": round(accuracy(model, held_out), 4),
             "training_accuracy": round(accuracy(model, train), 4),
         }
-    print(*run.values(), flush=True)
     return run
-
-
-def main() -> None:
-    """Make the runs that the record does not have yet."""
-    parser = records.parser(__doc__, "finetuning.json")
-    parser.add_argument(
-        "--jobs", type=int, default=1, help="runs at the same time, each in a process of its own"
-    )
-    parser.add_argument("--only", choices=("stories", "names"), help="make these runs alone")
-    options = parser.parse_args()
-    record = records.read(options.record, __file__, held_out=HELD_OUT, steps={n: steps_of(n) for n in SIZES})
-    stages: dict[str, list[Callable[[], list[Case]]]] = {
-        "stories": [search, lambda: wider_search(record["runs"]), lambda: main_runs(record["runs"])],
-        "names": [search_names, lambda: names_runs(record["runs"])],
-    }
-    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        for stage in [stage for name in stages if options.only in (None, name) for stage in stages[name]]:
-            done = set(map(case_of, record["runs"]))
-            running = [pool.submit(make, case) for case in stage() if case not in done]
-            for run in as_completed(running):
-                record["runs"].append(run.result())
-                records.write(options.record, record)
-    wanted = {case for name in stages for stage in stages[name] for case in stage()}
-    record["runs"] = [run for run in record["runs"] if case_of(run) in wanted]
-    records.write(options.record, record)
-
-
-if __name__ == "__main__":
-    main()

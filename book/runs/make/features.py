@@ -1,21 +1,17 @@
 """Tags read from a frozen encoder by a BiLSTM, and the same model fine-tuned: the record that chapter 21 shows.
 
-    OPENBLAS_NUM_THREADS=1 nice -n 19 python tests/tools/feature_runs.py
-
-writes book/runs/features.json, run by run, and goes on where it was stopped. Each task and input is tried at several
+Each task and input is tried at several
 rates on stories that no compared run sees; then come the compared runs, at the best rate, with several seeds. A seed
 draws the labelled stories, the new weights and the order. Sums without weights take the rate of the weighted sum;
-fine-tuning for the control task "name" takes the rate of "holder". Compared runs at a rate that is no longer the best
-are dropped.
+fine-tuning for the control task "name" takes the rate of "holder". Forty minutes on a busy core.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import records
 
 from minigrad import ops, random
 from minigrad.course.chapters.features import (
@@ -47,12 +43,10 @@ STEPS = {"lstm": 80, "linear": 160, "fine-tuned": 120}
 SEEDS, CONTROL_SEEDS = range(5), range(3)
 HELD_OUT, HELD_OUT_SEED, SEARCH_HELD_OUT, SEARCH_HELD_OUT_SEED = 400, 1000, 200, 1001
 
-Case = tuple[str, str, str, int, float, int]  # task, what, reader, labelled stories, rate, seed
+DROPS = True  # compared runs at a rate that is no longer the best
 
-
-def case_of(run: dict[str, Any]) -> Case:
-    """What a stored run was made for."""
-    return run["task"], run["what"], run["reader"], run["labels"], run["rate"], run["seed"]
+CASE = ("task", "what", "reader", "labels", "rate", "seed")  # of a run: what it was made for
+Case = tuple[str, str, str, int, float, int]
 
 
 def best_rate(runs: list[dict[str, Any]], task: str, what: str, reader: str) -> float:
@@ -94,25 +88,28 @@ def compared(
     ]
 
 
-def stages(runs: list[dict[str, Any]]) -> list[Callable[[], list[Case]]]:
+def fields() -> dict[str, Any]:
+    """What stands beside the runs."""
+    return {"held_out": HELD_OUT, "steps": STEPS, "rates": RATES}
+
+
+def stages(runs: list[dict[str, Any]]) -> Iterator[list[Case]]:
     """What is made, in order; each stage needs the ones before it."""
     tuned = ("fine-tuned",)
-    return [
-        lambda: search(SIX, "linear"),
-        lambda: compared(runs, SIX, "linear"),
-        lambda: search(SIX, "lstm"),
-        lambda: compared(runs, SIX, "lstm"),
-        lambda: search(tuned, "fine-tuned"),
-        lambda: compared(runs, tuned, "fine-tuned"),
-        lambda: search(CONTROLS, "lstm"),
-        lambda: compared(runs, CONTROLS, "lstm"),
-        lambda: search(CONTROLS, "linear"),
-        lambda: compared(runs, CONTROLS, "linear"),
-        lambda: compared(runs, tuple(SUMS), "lstm"),
-        lambda: search(SIX, "lstm", (CONTROL_TASK,)),
-        lambda: compared(runs, SIX, "lstm", CONTROL_SEEDS, (CONTROL_TASK,)),
-        lambda: compared(runs, tuned, "fine-tuned", CONTROL_SEEDS, (CONTROL_TASK,)),
-    ]
+    yield search(SIX, "linear")
+    yield compared(runs, SIX, "linear")
+    yield search(SIX, "lstm")
+    yield compared(runs, SIX, "lstm")
+    yield search(tuned, "fine-tuned")
+    yield compared(runs, tuned, "fine-tuned")
+    yield search(CONTROLS, "lstm")
+    yield compared(runs, CONTROLS, "lstm")
+    yield search(CONTROLS, "linear")
+    yield compared(runs, CONTROLS, "linear")
+    yield compared(runs, tuple(SUMS), "lstm")
+    yield search(SIX, "lstm", (CONTROL_TASK,))
+    yield compared(runs, SIX, "lstm", CONTROL_SEEDS, (CONTROL_TASK,))
+    yield compared(runs, tuned, "fine-tuned", CONTROL_SEEDS, (CONTROL_TASK,))
 
 
 def make(case: Case) -> dict[str, Any]:
@@ -135,25 +132,4 @@ def make(case: Case) -> dict[str, Any]:
         if join == "weighted":
             run["weights"] = np.round(ops.softmax(model.s).numpy().astype(float), 4).tolist()
     run["accuracy"] = round(accuracy(guesses, wanted), 4)
-    print(*run.values(), flush=True)
     return run
-
-
-def main() -> None:
-    """Make the runs that the record does not have yet."""
-    options = records.parser(__doc__, "features.json").parse_args()
-    record = records.read(options.record, __file__, held_out=HELD_OUT, steps=STEPS, rates=RATES)
-    record["rates"] = RATES
-    for stage in stages(record["runs"]):
-        done = set(map(case_of, record["runs"]))
-        for case in stage():
-            if case not in done:
-                record["runs"].append(make(case))
-                records.write(options.record, record)
-    wanted = {case for stage in stages(record["runs"]) for case in stage()}
-    record["runs"] = [run for run in record["runs"] if case_of(run) in wanted]
-    records.write(options.record, record)
-
-
-if __name__ == "__main__":
-    main()

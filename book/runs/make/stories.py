@@ -1,11 +1,10 @@
 """Pre-training on light stories, as BERT is and with one thing changed: the record that chapter 15 shows.
 
-    OPENBLAS_NUM_THREADS=1 nice -n 19 python tests/tools/story_runs.py --jobs 2
-
-writes book/runs/stories.json, run by run, and goes on where it was stopped. The main runs (five seeds of `BERT`) have
+The main runs (five seeds of `BERT`) have
 LONG steps. Each variant of `minigrad/course/chapters/pretraining.py` has SHORT steps at three learning rates, of which
 the third is on the side of the better of the first two, and at the best of them two more seeds. What is stored of a run
-is `score_stories` at some steps, on PAIRS held-out pairs.
+is `score_stories` at some steps, on PAIRS held-out pairs. An hour and a half on two idle
+cores.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Container, Iterator
 from typing import Any
-
-import records
 
 from minigrad.bert.story_scores import Score, score_stories
 from minigrad.course.chapters import pretraining
@@ -28,22 +25,19 @@ MAIN_RATE, SECOND_RATE, SEEDS, MAIN_SEEDS = 1e-3, 2e-3, (0, 1, 2), range(5)
 THIRD_RATE = {MAIN_RATE: 5e-4, SECOND_RATE: 4e-3}  # by the better of the first two
 PAIRS, PAIRS_SEED = 150, 2**20
 
-
-Case = tuple[str, float, int, int]  # variant, rate, seed, steps
-
-
-def case_of(run: dict[str, Any]) -> Case:
-    """What a stored run was made for."""
-    return run["variant"], run["rate"], run["seed"], run["steps"]
+CASE = ("variant", "rate", "seed", "steps")  # of a run: what it was made for
+Case = tuple[str, float, int, int]
 
 
-def stages(runs: list[dict[str, Any]], names: list[str]) -> Iterator[list[Case]]:
-    """The runs to make of these variants, stage by stage.
+def fields() -> dict[str, Any]:
+    """What stands beside the runs."""
+    return {"text": pretraining.stories().fingerprint()}
 
-    runs: those that are there when a stage begins, of which the last two stages read the best rates.
-    """
-    if "BERT" in names:
-        yield [("BERT", MAIN_RATE, seed, LONG) for seed in MAIN_SEEDS]
+
+def stages(runs: list[dict[str, Any]]) -> Iterator[list[Case]]:
+    """The runs to make, stage by stage; the last two stages read the best rates of the runs that are there."""
+    names = list(pretraining.VARIANTS)
+    yield [("BERT", MAIN_RATE, seed, LONG) for seed in MAIN_SEEDS]
     yield [(name, rate, 0, SHORT) for rate in (MAIN_RATE, SECOND_RATE) for name in names]
     yield [(name, THIRD_RATE[best_rate(runs, name, THIRD_RATE)], 0, SHORT) for name in names]
     # the lowest loss first: the far ones cannot be taken for BERT
@@ -89,10 +83,6 @@ def make(case: Case) -> dict[str, Any]:
         seconds += time.perf_counter() - started
         scores = score_stories(model, source, pairs, scorer)
         curve.append([step, short(scores)])
-        print(
-            f"{name:16} {rate:.0e} seed {seed} step {step:6}: {scores['all'].nats:.3f} in {seconds:.0f} s",
-            flush=True,
-        )
         started = time.perf_counter()
     return {
         "variant": name,
@@ -102,21 +92,3 @@ def make(case: Case) -> dict[str, Any]:
         "seconds": round(seconds),
         "curve": curve,
     }
-
-
-def main() -> None:
-    """Make the runs that the record does not have yet."""
-    parser = records.parser(__doc__, "stories.json", jobs=True)
-    names = list(pretraining.VARIANTS)
-    parser.add_argument("--only", choices=names, help="make the runs of this variant alone")
-    options = parser.parse_args()
-    text = pretraining.stories().fingerprint()
-    record = records.read(options.record, __file__, text=text)
-    if record["text"] != text:
-        parser.error(f"{options.record} is of other stories: name another --record, or begin anew without it")
-    runs = stages(record["runs"], [options.only] if options.only else names)
-    records.make_missing(options.record, record, runs, case_of, make, options.jobs)
-
-
-if __name__ == "__main__":
-    main()
