@@ -6,8 +6,6 @@ Okabe & Ito's hues, which the colour-blind can tell apart, dark enough for text 
 
 from __future__ import annotations
 
-__all__ = ["COLOURS"]
-
 # name: on a light page, on a dark page
 COLOURS: dict[str, tuple[str, str]] = {
     "ink": ("#24292f", "#e6edf3"),

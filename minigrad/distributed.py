@@ -26,8 +26,6 @@ from minigrad import backend
 from minigrad.backend import threads
 from minigrad.tensor import Array, Tensor
 
-__all__ = ["DistributedError", "GradientBuckets", "World", "from_environment", "ring_bytes"]
-
 BYTES_PER_BUCKET = 2**20
 SECONDS_FOR_THE_OTHERS = 3.0  # that a process with an error waits for all others to have one too
 SECONDS_FOR_THE_LAUNCHER = (

@@ -8,8 +8,6 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["SaveError", "remove", "sync_folder", "write_atomic", "write_folder_atomic"]
-
 
 class SaveError(OSError):
     """Something could not be written; what was there before still is. `errno` says why, as in the error before it."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["LONGEST_LINE", "quoted", "shown"]
-
 LONGEST_LINE = 1000  # characters of an error or a note
 
 

@@ -14,18 +14,6 @@ from minigrad import backend
 from minigrad.nn import Parameter
 from minigrad.tensor import Array, Tensor
 
-__all__ = [
-    "SGD",
-    "Adam",
-    "AdamW",
-    "GradScaler",
-    "InverseSquareRootWarmup",
-    "LinearWarmupDecay",
-    "Optimizer",
-    "Schedule",
-    "clip_grad_norm",
-]
-
 ParameterGroups = Iterable[Parameter] | Sequence[dict[str, Any]]
 Members = Sequence[tuple[Array, Array, list[Array]]]  # each parameter's array, its gradient, its moments
 

@@ -25,8 +25,6 @@ from minigrad import backend, ops, optim, random
 from minigrad.graph import Array, Backward, op_name
 from minigrad.tensor import Tensor
 
-__all__ = ["Report", "Row", "profile"]
-
 ENGINE, DROPOUT_DRAWS, CLIPPING = "adding up gradients", "dropout's draws", "clip_grad_norm"
 ELSE = "everything else"
 
@@ -172,10 +170,10 @@ def _wrap_everything(report: Report) -> list[tuple[Any, str, Any]]:
 
     operations = {
         function: timed(function, function.__name__, FORWARD)
-        for module in (ops.basic, ops.composed, ops.fused)
+        for module in (*ops.MODULES, ops.composed)
         for function in (vars(module)[name] for name in module.__all__)
     }
-    for owner in (ops, ops.basic, ops.composed, ops.fused, Tensor):
+    for owner in (ops, *ops.MODULES, ops.composed, Tensor):
         for name, value in list(vars(owner).items()):
             if callable(value) and value in operations:
                 put(owner, name, operations[value])

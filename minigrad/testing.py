@@ -9,8 +9,6 @@ import numpy as np
 from minigrad import backend
 from minigrad.tensor import Tensor, no_grad
 
-__all__ = ["GradientError", "check_grad"]
-
 
 class GradientError(AssertionError):
     """A gradient that differs from the slope of the function."""

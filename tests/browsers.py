@@ -12,8 +12,6 @@ from typing import Any, NoReturn
 
 import pytest
 
-__all__ = ["open_browser", "opened", "skip", "wait_for"]
-
 
 def skip(reason: str) -> NoReturn:
     """Skip the test; where MINIGRAD_REQUIRE_BROWSER=1 promises that nothing is missing, fail it."""

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["served"]
-
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
     """A server of files that logs nothing."""

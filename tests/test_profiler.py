@@ -13,7 +13,7 @@ from minigrad import Tensor, backend, nn, no_grad, ops, optim, profiler, random
 from minigrad.profiler import CLIPPING, DROPOUT_DRAWS, ELSE, ENGINE, profile
 from minigrad.tensor import Array
 
-PLACES = (ops, ops.basic, ops.composed, ops.fused, Tensor, random, optim, optim.Optimizer, optim.AdamW)
+PLACES = (ops, *ops.MODULES, ops.composed, Tensor, random, optim, optim.Optimizer, optim.AdamW)
 
 
 def functions() -> list[dict]:
@@ -90,13 +90,13 @@ def test_time_outside_operations_is_everything_else():
 
 
 def test_an_operation_within_another_is_charged_once(monkeypatch):
-    original = ops.basic.exp
+    original = ops.elementwise.exp
 
     def exp(x: Tensor) -> Tensor:
         time.sleep(0.05)
         return original(x)
 
-    monkeypatch.setattr(ops.basic, "exp", exp)
+    monkeypatch.setattr(ops.elementwise, "exp", exp)
     monkeypatch.setattr(Tensor, "exp", exp)
     with profile() as report:
         ops.composed.softmax(leaf(2, 3))

@@ -16,11 +16,9 @@ from typing import Any
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
+from minigrad.bert.stored import stored
 from minigrad.course.furniture import live_examples, live_model
-from minigrad.course.furniture.stored import stored
 from minigrad.stories import floors, grammar, lexicon
-
-__all__ = ["setup"]
 
 
 class AskTheModel(SphinxDirective):

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["CHAPTERS", "ERRATA", "Chapter"]
-
 ERRATA = 71  # the sources' mistakes are numbered 1 to 71; chapter "errata" runs them
 
 

@@ -19,8 +19,6 @@ from docutils import nodes
 from planned import chapters_of
 from sphinx import addnodes
 
-__all__ = ["asks_in_page", "check_of", "exercise_address", "setup"]
-
 # In this order: each uses those above it.
 SCRIPTS = (
     "highlight",

@@ -14,8 +14,6 @@ from typing import Any
 from docutils import nodes
 from sphinx import addnodes
 
-__all__ = ["plain_formula", "sections_of", "setup"]
-
 HERE = Path(__file__).parent
 
 

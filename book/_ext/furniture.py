@@ -19,8 +19,6 @@ from sphinx.util import logging
 
 from book._make import reading_time
 
-__all__ = ["setup"]
-
 logger = logging.getLogger(__name__)
 
 

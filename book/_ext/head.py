@@ -11,8 +11,6 @@ from urllib.parse import urljoin, urlsplit
 from docutils import nodes
 from planned import chapters_of
 
-__all__ = ["description", "setup"]
-
 PREVIEW = "_static/preview.png"  # 1200 x 630: what a message shows beside a link to the course
 
 

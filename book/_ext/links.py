@@ -24,8 +24,6 @@ from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 
-__all__ = ["CITATION", "REFERENCE", "setup", "term_forms"]
-
 logger = logging.getLogger(__name__)
 
 CLOSED = (

@@ -13,8 +13,6 @@ from typing import Any
 from chapters import CHAPTERS, Chapter
 from sphinx.project import Project
 
-__all__ = ["chapters_of", "is_planned", "setup"]
-
 
 def text_of(chapter: Chapter, chapters: list[Chapter], planned: set[str]) -> str:
     """The page of a planned chapter, in Markdown.

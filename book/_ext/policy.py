@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-__all__ = ["POLICY", "setup"]
-
 # Scripts and styles stand in the pages themselves too: those of the theme, of players and of figures. `file:` is for a
 # site that is opened from the disk, and `data:` for small pictures. Python in a page is WebAssembly.
 POLICY = "; ".join(

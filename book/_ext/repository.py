@@ -13,8 +13,6 @@ from typing import Any
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-__all__ = ["launch_addresses", "setup", "site_address"]
-
 BUTTONS = ("use_repository_button", "use_issues_button", "use_edit_page_button")
 
 

@@ -13,8 +13,6 @@ from typing import Any
 import nbformat
 from docutils import nodes
 
-__all__ = ["setup"]
-
 MARK = "course-cell-id-"
 
 

@@ -33,8 +33,6 @@ from minigrad.course.furniture.page_kernel import Kernel
 from minigrad.graph import Node
 from minigrad.tensor import Tensor
 
-__all__ = ["Recorder", "closed", "direct", "recorded", "split"]
-
 SETTINGS = "(settings)"  # the name of what a cell may set outside of its names; every cell reads it
 SLOPE = "slope"  # with the id of a Tensor: its gradient
 GRADIENT: Any = Tensor.__dict__["grad"]

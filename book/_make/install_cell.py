@@ -10,8 +10,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["TAGS", "furnish", "repository_url"]
-
 ID = "install"
 # Not on the page, not compared, not run by the tools: it needs the network.
 TAGS = ["install", "remove-cell", "nbval-skip", "skip-execution"]

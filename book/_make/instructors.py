@@ -20,8 +20,6 @@ from book._make.readme import put
 from minigrad.course import check  # noqa: F401  (brings every exercise)
 from minigrad.course.check.exercise import EXERCISES
 
-__all__ = ["LONGEST", "PLANS", "Evening", "main", "minutes", "plan", "record", "renewed", "taken_as_known"]
-
 LONGEST = 180  # minutes of an evening
 PAGE = Path("book") / "instructors.md"
 RECORD = Path("tests") / "tools" / "grade_class.json"

@@ -27,8 +27,6 @@ from book._make.notebooks import KERNEL, fingerprint, make_exercise, read, write
 from minigrad.course.check.exercise import EXERCISES, Exercise
 from minigrad.course.parts import MADE_WITH
 
-__all__ = ["FOLDER", "command", "main", "place", "prepare", "start_page", "trust"]
-
 FOLDER = "my-exercises"
 START = "START.ipynb"
 

@@ -27,8 +27,6 @@ from minigrad.course.furniture.small_model import EXAMPLES, SENTENCES, SIMILAR
 from minigrad.files import write_atomic
 from minigrad.text.corpus import Corpus, read_corpus
 
-__all__ = ["POINTS", "SETTINGS", "WATCHED", "learning", "longest_run", "main"]
-
 # Close together where the loss falls fast.
 POINTS = (0, 20, 50, 100, 200, 300, 400, 500, 600, 800, 1000, 1500, *range(2000, 12001, 1000))
 WATCHED = next(iter(EXAMPLES))

@@ -19,8 +19,6 @@ import nbformat
 from minigrad.course.check.exercise import EXERCISES
 from minigrad.course.grade.answers import ANSWER, CHECK, label_cells
 
-__all__ = ["SEED", "nbgrader_source", "write_config"]
-
 SEED = 1  # of the hidden tests' cases; learners have 0
 BEGIN = "### BEGIN SOLUTION"
 CONFIG = '''"""nbgrader's settings for this course: nbgrader generate_assignment, nbgrader autograde."""

@@ -47,18 +47,6 @@ from minigrad.course.grade.answers import ANSWER, CHECK, bound_in, label_cells
 from minigrad.course.parts import MADE_WITH
 from minigrad.files import write_atomic
 
-__all__ = [
-    "fingerprint",
-    "holds_answers",
-    "main",
-    "make_exercise",
-    "note_random",
-    "read",
-    "run",
-    "stale",
-    "write",
-]
-
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # nbgrader's marks
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 

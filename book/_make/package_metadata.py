@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["with_address", "with_pictures"]
-
 
 def with_address(pyproject: str, address: str) -> str:
     """The text of pyproject.toml with the repository's address, or without one if that is empty."""

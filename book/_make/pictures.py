@@ -19,8 +19,6 @@ from minigrad.course.furniture.course_map import course_map
 from minigrad.course.furniture.figures import draw, read_table
 from minigrad.course.furniture.small_model import EXAMPLES
 
-__all__ = ["guesses", "main", "renew_maps", "training_curve"]
-
 
 def training_curve(run: str | Path, stem: str | Path) -> None:
     """The course of a pre-training run: MLM loss beside the unigram entropy, and both accuracies.

@@ -11,8 +11,6 @@ from typing import Any
 
 from minigrad.course.furniture.palette import COLOURS
 
-__all__ = ["SIZE", "draw_preview", "main"]
-
 SIZE = (1200, 630)  # pixels, as Open Graph's users ask for
 # From below, as the course builds them: what, chapters, colour.
 TOWER = [

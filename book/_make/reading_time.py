@@ -9,17 +9,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-__all__ = [
-    "Exercise",
-    "code_cells",
-    "exercises",
-    "library_lines",
-    "minutes",
-    "own_lines",
-    "predictions",
-    "words",
-]
-
 WORDS_A_MINUTE = 150  # slow: what is read here is to be understood
 MINUTES_A_CODE_CELL = 1.5
 MINUTES_A_PREDICTION = 2

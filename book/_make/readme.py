@@ -15,8 +15,6 @@ from typing import Any
 
 from book._make import reading_time
 
-__all__ = ["contents", "main", "put", "renewed", "status"]
-
 END = "<!-- end, by make map -->\n"
 
 

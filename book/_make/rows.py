@@ -15,8 +15,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["ROWS", "faults", "headings", "listing", "place"]
-
 FORM = "a mapping from each row to the id of the cell that covers it, such as {'A13': '67ac5202'}"
 HEADING = re.compile(r"^(#{1,6}) +(.+?)\s*$")
 

@@ -22,8 +22,6 @@ from typing import Any
 
 from minigrad.course.furniture.page_kernel import Kernel, Send
 
-__all__ = ["Shape", "ShapeKernel", "count_shape_comments", "shape_comment"]
-
 Shape = tuple[str, ...]
 
 _AXIS = r"(?:\.\.\.|[\w√_]+(?:\s*[·*+/-]\s*[\w_]+)*)"

@@ -27,18 +27,6 @@ import nbformat
 import minigrad
 from book._make.cell_needs import closed, direct, recorded, split
 
-__all__ = [
-    "RUNS_ANYWAY",
-    "assemble",
-    "main",
-    "note_needs",
-    "page_cells",
-    "parts",
-    "reason",
-    "stamp",
-    "to_note",
-]
-
 ROOT = Path(minigrad.__file__).resolve().parent.parent
 SOURCES = ROOT / "book" / "_run"
 

@@ -20,8 +20,6 @@ from safetensors.numpy import load_file, save_file
 from minigrad.training.folders import latest_checkpoint
 from minigrad.training.pretrained import CONFIG, TOKENIZER, VOCABULARY, WEIGHTS
 
-__all__ = ["main", "store"]
-
 POSITIONS = "bert.embeddings.position_embeddings.weight"
 
 

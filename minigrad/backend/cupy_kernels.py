@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["NAMES", "OPTIONS", "SOURCE", "TYPES"]
-
 OPTIONS = ("--std=c++17", "--maxrregcount=64")  # so many registers are there for each of 1,024 threads
 TYPES = {np.dtype("float32"): "float", np.dtype("float64"): "double"}
 TEMPLATES = (

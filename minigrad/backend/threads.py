@@ -22,8 +22,6 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["in_blocks", "on_one_blas_thread", "share", "share_cores"]
-
 Result = TypeVar("Result")
 
 # Numbers in a block: 512 KiB of float32. A compromise: a smaller block fits into a cache nearer to the core, but a

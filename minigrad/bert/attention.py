@@ -10,8 +10,6 @@ from minigrad import backend, nn, ops
 from minigrad.bert.config import BertConfig
 from minigrad.tensor import Array, Tensor
 
-__all__ = ["BertAttention", "BertSelfAttention", "BertSelfOutput", "additive_mask"]
-
 
 def additive_mask(attention_mask: np.ndarray, like: Tensor) -> Array | None:
     """What is added to the scores: 0 where a token may be seen, the lowest finite number where not.

@@ -45,16 +45,6 @@ from minigrad.training.reading import (
     read_json,
 )
 
-__all__ = [
-    "config_file",
-    "from_pretrained",
-    "pretrained_files",
-    "read_architecture",
-    "read_config",
-    "read_task",
-    "save_pretrained",
-]
-
 TASK = "finetuning_task"  # in config.json: transformers' name, and it lets any text stand there
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 

@@ -12,16 +12,6 @@ from typing import Any, TypeVar
 from minigrad.messages import quoted
 from minigrad.training.reading import ConfigError
 
-__all__ = [
-    "IGNORED",
-    "PRESETS",
-    "BertConfig",
-    "iterate_shapes",
-    "label_names",
-    "parameter_shapes",
-    "replaced",
-]
-
 Config = TypeVar("Config", bound=Any)
 
 IGNORED = -100  # the label of a position that does not count, as in PyTorch

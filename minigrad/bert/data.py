@@ -18,18 +18,6 @@ from minigrad.text.sentences import IS_NEXT, SentencePair
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.training.epochs import Batch, Epochs
 
-__all__ = [
-    "PairSource",
-    "PretrainingData",
-    "TokenDocument",
-    "create_pairs",
-    "encode_documents",
-    "held_out_batches",
-    "make_batch",
-    "make_rows",
-    "mask_tokens",
-]
-
 TokenDocument = list[list[int]]  # a document as the ids of its sentences
 
 HELD_OUT_BATCHES = 50  # at most, an evaluation: 1,600 pairs of the default batch size

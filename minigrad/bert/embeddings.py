@@ -6,8 +6,6 @@ from minigrad import nn
 from minigrad.bert.config import BertConfig
 from minigrad.tensor import Array, Tensor
 
-__all__ = ["BertEmbeddings"]
-
 
 class BertEmbeddings(nn.Module):
     """The sum of three tables' rows, normalised (Devlin et al. 2019, section 3 and figure 2).

@@ -7,8 +7,6 @@ from minigrad.bert.attention import BertAttention
 from minigrad.bert.config import BertConfig
 from minigrad.tensor import Array, Tensor
 
-__all__ = ["BertEncoder", "BertIntermediate", "BertLayer", "BertOutput"]
-
 
 class BertIntermediate(nn.Module):
     """The first half of the feed-forward network: H -> 4 H, then GELU in its erf form."""

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from minigrad.bert.examples import INPUTS, Examples, Row, labels_of
 from minigrad.messages import shown
 
-__all__ = ["label_counts", "remarks"]
-
 MOST_SHOWN = 10  # labels of a list, the most frequent first
 
 

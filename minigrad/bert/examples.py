@@ -18,19 +18,6 @@ from typing import Any, NoReturn
 from minigrad.messages import quoted, shown
 from minigrad.text.corpus import read_text
 
-__all__ = [
-    "IDENTIFIER",
-    "INPUTS",
-    "TARGETS",
-    "TASKS",
-    "ExampleError",
-    "Examples",
-    "from_texts",
-    "label_numbers",
-    "labels_of",
-    "read_examples",
-]
-
 INPUTS = {
     "classify": ("text",),
     "pairs": ("text", "text_pair"),

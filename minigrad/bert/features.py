@@ -19,8 +19,6 @@ from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import CONTINUES
 from minigrad.training.epochs import Batch, Epochs
 
-__all__ = ["EncodedExamples", "Features", "TaskData", "encode_examples", "located_pieces", "pad"]
-
 Place = tuple[int, int]  # the first character, and the first one after
 
 

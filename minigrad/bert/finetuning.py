@@ -22,8 +22,6 @@ from minigrad.training.progress import Progress
 from minigrad.training.reading import CheckpointError
 from minigrad.training.state import read_state
 
-__all__ = ["Finetuning", "default_rate", "prepare_finetuning"]
-
 
 def default_rate(hidden_size: int) -> float:
     """The peak of the learning rate where none is given: 5e-5 at BERT-Base's width, as 1/H² for others, 2e-3 at most.

@@ -9,8 +9,6 @@ from minigrad.bert.config import BertConfig
 from minigrad.nn import Parameter
 from minigrad.tensor import Tensor
 
-__all__ = ["BertLMPredictionHead", "BertPooler", "BertPreTrainingHeads", "BertPredictionHeadTransform"]
-
 
 class BertPooler(nn.Module):
     """The vector of the whole input: tanh(W x + b) of the first token, [CLS] (in the released code only)."""

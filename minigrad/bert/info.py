@@ -9,17 +9,6 @@ from dataclasses import dataclass
 from minigrad.bert.config import LARGEST_SIZE, BertConfig, parameter_shapes
 from minigrad.messages import quoted
 
-__all__ = [
-    "Cost",
-    "Work",
-    "describe_model",
-    "forward_work",
-    "machine_memory",
-    "require_memory",
-    "step_cost",
-]
-
-
 # --- The work of a forward pass --------------------------------------------------------------------------
 
 FLOAT, ID, MASK = 4, 8, 1  # bytes of an entry: float32, int64, bool

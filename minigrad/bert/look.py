@@ -19,8 +19,6 @@ from minigrad.text.normalization import is_punctuation
 from minigrad.text.tokenizer import Encoding, WordPieceTokenizer
 from minigrad.text.wordpiece import CLS, CONTINUES, MASK, SEP, SPECIAL_TOKENS
 
-__all__ = ["MIXED", "MOST_TOKENS", "PATTERNS", "Head", "Look", "Share", "look", "surface_patterns"]
-
 MOST_TOKENS = 128  # of a text: beyond it a map can no longer be read
 PRONOUNCED = 0.25  # of the way from even rows to all weight, from where on a pattern names a head
 MIXED = "mixed"  # what the others look at

@@ -21,8 +21,6 @@ from minigrad.colours import COLOURS
 from minigrad.files import write_atomic
 from minigrad.messages import shown
 
-__all__ = ["look_page", "packed", "require_place", "write_page"]
-
 SIGN = '<meta name="generator" content="minigrad look">'  # by which a page is known for one
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 LONGEST_TEXT = 4000  # characters of a text that the page quotes

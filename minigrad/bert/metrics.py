@@ -15,14 +15,6 @@ from minigrad.distributed import World
 from minigrad.training.epochs import Batch
 from minigrad.training.tally import tallied
 
-__all__ = [
-    "Tally",
-    "brief",
-    "describe",
-    "evaluate",
-    "unigram_entropy",
-]
-
 
 class Tally:
     """Losses and hits added up over batches, where the model is: nothing waits for a GPU before `means`."""

@@ -15,16 +15,6 @@ from minigrad.bert.encoder import BertEncoder
 from minigrad.bert.heads import BertPooler, BertPreTrainingHeads
 from minigrad.tensor import Array, Tensor
 
-__all__ = [
-    "BertForPreTraining",
-    "BertModel",
-    "BertModelOutput",
-    "BertPreTrainingOutput",
-    "OutsideError",
-    "checked_mask",
-    "integers",
-]
-
 
 class OutsideError(IndexError, ValueError):
     """An id that is outside its table."""

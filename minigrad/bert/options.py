@@ -23,8 +23,6 @@ from minigrad.training.command_line import (
     parse_options,
 )
 
-__all__ = ["DEFAULT_CORPUS", "EXAMPLE", "finetuning_settings_in", "parse", "settings_in", "with_sizes"]
-
 DEFAULT_CORPUS = "python-docs"
 EXAMPLE = "Raise an [MASK] if the file does not exist."
 

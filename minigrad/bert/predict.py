@@ -12,8 +12,6 @@ from minigrad.bert.model import BertForPreTraining
 from minigrad.messages import quoted, shown
 from minigrad.text.tokenizer import Encoding, WordPieceTokenizer
 
-__all__ = ["Filling", "describe_fillings", "fill_mask", "fits", "next_sentence"]
-
 
 @dataclass(frozen=True)
 class Filling:

@@ -27,8 +27,6 @@ from minigrad.training.epochs import Batch
 from minigrad.training.folders import RunFolder
 from minigrad.training.progress import Progress, counting
 
-__all__ = ["HELD_OUT", "Pretraining", "prepare"]
-
 HELD_OUT = 0.05  # share of the documents
 
 

@@ -7,11 +7,6 @@ from dataclasses import dataclass
 from minigrad import backend
 from minigrad.training.fields import check, documented, setting
 
-__all__ = [
-    "FinetuningArguments",
-    "PretrainingArguments",
-]
-
 
 @documented
 @dataclass(frozen=True)

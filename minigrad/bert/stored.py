@@ -6,8 +6,6 @@ from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
-__all__ = ["stored"]
-
 # Called with the name that is asked for, where files come one by one: Python in a page of the site sets it.
 bring: Callable[[str], object] | None = None
 

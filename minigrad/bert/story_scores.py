@@ -18,8 +18,6 @@ from minigrad.stories.stories import Pair, Stories
 from minigrad.tensor import no_grad
 from minigrad.text.sentences import IS_NEXT
 
-__all__ = ["Score", "log_probabilities", "score_stories"]
-
 CERTAIN = 1e-9  # a rival of which less is possible cannot have stood there
 
 

@@ -17,18 +17,6 @@ from minigrad.bert.examples import labels_of
 from minigrad.messages import shown
 from minigrad.training.epochs import Batch
 
-__all__ = [
-    "TaskTally",
-    "Yardstick",
-    "confusion_table",
-    "describe_scores",
-    "entities",
-    "macro_f1",
-    "overlap",
-    "scores",
-    "yardstick",
-]
-
 
 class TaskTally:
     """Loss and hits added up over batches, where the model is: nothing waits for a GPU before `means`.

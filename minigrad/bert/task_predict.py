@@ -21,8 +21,6 @@ from minigrad.bert.tasks import (
 from minigrad.training.epochs import Batch
 from minigrad.training.tally import quiet_overflow
 
-__all__ = ["MODELS", "evaluate_examples", "predict_examples"]
-
 MODELS: dict[str, Any] = {
     "classify": BertForSequenceClassification,
     "pairs": BertForSequenceClassification,

@@ -15,15 +15,6 @@ from minigrad.bert.config import IGNORED, BertConfig, label_names
 from minigrad.bert.model import BertModel, integers
 from minigrad.tensor import Array, Tensor
 
-__all__ = [
-    "BertForQuestionAnswering",
-    "BertForSequenceClassification",
-    "BertForTokenClassification",
-    "QuestionAnsweringModelOutput",
-    "SequenceClassifierOutput",
-    "TokenClassifierOutput",
-]
-
 
 @dataclass
 class SequenceClassifierOutput:

@@ -16,8 +16,6 @@ from minigrad.training.folders import RunKind
 from minigrad.training.loop import Training
 from minigrad.training.pretrained import Pretrained
 
-__all__ = ["FINETUNING", "PRETRAINING", "BertTraining", "parameter_groups", "require_positions"]
-
 _LOSSES = ("loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
 PRETRAINING = RunKind(
     "pre-training", PretrainingArguments, Tally, _LOSSES, _LOSSES, beside=("unigram_entropy",)

@@ -23,8 +23,6 @@ from typing import Any, NamedTuple
 from minigrad.course.check.exercise import EXERCISES
 from minigrad.course.check.outcome import has_gap
 
-__all__ = ["MADE_WITH", "PARTS", "TAG", "Part", "Work", "mine"]
-
 TAG = "mine"
 MADE_WITH = "made_with"  # in an exercise's metadata: its fingerprint when it was made
 

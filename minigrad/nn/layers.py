@@ -8,8 +8,6 @@ from minigrad import ops, random
 from minigrad.nn.module import Module, Parameter
 from minigrad.tensor import Array, Tensor
 
-__all__ = ["Dropout", "Embedding", "LayerNorm", "Linear", "truncated_normal"]
-
 
 def truncated_normal(shape: tuple[int, ...], std: float) -> np.ndarray:
     """Float32 draws of a normal distribution (mean 0), drawn again where beyond two standard deviations.

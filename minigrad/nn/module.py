@@ -10,8 +10,6 @@ from typing import Any, ClassVar
 from minigrad import backend
 from minigrad.tensor import Array, Tensor, no_grad
 
-__all__ = ["Module", "ModuleList", "Parameter", "Sequential", "evaluating"]
-
 CONTAINERS = (list, tuple, dict)
 
 

@@ -18,8 +18,6 @@ from minigrad.nn.layers import Dropout
 from minigrad.nn.module import Module, Parameter
 from minigrad.tensor import Array, Tensor
 
-__all__ = ["GRU", "LSTM", "RNN"]
-
 State = tuple[Tensor, ...]  # h; or h and c
 
 

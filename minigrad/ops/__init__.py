@@ -7,31 +7,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from minigrad.ops import basic, composed, fused
-from minigrad.ops.basic import *  # noqa: F403
+from minigrad.ops import composed, elementwise, fused, indexing, products, reductions, shapes
+from minigrad.ops.elementwise import *  # noqa: F403
 from minigrad.ops.fused import *  # noqa: F403
+from minigrad.ops.indexing import *  # noqa: F403
+from minigrad.ops.products import *  # noqa: F403
+from minigrad.ops.reductions import *  # noqa: F403
+from minigrad.ops.shapes import *  # noqa: F403
 from minigrad.tensor import Tensor
 
-__all__ = ["composed", "fused"]
-__all__ += basic.__all__
-__all__ += fused.__all__
+MODULES = (elementwise, reductions, products, shapes, indexing, fused)
+
+__all__ = ["composed", "fused", *(name for module in MODULES for name in module.__all__)]
 
 OPERATORS: dict[str, Any] = {
-    "__add__": basic.add,
-    "__radd__": lambda x, other: basic.add(other, x),
-    "__sub__": basic.sub,
-    "__rsub__": lambda x, other: basic.sub(other, x),
-    "__mul__": basic.mul,
-    "__rmul__": lambda x, other: basic.mul(other, x),
-    "__truediv__": basic.div,
-    "__rtruediv__": lambda x, other: basic.div(other, x),
-    "__pow__": basic.pow,
-    "__rpow__": lambda x, other: basic.pow(other, x),
-    "__neg__": basic.neg,
-    "__abs__": basic.abs,
-    "__matmul__": basic.matmul,
-    "__rmatmul__": lambda x, other: basic.matmul(other, x),
-    "__getitem__": basic.getitem,
+    "__add__": elementwise.add,
+    "__radd__": lambda x, other: elementwise.add(other, x),
+    "__sub__": elementwise.sub,
+    "__rsub__": lambda x, other: elementwise.sub(other, x),
+    "__mul__": elementwise.mul,
+    "__rmul__": lambda x, other: elementwise.mul(other, x),
+    "__truediv__": elementwise.div,
+    "__rtruediv__": lambda x, other: elementwise.div(other, x),
+    "__pow__": elementwise.pow,
+    "__rpow__": lambda x, other: elementwise.pow(other, x),
+    "__neg__": elementwise.neg,
+    "__abs__": elementwise.abs,
+    "__matmul__": products.matmul,
+    "__rmatmul__": lambda x, other: products.matmul(other, x),
+    "__getitem__": indexing.getitem,
 }
 
 # What the class Tensor declares is bound here: an operator to the one in the table, a method to the operation

@@ -316,3 +316,8 @@ def _recurrent_shapes(
             f"{op}: expected x_part ({leading}n, {width}), {states}, weight_hh (d, {width}), bias_hh ({width},), "
             f"got {came}"
         )
+
+
+def is_integer(part: Any) -> bool:
+    """Whether it is an integer, and no boolean."""
+    return isinstance(part, numbers.Integral) and not isinstance(part, bool)

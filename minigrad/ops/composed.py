@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from minigrad.ops import basic, checks
+from minigrad.ops import checks, elementwise, shapes
 from minigrad.tensor import Array, Tensor
 
 __all__ = [
@@ -54,7 +54,7 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     if approximate == "tanh":
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
         return 0.5 * x * (1 + inner.tanh())
-    return 0.5 * x * (1 + basic.erf(x * math.sqrt(0.5)))
+    return 0.5 * x * (1 + elementwise.erf(x * math.sqrt(0.5)))
 
 
 @checks.float16_in_float32
@@ -76,7 +76,7 @@ def dropout(x: Tensor, keep: Array, p: float) -> Tensor:
     function is one and can be differentiated. Raises ValueError if the shapes differ or p is not in [0, 1).
     """
     keep = checks.dropout("dropout", x.shape, x, keep, p)
-    return basic.where(keep, x, 0.0) * (1 / (1 - p))
+    return elementwise.where(keep, x, 0.0) * (1 / (1 - p))
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -159,8 +159,8 @@ def gru_step(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor) -> T
     """
     checks.recurrent_step("gru_step", 3, x_part, (h,), weight_hh, bias_hh)
     d = h.shape[-1]
-    x_r, x_z, x_g = basic.split(x_part, d, axis=-1)
-    h_r, h_z, h_g = basic.split(linear(h, weight_hh, bias_hh), d, axis=-1)
+    x_r, x_z, x_g = shapes.split(x_part, d, axis=-1)
+    h_r, h_z, h_g = shapes.split(linear(h, weight_hh, bias_hh), d, axis=-1)
     r, z = (x_r + h_r).sigmoid(), (x_z + h_z).sigmoid()
     candidate = (x_g + r * h_g).tanh()
     return (1 - z) * candidate + z * h
@@ -176,7 +176,7 @@ def lstm_step(
     Raises ValueError if the shapes do not fit.
     """
     checks.recurrent_step("lstm_step", 4, x_part, (h, c), weight_hh, bias_hh)
-    i, f, g, o = basic.split(x_part + linear(h, weight_hh, bias_hh), h.shape[-1], axis=-1)
+    i, f, g, o = shapes.split(x_part + linear(h, weight_hh, bias_hh), h.shape[-1], axis=-1)
     c = f.sigmoid() * c + i.sigmoid() * g.tanh()
     return o.sigmoid() * c.tanh(), c
 
@@ -239,7 +239,7 @@ def _each_step(
     for now, live_now in zip(x_part, live, strict=True):
         new = step(now, *state)
         if live_now is not None:
-            new = tuple(basic.where(live_now[:, None], *pair) for pair in zip(new, state, strict=True))
+            new = tuple(elementwise.where(live_now[:, None], *pair) for pair in zip(new, state, strict=True))
         state = new
         after.append(state)
-    return tuple(basic.stack(parts) for parts in zip(*after, strict=True))
+    return tuple(shapes.stack(parts) for parts in zip(*after, strict=True))

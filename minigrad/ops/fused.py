@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from minigrad import backend
-from minigrad.ops import basic, checks
+from minigrad.ops import checks, shapes
 from minigrad.ops.broadcasting import broadcast_shape, unbroadcast
 from minigrad.tensor import Array, Tensor
 
@@ -328,13 +328,13 @@ def lstm(
 def rnn_step(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor) -> Tensor:
     """`composed.rnn_step` as one node: `rnn` of one step."""
     checks.recurrent_step("rnn_step", 1, x_part, (h,), weight_hh, bias_hh)
-    return basic.squeeze(rnn(basic.unsqueeze(x_part, 0), h, weight_hh, bias_hh), 0)
+    return shapes.squeeze(rnn(shapes.unsqueeze(x_part, 0), h, weight_hh, bias_hh), 0)
 
 
 def gru_step(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor) -> Tensor:
     """`composed.gru_step` as one node: `gru` of one step."""
     checks.recurrent_step("gru_step", 3, x_part, (h,), weight_hh, bias_hh)
-    return basic.squeeze(gru(basic.unsqueeze(x_part, 0), h, weight_hh, bias_hh), 0)
+    return shapes.squeeze(gru(shapes.unsqueeze(x_part, 0), h, weight_hh, bias_hh), 0)
 
 
 def lstm_step(
@@ -342,5 +342,5 @@ def lstm_step(
 ) -> tuple[Tensor, Tensor]:
     """`composed.lstm_step` as one node: `lstm` of one step."""
     checks.recurrent_step("lstm_step", 4, x_part, (h, c), weight_hh, bias_hh)
-    h, c = lstm(basic.unsqueeze(x_part, 0), h, c, weight_hh, bias_hh)
-    return basic.squeeze(h, 0), basic.squeeze(c, 0)
+    h, c = lstm(shapes.unsqueeze(x_part, 0), h, c, weight_hh, bias_hh)
+    return shapes.squeeze(h, 0), shapes.squeeze(c, 0)

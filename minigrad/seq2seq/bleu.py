@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Bleu", "bleu", "bleu_parts"]
-
 LONGEST = 4  # N in the paper
 
 Words = Sequence[str]

@@ -41,17 +41,6 @@ from minigrad.training.reading import (
     read_json,
 )
 
-__all__ = [
-    "TRAIN_COMMAND",
-    "PretrainedSeq2Seq",
-    "from_pretrained",
-    "make_model",
-    "parameter_count",
-    "pretrained_files",
-    "read_config",
-    "save_pretrained",
-]
-
 TRAIN_COMMAND = "python -m minigrad.seq2seq train"
 
 # The config and the model of each `model_type`.

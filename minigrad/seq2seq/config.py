@@ -11,17 +11,6 @@ from minigrad.bert.config import LARGEST_NUMBER, LARGEST_SIZE, MOST_LAYERS, repl
 from minigrad.messages import quoted
 from minigrad.training.reading import ConfigError
 
-__all__ = [
-    "ATTENTION",
-    "CELLS",
-    "RECURRENT_PRESETS",
-    "TRANSFORMER_PRESETS",
-    "ConfigError",
-    "RecurrentConfig",
-    "Seq2SeqConfig",
-    "TransformerConfig",
-]
-
 CELLS = ("lstm", "gru", "rnn")
 ATTENTION = ("none", "dot", "general", "additive")
 MAY_BE_ZERO = ("num_encoder_layers", "num_decoder_layers", "pad_token_id", "start_token_id", "end_token_id")

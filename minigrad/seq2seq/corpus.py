@@ -10,8 +10,6 @@ from minigrad.messages import quoted
 from minigrad.stories.translation import TranslationPair
 from minigrad.text.corpus import read_text
 
-__all__ = ["TranslationError", "oddities", "read_pairs"]
-
 HEADER = {  # what columns are called
     *("source", "target", "src", "tgt", "trg", "input", "output", "text", "translation"),
     *("english", "german", "french", "spanish", "italian", "dutch", "portuguese"),

@@ -9,8 +9,6 @@ import numpy as np
 from minigrad.bert.config import IGNORED
 from minigrad.training.epochs import Batch, Epochs
 
-__all__ = ["IdPair", "PairSource", "TranslationData", "pad_pairs", "shift_right"]
-
 IdPair = tuple[Sequence[int], Sequence[int]]  # a source and its target, without start and end tokens
 PairSource = Callable[[np.random.Generator], Sequence[IdPair]]  # what makes the pairs of an epoch
 

@@ -15,17 +15,6 @@ from minigrad.seq2seq.config import Seq2SeqConfig
 from minigrad.tensor import Array, Tensor
 from minigrad.training.tally import quiet_overflow
 
-__all__ = [
-    "LENGTH_PENALTY",
-    "Beam",
-    "Hypothesis",
-    "State",
-    "Translator",
-    "beam_search",
-    "greedy_search",
-    "length_divisor",
-]
-
 LENGTH_PENALTY = 0.6  # α of a beam search, as in Vaswani et al. 2017, section 6.1
 LARGEST_PENALTY = 10  # far beyond use; the divisor of a long target stays a number
 

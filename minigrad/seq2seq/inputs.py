@@ -11,8 +11,6 @@ from minigrad.bert.model import checked_mask, integers
 from minigrad.seq2seq.config import Seq2SeqConfig
 from minigrad.seq2seq.data import shift_right
 
-__all__ = ["last_words", "lengths", "source", "target"]
-
 
 def source(config: Seq2SeqConfig, input_ids: Any, attention_mask: Any) -> tuple[np.ndarray, np.ndarray]:
     """input_ids (B, S) and attention_mask (B, S) on the host, the mask with ones where none is given.

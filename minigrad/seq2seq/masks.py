@@ -8,8 +8,6 @@ from minigrad import backend
 from minigrad.bert.attention import additive_mask
 from minigrad.tensor import Array, Tensor
 
-__all__ = ["decoder_mask", "padding_mask", "sequence_mask"]
-
 
 def padding_mask(attention_mask: np.ndarray, like: Tensor) -> Array | None:
     """Nobody looks at padding: 0 for a word, the lowest finite number for padding.

@@ -14,8 +14,6 @@ from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.training.epochs import Batch
 from minigrad.training.tally import tallied
 
-__all__ = ["TranslationTally", "brief", "compare", "describe", "evaluate"]
-
 
 class TranslationTally(TaskTally):
     """Loss and hits added up over the target's pieces, where the model is: nothing waits for a GPU before `means`.

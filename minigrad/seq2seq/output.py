@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from minigrad.tensor import Tensor
 
-__all__ = ["Seq2SeqOutput"]
-
 
 @dataclass
 class Seq2SeqOutput:

@@ -15,8 +15,6 @@ from minigrad.seq2seq.decoding import LENGTH_PENALTY, Hypothesis, beam_search, g
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import CONTINUES
 
-__all__ = ["Aligned", "TranslatedText", "align", "translate", "translate_ids", "words_of"]
-
 LONGEST = 100  # pieces of a translation, where nobody says what the model was trained on
 
 

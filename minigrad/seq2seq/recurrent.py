@@ -16,16 +16,6 @@ from minigrad.seq2seq.output import Seq2SeqOutput
 from minigrad.seq2seq.scores import SCORES
 from minigrad.tensor import Array, Tensor
 
-__all__ = [
-    "Attention",
-    "Hidden",
-    "RecurrentDecoder",
-    "RecurrentEncoder",
-    "RecurrentMemory",
-    "RecurrentSeq2Seq",
-    "RecurrentState",
-]
-
 Hidden = tuple[Tensor, ...]  # a network's state, (num_layers, B, H) each: h, of an LSTM h and c
 
 NETWORKS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}

@@ -13,8 +13,6 @@ from minigrad import nn
 from minigrad.nn import Parameter, truncated_normal
 from minigrad.tensor import Tensor
 
-__all__ = ["SCORES", "AdditiveScore", "DotScore", "GeneralScore", "Score"]
-
 
 class Score(nn.Module):
     """A score for each pair of a decoder's state and an encoder's state. Made for states of `hidden_size` H."""

@@ -8,8 +8,6 @@ from minigrad import backend
 from minigrad.seq2seq.config import RECURRENT_PRESETS, TRANSFORMER_PRESETS, Seq2SeqConfig
 from minigrad.training.fields import check, documented, setting
 
-__all__ = ["MOST_PIECES", "PRESETS", "TranslationArguments"]
-
 MOST_PIECES = 10_000  # a Transformer's weights of one text of so many are 0.4 GB for each head and layer
 
 # Small ones, by the name that `--model` has for them.

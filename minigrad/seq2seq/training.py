@@ -34,8 +34,6 @@ from minigrad.training.loop import Training
 from minigrad.training.progress import Progress, counting
 from minigrad.training.run import DivergenceError
 
-__all__ = ["CORPORA", "HELD_OUT", "TRANSLATION", "TranslationTraining", "prepare_translation"]
-
 CORPORA = {f"stories-{name}": SETTINGS[name] for name in ("light", "varied", "long")}
 HELD_OUT = 0.05  # share of a user's file
 VOCAB_SIZE = 4000  # pieces that are learned from a user's file, at most

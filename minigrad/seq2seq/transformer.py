@@ -15,19 +15,6 @@ from minigrad.seq2seq.masks import decoder_mask, padding_mask
 from minigrad.seq2seq.output import Seq2SeqOutput
 from minigrad.tensor import Array, Tensor
 
-__all__ = [
-    "DecoderLayer",
-    "Embeddings",
-    "EncoderLayer",
-    "FeedForward",
-    "KeysValues",
-    "MultiHeadAttention",
-    "Transformer",
-    "TransformerMemory",
-    "TransformerState",
-    "sinusoids",
-]
-
 KeysValues = tuple[Tensor, Tensor]  # K and V of what is looked at, (B, h, S, d_k) each
 EPSILON = 1e-5  # of every LayerNorm, PyTorch's; the paper does not say
 

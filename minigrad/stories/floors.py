@@ -20,8 +20,6 @@ from minigrad.stories.lexicon import Setting
 from minigrad.stories.stories import Pair
 from minigrad.text.sentences import IS_NEXT
 
-__all__ = ["HIDDEN", "Floor", "GrammarError", "Scorer", "mlm_floor", "nsp_floor"]
-
 HIDDEN = None  # in a text, in place of the word
 SENTENCES_REMEMBERED = 200_000
 Text = Sequence[str | None]  # of one sentence

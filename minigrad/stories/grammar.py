@@ -24,19 +24,6 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from minigrad.stories.lexicon import OBJECT, POSSESSIVE, SUBJECT, Setting
 
-__all__ = [
-    "Choice",
-    "Clause",
-    "Facts",
-    "Phrase",
-    "Sentence",
-    "Story",
-    "Teller",
-    "Word",
-    "plan",
-    "tell_story",
-]
-
 Choice = TypeVar("Choice")
 
 

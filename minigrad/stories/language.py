@@ -25,9 +25,6 @@ from dataclasses import dataclass
 from minigrad.stories.grammar import PEOPLE, PLACE, THING, Clause, Phrase, Story, Word
 from minigrad.stories.lexicon import FULL, Setting
 
-__all__ = ["MARKS", "SovianWord", "Translation", "english_words", "sovian_words", "translate"]
-
-
 # --- Words -----------------------------------------------------------------------------------------------
 
 NOUNS = {

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-__all__ = ["FULL", "OBJECT", "POSSESSIVE", "SETTINGS", "SUBJECT", "Lexicon", "Setting"]
-
 
 @dataclass(frozen=True)
 class Kind:

@@ -18,20 +18,6 @@ from minigrad.text.sentences import IS_NEXT, NOT_NEXT, SentencePair
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import SPECIAL_TOKENS
 
-__all__ = [
-    "STORIES",
-    "Pair",
-    "Question",
-    "Stories",
-    "antecedents",
-    "draw_pairs",
-    "heads",
-    "labels",
-    "questions",
-    "story_tokenizer",
-    "tell_stories",
-]
-
 STORIES = {"stories": SETTINGS["light"], "varied-stories": SETTINGS["varied"]}  # by the name of the corpus
 HALF = 2  # sentences in A
 STORIES_AN_EPOCH = 3200

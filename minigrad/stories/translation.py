@@ -14,17 +14,6 @@ from minigrad.stories.stories import tell_stories
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import SPECIAL_TOKENS
 
-__all__ = [
-    "Places",
-    "TranslationPair",
-    "alignment_score",
-    "diagonal",
-    "draw_translations",
-    "even_rows",
-    "pair_of",
-    "translation_tokenizer",
-]
-
 Places = tuple[tuple[int, ...], ...]  # for each word of the target, places of words of the source
 
 

@@ -18,8 +18,6 @@ import numpy as np
 from minigrad.text.python_docs import absent_packages, python_docs
 from minigrad.text.sentences import iter_sentences
 
-__all__ = ["Corpus", "CorpusError", "read_corpus", "read_text"]
-
 Document = list[str]
 Progress = Callable[[int, int], object]  # called with how much is done, and of how much
 

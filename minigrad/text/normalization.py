@@ -15,18 +15,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-__all__ = [
-    "chunks",
-    "clean",
-    "is_punctuation",
-    "lower",
-    "normalize",
-    "pre_tokenize",
-    "remove_accents",
-    "space_out_chinese",
-    "unicode_tables",
-]
-
 
 def normalize(text: str, *, lower_case: bool = True, strip_accents: bool | None = None) -> str:
     """Bring a text into the one spelling that the vocabulary knows.

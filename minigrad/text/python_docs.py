@@ -15,8 +15,6 @@ from pathlib import Path
 
 from minigrad.text.sentences import split_sentences
 
-__all__ = ["absent_packages", "python_docs"]
-
 PACKAGES = ("numpy", "matplotlib")  # whose docstrings are read beside those of the standard library
 
 

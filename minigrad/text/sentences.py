@@ -12,8 +12,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["IS_NEXT", "NOT_NEXT", "SentencePair", "iter_sentences", "split_sentences"]
-
 _ABBREVIATIONS = frozenset(
     """
     e.g. i.e. etc. cf. vs. al. fig. eq. no. vol. pp. sec. ch. mr. mrs. ms. dr. prof. st. jr. sr. inc. ltd. approx.

@@ -33,8 +33,6 @@ from minigrad.text.wordpiece import (
     UNK,
 )
 
-__all__ = ["Encoding", "WordPieceTokenizer", "longest_first", "pieces_of"]
-
 CHUNKS_REMEMBERED = 100_000  # entries after which a cache starts again from empty
 LONGEST_REMEMBERED = 64  # characters: a longer chunk is unlikely to come again
 

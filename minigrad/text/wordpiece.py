@@ -17,17 +17,6 @@ from itertools import chain, pairwise
 
 from minigrad.text.normalization import chunks, normalize, pre_tokenize
 
-__all__ = [
-    "SCORES",
-    "SPECIAL_TOKENS",
-    "PairCounts",
-    "count_words",
-    "first_pieces",
-    "gain",
-    "learn_pieces",
-    "train_wordpiece",
-]
-
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 CONTINUES = "##"

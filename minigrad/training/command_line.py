@@ -28,27 +28,6 @@ from minigrad.training.progress import Unfailing
 from minigrad.training.reading import CheckpointError, ConfigError
 from minigrad.training.run import DivergenceError
 
-__all__ = [
-    "HelpFormatter",
-    "Parser",
-    "add_commands",
-    "add_settings",
-    "add_sizes",
-    "as_process",
-    "changed_sizes",
-    "integer",
-    "number",
-    "option",
-    "parse_options",
-    "python",
-    "remark",
-    "run_command",
-    "say",
-    "speaking",
-    "typed",
-]
-
-
 # --- Options ---------------------------------------------------------------------------------------------
 
 

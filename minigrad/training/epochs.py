@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-__all__ = ["Batch", "Epochs", "fingerprint"]
-
 Batch = dict[str, np.ndarray]
 
 

@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 
 from minigrad.messages import quoted
 
-__all__ = ["LARGEST_INTEGER", "LARGEST_NUMBER", "check", "documented", "setting"]
-
 LARGEST_INTEGER, LARGEST_NUMBER = 2**63 - 1, sys.float_info.max
 
 Class = TypeVar("Class", bound=type)

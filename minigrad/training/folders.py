@@ -29,19 +29,6 @@ from minigrad import backend
 from minigrad.files import SaveError, remove, write_atomic, write_folder_atomic
 from minigrad.training.reading import SUMS, CheckpointError, ConfigError, checksums, is_there, read_file
 
-__all__ = [
-    "BEST",
-    "OtherKindError",
-    "RunFolder",
-    "RunFolderError",
-    "RunKind",
-    "Table",
-    "environment",
-    "latest_checkpoint",
-    "read_latest",
-    "step_of",
-]
-
 Read = TypeVar("Read")
 
 KEPT_CHECKPOINTS = 2

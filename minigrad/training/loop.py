@@ -18,8 +18,6 @@ from minigrad.training.progress import interruptible
 from minigrad.training.run import Run
 from minigrad.training.tally import quiet_overflow
 
-__all__ = ["Training"]
-
 
 class Training(Run):
     """A run that trains `model` on `data`."""

@@ -13,21 +13,6 @@ from minigrad.messages import quoted, shown
 from minigrad.text.tokenizer import WordPieceTokenizer, pieces_of
 from minigrad.training.reading import SUMS, CheckpointError, checksums, is_there, read_file, read_json
 
-__all__ = [
-    "CONFIG",
-    "INDEX",
-    "MOST_INITIALISED",
-    "TOKENIZER",
-    "VOCABULARY",
-    "WEIGHTS",
-    "Pretrained",
-    "json_file",
-    "listed",
-    "read_tokenizer",
-    "tokenizer_files",
-    "write_checkpoint",
-]
-
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 VOCABULARY, TOKENIZER, FAST_TOKENIZER = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
 

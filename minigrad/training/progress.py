@@ -15,9 +15,6 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-__all__ = ["SIGNALS", "Progress", "Stop", "Unfailing", "bar", "counting", "interruptible"]
-
-
 WIDE = 100  # columns: below, the figures need the place of the bar
 WIDE_BAR = "{percentage:3.0f}%|{bar:6}| {n_fmt}/{total_fmt} {remaining} left, {rate_fmt}{postfix}"
 NARROW_BAR = "{n_fmt}/{total_fmt} {remaining} left{postfix}"

@@ -25,22 +25,6 @@ from safetensors import SafetensorError, safe_open
 
 from minigrad.messages import shown
 
-__all__ = [
-    "LARGEST_FILE",
-    "SUMS",
-    "CheckpointError",
-    "ConfigError",
-    "StoredArray",
-    "checksums",
-    "is_there",
-    "read_array",
-    "read_file",
-    "read_header",
-    "read_json",
-    "read_safetensors",
-    "verify_file",
-]
-
 SUMS = "SHA256SUMS"  # in the format of coreutils: `sha256sum -c SHA256SUMS` checks a folder too
 
 # Of a file that is read whole: a vocabulary of a million pieces is shorter, and whatever JSON is in 20 MB takes less

@@ -35,8 +35,6 @@ from minigrad.training.reading import SUMS, CheckpointError, is_there
 from minigrad.training.state import STATE, TrainingState, differences, read_moments, read_state, state_files
 from minigrad.training.tally import of_all_processes
 
-__all__ = ["DivergenceError", "Run"]
-
 PARTS = ("scaler", "data", "tally")  # of a run: what its checkpoints keep by state_dict and load_state_dict
 
 

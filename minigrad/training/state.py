@@ -20,16 +20,6 @@ from minigrad.training.fields import LARGEST_INTEGER, LARGEST_NUMBER
 from minigrad.training.folders import OtherKindError, RunKind, step_of
 from minigrad.training.reading import CheckpointError, read_json, read_safetensors
 
-__all__ = [
-    "MOMENTS",
-    "STATE",
-    "TrainingState",
-    "differences",
-    "read_moments",
-    "read_state",
-    "state_files",
-]
-
 STATE, MOMENTS = "training.json", "optimizer.safetensors"
 
 

@@ -10,8 +10,6 @@ from minigrad import nn
 from minigrad.distributed import World
 from minigrad.training.epochs import Batch
 
-__all__ = ["of_all_processes", "quiet_overflow", "tallied"]
-
 
 def of_all_processes(tally: Any, world: World) -> Any:
     """A tally with the sums of all processes; the same one, where there is one process."""

@@ -34,7 +34,7 @@ def test_every_operation_has_a_case():
     assert {case.op for case in FUSED} == set(ops.fused.__all__) == set(ops.composed.__all__)
 
 
-@pytest.mark.parametrize("module", [ops.basic, ops.composed, ops.fused], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [*ops.MODULES, ops.composed], ids=lambda module: module.__name__)
 def test_every_function_of_these_files_is_an_operation(module):
     functions = {
         name

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["counted"]
-
 
 def counted(values: Any) -> Any:
     """Integers as NumPy counts with them. Raises OverflowError if they are too large; what is no integer stays."""

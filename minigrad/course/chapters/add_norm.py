@@ -16,18 +16,6 @@ from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
 from minigrad.course.furniture.small_model import hide_each, small_model
 from minigrad.tensor import Tensor
 
-__all__ = [
-    "Attention",
-    "FeedForward",
-    "Trained",
-    "add_norm_flow",
-    "depth_curves",
-    "sublayers",
-    "through_layers",
-    "who_shares",
-]
-
-
 # --- Sub-layers without what is around them ---------------------------------------------------------------
 
 

@@ -13,8 +13,6 @@ from minigrad.course.furniture.figures import Picture
 from minigrad.course.furniture.palette import STYLE, colour
 from minigrad.course.furniture.widgets import Frame, svg
 
-__all__ = ["broadcast_frames", "memory_walk", "token_to_heads"]
-
 BOX = 28  # the side of a matrix's cell, in the picture's units
 INK, GRID, ROWS = colour("ink"), colour("third"), (colour("first"), colour("second"))
 

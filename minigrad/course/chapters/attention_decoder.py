@@ -10,10 +10,10 @@ import numpy as np
 
 from minigrad import backend, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
+from minigrad.bert.stored import stored
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.flow import Box, Flow, Step, flow
 from minigrad.course.furniture.palette import colour
-from minigrad.course.furniture.stored import stored
 from minigrad.course.furniture.translated_stories import LONG, Text, of_texts, read, tokens_of
 from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.seq2seq import RecurrentConfig, RecurrentSeq2Seq, TranslationData, from_pretrained
@@ -23,30 +23,6 @@ from minigrad.stories.language import IT, NOUNS
 from minigrad.stories.translation import translation_tokenizer
 from minigrad.tensor import Array, Tensor
 from minigrad.text.tokenizer import WordPieceTokenizer
-
-__all__ = [
-    "Text",
-    "Weights",
-    "alignment_error_rate",
-    "endings",
-    "forced",
-    "length_figure",
-    "look_flow",
-    "mixed",
-    "model_of",
-    "of_texts",
-    "other_nouns",
-    "pronouns",
-    "read",
-    "seven_steps",
-    "tokens_of",
-    "train",
-    "weights_of",
-    "with_noun",
-    "with_weights",
-    "without",
-]
-
 
 Change = Callable[[np.ndarray, np.ndarray], np.ndarray]
 

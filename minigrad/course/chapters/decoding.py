@@ -9,7 +9,8 @@ import numpy as np
 
 from minigrad import no_grad, ops
 from minigrad.bert.config import IGNORED
-from minigrad.course.furniture.beam_tree import Tree, kept, widths_that_find_it
+from minigrad.course.furniture.beam_tree import Tree, kept
+from minigrad.course.furniture.beam_tree import widths_that_find_it as widths_that_find_it
 from minigrad.course.furniture.palette import colour
 from minigrad.course.furniture.translated_stories import Text, of_texts
 from minigrad.course.furniture.widgets import Frame, svg
@@ -18,22 +19,6 @@ from minigrad.seq2seq.decoding import State
 from minigrad.stories.language import CLASSES, FEW, IT, MANY, NOUNS, ONE
 from minigrad.tensor import Array, Tensor
 from minigrad.text.tokenizer import WordPieceTokenizer
-
-__all__ = [
-    "EDITS",
-    "TREE",
-    "Flatter",
-    "Tree",
-    "decoder_flops",
-    "edited",
-    "kept",
-    "log_p_of_empty",
-    "log_p_of_right",
-    "pronoun_of",
-    "tree_frames",
-    "widths_that_find_it",
-]
-
 
 # "she likes them", three words without marks: he or she; the class and number of *them*; the verb
 TREE: Tree = {

@@ -11,8 +11,6 @@ from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
 from minigrad.course.furniture.small_model import as_drawn
 from minigrad.text.tokenizer import WordPieceTokenizer
 
-__all__ = ["drawn_tables", "embedding_flow", "plurals", "rank_curves"]
-
 FEATURES = ("water", "money", "mark", "text", "place")
 
 

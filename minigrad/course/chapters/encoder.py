@@ -14,12 +14,10 @@ from minigrad.bert import from_pretrained
 from minigrad.bert.config import BertConfig
 from minigrad.bert.encoder import BertLayer
 from minigrad.bert.model import BertModel
+from minigrad.bert.stored import stored
 from minigrad.course.check.outcome import has_gap
 from minigrad.course.furniture.figures import Figure, Picture, Rectangle, figure
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
-from minigrad.course.furniture.stored import stored
-
-__all__ = ["against_reference", "by_part", "encoder_flow", "hand_sized", "parameter_map", "tiny_model"]
 
 
 def by_part(weights: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,6 @@ from typing import Any
 from minigrad.course.check.exercise import EXERCISES, Exercise
 from minigrad.course.check.slips import Slip
 
-__all__ = ["ERRATA", "EVIDENCE", "KINDS", "SOURCES", "Erratum"]
-
 # Each document and the number of its first erratum.
 SOURCES = {"formulas": 1, "article": 16, "walk-through": 39, "notes": 49, "essay": 54, "between them": 65}
 

@@ -16,9 +16,6 @@ from minigrad.tensor import Tensor
 SubLayer = Callable[[np.ndarray], np.ndarray]  # (L, d_model) -> (L, d_model)
 Wiring = Callable[[np.ndarray, np.ndarray, SubLayer, SubLayer], np.ndarray]  # of X_0, x, attention, ffn
 
-__all__ = ["COUNTS", "RUNS", "Draw", "Small", "random_layers", "random_tokens"]
-
-
 # --- Layers with random weights ---------------------------------------------------------------------------
 
 

@@ -27,11 +27,6 @@ from minigrad.bert.config import IGNORED
 from minigrad.bert.model import BertForPreTraining, BertModel, BertModelOutput, BertPreTrainingOutput
 from minigrad.tensor import Tensor
 
-__all__ = [
-    "AS_WHOLE_ARRAYS", "IDEAS", "NAIVE_WITH_ERF", "PAIRS", "Packing", "engine_without", "forward_without_padding",
-    "in_blocks", "work_everywhere",
-]  # fmt: skip
-
 Array = np.ndarray
 
 cpu = backend.get("numpy")

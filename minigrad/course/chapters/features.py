@@ -14,40 +14,15 @@ from minigrad.bert import from_pretrained
 from minigrad.bert.attention import additive_mask
 from minigrad.bert.config import IGNORED, label_names
 from minigrad.bert.features import Features
+from minigrad.bert.stored import stored
 from minigrad.bert.tasks import BertForTokenClassification
 from minigrad.bert.training import parameter_groups
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.fit import fine_tune
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
-from minigrad.course.furniture.stored import stored
 from minigrad.course.furniture.varied_stories import SETTING, Texts, arcs_of, as_drawn, read, story_model
 from minigrad.nn.module import Parameter
 from minigrad.stories.grammar import Story, Word
-
-__all__ = [
-    "ASKED",
-    "CHOICES",
-    "PHENOMENA",
-    "TAGS",
-    "HiddenVerbs",
-    "Tagger",
-    "accuracy",
-    "choices_flow",
-    "fine_tuned_guesses",
-    "hidden_states",
-    "hide_verbs",
-    "inputs_of",
-    "layers_figure",
-    "lengths_of",
-    "one_hot",
-    "predict",
-    "scores_of",
-    "stories_for",
-    "tagged",
-    "train",
-    "untrained_states",
-    "words_of",
-]
 
 HIDDEN = 32  # of the LSTM, in each direction
 BATCH, DECAY = 32, 0.01

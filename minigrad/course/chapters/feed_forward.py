@@ -17,8 +17,6 @@ from minigrad.course.furniture.small_model import as_drawn, hide_each, small_mod
 from minigrad.course.furniture.widgets import Frame, Player, player, svg
 from minigrad.tensor import Tensor
 
-__all__ = ["HiddenWords", "Inner", "area_player", "gelu_figure", "network_flow", "reach_figure"]
-
 
 def network_flow(X: np.ndarray, W_1: np.ndarray, b_1: np.ndarray, W_2: np.ndarray, b_2: np.ndarray) -> Flow:
     """The page's network step by step: the path of *not bad* (row 3) first, then all rows; X can be edited.

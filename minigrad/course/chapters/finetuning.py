@@ -12,35 +12,19 @@ from minigrad import backend, random
 from minigrad.bert import from_pretrained
 from minigrad.bert.config import IGNORED, label_names
 from minigrad.bert.features import Features, pad
+from minigrad.bert.stored import stored
 from minigrad.bert.tasks import (
     BertForQuestionAnswering,
     BertForSequenceClassification,
     BertForTokenClassification,
 )
 from minigrad.course.furniture.figures import Figure, Picture, Rectangle, figure
-from minigrad.course.furniture.fit import fine_tune
+from minigrad.course.furniture.fit import fine_tune as fine_tune
 from minigrad.course.furniture.flow import Box, Flow, Step, flow
-from minigrad.course.furniture.stored import stored
 from minigrad.stories.grammar import Story
 from minigrad.stories.lexicon import SETTINGS
 from minigrad.stories.stories import labels, questions, story_tokenizer, tell_stories
 from minigrad.tensor import no_grad
-
-__all__ = [
-    "STARTS",
-    "TASKS",
-    "Task",
-    "accuracy",
-    "begin",
-    "best_spans",
-    "classifier_flow",
-    "fine_tune",
-    "heads_figure",
-    "learning_curves",
-    "scores_of",
-    "sizes_of",
-    "weights_of",
-]
 
 LENGTH = 32  # positions that pre-training has trained
 SEARCH_SEED = 100  # of the stored runs that look for a rate; those that are compared have lower ones

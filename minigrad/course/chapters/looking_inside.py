@@ -13,40 +13,24 @@ from minigrad.bert.attention import additive_mask
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.palette import colour
 from minigrad.course.furniture.varied_stories import (
-    RELATIONS,
+    RELATIONS as RELATIONS,
+)
+from minigrad.course.furniture.varied_stories import (
     Arc,
     Texts,
-    arcs_of,
-    as_drawn,
-    read,
     story_model,
+)
+from minigrad.course.furniture.varied_stories import (
+    arcs_of as arcs_of,
+)
+from minigrad.course.furniture.varied_stories import (
+    as_drawn as as_drawn,
+)
+from minigrad.course.furniture.varied_stories import (
+    read as read,
 )
 from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.text.tokenizer import WordPieceTokenizer
-
-__all__ = [
-    "APART",
-    "RELATIONS",
-    "Change",
-    "Texts",
-    "arcs_of",
-    "as_drawn",
-    "brought",
-    "candidates",
-    "head_frames",
-    "head_name",
-    "heads_map",
-    "hidden_maps",
-    "losses",
-    "maps",
-    "offsets_figure",
-    "read",
-    "shuffled",
-    "some_words",
-    "story_model",
-    "visible_figure",
-]
-
 
 Change = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 

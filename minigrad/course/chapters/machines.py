@@ -17,30 +17,15 @@ from minigrad.bert.data import PretrainingData, encode_documents
 from minigrad.bert.info import step_cost
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import Share
+from minigrad.bert.stored import stored
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.palette import colour
 from minigrad.course.furniture.small_model import small_model
-from minigrad.course.furniture.stored import stored
 from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.distributed import World, ring_bytes
 from minigrad.tensor import Tensor
 from minigrad.text.corpus import read_corpus
 from minigrad.training.epochs import Batch
-
-__all__ = [
-    "Network",
-    "Timeline",
-    "batch_of",
-    "distance",
-    "drift",
-    "gradient",
-    "model_with_dropout",
-    "ready",
-    "ring_frames",
-    "timeline",
-    "timeline_figure",
-    "world",
-]
 
 ROWS, LENGTH, DROPOUT, RATE = 32, 64, 0.1, 1e-3
 

@@ -21,21 +21,6 @@ from minigrad.course.furniture.palette import colour
 from minigrad.course.furniture.small_model import hide_each, small_model
 from minigrad.course.furniture.widgets import Frame, svg
 
-__all__ = [
-    "Entry",
-    "HiddenWords",
-    "bert_base_attention",
-    "by_columns",
-    "dropped_heads",
-    "ledger",
-    "ledger_frames",
-    "pieces",
-    "plain",
-    "random_directions",
-    "two_heads",
-]
-
-
 # --- Two heads by hand ------------------------------------------------------------------------------------
 
 

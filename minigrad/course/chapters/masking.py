@@ -16,9 +16,6 @@ from minigrad.course.furniture.palette import STYLE, colour
 from minigrad.course.furniture.small_model import SENTENCES, hide_each, small_model
 from minigrad.text.tokenizer import WordPieceTokenizer
 
-__all__ = ["WAYS", "HiddenWords", "Painter", "mask_painter", "padding_curves", "painted"]
-
-
 # --- A mask to paint ---------------------------------------------------------------------------------------
 
 

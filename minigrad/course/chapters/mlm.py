@@ -19,27 +19,6 @@ from minigrad.course.furniture.small_model import SENTENCES, hide_each
 from minigrad.optim import AdamW
 from minigrad.text.tokenizer import WordPieceTokenizer
 
-__all__ = [
-    "SCHEMES",
-    "WORDS",
-    "chance_to_notice",
-    "fate_test",
-    "guess_flow",
-    "guess_places",
-    "hidden_share_curves",
-    "hidden_share_losses",
-    "hide",
-    "ideal",
-    "ideal_on_the_ring",
-    "loss_on_random_words",
-    "losses_by_fate",
-    "ring_probabilities",
-    "ring_texts",
-    "score_on_the_ring",
-    "shown_and_hidden",
-    "train_on_the_ring",
-]
-
 # --- A language whose probabilities are known --------------------------------------------------------------
 
 WORDS, LENGTH = 32, 12  # of the ring; its [MASK] has the id WORDS

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 from minigrad.course.furniture.palette import STYLE, colour
 
-__all__ = ["FATES", "Lottery", "Rolls", "mask_lottery"]
-
 FATES = ("[MASK]", "random", "kept")
 OF_FATE = {"[MASK]": "first", "random": "second", "kept": "value"}  # their colours
 

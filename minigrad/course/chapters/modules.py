@@ -11,8 +11,6 @@ import numpy as np
 
 from minigrad import Tensor, manual_seed, nn, no_grad, ops
 
-__all__ = ["accuracy", "draw_way", "loss_of", "network", "way_to"]
-
 
 def network(std: float, norm: bool = False, seed: int = 0, width: int = 64) -> nn.Sequential:
     """2 -> width -> width -> width -> 3 with tanh between, in float64.

@@ -13,14 +13,12 @@ from minigrad import random
 from minigrad.bert import from_pretrained
 from minigrad.bert.config import IGNORED, label_names
 from minigrad.bert.features import Features, pad
+from minigrad.bert.stored import stored
 from minigrad.bert.tasks import BertForTokenClassification
 from minigrad.course.furniture.small_model import small_model
-from minigrad.course.furniture.stored import stored
 from minigrad.tensor import no_grad
 from minigrad.text.corpus import read_corpus
 from minigrad.text.tokenizer import WordPieceTokenizer
-
-__all__ = ["ALIGNMENTS", "begin_names", "name_examples", "score_names", "tagged_sentences"]
 
 MOST_TOKENS = 48
 ALIGNMENTS = ("first piece", "all pieces", "one piece late")

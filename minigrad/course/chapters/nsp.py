@@ -16,18 +16,6 @@ from minigrad.course.furniture.palette import colour
 from minigrad.course.furniture.widgets import Frame, Player, player, svg
 from minigrad.text.sentences import NOT_NEXT
 
-__all__ = [
-    "MISTAKES",
-    "accuracy",
-    "chunk_player",
-    "elsewhere",
-    "four_kinds",
-    "given_away",
-    "judged",
-    "share",
-    "share_curves",
-]
-
 Text = list[list[int]]  # some sentences, each as its ids
 
 Chunk = tuple[int, int, int, int]  # start, middle and end of a chunk, in sentences, and the label of its pair

@@ -12,8 +12,6 @@ from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
 from minigrad.course.furniture.small_model import as_drawn, small_model
 
-__all__ = ["FirstLayer", "head_flow", "scale_curves"]
-
 
 def head_flow(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray) -> Flow:
     """The page's head step by step: the path of *bank* (row 2) first, then all rows; X can be edited.

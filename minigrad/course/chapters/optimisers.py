@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from minigrad import Tensor, nn, ops, optim
+from minigrad.bert.stored import stored
 from minigrad.course.furniture.palette import colour
-from minigrad.course.furniture.stored import stored
 from minigrad.course.furniture.widgets import svg
-
-__all__ = ["distance", "pytorch_reference", "replay", "valley"]
 
 LEVELS = (0.02, 0.1, 0.3, 0.7, 1.3, 2.1)  # of the loss
 

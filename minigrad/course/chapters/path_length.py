@@ -12,8 +12,6 @@ from minigrad import backend, ops
 from minigrad.graph import Node
 from minigrad.tensor import Tensor
 
-__all__ = ["attend", "nodes_before", "orthogonal", "path_lengths", "reach", "recur"]
-
 
 def recur(words: Sequence[Tensor], W_x: Tensor, W_h: Tensor) -> list[Tensor]:
     """A plain recurrent network: h_t = tanh(x_t W_x + h_{t-1} W_h). words: (1, d) each -> states, (1, d) each."""

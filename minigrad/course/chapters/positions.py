@@ -18,18 +18,6 @@ from minigrad.nn import truncated_normal
 from minigrad.seq2seq.transformer import sinusoids
 from minigrad.tensor import Tensor
 
-__all__ = [
-    "KINDS",
-    "OneLayer",
-    "StoredModel",
-    "batch_of",
-    "score",
-    "similarity_frames",
-    "similarity_maps",
-    "table_picture",
-    "train",
-]
-
 WORDS, D_MODEL, PLACE, SHORT, LONG, FURTHEST = 16, 64, 3, 16, 32, 8
 KINDS = ("none", "learned", "sinusoids", "bias", "rotary")
 

@@ -18,14 +18,13 @@ from minigrad.bert.embeddings import BertEmbeddings
 from minigrad.bert.encoder import BertLayer
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.training import parameter_groups
-from minigrad.course.furniture.light_stories import BATCH, DECAY, LENGTH, small_config, stories
+from minigrad.course.furniture.light_stories import BATCH, DECAY, LENGTH, small_config
+from minigrad.course.furniture.light_stories import stories as stories
 from minigrad.stories.lexicon import SETTINGS
 from minigrad.stories.stories import Stories, draw_pairs
 from minigrad.tensor import Array, Tensor
 from minigrad.text.sentences import SentencePair
 from minigrad.training.epochs import Batch
-
-__all__ = ["LENGTH", "VARIANTS", "Variant", "batches", "model_of", "small_config", "stories", "train"]
 
 WARMUP = 300
 FEW = 1000  # stories, where there are few

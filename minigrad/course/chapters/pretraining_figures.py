@@ -20,18 +20,6 @@ from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import Pair, Stories
 from minigrad.training.epochs import Batch
 
-__all__ = [
-    "SLOTS",
-    "ablation_figure",
-    "by_rate",
-    "gap_figure",
-    "knowledge_player",
-    "learned_at",
-    "order_figure",
-    "runs_of",
-    "step_flow",
-]
-
 # what a model must know for a word of each slot, in the order of a table
 SLOTS = {
     "glue": "where a, the, has and full stops stand",

@@ -15,8 +15,6 @@ from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import Pair, Stories
 from minigrad.text.tokenizer import WordPieceTokenizer
 
-__all__ = ["CONTEXTS", "Left", "left_over", "losses_by_context", "words_known"]
-
 
 def words_known(model: Any, stories: Stories, pair: Pair) -> np.ndarray:
     """The probabilities (words,) that a model gives to the words of a pair, each hidden in turn."""

@@ -22,19 +22,6 @@ from minigrad.graph import Node
 if TYPE_CHECKING:
     from minigrad.course.furniture.figures import Picture
 
-__all__ = [
-    "by_trying",
-    "every_operation",
-    "forward_picture",
-    "jacobian",
-    "nodes_of_bert",
-    "play_backward",
-    "record",
-    "regions",
-    "saved_by",
-    "spirals",
-]
-
 # --- The graph of (tanh(w x + b) - t)² as a picture ------------------------------------------------------
 
 # name: how it is computed, its column and its row

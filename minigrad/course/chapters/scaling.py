@@ -25,20 +25,6 @@ from minigrad.stories.stories import STORIES_AN_EPOCH, Stories, draw_pairs
 from minigrad.tensor import no_grad
 from minigrad.text.sentences import SentencePair
 
-__all__ = [
-    "HELD_OUT",
-    "HELD_OUT_SEED",
-    "TABLE_6",
-    "Questions",
-    "Score",
-    "batches_of",
-    "config_of",
-    "layer_parameters",
-    "questions",
-    "score",
-    "train",
-]
-
 LAYERS, HEAD = 2, 16  # layers of every model, and the width of each head
 WARMUP_SHARE = 0.1  # of the steps
 CERTAIN = 1e-9  # a rival of which less is possible cannot have stood there

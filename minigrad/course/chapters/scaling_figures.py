@@ -13,8 +13,6 @@ from minigrad.course.chapters.scaling_laws import Law
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.light_stories import BATCH, LENGTH
 
-__all__ = ["Runs", "compute_figure", "size_figure", "step_flops"]
-
 TOKENS = BATCH * LENGTH  # of a step
 SEARCH_SEED = 100
 

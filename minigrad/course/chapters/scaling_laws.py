@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Law", "bootstrap", "fit", "power_law"]
-
 STARTS = ((0.3, 0.3), (0.3, 1.0), (1.0, 0.3), (1.0, 1.0))  # exponents that the search begins with
 ROUNDS, LEAST_DAMPING = 200, 1e-12
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from minigrad import backend, nn, ops, optim, random
 from minigrad.bert.config import IGNORED
-from minigrad.course.furniture.stored import stored
+from minigrad.bert.stored import stored
 from minigrad.seq2seq.checkpoint import from_pretrained
 from minigrad.seq2seq.config import RecurrentConfig
 from minigrad.seq2seq.data import IdPair, TranslationData, pad_pairs
@@ -28,36 +28,6 @@ from minigrad.stories.stories import tell_stories
 from minigrad.stories.translation import translation_tokenizer
 from minigrad.tensor import Tensor, no_grad
 from minigrad.text.tokenizer import WordPieceTokenizer
-
-__all__ = [
-    "HELD_OUT",
-    "KINDS",
-    "LONG",
-    "SHORT",
-    "VARIANTS",
-    "Text",
-    "Variant",
-    "after_first_error",
-    "as_words",
-    "bits_of_texts",
-    "cell_norms",
-    "forced",
-    "forget_gates",
-    "held_out",
-    "kind_of",
-    "model_of",
-    "recorded",
-    "repeated",
-    "right_by_kind",
-    "score",
-    "sentences_right",
-    "side_by_side",
-    "stored_model",
-    "texts",
-    "tokenizer",
-    "train",
-    "written",
-]
 
 LONG = SETTINGS["long"]  # of 1 to 7 sentences
 SHORT = replace(LONG, sentences=(1,))

@@ -9,8 +9,6 @@ import numpy as np
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
 
-__all__ = ["length_figure", "norm_figure", "rnn_flow"]
-
 
 def rnn_flow(X: np.ndarray, W_x: np.ndarray, W_h: np.ndarray, b: np.ndarray) -> Flow:
     """The page's network step by step on "two old books": X (3, 4), W_x (4, 2), W_h (2, 2), b (2,); X can be edited."""

@@ -8,19 +8,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from minigrad.course.furniture.palette import STYLE, colour
-from minigrad.course.furniture.small_model import EXAMPLES, SENTENCES, SIMILAR
+from minigrad.course.furniture.small_model import EXAMPLES as EXAMPLES
+from minigrad.course.furniture.small_model import SENTENCES as SENTENCES
+from minigrad.course.furniture.small_model import SIMILAR as SIMILAR
 from minigrad.course.furniture.widgets import Frame
-
-__all__ = [
-    "EXAMPLES",
-    "SENTENCES",
-    "SIMILAR",
-    "Drawing",
-    "guesses",
-    "hidden_words",
-    "learning_frames",
-    "three_ways",
-]
 
 
 class Drawing:

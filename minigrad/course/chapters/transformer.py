@@ -10,9 +10,9 @@ import numpy as np
 
 from minigrad import nn, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
+from minigrad.bert.stored import stored
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.flow import Box, Flow, Step, flow
-from minigrad.course.furniture.stored import stored
 from minigrad.seq2seq import (
     Transformer,
     TransformerConfig,
@@ -31,25 +31,6 @@ from minigrad.seq2seq.transformer import Embeddings
 from minigrad.stories.lexicon import SETTINGS
 from minigrad.tensor import Array, Tensor
 from minigrad.training.epochs import Batch
-
-__all__ = [
-    "REDUCED",
-    "SHORT",
-    "SMALL",
-    "VARIANTS",
-    "Changed",
-    "Variant",
-    "batch_of",
-    "held_out",
-    "layer_flow",
-    "length_figure",
-    "looks",
-    "pairs_of",
-    "right",
-    "stored_model",
-    "tokenizer",
-    "train",
-]
 
 SHORT = replace(SETTINGS["long"], sentences=(1, 2))  # the stories of chapter 19's short runs
 tokenizer = translation_tokenizer(SHORT)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from minigrad.course.furniture.figures import Picture
 
-__all__ = ["cut_picture", "play_merges", "size_curves", "tried"]
-
 Pair = tuple[str, str]
 State = tuple[
     Mapping[str, list[str]], Mapping[Pair, int], Pair

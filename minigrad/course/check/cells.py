@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["failed_since", "remember_failures"]
-
 
 @dataclass(frozen=True)
 class Failure:

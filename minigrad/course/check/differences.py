@@ -11,19 +11,6 @@ import numpy as np
 
 from minigrad.tensor import Tensor
 
-__all__ = [
-    "Differing",
-    "as_array",
-    "described",
-    "difference",
-    "differing",
-    "differing_dtypes",
-    "digits_that_differ",
-    "equal",
-    "other_dtype",
-    "what_is_true",
-]
-
 TO_FLOAT64 = (
     "A NumPy number keeps its dtype where a Python number gives way: np.sqrt of a whole number, np.float64, a new "
     "np.zeros or np.ones and what astype(float) made are float64 and make float64 of what they meet. math.sqrt gives a "

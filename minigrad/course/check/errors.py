@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["explained"]
-
 # A pattern of the error's text, and what to tell; (?P<…>) goes into the sentence.
 SAYINGS = [
     (

@@ -26,8 +26,6 @@ from minigrad.course.check.watch import Watch, no_trace
 from minigrad.course.furniture.show import Source
 from minigrad.course.furniture.tables import table
 
-__all__ = ["EXERCISES", "NOT_ATTEMPTED", "Exercise", "exercise", "progress"]
-
 NOT_ATTEMPTED = "not attempted yet: replace the `...` above, run that cell, then check again"
 LISTING = 88  # columns of a solution: JupyterLab breaks longer lines inside of words
 

@@ -17,8 +17,6 @@ import numpy as np
 from minigrad.course.check.differences import as_array, difference, equal
 from minigrad.tensor import Tensor
 
-__all__ = ["Outcome", "Probe", "has_gap", "temporaries"]
-
 
 @dataclass(frozen=True)
 class Probe:

@@ -17,8 +17,6 @@ from typing import Any
 
 from minigrad.files import write_atomic
 
-__all__ = ["PROGRESS_FILE", "count_attempt", "known"]
-
 PROGRESS_FILE = ".progress.json"
 Entries = dict[str, dict[str, Any]]
 _this_run: Entries = {}

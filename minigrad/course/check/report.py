@@ -16,8 +16,6 @@ from minigrad.course.check.differences import Differing, as_array, described, di
 from minigrad.course.furniture.palette import STYLE, colour
 from minigrad.tensor import Tensor
 
-__all__ = ["Report", "Values", "tell"]
-
 WIDTH = 100  # of what is printed, in characters
 ROWS, COLUMNS = 8, 8  # what is shown whole as HTML
 TEXT_ROWS, TEXT_COLUMNS = 4, 6  # and as text

@@ -29,8 +29,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["Slip", "build", "pairs", "parse", "source_of"]
-
 Edit = tuple[str, str]
 
 BRACKETS = re.compile(r"\[([^]]*[a-z][^]]*)\]\s*")  # with a small letter in them, which [CLS] has not

@@ -24,8 +24,6 @@ from minigrad.course.check.report import Values
 from minigrad.course.check.slips import Slip, build, pairs, parse
 from minigrad.course.check.watch import Watch
 
-__all__ = ["Answer", "Cases", "Task", "Trial"]
-
 Answer = Callable[..., Any]
 Cases = Callable[[np.random.Generator], Iterable[tuple[Any, ...]]]
 

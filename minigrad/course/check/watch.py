@@ -16,8 +16,6 @@ import numpy as np
 
 from minigrad import random
 
-__all__ = ["Excerpt", "Watch", "no_trace"]
-
 PATIENCE = 4.0  # seconds without an answer after which the check says where it is
 LINES, CHARACTERS = 12, 2000  # of what an answer prints, that are shown
 

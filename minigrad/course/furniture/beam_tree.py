@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-__all__ = ["Tree", "kept", "widths_that_find_it"]
-
 Tree = Mapping[str, Mapping[str, float]]  # from a text to the words that may follow, with their probabilities
 
 

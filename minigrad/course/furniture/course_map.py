@@ -8,8 +8,6 @@ from pathlib import Path
 
 from minigrad.course.furniture.palette import STYLE, colour
 
-__all__ = ["CHAPTERS", "CourseMap", "course_map", "written"]
-
 # The stem of each chapter's page, in order, and what its box says.
 CHAPTERS: tuple[tuple[str, str], ...] = (
     ("start", "What BERT is"),

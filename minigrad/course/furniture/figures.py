@@ -21,15 +21,14 @@ from minigrad.course.furniture.palette import COLOURS, STYLE, colour
 
 IN_A_PAGE = sys.platform == "emscripten"
 if TYPE_CHECKING or IN_A_PAGE:
-    from minigrad.course.furniture.drawing import Figure, Rectangle
+    from minigrad.course.furniture.drawing import Figure as Figure
+    from minigrad.course.furniture.drawing import Rectangle as Rectangle
 else:
     try:
-        from matplotlib.figure import Figure
-        from matplotlib.patches import Rectangle
+        from matplotlib.figure import Figure as Figure
+        from matplotlib.patches import Rectangle as Rectangle
     except ImportError as error:
         raise ModuleNotFoundError("the course's figures need matplotlib: pip install matplotlib") from error
-
-__all__ = ["SCHEMES", "Figure", "Picture", "Plot", "Rectangle", "draw", "figure", "read_table", "tinted"]
 
 Plot = Callable[
     [Any, dict[str, str]], None

@@ -9,8 +9,6 @@ from minigrad import backend, optim
 from minigrad.bert.features import Features, TaskData
 from minigrad.bert.training import parameter_groups
 
-__all__ = ["fine_tune"]
-
 BATCH, DECAY, WARMUP_SHARE = 16, 0.01, 0.1
 
 

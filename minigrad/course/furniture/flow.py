@@ -29,8 +29,6 @@ import numpy as np
 from minigrad.course.furniture.palette import STYLE, colour
 from minigrad.course.furniture.widgets import Frame, Player, player, svg
 
-__all__ = ["FUNCTIONS", "Box", "Flow", "Step", "View", "flow"]
-
 # what a formula may call: in Python, and as JavaScript on a matrix (a list of rows)
 FUNCTIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
     "softmax": (

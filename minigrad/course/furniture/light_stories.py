@@ -9,8 +9,6 @@ from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.stories.lexicon import SETTINGS
 from minigrad.stories.stories import Stories
 
-__all__ = ["BATCH", "DECAY", "LENGTH", "small_config", "stories"]
-
 LENGTH = 32  # tokens of a pair, at most 30 of the light stories
 
 

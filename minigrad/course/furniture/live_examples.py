@@ -13,8 +13,6 @@ from minigrad.stories.floors import Scorer
 from minigrad.stories.lexicon import SETTINGS
 from minigrad.text.wordpiece import MASK, SEP
 
-__all__ = ["MODELS", "STORY_EXAMPLES", "Example", "Shown", "best_possible"]
-
 
 @dataclass(frozen=True)
 class Example:

@@ -21,14 +21,12 @@ from safetensors.numpy import load_file
 
 from minigrad import ops
 from minigrad.bert import from_pretrained
+from minigrad.bert.stored import stored
 from minigrad.course.furniture.live_examples import MODELS, best_possible
 from minigrad.course.furniture.live_tokenizer import tokenizer_script
 from minigrad.course.furniture.palette import STYLE
-from minigrad.course.furniture.stored import stored
 from minigrad.tensor import no_grad
 from minigrad.text.wordpiece import CONTINUES, MASK, UNK
-
-__all__ = ["LEVELS", "Answer", "answer", "facts", "model_script", "page", "script_name", "segments"]
 
 TOP = 5  # guesses for a gap
 LEVELS = 20  # shades of an attention map: full from a weight of a half on

@@ -16,8 +16,6 @@ from minigrad.text.normalization import unicode_tables
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import CONTINUES, SPECIAL_TOKENS, UNK
 
-__all__ = ["LiveTokenizer", "live_tokenizer", "tokenizer_script"]
-
 
 class LiveTokenizer:
     """A field for a text, and its pieces; until its script runs, those of the text that it starts with."""

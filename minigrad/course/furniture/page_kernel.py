@@ -24,8 +24,6 @@ from typing import Any
 
 from minigrad import random
 
-__all__ = ["MOST_PIECES", "MOST_TEXT", "Kernel", "pretty"]
-
 Send = Callable[[dict[str, Any]], object]
 
 LONGEST_LINE = 79  # of what a value says of itself, as in IPython

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from minigrad.colours import COLOURS
 
-__all__ = ["COLOURS", "STYLE", "colour"]
-
 
 def _variables(dark: bool) -> str:
     return ";".join(f"--course-{name}:{pair[dark]}" for name, pair in COLOURS.items())

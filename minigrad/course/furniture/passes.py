@@ -18,8 +18,6 @@ import numpy as np
 from minigrad import backend
 from minigrad.tensor import Tensor
 
-__all__ = ["count_passes", "operators_of", "passes_of"]
-
 
 class Counted(np.ndarray):
     """An array whose operators add the entries that they read and write to `entries`, and 1 to `operators`."""

@@ -11,8 +11,6 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Source", "show"]
-
 
 class Source:
     """The source of a function, class or module, shown as a listing; with `lines`, only these of it.

@@ -11,10 +11,8 @@ import numpy as np
 from minigrad import random
 from minigrad.bert import from_pretrained
 from minigrad.bert.model import BertForPreTraining
-from minigrad.course.furniture.stored import stored
+from minigrad.bert.stored import stored
 from minigrad.text.tokenizer import WordPieceTokenizer
-
-__all__ = ["EXAMPLES", "SENTENCES", "SIMILAR", "HiddenTokens", "as_drawn", "hide_each", "small_model"]
 
 # What the page asks the model first, and the word that stood in the gap.
 EXAMPLES = {

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Table", "spread", "table"]
-
 # Light and dark alike: lines and ground are shares of the text's own colour.
 _STYLE = """<style>
 .course-table {overflow-x: auto; margin: 0.5rem 0}

@@ -14,8 +14,6 @@ from minigrad.stories.stories import tell_stories
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.training.epochs import Batch
 
-__all__ = ["LONG", "SHORT", "Text", "of_texts", "read", "tokens_of"]
-
 LONG = SETTINGS["long"]  # stories of 1 to 7 sentences
 
 

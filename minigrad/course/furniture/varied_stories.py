@@ -12,13 +12,11 @@ from minigrad import random
 from minigrad.bert import from_pretrained
 from minigrad.bert.data import make_rows
 from minigrad.bert.model import BertForPreTraining
-from minigrad.course.furniture.stored import stored
+from minigrad.bert.stored import stored
 from minigrad.stories.grammar import Clause, Phrase, Story, Word
 from minigrad.stories.stories import HALF, STORIES, Stories, antecedents, heads, tell_stories
 from minigrad.text.sentences import IS_NEXT, SentencePair
 from minigrad.text.tokenizer import WordPieceTokenizer
-
-__all__ = ["RELATIONS", "SETTING", "Arc", "Texts", "arcs_of", "as_drawn", "read", "story_model"]
 
 SETTING = STORIES["varied-stories"]
 

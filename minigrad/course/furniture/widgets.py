@@ -20,18 +20,6 @@ import numpy as np
 
 from minigrad.course.furniture.palette import STYLE, colour
 
-__all__ = [
-    "BLUE",
-    "RED",
-    "AttentionMap",
-    "Frame",
-    "Player",
-    "attention_map",
-    "bars",
-    "player",
-    "svg",
-]
-
 BLUE, RED = colour("first"), colour("second")
 
 _PLAYER = """<div class="course-player course-colours">

@@ -19,8 +19,6 @@ import os
 import sys
 from typing import Any
 
-__all__ = ["main"]
-
 # What the processes of answers inherit: nothing secret, and one BLAS thread, as a process that forks may have no more.
 KEPT = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "TERM", "TMPDIR", "TZ", "VIRTUAL_ENV")
 ADDED = {

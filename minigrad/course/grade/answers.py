@@ -18,23 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "ANSWER",
-    "CHECK",
-    "Answer",
-    "NotReadable",
-    "Piece",
-    "Sheet",
-    "answers_in",
-    "bound_in",
-    "label_cells",
-    "missing_names",
-    "needed",
-    "read_cells",
-    "sheets",
-    "speaks_of",
-]
-
 ANSWER, CHECK = "answer", "check"  # the tags
 LONGEST = 100_000  # characters of an answer
 _CALL = re.compile(r"^check\.(?!progress\b)(\w+)\(", re.MULTILINE)

@@ -26,8 +26,6 @@ from minigrad.files import SaveError, write_atomic
 from minigrad.messages import shown
 from minigrad.training.progress import Unfailing, bar
 
-__all__ = ["run"]
-
 COURSE = Path(minigrad.__file__).resolve().parent.parent
 SEED = 1  # learners see the cases of seed 0
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}

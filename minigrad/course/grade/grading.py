@@ -14,8 +14,6 @@ from minigrad.course.grade.submissions import Other, Refused, find
 from minigrad.course.grade.table import Done, Row, key
 from minigrad.course.grade.verdict import NO_CELL, NOT_ATTEMPTED, UNGRADED, Verdict
 
-__all__ = ["HandedIn", "collect", "count", "grade", "right_task", "rows_of"]
-
 INTERRUPTED = "Grading was interrupted before this exercise."
 SAME_TIME = 2.0  # seconds between two files that a zip file, or a copy, may have given one date
 

@@ -18,8 +18,6 @@ from typing import Any
 
 from minigrad.course.check.exercise import EXERCISES
 
-__all__ = ["install", "watch"]
-
 # Events of Python's audit hooks, by how they begin, and what they would do.
 REFUSED = {
     "ctypes.": "reach into the process's memory",

@@ -26,8 +26,6 @@ from minigrad.course.grade import guard
 from minigrad.course.grade.answers import Answer, Piece, Sheet, missing_names, needed, speaks_of
 from minigrad.course.grade.verdict import CRASHED, LOOK, NOT_ATTEMPTED, RIGHT, TIMED_OUT, WRONG, Verdict
 
-__all__ = ["Limits", "Task", "as_nobody", "live"]
-
 NOBODY = 65534  # the user without rights, on Linux and on macOS's unsigned counting alike
 FILE_SIZE = 16_000_000  # bytes of a file that an answer writes
 PROCESSES = 64  # beside those that the user has: a check's timer is a thread, which counts

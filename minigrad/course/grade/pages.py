@@ -30,8 +30,6 @@ from minigrad.course.grade.verdict import (
 )
 from minigrad.files import remove, write_atomic
 
-__all__ = ["instructor_page", "many", "misconceptions", "page_name", "student_page", "write_pages"]
-
 MARKS = {RIGHT: "✓", WRONG: "✗", NOT_ATTEMPTED: "·", UNGRADED: "·"}  # and ? for the others
 BY_HAND = (NO_CELL, TIMED_OUT, CRASHED, LOOK)
 NOBODY = {"", "(unknown)"}  # whose a file is where that is not known

@@ -27,8 +27,6 @@ from minigrad.course.grade import guard
 from minigrad.course.grade.inside import NOBODY, Limits, Task, as_nobody, live
 from minigrad.course.grade.verdict import CRASHED, LOOK, TIMED_OUT, Verdict
 
-__all__ = ["CannotRun", "prepare", "run_all", "self_test"]
-
 GRACE = 3.0  # seconds that a process has beyond its limit to say where it was
 KEPT = 2000  # characters of what an answer printed
 LONGEST_VERDICT = 2_000_000

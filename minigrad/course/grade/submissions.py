@@ -24,8 +24,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-__all__ = ["Other", "Refused", "Submission", "find"]
-
 LARGEST = 20_000_000  # bytes of a notebook
 LARGEST_ARCHIVE = 2_000_000_000
 MOST_MEMBERS = 20_000  # files in an archive

@@ -21,8 +21,6 @@ from minigrad.course.grade.verdict import CRASHED, LOOK, TIMED_OUT, Verdict
 from minigrad.files import SaveError, write_atomic
 from minigrad.messages import shown
 
-__all__ = ["COLUMNS", "NOT_READ", "Done", "Row", "as_csv", "key"]
-
 COLUMNS = ("student", "notebook", "exercise", "right", "message", "seconds")
 NOT_READ = "not read"
 # Where a formula begins, also in full width: with the text, or behind a semicolon, where spreadsheets in German, French

@@ -8,19 +8,6 @@ from typing import Any
 
 from minigrad.course.check.report import Report
 
-__all__ = [
-    "CRASHED",
-    "LOOK",
-    "NOT_ATTEMPTED",
-    "NO_CELL",
-    "RIGHT",
-    "STATES",
-    "TIMED_OUT",
-    "UNGRADED",
-    "WRONG",
-    "Verdict",
-]
-
 RIGHT, WRONG, NOT_ATTEMPTED, NO_CELL = "yes", "no", "not attempted", "no answer cell"
 TIMED_OUT, CRASHED, LOOK = "timed out", "crashed", "look by hand"
 UNGRADED = "not graded yet"

@@ -7,8 +7,8 @@ import pytest
 
 from minigrad import Tensor
 from minigrad.bert import from_pretrained
+from minigrad.bert.stored import stored
 from minigrad.course import check
-from minigrad.course.furniture.stored import stored
 
 pytest.importorskip("matplotlib")
 from minigrad.course.chapters.embeddings import drawn_tables, embedding_flow, plurals, rank_curves

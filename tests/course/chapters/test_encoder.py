@@ -12,6 +12,7 @@ from safetensors.numpy import load_file
 
 from minigrad import no_grad
 from minigrad.bert import from_pretrained
+from minigrad.bert.stored import stored
 from minigrad.course.chapters.encoder import (
     IDS,
     SEGMENTS,
@@ -23,7 +24,6 @@ from minigrad.course.chapters.encoder import (
     tiny_model,
 )
 from minigrad.course.exercises.assembly import bert, right_parts
-from minigrad.course.furniture.stored import stored
 
 ROOT = Path(__file__).parents[3]
 REFERENCE = ("hidden_states", "pooler_output", "prediction_logits", "seq_relationship_logits")

@@ -12,6 +12,7 @@ from minigrad import backend, ops, optim
 from minigrad.backend import threads
 from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.stored import stored
 from minigrad.course.chapters import fast
 from minigrad.course.chapters.fast import (
     IDEAS,
@@ -21,7 +22,6 @@ from minigrad.course.chapters.fast import (
     in_blocks,
     work_everywhere,
 )
-from minigrad.course.furniture.stored import stored
 
 on_the_cpu = pytest.mark.numpy_only("the CPU's memory")
 

@@ -9,7 +9,7 @@ import pytest
 
 from minigrad import ops
 from minigrad.bert import from_pretrained
-from minigrad.course.furniture.stored import stored
+from minigrad.bert.stored import stored
 from minigrad.tensor import Tensor
 
 pytest.importorskip("matplotlib")

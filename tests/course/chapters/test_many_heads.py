@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from minigrad.bert import from_pretrained
-from minigrad.course.furniture.stored import stored
+from minigrad.bert.stored import stored
 
 pytest.importorskip("matplotlib")
 from minigrad.course.chapters.many_heads import (

@@ -14,10 +14,10 @@ from browsers import opened
 
 pytest.importorskip("matplotlib")
 from minigrad.bert.data import mask_tokens
+from minigrad.bert.stored import stored
 from minigrad.course.chapters import mlm
 from minigrad.course.chapters.mlm_lottery import FATES, Lottery, Rolls, mask_lottery
 from minigrad.course.furniture.small_model import small_model
-from minigrad.course.furniture.stored import stored
 
 TOKENS = [
     "[CLS]",

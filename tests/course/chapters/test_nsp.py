@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
+from minigrad.bert.stored import stored
 from minigrad.course.chapters.nsp import (
     MISTAKES,
     accuracy,
@@ -19,7 +20,6 @@ from minigrad.course.chapters.nsp import (
     share,
     share_curves,
 )
-from minigrad.course.furniture.stored import stored
 from minigrad.text.corpus import read_corpus
 
 pytestmark = pytest.mark.no_arrays

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minigrad.bert import from_pretrained
-from minigrad.course.furniture.stored import stored
+from minigrad.bert.stored import stored
 
 pytest.importorskip("matplotlib")
 from minigrad.course.chapters.one_head import FirstLayer, scale_curves

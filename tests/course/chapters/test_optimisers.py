@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from minigrad import optim
+from minigrad.bert.stored import stored
 from minigrad.course.chapters.optimisers import distance, pytorch_reference, replay, valley
-from minigrad.course.furniture.stored import stored
 
 SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "optimiser_trajectories.py"
 

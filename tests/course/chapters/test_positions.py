@@ -8,10 +8,10 @@ import re
 import numpy as np
 import pytest
 
+from minigrad.bert.stored import stored
 from minigrad.course import check
 from minigrad.course.chapters import positions
 from minigrad.course.chapters.positions import KINDS, OneLayer, StoredModel, batch_of, score, train
-from minigrad.course.furniture.stored import stored
 from minigrad.seq2seq.transformer import sinusoids
 
 pytestmark = pytest.mark.numpy_only("the pages are written in NumPy")

@@ -9,10 +9,10 @@ import pytest
 
 from minigrad import no_grad, ops
 from minigrad.bert.data import make_rows
+from minigrad.bert.stored import stored
 from minigrad.bert.story_scores import score_stories
 from minigrad.course.chapters import pretraining
 from minigrad.course.chapters.pretraining import LENGTH, VARIANTS, model_of, stories, train
-from minigrad.course.furniture.stored import stored
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import draw_pairs
 

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from minigrad.bert.stored import stored
 from minigrad.course.chapters.start import (
     EXAMPLES,
     SENTENCES,
@@ -16,7 +17,6 @@ from minigrad.course.chapters.start import (
     learning_frames,
     three_ways,
 )
-from minigrad.course.furniture.stored import stored
 
 pytestmark = pytest.mark.no_arrays
 

@@ -7,13 +7,13 @@ from collections import Counter
 import pytest
 
 pytest.importorskip("matplotlib")
+from minigrad.bert.stored import stored
 from minigrad.course.chapters.wordpiece import (
     cut_picture,
     play_merges,
     size_curves,
     tried,
 )
-from minigrad.course.furniture.stored import stored
 from minigrad.text.normalization import normalize, pre_tokenize
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import SPECIAL_TOKENS, count_words, first_pieces, train_wordpiece

@@ -8,9 +8,6 @@ import numpy as np
 
 from minigrad import Tensor, ops
 
-__all__ = ["RIGHT", "WRONG"]
-
-
 # --- add_norm --------------------------------------------------------------------------------------------
 
 

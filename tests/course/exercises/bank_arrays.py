@@ -8,8 +8,6 @@ import numpy as np
 
 from minigrad.ops import broadcasting
 
-__all__ = ["RIGHT", "WRONG"]
-
 # --- unbroadcast -----------------------------------------------------------------------------------------
 
 

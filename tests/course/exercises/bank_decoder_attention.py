@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["RIGHT", "WRONG"]
-
 
 def softmax(x):
     e = np.exp(x - np.max(x, axis=-1, keepdims=True))

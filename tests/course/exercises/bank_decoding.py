@@ -9,9 +9,6 @@ import numpy as np
 from minigrad.course.furniture.beam_tree import widths_that_find_it
 from minigrad.seq2seq.bleu import bleu
 
-__all__ = ["RIGHT"]
-
-
 # --- write_greedily ---------------------------------------------------------------------------------------
 
 

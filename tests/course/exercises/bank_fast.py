@@ -7,8 +7,6 @@ import math
 
 import numpy as np
 
-__all__ = ["RIGHT", "WRONG"]
-
 # --- softmax_gradient_into -------------------------------------------------------------------------------
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from minigrad import Tensor, ops
 
-__all__ = ["RIGHT", "WRONG"]
-
 
 def erf(x):
     return np.vectorize(math.erf, otypes=[x.dtype])(x)

@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 
-__all__ = ["RIGHT", "WRONG"]
-
 
 def right_softmax(x):
     e = np.exp(x - np.max(x, -1, keepdims=True))

@@ -9,8 +9,6 @@ import numpy as np
 
 from minigrad import Tensor, no_grad
 
-__all__ = ["RIGHT", "WRONG"]
-
 # --- named_parameters ------------------------------------------------------------------------------------
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from minigrad import nn, optim
 
-__all__ = ["RIGHT", "WRONG"]
-
 # --- clip_gradients --------------------------------------------------------------------------------------
 
 

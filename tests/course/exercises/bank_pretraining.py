@@ -9,9 +9,6 @@ import numpy as np
 
 from minigrad.optim import clip_grad_norm
 
-__all__ = ["RIGHT", "WRONG"]
-
-
 # --- floor_of --------------------------------------------------------------------------------------------
 
 

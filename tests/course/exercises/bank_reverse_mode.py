@@ -6,8 +6,6 @@ from collections import defaultdict
 
 import numpy as np
 
-__all__ = ["RIGHT", "WRONG"]
-
 # --- gradients -------------------------------------------------------------------------------------------
 
 

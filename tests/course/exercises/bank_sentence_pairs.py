@@ -8,8 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 
-__all__ = ["RIGHT"]
-
 
 def joined(lists):
     return [item for one in lists for item in one]

@@ -8,8 +8,6 @@ import numpy as np
 
 from minigrad import Tensor, ops
 
-__all__ = ["RIGHT"]
-
 
 def s(z):
     return 0.5 * (1 + np.tanh(z / 2))

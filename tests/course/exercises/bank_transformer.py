@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["RIGHT"]
-
-
 # --- shift_and_mask ---------------------------------------------------------------------------------------
 
 

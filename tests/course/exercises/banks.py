@@ -9,8 +9,6 @@ from minigrad.course import check
 from minigrad.course.check.exercise import Exercise
 from minigrad.course.check.slips import build
 
-__all__ = ["expected", "slipped"]
-
 
 def expected(exercise: Exercise, pieces: str | Iterable[str]) -> tuple[str, ...]:
     """The pieces that a bank expects, with the sentence in place of each id, as "[no-scale]".

@@ -23,10 +23,10 @@ from minigrad.bert.checkpoint import save_pretrained
 from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.predict import fill_mask
+from minigrad.bert.stored import stored
 from minigrad.course.chapters.start import EXAMPLES, SENTENCES
 from minigrad.course.furniture import live_model
 from minigrad.course.furniture.live_examples import STORY_EXAMPLES, Example, best_possible
-from minigrad.course.furniture.stored import stored
 from minigrad.stories.floors import GrammarError
 from minigrad.stories.lexicon import SETTINGS
 from minigrad.stories.stories import draw_pairs

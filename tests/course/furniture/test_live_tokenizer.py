@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from sample_texts import HOSTILE, HOSTILE_WORDS, REAL_TEXTS, SETTINGS
 
+from minigrad.bert.stored import stored
 from minigrad.course.furniture.live_tokenizer import live_tokenizer
-from minigrad.course.furniture.stored import stored
 from minigrad.text.normalization import lower, normalize, pre_tokenize, remove_accents, unicode_tables
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import SPECIAL_TOKENS

@@ -16,7 +16,7 @@ from book._make import store
 from minigrad.bert import BertForPreTraining, from_pretrained, save_pretrained
 from minigrad.bert import stored as module
 from minigrad.bert.config import BertConfig
-from minigrad.course.furniture.stored import stored
+from minigrad.bert.stored import stored
 from minigrad.text.tokenizer import WordPieceTokenizer
 
 ROOT = Path(minigrad.__file__).resolve().parent.parent

@@ -15,8 +15,6 @@ from typing import Any
 import minigrad
 from minigrad.course.check.exercise import EXERCISES
 
-__all__ = ["BANKS", "ROOT", "Expected", "class_of", "environment", "filled", "grade", "read_exercise"]
-
 ROOT = Path(minigrad.__file__).resolve().parent.parent
 BANKS = ROOT / "tests" / "course" / "exercises"
 

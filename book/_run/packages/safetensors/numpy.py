@@ -9,8 +9,6 @@ import numpy as np
 
 from safetensors import DTYPES, SafetensorError, array_of, read_header
 
-__all__ = ["load", "load_file", "save", "save_file"]
-
 NAMES = {dtype: name for name, dtype in DTYPES.items() if name != "BF16"}
 # In a file the largest numbers come first: from the back.
 ORDER = ["BOOL", "U8", "I8", "I16", "U16", "F16", "I32", "U32", "F32", "C64", "F64", "I64", "U64"]

@@ -29,8 +29,6 @@ from minigrad.course.furniture.drawing.marks import (
 )
 from minigrad.course.furniture.drawing.words import FONT, TITLE, number
 
-__all__ = ["Axes"]
-
 
 def _numbers(values: Any) -> np.ndarray:
     """One number or several, of any kind that can be gone through, as a row of floats."""

@@ -10,8 +10,6 @@ import numpy as np
 from minigrad.course.furniture.drawing.scales import MARGIN, Linear, Logarithmic, Scale
 from minigrad.course.furniture.drawing.words import FONT
 
-__all__ = ["Axis"]
-
 
 class Axis:
     """The numbers along x or y: scale, limits, ticks. Axes one above the other may share one."""

@@ -9,8 +9,6 @@ import numpy as np
 
 from minigrad.course.furniture.drawing.marks import Mark, Places, polyline
 
-__all__ = ["Contour", "level_lines"]
-
 Side = tuple[int, int, int]  # of a square: from (row, column) to the next column (0) or to the next row (1)
 
 

@@ -11,8 +11,6 @@ from minigrad.course.furniture.drawing.axis import Axis
 from minigrad.course.furniture.drawing.legend import Legend
 from minigrad.course.furniture.drawing.words import FONT
 
-__all__ = ["Figure"]
-
 PAD, BETWEEN = 3.0, 9.0  # points: around everything, and between axes
 POINTS = 72.0  # an inch
 

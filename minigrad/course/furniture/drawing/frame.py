@@ -7,8 +7,6 @@ from minigrad.course.furniture.drawing.axis import Axis
 from minigrad.course.furniture.drawing.marks import Box, Places
 from minigrad.course.furniture.drawing.words import FONT, TITLE, number
 
-__all__ = ["Frame", "Spines"]
-
 TICK, SMALL_TICK, GAP = 3.5, 2.0, 3.5  # points: length of ticks, and what is left free beside their names
 LINE, GRID_LINE = 0.8, 0.6  # width of the lines on the left and below, and of the grid
 SIDES = ("left", "bottom")

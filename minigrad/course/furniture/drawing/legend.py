@@ -9,8 +9,6 @@ from minigrad.course.furniture.drawing import words
 from minigrad.course.furniture.drawing.marks import Box, Mark
 from minigrad.course.furniture.drawing.words import FONT
 
-__all__ = ["Legend"]
-
 SPOTS = (  # in the order in which they are tried
     *("upper right", "upper left", "lower left", "lower right", "center right", "center left"),
     *("lower center", "upper center", "center"),

@@ -15,24 +15,6 @@ import numpy as np
 from minigrad.course.furniture.drawing import words
 from minigrad.course.furniture.drawing.words import number
 
-__all__ = [
-    "CAPS",
-    "DASHES",
-    "MARKERS",
-    "Band",
-    "Box",
-    "Dots",
-    "Image",
-    "Label",
-    "Line",
-    "Mark",
-    "Places",
-    "Rectangle",
-    "Rule",
-    "look_of",
-    "polyline",
-]
-
 Places = tuple[Callable[[Any], np.ndarray], Callable[[Any], np.ndarray]]  # numbers on x and on y -> points
 Box = tuple[float, float, float, float]  # left, top, width, height, in points
 NOTHING = np.empty(0)

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Linear", "Logarithmic", "Scale"]
-
 STEPS = (1, 2, 2.5, 5, 10)  # between ticks, times a power of ten
 MOST_TICKS = 9
 MARGIN = 0.05  # beside the data, as a share of what they span

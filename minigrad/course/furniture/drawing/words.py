@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 import re
 
-__all__ = ["FONT", "LINE", "TITLE", "height", "number", "text", "width"]
-
 FONT, TITLE = 11.0, 13.0  # points
 LINE = 1.2  # from a line to the next, in sizes of the font
 ANCHORS = {"left": "start", "center": "middle", "right": "end"}
