@@ -121,6 +121,7 @@ def test_a_package_that_is_not_installed_is_named(few_modules, monkeypatch):
     ]
 
 
+@pytest.mark.slow
 def test_the_documentation_on_this_disk():
     """All of it, as the command line reads it: its structure, for its text differs between versions."""
     corpus = read_corpus("python-docs")
