@@ -6,10 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ORACLES := $(VENV)/.oracles
 RUN := _build/run
-# One more test at once than there are cores, because some wait for a browser or a process; each with one thread of the
-# BLAS.
-WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
-PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --durations=15 --durations-min=4
+# As many tests at once as there are cores, each with one thread of the BLAS.
+PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup --durations=15 --durations-min=4
 COURSE := $(BIN)/python -m book._make.notebooks
 NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 
@@ -150,17 +148,17 @@ varied: $(READY)  ## the same for the model of varied stories that chapter 17 lo
 	$(BIN)/python -m book._make.store runs/varied book/runs/varied --max-length 56
 
 seq2seq: $(READY)  ## the same for the LSTM that translates in chapter 18 (three minutes)
-	$(BIN)/python -m minigrad.seq2seq train --model lstm --corpus stories-long --set dropout=0 --learning-rate 2e-3 --warmup-steps 200 \
+	$(BIN)/python -m minigrad.seq2seq train --architecture lstm --corpus stories-long --set dropout=0 --learning-rate 2e-3 --warmup-steps 200 \
 		--steps 3000 --eval-every 1000 --save-every 1000 --output runs/seq2seq --resume
 	$(BIN)/python -m book._make.store runs/seq2seq book/runs/seq2seq
 
 attention: $(READY)  ## the same for the LSTM with attention that translates in chapter 19 (five minutes)
-	$(BIN)/python -m minigrad.seq2seq train --model lstm-attention --corpus stories-long --set dropout=0 --learning-rate 4e-3 --warmup-steps 200 \
+	$(BIN)/python -m minigrad.seq2seq train --architecture lstm-attention --corpus stories-long --set dropout=0 --learning-rate 4e-3 --warmup-steps 200 \
 		--steps 4000 --eval-every 1000 --save-every 1000 --output runs/attention --resume
 	$(BIN)/python -m book._make.store runs/attention book/runs/attention
 
 transformer: $(READY)  ## the same for the Transformer that translates in chapter 20 (eight minutes)
-	$(BIN)/python -m minigrad.seq2seq train --model transformer --corpus stories-long --set dropout=0 --steps 4000 --eval-every 500 \
+	$(BIN)/python -m minigrad.seq2seq train --architecture transformer --corpus stories-long --set dropout=0 --steps 4000 --eval-every 500 \
 		--learning-rate 0.004419417382415922 --save-every 500 --output runs/transformer --resume  # 1 / √(128 · 400)
 	$(BIN)/python -m book._make.store runs/transformer book/runs/transformer
 

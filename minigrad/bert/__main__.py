@@ -147,12 +147,12 @@ def _train(run: Pretraining, options: argparse.Namespace) -> int:
 def _what_next(run: Pretraining, options: argparse.Namespace) -> list[str]:
     """Commands to type after a run."""
     here = f"{python()} -m minigrad.bert"
-    folder, text = typed(str(run.output)), run.example or EXAMPLE
+    model, text = f"--model {typed(str(run.output))}", run.example or EXAMPLE
     corpus = "" if options.corpus == DEFAULT_CORPUS else f" --corpus {typed(options.corpus)}"
-    fill = f"{here} fill-mask {folder} {typed(text)}"
+    fill = f"{here} fill-mask {model} {typed(text)}"
     return [
         *([fill] if fits(text, run.tokenizer, run.model.config) else []),
-        f"{here} evaluate {folder}{corpus}",
+        f"{here} evaluate {model}{corpus}",
     ]
 
 
@@ -255,7 +255,6 @@ def next_sentence_command(options: argparse.Namespace) -> None:
 
 def look_command(options: argparse.Namespace) -> None:
     """What each head looks at in a text: a short table here, all of it on a page."""
-    _tell_model_and_texts(options)
     page = Path(options.out)
     require_place(page, options.force)  # before the model is read
     model = _chosen(options.model)
@@ -268,13 +267,6 @@ def look_command(options: argparse.Namespace) -> None:
     name = Path(model).resolve().name  # where a folder lies is nobody's business but its owner's
     write_page(page, look_page(found, name, loaded.notes), options.force)
     say(f"\nAll heads are on the page {page}: open it in a browser.")
-
-
-def _tell_model_and_texts(options: argparse.Namespace) -> None:
-    """Of two arguments, take the first for a text if it is no folder and has white space in it, as texts have."""
-    first = options.model
-    if first is not None and options.second is None and not os.path.exists(first) and len(first.split()) > 1:
-        options.model, options.text, options.second = None, first, options.text
 
 
 def _print_heads(found: Look) -> None:
@@ -334,7 +326,7 @@ def _finetune(run: Finetuning, options: argparse.Namespace) -> int:
         _say_how_good(run, checkpoint, options.eval)
     say(f"saved in {checkpoint}; all losses are in {run.folder.metrics.path}\n\nYour turn:")
     data = typed(str(options.eval or options.data))
-    say(f"  {python()} -m minigrad.bert predict {typed(str(run.output))} --data {data}")
+    say(f"  {python()} -m minigrad.bert predict --model {typed(str(run.output))} --data {data}")
     return 0
 
 

@@ -32,30 +32,25 @@ Pre-train a BERT from raw text, look at what it has learned, fine-tune it, and s
     python -m minigrad.bert fill-mask "The [MASK] is returned."     the model that came with the course
     python -m minigrad.bert pretrain                         the Python documentation on this disk, 4,000 steps
     python -m minigrad.bert pretrain --corpus my-texts/ --output runs/mine      your own text
-    python -m minigrad.bert fill-mask runs/reduced "The [MASK] is returned."    your own model
+    python -m minigrad.bert fill-mask --model runs/reduced "The [MASK] is returned."    your own model
     python -m minigrad.bert look "The [MASK] is returned."         what its attention heads look at, as a page
-    python -m minigrad.bert finetune runs/reduced --data train.csv --output runs/task     a task of your own
-    python -m minigrad.bert predict runs/task "What a text."     what it says of a new text
+    python -m minigrad.bert finetune --model runs/reduced --data train.csv --output runs/task    a task of your own
+    python -m minigrad.bert predict --model runs/task "What a text."     what it says of a new text
     python -m minigrad.bert info base                        where BERT-Base's 110 million parameters are
 """
 
 PROGRAM = "python -m minigrad.bert"
 USAGE = {  # after the program; the options are listed below each
     "pretrain": "pretrain [--corpus TEXT] [--output FOLDER] [--resume] [options]",
-    "evaluate": "evaluate [MODEL] [--corpus TEXT] [options]",
-    "fill-mask": "fill-mask [MODEL] TEXT [--top N] [options]",
-    "next-sentence": "next-sentence [MODEL] A B [options]",
-    "look": "look [MODEL] TEXT [SECOND] [--out PAGE] [options]",
-    "finetune": "finetune [MODEL] --data FILE [--eval FILE] [--resume] [options]",
-    "predict": "predict MODEL (--data FILE | TEXT …) [options]",
+    "evaluate": "evaluate [--model MODEL] [--corpus TEXT] [options]",
+    "fill-mask": "fill-mask [--model MODEL] TEXT [--top N] [options]",
+    "next-sentence": "next-sentence [--model MODEL] A B [options]",
+    "look": "look [--model MODEL] TEXT [SECOND] [--out PAGE] [options]",
+    "finetune": "finetune [--model MODEL] --data FILE [--eval FILE] [options]",
+    "predict": "predict --model MODEL (--data FILE | TEXT …) [options]",
     "info": "info MODEL [options]",
 }
-POSITIONS = {  # what stands without an option's name, in its order; the model may be left out
-    "fill-mask": ("model", "text"),
-    "next-sentence": ("model", "a", "b"),
-    "look": ("model", "text", "second"),
-}
-MAY_END_EARLY = {"look"}  # the last of its positions may be left out too
+NEED_MODEL = ("predict",)
 MODEL = "a run's folder or a checkpoint"
 STORED = f"{MODEL} (default: the model that came with the course)"
 
@@ -81,8 +76,7 @@ Let the model read a text, or two as a pair, and write a page that shows the att
 The page is one file, needs no network, and opens in any browser. The names of heads count from 1: 3-5 is the fifth
 head of layer 3.
 
-An earlier page of look is replaced; any other file only with --force. Of two arguments, the first is a model if it is
-a folder or has no white space in it, otherwise both are texts.
+An earlier page of look is replaced; any other file only with --force.
 """
 
 PRETRAIN_EXAMPLES = """\
@@ -115,7 +109,7 @@ FINETUNE_EXAMPLES = """\
 examples:
   python -m minigrad.bert finetune --data train.csv --eval dev.csv --output runs/mine
   python -m minigrad.bert finetune --data train.csv --eval dev.csv --epochs 10 --keep best --output runs/mine
-  python -m minigrad.bert finetune runs/reduced --data questions.jsonl --max-length 64 --epochs 5
+  python -m minigrad.bert finetune --model runs/reduced --data questions.jsonl --max-length 64 --epochs 5
 """
 
 PREDICT = """\
@@ -130,26 +124,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
     Exits with status 2 for what is no option, and with 0 after --help.
     """
-    return parse_options(_make_parser(), arguments, USAGE, POSITIONS, _shift)
-
-
-def _shift(options: argparse.Namespace, rest: Sequence[str]) -> bool:
-    """Give the model its place where an option stands between it and the text; whether that was it.
-
-    (Of `MODEL --top 3 TEXT`, argparse takes the first for the text, as the model may be left out.)
-    """
-    if options.command == "predict" and not any(one.startswith("-") for one in rest):
-        options.texts = [*options.texts, *rest]
-        return True
-    names = POSITIONS.get(options.command, ())
-    given = [value for name in names if (value := getattr(options, name)) is not None]
-    given += rest
-    fewest = len(names) - (options.command in MAY_END_EARLY)
-    if not fewest <= len(given) <= len(names) or any(one.startswith("-") for one in rest):
-        return False
-    for name, value in zip(names, given, strict=False):
-        setattr(options, name, value)
-    return True
+    return parse_options(_make_parser(), arguments, USAGE, NEED_MODEL)
 
 
 def settings_in(options: argparse.Namespace) -> PretrainingArguments:
@@ -188,12 +163,12 @@ def _make_parser() -> argparse.ArgumentParser:
     _add_evaluate(add("evaluate", "held-out losses and accuracies of a checkpoint"))
 
     command = add("fill-mask", "the likeliest pieces for each [MASK] in a text")
-    command.add_argument("model", nargs="?", help=STORED)
+    command.add_argument("--model", metavar="MODEL", help=STORED)
     command.add_argument("text", help='for example "The [MASK] is returned."')
     command.add_argument("--top", type=integer, default=5, metavar="N", help="how many pieces to show")
 
     command = add("next-sentence", "the probability that sentence B follows sentence A")
-    command.add_argument("model", nargs="?", help=STORED)
+    command.add_argument("--model", metavar="MODEL", help=STORED)
     command.add_argument("a", help="the first sentence")
     command.add_argument("b", help="the second")
 
@@ -201,7 +176,7 @@ def _make_parser() -> argparse.ArgumentParser:
     _add_finetune(add("finetune", "learn a task from examples in a file", FINETUNE))
 
     command = add("predict", "what a fine-tuned model says of texts", PREDICT)
-    command.add_argument("model", help=MODEL)
+    command.add_argument("--model", metavar="MODEL", help=MODEL)
     command.add_argument("texts", nargs="*", metavar="TEXT", help="texts, or the two of a pair")
     command.add_argument(
         "--task", choices=TASKS, help="what the model has learned (default: what its config.json says)"
@@ -237,7 +212,7 @@ def _add_pretrain(command: argparse.ArgumentParser) -> None:
 
 def _add_finetune(command: argparse.ArgumentParser) -> None:
     command.epilog = FINETUNE_EXAMPLES
-    command.add_argument("model", nargs="?", help=STORED)
+    command.add_argument("--model", metavar="MODEL", help=STORED)
     command.add_argument(
         "--data", required=True, metavar="FILE", help="the examples to learn from, .csv or .jsonl"
     )
@@ -259,7 +234,7 @@ def _add_finetune(command: argparse.ArgumentParser) -> None:
 
 
 def _add_evaluate(command: argparse.ArgumentParser) -> None:
-    command.add_argument("model", nargs="?", help=STORED)
+    command.add_argument("--model", metavar="MODEL", help=STORED)
     _add_text(command, None, "was held out; 1 for all (default: the run's)")
     helps = {"batch_size": "pairs a batch", "max_length": "tokens a pair", "seed": "of the split"}
     for name, help in helps.items():
@@ -267,7 +242,7 @@ def _add_evaluate(command: argparse.ArgumentParser) -> None:
 
 
 def _add_look(command: argparse.ArgumentParser) -> None:
-    command.add_argument("model", nargs="?", help=STORED)
+    command.add_argument("--model", metavar="MODEL", help=STORED)
     command.add_argument("text", help='for example "The [MASK] is returned."')
     command.add_argument(
         "second", nargs="?", help="a second text, which the model reads with the first as a pair"

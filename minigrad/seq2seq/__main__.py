@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -53,19 +54,18 @@ DESCRIPTION = """\
 Train a model that translates: recurrent, recurrent with attention, or the Transformer of 2017.
 
     python -m minigrad.seq2seq train                       stories into a made-up language, 2,000 steps
-    python -m minigrad.seq2seq train --model lstm-attention --output runs/attention
+    python -m minigrad.seq2seq train --architecture lstm-attention --output runs/attention
     python -m minigrad.seq2seq train --pairs mine.tsv --output runs/mine       your own file of two columns
-    python -m minigrad.seq2seq translate runs/translation "mary has two books ."
-    python -m minigrad.seq2seq translate runs/mine --beams 4 < texts.txt       a translation for each line
+    python -m minigrad.seq2seq translate --model runs/translation "mary has two books ."
+    python -m minigrad.seq2seq translate --model runs/mine --beams 4 < texts.txt     a translation for each line
 """
 
 PROGRAM = "python -m minigrad.seq2seq"
 USAGE = {  # after the program; the options are listed below each
-    "train": "train [--model NAME] [--corpus NAME | --pairs FILE [--eval-pairs FILE]] [--resume] [options]",
-    "translate": "translate MODEL (TEXT … | --data FILE | < TEXTS) [--beams N] [--alignments] [options]",
+    "train": "train [--architecture NAME] [--corpus NAME | --pairs FILE [--eval-pairs FILE]] [--resume] [options]",
+    "translate": "translate --model MODEL (TEXT … | --data FILE | < TEXTS) [--beams N] [--alignments] [options]",
 }
 MOST_BEAMS = 1000  # each is a row of a batch
-POSITIONS = {"translate": ("model", "texts")}
 TEXTS = ("cell", "attention")  # fields of a config that are texts
 
 TRAIN = """\
@@ -83,9 +83,9 @@ same machine with the same NumPy, also after a kill.
 
 TRAIN_EXAMPLES = """\
 examples:
-  python -m minigrad.seq2seq train --model lstm --corpus stories-long --output runs/long
+  python -m minigrad.seq2seq train --architecture lstm --corpus stories-long --output runs/long
   python -m minigrad.seq2seq train --set d_model=256 --set nhead=8 --output runs/wider
-  python -m minigrad.seq2seq train --model lstm --set cell=gru --set attention=additive --output runs/gru
+  python -m minigrad.seq2seq train --architecture lstm --set cell=gru --set attention=additive --output runs/gru
   python -m minigrad.seq2seq train --pairs train.tsv --eval-pairs dev.tsv --vocab-size 8000 --output runs/mine
 """
 
@@ -108,7 +108,11 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add = add_commands(parser, USAGE)
     _add_train(add("train", "learn to translate", TRAIN))
     _add_translate(add("translate", "translate texts with a trained model", TRANSLATE))
-    return parse_options(parser, arguments, USAGE, POSITIONS, _shift)
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments[:1] == ["train"] and any(one.partition("=")[0] == "--model" for one in arguments):
+        meant = [re.sub("^--model(?==|$)", "--architecture", one) for one in arguments]
+        parser.error(f"what to train is named by --architecture: {PROGRAM} {' '.join(map(typed, meant))}")
+    return parse_options(parser, arguments, USAGE, need_model=("translate",))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -116,17 +120,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_command(COMMANDS, parse(arguments))
 
 
-def _shift(options: argparse.Namespace, rest: Sequence[str]) -> bool:
-    """Take what stands behind an option for texts, which argparse leaves over; whether that was it."""
-    if options.command != "translate" or any(one.startswith("-") for one in rest):
-        return False
-    options.texts = [*options.texts, *rest]
-    return True
-
-
 def _add_train(command: argparse.ArgumentParser) -> None:
     command.epilog = TRAIN_EXAMPLES
-    command.add_argument("--model", choices=list(PRESETS), default="transformer", help="what to train")
+    command.add_argument("--architecture", choices=list(PRESETS), default="transformer", help="what to train")
     add_sizes(command)
     text = command.add_mutually_exclusive_group()
     text.add_argument(
@@ -151,7 +147,7 @@ def _add_train(command: argparse.ArgumentParser) -> None:
 
 
 def _add_translate(command: argparse.ArgumentParser) -> None:
-    command.add_argument("model", help="a run's folder or a checkpoint")
+    command.add_argument("--model", metavar="MODEL", help="a run's folder or a checkpoint")
     command.add_argument("texts", nargs="*", metavar="TEXT", help="a text to translate")
     command.add_argument("--data", metavar="FILE", help="a file with a text in each line, or of two columns")
     command.add_argument(
@@ -195,7 +191,7 @@ def train_command(options: argparse.Namespace) -> int:
         contextlib.redirect_stdout(messages),
         prepare_translation(
             options.pairs or options.corpus,
-            PRESETS[options.model].replace(**changed_sizes(options.set, TEXTS)),
+            PRESETS[options.architecture].replace(**changed_sizes(options.set, TEXTS)),
             _settings_in(options),
             options.output,
             evaluation=options.eval_pairs,
@@ -243,7 +239,7 @@ def _train(run: TranslationTraining) -> int:
     say(f"saved in {checkpoint}; the losses of all steps are in {run.folder.metrics.path}\n\nYour turn:")
     texts = (run.tokenizer.decode(source) for source, _ in run.translated)
     text = next(map(typed, filter(None, texts)), "< texts.txt")  # of unknown characters nothing can be typed
-    say(f"  {python()} -m minigrad.seq2seq translate {typed(str(run.output))} {text}")
+    say(f"  {python()} -m minigrad.seq2seq translate --model {typed(str(run.output))} {text}")
     return 0
 
 

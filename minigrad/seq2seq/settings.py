@@ -10,7 +10,7 @@ from minigrad.training.fields import check, documented, setting
 
 MOST_PIECES = 10_000  # a Transformer's weights of one text of so many are 0.4 GB for each head and layer
 
-# Small ones, by the name that `--model` has for them.
+# Small ones, by the name that `--architecture` has for them.
 PRESETS: dict[str, Seq2SeqConfig] = {**RECURRENT_PRESETS, "transformer": TRANSFORMER_PRESETS["reduced"]}
 
 

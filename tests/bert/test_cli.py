@@ -286,7 +286,7 @@ def test_a_length_beyond_the_models_positions_is_refused_before_the_text_is_read
 @pytest.mark.parametrize("which", ["run", "run/checkpoint-000006"])
 def test_evaluate_gives_the_figures_of_the_run(run, capsys, which):
     """By default on the share that the run held out, with its seed and sizes."""
-    assert main(["evaluate", str(run / which), "--corpus", str(run / "text.txt")]) == 0
+    assert main(["evaluate", "--model", str(run / which), "--corpus", str(run / "text.txt")]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     state = json.loads((run / "run" / "checkpoint-000006" / "training.json").read_text())
@@ -297,7 +297,7 @@ def test_evaluate_gives_the_figures_of_the_run(run, capsys, which):
 def test_evaluate_after_a_run_with_another_seed(corpus, tmp_path, capsys):
     assert main(pretrain(corpus, tmp_path / "run", seed=5)) == 0
     capsys.readouterr()
-    assert main(["evaluate", str(tmp_path / "run"), "--corpus", str(corpus)]) == 0
+    assert main(["evaluate", "--model", str(tmp_path / "run"), "--corpus", str(corpus)]) == 0
     out, err = capsys.readouterr()
     state = json.loads((tmp_path / "run" / "checkpoint-000006" / "training.json").read_text())
     assert (state["held_out"], state["arguments"]["seed"]) == (0.2, 5)
@@ -316,14 +316,14 @@ def test_evaluate_after_a_run_with_another_seed(corpus, tmp_path, capsys):
     ],
 )
 def test_evaluate_says_when_training_text_is_scored(run, capsys, options, note):
-    assert main(["evaluate", str(run / "run"), "--corpus", str(run / "text.txt"), *options]) == 0
+    assert main(["evaluate", "--model", str(run / "run"), "--corpus", str(run / "text.txt"), *options]) == 0
     err = capsys.readouterr().err
     assert re.fullmatch(f"note: {note}\n", err) if note else err == ""
 
 
 def test_evaluate_says_when_the_text_is_another(run, tmp_path, capsys):
     text = write_corpus(tmp_path / "other.txt", seed=5)
-    assert main(["evaluate", str(run / "run"), "--corpus", str(text)]) == 0
+    assert main(["evaluate", "--model", str(run / "run"), "--corpus", str(text)]) == 0
     assert capsys.readouterr().err.startswith(
         "note: this is not the text that the run was trained on, or not"
     )
@@ -332,7 +332,10 @@ def test_evaluate_says_when_the_text_is_another(run, tmp_path, capsys):
 def test_evaluate_a_model_that_no_run_here_made(run, tmp_path, capsys):
     for name in ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"):
         (tmp_path / name).write_bytes((run / "run" / "checkpoint-000006" / name).read_bytes())
-    assert main(["evaluate", str(tmp_path), "--corpus", str(run / "text.txt"), "--max-length", "24"]) == 0
+    assert (
+        main(["evaluate", "--model", str(tmp_path), "--corpus", str(run / "text.txt"), "--max-length", "24"])
+        == 0
+    )
     out, err = capsys.readouterr()
     assert out.startswith("2 documents, ")  # 5 %, at least two
     assert (
@@ -344,32 +347,42 @@ def test_evaluate_without_the_state_that_the_sums_list(run, tmp_path, failing):
     """Without it the split would be another one, and training text be scored without a word."""
     shutil.copytree(run / "run" / "checkpoint-000006", tmp_path / "copy")
     (tmp_path / "copy" / "training.json").unlink()
-    message = failing("evaluate", tmp_path / "copy", "--corpus", run / "text.txt")
+    message = failing("evaluate", "--model", tmp_path / "copy", "--corpus", run / "text.txt")
     assert message == f"{tmp_path / 'copy' / 'training.json'} is missing: SHA256SUMS lists it"
 
 
 @pytest.mark.parametrize("share", ["5", "nan", "inf", "1e400", "-0.1", "1.0001"])
 def test_shares_that_are_none(run, failing, share):
-    message = failing("evaluate", run / "run", "--corpus", run / "text.txt", f"--held-out={share}")
+    message = failing("evaluate", "--model", run / "run", "--corpus", run / "text.txt", f"--held-out={share}")
     assert message.startswith("held_out must be within 0 … 1 (1 is everything), got ")
 
 
 def test_evaluate_takes_a_part_of_a_long_text(run, capsys, monkeypatch):
     monkeypatch.setattr(data, "HELD_OUT_BATCHES", 3)
-    command = ["evaluate", run / "run", "--corpus", run / "text.txt", "--held-out", "1", "--batch-size", "5"]
+    command = [
+        "evaluate",
+        "--model",
+        run / "run",
+        "--corpus",
+        run / "text.txt",
+        "--held-out",
+        "1",
+        "--batch-size",
+        "5",
+    ]
     assert main([str(part) for part in [*command, "--max-length", 24]]) == 0
     assert capsys.readouterr().out.startswith("20 documents, 15 pairs: ")
 
 
 def test_evaluate_on_all_of_a_text(run, tmp_path, capsys):
     text = write_corpus(tmp_path / "other.txt", 6, seed=5)
-    command = ["evaluate", run / "run", "--corpus", text, "--held-out", "1", "--max-length", "24"]
+    command = ["evaluate", "--model", run / "run", "--corpus", text, "--held-out", "1", "--max-length", "24"]
     assert main([str(part) for part in command]) == 0
     assert capsys.readouterr().out.startswith("6 documents, ")
 
 
 def test_fill_mask(run, capsys):
-    assert main(["fill-mask", str(run / "run"), "Bal [MASK] bam [MASK].", "--top", "3"]) == 0
+    assert main(["fill-mask", "--model", str(run / "run"), "Bal [MASK] bam [MASK].", "--top", "3"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     text, *fillings = out.splitlines()
@@ -412,18 +425,17 @@ def test_evaluate_without_a_model(corpus, capsys):
 @pytest.mark.parametrize("model", [True, False])
 @pytest.mark.parametrize("command", [["fill-mask", "Bal [MASK]."], ["next-sentence", "Bal.", "Bam."]])
 def test_options_may_stand_anywhere(run, capsys, command, model):
-    """Also between the model and the text: argparse would take the model for the text."""
     name, *texts = command
-    given = [str(run / "run")] * model + texts
+    options = ["--backend", backend.default().name, *(["--model", str(run / "run")] if model else [])]
     outputs = set()
-    for place in range(len(given) + 1):
-        assert main([name, *given[:place], "--backend", backend.default().name, *given[place:]]) == 0
+    for given in ([*options, *texts], [*texts, *options], [*options[:2], *texts, *options[2:]]):
+        assert main([name, *given]) == 0
         outputs.add(capsys.readouterr().out)
     assert len(outputs) == 1
 
 
 def test_next_sentence(run, capsys):
-    assert main(["next-sentence", str(run / "run"), "Bal bam.", "Ban bap."]) == 0
+    assert main(["next-sentence", "--model", str(run / "run"), "Bal bam.", "Ban bap."]) == 0
     found = re.fullmatch(r"IsNext (\d+\.\d)%, NotNext (\d+\.\d)%\n", capsys.readouterr().out)
     assert sum(map(float, found.groups())) == pytest.approx(100, abs=0.11)
 
@@ -475,7 +487,7 @@ def test_a_model_of_stories_is_trained_and_held_against_the_grammar(tmp_path, mo
     assert "fresh 'light' stories in each epoch, 138 pieces" in said
     assert "mary is in the attic with john . [MASK] has four books ." in said
     assert "--corpus stories" in said
-    assert main(["evaluate", str(tmp_path / "run"), "--corpus", "stories"]) == 0
+    assert main(["evaluate", "--model", str(tmp_path / "run"), "--corpus", "stories"]) == 0
     said = capsys.readouterr().out
     assert "2 pairs of 'light' stories" in said
     rows = {line[:22].strip(): line[22:].split() for line in said.splitlines()}

@@ -37,7 +37,7 @@ def finetune(folder: Path, task: str = "classify", *more: str) -> list[str]:
         tiny_task.write(train, tiny_task.rows(task, 42))
         tiny_task.write(dev, tiny_task.rows(task, 10, seed=1))
     files = ["--data", str(train), "--eval", str(dev), "--output", str(folder / "run")]
-    return ["finetune", str(folder / "model"), *files, *OPTIONS, *more]
+    return ["finetune", "--model", str(folder / "model"), *files, *OPTIONS, *more]
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_finetune_without_an_evaluation_and_with_frozen_encoder(tmp_path, capsys
 def test_without_a_model_that_of_the_course_is_taken(tmp_path, monkeypatch, capsys):
     command = finetune(tmp_path)
     monkeypatch.setattr(cli, "stored", lambda name: tmp_path / "model")
-    assert main(["finetune", *command[2:]]) == 0
+    assert main(["finetune", *command[3:]]) == 0
     assert "no model is named: this is the one that came with the course" in capsys.readouterr().err
 
 
@@ -122,6 +122,7 @@ def test_a_fine_tuned_model_can_learn_other_classes(tmp_path, capsys):
     capsys.readouterr()
     command = [
         "finetune",
+        "--model",
         str(tmp_path / "run"),
         "--data",
         str(data),
@@ -167,7 +168,7 @@ def test_the_best_model_is_the_one_that_predicts(tmp_path, capsys):
     best = max(float(share) for share in re.findall(r"held out loss .*accuracy (\d+\.\d)%", err))
     assert re.search(rf"dev\.csv: loss .*accuracy {best}% ", out.partition("trained to step")[2])
     assert f"saved in {tmp_path / 'run' / 'checkpoint-best'};" in out
-    assert main(["predict", str(tmp_path / "run"), "--data", str(tmp_path / "dev.csv")]) == 0
+    assert main(["predict", "--model", str(tmp_path / "run"), "--data", str(tmp_path / "dev.csv")]) == 0
     assert f"scores: accuracy {best}% " in capsys.readouterr().err
     at = (command := finetune(tmp_path)).index("--eval")
     assert (
@@ -196,7 +197,8 @@ def test_what_stands_out_in_the_files_is_said_before_the_training(tmp_path, caps
 @pytest.mark.parametrize("command", ["evaluate", "fill-mask", "look", "predict", "finetune", "info"])
 def test_one_process_alone_does_what_none_can_share(monkeypatch, failing, command):
     monkeypatch.setattr("minigrad.training.command_line.from_environment", lambda: TwoProcesses())
-    rest = {"evaluate": [], "info": ["base"], "finetune": ["--data", "x.csv"]}.get(command, ["x"])
+    rest = {"evaluate": [], "info": ["base"], "finetune": ["--data", "x.csv"]}.get(command, ["a text"])
+    rest += ["--model", "x"] if command == "predict" else []
     message = f"{command} runs in one process, not in 2: only pretrain shares its work"
     assert failing(command, *rest) == message
 
@@ -209,7 +211,7 @@ class TwoProcesses(World):
 def test_predictions_for_a_file(trained, task, capsys):
     dev = trained[task] / f"dev.{ENDING[task]}"
     capsys.readouterr()
-    assert main(["predict", str(trained[task] / "run"), "--data", str(dev)]) == 0
+    assert main(["predict", "--model", str(trained[task] / "run"), "--data", str(dev)]) == 0
     out, err = capsys.readouterr()
     found = [json.loads(line) for line in out.splitlines()]
     assert [one["row"] for one in found] == list(range(1, 11))
@@ -242,12 +244,12 @@ def test_predictions_for_a_file(trained, task, capsys):
 def test_predictions_for_texts(trained, task, texts, expected, capsys):
     capsys.readouterr()
     model = str(trained[task] / "run")
-    assert main(["predict", model, *texts]) == 0
+    assert main(["predict", "--model", model, *texts]) == 0
     first, err = capsys.readouterr()
     assert re.fullmatch(expected, first)
     assert err == ""
     assert (
-        main(["predict", model, "--batch-size", "1", *texts]) == 0
+        main(["predict", "--model", model, "--batch-size", "1", *texts]) == 0
     )  # an option between the model and the texts
     assert capsys.readouterr().out == first
 
@@ -255,7 +257,7 @@ def test_predictions_for_texts(trained, task, texts, expected, capsys):
 def test_answers_and_labels_may_be_absent_from_a_file(trained, tmp_path, capsys):
     data = tiny_task.write(tmp_path / "new.csv", [{"text": "mary has a book ."}])
     capsys.readouterr()
-    assert main(["predict", str(trained["classify"] / "run"), "--data", str(data)]) == 0
+    assert main(["predict", "--model", str(trained["classify"] / "run"), "--data", str(data)]) == 0
     out, err = capsys.readouterr()
     assert (json.loads(out)["row"], err) == (1, "")
 
@@ -264,12 +266,12 @@ def test_what_is_cut_is_noted(trained, tmp_path, capsys):
     run = str(trained["tag"] / "run")
     data = tiny_task.write(tmp_path / "new.jsonl", [{"tokens": ["mary", "has", "four", "books", "."]}])
     capsys.readouterr()
-    assert main(["predict", run, "--data", str(data), "--max-length", "5"]) == 0
+    assert main(["predict", "--model", run, "--data", str(data), "--max-length", "5"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["tags"][3:] == [None, None]
     cut = "(100%) are longer than 5 tokens: their ends are cut off\n"
     assert err == f"note: 1 of 1 rows of {data} {cut}"
-    assert main(["predict", run, "--max-length", "5", "mary has four books ."]) == 0
+    assert main(["predict", "--model", run, "--max-length", "5", "mary has four books ."]) == 0
     assert capsys.readouterr().err == f"note: 1 of 1 rows of your text {cut}"
 
 
@@ -279,12 +281,12 @@ def test_several_texts_are_several_texts(trained, capsys):
     for task in ("classify", "tag"):
         run = str(trained[task] / "run")
         capsys.readouterr()
-        assert main(["predict", run, *texts]) == 0
+        assert main(["predict", "--model", run, *texts]) == 0
         together = capsys.readouterr().out
-        assert main(["predict", run, *texts[:2]]) == 0
+        assert main(["predict", "--model", run, *texts[:2]]) == 0
         assert together.startswith(capsys.readouterr().out)
         for text in texts:
-            assert main(["predict", run, text]) == 0
+            assert main(["predict", "--model", run, text]) == 0
         assert capsys.readouterr().out == together
 
 
@@ -296,17 +298,17 @@ def test_a_model_of_single_texts_reads_single_texts_of_a_file(trained, tmp_path,
     single = tiny_task.write(tmp_path / "single.csv", [{"text": row["text"]} for row in rows])
     run = str(trained["classify"] / "run")
     capsys.readouterr()
-    assert main(["predict", run, "--data", str(data)]) == 0
+    assert main(["predict", "--model", run, "--data", str(data)]) == 0
     out, err = capsys.readouterr()
     assert err == f"note: the model has learned single texts: the column text_pair of {data} is not read\n"
-    assert main(["predict", run, "--data", str(single)]) == 0
+    assert main(["predict", "--model", run, "--data", str(single)]) == 0
     assert capsys.readouterr() == (out, "")
 
 
 def test_a_model_of_pairs_reads_no_single_texts(trained, tmp_path, failing, capsys):
     data = tiny_task.write(tmp_path / "new.csv", [{"text": "mary has a book ."}])
     capsys.readouterr()
-    message = failing("predict", trained["pairs"] / "run", "--data", data)
+    message = failing("predict", "--model", trained["pairs"] / "run", "--data", data)
     assert "row 1 (line 2), column 'text_pair': it is missing; there are text" in message
 
 
@@ -323,18 +325,18 @@ def test_a_model_from_elsewhere_that_does_not_say_its_task(trained, tmp_path, fa
     assert config.pop("finetuning_task") == "pairs"
     (model / "config.json").write_text(json.dumps(config))
     capsys.readouterr()
-    assert failing("predict", model, "a", "b") == (
+    assert failing("predict", "--model", model, "a", "b") == (
         f"{model} does not say what it has learned: with --task classify these are 2 texts, with --task pairs a pair"
     )
     for task, lines in (("classify", 2), ("pairs", 1)):
-        assert main(["predict", str(model), "a", "b", "--task", task]) == 0
+        assert main(["predict", "--model", str(model), "a", "b", "--task", task]) == 0
         assert len(capsys.readouterr().out.splitlines()) == lines
-    assert main(["predict", str(model), "a"]) == 0
+    assert main(["predict", "--model", str(model), "a"]) == 0
     dev = trained["pairs"] / "dev.csv"
     capsys.readouterr()
-    assert main(["predict", str(model), "--data", str(dev)]) == 0
+    assert main(["predict", "--model", str(model), "--data", str(dev)]) == 0
     read_as_pairs = capsys.readouterr().out
-    assert main(["predict", str(trained["pairs"] / "run"), "--data", str(dev)]) == 0
+    assert main(["predict", "--model", str(trained["pairs"] / "run"), "--data", str(dev)]) == 0
     assert capsys.readouterr().out == read_as_pairs
 
 
@@ -352,7 +354,7 @@ def test_a_model_without_its_layer_predicts_nothing(trained, tmp_path, failing, 
     model = copied(trained[task] / "run", tmp_path / "model")
     tiny_task.remove_weights(model, *weights)
     texts = ["a", "b"] if task in ("pairs", "qa") else ["a"]
-    assert failing("predict", model, *texts).endswith(
+    assert failing("predict", "--model", model, *texts).endswith(
         f"{len(weights)} weights are missing: {', '.join(weights)}"
     )
 
@@ -363,7 +365,7 @@ def test_scores_that_mean_something_else_are_not_read_as_labels(trained, tmp_pat
     config = json.loads((model / "config.json").read_text())
     (model / "config.json").write_text(json.dumps({**config, "problem_type": problem}))
     assert f"problem_type is '{problem}'; expected a model that gives a text one label" in failing(
-        "predict", model, "a"
+        "predict", "--model", model, "a"
     )
 
 
@@ -381,7 +383,10 @@ def test_predictions_are_the_same_with_and_without_the_answers(trained, tmp_path
     printed = []
     for file in files:
         capsys.readouterr()
-        assert main(["predict", str(trained[task] / "run"), "--data", str(file), "--max-length", "9"]) == 0
+        assert (
+            main(["predict", "--model", str(trained[task] / "run"), "--data", str(file), "--max-length", "9"])
+            == 0
+        )
         printed.append(capsys.readouterr())
     assert printed[0].out == printed[1].out
     found = [json.loads(line) for line in printed[0].out.splitlines()]
@@ -410,7 +415,10 @@ def test_a_file_of_which_every_answer_is_cut_off_gets_predictions_too(trained, t
     tagged = {"tokens": ["." * 20], "tags": ["O"]}
     data = tiny_task.write(tmp_path / "new.jsonl", [question if task == "qa" else tagged] * 3)
     capsys.readouterr()
-    assert main(["predict", str(trained[task] / "run"), "--data", str(data), "--max-length", "9"]) == 0
+    assert (
+        main(["predict", "--model", str(trained[task] / "run"), "--data", str(data), "--max-length", "9"])
+        == 0
+    )
     out, err = capsys.readouterr()
     assert [json.loads(line)["row"] for line in out.splitlines()] == [1, 2, 3]
     assert re.search(r"^scores: (exact match|accuracy) 0\.0%", err, re.MULTILINE)
@@ -459,27 +467,29 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, failing):
 )
 def test_mistakes_of_predict(trained, failing, words, message, capsys):
     capsys.readouterr()
-    assert message in failing("predict", trained["classify"] / "run", *words)
+    assert message in failing("predict", "--model", trained["classify"] / "run", *words)
 
 
 def test_models_and_files_that_are_of_another_task(trained, tmp_path, failing, capsys):
     capsys.readouterr()
-    message = failing("predict", trained["classify"] / "model", "a")
+    message = failing("predict", "--model", trained["classify"] / "model", "a")
     assert re.search(
         r"model is a BertForPreTraining, no fine-tuned model; make one with: .* finetune$", message
     )
-    message = failing("predict", trained["classify"] / "run", "--data", trained["qa"] / "dev.csv")
+    message = failing("predict", "--model", trained["classify"] / "run", "--data", trained["qa"] / "dev.csv")
     assert "column 'text': it is missing; there are question, context" in message
-    message = failing("predict", trained["tag"] / "run", "--data", trained["qa"] / "dev.csv")
+    message = failing("predict", "--model", trained["tag"] / "run", "--data", trained["qa"] / "dev.csv")
     assert "tokens and tags are lists" in message
-    assert "qa reads two texts, question and context; got 1" in failing("predict", trained["qa"] / "run", "a")
+    assert "qa reads two texts, question and context; got 1" in failing(
+        "predict", "--model", trained["qa"] / "run", "a"
+    )
     assert "pairs reads two texts, text and text_pair; got 3" in failing(
-        "predict", trained["pairs"] / "run", *"abc"
+        "predict", "--model", trained["pairs"] / "run", *"abc"
     )
     data = tiny_task.write(tmp_path / "new.csv", [{"text": "mary", "label": "no kind"}])
-    message = failing("predict", trained["classify"] / "run", "--data", data)
+    message = failing("predict", "--model", trained["classify"] / "run", "--data", data)
     assert "new.csv, row 1 (line 2), column 'label': expected one of kind " in message
-    message = failing("evaluate", trained["classify"] / "run")
+    message = failing("evaluate", "--model", trained["classify"] / "run")
     assert "is of a run of fine-tuning, not of pre-training" in message
 
 
@@ -488,6 +498,13 @@ def test_a_run_of_pre_training_goes_on_as_such(trained, tmp_path, failing, capsy
     tiny.pretraining(tmp_path / "run").run([].append)
     data = trained["classify"] / "train.csv"
     message = failing(
-        "finetune", trained["classify"] / "model", "--data", data, "--output", tmp_path / "run", "--resume"
+        "finetune",
+        "--model",
+        trained["classify"] / "model",
+        "--data",
+        data,
+        "--output",
+        tmp_path / "run",
+        "--resume",
     )
     assert "is of a run of pre-training, not of fine-tuning" in message

@@ -211,39 +211,48 @@ def test_a_loss_that_is_not_finite(corpus, tmp_path, failing, monkeypatch):
     ("command", "message"),
     [
         (
-            ["evaluate", "{}"],
+            ["evaluate", "--model", "{}"],
             " has no checkpoint in it; train one with: python -m minigrad.bert",
         ),
-        (["fill-mask", "{}/nowhere", "[MASK]"], "there is no folder "),
-        (["next-sentence", "{}/nowhere", "a", "b"], "/nowhere; train one with: python -m minigrad.bert"),
+        (["fill-mask", "--model", "{}/nowhere", "[MASK]"], "there is no folder "),
+        (
+            ["next-sentence", "--model", "{}/nowhere", "a", "b"],
+            "/nowhere; train one with: python -m minigrad.bert",
+        ),
         (["info", "{}"], " has no checkpoint in it"),
         (["info", "huge"], "huge is neither a folder nor one of reduced, base, large"),
-        (["fill-mask", "{}/run", "No mask."], "there is no [MASK] in 'No mask.'"),
-        (["fill-mask", "{}/run", "A [mask]."], "there is no [MASK] in 'A [mask].': write it in capitals"),
-        (["fill-mask", "{}/run", ""], "there is no [MASK] in ''"),
-        (["fill-mask", "{}/run", "[MASK]" + " a" * 30], "33 tokens are more than the 24 positions"),
-        (["fill-mask", "{}/run", "[MASK]", "--top", "0"], "top must be at least 1, got 0"),
-        (["next-sentence", "{}/run", "", "b"], "the first sentence has no tokens: ''"),
-        (["next-sentence", "{}/run", "a", " "], "the second sentence has no tokens: ' '"),
-        (["evaluate", "{}/run", "--corpus", "{}/nowhere"], "there is no corpus '"),
+        (["fill-mask", "--model", "{}/run", "No mask."], "there is no [MASK] in 'No mask.'"),
         (
-            ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--max-length", "4"],
+            ["fill-mask", "--model", "{}/run", "A [mask]."],
+            "there is no [MASK] in 'A [mask].': write it in capitals",
+        ),
+        (["fill-mask", "--model", "{}/run", ""], "there is no [MASK] in ''"),
+        (
+            ["fill-mask", "--model", "{}/run", "[MASK]" + " a" * 30],
+            "33 tokens are more than the 24 positions",
+        ),
+        (["fill-mask", "--model", "{}/run", "[MASK]", "--top", "0"], "top must be at least 1, got 0"),
+        (["next-sentence", "--model", "{}/run", "", "b"], "the first sentence has no tokens: ''"),
+        (["next-sentence", "--model", "{}/run", "a", " "], "the second sentence has no tokens: ' '"),
+        (["evaluate", "--model", "{}/run", "--corpus", "{}/nowhere"], "there is no corpus '"),
+        (
+            ["evaluate", "--model", "{}/run", "--corpus", "{}/text.txt", "--max-length", "4"],
             "max_length must be at least 5",
         ),
         (
-            ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--max-length", "64"],
+            ["evaluate", "--model", "{}/run", "--corpus", "{}/text.txt", "--max-length", "64"],
             "max_length is 64, but the model has 24 positions",
         ),
         (
-            ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--batch-size", "0"],
+            ["evaluate", "--model", "{}/run", "--corpus", "{}/text.txt", "--batch-size", "0"],
             "batch_size must be at least 1",
         ),
         (
-            ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--held-out", "-1"],
+            ["evaluate", "--model", "{}/run", "--corpus", "{}/text.txt", "--held-out", "-1"],
             "held_out must be within 0 … 1 (1 is everything), got -1.0",
         ),
         (
-            ["evaluate", "{}/run", "--corpus", "{}/text.txt", "--seed", "-1"],
+            ["evaluate", "--model", "{}/run", "--corpus", "{}/text.txt", "--seed", "-1"],
             "seed must be at least 0, got -1",
         ),
         (
@@ -265,7 +274,7 @@ def test_a_damaged_checkpoint(run, tmp_path, failing):
     for name in ("config.json", "model.safetensors", "vocab.txt"):
         (tmp_path / name).write_bytes((source / name).read_bytes())
     (tmp_path / "model.safetensors").write_bytes((source / "model.safetensors").read_bytes()[:1000])
-    assert "model.safetensors is damaged" in failing("fill-mask", tmp_path, "[MASK]")
+    assert "model.safetensors is damaged" in failing("fill-mask", "--model", tmp_path, "[MASK]")
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     assert "config.json: model_type is 'gpt2'" in failing("info", tmp_path)
 
@@ -275,7 +284,7 @@ def test_a_checkpoint_without_vocabulary(run, tmp_path, failing):
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).write_bytes((source / name).read_bytes())
     assert f"{tmp_path} has no vocab.txt, which this command needs" in failing(
-        "fill-mask", tmp_path, "[MASK]"
+        "fill-mask", "--model", tmp_path, "[MASK]"
     )
 
 
@@ -287,12 +296,12 @@ def test_notes_on_a_checkpoint_are_shown_and_what_was_never_trained_says_nothing
 
     loaded = from_pretrained(run / "run" / "checkpoint-000006", BertModel)
     save_pretrained(loaded.model, tmp_path, loaded.tokenizer)
-    assert main(["look", str(tmp_path), "the model", "--out", str(tmp_path / "look.html")]) == 0
+    assert main(["look", "--model", str(tmp_path), "the model", "--out", str(tmp_path / "look.html")]) == 0
     assert capsys.readouterr().err.startswith("note: not in the checkpoint, left as initialised: cls.")
     for command in (
-        ["fill-mask", tmp_path, "[MASK]"],
-        ["next-sentence", tmp_path, "a", "b"],
-        ["evaluate", tmp_path, "--corpus", run / "corpus"],
+        ["fill-mask", "--model", tmp_path, "[MASK]"],
+        ["next-sentence", "--model", tmp_path, "a", "b"],
+        ["evaluate", "--model", tmp_path, "--corpus", run / "corpus"],
     ):
         assert "weights are missing: cls." in failing(*command)
 
@@ -305,7 +314,7 @@ def test_what_a_terminal_would_obey_is_spelled_out(run, tmp_path, capsys, failin
     pieces = (tmp_path / "vocab.txt").read_text().splitlines()
     pieces[20] = "\x1b]0;title\x07"
     (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
-    assert main(["fill-mask", str(tmp_path), "[MASK]", "--top", "90"]) == 0
+    assert main(["fill-mask", "--model", str(tmp_path), "[MASK]", "--top", "90"]) == 0
     out, err = capsys.readouterr()
     assert r"\x1b]0;title\x07" in out
     assert "\x1b" not in out + err
@@ -315,4 +324,4 @@ def test_what_a_terminal_would_obey_is_spelled_out(run, tmp_path, capsys, failin
 
 
 def test_an_error_is_one_line_that_ends(tmp_path, failing):
-    assert len(failing("fill-mask", tmp_path / ("a\n" * 10_000), "[MASK]")) <= cli.LONGEST_LINE
+    assert len(failing("fill-mask", "--model", tmp_path / ("a\n" * 10_000), "[MASK]")) <= cli.LONGEST_LINE

@@ -36,14 +36,14 @@ def shell(command: str, folder: Path, **environment: str) -> subprocess.Complete
 
 
 def test_as_a_process(run):
-    done = processes.run_python(MODULE, "next-sentence", run / "run", "Bal.", "Bam.")
+    done = processes.run_python(MODULE, "next-sentence", "--model", run / "run", "Bal.", "Bam.")
     assert done.returncode == 0
     assert done.stderr == ""
     assert done.stdout.startswith("IsNext ")
 
 
 def test_as_a_process_that_fails(tmp_path):
-    done = processes.run_python(MODULE, "fill-mask", tmp_path / "nowhere", "[MASK]")
+    done = processes.run_python(MODULE, "fill-mask", "--model", tmp_path / "nowhere", "[MASK]")
     assert done.returncode == 1
     assert done.stdout == ""
     assert re.fullmatch(r"error: there is no folder .*nowhere; train one with: .*\n", done.stderr)
@@ -90,7 +90,7 @@ def test_streams_that_are_not_utf_8(corpus, tmp_path, encoding):
 @posix
 def test_bytes_that_are_no_text_are_spelled_out(run, tmp_path):
     """In an argument Python makes each of them half of a surrogate pair, which no encoding can write."""
-    done = shell(rf"$B fill-mask {shlex.quote(str(run / 'run'))} $'\xff [MASK]'", tmp_path)
+    done = shell(rf"$B fill-mask --model {shlex.quote(str(run / 'run'))} $'\xff [MASK]'", tmp_path)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(b"\\udcff [MASK]\n")
 

@@ -174,7 +174,7 @@ def here(tmp_path, monkeypatch) -> Path:
 
 
 def test_the_command_prints_a_table_and_writes_the_page(here, capsys):
-    assert main(["look", str(stored("start")), "Raise an [MASK] if the file does not exist."]) == 0
+    assert main(["look", "--model", str(stored("start")), "Raise an [MASK] if the file does not exist."]) == 0
     out = capsys.readouterr().out
     assert out.startswith(
         "12 tokens: [CLS] raise an [MASK] if the file does not exist . [SEP]\n   exception "
@@ -194,17 +194,15 @@ def test_the_command_prints_a_table_and_writes_the_page(here, capsys):
     ("words", "texts", "told"),
     [
         (["It is open."], ["It is open."], True),
-        (["start", "It is open."], ["It is open."], False),
-        (["It is open.", "It is closed."], ["It is open.", "It is closed."], True),
-        (["start", "It is open.", "It is closed."], ["It is open.", "It is closed."], False),
-        (["start", "--force", "It is open."], ["It is open."], False),
-        (["start", "It is open.", "--force", "It is closed."], ["It is open.", "It is closed."], False),
+        (["--model", "start", "It is open."], ["It is open."], False),
+        (["It is open.", "--model", "start"], ["It is open."], False),
+        (["Yes", "No, it is closed."], ["Yes", "No, it is closed."], True),
+        (["--model", "start", "It is open.", "It is closed."], ["It is open.", "It is closed."], False),
         (["--force", "It is open.", "It is closed."], ["It is open.", "It is closed."], True),
-        (["a model", "It is open."], ["It is open."], False),
+        (["It is open.", "It is closed.", "--model=a model"], ["It is open.", "It is closed."], False),
     ],
 )
 def test_which_argument_is_what(here, capsys, words, texts, told):
-    """A first of two arguments is a model if there is such a folder or it has no white space in it."""
     for name in ("start", "a model"):
         (here / name).symlink_to(stored("start"))
     assert main(["look", *words]) == 0
@@ -214,29 +212,33 @@ def test_which_argument_is_what(here, capsys, words, texts, told):
 
 def test_mistakes_on_the_command_line(here, failing, saved, run, monkeypatch):
     start = str(stored("start"))
-    assert failing("look", "runs/none", "It is open.").startswith("there is no folder runs/none")
+    assert failing("look", "--model", "runs/none", "It is open.").startswith("there is no folder runs/none")
     assert "104 tokens with [CLS] and [SEP], more than the 64 positions" in failing(
-        "look", start, "the " * 102
+        "look", "--model", start, "the " * 102
     )
-    assert failing("look", start, " ") == "the text has no tokens: ' '"
+    assert failing("look", "--model", start, " ") == "the text has no tokens: ' '"
     assert "there is no folder nowhere to write x.html" in failing(
-        "look", start, "It is.", "--out", "nowhere/x.html"
+        "look", "--model", start, "It is.", "--out", "nowhere/x.html"
     )
     (here / "mine.html").write_text("mine")
-    assert "is no page of look" in failing("look", "runs/none", "It is open.", "--out", "mine.html")
+    assert "is no page of look" in failing(
+        "look", "--model", "runs/none", "It is open.", "--out", "mine.html"
+    )
     assert (here / "mine.html").read_text() == "mine"
     (saved / "vocab.txt").unlink()
-    assert failing("look", saved, "It is open.").endswith("has no vocab.txt, which this command needs")
+    assert failing("look", "--model", saved, "It is open.").endswith(
+        "has no vocab.txt, which this command needs"
+    )
     assert not (here / "look.html").exists()
 
 
 def test_a_run_of_any_length_and_heads_without_a_pattern(here, run, capsys, monkeypatch):
-    assert main(["look", str(run / "run"), "bal"]) == 0
+    assert main(["look", "--model", str(run / "run"), "bal"]) == 0
     assert "Model: run, 1 layer of 2 heads" in (here / "look.html").read_text(encoding="utf-8")
     even = np.full((1, 2, 3, 3), 1 / 3)
     monkeypatch.setattr("minigrad.bert.look._weights", lambda model, encoding: even)
     capsys.readouterr()
-    assert main(["look", str(stored("start")), "the"]) == 0
+    assert main(["look", "--model", str(stored("start")), "the"]) == 0
     assert "Each of the 2 heads is mixed: no surface pattern stands out." in capsys.readouterr().out
 
 

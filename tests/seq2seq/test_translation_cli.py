@@ -24,6 +24,8 @@ from minigrad.seq2seq.training import TranslationTraining
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import SPECIAL_TOKENS
 
+BY = ("translate", "--model")
+
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 
 SETTINGS = {
@@ -50,7 +52,7 @@ SIZES = {"lstm": {"hidden_size": 12}, "lstm-attention": {"hidden_size": 12}, "tr
 def train(output: Path, *more: str, model: str = "lstm-attention", **changes: object) -> list[str]:
     """The command line of a tiny run."""
     settings = {**SETTINGS, **{name.replace("_", "-"): value for name, value in changes.items()}}
-    command = ["train", "--model", model, "--output", str(output)]
+    command = ["train", "--architecture", model, "--output", str(output)]
     command += [text for name, value in SIZES[model].items() for text in ("--set", f"{name}={value}")]
     command += [text for name, value in settings.items() for text in (f"--{name}", str(value))]
     return [*command, *map(str, more)]
@@ -81,13 +83,13 @@ def test_stories_end_to_end(tmp_path, capsys, monkeypatch, name):
     assert "trained to step 6 in " in out
     assert f"saved in {folder / 'checkpoint-000006'}; " in out
     (suggested,) = re.findall(r"-m minigrad\.seq2seq (translate .*)", lines[-1])
-    assert suggested.startswith(f"translate '{folder}' '")
+    assert suggested.startswith(f"translate --model '{folder}' '")
     assert len(re.findall("step [36]: held out loss", err)) == 2
     assert len(re.findall("step [36]: .* → ", err)) == 2
     figures = table(folder / "evaluation.csv")[-1]
     assert f"held out: loss {float(figures['loss']):.3f}, pieces right " in out
     assert from_pretrained(folder).max_length == TranslationArguments.max_length
-    assert main(["translate", str(folder), "mary has two books ."]) == 0
+    assert main([*BY, str(folder), "mary has two books ."]) == 0
     assert capsys.readouterr().out.count("\n") == 1
 
 
@@ -107,7 +109,7 @@ def test_a_user_s_file_end_to_end(run, tmp_path, capsys):
     loaded = from_pretrained(tmp_path / "run")
     assert loaded.max_length == 60
     assert loaded.tokenizer.lower_case is True
-    assert main(["translate", str(tmp_path / "run"), "--data", str(dev)]) == 0
+    assert main([*BY, str(tmp_path / "run"), "--data", str(dev)]) == 0
     out, err = capsys.readouterr()
     assert out.count("\n") == 4
     assert re.search(r"note: right \d+\.\d% of 4, BLEU \d+\.\d\n$", err)
@@ -145,7 +147,7 @@ def test_sizes_and_kinds_are_changed(run, tmp_path):
 def test_few_steps_need_no_other_option():
     options = parse(["train", "--steps", "10"])
     assert options.warmup_steps is None
-    assert (options.model, options.corpus, options.output) == (
+    assert (options.architecture, options.corpus, options.output) == (
         "transformer",
         "stories-light",
         "runs/translation",
@@ -182,11 +184,23 @@ def test_mistakes_in_training(run, tmp_path, failing):
             "--pairs: not allowed with argument --corpus",
         ),
         (["train", "--corpus", "novels"], "argument --corpus: invalid choice: 'novels'"),
-        (["train", "--model", "gpt"], "argument --model: invalid choice: 'gpt'"),
+        (["train", "--architecture", "gpt"], "argument --architecture: invalid choice: 'gpt'"),
         (["train", "--step-size", "3"], "unrecognized arguments: --step-size"),
         (["trian"], "there is no command 'trian': did you mean train?"),
-        (["translate"], "the following arguments are required: model"),
+        (["translate"], "translate needs --model, a run's folder or a checkpoint"),
         (["translate", "x", "--beam", "--x"], "--beam"),
+        (
+            ["train", "--model=lstm"],
+            "by --architecture: python -m minigrad.seq2seq train --architecture=lstm\n",
+        ),
+        (
+            ["train", "--model", "lstm", "--set", "cell=gru"],
+            "seq2seq train --architecture lstm --set cell=gru\n",
+        ),
+        (
+            ["translate", "runs/x", "a b", "c"],
+            ": python -m minigrad.seq2seq translate --model runs/x 'a b' c\n",
+        ),
     ],
 )
 def test_what_is_no_option(capsys, command, message):
@@ -241,10 +255,10 @@ def test_a_header_in_quotes_or_in_a_file_that_is_scored_is_told_too(run, tmp_pat
     for header in ("source\tTarget", '"source"\t"target"'):
         file.write_text(f"{header}\nmary has two books .\tx\n", encoding="utf-8")
         capsys.readouterr()
-        assert main(["translate", str(run / "run"), "--data", str(file)]) == 0
+        assert main([*BY, str(run / "run"), "--data", str(file)]) == 0
         assert told in capsys.readouterr().err
     file.write_text("mary has two books .\tx\n", encoding="utf-8")
-    assert main(["translate", str(run / "run"), "--data", str(file)]) == 0
+    assert main([*BY, str(run / "run"), "--data", str(file)]) == 0
     assert "header" not in capsys.readouterr().err
 
 
@@ -263,29 +277,26 @@ def test_what_to_type_next_can_be_typed(tmp_path, capsys):
 
 def test_texts_lines_and_files_are_translated_alike(run, tmp_path, capsys, monkeypatch):
     texts = [pair.source for pair in read_pairs(run / "pairs.tsv")][:3]
-    assert main(["translate", str(run / "run"), *texts]) == 0
+    assert main([*BY, str(run / "run"), *texts]) == 0
     expected = capsys.readouterr().out
     assert expected.count("\n") == 3
     lines = tmp_path / "texts.txt"
     lines.write_text("\n".join(texts) + "\n", encoding="utf-8")
-    assert main(["translate", str(run / "run"), "--data", str(lines)]) == 0
+    assert main([*BY, str(run / "run"), "--data", str(lines)]) == 0
     assert capsys.readouterr().out == expected
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(texts)))
-    assert main(["translate", str(run / "run")]) == 0
+    assert main([*BY, str(run / "run")]) == 0
     assert capsys.readouterr().out == expected
-    assert main(["translate", str(run / "run"), "--max-length", "64", *texts]) == 0
+    assert main([*BY, str(run / "run"), "--max-length", "64", *texts]) == 0
     assert capsys.readouterr().out == expected
-    assert (
-        main(["translate", str(run / "run" / "checkpoint-000006"), texts[0], "--batch-size", "1", *texts[1:]])
-        == 0
-    )
+    assert main([*BY, str(run / "run" / "checkpoint-000006"), "--batch-size", "1", *texts]) == 0
     assert capsys.readouterr().out == expected
 
 
 def test_empty_lines_stay_where_they_are(run, tmp_path, capsys, monkeypatch):
     pairs = read_pairs(run / "pairs.tsv")[:2]
     capsys.readouterr()
-    assert main(["translate", str(run / "run"), *(pair.source for pair in pairs)]) == 0
+    assert main([*BY, str(run / "run"), *(pair.source for pair in pairs)]) == 0
     first, second = capsys.readouterr().out.splitlines()
     lines = f"\n{pairs[0].source}\n  \n\n{pairs[1].source}\n\n"
     file, two = tmp_path / "texts.txt", tmp_path / "pairs.tsv"
@@ -295,7 +306,7 @@ def test_empty_lines_stay_where_they_are(run, tmp_path, capsys, monkeypatch):
     )
     for command in (["--data", str(file)], ["--data", str(two)], ["--alignments", "--data", str(file)], []):
         monkeypatch.setattr("sys.stdin", io.StringIO(lines))
-        assert main(["translate", str(run / "run"), *command]) == 0
+        assert main([*BY, str(run / "run"), *command]) == 0
         out = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("  ")]
         assert out == ["", first, "", "", second, ""]
 
@@ -310,13 +321,13 @@ def test_a_length_penalty(run, capsys, monkeypatch):
         lambda self, k, alpha, *rest: (asked.append(alpha), true(self, k, alpha, *rest))[1],
     )
     for more in ([], ["--length-penalty", "0"], ["--length-penalty", "2.5"]):
-        assert main(["translate", str(run / "run"), text, "--beams", "3", *more]) == 0
+        assert main([*BY, str(run / "run"), text, "--beams", "3", *more]) == 0
     assert asked == [0.6, 0.0, 2.5]
 
 
 def test_beams_and_alignments(run, capsys):
     text = read_pairs(run / "pairs.tsv")[0].source
-    assert main(["translate", str(run / "run"), text, "--alignments", "--max-length", "63"]) == 0
+    assert main([*BY, str(run / "run"), text, "--alignments", "--max-length", "63"]) == 0
     first, *rows = capsys.readouterr().out.splitlines()
     assert rows[-1].split()[0] == "(end)"
     assert all(re.fullmatch(r"  \S+ +\S+ \d+%", row) for row in rows)
@@ -325,7 +336,7 @@ def test_beams_and_alignments(run, capsys):
     assert first == expected.text
     assert [row.split()[0] for row in rows[:-1]] == expected.words
     assert {row.split()[1] for row in rows} <= {*text.split(), "(end)"}
-    assert main(["translate", str(run / "run"), text, "--beams", "3"]) == 0
+    assert main([*BY, str(run / "run"), text, "--beams", "3"]) == 0
     assert capsys.readouterr().out.count("\n") == 1
 
 
@@ -341,7 +352,7 @@ def saved(folder: Path, name: str, max_length: int | None = 8) -> Path:
 
 def test_remarks(tmp_path, capsys):
     folder = saved(tmp_path, "lstm")
-    assert main(["translate", str(folder), "a ☃ b", "--max-length", "4"]) == 0
+    assert main([*BY, str(folder), "a ☃ b", "--max-length", "4"]) == 0
     err = capsys.readouterr().err
     assert "note: the vocabulary has no pieces for ☃: read as [UNK]\n" in err
     # an untrained model ends when it ends: where it did not, that is said
@@ -352,7 +363,7 @@ def test_a_translation_that_does_not_end_is_said_to_be_cut_off(tmp_path, capsys)
     of = make_model(model("lstm").config.replace(vocab_size=PIECES.vocab_size))
     of.decoder.out.bias.data[6] = 100  # always b
     save_pretrained(of, tmp_path, PIECES, 8)
-    assert main(["translate", str(tmp_path), "a"]) == 0
+    assert main([*BY, str(tmp_path), "a"]) == 0
     assert capsys.readouterr() == (
         "b b b b b b b b\n",
         "note: no end after 8 pieces: this translation is cut off\n",
@@ -368,30 +379,30 @@ def test_mistakes_in_translating(run, tmp_path, failing, monkeypatch):
     for name in ("vocab.txt", "SHA256SUMS"):
         (without / name).unlink()
     for command, message in (
-        (["translate", tmp_path / "nowhere", "a"], "there is no folder .*; train one with: python -m minigrad.seq2seq"),
-        (["translate", tmp_path, "a"], "has no checkpoint in it; train one with: python -m minigrad.seq2seq train"),
-        (["translate", no_attention, "a a a a a a a a"], "text 1 has 9 pieces with the end token, max_length is 8 "),
-        (["translate", no_attention, "a", "--alignments"], "--alignments: this model has no attention over the source"),
-        (["translate", no_attention, "a", "--data", nothing], "translate takes either texts or --data FILE"),
-        (["translate", no_attention, "--data", tmp_path / "no"], "no is not there"),
-        (["translate", no_attention, "--data", ""], "--data is empty: expected the name of a file"),
-        (["translate", no_attention, "a", "--beams", "0"], "--beams must be at least 1, got 0"),
-        (["translate", no_attention, "a", "--beams", "100000"], "--beams must be at most 1,000, got 100,000"),
-        (["translate", no_attention, "a", "--max-length", "1" + 12 * "0"], "--max-length must be at most 10,000"),
-        (["translate", no_attention, "a", "--length-penalty", "1"], "--length-penalty ranks what a beam search finds"),
-        (["translate", no_attention, "a", "--beams", "2", "--length-penalty", "-1"], "length_penalty: expected"),
-        (["translate", no_attention, "a", "--beams", "2", "--length-penalty", "1e300"], "number of 0 to 10, got 1e"),
-        (["translate", no_attention, "a", "--max-length", "-1"], "--max-length must be at least 1, got -1"),
-        (["translate", without, "a"], "has no vocab.txt, which this command needs"),
+        ([*BY, tmp_path / "nowhere", "a"], "there is no folder .*; train one with: python -m minigrad.seq2seq"),
+        ([*BY, tmp_path, "a"], "has no checkpoint in it; train one with: python -m minigrad.seq2seq train"),
+        ([*BY, no_attention, "a a a a a a a a"], "text 1 has 9 pieces with the end token, max_length is 8 "),
+        ([*BY, no_attention, "a", "--alignments"], "--alignments: this model has no attention over the source"),
+        ([*BY, no_attention, "a", "--data", nothing], "translate takes either texts or --data FILE"),
+        ([*BY, no_attention, "--data", tmp_path / "no"], "no is not there"),
+        ([*BY, no_attention, "--data", ""], "--data is empty: expected the name of a file"),
+        ([*BY, no_attention, "a", "--beams", "0"], "--beams must be at least 1, got 0"),
+        ([*BY, no_attention, "a", "--beams", "100000"], "--beams must be at most 1,000, got 100,000"),
+        ([*BY, no_attention, "a", "--max-length", "1" + 12 * "0"], "--max-length must be at most 10,000"),
+        ([*BY, no_attention, "a", "--length-penalty", "1"], "--length-penalty ranks what a beam search finds"),
+        ([*BY, no_attention, "a", "--beams", "2", "--length-penalty", "-1"], "length_penalty: expected"),
+        ([*BY, no_attention, "a", "--beams", "2", "--length-penalty", "1e300"], "number of 0 to 10, got 1e"),
+        ([*BY, no_attention, "a", "--max-length", "-1"], "--max-length must be at least 1, got -1"),
+        ([*BY, without, "a"], "has no vocab.txt, which this command needs"),
     ):  # fmt: skip
         assert re.search(message, failing(*command))
     assert "max_length must be at most 10,000, got 1000000000000" in failing(
         *train(tmp_path / "x", max_length=10**12)
     )
     monkeypatch.setattr("sys.stdin", io.StringIO("a b\n\na a a a a a a a a\n"))
-    assert "line 3: text 1 has 10 pieces" in failing("translate", no_attention)
+    assert "line 3: text 1 has 10 pieces" in failing("translate", "--model", no_attention)
     assert "max_length must" in failing(*train(tmp_path / "x", max_length=1))
-    assert "is damaged" in failing("translate", _damaged(there, tmp_path), "a")
+    assert "is damaged" in failing("translate", "--model", _damaged(there, tmp_path), "a")
 
 
 def _damaged(run: Path, folder: Path) -> Path:
@@ -412,14 +423,14 @@ MODULE = (
 
 @pytest.mark.no_arrays  # in this process
 def test_as_a_process(run):
-    done = processes.run_python(MODULE, "translate", run / "run", "mary has two books .")
+    done = processes.run_python(MODULE, "translate", "--model", run / "run", "mary has two books .")
     assert done.returncode == 0, done.stderr
     assert done.stderr in (
         "",
         "note: no end after 64 pieces: this translation is cut off\n",
     )  # it has learned little
     assert done.stdout.count("\n") == 1
-    done = processes.run_python(MODULE, "translate", run / "nowhere", "a")
+    done = processes.run_python(MODULE, "translate", "--model", run / "nowhere", "a")
     assert done.returncode == 1
     assert re.fullmatch(r"error: there is no folder .*nowhere; train one with: .*\n", done.stderr)
 
@@ -428,7 +439,7 @@ def test_as_a_process(run):
 def test_one_process_alone_does_what_none_can_share(monkeypatch, failing, command):
     monkeypatch.setattr("minigrad.training.command_line.from_environment", lambda: TwoProcesses())
     message = f"{command} runs in one process, not in 2: only pretrain shares its work"
-    assert failing(command, *([] if command == "train" else ["run"])) == message
+    assert failing(command, *([] if command == "train" else ["--model", "run"])) == message
 
 
 class TwoProcesses(World):

@@ -76,6 +76,7 @@ class Trial:
         self.names = [name for name, *_ in task.cases(np.random.default_rng(seed))]
         self.unchanged = list(self._arguments())  # to see what a call has changed
         self.expected = list(self.outcomes(task.answer))
+        self._done: dict[Answer, tuple[list[Outcome], Iterator[Outcome]]] = {}
 
     def _arguments(self) -> Iterator[dict[str, Any]]:
         """Each case's arguments by name: the same numbers each time, in objects that are new each time."""
@@ -124,17 +125,17 @@ class Trial:
         if all(one.value is None and one.error is None for one in outcomes):
             return []  # told already, and no sign of more
         answer, slips = self.task.answer, self.task.slips
-        singles = [(slip, wrong) for slip in slips if (wrong := build(answer, slip))]
+        singles = self._singles
         # With what was done to memory and arguments first; where all values are right, that is all that tells.
         kinds = (True, False) if self._wrong_values(outcomes) else (True,)
         for effects in kinds:
             for slip, wrong in singles:
-                if self._alike(outcomes, wrong, effects):
+                if self._alike(outcomes, self._known(wrong), effects):
                     return [slip.sentence]
         doubles = list(pairs(answer, slips))
         for effects in kinds:
             for one, other, wrong in doubles:
-                if self._alike(outcomes, wrong, effects):
+                if self._alike(outcomes, self.outcomes(wrong), effects):
                     return ["Two slips at once.", f"(1) {one.sentence}", f"(2) {other.sentence}"]
         measured = self._measured(outcomes, complaints)
         # What is true of all wrong cases, if most are wrong, says more than a slip behind some of them.
@@ -163,13 +164,27 @@ class Trial:
 
     # --- Finding the mistake -----------------------------------------------------------------------------
 
+    @cached_property
+    def _singles(self) -> list[tuple[Slip, Answer]]:
+        """Each slip, and the answer with it."""
+        task = self.task
+        return [(slip, wrong) for slip in task.slips if (wrong := build(task.answer, slip))]
+
+    def _known(self, wrong: Answer) -> Iterator[Outcome]:
+        """What an answer with a slip does with each case, which is tried once."""
+        done, others = self._done.setdefault(wrong, ([], self.outcomes(wrong)))
+        for place in range(len(self.names)):
+            if place == len(done):
+                done.append(next(others))
+            yield done[place]
+
     def _same(self, one: Outcome, other: Outcome) -> bool:
         return one.same_value(other, self.task.rtol, self.task.atol)
 
     def _wrong_values(self, outcomes: Sequence[Outcome]) -> bool:
         return not all(self._same(*both) for both in zip(outcomes, self.expected, strict=True))
 
-    def _alike(self, outcomes: Sequence[Outcome], wrong: Answer, effects: bool) -> bool:
+    def _alike(self, outcomes: Sequence[Outcome], others: Iterator[Outcome], effects: bool) -> bool:
         """Whether a wrong answer does on every case what the learner's does, and on one of them more than to fail.
 
         An error is like every other of its kind: alone it is no sign of the same mistake, but one of arithmetic, such
@@ -177,7 +192,7 @@ class Trial:
         a mistake's too.
         """
         telling = False
-        for outcome, right, other in zip(outcomes, self.expected, self.outcomes(wrong), strict=False):
+        for outcome, right, other in zip(outcomes, self.expected, others, strict=False):
             if not self._same(outcome, other) or (effects and not outcome.same_effects(other)):
                 return False
             if outcome.error is not None:
@@ -207,7 +222,7 @@ class Trial:
         for slip, wrong in singles:
             explained, spoilt = wrong_values, 0  # explained: so many at most
             for outcome, right, is_right, other in zip(
-                outcomes, self.expected, right_ones, self.outcomes(wrong), strict=False
+                outcomes, self.expected, right_ones, self._known(wrong), strict=False
             ):
                 differs = not self._same(other, right)
                 if is_right:
