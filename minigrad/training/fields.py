@@ -26,13 +26,21 @@ def setting(
     at_most: int | None = None,
     positive: bool = False,
     one_of: Sequence[str] = (),
+    added: bool = False,
 ) -> Any:
     """A line of the table: the field of a dataclass, whose kind (yes or no, integer, number, text) is its default's.
 
     at_least: of an integer, which must also be below 2^63, or of a number, which must also be finite. at_most: of an
-    integer. positive: a number above 0. one_of: the texts that it may be.
+    integer. positive: a number above 0. one_of: the texts that it may be. added: earlier runs, which do not have it,
+    have gone by its default.
     """
-    bounds = {"at_least": at_least, "at_most": at_most, "positive": positive, "one_of": one_of}
+    bounds = {
+        "at_least": at_least,
+        "at_most": at_most,
+        "positive": positive,
+        "one_of": one_of,
+        "added": added,
+    }
     return dataclasses.field(default=default, metadata={"help": help, **bounds})
 
 

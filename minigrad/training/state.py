@@ -67,9 +67,11 @@ def read_state(checkpoint: Path, kind: RunKind) -> TrainingState:
     path = checkpoint / STATE
     values = read_json(path)
     found = values.get("arguments")
-    for other in RunKind.known:
-        if other is not kind and isinstance(found, dict) and found.keys() == _defaults(other).keys():
-            raise OtherKindError(f"{path} is of a run of {other.name}, not of {kind.name}")
+    if isinstance(found, dict):
+        for other in RunKind.known:
+            if other is not kind and {**_added(other), **found}.keys() == _defaults(other).keys():
+                raise OtherKindError(f"{path} is of a run of {other.name}, not of {kind.name}")
+        values["arguments"] = {**_added(kind), **found}
     _check(path, values, _checks(kind))
     if values["evaluation"]:
         _check(path, values["evaluation"], dict.fromkeys(kind.scores, NUMBER), "evaluation.")
@@ -158,6 +160,12 @@ BY_TYPE: dict[type, Check] = {bool: YES_OR_NO, int: WHOLE, float: NUMBER, str: T
 def _defaults(kind: RunKind) -> dict[str, Any]:
     """The settings of a kind of run, and their defaults."""
     return {field.name: field.default for field in dataclasses.fields(kind.arguments)}
+
+
+def _added(kind: RunKind) -> dict[str, Any]:
+    """Those that earlier versions did not have."""
+    lines = dataclasses.fields(kind.arguments)
+    return {line.name: line.default for line in lines if line.metadata["added"]}
 
 
 def _checks(kind: RunKind) -> Checks:
