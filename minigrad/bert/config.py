@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from minigrad.messages import quoted
+from minigrad.training.fields import check, setting
 from minigrad.training.reading import ConfigError
 
 Config = TypeVar("Config", bound=Any)
@@ -20,6 +20,26 @@ IGNORED = -100  # the label of a position that does not count, as in PyTorch
 LARGEST_SIZE = 2**31 - 1
 MOST_LAYERS = 10_000
 LARGEST_NUMBER = 1e6  # of the fields that are no sizes
+
+
+def size(default: Any = dataclasses.MISSING, at_least: int = 1) -> Any:
+    """The field of a config that counts something, or names one of so many."""
+    return setting(default, at_least=at_least, at_most=LARGEST_SIZE)
+
+
+def layers(default: int, at_least: int = 0) -> Any:
+    """The field that counts layers."""
+    return setting(default, at_least=at_least, at_most=MOST_LAYERS)
+
+
+def number(default: float) -> Any:
+    """The field of a number of at least 0."""
+    return setting(default, at_most=LARGEST_NUMBER)
+
+
+def share(default: float) -> Any:
+    """The field of a share below 1."""
+    return setting(default, below=1)
 
 
 def label_names(count: int) -> dict[int, str]:
@@ -45,44 +65,27 @@ class BertConfig:
     Source: Devlin et al. 2019, section 3 and appendix A.2; defaults of the released `modeling.py`.
     """
 
-    vocab_size: int = 30522
-    hidden_size: int = 768
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    intermediate_size: int = 3072
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
-    max_position_embeddings: int = 512
-    type_vocab_size: int = 2
-    initializer_range: float = 0.02
-    layer_norm_eps: float = 1e-12
-    pad_token_id: int = 0
+    vocab_size: int = size(30522)
+    hidden_size: int = size(768)
+    num_hidden_layers: int = layers(12)
+    num_attention_heads: int = size(12)
+    intermediate_size: int = size(3072)
+    hidden_dropout_prob: float = share(0.1)
+    attention_probs_dropout_prob: float = share(0.1)
+    max_position_embeddings: int = size(512)
+    type_vocab_size: int = size(2)
+    initializer_range: float = number(0.02)
+    layer_norm_eps: float = number(1e-12)
+    pad_token_id: int = size(0, at_least=0)
     id2label: dict[int, str] = field(default_factory=lambda: label_names(2), hash=False)
 
     def __post_init__(self) -> None:
-        for line in _numbers():
-            value = getattr(self, line.name)
-            whole = line.type == "int"
-            if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-                kind = "an integer" if whole else "a number"
-                raise ConfigError(f"{line.name} must be {kind}, got {quoted(value)}")
-            smallest = 0 if not whole or line.name in ("pad_token_id", "num_hidden_layers") else 1
-            largest = LARGEST_SIZE if whole else LARGEST_NUMBER
-            if line.name == "num_hidden_layers":
-                largest = MOST_LAYERS
-            if not smallest <= value < math.inf:
-                finite = "" if whole else " and finite"
-                raise ConfigError(f"{line.name} must be at least {smallest}{finite}, got {quoted(value)}")
-            if value > largest:
-                raise ConfigError(f"{line.name} must be at most {largest:,.0f}, got {quoted(value)}")
+        check(self, ConfigError)
         if self.hidden_size % self.num_attention_heads:
             raise ConfigError(
                 f"hidden_size must be a multiple of num_attention_heads, "
                 f"got {self.hidden_size} and {self.num_attention_heads}"
             )
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            if getattr(self, name) >= 1:
-                raise ConfigError(f"{name} must be below 1, got {getattr(self, name)}")
         if self.pad_token_id >= self.vocab_size:
             raise ConfigError(
                 f"pad_token_id must be below vocab_size, got {self.pad_token_id} and {self.vocab_size}"

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from minigrad.bert.config import LARGEST_NUMBER, LARGEST_SIZE, MOST_LAYERS, replaced
+from minigrad.bert.config import layers, replaced, share, size
 from minigrad.messages import quoted
+from minigrad.training.fields import check, setting
 from minigrad.training.reading import ConfigError
 
 CELLS = ("lstm", "gru", "rnn")
 ATTENTION = ("none", "dot", "general", "additive")
-MAY_BE_ZERO = ("num_encoder_layers", "num_decoder_layers", "pad_token_id", "start_token_id", "end_token_id")
 
 
 @dataclass(frozen=True)
@@ -31,19 +30,15 @@ class Seq2SeqConfig:
 
     model_type: ClassVar[str] = ""
 
-    vocab_size: int
-    dropout: float = 0.1
-    label_smoothing: float = 0.0
-    pad_token_id: int = 0
-    start_token_id: int = 2
-    end_token_id: int = 3
+    vocab_size: int = size()
+    dropout: float = share(0.1)
+    label_smoothing: float = share(0.0)
+    pad_token_id: int = size(0, at_least=0)
+    start_token_id: int = size(2, at_least=0)
+    end_token_id: int = size(3, at_least=0)
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            _check_value(field.name, str(field.type), getattr(self, field.name))
-        for name in ("dropout", "label_smoothing"):
-            if getattr(self, name) >= 1:
-                raise ConfigError(f"{name} must be below 1, got {getattr(self, name)}")
+        check(self, ConfigError)
         duties = [getattr(self, name) for name in ("pad_token_id", "start_token_id", "end_token_id")]
         if max(duties) >= self.vocab_size or len(set(duties)) < 3:
             raise ConfigError(
@@ -86,19 +81,11 @@ class RecurrentConfig(Seq2SeqConfig):
 
     model_type: ClassVar[str] = "recurrent-seq2seq"
 
-    hidden_size: int = 256
-    num_layers: int = 1
-    cell: str = "lstm"
+    hidden_size: int = size(256)
+    num_layers: int = layers(1, at_least=1)
+    cell: str = setting("lstm", one_of=CELLS)
     bidirectional: bool = False
-    attention: str = "none"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, allowed in (("cell", CELLS), ("attention", ATTENTION)):
-            if getattr(self, name) not in allowed:
-                raise ConfigError(
-                    f"{name} must be one of {', '.join(allowed)}, got {quoted(getattr(self, name))}"
-                )
+    attention: str = setting("none", one_of=ATTENTION)
 
 
 @dataclass(frozen=True)
@@ -114,12 +101,12 @@ class TransformerConfig(Seq2SeqConfig):
 
     model_type: ClassVar[str] = "transformer-seq2seq"
 
-    d_model: int = 512
-    nhead: int = 8
-    num_encoder_layers: int = 6
-    num_decoder_layers: int = 6
-    dim_feedforward: int = 2048
-    label_smoothing: float = 0.1
+    d_model: int = size(512)
+    nhead: int = size(8)
+    num_encoder_layers: int = layers(6)
+    num_decoder_layers: int = layers(6)
+    dim_feedforward: int = size(2048)
+    label_smoothing: float = share(0.1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -129,22 +116,6 @@ class TransformerConfig(Seq2SeqConfig):
             raise ConfigError(
                 f"d_model must be even, a sine and a cosine for each frequency, got {self.d_model}"
             )
-
-
-def _check_value(name: str, kind: str, value: Any) -> None:
-    """Raises ConfigError unless `value` is of the type that the annotation `kind` names, and not beyond reason."""
-    types = {"int": int, "float": (int, float), "bool": bool, "str": str}
-    words = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a text"}
-    if not isinstance(value, types[kind]) or (isinstance(value, bool) and kind != "bool"):  # type: ignore[arg-type]
-        raise ConfigError(f"{name} must be {words[kind]}, got {quoted(value)}")
-    if kind not in ("int", "float"):
-        return
-    smallest = 0 if kind == "float" or name in MAY_BE_ZERO else 1
-    largest = MOST_LAYERS if name.endswith("layers") else LARGEST_SIZE if kind == "int" else LARGEST_NUMBER
-    if not smallest <= value < math.inf:
-        raise ConfigError(f"{name} must be at least {smallest}, got {quoted(value)}")
-    if value > largest:
-        raise ConfigError(f"{name} must be at most {largest:,.0f}, got {quoted(value)}")
 
 
 # For minutes on a CPU; a run sets the vocabulary's size.

@@ -1,78 +1,86 @@
-"""Settings as a table: each on a line of its own, with its default, what it is, and what it may be.
+"""Fields as a table: each on a line of its own, with its default, what it is, and what it may be.
 
-The table makes the checks, the list in the docstring and the options of the command line.
+Of a run's settings the table makes the checks, the list in the docstring and the options of the command line; of a
+model's config and of a checkpoint's state, the checks.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from minigrad.messages import quoted
 
 LARGEST_INTEGER, LARGEST_NUMBER = 2**63 - 1, sys.float_info.max
+WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a text", dict: "an object"}
+KINDS = {kind.__name__: kind for kind in (int, float, bool, str)}
 
 Class = TypeVar("Class", bound=type)
 
 
 def setting(
-    default: float | str,
-    help: str,
+    default: Any = dataclasses.MISSING,
+    help: str = "",
     *,
-    at_least: int = 0,
-    at_most: int | None = None,
+    at_least: float | None = 0,
+    at_most: float | None = None,
+    below: float | None = None,
     positive: bool = False,
     one_of: Sequence[str] = (),
     added: bool = False,
 ) -> Any:
-    """A line of the table: the field of a dataclass, whose kind (yes or no, integer, number, text) is its default's.
+    """A line of the table: the field of a dataclass, an integer, a number, a text, or yes or no, as annotated.
 
-    at_least: of an integer, which must also be below 2^63, or of a number, which must also be finite. at_most: of an
-    integer. positive: a number above 0. one_of: the texts that it may be. added: earlier runs, which do not have it,
-    have gone by its default.
+    at_least, at_most, below: of an integer, which is below 2^63 anyway, or of a number, which is finite anyway.
+    positive: a number above 0. one_of: the texts that it may be. added: earlier runs, which do not have it, have gone
+    by its default.
     """
     bounds = {
         "at_least": at_least,
         "at_most": at_most,
+        "below": below,
         "positive": positive,
         "one_of": one_of,
-        "added": added,
     }
-    return dataclasses.field(default=default, metadata={"help": help, **bounds})
+    return dataclasses.field(default=default, metadata={"help": help, "added": added, **bounds})
 
 
-def check(settings: Any) -> None:
-    """Raise ValueError naming the first setting that is not what its line of the table says."""
-    for line in dataclasses.fields(settings):
-        value = getattr(settings, line.name)
-        expected = _expected(value, line)
-        if expected is not None:
-            raise ValueError(f"{line.name} must be {expected}, got {quoted(value)}")
+def check(table: Any, error: type[Exception] = ValueError) -> None:
+    """Raise an error naming the first field that is not what its line of the table says."""
+    for line in dataclasses.fields(table):
+        kind, value = KINDS.get(str(line.type)), getattr(table, line.name)
+        if kind is not None and (expected := fault(value, kind, line.metadata)):
+            raise error(f"{line.name} must be {expected}, got {quoted(value)}")
 
 
-def _expected(value: Any, line: dataclasses.Field[Any]) -> str | None:
-    """What a value should have been, in words; None if it is that."""
-    at_least, positive, one_of = (line.metadata[name] for name in ("at_least", "positive", "one_of"))
-    if one_of:
+def fault(value: Any, kind: type, bounds: Mapping[str, Any]) -> str | None:
+    """What a value should have been, in words; None if it is that. (True and False are integers to Python.)"""
+    if one_of := bounds.get("one_of"):
         return None if value in one_of else f"one of {', '.join(one_of)}"
-    if isinstance(line.default, bool):
-        return None if isinstance(value, bool) else "true or false"
-    whole = isinstance(line.default, int)
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-        return "an integer" if whole else "a number"
-    if whole and value < at_least:
-        return f"at least {at_least}"
-    if whole and (at_most := line.metadata["at_most"]) is not None:
-        return None if value <= at_most else f"at most {at_most:,}"
-    if whole:
-        return None if value <= LARGEST_INTEGER else "below 2^63"
-    enough = value > 0 if positive else value >= at_least  # NaN is neither
-    if enough and value <= LARGEST_NUMBER:
+    fits = isinstance(value, int | float if kind is float else kind)
+    if not fits or isinstance(value, bool) != (kind is bool):
+        return WORDS[kind]
+    if kind not in (int, float):
         return None
-    return f"{'positive' if positive else f'at least {at_least}'} and finite"
+    at_least, at_most, below = (bounds.get(name) for name in ("at_least", "at_most", "below"))
+    lowest = "positive" if bounds.get("positive") else "" if at_least is None else f"at least {at_least}"
+    high_enough = value > 0 if bounds.get("positive") else at_least is None or value >= at_least
+    largest = LARGEST_INTEGER if kind is int else LARGEST_NUMBER
+    if kind is int and not high_enough:
+        return lowest
+    if kind is float and not (high_enough and -math.inf < value < math.inf):  # NaN is neither
+        return " and ".join(filter(None, [lowest, "finite"]))
+    if at_most is not None and value > at_most:
+        return f"at most {at_most:,.0f}"
+    if below is not None and value >= below:
+        return f"below {below}"
+    if at_most is None and value > largest:
+        return "below 2^63" if kind is int else " and ".join(filter(None, [lowest, "finite"]))
+    return None
 
 
 def documented(table: Class) -> Class:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from safetensors.numpy import save
 from minigrad import backend
 from minigrad.nn import Parameter
 from minigrad.tensor import Array
-from minigrad.training.fields import LARGEST_INTEGER, LARGEST_NUMBER
+from minigrad.training.fields import fault
 from minigrad.training.folders import OtherKindError, RunKind, step_of
 from minigrad.training.reading import CheckpointError, read_json, read_safetensors
 
@@ -72,9 +72,10 @@ def read_state(checkpoint: Path, kind: RunKind) -> TrainingState:
             if other is not kind and {**_added(other), **found}.keys() == _defaults(other).keys():
                 raise OtherKindError(f"{path} is of a run of {other.name}, not of {kind.name}")
         values["arguments"] = {**_added(kind), **found}
-    _check(path, values, _checks(kind))
+    _check(path, values, _table(kind))
+    _check(path, values["environment"], dict.fromkeys(values["environment"], str), "environment.")
     if values["evaluation"]:
-        _check(path, values["evaluation"], dict.fromkeys(kind.scores, NUMBER), "evaluation.")
+        _check(path, values["evaluation"], dict.fromkeys(kind.scores, float), "evaluation.")
     state = TrainingState(**{field.name: values[field.name] for field in dataclasses.fields(TrainingState)})
     try:
         arguments = kind.arguments(**{name: state.arguments[name] for name in _defaults(kind)})
@@ -129,32 +130,8 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
 
 # --- Checks ----------------------------------------------------------------------------------------------
 
-Check = tuple[str, Callable[[Any], bool]]  # what is expected, in words, and whether a value is that
-Checks = dict[str, "Check | Checks"]
-
-
-def _is_number(value: Any) -> bool:
-    """Whether it is a finite number. (True and False are integers to Python; NaN is no larger than anything.)"""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_NUMBER
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_INTEGER
-
-
-WHOLE: Check = ("an integer of at least 0", _is_whole)
-NUMBER: Check = ("a finite number", _is_number)
-POSITIVE: Check = ("a positive number", lambda value: _is_number(value) and value > 0)
-TEXT: Check = ("a text", lambda value: isinstance(value, str))
-OBJECT: Check = ("an object", lambda value: isinstance(value, dict))
-SHARE: Check = (
-    "a share of 0 … 1, or null",
-    lambda value: value is None or (_is_number(value) and 0 <= value <= 1),
-)
-
-YES_OR_NO: Check = ("true or false", lambda value: isinstance(value, bool))
-
-BY_TYPE: dict[type, Check] = {bool: YES_OR_NO, int: WHOLE, float: NUMBER, str: TEXT}
+# What an object in `training.json` has to have: by name a kind of value, one with its bounds, or an object's table.
+Table = Mapping[str, Any]
 
 
 def _defaults(kind: RunKind) -> dict[str, Any]:
@@ -168,39 +145,42 @@ def _added(kind: RunKind) -> dict[str, Any]:
     return {line.name: line.default for line in lines if line.metadata["added"]}
 
 
-def _checks(kind: RunKind) -> Checks:
+def _table(kind: RunKind) -> Table:
     """What `training.json` has to be, in the checkpoints of a kind of run."""
 
-    def alike(values: dict[str, Any]) -> Checks:
-        return {name: BY_TYPE[type(value)] for name, value in values.items()}
+    def alike(values: Mapping[str, Any]) -> Table:
+        return {name: type(value) for name, value in values.items()}
 
     return {
-        "step": WHOLE,
-        "optimizer_steps": WHOLE,
-        "scaler": {"scale": POSITIVE, "steps_since": WHOLE},
-        "random": {"seed": WHOLE, "draws": WHOLE},
-        "data": {"epoch": WHOLE, "index": WHOLE},
+        "step": int,
+        "optimizer_steps": int,
+        "scaler": {"scale": (float, {"positive": True}), "steps_since": int},
+        "random": {"seed": int, "draws": int},
+        "data": {"epoch": int, "index": int},
         "tally": alike(kind.tally().state_dict()),
         "arguments": alike(_defaults(kind)),
-        "corpus": TEXT,
-        "held_out": SHARE,
-        "held_out_text": TEXT,
-        "evaluation": OBJECT,
-        "environment": (
-            "an object of texts",
-            lambda value: isinstance(value, dict) and all(isinstance(text, str) for text in value.values()),
-        ),
+        "corpus": str,
+        "held_out": (float, {"at_least": 0, "at_most": 1, "or_null": True}),
+        "held_out_text": str,
+        "evaluation": dict,
+        "environment": dict,
     }
 
 
-def _check(path: Path, values: dict[str, Any], checks: Checks, within: str = "") -> None:
-    for name, check in checks.items():
-        expected, fits = check if isinstance(check, tuple) else OBJECT
+def _check(path: Path, values: Mapping[str, Any], table: Table, within: str = "") -> None:
+    """Raise CheckpointError naming the first value that is not what its table says."""
+    for name, entry in table.items():
+        inner = entry if isinstance(entry, Mapping) else None
+        kind, bounds = entry if isinstance(entry, tuple) else (dict if inner else entry, {})
+        if kind is int:
+            bounds = {"at_least": 0}
         if name not in values:
             raise CheckpointError(f"{path}: {within}{name}: is missing; was it saved by another version?")
-        if not fits(values[name]):
-            got = json.dumps(values[name])
+        value = values[name]
+        expected = None if value is None and "or_null" in bounds else fault(value, kind, bounds)
+        if expected:
+            got = json.dumps(value)
             got = got if len(got) <= 40 else got[:40] + " …"
             raise CheckpointError(f"{path}: {within}{name}: expected {expected}, got {got}")
-        if isinstance(check, dict):
-            _check(path, values[name], check, f"{within}{name}.")
+        if inner:
+            _check(path, value, inner, f"{within}{name}.")

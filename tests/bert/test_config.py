@@ -87,7 +87,7 @@ def test_there_are_three_presets():
         ({"pad_token_id": 2**31}, "pad_token_id must be at most 2,147,483,647"),
         ({"initializer_range": 10**400}, "initializer_range must be at most 1,000,000, got 10+…$"),
         ({"layer_norm_eps": 1e300}, r"layer_norm_eps must be at most 1,000,000, got 1e\+300"),
-        ({"hidden_dropout_prob": 10**400}, "hidden_dropout_prob must be at most 1,000,000, got 10+…$"),
+        ({"hidden_dropout_prob": 10**400}, "hidden_dropout_prob must be below 1, got 10+…$"),
         ({"hidden_size": "7" * 10**6}, "hidden_size must be an integer, got '7{198}…$"),
         ({"hidden_size": "\x1b[31m"}, r"hidden_size must be an integer, got '\\x1b\[31m'$"),
         ({"id2label": {}}, "id2label must map 0, 1, 2, … to names that differ, such as .*, got {}"),

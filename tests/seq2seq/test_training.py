@@ -330,7 +330,7 @@ def damage_state(folder: Path, **changes: object) -> None:
     [
         (
             {"tally": {"loss": 0.0, "hits": -1, "count": 3}},
-            r"tally\.hits: expected an integer of at least 0, got -1",
+            r"tally\.hits: expected at least 0, got -1",
         ),
         (
             {"data": {"epoch": 1, "index": 99}},
