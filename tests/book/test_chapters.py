@@ -62,6 +62,25 @@ def code_fits_the_page(notebook: Any) -> Iterator[str]:
             yield f"{where} has {len(lines)} lines; {LONGEST} can be read at one go"
 
 
+BOXES = ("How this was measured", "Going further", "What changed since")
+BOX = re.compile(r"^<details>\n<summary>(.+)</summary>\n\n(.+?)\n\n</details>$", re.MULTILINE | re.DOTALL)
+
+
+def boxes_are_whole(notebook: Any) -> Iterator[str]:
+    """What is folded is in one cell, in the form that the site, Jupyter and paper show alike, under one of its names."""
+    for cell in notebook.cells:
+        if cell.cell_type != "markdown":
+            continue
+        found = BOX.findall(cell.source)
+        if not len(found) == cell.source.count("<details") == cell.source.count("</details"):
+            yield f"{cell.id}: a box is <details>, its <summary>, an empty line, text, an empty line, </details>"
+        if "{dropdown}" in cell.source:
+            yield f"{cell.id}: Jupyter does not know {{dropdown}}; a box is <details>"
+        for title, _ in found:
+            if not title.startswith(BOXES):
+                yield f"{cell.id}: a box is called {title!r}; its name begins with one of {', '.join(BOXES)}"
+
+
 SHOWN = {"show", "figure", "player", "table", "attention_map"}
 
 
@@ -273,6 +292,7 @@ GLOSSARY, SYMBOLS = glossary(), symbols()
 Rule = Callable[[Any], Iterator[str]]
 RULES: list[Rule] = [
     code_fits_the_page,
+    boxes_are_whole,
     shows_what_it_makes,
     prints_what_it_computed,
     says_numbers,
@@ -356,6 +376,10 @@ def predicted(notebook: Any) -> None:
 
 
 BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
+    (boxes_are_whole, written("\n\n<details>\n<summary>Going further</summary>\ntext\n</details>")),
+    (boxes_are_whole, written("\n\n<details>\n<summary>Going further</summary>\n\ntext\n")),
+    (boxes_are_whole, written("\n\n<details>\n<summary>More</summary>\n\ntext\n\n</details>")),
+    (boxes_are_whole, written("\n\n:::{dropdown} Going further\ntext\n:::")),
     (code_fits_the_page, source("x = 1" + " + 1" * 19)),
     (code_fits_the_page, source("x = 1\n" * 16)),
     (shows_what_it_makes, source("show(f)\nprint(1)")),
