@@ -63,7 +63,7 @@ def code_fits_the_page(notebook: Any) -> Iterator[str]:
 
 
 BOXES = ("How this was measured", "Going further", "What changed since")
-BOX = re.compile(r"^<details>\n<summary>(.+)</summary>\n\n(.+?)\n\n</details>$", re.MULTILINE | re.DOTALL)
+BOX = re.compile(r"^<details>\n<summary>([^\n<]+)</summary>\n\n(.+?)\n\n</details>$", re.MULTILINE | re.DOTALL)
 
 
 def boxes_are_whole(notebook: Any) -> Iterator[str]:
