@@ -63,11 +63,13 @@ def code_fits_the_page(notebook: Any) -> Iterator[str]:
 
 
 BOXES = ("How this was measured", "Going further", "What changed since")
-BOX = re.compile(r"^<details>\n<summary>([^\n<]+)</summary>\n\n(.+?)\n\n</details>$", re.MULTILINE | re.DOTALL)
+BOX = re.compile(
+    r"^<details>\n<summary>([^\n<]+)</summary>\n\n(.+?)\n\n</details>$", re.MULTILINE | re.DOTALL
+)
 
 
 def boxes_are_whole(notebook: Any) -> Iterator[str]:
-    """What is folded is in one cell, in the form that the site, Jupyter and paper show alike, under one of its names."""
+    """What is folded is in one cell, in the form that site, Jupyter and paper show alike, under one of its names."""
     for cell in notebook.cells:
         if cell.cell_type != "markdown":
             continue

@@ -28,6 +28,7 @@ from minigrad.bert.data import PretrainingData, encode_documents, held_out_batch
 from minigrad.bert.metrics import evaluate, unigram_entropy
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.training import parameter_groups
+from minigrad.course.furniture.fit import descend
 from minigrad.tensor import Array, Tensor
 from minigrad.text.corpus import read_corpus
 from minigrad.text.tokenizer import WordPieceTokenizer
@@ -97,11 +98,7 @@ def train(text: Text, seed: int, std: float, scaled: bool, rate: float) -> dict[
     started, first = time.process_time(), look(model, text.held_out[0])
     steps, losses = [0], [evaluate(model, text.held_out)["mlm_loss"]]
     for step in range(1, STEPS + 1):
-        optimizer.zero_grad()
-        model(**data.next_batch()).loss.backward()
-        optim.clip_grad_norm(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
+        descend(model, model(**data.next_batch()).loss, optimizer, schedule)
         if step % EVERY == 0:
             steps.append(step)
             losses.append(evaluate(model, text.held_out)["mlm_loss"])

@@ -12,6 +12,7 @@ from minigrad import backend, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
 from minigrad.bert.stored import stored
 from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.fit import descend
 from minigrad.course.furniture.flow import Box, Flow, Step, flow
 from minigrad.course.furniture.palette import colour
 from minigrad.course.furniture.translated_stories import LONG, Text, of_texts, read, tokens_of
@@ -257,11 +258,7 @@ def train(attention: str, seed: int, rate: float, steps: int, hidden_size: int =
     pairs = [tokens_of(text, tokenizer) for text in read(32 * steps, seed + 1000, short=True)]
     data = TranslationData(pairs, 32, seed, tokenizer.sep_token_id, tokenizer.pad_token_id)
     for _ in range(steps):
-        optimizer.zero_grad()
-        model(**data.next_batch()).loss.backward()
-        optim.clip_grad_norm(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
+        descend(model, model(**data.next_batch()).loss, optimizer, schedule)
     model.eval()
     return model
 

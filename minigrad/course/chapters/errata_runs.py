@@ -11,6 +11,7 @@ import numpy as np
 from minigrad import no_grad, ops
 from minigrad.bert.config import BertConfig, parameter_shapes
 from minigrad.course.furniture.small_model import SENTENCES, hide_each, small_model
+from minigrad.course.furniture.softmax import softmax
 from minigrad.tensor import Tensor
 
 SubLayer = Callable[[np.ndarray], np.ndarray]  # (L, d_model) -> (L, d_model)
@@ -108,12 +109,6 @@ class Small:
 
 
 # --- Each formula beside the right one --------------------------------------------------------------------
-
-
-def softmax(scores: np.ndarray) -> np.ndarray:
-    """Along the last axis."""
-    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
 
 
 def norm(x: np.ndarray, axis: int = -1) -> np.ndarray:

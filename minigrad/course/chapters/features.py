@@ -18,7 +18,7 @@ from minigrad.bert.stored import stored
 from minigrad.bert.tasks import BertForTokenClassification
 from minigrad.bert.training import parameter_groups
 from minigrad.course.furniture.figures import Figure, Picture, figure
-from minigrad.course.furniture.fit import fine_tune
+from minigrad.course.furniture.fit import descend, fine_tune
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
 from minigrad.course.furniture.varied_stories import SETTING, Texts, arcs_of, as_drawn, read, story_model
 from minigrad.nn.module import Parameter
@@ -214,12 +214,9 @@ def train(
             order = rng.permutation(len(tags)).tolist()
         rows, order = order[:BATCH], order[BATCH:]
         longest = lengths[rows].max()
-        optimizer.zero_grad()
         logits = model(Tensor(layers[:, rows, :longest]), lengths[rows])
-        ops.cross_entropy(logits, tags[rows, :longest], ignore_index=IGNORED).backward()
-        optim.clip_grad_norm(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
+        loss = ops.cross_entropy(logits, tags[rows, :longest], ignore_index=IGNORED)
+        descend(model, loss, optimizer, schedule)
     model.eval()
 
 

@@ -14,14 +14,10 @@ from minigrad.bert.model import BertForPreTraining
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.palette import STYLE, colour
 from minigrad.course.furniture.small_model import SENTENCES, hide_each, small_model
+from minigrad.course.furniture.softmax import softmax
 from minigrad.text.tokenizer import WordPieceTokenizer
 
 # --- A mask to paint ---------------------------------------------------------------------------------------
-
-
-def _softmax(S: np.ndarray) -> np.ndarray:
-    E = np.exp(S - S.max(axis=-1, keepdims=True))
-    return E / E.sum(axis=-1, keepdims=True)
 
 
 Way = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -30,19 +26,19 @@ Way = Callable[[np.ndarray, np.ndarray], np.ndarray]
 # what is allowed, in JavaScript.
 WAYS: dict[str, tuple[Way, str]] = {
     "score + −∞": (
-        lambda S, allowed: _softmax(np.where(allowed, S, -np.inf)),
+        lambda S, allowed: softmax(np.where(allowed, S, -np.inf)),
         "(s, a) => softmax(s.map((v, j) => a[j] ? v : -Infinity))",
     ),
     "score + lowest": (
-        lambda S, allowed: _softmax(S + np.where(allowed, 0, float(np.finfo(np.float32).min))),
+        lambda S, allowed: softmax(S + np.where(allowed, 0, float(np.finfo(np.float32).min))),
         "(s, a) => softmax(s.map((v, j) => v + (a[j] ? 0 : -3.4028234663852886e38)))",
     ),
     "score × 0": (
-        lambda S, allowed: _softmax(S * allowed),
+        lambda S, allowed: softmax(S * allowed),
         "(s, a) => softmax(s.map((v, j) => v * a[j]))",
     ),
     "weight × 0": (
-        lambda S, allowed: _softmax(S) * allowed,
+        lambda S, allowed: softmax(S) * allowed,
         "(s, a) => softmax(s).map((v, j) => v * a[j])",
     ),
 }

@@ -18,6 +18,7 @@ from minigrad.bert.embeddings import BertEmbeddings
 from minigrad.bert.encoder import BertLayer
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.training import parameter_groups
+from minigrad.course.furniture.fit import descend
 from minigrad.course.furniture.light_stories import BATCH, DECAY, LENGTH, small_config
 from minigrad.course.furniture.light_stories import stories as stories
 from minigrad.stories.lexicon import SETTINGS
@@ -214,13 +215,7 @@ def train(
         yield 0, model
     for step in range(1, steps + 1):
         model.train()
-        optimizer.zero_grad()
         output = model(**data.next_batch())
-        loss = output.loss if variant.pairs else output.mlm_loss
-        assert loss is not None
-        loss.backward()
-        optim.clip_grad_norm(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
+        descend(model, output.loss if variant.pairs else output.mlm_loss, optimizer, schedule)
         if step in points:
             yield step, model

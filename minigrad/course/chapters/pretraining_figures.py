@@ -15,6 +15,7 @@ from minigrad.bert.training import parameter_groups
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.flow import Box, Flow, Step, flow
 from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.softmax import softmax
 from minigrad.course.furniture.widgets import Frame, Player, player, svg
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import Pair, Stories
@@ -56,9 +57,9 @@ def step_flow(model: BertForPreTraining, batch: Batch, stories: Stories, rate: f
     optimizer = optim.AdamW(parameter_groups(model, 0.01), lr=rate, eps=1e-6)
     output = model(**batch)
     logits = backend.to_numpy(output.prediction_logits.data).astype(float)  # (n, V), of the chosen tokens
-    p = _softmax(logits)
+    p = softmax(logits)
     of_words = np.concatenate([p[:, chosen], 1 - p[:, chosen].sum(axis=1, keepdims=True)], axis=1)
-    of_pair = _softmax(backend.to_numpy(output.seq_relationship_logits.data).astype(float))  # (1, 2)
+    of_pair = softmax(backend.to_numpy(output.seq_relationship_logits.data).astype(float))  # (1, 2)
     label = int(batch["next_sentence_label"][0])
     table = model.bert.embeddings.word_embeddings.weight
     before = table.numpy()[chosen[:1], :4].copy()
@@ -117,11 +118,6 @@ def step_flow(model: BertForPreTraining, batch: Batch, stories: Stories, rate: f
         "features": ["0", "1", "2", "3"],
     }
     return flow(boxes, steps, "One step of pre-training on one pair", names)
-
-
-def _softmax(x: np.ndarray) -> np.ndarray:
-    powers = np.exp(x - x.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
 
 
 # --- What a model knows, word by word ----------------------------------------------------------------------

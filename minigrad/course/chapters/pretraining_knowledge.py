@@ -11,6 +11,7 @@ import numpy as np
 
 from minigrad import no_grad
 from minigrad.bert.story_scores import log_probabilities
+from minigrad.course.furniture.softmax import softmax
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import Pair, Stories
 from minigrad.text.tokenizer import WordPieceTokenizer
@@ -20,11 +21,6 @@ def words_known(model: Any, stories: Stories, pair: Pair) -> np.ndarray:
     """The probabilities (words,) that a model gives to the words of a pair, each hidden in turn."""
     log_p, _ = log_probabilities(model, stories, pair)
     return np.exp(log_p[np.arange(len(log_p)), [stories.id(word.text) for word in pair.words]])
-
-
-def _softmax(x: np.ndarray) -> np.ndarray:
-    powers = np.exp(x - x.max(axis=-1, keepdims=True), dtype=np.float64)
-    return powers / powers.sum(axis=-1, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,7 @@ def losses_by_context(
             rows[3, others] = tokenizer.mask_token_id
             rows[:, place] = tokenizer.mask_token_id
             with no_grad():
-                p = _softmax(model(rows).prediction_logits.numpy()[:, place])
+                p = softmax(model(rows).prediction_logits.numpy()[:, place].astype(float))
             for name, loss in zip(CONTEXTS, -np.log(p[:, ids[place]]), strict=True):
                 found[name].append(float(loss))
     return {name: np.array(losses) for name, losses in found.items()}

@@ -19,6 +19,7 @@ from minigrad.bert.config import BertConfig
 from minigrad.bert.data import PretrainingData, make_rows
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.training import parameter_groups
+from minigrad.course.furniture.fit import descend
 from minigrad.course.furniture.light_stories import BATCH, DECAY, LENGTH, small_config, stories
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import STORIES_AN_EPOCH, Stories, draw_pairs
@@ -103,13 +104,7 @@ def train(
     if 0 in points:
         yield 0, model
     for step in range(1, steps + 1):
-        optimizer.zero_grad()
-        loss = model(**data.next_batch()).mlm_loss
-        assert loss is not None
-        loss.backward()
-        optim.clip_grad_norm(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
+        descend(model, model(**data.next_batch()).mlm_loss, optimizer, schedule)
         if step in points:
             yield step, model
 

@@ -16,6 +16,7 @@ import numpy as np
 from minigrad import backend, nn, ops, optim, random
 from minigrad.bert.config import IGNORED
 from minigrad.bert.stored import stored
+from minigrad.course.furniture.fit import descend
 from minigrad.seq2seq.checkpoint import from_pretrained
 from minigrad.seq2seq.config import RecurrentConfig
 from minigrad.seq2seq.data import IdPair, TranslationData, pad_pairs
@@ -207,12 +208,8 @@ def train(
     losses: list[float] = []
     for step in range(1, steps + 1):
         model.train()
-        optimizer.zero_grad()
         loss = model(**data.next_batch()).loss
-        loss.backward()
-        optim.clip_grad_norm(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
+        descend(model, loss, optimizer, schedule)
         losses.append(loss.item())
         if step in points:
             model.eval()

@@ -12,6 +12,7 @@ from minigrad import nn, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
 from minigrad.bert.stored import stored
 from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.fit import descend
 from minigrad.course.furniture.flow import Box, Flow, Step, flow
 from minigrad.seq2seq import (
     Transformer,
@@ -203,12 +204,8 @@ def train(
     for step in range(1, steps + 1):
         if not variant.warm_up and step <= warmup_steps:
             adam.groups[0]["lr"] = peak
-        adam.zero_grad()
         loss = model(**data.next_batch()).loss
-        loss.backward()
-        optim.clip_grad_norm(model.parameters(), 1.0)
-        adam.step()
-        schedule.step()
+        descend(model, loss, adam, schedule)
         losses.append(loss.item())
         if every and step % every == 0:
             model.eval()

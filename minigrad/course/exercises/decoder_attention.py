@@ -8,14 +8,10 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.check.exercise import exercise
+from minigrad.course.furniture.softmax import softmax
 
 LookBack = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 FAULTS = ("none", "axis", "padding", "previous", "order", "embedding")
-
-
-def _softmax(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
 
 
 # --- look_at_source ---------------------------------------------------------------------------------------
@@ -167,7 +163,7 @@ The order is dh, dH, dW_a.
 )
 def general_gradients(h, H, W_a, dc):
     scores = h @ W_a @ H.T  # (S,)
-    a = _softmax(scores)
+    a = softmax(scores)
     da = H @ dc
     ds = a * (da - a @ da)
     dh = W_a @ (ds @ H)
@@ -223,7 +219,7 @@ Each decoder's state attends to the word of its own place. The wanted word is wa
 def attend_to(asks, H, wanted):
     scores = 100 * np.eye(len(H))[wanted]  # (T, S)
     W_a = np.linalg.pinv(asks) @ scores @ np.linalg.pinv(H).T  # (n, n)
-    return _softmax(asks @ W_a @ H.T).round(2)
+    return softmax(asks @ W_a @ H.T).round(2)
 
 
 # --- fault_in_look --------------------------------------------------------------------------------------
@@ -236,7 +232,7 @@ def _decoder(fault: str) -> LookBack:
         scores = (e if fault == "embedding" else h) @ H.T  # (T, S)
         if fault != "padding":
             scores = np.where(words, scores, -1e9)
-        a = _softmax(scores.T).T * words if fault == "axis" else _softmax(scores)
+        a = softmax(scores.T).T * words if fault == "axis" else softmax(scores)
         c = a @ H  # (T, n)
         if fault == "previous":
             c = np.concatenate([c[:1], c[:-1]])
@@ -308,7 +304,7 @@ def _aligned_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         words = [str(rng.choice(list(kinds))) for _ in range(T)]
         places = [int(rng.integers(S)) for _ in range(T)]
         gold = [() if word == "m" else (place,) for word, place in zip(words, places, strict=True)]
-        A = _softmax(rng.standard_normal((T, S)))
+        A = softmax(rng.standard_normal((T, S)))
         for t, (word, place) in enumerate(zip(words, places, strict=True)):
             if rng.random() < {"a": 0.9, "b": 0.6, "c": 0.3}.get(word, 0.5):
                 A[t, place] += 1

@@ -9,13 +9,9 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.check.exercise import exercise
+from minigrad.course.furniture.softmax import softmax
 
 Scorer = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[str, float]]
-
-
-def _softmax(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
 
 
 # --- arcs_found ------------------------------------------------------------------------------------------
@@ -23,7 +19,7 @@ def _softmax(x: np.ndarray) -> np.ndarray:
 
 def _arcs_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     def draw(S: int, h: int, L: int, n: int, dtype: type = np.float64) -> tuple[np.ndarray, ...]:
-        A: np.ndarray = _softmax(2 * rng.standard_normal((S, h, L, L))).astype(dtype)
+        A: np.ndarray = softmax(2 * rng.standard_normal((S, h, L, L))).astype(dtype)
         words = np.ones((S, L), bool)
         words[:, [0, -1]] = False
         for row in words:
@@ -105,9 +101,9 @@ def _weights_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         ("3 tokens, values of 1", 3),
         ("12 tokens, values of 10", 12),
     ):
-        yield name, _softmax(rng.standard_normal(L)), rng.standard_normal((L, L - 2))
+        yield name, softmax(rng.standard_normal(L)), rng.standard_normal((L, L - 2))
     yield "an even row", np.full(8, 1 / 8), rng.standard_normal((8, 6))
-    a = _softmax(np.array([4.0, 0, 0, 0, 0, 0]))
+    a = softmax(np.array([4.0, 0, 0, 0, 0, 0]))
     yield "a row that looks at the first token", a, rng.standard_normal((6, 4))
 
 
@@ -164,7 +160,7 @@ def other_weights(a, V):
 
 
 def _run(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray) -> np.ndarray:
-    return _softmax(X @ W_Q @ (X @ W_K).T / math.sqrt(W_Q.shape[1]))
+    return softmax(X @ W_Q @ (X @ W_K).T / math.sqrt(W_Q.shape[1]))
 
 
 def _same_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:

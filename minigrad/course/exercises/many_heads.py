@@ -9,14 +9,10 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.check.exercise import exercise
+from minigrad.course.furniture.softmax import softmax
 
 Weights = dict[str, np.ndarray]
 Layer = Callable[[np.ndarray, Weights, int], np.ndarray]
-
-
-def _softmax(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
 
 
 def _weights(rng: np.random.Generator, d_model: int, dtype: type = np.float64) -> Weights:
@@ -113,7 +109,7 @@ You divide the scores by the root of the number of heads. Divide them by the roo
 [no-mask] The mask is not added to the scores.
     + mask ->
 You add the mask to the weights, after the softmax, so a row no longer sums to 1. Add the mask to the scores.
-    + mask -> ; _softmax(S) -> _softmax(S) + mask
+    + mask -> ; softmax(S) -> softmax(S) + mask
 You add the mask before the scale, so the mask is divided too. Add it to the scaled scores.
     Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> (Q @ K.swapaxes(-1, -2) + mask) / math.sqrt(d_k)
 You subtract the mask. Add it, because it holds large negative numbers for the hidden tokens.
@@ -123,13 +119,13 @@ You subtract the mask. Add it, because it holds large negative numbers for the h
 The mask lies along the queries. Its shape is (B, 1, 1, L), with the keys last, so add it as it is.
     + mask -> + mask.swapaxes(-1, -2)
 Softmax runs over the queries. Each query (a row) shares out 1 over the keys, so use axis=-1.
-    _softmax(S) -> _softmax(S.swapaxes(-1, -2)).swapaxes(-1, -2)
+    softmax(S) -> softmax(S.swapaxes(-1, -2)).swapaxes(-1, -2)
 Softmax runs over the heads. Each head has rows of its own, so use axis=-1.
-    _softmax(S) -> _softmax(S.swapaxes(1, -1)).swapaxes(1, -1)
+    softmax(S) -> softmax(S.swapaxes(1, -1)).swapaxes(1, -1)
 Large scores overflow. Subtract each row's largest score before the exponential.
-    _softmax(S) -> np.exp(S) / np.exp(S).sum(axis=-1, keepdims=True)
+    softmax(S) -> np.exp(S) / np.exp(S).sum(axis=-1, keepdims=True)
 There is no softmax, but the scores must become weights.
-    _softmax(S) -> S
+    softmax(S) -> S
 [weights-transposed] The weights are transposed where they meet V. Row i of the weights holds what query i takes from each value.
     A @ V -> A.swapaxes(-1, -2) @ V
 Each head gets its piece of X. It must get every token's whole vector. Only the projections are narrow: a head has all rows of W_Q, W_K and W_V, and d_k of their columns.
@@ -151,7 +147,7 @@ def multi_head(X, weights, h, mask):
     K = split(X @ weights["W_K"] + weights["b_K"])
     V = split(X @ weights["W_V"] + weights["b_V"])
     S = Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask  # (B, h, L, L)
-    A = _softmax(S)  # each row sums to 1
+    A = softmax(S)  # each row sums to 1
     Z = A @ V  # (B, h, L, d_k)
     joined = Z.transpose(0, 2, 1, 3).reshape(B, L, d_model)
     return joined @ weights["W_O"] + weights["b_O"]
@@ -289,7 +285,7 @@ def both_neighbours(words, n_words):
     word = np.vstack([np.eye(n_words), np.zeros((L, n_words))])
     heads = [(before, place, word), (after, place, word)]
     W_O = np.eye(2 * n_words)
-    Z = [_softmax(X @ W_Q @ (X @ W_K).T / math.sqrt(W_Q.shape[1])) @ (X @ W_V) for W_Q, W_K, W_V in heads]
+    Z = [softmax(X @ W_Q @ (X @ W_K).T / math.sqrt(W_Q.shape[1])) @ (X @ W_V) for W_Q, W_K, W_V in heads]
     return (np.hstack(Z) @ W_O)[1:-1].round(1)
 
 
@@ -305,7 +301,7 @@ def _layer(order: np.ndarray) -> Layer:
             (X @ weights[f"W_{name}"] + weights[f"b_{name}"]).reshape(len(X), h, d_k).swapaxes(0, 1)
             for name in "QKV"
         )
-        Z = _softmax(Q @ K.swapaxes(1, 2) / math.sqrt(d_k)) @ V  # (h, L, d_k)
+        Z = softmax(Q @ K.swapaxes(1, 2) / math.sqrt(d_k)) @ V  # (h, L, d_k)
         joined = Z.swapaxes(0, 1).reshape(len(X), -1)
         return joined[:, order] @ weights["W_O"] + weights["b_O"]
 

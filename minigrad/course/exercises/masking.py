@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.check.exercise import exercise
-
-
-def _softmax(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
-
+from minigrad.course.furniture.softmax import softmax
 
 # --- padding_mask ----------------------------------------------------------------------------------------
 
@@ -125,8 +120,8 @@ The hidden scores are set to 0. But 0 is an ordinary score, so hidden keys still
     np.where(allowed, S, np.finfo(S.dtype).min) -> S * allowed
     np.where(allowed, S, np.finfo(S.dtype).min) -> S * allowed ; np.where(allowed, dS, 0) -> dS
 You set weights to 0 after the softmax. The other weights then no longer sum to 1. Hide the scores before the softmax.
-    E / E.sum(axis=-1, keepdims=True) -> _softmax(S) * allowed
-    E / E.sum(axis=-1, keepdims=True) -> _softmax(S) * allowed ; np.where(allowed, dS, 0) -> dS
+    E / E.sum(axis=-1, keepdims=True) -> softmax(S) * allowed
+    E / E.sum(axis=-1, keepdims=True) -> softmax(S) * allowed ; np.where(allowed, dS, 0) -> dS
 A row that may see nothing comes out as NaN: -∞ minus -∞ is not a number. Its gradient is 0.
     np.finfo(S.dtype).min -> -np.inf ; np.where(allowed, dS, 0) -> dS
 Your mask is inverted: `allowed` is True where a query may look.
@@ -257,15 +252,15 @@ def _heads(allowed: np.ndarray) -> dict[str, Head]:
         return Q @ K.T / math.sqrt(Q.shape[-1])
 
     def with_mask(seen: np.ndarray, low: float = -np.inf) -> Head:
-        return lambda Q, K, V: _softmax(scores(Q, K) + np.where(seen, 0, low)) @ V
+        return lambda Q, K, V: softmax(scores(Q, K) + np.where(seen, 0, low)) @ V
 
     more, less = allowed.copy(), allowed.copy()
     more[0, -1] = True
     less[-1, 0] = False
     return {
         "a right mask": with_mask(allowed),
-        "scores times 0": lambda Q, K, V: _softmax(scores(Q, K) * allowed) @ V,
-        "weights times 0": lambda Q, K, V: _softmax(scores(Q, K)) * allowed @ V,
+        "scores times 0": lambda Q, K, V: softmax(scores(Q, K) * allowed) @ V,
+        "weights times 0": lambda Q, K, V: softmax(scores(Q, K)) * allowed @ V,
         "a mask of -15": with_mask(allowed, -15.0),
         "one hidden key that is seen": with_mask(more),
         "one allowed key that is not seen": with_mask(less),

@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.check.exercise import exercise
-
-
-def _softmax(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
-
+from minigrad.course.furniture.softmax import softmax
 
 # --- attend ----------------------------------------------------------------------------------------------
 
@@ -65,7 +60,7 @@ The scale comes after the softmax: it then shrinks the output, and the weights h
 [no-softmax] You return the scores times V: the softmax between them is missing.
     weights @ v -> scores @ v
 Softmax belongs to the scores. You take it of the values, or of the output.
-    weights @ v -> _softmax(scores @ v) || scores @ _softmax(v)
+    weights @ v -> softmax(scores @ v) || scores @ softmax(v)
 [each-key-sums-to-one] The weights of each key sum to 1 over the queries. It is the other way round: each query shares out 1 over the keys.
     axis=-1 -> axis=0
 All weights together sum to 1: each query (a row) shares out 1 of its own.
@@ -78,7 +73,7 @@ Your weights are the scores divided by their sum: take e to the power of the sco
 [scaled-twice] You scale a second time, after the softmax: it is the scores alone that are scaled.
     weights @ v -> weights @ v / math.sqrt(q.shape[-1])
 You take the softmax twice: the second one makes the weights nearly equal.
-    weights @ v -> _softmax(weights) @ v
+    weights @ v -> softmax(weights) @ v
 Each query takes the value of its best key alone: softmax mixes all of them.
     weights @ v -> v[scores.argmax(axis=-1)]
 Every query gets the plain mean of the values: the scores have to decide.
@@ -222,7 +217,7 @@ The sign is the wrong way round: a gradient points where the loss grows; the opt
 def attention_gradients(X, W_Q, W_K, W_V, dZ):
     Q, K, V = X @ W_Q, X @ W_K, X @ W_V
     scale = 1 / math.sqrt(Q.shape[-1])
-    A = _softmax(Q @ K.T * scale)  # (L, L)
+    A = softmax(Q @ K.T * scale)  # (L, L)
     dV = A.T @ dZ  # (L, d_v)
     dA = dZ @ V.T  # (L, L)
     mean = (dA * A).sum(axis=-1, keepdims=True)  # of dA, weighted by A
@@ -294,7 +289,7 @@ def look_left(words, n_words):
     W_K = np.vstack([no_words, np.eye(L)])
     W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))])
     Q, K, V = X @ W_Q, X @ W_K, X @ W_V
-    A = _softmax(Q @ K.T / math.sqrt(Q.shape[-1]))  # (L, L)
+    A = softmax(Q @ K.T / math.sqrt(Q.shape[-1]))  # (L, L)
     return A[1:].round(1), (A @ V)[1:].round(1)
 
 
@@ -314,22 +309,22 @@ def _heads(scale: float) -> dict[str, Callable[[np.ndarray, np.ndarray, np.ndarr
 
     def nearest_places(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
         distance = np.abs(np.arange(len(q))[:, None] - np.arange(len(k)))
-        return _softmax(scores(q, k) - distance) @ v
+        return softmax(scores(q, k) - distance) @ v
 
     def places_alone(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
         distance = np.abs(np.arange(len(q))[:, None] - np.arange(len(k)))
-        return _softmax(-distance.astype(float)) @ v
+        return softmax(-distance.astype(float)) @ v
 
     return {
-        "a right head": lambda q, k, v: _softmax(scores(q, k)) @ v,
-        "a head whose keys are its values": lambda q, k, v: _softmax(scores(q, v)) @ v,
-        "a head that transposes its weights": lambda q, k, v: _softmax(scores(q, k)).T @ v,
-        "a head that halves its output": lambda q, k, v: _softmax(scores(q, k)) @ v / 2,
+        "a right head": lambda q, k, v: softmax(scores(q, k)) @ v,
+        "a head whose keys are its values": lambda q, k, v: softmax(scores(q, v)) @ v,
+        "a head that transposes its weights": lambda q, k, v: softmax(scores(q, k)).T @ v,
+        "a head that halves its output": lambda q, k, v: softmax(scores(q, k)) @ v / 2,
         "a head that divides the scores by their sum": plain_shares,
         "a head that prefers what stands near": nearest_places,
         "a head that looks at places alone": places_alone,
         "a head that takes the values of the next column": lambda q, k, v: (
-            _softmax(1000 * scores(q, k)) @ np.roll(v, 1, axis=1)
+            softmax(1000 * scores(q, k)) @ np.roll(v, 1, axis=1)
         ),
         "a head that gives everybody the mean": lambda q, k, v: np.full((len(q), len(k)), 1 / len(k)) @ v,
     }
@@ -377,7 +372,7 @@ With queries and keys of ones all weights are the same, and faults in them do no
 You compare the head with a right one. That tells whether it is wrong, and not which of the four tests is the first to notice.
     rng = np.random.default_rng(0)
     q, k, v = rng.standard_normal((3, 7, 4))
-    alike = np.allclose(head(q, k, v), _softmax(q @ k.T / math.sqrt(4)) @ v)
+    alike = np.allclose(head(q, k, v), softmax(q @ k.T / math.sqrt(4)) @ v)
     return "none" if alike else "keys"
 With a single key its weight is 1 whatever the scores are, so the tests cannot tell heads apart: draw several keys.
     (3, 7, 4) -> (3, 1, 4) ; (7, 4) -> (1, 4) ; permutation(7) -> permutation(1)

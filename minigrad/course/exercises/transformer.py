@@ -8,13 +8,9 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.check.exercise import exercise
+from minigrad.course.furniture.softmax import softmax
 
 Decoder = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-
-
-def _softmax(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
 
 
 # --- shift_and_mask ---------------------------------------------------------------------------------------
@@ -264,7 +260,7 @@ def _decoder(fault: str, seed: int) -> Decoder:
         if fault == "future":
             now = np.ones((T, T), bool)
         scores = (target @ W[0]) @ (target @ W[1]).T
-        y = target + _softmax(np.where(now, scores, -1e9)) @ target @ W[2]
+        y = target + softmax(np.where(now, scores, -1e9)) @ target @ W[2]
         seen = np.ones((T, S), bool) & words
         if fault == "padding":
             seen = np.ones((T, S), bool)
@@ -273,10 +269,8 @@ def _decoder(fault: str, seed: int) -> Decoder:
         asks = y @ W[3]
         memory = source
         if fault == "blind":
-            return np.tanh(
-                y + _softmax(np.where(np.tri(T, dtype=bool), asks @ (y @ W[4]).T, -1e9)) @ y @ W[5]
-            )
-        return np.tanh(y + _softmax(np.where(seen, asks @ (memory @ W[4]).T, -1e9)) @ memory @ W[5])
+            return np.tanh(y + softmax(np.where(np.tri(T, dtype=bool), asks @ (y @ W[4]).T, -1e9)) @ y @ W[5])
+        return np.tanh(y + softmax(np.where(seen, asks @ (memory @ W[4]).T, -1e9)) @ memory @ W[5])
 
     return run
 
@@ -361,7 +355,7 @@ def _head_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
             for t, place in enumerate(places):
                 if place and rng.random() < 0.7:
                     scores[(*best, t, place[0])] += 4
-            weights.append(_softmax(scores))
+            weights.append(softmax(scores))
             gold.append(places)
         return weights, gold
 

@@ -8,6 +8,8 @@ from typing import Any
 from minigrad import backend, optim
 from minigrad.bert.features import Features, TaskData
 from minigrad.bert.training import parameter_groups
+from minigrad.nn import Module
+from minigrad.tensor import Tensor
 
 BATCH, DECAY, WARMUP_SHARE = 16, 0.01, 0.1
 
@@ -20,9 +22,15 @@ def fine_tune(model: Any, examples: Sequence[Features], rate: float, steps: int,
     backend.of(next(model.parameters()).data).keep_freed_memory()
     model.train()
     for _ in range(steps):
-        optimizer.zero_grad()
-        model(**data.next_batch()).loss.backward()
-        optim.clip_grad_norm(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
+        descend(model, model(**data.next_batch()).loss, optimizer, schedule)
     model.eval()
+
+
+def descend(model: Module, loss: Tensor | None, optimizer: optim.Optimizer, schedule: optim.Schedule) -> None:
+    """One step: the gradients of a loss, cut to a joint norm of 1, then the optimiser's move and the next rate."""
+    assert loss is not None
+    optimizer.zero_grad()
+    loss.backward()
+    optim.clip_grad_norm(model.parameters(), 1.0)
+    optimizer.step()
+    schedule.step()
