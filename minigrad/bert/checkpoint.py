@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ import numpy as np
 from safetensors.numpy import save
 
 from minigrad import backend
-from minigrad.bert.config import BertConfig, iterate_shapes
+from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertForPreTraining
 from minigrad.messages import quoted, shown
-from minigrad.nn import Module
+from minigrad.nn import Module, parameter_shapes
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.training.pretrained import (
     CONFIG,
@@ -136,15 +136,15 @@ def from_pretrained(
         if any(map(_HEAD.match, stored)):
             stored = {name: where for name, where in stored.items() if not _HEAD.match(name)}
             notes.append("left out: the checkpoint's classifier, whose classes are others")
-    _check_fit(folder, config, stored, kind.__name__, tuple(needs))
-    names = {name for name, _ in _expected(config, kind.__name__)}
-    state = {name: read_array(where) for name, where in stored.items() if name in names}
+    expected = _expected(lambda: kind(config))
+    _check_fit(folder, expected, stored, tuple(needs))
+    state = {name: read_array(where) for name, where in stored.items() if name in expected}
     model = kind(config)
     missing, _ = model.load_state_dict(
         {name: array.T if _is_transposed(name, array.shape) else array for name, array in state.items()},
         strict=False,
     )
-    unexpected = [name for name in stored if name not in names]
+    unexpected = [name for name in stored if name not in expected]
     if missing:
         notes.append(f"not in the checkpoint, left as initialised: {listed(missing)}")
     if unexpected:
@@ -244,25 +244,23 @@ def _renamed(stored: dict[str, StoredArray], architecture: str) -> tuple[dict[st
     return renamed, [f"left out, held elsewhere or no weights: {listed(left_out)}"] if left_out else []
 
 
-def _expected(config: BertConfig, architecture: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _expected(make: Callable[[], Module]) -> dict[str, tuple[int, ...]]:
     """The names that a model's weights have, and the shapes that they have in Hugging Face's format."""
-    for name, shape in iterate_shapes(config, architecture):
-        own = name.removeprefix("bert.") if architecture == "BertModel" else name
-        yield own, shape[::-1] if _is_transposed(name, shape) else shape
+    shapes = parameter_shapes(make)
+    return {name: shape[::-1] if _is_transposed(name, shape) else shape for name, shape in shapes.items()}
 
 
 def _check_fit(
     folder: Path,
-    config: BertConfig,
+    expected: Mapping[str, tuple[int, ...]],
     stored: dict[str, StoredArray],
-    architecture: str,
     needs: tuple[str, ...],
 ) -> None:
     """Raise CheckpointError if the weights are not those of a model of these sizes, before one is made."""
     required: list[str] = []
     misfits: list[str] = []
     present = to_initialise = 0
-    for name, shape in _expected(config, architecture):
+    for name, shape in expected.items():
         where = stored.get(name)
         if where is None:
             to_initialise += math.prod(shape)

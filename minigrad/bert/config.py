@@ -18,7 +18,7 @@ IGNORED = -100  # the label of a position that does not count, as in PyTorch
 
 # What no BERT comes near. Without bounds a typing error, or a config.json made to do harm, fills the memory.
 LARGEST_SIZE = 2**31 - 1
-MOST_LAYERS = 10_000
+MOST_LAYERS = 1_000
 LARGEST_NUMBER = 1e6  # of the fields that are no sizes
 
 
@@ -61,7 +61,7 @@ class BertConfig:
     layer_norm_eps: ε of every LayerNorm. pad_token_id: the id of [PAD].
     id2label: the names of the classes of a classifier, by their numbers 0, 1, 2, …; no part of pre-training.
 
-    Raises ConfigError for sizes that do not fit, or are beyond all reason: above 2³¹ - 1, or 10,000 layers.
+    Raises ConfigError for sizes that do not fit, or are beyond all reason: above 2³¹ - 1, or 1,000 layers.
     Source: Devlin et al. 2019, section 3 and appendix A.2; defaults of the released `modeling.py`.
     """
 
@@ -194,59 +194,3 @@ PRESETS = {
         hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096
     ),
 }
-
-
-# --- Parameters ------------------------------------------------------------------------------------------
-
-Shape = tuple[int, ...]
-
-HAVE_POOLER = ("BertModel", "BertForPreTraining", "BertForSequenceClassification")
-HAVE_LABELS = ("BertForSequenceClassification", "BertForTokenClassification")
-
-
-def parameter_shapes(config: BertConfig) -> dict[str, Shape]:
-    """The shape of every parameter of BertForPreTraining by its name, without making the model."""
-    return dict(iterate_shapes(config))
-
-
-def iterate_shapes(
-    config: BertConfig, architecture: str = "BertForPreTraining"
-) -> Iterator[tuple[str, Shape]]:
-    """The names and shapes of a model's parameters one after the other, so that many layers need no memory.
-
-    architecture: the model's class; the names in BertModel, too, begin with `bert.` here.
-    """
-    size, inner, vocabulary = config.hidden_size, config.intermediate_size, config.vocab_size
-
-    def linear(name: str, n: int, m: int) -> Iterator[tuple[str, Shape]]:
-        yield f"{name}.weight", (n, m)
-        yield f"{name}.bias", (m,)
-
-    def layer_norm(name: str) -> Iterator[tuple[str, Shape]]:
-        yield f"{name}.LayerNorm.weight", (size,)
-        yield f"{name}.LayerNorm.bias", (size,)
-
-    yield "bert.embeddings.word_embeddings.weight", (vocabulary, size)
-    yield "bert.embeddings.position_embeddings.weight", (config.max_position_embeddings, size)
-    yield "bert.embeddings.token_type_embeddings.weight", (config.type_vocab_size, size)
-    yield from layer_norm("bert.embeddings")
-    for number in range(config.num_hidden_layers):
-        layer = f"bert.encoder.layer.{number}"
-        for part in ("query", "key", "value"):
-            yield from linear(f"{layer}.attention.self.{part}", size, size)
-        yield from linear(f"{layer}.attention.output.dense", size, size)
-        yield from layer_norm(f"{layer}.attention.output")
-        yield from linear(f"{layer}.intermediate.dense", size, inner)
-        yield from linear(f"{layer}.output.dense", inner, size)
-        yield from layer_norm(f"{layer}.output")
-    if architecture in HAVE_POOLER:
-        yield from linear("bert.pooler.dense", size, size)
-    if architecture == "BertForPreTraining":
-        yield from linear("cls.predictions.transform.dense", size, size)
-        yield from layer_norm("cls.predictions.transform")
-        yield "cls.predictions.bias", (vocabulary,)
-        yield from linear("cls.seq_relationship", size, 2)
-    elif architecture == "BertForQuestionAnswering":
-        yield from linear("qa_outputs", size, 2)
-    elif architecture in HAVE_LABELS:
-        yield from linear("classifier", size, config.num_labels)

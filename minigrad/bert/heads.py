@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from minigrad import nn, ops
 from minigrad.bert.config import BertConfig
 from minigrad.nn import Parameter
+from minigrad.nn.initial import constant
 from minigrad.tensor import Tensor
 
 
@@ -41,7 +40,7 @@ class BertLMPredictionHead(nn.Module):
 
     def __init__(self, config: BertConfig) -> None:
         self.transform = BertPredictionHeadTransform(config)
-        self.bias = Parameter(np.zeros(config.vocab_size, np.float32))
+        self.bias = Parameter(constant((config.vocab_size,), 0.0))
 
     def forward(self, x: Tensor, word_embeddings: Tensor) -> Tensor:
         """x (…, H), word_embeddings (V, H) -> (…, V)."""

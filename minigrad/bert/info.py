@@ -6,7 +6,8 @@ import math
 import os
 from dataclasses import dataclass
 
-from minigrad.bert.config import LARGEST_SIZE, BertConfig, parameter_shapes
+from minigrad.bert.config import LARGEST_SIZE, BertConfig
+from minigrad.bert.model import parameter_shapes
 from minigrad.messages import quoted
 
 # --- The work of a forward pass --------------------------------------------------------------------------

@@ -211,3 +211,8 @@ class BertForPreTraining(nn.Module):
             losses.append(nsp_loss := ops.cross_entropy(seq_relationship_logits, next_sentence_label))
         loss = losses[0] + losses[1] if len(losses) == 2 else losses[0] if losses else None
         return BertPreTrainingOutput(prediction_logits, seq_relationship_logits, loss, mlm_loss, nsp_loss)
+
+
+def parameter_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
+    """The shape of every parameter of BertForPreTraining by its name, without the memory for them."""
+    return nn.parameter_shapes(lambda: BertForPreTraining(config))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from minigrad.nn.layers import Dropout, Embedding, LayerNorm, Linear, truncated_normal
+from minigrad.nn.initial import parameter_shapes, truncated_normal
+from minigrad.nn.layers import Dropout, Embedding, LayerNorm, Linear
 from minigrad.nn.module import Module, ModuleList, Parameter, Sequential, evaluating
 from minigrad.nn.recurrent import GRU, LSTM, RNN
 
@@ -19,5 +20,6 @@ __all__ = [
     "Parameter",
     "Sequential",
     "evaluating",
+    "parameter_shapes",
     "truncated_normal",
 ]

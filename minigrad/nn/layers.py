@@ -1,25 +1,11 @@
-"""The layers that BERT is made of, and how their weights start."""
+"""The layers that BERT is made of."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from minigrad import ops, random
+from minigrad.nn.initial import constant, truncated_normal
 from minigrad.nn.module import Module, Parameter
 from minigrad.tensor import Array, Tensor
-
-
-def truncated_normal(shape: tuple[int, ...], std: float) -> np.ndarray:
-    """Float32 draws of a normal distribution (mean 0), drawn again where beyond two standard deviations.
-
-    BERT's initial weights (released code, `create_initializer`), with std 0.02. `std` is that of the normal
-    distribution before the cut; what is left has 0.88 of it.
-    """
-    generator = random.generator()
-    values = generator.standard_normal(shape, dtype=np.float32)
-    while (outside := np.abs(values) > 2).any():
-        values[outside] = generator.standard_normal(int(outside.sum()), dtype=np.float32)
-    return values * np.float32(std)
 
 
 class Linear(Module):
@@ -30,7 +16,7 @@ class Linear(Module):
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, std: float = 0.02) -> None:
         self.weight = Parameter(truncated_normal((in_features, out_features), std))
-        self.bias = Parameter(np.zeros(out_features, np.float32)) if bias else None
+        self.bias = Parameter(constant((out_features,), 0.0)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         """x (…, in_features) -> (…, out_features)."""
@@ -52,8 +38,8 @@ class LayerNorm(Module):
     """Layer normalisation over the last axis, with gain (ones) and bias (zeros); eps as in BERT's code."""
 
     def __init__(self, size: int, eps: float = 1e-12) -> None:
-        self.weight = Parameter(np.ones(size, np.float32))
-        self.bias = Parameter(np.zeros(size, np.float32))
+        self.weight = Parameter(constant((size,), 1.0))
+        self.bias = Parameter(constant((size,), 0.0))
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:

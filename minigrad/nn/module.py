@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from minigrad import backend
+from minigrad.nn.initial import shapes_alone
 from minigrad.tensor import Array, Tensor, no_grad
 
 CONTAINERS = (list, tuple, dict)
@@ -19,7 +20,9 @@ class Parameter(Tensor):
     __slots__ = ()
 
     def __init__(self, data: Any, dtype: Any = None) -> None:
-        super().__init__(data, requires_grad=True, dtype=dtype)
+        super().__init__(0.0 if shapes_alone.get() else data, requires_grad=True, dtype=dtype)
+        if shapes_alone.get():
+            self.data = data  # which has a shape, and no more
 
 
 class Module:

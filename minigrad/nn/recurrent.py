@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minigrad import backend, ops, random
+from minigrad import backend, ops
+from minigrad.nn.initial import uniform
 from minigrad.nn.layers import Dropout
 from minigrad.nn.module import Module, Parameter
 from minigrad.tensor import Array, Tensor
@@ -65,11 +66,11 @@ class _Recurrent(Module):
                     ("bias_ih", (width,)),
                     ("bias_hh", (width,)),
                 ):
-                    setattr(self, f"{name}_l{layer}{suffix}", Parameter(self._draw(shape)))
-
-    def _draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        bound = 1 / math.sqrt(self.hidden_size)
-        return random.generator().uniform(-bound, bound, shape).astype(np.float32)
+                    setattr(
+                        self,
+                        f"{name}_l{layer}{suffix}",
+                        Parameter(uniform(shape, 1 / math.sqrt(hidden_size))),
+                    )
 
     def forward(self, x: Tensor, state: Any = None, lengths: Any = None) -> tuple[Tensor, Any]:
         """All layers over all time steps.

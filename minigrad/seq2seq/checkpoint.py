@@ -5,6 +5,7 @@ No other library has these models, so the weights lie in the file as they are he
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from safetensors.numpy import save
 
 from minigrad import backend
 from minigrad.messages import quoted, shown
+from minigrad.nn import parameter_shapes
 from minigrad.seq2seq.config import RecurrentConfig, Seq2SeqConfig, TransformerConfig
 from minigrad.seq2seq.recurrent import RecurrentSeq2Seq
 from minigrad.seq2seq.transformer import Transformer
@@ -21,7 +23,6 @@ from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.training.folders import read_latest
 from minigrad.training.pretrained import (
     CONFIG,
-    MOST_INITIALISED,
     TOKENIZER,
     WEIGHTS,
     Pretrained,
@@ -64,29 +65,8 @@ def make_model(config: Seq2SeqConfig) -> Any:
 
 
 def parameter_count(config: Seq2SeqConfig) -> int:
-    """How many numbers the parameters of a model of these sizes have, without making it."""
-    vocabulary = config.vocab_size
-    if isinstance(config, TransformerConfig):
-        size, inner = config.d_model, config.dim_feedforward
-        attention, norm = 4 * (size + 1) * size, 2 * size
-        feed_forward = (size + 1) * inner + (inner + 1) * size
-        encoder = attention + feed_forward + 2 * norm
-        decoder = 2 * attention + feed_forward + 3 * norm
-        return vocabulary * size + config.num_encoder_layers * encoder + config.num_decoder_layers * decoder
-    assert isinstance(config, RecurrentConfig)
-    size = config.hidden_size
-    width = {"lstm": 4, "gru": 3, "rnn": 1}[config.cell] * size
-    directions = 2 if config.bidirectional else 1
-
-    def network(directions: int) -> int:
-        above = (config.num_layers - 1) * (directions * size + size + 2) * width
-        return directions * ((size + size + 2) * width + above)
-
-    joins = (2 if config.cell == "lstm" else 1) * (2 * size + 1) * size if config.bidirectional else 0
-    score = {"none": 0, "dot": 0, "general": size**2, "additive": 2 * size**2 + size}[config.attention]
-    attention = 0 if config.attention == "none" else score + 2 * size**2
-    tables = 2 * vocabulary * size + (size + 1) * vocabulary
-    return tables + network(directions) + joins + network(1) + attention
+    """How many numbers the parameters of a model of these sizes have, without the memory for them."""
+    return sum(math.prod(shape) for shape in parameter_shapes(lambda: make_model(config)).values())
 
 
 # --- Saving ----------------------------------------------------------------------------------------------
@@ -159,15 +139,7 @@ def read_config(folder: Path) -> Seq2SeqConfig:
 
 def _model_that_fits(folder: Path, config: Seq2SeqConfig, stored: dict[str, StoredArray]) -> Any:
     """A new model, whose parameters have the names and shapes of what is stored. Raises CheckpointError."""
-    there = sum(int(np.prod(where.shape, dtype=object)) for where in stored.values())
-    needed = parameter_count(config)
-    if needed > max(there, MOST_INITIALISED):
-        raise CheckpointError(
-            f"the weights do not fit {CONFIG}: {folder / WEIGHTS} has {there:,} numbers, "
-            f"a model of these sizes has {needed:,}"
-        )
-    model = make_model(config)
-    expected = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    expected = parameter_shapes(lambda: make_model(config))
     if missing := [name for name in expected if name not in stored]:
         raise CheckpointError(f"{folder}: {len(missing)} weights are missing: {listed(missing)}")
     if unexpected := [name for name in stored if name not in expected]:
@@ -178,7 +150,7 @@ def _model_that_fits(folder: Path, config: Seq2SeqConfig, stored: dict[str, Stor
                 f"the weights do not fit {CONFIG}: {folder / WEIGHTS}: {shown(name)} is "
                 f"{quoted(stored[name].shape)}, expected {shape}"
             )
-    return model
+    return make_model(config)
 
 
 def _require_the_same_ids(folder: Path, config: Seq2SeqConfig, tokenizer: WordPieceTokenizer) -> None:

@@ -304,8 +304,8 @@ def test_what_is_wrong_with_a_checkpoint_is_named(saved, damage, error, message)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_hidden_layers": 10**7}, "config.json: num_hidden_layers must be at most 10,000, got 10000000"),
-        ({"num_hidden_layers": 10**4}, "159968 weights are missing: bert.encoder.layer.2."),
+        ({"num_hidden_layers": 10**7}, "config.json: num_hidden_layers must be at most 1,000, got 10000000"),
+        ({"num_hidden_layers": 10**3}, "15968 weights are missing: bert.encoder.layer.2."),
         (
             {"vocab_size": 30_000_000},
             "word_embeddings.weight is (41, 12), expected (30000000, 12) (and 1 more)",

@@ -15,32 +15,15 @@ from tiny import SMALL
 
 from minigrad import ops
 from minigrad.bert import info
-from minigrad.bert.config import PRESETS, BertConfig, parameter_shapes
+from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.info import describe_model, forward_work, require_memory, step_cost
-from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.model import BertForPreTraining, parameter_shapes
 from minigrad.course.furniture.passes import count_passes
 from minigrad.graph import Node
 
 
 def parameters(config: BertConfig, prefix: str = "") -> int:
     return sum(math.prod(s) for name, s in parameter_shapes(config).items() if name.startswith(prefix))
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        SMALL,
-        SMALL.replace(num_hidden_layers=0),
-        SMALL.replace(num_hidden_layers=3, type_vocab_size=5, num_attention_heads=1),
-        SMALL.replace(vocab_size=53, hidden_size=15, num_attention_heads=5, intermediate_size=7),
-        PRESETS["reduced"],
-    ],
-    ids=["small", "no layer", "three layers", "odd sizes", "reduced"],
-)
-def test_the_shapes_are_the_model_s(config):
-    model = BertForPreTraining(config)
-    expected = {name: tuple(array.shape) for name, array in model.state_dict().items()}
-    assert parameter_shapes(config) == expected
 
 
 @pytest.mark.parametrize(
@@ -308,7 +291,7 @@ def test_the_table_s_numbers_add_up():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"num_hidden_layers": 10_000},
+        {"num_hidden_layers": 1_000},
         {"vocab_size": 2**31 - 1, "hidden_size": 2**31 - 1, "num_attention_heads": 1},
         dict.fromkeys(("intermediate_size", "max_position_embeddings", "type_vocab_size"), 2**31 - 1),
     ],

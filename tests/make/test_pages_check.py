@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -41,3 +42,10 @@ def test_cells_that_did_not_run_keep_what_is_said(tmp_path):
     before = path.read_bytes()
     pages_check.write_down(path, {"b": 1.0})
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("tool", ["pages_check.py", "cells_alone.py"])
+def test_a_tool_is_run_from_anywhere(tool, tmp_path):
+    path = Path(pages_check.__file__).with_name(tool)
+    done = subprocess.run([sys.executable, path, "--help"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

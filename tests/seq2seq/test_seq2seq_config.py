@@ -49,7 +49,7 @@ BAD = [
     (TransformerConfig, {"dropout": 1.0}, "dropout must be below 1, got 1.0"),
     (TransformerConfig, {"label_smoothing": -0.1}, "label_smoothing must be at least 0 and finite, got -0.1"),
     (TransformerConfig, {"num_decoder_layers": -1}, "num_decoder_layers must be at least 0"),
-    (TransformerConfig, {"num_encoder_layers": 20_000}, "num_encoder_layers must be at most 10,000"),
+    (TransformerConfig, {"num_encoder_layers": 20_000}, "num_encoder_layers must be at most 1,000"),
     (TransformerConfig, {"dim_feedforward": 2.5}, "dim_feedforward must be an integer, got 2.5"),
     (TransformerConfig, {"nhead": True}, "nhead must be an integer, got True"),
     (TransformerConfig, {"dropout": float("nan")}, "dropout must be at least 0 and finite, got nan"),

@@ -158,7 +158,7 @@ def first(state):
         (change_config(vocab_size=-3), r"config\.json: vocab_size must be at least 1, got -3"),
         (change_config(start_token_id=0), r"config\.json: pad_token_id, start_token_id and end_token_id must differ"),
         (change_config(end_token_id=9), r"end token are \(0, 2, 3\) in the vocabulary, \(0, 2, 9\) in config"),
-        (change_config(vocab_size=2**31 - 1), r"do not fit config\.json: .*safetensors has [\d,]+ numbers, a model"),
+        (change_config(vocab_size=2**31 - 1), r"not fit config\.json: .* is \(306, 12\), expected \(2147483647, 12\)"),
         (change_config(vocab_size=400), r"weights do not fit config\.json: .* is \(306, 12\), expected \(400, 12\)"),
         (lambda folder: (folder / "model.safetensors").unlink(), r"model\.safetensors is missing"),
         (change_weights(lambda s: {n: a for n, a in s.items() if n != first(s)}), "1 weights are missing: "),
@@ -180,12 +180,11 @@ def test_sizes_beyond_the_file_take_no_memory(saved, name):
     """A model of these sizes would take terabytes."""
     fields = {"d_model": 2**20, "nhead": 2} if name == "transformer" else {"hidden_size": 2**20}
     change_config(**fields)(saved)
-    with pytest.raises(CheckpointError, match=r"has [\d,]+ numbers, a model of these sizes has [\d,]{15,}"):
+    with pytest.raises(CheckpointError, match=r"is \(306, 12\), expected \(306, 1048576\)"):
         from_pretrained(saved)
-    change_config(**({"num_decoder_layers": 10_000} if name == "transformer" else {"num_layers": 10_000}))(
-        saved
-    )
-    with pytest.raises(CheckpointError, match="a model of these sizes has"):
+    layers = {"num_decoder_layers": 1_000} if name == "transformer" else {"num_layers": 1_000}
+    change_config(**layers)(saved)
+    with pytest.raises(CheckpointError, match="weights are missing"):
         from_pretrained(saved)
 
 

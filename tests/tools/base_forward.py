@@ -25,8 +25,8 @@ from machine import Others, numpy_kernels, processor
 
 from minigrad import no_grad, random
 from minigrad.backend import threads
-from minigrad.bert.config import PRESETS, parameter_shapes
-from minigrad.bert.model import BertModel
+from minigrad.bert.config import PRESETS
+from minigrad.bert.model import BertModel, parameter_shapes
 
 assert minigrad  # imported for what it does
 

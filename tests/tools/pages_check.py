@@ -23,9 +23,11 @@ from typing import Any
 
 import nbformat
 
-from book._make.notebooks import read, write
-
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.append(str(ROOT))
+
+from book._make.notebooks import read, write  # noqa: E402
+
 RUNNER = ROOT / "book" / "_run" / "check.mjs"
 PATIENCE = 600  # seconds for a page
 # Seconds of the processor from which a cell is said to take long, and from which it does not run in a page.

@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from minigrad import no_grad, ops
-from minigrad.bert.config import BertConfig, parameter_shapes
+from minigrad.bert.config import BertConfig
+from minigrad.bert.model import parameter_shapes
 from minigrad.course.furniture.small_model import SENTENCES, hide_each, small_model
 from minigrad.course.furniture.softmax import softmax
 from minigrad.tensor import Tensor

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from minigrad import optim, random
-from minigrad.bert.config import BertConfig, parameter_shapes
+from minigrad.bert.config import BertConfig
 from minigrad.bert.data import PretrainingData, encode_documents
 from minigrad.bert.info import step_cost
-from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.model import BertForPreTraining, parameter_shapes
 from minigrad.bert.pretraining import Share
 from minigrad.bert.stored import stored
 from minigrad.course.furniture.figures import Figure, Picture, figure

@@ -47,7 +47,8 @@ def test_embed_agrees_with_the_library_up_to_layer_norm(loaded, tables):
 
 def test_even_width_halves_the_model_that_is_there():
     """At BERT-Base's V and N the embeddings have at most half of the parameters, and one less is too narrow."""
-    from minigrad.bert.config import BertConfig, parameter_shapes
+    from minigrad.bert.config import BertConfig
+    from minigrad.bert.model import parameter_shapes
 
     def share(width: int) -> float:
         config = BertConfig(hidden_size=width, num_attention_heads=1, intermediate_size=4 * width)

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from minigrad.bert.config import PRESETS, parameter_shapes
+from minigrad.bert.config import PRESETS
+from minigrad.bert.model import parameter_shapes
 from minigrad.course.chapters.pretraining import stories
 from minigrad.course.chapters.scaling import (
     TABLE_6,
