@@ -2,7 +2,7 @@
 
 from minigrad.bert.checkpoint import from_pretrained, save_pretrained
 from minigrad.bert.config import PRESETS, BertConfig
-from minigrad.bert.model import BertForPreTraining, BertModel
+from minigrad.bert.model import BertForPreTraining, BertModel, parameter_shapes
 from minigrad.bert.predict import fill_mask, next_sentence
 from minigrad.bert.tasks import (
     BertForQuestionAnswering,
@@ -24,6 +24,7 @@ __all__ = [
     "fill_mask",
     "from_pretrained",
     "next_sentence",
+    "parameter_shapes",
     "save_pretrained",
     "train_wordpiece",
 ]
