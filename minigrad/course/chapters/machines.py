@@ -272,7 +272,9 @@ def timeline(
 def _backward_work(config: BertConfig, length: int) -> Iterator[tuple[int, float]]:
     """The entries of each gradient and its share of the walk back, per token, in the order of the walk."""
     chosen = 0.15  # of the tokens: those that the head of hidden words computes
-    for name, shape in reversed(parameter_shapes(config).items()):
+    shapes = parameter_shapes(config)
+    shapes["cls.predictions.bias"] = shapes.pop("cls.predictions.bias")  # the last on the way forward
+    for name, shape in reversed(shapes.items()):
         entries, flops = math.prod(shape), 0.0
         if (
             name == "cls.predictions.bias"
