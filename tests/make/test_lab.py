@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -262,3 +263,21 @@ def test_git_and_the_tests_leave_the_copies_alone():
     assert '"my-exercises"' in re.search(
         r"norecursedirs = (.*)", (ROOT / "pyproject.toml").read_text()
     ).group(1)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from minigrad.bert.text import normalize, pre_tokenize",
+        "from minigrad.bert.wordpiece import train_wordpiece",
+        "from minigrad.course.stored import stored",
+        "from minigrad.course.tables import table",
+        "from minigrad.course.passes import passes_of",
+        "from minigrad.course.chapters.decoding import widths_that_find_it",
+        "from minigrad.course.chapters.machines import Network, timeline",
+        "from minigrad.course.chapters.encoder import against_reference",
+    ],
+)
+def test_what_copies_of_d558050_import_is_there(line):
+    """Each alone, in a process of its own: a copy stays as it is, once somebody has worked in it."""
+    subprocess.run([sys.executable, "-c", line], cwd=ROOT, check=True)
