@@ -325,8 +325,8 @@ def test_stopping_before_the_first_byte_came(runner: Any):
 def test_a_browser_that_has_python_is_not_told_that_it_loads(runner: Any):
     page = runner(PAGE)
     run(page, "plain")
-    page.wait_for_timeout(500)  # what a page keeps reaches the browser's other processes a moment later
     page.reload()
+    page.wait_for_selector(".course-run-button")  # the page is there before its buttons are
     run_until(page, "plain", "starting Python: half of it")
     said(page, "plain", "run here")
 

@@ -130,7 +130,7 @@ def test_a_drag_paints(page):
     page.mouse.move(*places[0])
     page.mouse.down()
     for place in places[1:]:
-        page.mouse.move(*place)
+        page.mouse.move(*place, steps=4)
     page.mouse.up()
     page.mouse.move(*places[0])  # no button is down any more
     shows(page, PADDING, "score + −∞")
