@@ -117,6 +117,7 @@ def test_the_wheel_says_what_it_is(installed: Path):
 
 def test_the_wheel_has_no_tools_of_authors_and_needs_none(installed: Path):
     assert not (installed / "book").exists()
+    assert not list((installed / "minigrad" / "course" / "runs").rglob("*.py"))
     modules = sorted((installed / "minigrad").rglob("*.py"))
     assert len(modules) > 150
     imported = [
