@@ -69,18 +69,15 @@ def fault(value: Any, kind: type, bounds: Mapping[str, Any]) -> str | None:
     at_least, at_most, below = (bounds.get(name) for name in ("at_least", "at_most", "below"))
     lowest = "positive" if bounds.get("positive") else "" if at_least is None else f"at least {at_least}"
     high_enough = value > 0 if bounds.get("positive") else at_least is None or value >= at_least
-    largest = LARGEST_INTEGER if kind is int else LARGEST_NUMBER
-    if kind is int and not high_enough:
-        return lowest
-    if kind is float and not (high_enough and -math.inf < value < math.inf):  # NaN is neither
-        return " and ".join(filter(None, [lowest, "finite"]))
-    if at_most is not None and value > at_most:
+    if high_enough and at_most is not None and at_most < value < math.inf:
         return f"at most {at_most:,.0f}"
-    if below is not None and value >= below:
+    if high_enough and below is not None and below <= value < math.inf:
         return f"below {below}"
-    if at_most is None and value > largest:
-        return "below 2^63" if kind is int else " and ".join(filter(None, [lowest, "finite"]))
-    return None
+    if high_enough and abs(value) <= (LARGEST_INTEGER if kind is int else LARGEST_NUMBER):  # NaN is not
+        return None
+    if kind is int:
+        return "below 2^63" if high_enough else lowest
+    return " and ".join(filter(None, [lowest, "finite"]))
 
 
 def documented(table: Class) -> Class:
