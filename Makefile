@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ORACLES := $(VENV)/.oracles
 RUN := _build/run
+# Tests start hundreds of processes, which need not compile the package each.
+export PYTHONDONTWRITEBYTECODE :=
 # As many tests at once as there are cores, each with one thread of the BLAS.
 PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup --durations=15 --durations-min=4
 COURSE := $(BIN)/python -m book._make.notebooks
