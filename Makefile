@@ -27,7 +27,7 @@ LEGS := test slow standin nbval site-check oracles gpu-check
 
 # For a person at a desk: one thing, in this process.
 ONE := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q
-STEM = $(basename $(notdir $(or $(NB),$(error which one? make test-page NB=book/07_one_head.ipynb))))
+STEM = $(basename $(notdir $(or $(NB),$(error which one? make test-page NB=book/one_head.ipynb))))
 NAME = $(STEM:$(firstword $(subst _, ,$(STEM)))_%=%)
 ITS_PAGES = $(basename $(notdir $(shell grep -lw 'check.$(EXERCISE)' solutions/*.ipynb)))
 
@@ -63,7 +63,7 @@ test: $(READY)  ## what a change can break where it is made: lint, types, all qu
 	$(call timed,tests on NumPy,$(PARALLEL))
 	$(call timed,the engine on the stand-in for CuPy,$(PARALLEL) --standin $(ENGINE) $(TRAINING) $(SEAMS))
 
-test-page: $(READY)  ## what an edit of one page can break: make test-page NB=book/07_one_head.ipynb
+test-page: $(READY)  ## what an edit of one page can break: make test-page NB=book/one_head.ipynb
 	$(ONE) tests/book/test_rerun.py tests/book/test_notebooks.py tests/book/test_chapters.py $(wildcard tests/course/chapters/test_$(NAME)*.py) \
 		-k "$(STEM) or test_$(NAME) or ledger"
 
@@ -126,8 +126,8 @@ live: $(READY)  ## build the course again whenever a page changes, until Ctrl-C
 lab: $(READY)  ## copy the exercises to my-exercises/ and open JupyterLab there: make lab LAB="--no-browser --port 9000"
 	@$(BIN)/python -m book._make.lab $(LAB)
 
-notebook: $(READY)  ## run a notebook in place and store its outputs: make notebook NB=book/07_one_head.ipynb
-	$(COURSE) run $(or $(NB),$(error which one? make notebook NB=book/07_one_head.ipynb))
+notebook: $(READY)  ## run a notebook in place and store its outputs: make notebook NB=book/one_head.ipynb
+	$(COURSE) run $(or $(NB),$(error which one? make notebook NB=book/one_head.ipynb))
 
 exercises: $(READY)  ## for authors: make exercises/ from solutions/; what holds answers is left as it is
 	$(COURSE) exercises
@@ -139,27 +139,27 @@ stored: $(READY)  ## train again the model that the pages show, and store it in 
 	$(BIN)/python -m minigrad.bert pretrain --steps 12000 --eval-every 1000 --save-every 1000 --output runs/start --resume
 	$(BIN)/python -m book._make.store runs/start book/runs/start
 
-stories: $(READY)  ## train again the model of stories that chapters 15 and 16 show, and store it (six minutes)
+stories: $(READY)  ## train again the model of stories that chapters `pretraining` and `finetuning` show, and store it (six minutes)
 	$(BIN)/python -m minigrad.bert pretrain --corpus stories --set num_attention_heads=4 --max-length 32 --learning-rate 1e-3 \
 		--steps 10000 --eval-every 1000 --save-every 1000 --output runs/stories --resume
 	$(BIN)/python -m book._make.store runs/stories book/runs/stories --max-length 32
 
-varied: $(READY)  ## the same for the model of varied stories that chapter 17 looks into (ten minutes)
+varied: $(READY)  ## the same for the model of varied stories that chapter `looking_inside` looks into (ten minutes)
 	$(BIN)/python -m minigrad.bert pretrain --corpus varied-stories --set num_hidden_layers=4 --set num_attention_heads=4 \
 		--max-length 56 --learning-rate 1e-3 --steps 6000 --eval-every 1000 --output runs/varied --resume
 	$(BIN)/python -m book._make.store runs/varied book/runs/varied --max-length 56
 
-seq2seq: $(READY)  ## the same for the LSTM that translates in chapter 18 (three minutes)
+seq2seq: $(READY)  ## the same for the LSTM that translates in chapter `seq2seq` (three minutes)
 	$(BIN)/python -m minigrad.seq2seq train --architecture lstm --corpus stories-long --set dropout=0 --learning-rate 2e-3 --warmup-steps 200 \
 		--steps 3000 --eval-every 1000 --save-every 1000 --output runs/seq2seq --resume
 	$(BIN)/python -m book._make.store runs/seq2seq book/runs/seq2seq
 
-attention: $(READY)  ## the same for the LSTM with attention that translates in chapter 19 (five minutes)
+attention: $(READY)  ## the same for the LSTM with attention that translates in chapter `attention_decoder` (five minutes)
 	$(BIN)/python -m minigrad.seq2seq train --architecture lstm-attention --corpus stories-long --set dropout=0 --learning-rate 4e-3 --warmup-steps 200 \
 		--steps 4000 --eval-every 1000 --save-every 1000 --output runs/attention --resume
 	$(BIN)/python -m book._make.store runs/attention book/runs/attention
 
-transformer: $(READY)  ## the same for the Transformer that translates in chapter 20 (eight minutes)
+transformer: $(READY)  ## the same for the Transformer that translates in chapter `transformer` (eight minutes)
 	$(BIN)/python -m minigrad.seq2seq train --architecture transformer --corpus stories-long --set dropout=0 --steps 4000 --eval-every 500 \
 		--learning-rate 0.004419417382415922 --save-every 500 --output runs/transformer --resume  # 1 / √(128 · 400)
 	$(BIN)/python -m book._make.store runs/transformer book/runs/transformer
@@ -168,12 +168,13 @@ learning: $(READY)  ## train it once more, and store what it guesses on the way 
 	$(BIN)/python -m book._make.learning runs/learning book/runs/start/learning.json
 	$(BIN)/python -m book._make.pictures guesses book/runs/start/learning.json book/runs/guesses
 
-map: $(READY)  ## make the map again wherever pages show it, the README's list of chapters, the plans for instructors: with each new chapter
+map: $(READY)  ## after a change of the list of chapters: their numbers in all pages, the map, the README's list, the plans
+	$(BIN)/python -m book._make.contents
 	$(BIN)/python -m book._make.pictures map
 	$(BIN)/python -m book._make.readme
 	$(BIN)/python -m book._make.instructors
 
-trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter 4 compares with
+trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter `optimisers` compares with
 	$(BIN)/python tests/tools/optimiser_trajectories.py
 
 gpu-check:  ## the tests on real CuPy, with the Python that calls it; skips where there is no GPU
@@ -186,7 +187,7 @@ bench: $(ORACLES)  ## time a pre-training step beside PyTorch and JAX; writes th
 	$(BIN)/python tests/tools/several_processes.py --record book/runs/several_processes.json
 	$(BIN)/python tests/tools/speed_table.py
 
-machine: $(ORACLES)  ## measure again what chapters 23 and 24 quote of a machine (ten minutes to an hour, an idle machine)
+machine: $(ORACLES)  ## measure again what chapters `step_cost` and `fast` quote of a machine (ten minutes to an hour, an idle machine)
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python tests/tools/before_after.py --record book/runs/machine.json
 
 compare: $(ORACLES)  ## train the same model in PyTorch on the same batches, three seeds, and compare what both learn (an hour)

@@ -1,11 +1,10 @@
 """What the book's site needs beyond jupyter-book's settings: a Sphinx extension that _config.yml names.
 
-chapters.py    the list of chapters               links.py       links from plain text
-planned.py     pages of unwritten chapters        repository.py  what hangs on the repository's address
-furniture.py   what a chapter's page gets         head.py        titles, previews, index.html, 404.html
-find.py        the search                         ask.py         the page "Ask the model"
-run.py         cells that run in the page         exercise_pages.py  the exercises as pages
-policy.py      what a page may load
+planned.py     pages of unwritten chapters        links.py       links from plain text
+furniture.py   what a chapter's page gets         repository.py  what hangs on the repository's address
+find.py        the search                         head.py        titles, previews, 404.html, former addresses
+run.py         cells that run in the page         ask.py         the page "Ask the model"
+policy.py      what a page may load               exercise_pages.py  the exercises as pages
 """
 
 from __future__ import annotations

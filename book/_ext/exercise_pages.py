@@ -1,6 +1,6 @@
 """The exercises as pages of a site whose cells run, and the scripts with which the pages run them.
 
-Only where `course_run` is on (run.py). Each exercises/NN_name.ipynb is then a page of the site, with a way back to
+Only where `course_run` is on (run.py). Each exercises/name.ipynb is then a page of the site, with a way back to
 its chapter; the chapter's list of exercises leads there (furniture.py). The page leaves out what is for Jupyter: how
 to install the course, how to run a check, what a check says of no answer, and the table of progress, which the browser
 keeps by itself.
@@ -14,10 +14,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from chapters import Chapter
 from docutils import nodes
 from planned import chapters_of
 from sphinx import addnodes
+
+from minigrad.course.contents import Chapter
 
 # In this order: each uses those above it.
 SCRIPTS = (
@@ -50,8 +51,8 @@ PROGRESS = re.compile(r"^check\.progress\(", re.MULTILINE)
 
 
 def page_of(chapter: Chapter) -> str:
-    """The name of the page with a chapter's exercises, such as `exercises/07_one_head`."""
-    return f"exercises/{chapter.stem}"
+    """The name of the page with a chapter's exercises, such as `exercises/one_head`."""
+    return f"exercises/{chapter.name}"
 
 
 def chapter_of(app: Any, page: str) -> Chapter | None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from chapters import CHAPTERS, Chapter
 from docutils import nodes
 from exercise_pages import asks_in_page, check_of, exercise_address
 from planned import chapters_of, is_planned
@@ -18,6 +17,7 @@ from sphinx import addnodes
 from sphinx.util import logging
 
 from book._make import reading_time
+from minigrad.course.contents import CHAPTERS, Chapter
 
 logger = logging.getLogger(__name__)
 
@@ -51,14 +51,14 @@ def read_notebook(app: Any, path: Path) -> Any:
 
 def exercises_of(app: Any, chapter: Chapter) -> list[reading_time.Exercise]:
     """The chapter's exercises, if they are there for learners."""
-    solution = read_notebook(app, Path(app.srcdir) / "solutions" / f"{chapter.stem}.ipynb")
+    solution = read_notebook(app, Path(app.srcdir) / "solutions" / f"{chapter.name}.ipynb")
     there = (Path(app.srcdir) / exercise_path(chapter)).exists()
     return reading_time.exercises(solution) if solution is not None and there else []
 
 
 def exercise_path(chapter: Chapter) -> str:
     """Where learners find a chapter's exercises, in the repository and in the site."""
-    return f"exercises/{chapter.stem}.ipynb"
+    return f"exercises/{chapter.name}.ipynb"
 
 
 # --- The line under the title ----------------------------------------------------------------------------

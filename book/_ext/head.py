@@ -1,4 +1,4 @@
-"""What stands in the head of each page, and the two pages that no source makes: index.html and 404.html."""
+"""What stands in the head of each page, and the pages that no source makes: index.html, 404.html, former addresses."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def description(app: Any, page: str, doctree: nodes.document) -> str:
     return ""
 
 
-FRONT = """<!DOCTYPE html>
+LEADS_ON = """<!DOCTYPE html>
 <html lang="{language}">
 <head>
 <meta charset="utf-8">
 <title>{title}</title>
-<meta http-equiv="refresh" content="0; url={root}.html">
+<meta http-equiv="refresh" content="0; url={to}">
 {canonical}</head>
-<body><p><a href="{root}.html">{title}</a></p></body>
+<body><p><a href="{to}">{title}</a></p></body>
 </html>
 """
 
@@ -81,20 +81,27 @@ a {{ color: #1f6fa8; }}
 
 
 def add_pages(app: Any, error: Exception | None) -> None:
-    """Write index.html, which leads to the first page, and 404.html."""
+    """Write index.html, which leads to the first page, 404.html, and what leads from former addresses to today's."""
     if error is not None or app.builder.name != "html":
         return
     address = app.config.html_baseurl
     words = {
         "language": app.config.language,
         "title": html.escape(app.config.html_title),
-        "root": app.config.root_doc,
         "home": html.escape(urlsplit(address).path or "/"),
         "canonical": f'<link rel="canonical" href="{html.escape(address)}">\n' if address else "",
     }
     out = Path(app.outdir)
     if app.config.root_doc != "index":
-        (out / "index.html").write_text(FRONT.format(**words), encoding="utf-8")
+        front = LEADS_ON.format(**words, to=f"{app.config.root_doc}.html")
+        (out / "index.html").write_text(front, encoding="utf-8")
+    for chapter in chapters_of(app):
+        for folder in ("book", "exercises"):
+            page = out / folder / f"{chapter.name}.html"
+            if chapter.once and page.exists():
+                onward = LEADS_ON.format(**words, to=page.name)
+                former = page.with_name(f"{chapter.once}_{page.name}")
+                former.write_text(onward, encoding="utf-8")
     (out / "404.html").write_text(NOT_FOUND.format(**words), encoding="utf-8")
 
 

@@ -1,9 +1,11 @@
-"""Links from plain text: chapters, errata, citations and the glossary's terms, so that notebooks stay clean in Jupyter.
+"""Links from plain text: errata, citations and the glossary's terms, so that notebooks stay clean in Jupyter.
 
-In a page's prose and in the tables of its cells, "chapter 8" links to the page and "erratum 39" to the chapter of
-errata. In prose "Devlin et al. (2019)" links to the bibliography, and a term of the glossary, where it first occurs, to
-its entry. Headings, code, formulas and what is a link already are left alone. A number, or a citation, that leads
-nowhere is a warning, and a warning fails the build.
+In a page's prose "erratum 39" links to the chapter of errata, "Devlin et al. (2019)" to the bibliography, and a term of
+the glossary, where it first occurs, to its entry. A chapter has its link in the page itself, as Jupyter needs it,
+"[chapter 8](many_heads.ipynb)"; it leads to the page of a planned one, too. Where the link is missing, that is a
+warning. In the tables that cells make, which hold no links, "chapter 8" gets one.
+Headings, code, formulas and what is a link already are left alone. A number, or a citation, that leads nowhere is a
+warning, and a warning fails the build.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from chapters import CHAPTERS, ERRATA
 from docutils import nodes
 from planned import chapters_of, is_planned
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
+
+from minigrad.course.contents import CHAPTERS, ERRATA
 
 logger = logging.getLogger(__name__)
 
@@ -308,6 +311,11 @@ class Links(SphinxPostTransform):
             place = self.chapter(number[0]) if chapter else self.erratum(number[0])
             if isinstance(place, str):
                 logger.warning("%r: %s", found[0], place, location=node.parent)
+            elif chapter and isinstance(node, nodes.Text):
+                name = place[0].removeprefix("book/")
+                logger.warning(
+                    "%r: write [chapter %s](%s.ipynb)", found[0], number[0], name, location=node.parent
+                )
             elif place[0] != self.page or place[1:]:
                 yield start, end, self.link(*place, kind="course-reference")
 
@@ -390,6 +398,22 @@ def inside(node: nodes.Node, *what: type | str) -> bool:
     return False
 
 
+class ToChapters(SphinxPostTransform):
+    """Resolves "[chapter 8](many_heads.ipynb)" also where the chapter is planned, and there is no such file."""
+
+    default_priority = 8  # before MyST's own, which warns
+    formats = ("html",)
+
+    def run(self, **options: Any) -> None:
+        """Sphinx calls this for each page."""
+        pages = {f"{chapter.name}.ipynb": chapter.page for chapter in chapters_of(self.app)}
+        for link in list(self.document.findall(addnodes.pending_xref)):
+            page = pages.get(link["reftarget"]) if link["reftype"] == "myst" else None
+            if page:
+                address = self.app.builder.get_relative_uri(self.env.docname, page)
+                put(link, nodes.reference("", "", *link.children, internal=True, refuri=address))
+
+
 class FormulaEnds(SphinxPostTransform):
     """Keeps a formula and the punctuation beside it on one line."""
 
@@ -428,5 +452,6 @@ def read_glossary(app: Any, env: Any) -> None:
 def setup(app: Any) -> None:
     """Sphinx calls this."""
     app.connect("env-check-consistency", read_glossary)
+    app.add_post_transform(ToChapters)
     app.add_post_transform(Links)
     app.add_post_transform(FormulaEnds)

@@ -10,8 +10,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from chapters import CHAPTERS, Chapter
 from sphinx.project import Project
+
+from minigrad.course.contents import CHAPTERS, Chapter
 
 
 def text_of(chapter: Chapter, chapters: list[Chapter], planned: set[str]) -> str:
@@ -87,7 +88,7 @@ def add_to_project(app: Any) -> None:
     project.restore(app.project)
     project.beside = {}
     for chapter in (one for one in chapters if one.page in planned):
-        path = folder / f"{chapter.stem}.md"
+        path = folder / f"{chapter.name}.md"
         write_if_new(path, text_of(chapter, chapters, planned))
         project.beside[chapter.page] = os.path.relpath(path, app.srcdir)
     app.project = app.env.project = project
@@ -101,16 +102,21 @@ def write_if_new(path: Path, text: str) -> None:
 
 
 def mark_in_sidebar(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Give the sidebar's entry of a planned chapter the class `planned`; take from its page the buttons for a file."""
+    """Give the sidebar's entries of chapters the class `course-chapter`, of planned ones `planned` too, and take from
+    their pages the buttons for a file."""
     if "generate_toctree_html" in context:
         generate, pathto = context["generate_toctree_html"], context["pathto"]
-        addresses = {pathto(one) for one in app.config.course_planned}
+        here = {"#"} if page in {one.page for one in chapters_of(app)} else set()
+        addresses = here | {pathto(one.page) for one in chapters_of(app)}
+        planned = {pathto(one) for one in app.config.course_planned}
 
         def generate_marked(*arguments: Any, **options: Any) -> Any:
             soup = generate(*arguments, **options)
             for link in soup.select("li > a"):
-                if link["href"] in addresses or (link["href"] == "#" and is_planned(app, page)):
-                    link.parent["class"] = list(dict.fromkeys([*link.parent.get("class", []), "planned"]))
+                known = ["course-chapter"] if link["href"] in addresses else []
+                if link["href"] in planned or (link["href"] == "#" and is_planned(app, page)):
+                    known.append("planned")
+                link.parent["class"] = list(dict.fromkeys([*link.parent.get("class", []), *known]))
             return soup
 
         context["generate_toctree_html"] = generate_marked

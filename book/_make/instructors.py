@@ -19,6 +19,7 @@ from book._make import reading_time
 from book._make.readme import put
 from minigrad.course import check  # noqa: F401  (brings every exercise)
 from minigrad.course.check.exercise import EXERCISES
+from minigrad.course.contents import NUMBERS, PLACES
 
 LONGEST = 180  # minutes of an evening
 PAGE = Path("book") / "instructors.md"
@@ -26,7 +27,7 @@ RECORD = Path("tests") / "tools" / "grade_class.json"
 
 
 class Evening(NamedTuple):
-    """What one evening is for. chapters: stems of their files. exercises: names of their checks."""
+    """What one evening is for. chapters: their names. exercises: names of their checks."""
 
     chapters: tuple[str, ...]
     exercises: tuple[str, ...]
@@ -34,27 +35,27 @@ class Evening(NamedTuple):
 
 PLANS: dict[int, tuple[Evening, ...]] = {
     2: (
-        Evening(("00_start", "07_one_head"), ("attend", "score_scale")),
-        Evening(("13_mlm", "16_finetuning"), ("mlm_loss", "best_span")),
+        Evening(("start", "one_head"), ("attend", "score_scale")),
+        Evening(("mlm", "finetuning"), ("mlm_loss", "best_span")),
     ),
     5: (
-        Evening(("00_start", "05_wordpiece"), ("split_word", "two_rules")),
-        Evening(("06_embeddings", "07_one_head"), ("embed", "attend")),
-        Evening(("08_many_heads", "09_masking"), ("multi_head", "padding_mask")),
-        Evening(("11_add_norm", "12_encoder"), ("add_norm", "pool", "parameter_count")),
-        Evening(("13_mlm", "15_pretraining"), ("mlm_loss", "floor_of")),
+        Evening(("start", "wordpiece"), ("split_word", "two_rules")),
+        Evening(("embeddings", "one_head"), ("embed", "attend")),
+        Evening(("many_heads", "masking"), ("multi_head", "padding_mask")),
+        Evening(("add_norm", "encoder"), ("add_norm", "pool", "parameter_count")),
+        Evening(("mlm", "pretraining"), ("mlm_loss", "floor_of")),
     ),
     10: (
-        Evening(("00_start", "01_arrays"), ("heads_of_batch", "unbroadcast", "window_rule")),
-        Evening(("02_reverse_mode",), ("differentiate", "gradients", "variance_backward")),
-        Evening(("03_modules", "04_optimisers"), ("error_rate",)),
-        Evening(("05_wordpiece",), ("split_word", "two_rules", "likelihood_gain")),
-        Evening(("06_embeddings",), ("embed", "pack", "table_gradients")),
-        Evening(("07_one_head",), ("attend", "attention_gradients", "look_left")),
-        Evening(("08_many_heads", "09_masking"), ("multi_head", "padding_mask")),
-        Evening(("10_feed_forward", "11_add_norm"), ("feed_forward", "add_norm")),
-        Evening(("12_encoder", "13_mlm"), ("pool", "bert")),
-        Evening(("14_nsp", "15_pretraining"), ("make_pair", "mlm_loss", "floor_of")),
+        Evening(("start", "arrays"), ("heads_of_batch", "unbroadcast", "window_rule")),
+        Evening(("reverse_mode",), ("differentiate", "gradients", "variance_backward")),
+        Evening(("modules", "optimisers"), ("error_rate",)),
+        Evening(("wordpiece",), ("split_word", "two_rules", "likelihood_gain")),
+        Evening(("embeddings",), ("embed", "pack", "table_gradients")),
+        Evening(("one_head",), ("attend", "attention_gradients", "look_left")),
+        Evening(("many_heads", "masking"), ("multi_head", "padding_mask")),
+        Evening(("feed_forward", "add_norm"), ("feed_forward", "add_norm")),
+        Evening(("encoder", "mlm"), ("pool", "bert")),
+        Evening(("nsp", "pretraining"), ("make_pair", "mlm_loss", "floor_of")),
     ),
 }
 
@@ -64,7 +65,7 @@ def plan(evenings: int, root: Path, start: date | None = None, every: int = 7) -
     lines = [f"| {'date' if start else 'evening'} | chapters | exercises | minutes |", "|---|---|---|---|"]
     for number, evening in enumerate(PLANS[evenings]):
         when = (start + timedelta(days=every * number)).isoformat() if start else number + 1
-        chapters = ", ".join(f"{_name(stem)} ({_reading(root, stem)})" for stem in evening.chapters)
+        chapters = ", ".join(f"{_link(name)} ({_reading(root, name)})" for name in evening.chapters)
         lines.append(f"| {when} | {chapters} | {_exercises(evening)} | {minutes(evening, root)} |")
     known = taken_as_known(evenings, root)
     named = " and ".join(filter(None, [", ".join(known[:-1]), known[-1]])) if known else ""
@@ -72,30 +73,28 @@ def plan(evenings: int, root: Path, start: date | None = None, every: int = 7) -
 
 
 def _exercises(evening: Evening) -> str:
-    """An evening's exercises by their chapters: `chapter 7: attend (10)`."""
-    of_chapters: dict[int | str, list[str]] = {}
+    """An evening's exercises by their chapters: `[chapter 7](one_head.ipynb): attend (10)`."""
+    of_chapters: dict[str, list[str]] = {}
     for name in evening.exercises:
         of_chapters.setdefault(EXERCISES[name].chapter, []).append(f"`{name}` ({EXERCISES[name].minutes})")
-    return "; ".join(f"chapter {number}: {', '.join(names)}" for number, names in of_chapters.items())
+    return "; ".join(f"{_link(chapter)}: {', '.join(names)}" for chapter, names in of_chapters.items())
 
 
 def minutes(evening: Evening, root: Path) -> int:
     """Of reading and of exercises, together."""
-    reading = sum(_reading(root, stem) for stem in evening.chapters)
+    reading = sum(_reading(root, name) for name in evening.chapters)
     return reading + sum(EXERCISES[name].minutes for name in evening.exercises)
 
 
 def taken_as_known(evenings: int, root: Path) -> list[str]:
     """The chapters that those of a plan say to know first, and that no evening before has read."""
-    stems = {path.stem.partition("_")[2]: path.stem for path in (root / "book").glob("[0-9]*.ipynb")}
     read: set[str] = set()
     missing: set[str] = set()
     for evening in PLANS[evenings]:
-        for stem in evening.chapters:
-            needs = {stems[name] for name in _read(root, stem)["metadata"]["course"].get("needs", [])}
-            missing |= needs - read
-            read.add(stem)
-    return [_name(stem) for stem in sorted(missing)]
+        for name in evening.chapters:
+            missing |= {*_read(root, name)["metadata"]["course"].get("needs", [])} - read
+            read.add(name)
+    return [_link(name) for name in sorted(missing, key=PLACES.__getitem__)]
 
 
 def record(root: Path) -> str:
@@ -116,16 +115,16 @@ def renewed(text: str, root: Path) -> str:
     return put(text, "record", record(root), str(PAGE))
 
 
-def _name(stem: str) -> str:
-    return f"chapter {stem.partition('_')[0].lstrip('0') or '0'}"
+def _link(name: str) -> str:
+    return f"[chapter {NUMBERS[name]}]({name}.ipynb)"
 
 
-def _reading(root: Path, stem: str) -> int:
-    return reading_time.minutes(_read(root, stem))
+def _reading(root: Path, name: str) -> int:
+    return reading_time.minutes(_read(root, name))
 
 
-def _read(root: Path, stem: str) -> Any:
-    notebook = json.loads((root / "book" / f"{stem}.ipynb").read_text(encoding="utf-8"))
+def _read(root: Path, name: str) -> Any:
+    notebook = json.loads((root / "book" / f"{name}.ipynb").read_text(encoding="utf-8"))
     for cell in notebook["cells"]:
         cell["source"] = "".join(cell["source"])
     return notebook

@@ -3,8 +3,9 @@
     python -m book._make.lab [--copy-only] [options of jupyter lab]
 
 The copies are in my-exercises/, which git and the tests leave alone: what is solved there is in nobody's way, and the
-name says whose it is. A file that is there is never replaced once somebody has worked in it. Works in the repository's
-root; needs JupyterLab.
+name says whose it is. A file that is there is never replaced once somebody has worked in it. Its name has the chapter's
+place and title, "07 One attention head"; where these are others now, it gets a new name and stays as it is. Works in
+the repository's root; needs JupyterLab.
 """
 
 from __future__ import annotations
@@ -13,22 +14,28 @@ import argparse
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from nbformat.sign import NotebookNotary
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from book._make.notebooks import KERNEL, fingerprint, make_exercise, read, write
-from minigrad.course.check.exercise import EXERCISES, Exercise
-from minigrad.course.parts import MADE_WITH
+from minigrad.course.check.exercise import EXERCISES
+from minigrad.course.contents import CHAPTERS, PLACES, Chapter
+from minigrad.course.parts import MADE_WITH, chapter_of
 
 FOLDER = "my-exercises"
 START = "START.ipynb"
+FORBIDDEN = re.compile(r'[<>:"/\\|?*]')  # in the name of a file, by Windows
+# The names that copies get, and those that they once got: "07_one_head.new2.ipynb".
+OURS = re.compile(r"\d\d[a-h]?(?: .*?(?: \(new ?(?P<new>\d*)\))?|_\w+(?:\.new(?P<once_new>\d*))?)\.ipynb")
 
 # JupyterLab's own questions on its first start: whether to fetch news, whether there is a newer version.
 SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
@@ -42,28 +49,64 @@ def prepare(root: Path) -> list[str]:
 
     Raises FileNotFoundError where `root` is not the course's folder.
     """
-    exercises = sorted((root / "exercises").glob("*.ipynb"))
+    paths = {chapter.name: root / "exercises" / f"{chapter.name}.ipynb" for chapter in CHAPTERS}
+    exercises = {name: path for name, path in paths.items() if path.exists()}
     if not exercises:
         raise FileNotFoundError(f"{root} has no exercises/: run this in the course's folder")
     folder = root / FOLDER
     first = not folder.exists()
     folder.mkdir(exist_ok=True)
-    said = []
-    for path in exercises:
+    said = rename(folder)
+    for name, path in exercises.items():
         copy = read(path)
         solution = root / "solutions" / path.name
         version = fingerprint(make_exercise(read(solution)) if solution.exists() else copy)
         # Of the exercise as it was made, even if somebody has solved it in exercises/.
         copy.metadata[MADE_WITH] = version
-        said += place(copy, folder, path.stem)
+        said += place(copy, folder, copy_stem(name))
     place(start_page(root), folder, Path(START).stem)
     if first:
         return [f"{FOLDER}/: the exercises of {len(exercises)} chapters are copied; your answers stay there"]
     return said
 
 
+def copy_stem(name: str) -> str:
+    """What a chapter's copy is called, without .ipynb: `07 One attention head`."""
+    chapter = CHAPTERS[PLACES[name]]
+    digits = chapter.number.rstrip("b")
+    return f"{digits:0>2}{chapter.number[len(digits) :]} {FORBIDDEN.sub('', chapter.title)}"
+
+
+def rename(folder: Path) -> list[str]:
+    """Give today's names to copies whose chapter had another place, another title or, once, another kind of name.
+
+    Which chapter a copy is of, its cells say. A file that has no name of ours, or whose new name is taken, stays.
+    Returns a line for each file.
+    """
+    said = []
+    for path in sorted(folder.glob("*.ipynb")):
+        named = OURS.fullmatch(path.name)
+        chapter = chapter_of(path) if named else None
+        if not named or chapter is None:
+            continue
+        found = [
+            one for one in named.group("new", "once_new") if one is not None
+        ]  # "" in the first new one's name
+        number = int(found[0] or 1) if found else 0
+        to = folder / f"{copy_stem(chapter)}{_suffix(number)}.ipynb"
+        if not to.exists():
+            path.rename(to)
+            said.append(f"{FOLDER}/{path.name} is now called {to.name}")
+    return said
+
+
+def _suffix(number: int) -> str:
+    """What tells a newer version's name from the first."""
+    return ["", " (new)"][number] if number < 2 else f" (new {number})"
+
+
 def place(notebook: Any, folder: Path, stem: str) -> list[str]:
-    """Write a notebook as STEM.ipynb, or beside a version that somebody has worked in, as STEM.new.ipynb.
+    """Write a notebook as STEM.ipynb, or beside a version that somebody has worked in, as STEM (new).ipynb.
 
     Its metadata say which version it is. Returns what there is to say of it: nothing if it is there already.
     """
@@ -71,8 +114,7 @@ def place(notebook: Any, folder: Path, stem: str) -> list[str]:
     kept = ""
     number = 0
     while True:
-        suffix = ["", ".new"][number] if number < 2 else f".new{number}"
-        path = folder / f"{stem}{suffix}.ipynb"
+        path = folder / f"{stem}{_suffix(number)}.ipynb"
         number += 1
         if not path.exists():
             write(path, notebook)
@@ -116,7 +158,7 @@ is behind what is not.
 RULES = """## How the exercises work
 
 - **Your answers are yours.** This folder, `my-exercises`, holds copies. An update of the course never writes over a
-  file in which you have worked. If an exercise changes, its new version is put beside yours, as `NN_name.new.ipynb`.
+  file in which you have worked. If an exercise changes, its new version is put beside yours, with "(new)" in its name.
 - **A check** tries your function on several inputs. It shows the first input on which your function is wrong, what
   it returned and what was expected, and often the mistake behind it.
 - **Hints** unfold below a wrong result, one after the other, the gentlest first. `check.attend.hint()` shows the
@@ -133,7 +175,7 @@ If you save a chapter that you ran, the course's own file changes; `git checkout
 def start_page(root: Path) -> Any:
     """A notebook with the order of the chapters, links to them and to the copies, and how the exercises work."""
     rows = ["| chapter | your exercises | difficulty | minutes |", "|---|---|---|---|"]
-    rows += [_row(path, root) for path in sorted((root / "book").glob("[0-9]*.ipynb"))]
+    rows += [_row(chapter, root) for chapter in CHAPTERS if (root / f"{chapter.page}.ipynb").exists()]
     page = new_notebook(
         cells=[
             new_markdown_cell(WELCOME, id="welcome"),
@@ -147,27 +189,19 @@ def start_page(root: Path) -> Any:
     return page
 
 
-def _row(chapter: Path, root: Path) -> str:
+def _row(chapter: Chapter, root: Path) -> str:
     """A line of the table of chapters."""
-    text = next(cell.source for cell in read(chapter).cells if cell.cell_type == "markdown")
-    title = text.split("\n")[0].lstrip("# ").replace("|", "\\|")
-    name = f"[{title}](../book/{chapter.name})"
-    if not (root / "exercises" / chapter.name).exists():
+    name = f"[{chapter.heading}](../{chapter.page}.ipynb)"
+    if not (root / "exercises" / f"{chapter.name}.ipynb").exists():
         return f"| {name} | | | |"
-    asked = [one for one in EXERCISES.values() if _is_asked_in(one, chapter)]
-    if not asked:
-        return f"| {name} | [exercises]({chapter.name}) | | |"
+    stem = copy_stem(chapter.name)
+    asked = [one for one in EXERCISES.values() if one.chapter == chapter.name]
     easy, hard = min(one.difficulty for one in asked), max(one.difficulty for one in asked)
     level = str(easy) if easy == hard else f"{easy} to {hard}"
-    links = f"[{len(asked)} exercises]({chapter.name})"
-    newer = sorted((root / FOLDER).glob(f"{chapter.stem}.new*.ipynb"))
-    links += "".join(f", [new version]({path.name})" for path in newer)
+    links = f"[{len(asked)} exercises]({quote(stem)}.ipynb)"
+    newer = sorted((root / FOLDER).glob(f"{stem} (new*).ipynb"))
+    links += "".join(f", [new version]({quote(path.name)})" for path in newer)
     return f"| {name} | {links} | {level} | {sum(one.minutes for one in asked)} |"
-
-
-def _is_asked_in(one: Exercise, chapter: Path) -> bool:
-    number = chapter.name.split("_")[0]
-    return (number.lstrip("0") or "0") == str(one.chapter)
 
 
 # --- JupyterLab ------------------------------------------------------------------------------------------

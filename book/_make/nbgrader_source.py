@@ -2,7 +2,7 @@
 
     python -m book._make.notebooks nbgrader FOLDER
 
-writes FOLDER/source/07_one_head/07_one_head.ipynb and so on, which `nbgrader generate_assignment` takes. Each answer
+writes FOLDER/source/one_head/one_head.ipynb and so on, which `nbgrader generate_assignment` takes. Each answer
 cell becomes one of nbgrader's solution cells, the marks being nbgrader's own; each check becomes a graded test. The
 check says what it always says, and a hidden test below it fails where the answer is not right, on other cases than the
 learner's: that is what nbgrader counts. An exercise has as many points as its difficulty.

@@ -1,7 +1,7 @@
 """Tools for those who write the course: run a notebook in place, make the exercises, list what is stale or missing.
 
     TOOL=book._make.notebooks
-    python -m $TOOL run book/07_one_head.ipynb …
+    python -m $TOOL run book/one_head.ipynb …
     python -m $TOOL exercises           exercises/ from solutions/
     python -m $TOOL exercises --check   fail if they are out of step
     python -m $TOOL nbgrader FOLDER     the same for nbgrader: FOLDER/source/ from solutions/
@@ -42,6 +42,7 @@ from book._make.install_cell import furnish, repository_url
 from book._make.nbgrader_source import nbgrader_source, write_config
 from book._make.package_metadata import with_address, with_pictures
 from book._make.site import NEEDS_OF, note_needs, parts, reason, stamp
+from minigrad.course.contents import PLACES
 from minigrad.course.furniture.show import Source
 from minigrad.course.grade.answers import ANSWER, CHECK, bound_in, label_cells
 from minigrad.course.parts import MADE_WITH
@@ -321,8 +322,8 @@ def stale(notebook: Any) -> Iterator[str]:
 
 def _rows(chapters: list[Path]) -> tuple[list[str], bool]:
     """What there is to say of the rows of the source documents, and whether every chapter names its cells well."""
-    notebooks = {path.stem: read(path) for path in chapters}
-    found = [f"book/{stem}.ipynb: {fault}" for stem, one in notebooks.items() for fault in rows.faults(one)]
+    notebooks = {path.stem: read(path) for path in sorted(chapters, key=lambda path: PLACES[path.stem])}
+    found = [f"book/{name}.ipynb: {fault}" for name, one in notebooks.items() for fault in rows.faults(one)]
     return (found, False) if found else (rows.listing(notebooks), True)
 
 

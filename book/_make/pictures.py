@@ -123,8 +123,9 @@ def renew_maps(book: str | Path) -> list[Path]:
         maps = [o.data for o in outputs if 'class="course-tower' in o.get("data", {}).get("text/html", "")]
         before = [data["text/html"] for data in maps]
         for data in maps:
-            here = re.search(r'class="here"[^>]*aria-label="Chapter (\d+)', data["text/html"])
-            data["text/html"] = course_map(int(here[1]) if here else None)._repr_html_()
+            here = re.search(r'href="(\w+)\.html" class="here"', data["text/html"])
+            shown = course_map(here[1] if here else None)
+            data["text/html"], data["text/plain"] = shown._repr_html_(), repr(shown)
         if before != [data["text/html"] for data in maps]:
             nbformat.write(notebook, path)
             changed.append(path)

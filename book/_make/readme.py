@@ -8,12 +8,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
 from book._make import reading_time
+from minigrad.course.contents import CHAPTERS, Chapter
 
 END = "<!-- end, by make map -->\n"
 
@@ -37,18 +37,17 @@ def put(text: str, name: str, made: str, page: str) -> str:
 
 def status(root: Path) -> str:
     """How many chapters are written, and which."""
-    chapters = _chapters(root)
-    written = [chapter for chapter in chapters if _notebook(root, chapter).exists()]
+    written = [chapter for chapter in CHAPTERS if _notebook(root, chapter).exists()]
     numbers = [chapter.number for chapter in written]
     listed = f"{', '.join(numbers[:-1])} and {numbers[-1]}" if len(numbers) > 1 else "".join(numbers)
-    return f"**Status.** {len(written)} of {len(chapters)} chapters are written: {listed}.\n"
+    return f"**Status.** {len(written)} of {len(CHAPTERS)} chapters are written: {listed}.\n"
 
 
 def contents(root: Path) -> str:
     """The table of the chapters: those that are written with a link, minutes to read and exercises."""
     lines = ["| chapter | what you build | minutes | exercises |", "|---|---|---|---|"]
     part = ""
-    for chapter in _chapters(root):
+    for chapter in CHAPTERS:
         if chapter.part != part:
             part = chapter.part
             lines.append(f"| **{part}** | | | |")
@@ -62,24 +61,14 @@ def contents(root: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _exercises(root: Path, chapter: Any) -> str:
+def _exercises(root: Path, chapter: Chapter) -> str:
     """How many there are, and the minutes that they say of themselves together."""
-    path = root / "solutions" / f"{chapter.stem}.ipynb"
+    path = root / "solutions" / f"{chapter.name}.ipynb"
     found = reading_time.exercises(_read(path)) if path.exists() else []
     return f"{len(found)}, {sum(exercise.minutes for exercise in found)} minutes" if found else ""
 
 
-def _chapters(root: Path) -> Any:
-    """The list of book/_ext/chapters.py, which Sphinx reads as a file too."""
-    spec = importlib.util.spec_from_file_location("chapters", root / "book" / "_ext" / "chapters.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.CHAPTERS
-
-
-def _notebook(root: Path, chapter: Any) -> Path:
+def _notebook(root: Path, chapter: Chapter) -> Path:
     return root / f"{chapter.page}.ipynb"
 
 

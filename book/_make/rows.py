@@ -15,6 +15,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from minigrad.course.contents import NUMBERS
+
 FORM = "a mapping from each row to the id of the cell that covers it, such as {'A13': '67ac5202'}"
 HEADING = re.compile(r"^(#{1,6}) +(.+?)\s*$")
 
@@ -72,15 +74,14 @@ def _headings(cell: Any) -> Iterator[tuple[int, int, str]]:
             yield number, len(found[1]), found[2]
 
 
-def place(stem: str, notebook: Any, identity: str) -> str:
+def place(name: str, notebook: Any, identity: str) -> str:
     """Where a reader finds a cell: `7 One attention head · Why divide by √d_k`.
 
-    stem: the name of the notebook's file without its ending; it begins with the chapter's number. Several headings
-    have a stroke between them. Raises ValueError if the notebook has no such cell.
+    name: the chapter's. Several headings have a stroke between them. Raises ValueError where there is no such cell.
     """
-    number = stem.partition("_")[0].lstrip("0") or "0"
+    number = NUMBERS[name]
     titles = (text for cell in notebook.cells for _, level, text in _headings(cell) if level == 1)
-    title = next(titles, stem).removeprefix(f"{number}. ")
+    title = next(titles, name).removeprefix(f"{number}. ")
     under = " / ".join(headings(notebook, identity))
     return f"{number} {title} · {under}" if under else f"{number} {title}"
 
@@ -88,13 +89,13 @@ def place(stem: str, notebook: Any, identity: str) -> str:
 def listing(chapters: dict[str, Any]) -> list[str]:
     """A line for each row, with its text and where its cells stand, or `not yet`; then how many have a cell.
 
-    chapters: notebooks without `faults`, by the names of their files, in the course's order.
+    chapters: notebooks without `faults`, by their names, in the course's order.
     """
     lines, covered = [], 0
     for row, text in ROWS.items():
         places = [
-            place(stem, notebook, notebook.metadata["course"]["rows"][row])
-            for stem, notebook in chapters.items()
+            place(name, notebook, notebook.metadata["course"]["rows"][row])
+            for name, notebook in chapters.items()
             if row in notebook.metadata["course"]["rows"]
         ]
         covered += bool(places)

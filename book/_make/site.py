@@ -104,7 +104,7 @@ def note_needs(notebook: Any, folder: Path) -> None:
 
 
 def to_note(path: str) -> str:
-    """What to run for the needs of a notebook in the repository, such as `book/07_one_head.ipynb`."""
+    """What to run for the needs of a notebook in the repository, such as `book/one_head.ipynb`."""
     if path.startswith("exercises/"):
         return f"make notebook NB={path.replace('exercises', 'solutions', 1)} && make exercises"
     return f"make notebook NB={path}"
@@ -271,7 +271,7 @@ def assemble(site: Path, packages: Path) -> dict[str, Any]:
 
 
 def pages() -> Iterator[tuple[str, Path]]:
-    """The pages whose cells run, `07_one_head` and `exercises/07_one_head`, with their notebooks."""
+    """The pages whose cells run, `one_head` and `exercises/one_head`, with their notebooks."""
     for path in sorted((ROOT / "book").glob("*.ipynb")):
         yield path.stem, path
     for path in sorted((ROOT / "exercises").glob("*.ipynb")):

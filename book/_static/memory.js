@@ -8,10 +8,21 @@ window.course = (function () {
   // What is kept now: another tab may have kept something since this page was opened.
   function read() {
     try {
-      memory = JSON.parse(localStorage.getItem(NAME)) || {};
+      memory = renamed(JSON.parse(localStorage.getItem(NAME)) || {});
     } catch {
       // refused, or damaged: `memory` stays what it is
     }
+  }
+
+  // What was kept when pages had numbers in their names, "code of exercises/07_one_head", by the names of today.
+  function renamed(kept) {
+    const today = (name) => name.replace(/(^|[ /])\d\d[a-h]?_(?=[a-z])/, "$1");
+    const entries = (one) => Object.fromEntries(Object.entries(one).map(([name, value]) => [today(name), value]));
+    const now = { ...entries(kept), ...kept };
+    for (const name of Object.keys(kept)) if (today(name) !== name) delete now[name];
+    if (now.read) now.read = [...new Set(now.read.map(today))];
+    if (now.exercises) now.exercises = entries(now.exercises);
+    return now;
   }
 
   function changed() {
@@ -26,7 +37,7 @@ window.course = (function () {
   });
 
   return {
-    page: DOCUMENTATION_OPTIONS.pagename.replace(/^book\//, ""), // 07_one_head, exercises/07_one_head
+    page: DOCUMENTATION_OPTIONS.pagename.replace(/^book\//, ""), // one_head, exercises/one_head
 
     recall(name, otherwise) {
       return name in memory ? memory[name] : otherwise;

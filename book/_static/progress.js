@@ -1,21 +1,21 @@
 // A chapter that was scrolled to its end counts as read: a tick in the sidebar and on the first page's list. So do
 // exercises that were solved on the site: a tick in their chapter's list, and their number on the first page.
 (function () {
-  const CHAPTER = /^\d\d[a-z]?_\w+$/;
   const stem = (link) => link.pathname.split("/").pop().replace(/\.html$/, "");
 
   document.addEventListener("DOMContentLoaded", () => {
-    const sidebar = [...document.querySelectorAll(".bd-links a.reference")];
-    const links = [...sidebar, ...document.querySelectorAll("article.bd-article a.reference.internal")]
-      .filter((link) => CHAPTER.test(stem(link)));
-    const written = sidebar.filter((link) => CHAPTER.test(stem(link)) && !link.closest(".planned")).map(stem);
+    const sidebar = [...document.querySelectorAll(".bd-links .course-chapter > a.reference")];
+    const chapters = sidebar.map(stem);
+    const listed = [...document.querySelectorAll("article.bd-article a.reference.internal")];
+    const links = [...sidebar, ...listed.filter((link) => chapters.includes(stem(link)))];
+    const written = sidebar.filter((link) => !link.closest(".planned")).map(stem);
 
     const line = document.createElement("p");
     line.className = "course-memory";
     const place = document.querySelector(".sidebar-primary-items__end");
     if (place) place.append(line);
 
-    // The exercises that are right: {"07_one_head": {right: ["attend"], of: 5}}. Ticks them where they are listed.
+    // The exercises that are right: {"one_head": {right: ["attend"], of: 5}}. Ticks them where they are listed.
     function solved() {
       const kept = course.recall("exercises", {});
       const here = kept[course.page] || { right: [] };

@@ -1,7 +1,8 @@
-"""What a learner has written of BERT: `mine("09_masking")` takes it out of the notebook of that name.
+"""What a learner has written of BERT: `mine("masking")` takes it out of their notebook of that chapter.
 
-The exercises of chapters 5 to 12 are the parts of BertModel, forward, on NumPy's arrays. `PARTS` is the one list of
-their names and of what goes in and out; the last exercise of chapter 12 puts the learner's own parts together.
+The exercises of chapters `wordpiece` to `encoder` are the parts of BertModel, forward, on NumPy's arrays. `PARTS` is
+the one list of their names and of what goes in and out; the last exercise of chapter `encoder` puts the learner's own
+parts together.
 
 A notebook's cells with the tag `mine` are its parts and the imports that they need. They are run where `mine` is
 called, in a namespace of their own; the other cells are not.
@@ -14,6 +15,7 @@ import dis
 import inspect
 import json
 import linecache
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,10 +32,10 @@ MADE_WITH = "made_with"  # in an exercise's metadata: its fingerprint when it wa
 class Part(NamedTuple):
     """A function that an exercise asks for.
 
-    stem: of the exercise's notebook. name, parameters: of the function. shapes: what goes in, and what comes out.
+    chapter: whose exercise it is. name, parameters: of the function. shapes: what goes in, and what comes out.
     """
 
-    stem: str
+    chapter: str
     name: str
     parameters: tuple[str, ...]
     shapes: str
@@ -43,52 +45,52 @@ class Part(NamedTuple):
 # padding. Where an array of floats comes in, the result has its dtype.
 PARTS: tuple[Part, ...] = (
     Part(
-        "05_wordpiece",
+        "wordpiece",
         "split_word",
         ("word", "vocabulary"),
         "a string, a set or list of pieces -> the list of the word's pieces, or ['[UNK]']",
     ),
     Part(
-        "06_embeddings",
+        "embeddings",
         "pack",
         ("first", "second", "length"),
         "two lists of pieces, a number -> three lists of that length: the pieces with [CLS], [SEP] and [PAD], "
         "token_type_ids, attention_mask",
     ),
     Part(
-        "06_embeddings",
+        "embeddings",
         "embed",
         ("input_ids", "token_type_ids", "W_T", "W_S", "W_P"),
         "(B, L), (B, L), (V, d_model), (2, d_model), (512, d_model) -> (B, L, d_model)",
     ),
     Part(
-        "08_many_heads",
+        "many_heads",
         "multi_head",
         ("X", "weights", "h", "mask"),
         "(B, L, d_model), a dict of W_Q, b_Q, W_K, b_K, W_V, b_V, W_O, b_O, a number, what is added to the scores "
         "(B, 1, 1, L) -> (B, L, d_model)",
     ),
     Part(
-        "09_masking",
+        "masking",
         "padding_mask",
         ("attention_mask", "dtype"),
         "(B, L) of 1 and 0, float32 or float64 -> (B, 1, 1, L) in that dtype, to be added to the scores",
     ),
     Part(
-        "10_feed_forward",
+        "feed_forward",
         "feed_forward",
         ("X", "W_1", "b_1", "W_2", "b_2"),
         "(…, d_model), (d_model, d_ff), (d_ff,), (d_ff, d_model), (d_model,) -> (…, d_model), with GELU "
         "in its erf form",
     ),
     Part(
-        "11_add_norm",
+        "add_norm",
         "add_norm",
         ("x", "y", "gain", "bias", "eps"),
         "(…, d_model), (…, d_model), (d_model,), (d_model,), a number -> (…, d_model): LayerNorm of x + y",
     ),
     Part(
-        "12_encoder",
+        "encoder",
         "pool",
         ("X", "W", "b"),
         "(B, L, d_model), (d_model, d_model), (d_model,) -> (B, d_model)",
@@ -104,7 +106,7 @@ class Work:
     missing. `said`: a line for each thing to say.
     """
 
-    stem: str
+    chapter: str
     functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
@@ -112,7 +114,7 @@ class Work:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_") or name not in self.states:
             known = ", ".join(self.states) or "nothing"
-            raise AttributeError(f"{self.stem} has {known} to take over, and no {name!r}")
+            raise AttributeError(f"{self.chapter} has {known} to take over, and no {name!r}")
         if name in self.functions:
             return self.functions[name]
 
@@ -123,19 +125,22 @@ class Work:
         return missing
 
 
-def mine(stem: str) -> Work:
-    """The parts in STEM.ipynb beside the notebook that calls this, and a line on each of them.
+def mine(chapter: str) -> Work:
+    """The parts in a chapter's notebook beside the one that calls this, and a line on each of them.
 
     In the course's solutions/ these are the solutions. Says what is missing, what does not run, what refers to
-    something outside of its cell, and whether the copy is older than its exercise. Raises ValueError for a name that is
-    no stem of PARTS.
+    something outside of its cell, and whether the copy is older than its exercise. Raises ValueError for a chapter that
+    has no PARTS.
     """
-    parts = [part for part in PARTS if part.stem == stem]
+    chapter = re.sub(
+        r"^\d\d[a-h]?_", "", chapter
+    )  # copies from when the names had numbers ask for "09_masking"
+    parts = [part for part in PARTS if part.chapter == chapter]
     if not parts:
-        stems = ", ".join(dict.fromkeys(part.stem for part in PARTS))
-        raise ValueError(f"there are no parts in {stem!r}; there are some in {stems}")
-    work = Work(stem)
-    path = Path.cwd() / f"{stem}.ipynb"
+        known = ", ".join(dict.fromkeys(part.chapter for part in PARTS))
+        raise ValueError(f"there are no parts in {chapter!r}; there are some in {known}")
+    work = Work(chapter)
+    path = _notebook_of(chapter, Path.cwd())
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         cells = [(cell["id"], _source(cell)) for cell in notebook["cells"] if _is_mine(cell)]
@@ -145,17 +150,38 @@ def mine(stem: str) -> Work:
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         work.said.append(f"{path.name} cannot be read as a notebook: {type(error).__name__}: {error}")
         cells, notebook = [], {}
-    if _is_older(notebook, path):
+    if _is_older(notebook, chapter, path):
         work.said.append(f"{path.name} is older than its exercise: make lab puts today's beside it")
     scope = _run(cells, work)
     for part in parts:
-        function, state = _found(part, scope)
+        function, state = _found(part, scope, path)
         if function is not None:
             work.functions[part.name] = function
         work.states[part.name] = state
         work.said.append(f"{part.name}: {state}")
-    print("\n".join(f"{stem}: {line}" for line in work.said))
+    print("\n".join(f"{chapter}: {line}" for line in work.said))
     return work
+
+
+def _notebook_of(chapter: str, folder: Path) -> Path:
+    """A chapter's exercises in a folder: under the chapter's name, or, as `make lab` copies them, under any.
+
+    Of several the one with the shortest name: those of newer versions are longer.
+    """
+    path = folder / f"{chapter}.ipynb"
+    copies = [] if path.exists() else [one for one in folder.glob("*.ipynb") if chapter_of(one) == chapter]
+    return min(copies, key=lambda one: (len(one.name), one.name), default=path)
+
+
+def chapter_of(path: Path) -> str | None:
+    """The chapter whose exercises a notebook has, as its cells' metadata say; None where they say nothing."""
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        names = [cell.get("metadata", {}).get("course", {}).get("exercise") for cell in cells]
+        found = [EXERCISES[name].chapter for name in names if name in EXERCISES]
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError):
+        return None
+    return max(found, key=found.count, default=None)
 
 
 def _source(cell: dict[str, Any]) -> str:
@@ -167,11 +193,13 @@ def _is_mine(cell: dict[str, Any]) -> bool:
     return cell["cell_type"] == "code" and TAG in cell.get("metadata", {}).get("tags", [])
 
 
-def _is_older(notebook: dict[str, Any], path: Path) -> bool:
+def _is_older(notebook: dict[str, Any], chapter: str, path: Path) -> bool:
     """Whether the exercise that this is a copy of has changed since."""
     made_with = notebook.get("metadata", {}).get(MADE_WITH)
     try:
-        today = json.loads((path.parent.parent / "exercises" / path.name).read_text(encoding="utf-8"))
+        today = json.loads(
+            (path.parent.parent / "exercises" / f"{chapter}.ipynb").read_text(encoding="utf-8")
+        )
         return bool(made_with) and today["metadata"][MADE_WITH] != made_with
     except (OSError, ValueError, KeyError, TypeError):  # no exercises there to compare with
         return False
@@ -179,9 +207,9 @@ def _is_older(notebook: dict[str, Any], path: Path) -> bool:
 
 def _run(cells: list[tuple[str, str]], work: Work) -> dict[str, Any]:
     """Run the cells one after the other, and return what they define; a cell that fails is said."""
-    scope: dict[str, Any] = {"__name__": work.stem}
+    scope: dict[str, Any] = {"__name__": work.chapter}
     for name, source in cells:
-        file = f"<{work.stem}, cell {name}>"
+        file = f"<{work.chapter}, cell {name}>"
         linecache.cache[file] = (
             len(source),
             None,
@@ -196,13 +224,13 @@ def _run(cells: list[tuple[str, str]], work: Work) -> dict[str, Any]:
     return scope
 
 
-def _found(part: Part, scope: dict[str, Any]) -> tuple[Callable[..., Any] | None, str]:
+def _found(part: Part, scope: dict[str, Any], path: Path) -> tuple[Callable[..., Any] | None, str]:
     """A part among what the cells define, or None, and how far it is."""
     function = scope.get(part.name)
     if not isinstance(function, FunctionType):
         return None, f"there is no function of this name in a cell with the tag {TAG!r}"
     if has_gap(function):
-        return None, f"not written yet, in {part.stem}.ipynb"
+        return None, f"not written yet, in {path.name}"
     parameters = tuple(inspect.signature(function).parameters)
     if parameters[: len(part.parameters)] != part.parameters:
         return None, f"it takes ({', '.join(parameters)}), and should take ({', '.join(part.parameters)})"

@@ -41,10 +41,10 @@ def pages() -> list[str]:
 QUICK_PAGES = (
     "book/index",
     "book/ask",
-    "book/00_start",
-    "book/07_one_head",
-    "book/15_pretraining",
-    "book/26_errata",
+    "book/start",
+    "book/one_head",
+    "book/pretraining",
+    "book/errata",
 )
 
 

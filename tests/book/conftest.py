@@ -49,7 +49,7 @@ def small_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("small")
     small_book.write(folder)
     done = build(folder, folder)
-    if not (folder / "_build" / "html" / "book" / "01_arrays.html").exists():
+    if not (folder / "_build" / "html" / "book" / "arrays.html").exists():
         pytest.fail(done.stderr, pytrace=False)
     return folder / "_build" / "html"
 
@@ -72,7 +72,7 @@ def running_address(running_site: Path) -> Iterator[str]:
 
 @pytest.fixture
 def runner(running_address: str, browser: Any) -> Iterator[Any]:
-    """`runner("book/01_arrays")` opens a page of it over http, as `reader` does the small book's.
+    """`runner("book/arrays")` opens a page of it over http, as `reader` does the small book's.
 
     `tab=True` opens it in a further tab, which sees what the others keep only after a while.
     At the end no page may have asked for anything outside of the site, and no script may have failed.
@@ -154,7 +154,7 @@ def visit(site: Path, browser: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def reader(small_site: Path, browser: Any) -> Iterator[Any]:
-    """`reader("01_arrays")` opens a page of the small book in the test's one tab, which remembers the last.
+    """`reader("arrays")` opens a page of the small book in the test's one tab, which remembers the last.
 
     Settings (`viewport`) are another reader's, who remembers nothing.
     """

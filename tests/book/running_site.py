@@ -50,7 +50,7 @@ EXERCISES: dict[str, str | dict[str, Any]] = {
     },
     "heading2": "## 2. The second (difficulty 2, 10 minutes)\n\nDo that.",
     "answer2": {"source": "def two(x):\n    ..."},
-    "borrows": {"source": 'own = mine("01_arrays")'},
+    "borrows": {"source": 'own = mine("arrays")'},
     "check2": {
         "source": "check.two(two)",
         "output": "stored: not attempted\n",
@@ -102,15 +102,15 @@ def write(folder: Path) -> Path:
     exercises = [_cell(name, cell) for name, cell in EXERCISES.items()]
     for path, cells in (("book", chapter), ("exercises", exercises), ("solutions", exercises)):
         (folder / path).mkdir(exist_ok=True)
-        nbformat.write(v4.new_notebook(cells=cells, metadata=python), folder / path / "01_arrays.ipynb")
+        nbformat.write(v4.new_notebook(cells=cells, metadata=python), folder / path / "arrays.ipynb")
     done = build(folder, folder, COURSE_RUN="1")
     site = folder / "_build" / "html"
-    if done.returncode or not (site / "exercises" / "01_arrays.html").exists():
+    if done.returncode or not (site / "exercises" / "arrays.html").exists():
         raise RuntimeError(done.stderr)
     runtime = site / "_static" / "run"
     shutil.copy(ROOT / "tests" / "book" / "fake_worker.js", runtime / "worker.js")
     (runtime / "site.json").write_text(json.dumps({"version": "1", "bytes": 10_600_000}), encoding="utf-8")
-    for page, described in (("01_arrays", CELLS), ("exercises/01_arrays", EXERCISES)):
+    for page, described in (("arrays", CELLS), ("exercises/arrays", EXERCISES)):
         path = runtime / "cells" / f"{page}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"page": page, "cells": _described(described)}), encoding="utf-8")

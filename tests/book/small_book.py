@@ -14,8 +14,8 @@ from building import ROOT
 TOC = """format: jb-book
 root: book/index
 chapters:
-  - file: book/01_arrays
-  - file: book/02_reverse_mode
+  - file: book/arrays
+  - file: book/reverse_mode
 """
 INDEX = """# A book
 
@@ -23,7 +23,7 @@ INDEX = """# A book
 :::{grid-item}
 The first paragraph.
 
-```{button-ref} 01_arrays
+```{button-ref} arrays
 :color: primary
 Begin
 ```
@@ -32,8 +32,8 @@ Begin
 
 | | chapter |
 |---|---|
-| | {doc}`Arrays <01_arrays>` |
-| | {doc}`Reverse mode <02_reverse_mode>` |
+| | {doc}`Arrays <arrays>` |
+| | {doc}`Reverse mode <reverse_mode>` |
 """
 LISTING = """*From `minigrad/ops/composed.py`:*
 
@@ -100,5 +100,5 @@ def write(folder: Path) -> None:
     ]
     second = [v4.new_markdown_cell("# 2. Reverse mode\n\n" + "A sentence of the text. " * 600)]
     python = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    for stem, cells in (("01_arrays", first), ("02_reverse_mode", second)):
+    for stem, cells in (("arrays", first), ("reverse_mode", second)):
         nbformat.write(v4.new_notebook(cells=cells, metadata=python), book / f"{stem}.ipynb")

@@ -13,10 +13,11 @@ from building import ROOT
 from samples import nbformat, printed, sound, source, written
 
 from book._make import reading_time
+from minigrad.course import contents
 
 pytestmark = pytest.mark.no_arrays
 
-CHAPTERS = sorted((ROOT / "book").glob("[0-9]*.ipynb"))
+CHAPTERS = [path for chapter in contents.CHAPTERS if (path := ROOT / f"{chapter.page}.ipynb").exists()]
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
 MOST_ERRATA, ERRATA_PAGE = 4, "# 26. "  # the page that runs all others
 
@@ -180,9 +181,9 @@ def names_its_facts(notebook: Any) -> Iterator[str]:
     course = notebook.metadata.course
     if course.get("difficulty") not in (1, 2, 3):
         yield f"difficulty must be 1, 2 or 3, and is {course.get('difficulty')}"
-    stems = {path.stem.split("_", 1)[1] for path in CHAPTERS}
-    if (unknown := set(course.get("needs", ["nothing said"])) - stems) != set():
-        yield f"it needs {sorted(unknown)}; the chapters are {sorted(stems)}"
+    names = {path.stem for path in CHAPTERS}
+    if (unknown := set(course.get("needs", ["nothing said"])) - names) != set():
+        yield f"it needs {sorted(unknown)}; the chapters are {sorted(names)}"
     if not isinstance(course.get("introduces"), list):
         yield "introduces must list the terms that the page defines"
     runs_all = notebook.cells[0].source.startswith(ERRATA_PAGE)
@@ -345,15 +346,15 @@ def test_the_ledger_of_terms():
 
 
 def test_a_glossary_term_is_introduced_by_the_chapter_that_it_names():
-    """Where that chapter is written; "Chapter 7." or "Chapters 7 and 8." ends each entry, the first one introduces."""
-    pages = {path.stem.split("_")[0].lstrip("0") or "0": read(path) for path in CHAPTERS}
+    """Where that chapter is written: "[Chapter 7](one_head.ipynb)." ends each entry; of two, the first one does."""
+    pages = {path.stem: read(path) for path in CHAPTERS}
     missing = []
     for term, said in GLOSSARY.items():
-        number = re.search(r"Chapters? (\d+[a-h]?)", said)
-        assert number, f"{term} names no chapter"
-        page = pages.get(number.group(1))
+        named = re.search(r"(?:\[Chapter|Chapters \[)[ \d]+[a-h]?\]\((\w+)\.ipynb\)", said)
+        assert named, f"{term} names no chapter"
+        page = pages.get(named[1])
         if page is not None and term not in [t.lower() for t in page.metadata.course.get("introduces", [])]:
-            missing.append(f"chapter {number.group(1)} does not introduce {term!r}")
+            missing.append(f"{named[1]} does not introduce {term!r}")
     assert not missing, "\n".join(missing)
 
 

@@ -17,7 +17,7 @@ from building import ROOT
 
 pytestmark = pytest.mark.no_arrays
 
-PAGE = "exercises/01_arrays"
+PAGE = "exercises/arrays"
 
 
 def cell(page: Any, name: str) -> Any:
@@ -77,7 +77,7 @@ def test_a_wrong_answer_gets_hints_and_a_right_one_is_remembered(runner: Any):
     again = runner(PAGE)
     assert "'right again'" in cell(again, "answer1").locator("textarea").input_value()
     assert again.locator(".course-solved").inner_text().startswith("1 of 2 right")
-    chapter = runner("book/01_arrays")
+    chapter = runner("book/arrays")
     ticked = [one.inner_text() for one in chapter.locator("li .course-read").all()]
     assert [words for words in ticked if words.startswith("The")] == ["The first one (difficulty 1, 5 min)"]
     index = runner("book/index")
@@ -87,7 +87,7 @@ def test_a_wrong_answer_gets_hints_and_a_right_one_is_remembered(runner: Any):
 
 
 def test_the_chapter_leads_there_and_the_page_leads_back(runner: Any, running_address: str):
-    page = runner("book/01_arrays")
+    page = runner("book/arrays")
     page.locator(".course-exercises li a", has_text="The second").click()
     page.wait_for_url(f"{running_address}{PAGE}.html#exercise-2")
     assert (
@@ -96,7 +96,7 @@ def test_the_chapter_leads_there_and_the_page_leads_back(runner: Any, running_ad
         .startswith("2. The second")
     )
     page.locator(".course-back a").click()
-    page.wait_for_url(f"{running_address}book/01_arrays.html")
+    page.wait_for_url(f"{running_address}book/arrays.html")
 
 
 def test_the_end_of_the_exercises_is_not_the_end_of_the_chapter(runner: Any):
@@ -165,9 +165,9 @@ def test_answers_of_other_pages_are_brought_to_the_exercise_that_puts_them_toget
     cell(page, "borrows").get_by_role("button", name="Run").click()
     cell(page, "borrows").locator(".course-run-status", has_text="run here").wait_for()
     written, own = page.evaluate("ran")
-    assert own == 'own = mine("01_arrays")'
+    assert own == 'own = mine("arrays")'
     before, text = written.split(".write_text(")
-    assert before == '__import__("pathlib").Path("01_arrays.ipynb")'
+    assert before == '__import__("pathlib").Path("arrays.ipynb")'
     notebook = json.loads(ast.literal_eval(text.removesuffix(")")))
     sources = {one["id"]: one["source"] for one in notebook["cells"]}
     assert sources["answer1"] == "def one(x):\n    return 'right \\u00e9 \"quoted\"'"

@@ -110,14 +110,14 @@ def test_text_stands_off_the_frame_around_it(visited: Any):
 
 @pytest.mark.parametrize("width", [1280, 1440])
 def test_lines_of_78_columns_fit(reader: Any, width: int):
-    page = reader("01_arrays", viewport={"width": width, "height": 900})
+    page = reader("arrays", viewport={"width": width, "height": 900})
     cut = [kind for kind, _, text in page.evaluate(CUT) if text.startswith(("#" * 60, "=" * 60))]
     assert cut == ["pre", "pre"]  # those of 200
     assert page.locator("pre", has_text="#" * 78).first.evaluate("box => box.scrollWidth <= box.clientWidth")
 
 
 def test_a_listing_goes_on_below(reader: Any):
-    page = reader("01_arrays", viewport={"width": 1280, "height": 900})
+    page = reader("arrays", viewport={"width": 1280, "height": 900})
     listing = page.locator(".course-listing")
     assert listing.locator(".course-listing-caption").inner_text().split() == [
         "minigrad/ops/composed.py",
@@ -138,7 +138,7 @@ def test_a_listing_goes_on_below(reader: Any):
 
 
 def test_what_is_cut_fades_and_can_be_scrolled(reader: Any):
-    page = reader("01_arrays", viewport={"width": 390, "height": 900})
+    page = reader("arrays", viewport={"width": 390, "height": 900})
     boxes = page.locator("main [data-cut]")
     kinds = set(boxes.evaluate_all("all => all.map((box) => box.localName + ' ' + box.className)"))
     assert {"pre ", "div course-table"} <= kinds
@@ -160,7 +160,7 @@ def test_what_is_cut_fades_and_can_be_scrolled(reader: Any):
 
 
 def test_a_formula_that_is_a_little_too_wide_shrinks(reader: Any):
-    page = reader("01_arrays", viewport={"width": 820, "height": 900})
+    page = reader("arrays", viewport={"width": 820, "height": 900})
     sizes = page.locator("mjx-container[display='true']").evaluate_all(
         "all => all.map((one) => [parseFloat(getComputedStyle(one).fontSize), one.scrollWidth > one.clientWidth + 1])"
     )
@@ -183,7 +183,7 @@ def test_copy_buttons_are_on_code_alone(visited: Any):
 
 
 def test_paper_is_light_and_whole(reader: Any):
-    page = reader("01_arrays", viewport={"width": 700, "height": 900}, color_scheme="dark")
+    page = reader("arrays", viewport={"width": 700, "height": 900}, color_scheme="dark")
     background = (
         "() => getComputedStyle(document.documentElement).getPropertyValue('--pst-color-background').trim()"
     )
@@ -220,7 +220,7 @@ def test_paper_is_light_and_whole(reader: Any):
 
 def test_the_printed_page_has_what_the_screen_has(reader: Any):
     """Chromium's own printing tells the page that it prints."""
-    page = reader("01_arrays", color_scheme="dark")
+    page = reader("arrays", color_scheme="dark")
     page.evaluate(
         "addEventListener('beforeprint', () => { window.printed = document.documentElement.dataset.theme; })"
     )

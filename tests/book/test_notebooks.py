@@ -228,9 +228,11 @@ def test_the_first_page_shows_the_guesses_that_chapter_0_prints():
     card = re.search(r":::\{card\}\n(.+)\n\n(.+)\n", page)
     assert card, "index.md has no card with a sentence and its guesses"
     sentence = card[1].replace("*", "")
-    chapter = read(ROOT / "book" / "00_start.ipynb")
+    chapter = read(ROOT / "book" / "start.ipynb")
     printed = [text for cell in chapter.cells for output in cell.get("outputs", []) for text in texts(output)]
-    assert any(f"{sentence}\n    {card[2]}" in text for text in printed), f"chapter 0 prints no {card[2]!r}"
+    assert any(f"{sentence}\n    {card[2]}" in text for text in printed), (
+        f"chapter `start` prints no {card[2]!r}"
+    )
 
 
 # --- The rules find what they forbid -----------------------------------------------------------------------

@@ -17,7 +17,7 @@ def answers(page: Any) -> list[bool]:
 
 
 def test_an_answer_waits_until_it_is_asked_for(reader: Any):
-    page = reader("01_arrays")
+    page = reader("arrays")
     assert answers(page) == [False, False, False]
     assert not page.get_by_role("button", name="I had it").first.is_visible()
     second = page.get_by_role("button", name="Show the answer").nth(1)
@@ -36,7 +36,7 @@ def test_an_answer_waits_until_it_is_asked_for(reader: Any):
 
 
 def test_all_answers_at_once(reader: Any):
-    page = reader("01_arrays")
+    page = reader("arrays")
     page.get_by_role("button", name="show all").first.click()
     assert answers(page) == [True, True, True]
 
@@ -54,7 +54,7 @@ def score(page: Any) -> str:
 
 
 def test_the_page_counts_and_remembers(reader: Any):
-    page = reader("01_arrays")
+    page = reader("arrays")
     assert score(page).startswith("This page asks for 3 predictions.")
     make_two_predictions(page)
     page.get_by_role("button", name="I did not").nth(0).click()  # a second thought
@@ -71,11 +71,11 @@ def test_the_page_counts_and_remembers(reader: Any):
     assert answers(page) == [True, False, True]
     pressed = [one.get_attribute("aria-pressed") for one in page.get_by_role("button", name="I had it").all()]
     assert pressed == ["true", "false"]
-    assert not reader("02_reverse_mode").locator(".course-score").count()
+    assert not reader("reverse_mode").locator(".course-score").count()
 
 
 def test_it_works_where_the_browser_keeps_nothing(reader: Any):
-    page = reader("01_arrays", viewport={"width": 390, "height": 844})
+    page = reader("arrays", viewport={"width": 390, "height": 844})
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.add_init_script(f"Storage.prototype.getItem = Storage.prototype.setItem = {REFUSE}")
@@ -88,7 +88,7 @@ def test_it_works_where_the_browser_keeps_nothing(reader: Any):
 
 
 def test_answers_are_there_on_paper(reader: Any):
-    page = reader("01_arrays")
+    page = reader("arrays")
     page.emulate_media(media="print")
     assert answers(page) == [True, True, True]
     assert not page.locator(".course-prediction").first.is_visible()
@@ -97,4 +97,4 @@ def test_answers_are_there_on_paper(reader: Any):
 
 
 def test_answers_are_there_without_scripts(reader: Any):
-    assert answers(reader("01_arrays", java_script_enabled=False)) == [True, True, True]
+    assert answers(reader("arrays", java_script_enabled=False)) == [True, True, True]

@@ -24,7 +24,7 @@ def to_the_end(page: Any) -> None:
 
 
 def test_a_chapter_scrolled_to_its_end_is_read(reader: Any):
-    page = reader("02_reverse_mode")
+    page = reader("reverse_mode")
     page.evaluate("scrollTo({top: 500, behavior: 'instant'})")
     page.wait_for_timeout(200)
     assert read(page) == []
@@ -35,11 +35,11 @@ def test_a_chapter_scrolled_to_its_end_is_read(reader: Any):
     assert index.locator(".course-memory").inner_text().startswith("1 of 2 chapters read.")
     index.get_by_role("button", name="Forget it all").click()
     assert read(index) == []
-    assert read(reader("02_reverse_mode")) == []
+    assert read(reader("reverse_mode")) == []
 
 
 def test_forgetting_forgets_predictions(reader: Any):
-    page = reader("01_arrays")
+    page = reader("arrays")
     page.get_by_role("button", name="Show the answer").first.click()
     page.get_by_role("button", name="I had it").first.click()
     page.get_by_role("button", name="Forget it all").click()
@@ -53,26 +53,26 @@ def test_a_page_that_is_not_a_chapter_is_not_read(reader: Any):
 
 
 def test_arrow_keys_turn_the_page(reader: Any):
-    page = reader("01_arrays")
+    page = reader("arrays")
     page.keyboard.press("ArrowRight")
-    page.wait_for_url("**/02_reverse_mode.html")
+    page.wait_for_url("**/reverse_mode.html")
     page.keyboard.press("ArrowLeft")
-    page.wait_for_url("**/01_arrays.html")
+    page.wait_for_url("**/arrays.html")
 
 
 @pytest.mark.parametrize(
     "box", [".course-player input", ".course-player .play", ".course-map td", "pre[data-cut]"]
 )
 def test_arrow_keys_belong_to_what_has_the_focus(reader: Any, box: str):
-    page = reader("01_arrays")
+    page = reader("arrays")
     page.locator(box).last.focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_timeout(300)
-    assert page.url.endswith("01_arrays.html")
+    assert page.url.endswith("arrays.html")
 
 
 def test_the_contents_mark_the_section_that_is_read(reader: Any):
-    page = reader("01_arrays", viewport=WIDE)
+    page = reader("arrays", viewport=WIDE)
     column = page.locator(".bd-toc-nav")
     assert column.is_visible()
     assert not page.locator(".course-contents").is_visible()
@@ -88,7 +88,7 @@ def test_the_contents_mark_the_section_that_is_read(reader: Any):
 
 @pytest.mark.parametrize("width", [1439, 1280, 820, 390])
 def test_the_contents_are_in_the_bar_where_the_column_has_no_room(reader: Any, width: int):
-    page = reader("01_arrays", viewport={"width": width, "height": 900})
+    page = reader("arrays", viewport={"width": width, "height": 900})
     assert not page.locator(".bd-sidebar-secondary").is_visible()
     summary = page.locator(".course-contents > summary")
     assert summary.inner_text().startswith("Contents")
@@ -103,7 +103,7 @@ def test_the_contents_are_in_the_bar_where_the_column_has_no_room(reader: Any, w
 
 
 def test_a_player_stands_still_plays_and_stops_at_its_end(reader: Any):
-    page = reader("01_arrays", reduced_motion="no-preference")
+    page = reader("arrays", reduced_motion="no-preference")
     page.clock.install()
     page.reload()
     player = page.locator(".course-player")
@@ -125,6 +125,6 @@ def test_a_player_stands_still_plays_and_stops_at_its_end(reader: Any):
 
 
 def test_nothing_plays_where_the_reader_wants_no_motion(reader: Any):
-    page = reader("01_arrays", reduced_motion="reduce")
+    page = reader("arrays", reduced_motion="reduce")
     assert page.locator(".course-player .controls").is_visible()
     assert not page.locator(".course-player .play").is_visible()

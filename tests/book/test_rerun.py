@@ -33,7 +33,7 @@ PATHS = [
     path for folder in ("book", "solutions", "exercises") for path in sorted((ROOT / folder).glob("*.ipynb"))
 ]
 LONG = {"long-training", "long"}
-BESIDE = {"12_encoder"}  # puts together what a learner has written in the notebooks beside it
+BESIDE = {"encoder"}  # puts together what a learner has written in the notebooks beside it
 
 
 @pytest.fixture(scope="session")

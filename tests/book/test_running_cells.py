@@ -6,6 +6,8 @@ Python is a stand-in here (fake_worker.js): what is tested is the page.
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from running_site import CELLS, SENTENCE
 
 pytestmark = pytest.mark.no_arrays
 
-PAGE = "book/01_arrays"
+PAGE = "book/arrays"
 REFUSE = """() => { throw new DOMException("refused", "SecurityError"); }"""
 
 
@@ -89,7 +91,7 @@ def type_into(page: Any, name: str, text: str) -> Any:
 def kept(page: Any) -> dict[str, Any]:
     """What the browser keeps of this page's code."""
     page.evaluate("course.typed.write()")
-    return page.evaluate("course.recall('code of 01_arrays', {})")
+    return page.evaluate("course.recall('code of arrays', {})")
 
 
 # --- Buttons ---------------------------------------------------------------------------------------------
@@ -117,7 +119,7 @@ def test_each_code_box_that_runs_has_its_buttons_and_no_other(runner: Any):
 
 def test_code_boxes_stay_where_they_are_when_their_buttons_come(runner: Any, running_address: str):
     page = runner("book/index")
-    page.route("**/cells/01_arrays.json", lambda route: (page.wait_for_timeout(300), route.continue_()))
+    page.route("**/cells/arrays.json", lambda route: (page.wait_for_timeout(300), route.continue_()))
     page.goto(f"{running_address}{PAGE}.html", wait_until="domcontentloaded")
     tops = "[...document.querySelectorAll('.cell_input pre')].map((one) => one.getBoundingClientRect().top + scrollY)"
     assert page.locator(".course-run-button").count() == 0
@@ -425,7 +427,7 @@ def test_what_is_typed_into_one_cell_leaves_that_of_another(runner: Any):
 def test_a_text_that_the_author_changed_since_is_said(runner: Any):
     page = runner(PAGE)
     entry = {"plain": {"source": "old()", "author": "0"}, "gone": {"source": "lost()", "author": "0"}}
-    page.evaluate("(entry) => course.keep('code of 01_arrays', entry)", entry)
+    page.evaluate("(entry) => course.keep('code of arrays', entry)", entry)
     again = runner(PAGE)
     said(again, "plain", "the page’s code has changed since you typed this")
     again.locator(".course-python summary").click()
@@ -443,17 +445,35 @@ def test_it_is_said_where_the_browser_keeps_nothing(runner: Any):
 
 def test_two_tabs_keep_both_what_they_know(runner: Any):
     page = runner(PAGE)  # what another tab keeps is there before its event is
-    page.evaluate("localStorage.setItem('minigrad-course', JSON.stringify({read: ['01_arrays']}))")
+    page.evaluate("localStorage.setItem('minigrad-course', JSON.stringify({read: ['arrays']}))")
     page.evaluate("course.keep('exercises', {})")
-    assert page.evaluate("JSON.parse(localStorage.getItem('minigrad-course')).read") == ["01_arrays"]
-    one, two = runner(PAGE), runner("exercises/01_arrays", tab=True)
-    one.evaluate("course.keep('read', ['02_reverse_mode'])")
-    wait_for(two, "course.recall('read')[0] === '02_reverse_mode'")
-    two.evaluate("course.keep('code of exercises/01_arrays', {answer1: {source: 'x', author: '0'}})")
-    wait_for(one, "course.recall('code of exercises/01_arrays')")
+    assert page.evaluate("JSON.parse(localStorage.getItem('minigrad-course')).read") == ["arrays"]
+    one, two = runner(PAGE), runner("exercises/arrays", tab=True)
+    one.evaluate("course.keep('read', ['reverse_mode'])")
+    wait_for(two, "course.recall('read')[0] === 'reverse_mode'")
+    two.evaluate("course.keep('code of exercises/arrays', {answer1: {source: 'x', author: '0'}})")
+    wait_for(one, "course.recall('code of exercises/arrays')")
     for tab in (one, two):
-        assert tab.evaluate("course.recall('read')") == ["02_reverse_mode"]
-        assert tab.evaluate("course.recall('code of exercises/01_arrays').answer1.source") == "x"
+        assert tab.evaluate("course.recall('read')") == ["reverse_mode"]
+        assert tab.evaluate("course.recall('code of exercises/arrays').answer1.source") == "x"
+
+
+def test_what_a_browser_kept_at_d558050_is_found_under_the_names_of_today(runner: Any):
+    """When the names of pages had numbers."""
+    kept = (Path(__file__).parents[1] / "make" / "copies_of_d558050" / "browser.json").read_text(
+        encoding="utf-8"
+    )
+    page = runner(PAGE)
+    page.evaluate("(kept) => localStorage.setItem('minigrad-course', kept)", kept)
+    page.reload()
+    today = json.loads(re.sub(r"\b\d\db?_", "", kept))
+    assert (
+        page.evaluate("Object.fromEntries(course.names().map((name) => [name, course.recall(name)]))")
+        == today
+    )
+    assert cell(page, "plain").locator("textarea").input_value() == "print(7)"
+    page.evaluate("course.keep('python', '315')")
+    assert json.loads(page.evaluate("localStorage.getItem('minigrad-course')")) == {**today, "python": "315"}
 
 
 # --- The menu --------------------------------------------------------------------------------------------
@@ -515,7 +535,7 @@ def test_the_download_is_a_notebook_with_edits_and_outputs(runner: Any):
 
     page = runner(PAGE)
     entry = {"gone": {"source": "lost()", "author": "0"}}
-    page.evaluate("(entry) => course.keep('code of 01_arrays', entry)", entry)
+    page.evaluate("(entry) => course.keep('code of arrays', entry)", entry)
     page.reload()
     page.locator(".course-python").wait_for(state="attached")
     type_into(page, "plain", 'print("mine")').press("Shift+Enter")
@@ -526,7 +546,7 @@ def test_the_download_is_a_notebook_with_edits_and_outputs(runner: Any):
     type_into(page, "uses", "use(b)")
     with page.expect_download() as caught:
         menu(page, "Download as a notebook")
-    assert caught.value.suggested_filename == "01_arrays.ipynb"
+    assert caught.value.suggested_filename == "arrays.ipynb"
     notebook = nbformat.from_dict(json.loads(caught.value.path().read_text(encoding="utf-8")))
     nbformat.validate(notebook)
     cells = {one.id: one for one in notebook.cells}
@@ -583,7 +603,7 @@ def test_from_a_file_it_says_how_to_serve_the_site(running_site: Any, browser: A
 
 def test_without_the_switch_the_site_has_nothing_of_it(small_site: Any):
     assert not (small_site / "_static" / "run").exists()
-    page = (small_site / "book" / "01_arrays.html").read_text(encoding="utf-8")
+    page = (small_site / "book" / "arrays.html").read_text(encoding="utf-8")
     assert "data-cell" not in page
     assert "static/run/" not in page
     assert not (small_site / "exercises").exists()
@@ -595,11 +615,11 @@ def test_a_build_without_the_switch_takes_out_what_one_with_it_left(tmp_path: An
     folder = tmp_path / "book"
     folder.mkdir()
     site = running_site.write(folder)
-    assert (site / "exercises" / "01_arrays.html").exists()
+    assert (site / "exercises" / "arrays.html").exists()
     build(folder, folder)
     assert not (site / "exercises").exists()
     assert not (site / "_static" / "run").exists()
-    text = (site / "book" / "01_arrays.html").read_text(encoding="utf-8")
+    text = (site / "book" / "arrays.html").read_text(encoding="utf-8")
     assert "data-cell" not in text
     assert "course-cell-id" not in text
-    assert "exercises/01_arrays.html" not in text
+    assert "exercises/arrays.html" not in text

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.no_arrays
 ADDRESS = "https://github.com/Someone/course"
 
 
-def page(folder: Path, address: str, file: str = "book/07_one_head.html") -> str:
+def page(folder: Path, address: str, file: str = "book/one_head.html") -> str:
     """A page of the small book with chapter 7, its exercises and chapter 8 planned, built with this address."""
     chapter = nbformat.v4.new_notebook(
         metadata={
@@ -39,14 +39,14 @@ def page(folder: Path, address: str, file: str = "book/07_one_head.html") -> str
     ]
     names = (
         "index",
-        "01_arrays",
-        "02_reverse_mode",
-        "07_one_head",
-        "08_many_heads",
+        "arrays",
+        "reverse_mode",
+        "one_head",
+        "many_heads",
         "glossary",
         "references",
     )
-    texts = {"index": "# Start\n\nText.\n", "07_one_head": chapter}
+    texts = {"index": "# Start\n\nText.\n", "one_head": chapter}
     small_book(folder, {name: texts.get(name, "") for name in names}, address)
     (folder / "book" / "references.md").write_text(
         "# References\n\n```{bibliography}\n:all:\n:list: bullet\n```\n", encoding="utf-8"
@@ -54,7 +54,7 @@ def page(folder: Path, address: str, file: str = "book/07_one_head.html") -> str
     (folder / "book" / "glossary.md").write_text("# Glossary\n\nNone.\n", encoding="utf-8")
     for name in ("solutions", "exercises"):
         (folder / name).mkdir()
-        shutil.copy(ROOT / name / "07_one_head.ipynb", folder / name)
+        shutil.copy(ROOT / name / "one_head.ipynb", folder / name)
     source = folder / "minigrad" / "ops" / "fused.py"
     source.parent.mkdir(parents=True)
     source.write_text(
@@ -72,22 +72,22 @@ def test_with_the_address(tmp_path: Path):
     text = page(tmp_path, ADDRESS)
     binder = 'href="https://mybinder.org/v2/gh/Someone/course/main?urlpath=lab/tree/'
     colab = 'href="https://colab.research.google.com/github/Someone/course/blob/main/'
-    assert f'{binder}book/07_one_head.ipynb"' in text
-    assert f'{colab}book/07_one_head.ipynb"' in text
-    assert f'{binder}exercises/07_one_head.ipynb"' in text
-    assert f'{colab}exercises/07_one_head.ipynb"' in text
+    assert f'{binder}book/one_head.ipynb"' in text
+    assert f'{colab}book/one_head.ipynb"' in text
+    assert f'{binder}exercises/one_head.ipynb"' in text
+    assert f'{colab}exercises/one_head.ipynb"' in text
     assert f'href="{ADDRESS}/blob/main/minigrad/ops/fused.py"' in text
     assert f'href="{ADDRESS}/blob/main/minigrad/ops/fused.py#L5-L6"' in text
     assert "minigrad/none.py</" in re.sub(r"</?span[^>]*>", "", text)
     assert "main/minigrad/none.py" not in text
-    assert f'href="{ADDRESS}/edit/main/book/07_one_head.ipynb"' in text
+    assert f'href="{ADDRESS}/edit/main/book/one_head.ipynb"' in text
     assert f'href="{ADDRESS}/issues/new' in text
     site = "https://someone.github.io/course/"
     assert f'<meta property="og:image" content="{site}_static/preview.png">' in text
-    assert f'<meta property="og:url" content="{site}book/07_one_head.html">' in text
+    assert f'<meta property="og:url" content="{site}book/one_head.html">' in text
     html = tmp_path / "_build" / "html"
     assert '<a id="home" href="/course/">' in (html / "404.html").read_text(encoding="utf-8")
-    planned = (html / "book" / "08_many_heads.html").read_text(encoding="utf-8")
+    planned = (html / "book" / "many_heads.html").read_text(encoding="utf-8")
     assert "/edit/" not in planned, "there is nothing to edit yet"
     assert f'href="{ADDRESS}/issues/new' in planned
 
@@ -101,15 +101,15 @@ def test_without_the_address(tmp_path: Path):
     home = (tmp_path / "_build" / "html" / "404.html").read_text(encoding="utf-8")
     assert '<a id="home" href="/">' in home
     facts = re.search(r'<div class="course-facts[^>]*>\s*<p>(.*?)</p>', text, re.DOTALL)
-    solution = json.loads((ROOT / "solutions" / "07_one_head.ipynb").read_text(encoding="utf-8"))
+    solution = json.loads((ROOT / "solutions" / "one_head.ipynb").read_text(encoding="utf-8"))
     tasks = reading_time.exercises(solution)
     assert len(tasks) > 2
     assert re.sub(r"<[^>]*>", "", facts[1]) == (
         f"5 min · difficulty 2 of 3 · needs chapters 1, 2 · {len(tasks)} exercises "
         f"({sum(task.minutes for task in tasks)} min)"
     )
-    assert 'href="01_arrays.html"' in facts[1]
-    assert re.search(r'download="" href="\.\./_downloads/\w+/07_one_head\.ipynb"', facts[1])
+    assert 'href="arrays.html"' in facts[1]
+    assert re.search(r'download="" href="\.\./_downloads/\w+/one_head\.ipynb"', facts[1])
 
 
 # --- The cell that installs the course ---------------------------------------------------------------------
@@ -123,11 +123,11 @@ def test_notebooks_are_as_the_settings_say(monkeypatch, capsys):
 def test_the_cell_comes_and_goes(tmp_path: Path, monkeypatch, capsys):
     for folder in ("book", "solutions", "exercises"):
         (tmp_path / folder).mkdir()
-        shutil.copy(ROOT / folder / "07_one_head.ipynb", tmp_path / folder)
+        shutil.copy(ROOT / folder / "one_head.ipynb", tmp_path / folder)
     metadata = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("pyproject.toml", "README.md")}
     for name, text in metadata.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    before = notebooks.read(tmp_path / "book" / "07_one_head.ipynb")
+    before = notebooks.read(tmp_path / "book" / "one_head.ipynb")
     config = (ROOT / "_config.yml").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
@@ -142,7 +142,7 @@ def test_the_cell_comes_and_goes(tmp_path: Path, monkeypatch, capsys):
     assert furnish(ADDRESS) == 0
     assert furnish(ADDRESS, "--check") == 0
     for folder in ("book", "solutions", "exercises"):
-        first = notebooks.read(tmp_path / folder / "07_one_head.ipynb").cells[0]
+        first = notebooks.read(tmp_path / folder / "one_head.ipynb").cells[0]
         assert f"minigrad-bert[course] @ git+{ADDRESS}" in first.source
         assert {"remove-cell", "nbval-skip"} <= set(first.metadata.tags)
         compile(first.source, "cell", "exec")
@@ -157,7 +157,7 @@ def test_the_cell_comes_and_goes(tmp_path: Path, monkeypatch, capsys):
     assert notebooks.main(["exercises", "--check"]) == 0
     assert furnish(f"{ADDRESS}2", "--check") == 1, "another address"
     assert furnish("") == 0
-    assert notebooks.read(tmp_path / "book" / "07_one_head.ipynb") == before
+    assert notebooks.read(tmp_path / "book" / "one_head.ipynb") == before
     assert {name: (tmp_path / name).read_text(encoding="utf-8") for name in metadata} == metadata
 
 

@@ -29,7 +29,14 @@ def make(name="double", answer=double, cases=two_arrays, mistakes="", hints="Add
         answer.__code__, answer.__globals__, name, answer.__defaults__, answer.__closure__
     )
     return Exercise(
-        answer=named, chapter=3, difficulty=1, minutes=5, cases=cases, mistakes=mistakes, hints=hints, **more
+        answer=named,
+        chapter="modules",
+        difficulty=1,
+        minutes=5,
+        cases=cases,
+        mistakes=mistakes,
+        hints=hints,
+        **more,
     )
 
 

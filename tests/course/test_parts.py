@@ -26,8 +26,8 @@ def attend(q, k, v):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A learner's folder, where the only part is chapter 7's head; the course's exercises are beside it."""
-    monkeypatch.setattr(parts, "PARTS", (Part("07_one_head", "attend", ("q", "k", "v"), ""),))
+    """A learner's folder, where the only part is chapter `one_head`'s head; the course's exercises are beside it."""
+    monkeypatch.setattr(parts, "PARTS", (Part("one_head", "attend", ("q", "k", "v"), ""),))
     folder = tmp_path / "my-exercises"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -35,7 +35,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def put(folder, *cells, made_with="1"):
-    """A notebook of chapter 7 with these cells, tagged."""
+    """A notebook of chapter `one_head` with these cells, tagged."""
     content = [
         {
             "cell_type": "code",
@@ -49,31 +49,31 @@ def put(folder, *cells, made_with="1"):
     ]
     notebook = {"cells": content, "metadata": {MADE_WITH: made_with}, "nbformat": 4, "nbformat_minor": 5}
     folder.mkdir(exist_ok=True)
-    (folder / "07_one_head.ipynb").write_text(json.dumps(notebook))
+    (folder / "one_head.ipynb").write_text(json.dumps(notebook))
 
 
 def test_a_right_part_is_taken_over(folder, capsys):
     put(folder, IMPORTS, RIGHT)
-    work = mine("07_one_head")
-    assert capsys.readouterr().out == "07_one_head: attend: yours\n"
+    work = mine("one_head")
+    assert capsys.readouterr().out == "one_head: attend: yours\n"
     v = np.array([[1.0, 2.0]])
     np.testing.assert_allclose(work.attend(np.ones((3, 2)), np.ones((1, 2)), v), np.repeat(v, 3, axis=0))
 
 
 def test_a_source_in_one_string_is_read_too(folder):
     put(folder, IMPORTS, RIGHT)
-    path = folder / "07_one_head.ipynb"
+    path = folder / "one_head.ipynb"
     notebook = json.loads(path.read_text())
     for cell in notebook["cells"]:
         cell["source"] = "".join(cell["source"])
     path.write_text(json.dumps(notebook))
-    assert mine("07_one_head").states == {"attend": "yours"}
+    assert mine("one_head").states == {"attend": "yours"}
 
 
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        ((IMPORTS, "def attend(q, k, v):\n    ...\n"), "not written yet, in 07_one_head.ipynb"),
+        ((IMPORTS, "def attend(q, k, v):\n    ...\n"), "not written yet, in one_head.ipynb"),
         ((IMPORTS,), "there is no function of this name"),
         ((IMPORTS, "attend = 3"), "there is no function of this name"),
         ((IMPORTS, RIGHT.replace("(q, k, v)", "(q, k)")), "it takes (q, k), and should take (q, k, v)"),
@@ -92,24 +92,24 @@ def test_a_source_in_one_string_is_read_too(folder):
 )
 def test_what_stands_in_the_way_is_said(folder, capsys, cells, words):
     put(folder, *cells)
-    mine("07_one_head")
+    mine("one_head")
     assert words in capsys.readouterr().out
 
 
 def test_a_missing_part_can_be_named_and_says_on_its_call_that_it_is_missing(folder):
     put(folder, IMPORTS)
-    attend = mine("07_one_head").attend
+    attend = mine("one_head").attend
     with pytest.raises(NotImplementedError, match="attend is missing: there is no function"):
         attend(1, 2, 3)
 
 
 def test_cells_without_the_tag_are_not_run(folder):
     put(folder, IMPORTS, RIGHT, "raise RuntimeError")
-    path = folder / "07_one_head.ipynb"
+    path = folder / "one_head.ipynb"
     notebook = json.loads(path.read_text())
     notebook["cells"][2]["metadata"] = {}
     path.write_text(json.dumps(notebook))
-    work = mine("07_one_head")
+    work = mine("one_head")
     assert work.said == ["attend: yours"]
 
 
@@ -118,42 +118,42 @@ def test_an_attempt_is_not_counted(folder):
 
     put(folder, IMPORTS, RIGHT)
     before = record.known()
-    mine("07_one_head")
+    mine("one_head")
     assert record.known() == before
 
 
 def test_an_older_copy_is_told(folder, capsys):
     put(folder.parent / "exercises", IMPORTS, made_with="2")
     put(folder, IMPORTS, RIGHT)
-    mine("07_one_head")
-    assert "07_one_head.ipynb is older than its exercise" in capsys.readouterr().out
+    mine("one_head")
+    assert "one_head.ipynb is older than its exercise" in capsys.readouterr().out
     put(folder, IMPORTS, RIGHT, made_with="2")
-    mine("07_one_head")
+    mine("one_head")
     assert "older" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"cells": 3}', '{"cells": [3]}'])
 def test_a_damaged_notebook_is_told(folder, capsys, content):
-    (folder / "07_one_head.ipynb").write_text(content)
-    mine("07_one_head")
-    assert "07_one_head.ipynb cannot be read as a notebook" in capsys.readouterr().out
+    (folder / "one_head.ipynb").write_text(content)
+    mine("one_head")
+    assert "one_head.ipynb cannot be read as a notebook" in capsys.readouterr().out
 
 
 def test_a_missing_notebook_is_told(folder, capsys):
-    work = mine("07_one_head")
-    assert "07_one_head.ipynb is not in this folder" in capsys.readouterr().out
+    work = mine("one_head")
+    assert "one_head.ipynb is not in this folder" in capsys.readouterr().out
     with pytest.raises(NotImplementedError):
         work.attend()
 
 
 def test_unknown_names(folder):
-    with pytest.raises(ValueError, match="there are no parts in '09_mask'; there are some in 07_one_head"):
-        mine("09_mask")
-    with pytest.raises(AttributeError, match="07_one_head has attend to take over, and no 'atend'"):
-        mine("07_one_head").atend  # noqa: B018
+    with pytest.raises(ValueError, match="there are no parts in 'mask'; there are some in one_head"):
+        mine("mask")
+    with pytest.raises(AttributeError, match="one_head has attend to take over, and no 'atend'"):
+        mine("one_head").atend  # noqa: B018
 
 
-written = sorted({part.stem for part in PARTS if (ROOT / "solutions" / f"{part.stem}.ipynb").exists()})
+written = sorted({part.chapter for part in PARTS if (ROOT / "solutions" / f"{part.chapter}.ipynb").exists()})
 
 
 @pytest.mark.parametrize("stem", written)
@@ -162,7 +162,7 @@ def test_the_solutions_have_every_part(stem, monkeypatch):
     work = mine(stem)
     assert set(work.states.values()) == {"yours"}, work.said
     for part in PARTS:
-        if part.stem == stem:
+        if part.chapter == stem:
             assert tuple(inspect.signature(EXERCISES[part.name].answer).parameters) == part.parameters
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -16,10 +18,15 @@ pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)"
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from book._make import lab, notebooks
+from minigrad.course import check
+from minigrad.course.contents import CHAPTERS, NUMBERS
+from minigrad.course.parts import mine
 
 pytestmark = pytest.mark.no_arrays
 
 ROOT = Path(__file__).resolve().parents[2]
+EARLIER = Path(__file__).parent / "copies_of_d558050"  # with answers; when the names of pages had numbers
+COPY, NEW, NEW_2 = (f"07 One attention head{more}.ipynb" for more in ("", " (new)", " (new 2)"))
 SOLVED = "def f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION"
 
 
@@ -29,7 +36,7 @@ def publish(root, text="What to do."):
     solution = new_notebook(cells=cells)
     for folder, one in (("solutions", solution), ("exercises", notebooks.make_exercise(solution))):
         (root / folder).mkdir(exist_ok=True)
-        notebooks.write(root / folder / "07_one_head.ipynb", one)
+        notebooks.write(root / folder / "one_head.ipynb", one)
 
 
 def work(path, answer="return x"):
@@ -45,15 +52,15 @@ def root(tmp_path):
     """A course with one chapter and its exercise."""
     publish(tmp_path)
     (tmp_path / "book").mkdir()
-    chapter = new_notebook(cells=[new_markdown_cell("# 7. One | attention head\n\nText.")])
-    notebooks.write(tmp_path / "book" / "07_one_head.ipynb", chapter)
+    chapter = new_notebook(cells=[new_markdown_cell("# 7. One attention head\n\nText.")])
+    notebooks.write(tmp_path / "book" / "one_head.ipynb", chapter)
     return tmp_path
 
 
 @pytest.fixture
 def copy(root):
     """Where the copy of the exercise is."""
-    return root / lab.FOLDER / "07_one_head.ipynb"
+    return root / lab.FOLDER / COPY
 
 
 def names(root):
@@ -67,8 +74,8 @@ def test_the_exercises_are_copied_once(root, copy):
     assert lab.prepare(root) == [
         "my-exercises/: the exercises of 1 chapters are copied; your answers stay there"
     ]
-    assert names(root) == ["07_one_head.ipynb", "START.ipynb"]
-    assert notebooks.read(copy).cells == notebooks.read(root / "exercises" / copy.name).cells
+    assert names(root) == [COPY, "START.ipynb"]
+    assert notebooks.read(copy).cells == notebooks.read(root / "exercises" / "one_head.ipynb").cells
     assert lab.prepare(root) == []
 
 
@@ -83,13 +90,13 @@ def test_a_new_version_is_put_beside_answers(root, copy):
     lab.prepare(root)
     answered = work(copy)
     publish(root, "What to do, in better words.")
-    said = "my-exercises/07_one_head.new.ipynb: a new version; 07_one_head.ipynb has your answers and stays as it is"
+    said = f"my-exercises/{NEW}: a new version; {COPY} has your answers and stays as it is"
     assert lab.prepare(root) == [said]
     assert lab.prepare(root) == []
     assert copy.read_bytes() == answered
-    assert names(root) == ["07_one_head.ipynb", "07_one_head.new.ipynb", "START.ipynb"]
+    assert names(root) == [NEW, COPY, "START.ipynb"]
     assert (
-        "[new version](07_one_head.new.ipynb)"
+        "[new version](07%20One%20attention%20head%20%28new%29.ipynb)"
         in notebooks.read(root / lab.FOLDER / "START.ipynb").cells[1].source
     )
 
@@ -101,17 +108,17 @@ def test_a_new_version_beside_a_new_version_with_answers(root, copy):
         publish(root, text)
         lab.prepare(root)
         if text == "second":
-            answered.append(work(copy.with_name("07_one_head.new.ipynb")))
-    assert names(root)[:3] == ["07_one_head.ipynb", "07_one_head.new.ipynb", "07_one_head.new2.ipynb"]
-    assert [copy.read_bytes(), copy.with_name("07_one_head.new.ipynb").read_bytes()] == answered
+            answered.append(work(copy.with_name(NEW)))
+    assert names(root)[:3] == [NEW_2, NEW, COPY]
+    assert [copy.read_bytes(), copy.with_name(NEW).read_bytes()] == answered
 
 
 def test_a_new_version_replaces_what_nobody_has_begun(root, copy):
     lab.prepare(root)
     publish(root, "other words")
-    assert lab.prepare(root) == ["my-exercises/07_one_head.ipynb: brought up to date; nobody had begun it"]
+    assert lab.prepare(root) == [f"my-exercises/{COPY}: brought up to date; nobody had begun it"]
     assert notebooks.read(copy).cells[0].source == "other words"
-    assert names(root) == ["07_one_head.ipynb", "START.ipynb"]
+    assert names(root) == [COPY, "START.ipynb"]
 
 
 @pytest.mark.parametrize("content", [b"", b"no notebook", b"[]", b"\xff\xfe"])
@@ -120,12 +127,12 @@ def test_a_file_that_is_no_notebook_stays(content, root, copy):
     copy.write_bytes(content)
     lab.prepare(root)
     assert copy.read_bytes() == content
-    assert "07_one_head.new.ipynb" in names(root)
+    assert NEW in names(root)
 
 
 def test_a_copy_made_by_hand_stays(root, copy):
     copy.parent.mkdir()
-    notebook = notebooks.read(root / "exercises" / copy.name)
+    notebook = notebooks.read(root / "exercises" / "one_head.ipynb")
     del notebook.metadata["made_with"]
     notebooks.write(copy, notebook)
     assert lab.prepare(root) == []
@@ -135,7 +142,7 @@ def test_a_copy_made_by_hand_stays(root, copy):
 
 
 def test_answers_in_exercises_come_along(root, copy):
-    work(root / "exercises" / copy.name)
+    work(root / "exercises" / "one_head.ipynb")
     lab.prepare(root)
     assert "return x" in notebooks.read(copy).cells[1].source
     assert lab.prepare(root) == []
@@ -152,10 +159,10 @@ def test_notes_on_the_start_page_stay(root):
     page.cells.append(new_markdown_cell("my note"))
     notebooks.write(path, page)
     noted = path.read_bytes()
-    (root / "book" / "07_one_head.ipynb").rename(root / "book" / "08_many_heads.ipynb")
+    (root / "book" / "one_head.ipynb").rename(root / "book" / "many_heads.ipynb")
     lab.prepare(root)
     assert path.read_bytes() == noted
-    assert "START.new.ipynb" in names(root)
+    assert "START (new).ipynb" in names(root)
 
 
 def test_another_folder_is_named(tmp_path, monkeypatch, capsys):
@@ -171,20 +178,87 @@ def test_each_link_of_the_start_page_leads_to_a_file(root):
     lab.prepare(root)
     text = "\n".join(cell.source for cell in notebooks.read(root / lab.FOLDER / "START.ipynb").cells)
     links = re.findall(r"\]\(([^)]+)\)", text)
-    assert links == ["../book/07_one_head.ipynb", "07_one_head.ipynb"]
-    assert all((root / lab.FOLDER / link).exists() for link in links)
+    assert links == ["../book/one_head.ipynb", "07%20One%20attention%20head.ipynb"]
+    assert all((root / lab.FOLDER / unquote(link)).exists() for link in links)
 
 
 def test_the_start_page_lists_the_courses_chapters():
     table = lab.start_page(ROOT).cells[1].source
-    for path in (ROOT / "book").glob("[0-9]*.ipynb"):
+    for path in (ROOT / "book").glob("*.ipynb"):
         assert f"(../book/{path.name})" in table
     for path in (ROOT / "exercises").glob("*.ipynb"):
-        assert re.search(rf"\[\d+ exercises\]\({path.name}\) \| \d( to \d)? \| \d+ \|", table), path.name
+        copy = re.escape(quote(f"{lab.copy_stem(path.stem)}.ipynb"))
+        assert re.search(rf"\[\d+ exercises\]\({copy}\) \| \d( to \d)? \| \d+ \|", table), path.name
 
 
-def test_a_title_does_not_break_the_table(root):
-    assert r"[7. One \| attention head]" in lab.start_page(root).cells[1].source
+def test_the_names_of_copies_are_in_order_and_fit_every_disk():
+    stems = [lab.copy_stem(chapter.name) for chapter in CHAPTERS]
+    assert stems == sorted(stems)
+    assert "21 Features or fine-tuning" in stems  # the page's title ends with a question mark
+    assert not [stem for stem in stems if set(stem) & set('<>:"/\\|?*')]
+
+
+# --- Copies from when names had numbers, or other ones ----------------------------------------------------
+
+
+@pytest.fixture
+def earlier(tmp_path):
+    """The course with the answers of somebody who used it at d558050."""
+    for folder in ("book", "exercises", "solutions"):
+        (tmp_path / folder).mkdir()
+        for name in ("one_head", "masking"):
+            shutil.copy(ROOT / folder / f"{name}.ipynb", tmp_path / folder)
+    shutil.copytree(EARLIER, tmp_path / lab.FOLDER)
+    return tmp_path
+
+
+def test_earlier_answers_get_names_of_today_and_are_found(earlier, monkeypatch, capsys):
+    folder = earlier / lab.FOLDER
+    before = [(EARLIER / f"{name}.ipynb").read_bytes() for name in ("07_one_head", "09_masking")]
+    said = lab.prepare(earlier)
+    assert said[:2] == [
+        f"my-exercises/07_one_head.ipynb is now called {COPY}",
+        "my-exercises/09_masking.ipynb is now called 09 Masking.ipynb",
+    ]
+    assert [(folder / name).read_bytes() for name in (COPY, "09 Masking.ipynb")] == before
+    assert lab.prepare(earlier) == []
+    assert (folder / ".progress.json").read_bytes() == (EARLIER / ".progress.json").read_bytes()
+    monkeypatch.chdir(folder)
+    for asked in ("masking", "09_masking"):  # as today's exercises say it, and as theirs do
+        assert mine(asked).states == {"padding_mask": "yours"}
+    monkeypatch.delenv("MINIGRAD_PROGRESS", raising=False)
+    check.progress("masking")
+    assert "padding_mask" in (shown := capsys.readouterr().out)
+    assert "solved, 1 attempt" in shown
+
+
+def test_earlier_answers_are_found_where_nobody_ran_make_lab(monkeypatch):
+    monkeypatch.chdir(EARLIER)
+    assert mine("09_masking").states == {"padding_mask": "yours"}
+
+
+def test_a_copy_whose_chapter_has_another_place_gets_another_name(earlier, monkeypatch):
+    lab.prepare(earlier)
+    monkeypatch.setitem(NUMBERS, "masking", "8")
+    assert "my-exercises/09 Masking.ipynb is now called 08 Masking.ipynb" in lab.prepare(earlier)
+    assert lab.prepare(earlier) == []
+
+
+@pytest.mark.parametrize("new", ["", "2"])
+def test_an_earlier_new_version_stays_one(new, earlier):
+    (earlier / lab.FOLDER / "07_one_head.ipynb").rename(earlier / lab.FOLDER / f"07_one_head.new{new}.ipynb")
+    said = lab.prepare(earlier)
+    assert f"my-exercises/07_one_head.new{new}.ipynb is now called {NEW_2 if new else NEW}" in said
+
+
+def test_a_file_with_a_name_of_its_own_keeps_it(earlier):
+    folder = earlier / lab.FOLDER
+    (folder / "07_one_head.ipynb").rename(folder / "my head.ipynb")
+    shutil.copy(
+        folder / "09_masking.ipynb", folder / "09 Masking.ipynb"
+    )  # and none takes the place of another
+    lab.prepare(earlier)
+    assert {"my head.ipynb", "09_masking.ipynb", "09 Masking.ipynb"} <= set(names(earlier))
 
 
 # --- JupyterLab --------------------------------------------------------------------------------------------
@@ -237,7 +311,7 @@ def test_without_jupyterlab_the_copies_are_there_and_it_says_what_to_install(
     assert lab.main([]) == 1
     assert "pip install" in capsys.readouterr().err
     assert opened == {}
-    assert names(root) == ["07_one_head.ipynb", "START.ipynb"]
+    assert names(root) == [COPY, "START.ipynb"]
 
 
 def test_what_nobody_has_touched_is_trusted(root, copy, monkeypatch):
@@ -252,7 +326,7 @@ def test_what_nobody_has_touched_is_trusted(root, copy, monkeypatch):
     work(copy)
     (root / lab.FOLDER / "broken.ipynb").write_text("no notebook")
     lab.trust(root)
-    assert sorted(text.split("\n")[0] for text in signed) == ["# 7. One | attention head", "# Start here"]
+    assert sorted(text.split("\n")[0] for text in signed) == ["# 7. One attention head", "# Start here"]
 
 
 # --- Nothing of it is in the project's way -----------------------------------------------------------------

@@ -78,7 +78,7 @@ def ran(tmp_path_factory):
         new_markdown_cell("text"),
         code(lines(
             "from minigrad.course.check.exercise import exercise",
-            "@exercise(0, 1, 1, cases=lambda rng: [('a number', 1.0)], mistakes='', hints='')",
+            "@exercise('modules', 1, 1, cases=lambda rng: [('a number', 1.0)], mistakes='', hints='')",
             "def task(x): return 2 * x",
         )),
         code(lines(STRIPPED, "task(double)")),
@@ -587,8 +587,8 @@ def chapter(path, *rows):
 
 
 def test_rows_lists_each_row_and_what_is_missing(root, capsys):
-    chapter(root / "book" / "07_one_head.ipynb", *(row for row in ROWS if row != "B10"))
-    chapter(root / "solutions" / "07_one_head.ipynb", "B10")  # no page of the book
+    chapter(root / "book" / "one_head.ipynb", *(row for row in ROWS if row != "B10"))
+    chapter(root / "solutions" / "one_head.ipynb", "B10")  # no page of the book
     assert notebooks.main(["rows"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 81
@@ -598,10 +598,10 @@ def test_rows_lists_each_row_and_what_is_missing(root, capsys):
 
 
 def test_rows_says_which_page_is_wrong(root, capsys):
-    chapter(root / "book" / "01_arrays.ipynb", "C4")
-    notebooks.write(root / "book" / "07_one_head.ipynb", notebook(course={"rows": {"A13": "gone"}}))
+    chapter(root / "book" / "arrays.ipynb", "C4")
+    notebooks.write(root / "book" / "one_head.ipynb", notebook(course={"rows": {"A13": "gone"}}))
     assert notebooks.main(["rows"]) == 1
-    assert capsys.readouterr().out == "book/07_one_head.ipynb: row A13: there is no cell 'gone'\n"
+    assert capsys.readouterr().out == "book/one_head.ipynb: row A13: there is no cell 'gone'\n"
 
 
 def test_a_notebook_that_is_run_says_what_its_cells_need(root, no_kernel):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,17 +12,14 @@ from book._make import readme
 
 pytestmark = pytest.mark.no_arrays
 
-CHAPTERS = """
-from types import SimpleNamespace as Chapter
 CHAPTERS = [
-    Chapter(number=n, stem=s, page=f"book/{s}", heading=h, part=p, build=f"what {n} builds")
+    SimpleNamespace(number=n, name=s, page=f"book/{s}", heading=h, part=p, build=f"what {n} builds")
     for n, s, h, p in [
-        ("0", "00_start", "Start here", "Start"),
-        ("1", "01_arrays", "1. Arrays", "I. The engine"),
-        ("2", "02_reverse", "2. Reverse", "I. The engine"),
+        ("0", "start", "Start here", "Start"),
+        ("1", "arrays", "1. Arrays", "I. The engine"),
+        ("2", "reverse", "2. Reverse", "I. The engine"),
     ]
 ]
-"""
 END = "<!-- end, by make map -->"
 README = f"Before.\n\n<!-- status -->\nold\n{END}\n\n<!-- contents -->\n{END}\nAfter.\n"
 
@@ -35,14 +33,13 @@ def notebook(path: Path, *texts: str) -> None:
 
 
 @pytest.fixture
-def course(tmp_path) -> Path:
-    (tmp_path / "book" / "_ext").mkdir(parents=True)
-    (tmp_path / "book" / "_ext" / "chapters.py").write_text(CHAPTERS)
+def course(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setattr(readme, "CHAPTERS", CHAPTERS)
     (tmp_path / "README.md").write_text(README)
-    notebook(tmp_path / "book" / "00_start.ipynb", "word " * 1500)
-    notebook(tmp_path / "book" / "02_reverse.ipynb", "word")
+    notebook(tmp_path / "book" / "start.ipynb", "word " * 1500)
+    notebook(tmp_path / "book" / "reverse.ipynb", "word")
     notebook(
-        tmp_path / "solutions" / "02_reverse.ipynb",
+        tmp_path / "solutions" / "reverse.ipynb",
         "## 1. One (difficulty 1, 8 minutes)",
         "## 2. Two (difficulty 2, 12 minutes)",
     )
@@ -58,10 +55,10 @@ def test_the_chapters_and_how_many_are_written(course):
         "| chapter | what you build | minutes | exercises |\n"
         "|---|---|---|---|\n"
         "| **Start** | | | |\n"
-        "| [Start here](book/00_start.ipynb) | what 0 builds | 10 |  |\n"
+        "| [Start here](book/start.ipynb) | what 0 builds | 10 |  |\n"
         "| **I. The engine** | | | |\n"
         "| 1. Arrays | what 1 builds | *planned* | |\n"
-        "| [2. Reverse](book/02_reverse.ipynb) | what 2 builds | 5 | 2, 20 minutes |\n"
+        "| [2. Reverse](book/reverse.ipynb) | what 2 builds | 5 | 2, 20 minutes |\n"
         "<!-- end, by make map -->\nAfter.\n"
     )
 

@@ -109,28 +109,28 @@ def test_a_cell_that_is_not_there_has_no_headings():
 
 
 @pytest.mark.parametrize(
-    ("stem", "title", "cell", "expected"),
+    ("name", "title", "cell", "expected"),
     [
-        ("07_one_head", "7. One head", "product", "7 One head · Scores"),
-        ("07_one_head", "7. One head", "two", "7 One head · Softmax / By rows"),
-        ("07_one_head", "7. One head", "opening", "7 One head"),
-        ("20b_masks", "20b. Its masks", "product", "20b Its masks · Scores"),
-        ("00_start", "What BERT is", "product", "0 What BERT is · Scores"),
+        ("one_head", "7. One head", "product", "7 One head · Scores"),
+        ("one_head", "7. One head", "two", "7 One head · Softmax / By rows"),
+        ("one_head", "7. One head", "opening", "7 One head"),
+        ("decoding", "20b. Its masks", "product", "20b Its masks · Scores"),
+        ("start", "What BERT is", "product", "0 What BERT is · Scores"),
     ],
 )
-def test_the_place_of_a_cell(stem, title, cell, expected):
-    assert place(stem, page(title), cell) == expected
+def test_the_place_of_a_cell(name, title, cell, expected):
+    assert place(name, page(title), cell) == expected
 
 
 def test_a_page_without_a_title_has_the_name_of_its_file():
     notebook = new_notebook(cells=[new_code_cell("1", id="only")])
-    assert place("07_one_head", notebook, "only") == "7 07_one_head"
+    assert place("one_head", notebook, "only") == "7 one_head"
 
 
 def test_every_row_has_a_line():
     one = page(rows={"A13": "product", "C5": "rows"})
     other = page("8. Twelve heads", rows={"A13": "two"})
-    lines = listing({"07_one_head": one, "08_many_heads": other})
+    lines = listing({"one_head": one, "many_heads": other})
     assert len(lines) == len(ROWS) + 1
     assert lines[0] == "A1   the token table, V x 768: not yet"
     assert lines[12].endswith(": 7 One head · Scores; 8 Twelve heads · Softmax / By rows")

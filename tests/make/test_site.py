@@ -205,12 +205,12 @@ def test_everything_is_put_where_the_worker_looks(packages, tmp_path):
         "page_python.js",
         "core/pyodide.mjs",
         "core/pyodide-lock.json",
-        "cells/07_one_head.json",
+        "cells/one_head.json",
     ):
         assert (run / name).exists(), name
     assert (
-        json.loads((run / "cells" / "exercises" / "07_one_head.json").read_text())["page"]
-        == "exercises/07_one_head"
+        json.loads((run / "cells" / "exercises" / "one_head.json").read_text())["page"]
+        == "exercises/one_head"
     )
     found = names_in(run / said["archives"]["packages"]["path"])
     assert {"numpy/__init__.py", "numpy/_core/_multiarray_tests.cpython-312.so"} <= found

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.no_arrays
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = Path(os.environ.get("MINIGRAD_SITE", ROOT / "_build" / "html"))
-CHAPTER, EXERCISES = "book/07_one_head", "exercises/07_one_head"
+CHAPTER, EXERCISES = "book/one_head", "exercises/one_head"
 SLOW = 120_000  # milliseconds, for what waits for Python
 
 RIGHT = """def attend(q, k, v):

@@ -59,7 +59,7 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     page.on("request", lambda request: page.requests.append(request.url))
     page.route("**/test.html", lambda route: route.fulfill(content_type="text/html", body=PAGE))
     page.goto(f"{address}test.html")
-    page.loading = ask(page, {"type": "load", "page": "07_one_head"}, "ready", "broken")
+    page.loading = ask(page, {"type": "load", "page": "one_head"}, "ready", "broken")
     yield page
     page.close()
 

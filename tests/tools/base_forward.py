@@ -1,4 +1,4 @@
-"""How long BERT-Base takes for one text of 512 tokens on this machine, and how much memory: chapter 12 quotes it.
+"""How long BERT-Base takes for one text of 512 tokens on this machine, and how much memory: `encoder` quotes it.
 
     python tests/tools/base_forward.py [--rounds 15] [--record book/runs/base_forward.json]
 

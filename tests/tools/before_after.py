@@ -1,4 +1,4 @@
-"""What chapters 23 and 24 say of one machine: its roofs, where a step's time goes, and every idea before and after.
+"""What `step_cost` and `fast` say of one machine: its roofs, where a step's time goes, and every idea before and after.
 
     python tests/tools/before_after.py [--minutes 60] [--record book/runs/machine.json]
 

@@ -1,4 +1,4 @@
-"""Where PyTorch's optimisers take a small net in 100 steps: the reference of chapter 4.
+"""Where PyTorch's optimisers take a small net in 100 steps: the reference of chapter `optimisers`.
 
     python tests/tools/optimiser_trajectories.py [--record FILE.json]
 

@@ -41,7 +41,7 @@ spec.loader.exec_module(root_conftest)
 
 
 def notebook_of(page: str) -> Any:
-    """The notebook of a page, `07_one_head` or `exercises/07_one_head`."""
+    """The notebook of a page, `one_head` or `exercises/one_head`."""
     path = ROOT / (page if "/" in page else f"book/{page}")
     return nbformat.read(path.with_suffix(".ipynb"), as_version=4)
 
@@ -114,9 +114,7 @@ def main() -> int:
     )
     parser.add_argument("site", type=Path, help="the folder _static/run of a built site")
     parser.add_argument("packages", type=Path, help="npm's node_modules")
-    parser.add_argument(
-        "pages", nargs="*", help="such as 07_one_head or exercises/07_one_head; all without any"
-    )
+    parser.add_argument("pages", nargs="*", help="such as one_head or exercises/one_head; all without any")
     parser.add_argument(
         "--write", action="store_true", help="write into the chapters' notebooks what takes long"
     )

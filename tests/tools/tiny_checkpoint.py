@@ -1,4 +1,4 @@
-"""A tiny BERT as `transformers` makes and saves it, with what it computes: the reference of chapter 12.
+"""A tiny BERT as `transformers` makes and saves it, with what it computes: the reference of chapter `encoder`.
 
     python tests/tools/tiny_checkpoint.py
 

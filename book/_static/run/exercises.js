@@ -43,13 +43,14 @@
     stored.remove();
   }
 
-  // `mine("09_masking")` takes the reader's own answers out of that notebook, in the folder of this one: put it there,
+  // `mine("masking")` takes the reader's own answers out of that notebook, in the folder of this one: put it there,
   // with what the browser keeps of it.
   const OTHERS = /\bmine\("(\w+)"\)/g;
   const folder = `${document.documentElement.dataset.content_root}_sources/exercises/`;
 
   async function bringAnswers(cell) {
-    for (const [, stem] of cell.text.matchAll(OTHERS)) {
+    for (const [, named] of cell.text.matchAll(OTHERS)) {
+      const stem = named.replace(/^\d\d[a-h]?_/, ""); // typed when the names had numbers
       const answer = await fetch(`${folder}${stem}.ipynb`);
       if (!answer.ok) continue; // `mine` says that it is missing
       const notebook = await answer.json();

@@ -1,4 +1,4 @@
-"""Tags read from a frozen encoder by a BiLSTM, and the same model fine-tuned: the record that chapter 21 shows.
+"""Tags read from a frozen encoder by a BiLSTM, and the same model fine-tuned: the record that chapter `features` shows.
 
 Each task and input is tried at several
 rates on stories that no compared run sees; then come the compared runs, at the best rate, with several seeds. A seed

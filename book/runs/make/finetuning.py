@@ -1,4 +1,4 @@
-"""Fine-tuning on stories from different weights, with few labels and many: the record that chapter 16 shows.
+"""Fine-tuning on stories from different weights, with few labels and many: the record that chapter `finetuning` shows.
 
 First each task, each start of
 `minigrad/course/chapters/finetuning.py` is tried at several learning rates, on examples that no other run sees, with

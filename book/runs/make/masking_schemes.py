@@ -1,4 +1,4 @@
-"""Four ways to hide words, on a language whose probabilities are known: the record that chapter 13 shows.
+"""Four ways to hide words, on a language whose probabilities are known: the record that chapter `mlm` shows.
 
 20 runs of about half a minute on one core. All schemes have the same rate and the same texts;
 `minigrad/course/chapters/mlm.py` says what they are, and what is stored of a run (`score_on_the_ring`).

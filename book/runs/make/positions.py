@@ -1,4 +1,4 @@
-"""Five ways to tell a head positions, on two tasks: the record that chapter 6b shows.
+"""Five ways to tell a head positions, on two tasks: the record that chapter `positions` shows.
 
 108 runs of about 4 seconds on one core.
 Each way has three learning rates and three seeds on each task (`minigrad/course/chapters/positions.py` says what they

@@ -1,4 +1,4 @@
-"""Models of several sizes on several amounts of text whose floor is known: the record that chapter 25 shows.
+"""Models of several sizes on several amounts of text whose floor is known: the record that chapter `scaling` shows.
 
 First each width is tried at several
 learning rates, with SEARCH_STEPS steps and a seed that no other run has, until the best has a worse one on either

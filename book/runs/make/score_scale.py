@@ -1,4 +1,4 @@
-"""Does dividing by √d_k help training? The reduced BERT with and without it: the record that chapter 7 shows.
+"""Does dividing by √d_k help training? The reduced BERT with and without it: the record that chapter `one_head` shows.
 
 Two starts (`STARTS`), each with and
 without the scale and with three seeds, and one seed at two more learning rates: 16 runs of about 45 seconds on one

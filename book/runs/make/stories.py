@@ -1,4 +1,4 @@
-"""Pre-training on light stories, as BERT is and with one thing changed: the record that chapter 15 shows.
+"""Pre-training on light stories, as BERT is and with one thing changed: the record that chapter `pretraining` shows.
 
 The main runs (five seeds of `BERT`) have
 LONG steps. Each variant of `minigrad/course/chapters/pretraining.py` has SHORT steps at three learning rates, of which

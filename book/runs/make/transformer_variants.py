@@ -1,4 +1,4 @@
-"""Short training of a Transformer with one part of the paper's recipe left out: the record that chapter 20 shows.
+"""Short training of a Transformer with one part of the paper's recipe left out: the record that `transformer` shows.
 
 Each variant is trained with three seeds at the rates of the paper's schedule: about fifteen minutes.
 """

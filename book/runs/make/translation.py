@@ -1,4 +1,4 @@
-"""Recurrent models that translate long stories: the record that chapter 18 shows.
+"""Recurrent models that translate long stories: the record that chapter `seq2seq` shows.
 
 A run is one of the variants of
 `minigrad/course/chapters/seq2seq.py`, trained for STEPS steps on fresh texts; what is stored is `score` on HELD_OUT

@@ -1,4 +1,4 @@
-"""What chapter 11 shows: sub-layers to stack, the hand-sized Add & Norm, whose mean it is, gradients by depth."""
+"""What `add_norm` shows: sub-layers to stack, the hand-sized Add & Norm, whose mean it is, gradients by depth."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ class Trained:
     def loss(
         self, names: Collection[str] = (), change: Callable[[str, np.ndarray], Any] | None = None
     ) -> float:
-        """Mean -log p of each word of chapter 0's sentences, in nats, when it alone is masked.
+        """Mean -log p of each word of chapter `start`'s sentences, in nats, when it alone is masked.
 
         names: the parameters to change for this time. change: from a name and its array to what to put in its place.
         """

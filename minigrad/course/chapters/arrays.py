@@ -1,4 +1,4 @@
-"""The pictures of chapter 1: from tokens to heads, a view beside the memory it walks over, and broadcasting there and
+"""The pictures of `arrays`: from tokens to heads, a view beside the memory it walks over, and broadcasting there and
 back."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What chapter 19 shows: a decoder's look back by hand and in a trained model, changed weights, swapped states."""
+"""What the chapter shows: a decoder's look back by hand and in a trained model, changed weights, swapped states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chapter 20b shows: a tree of words with a beam in it, a flatter model, translations with one thing changed."""
+"""What `decoding` shows: a tree of words with a beam in it, a flatter model, translations with one thing changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chapter 6 shows: its hand-sized tables step by step, the stored model's tables, and the ranks of plurals."""
+"""What `embeddings` shows: its hand-sized tables step by step, the stored model's tables, and the ranks of plurals."""
 
 from __future__ import annotations
 

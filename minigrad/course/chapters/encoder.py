@@ -1,4 +1,4 @@
-"""What chapter 12 shows: a checkpoint's weights by part, the whole model step by step, and where the parameters are."""
+"""What `encoder` shows: a checkpoint's weights by part, the whole model step by step, and where the parameters are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of the sources' mistakes, errata.toml: what chapter 26 shows.
+"""The list of the sources' mistakes, errata.toml: what chapter `errata` shows.
 
 An entry says what the document has, what is right and who says so, what sort of slip it is, on what kind of evidence
 this course says so, where it is run, and which exercise's check turns it down. What its formula computes beside the
@@ -14,6 +14,7 @@ from typing import Any
 
 from minigrad.course.check.exercise import EXERCISES, Exercise
 from minigrad.course.check.slips import Slip
+from minigrad.course.contents import NUMBERS
 
 # Each document and the number of its first erratum.
 SOURCES = {"formulas": 1, "article": 16, "walk-through": 39, "notes": 49, "essay": 54, "between them": 65}
@@ -65,10 +66,10 @@ class Erratum:
 
     @property
     def where(self) -> str:
-        """Where it runs, as a reader of chapter 26 finds it."""
-        others = [chapter for chapter in self.chapters if chapter != "26"]
+        """Where it runs, as a reader of chapter `errata` finds it."""
+        others = [NUMBERS[name] for name in NUMBERS if name in self.chapters and name != "errata"]
         there = [("chapter " if len(others) == 1 else "chapters ") + " and ".join(others)] if others else []
-        here = [f"erratum {self.number}"] if "26" in self.chapters else []
+        here = [f"erratum {self.number}"] if "errata" in self.chapters else []
         return ", ".join(there + here)
 
     def check(self) -> tuple[Exercise, Slip] | None:
@@ -105,6 +106,8 @@ def entry(found: dict[str, Any]) -> Erratum:
             )
     if not erratum.chapters:
         raise ValueError(f"erratum {erratum.number}: it needs a chapter that shows it")
+    if unknown := set(erratum.chapters) - set(NUMBERS):
+        raise ValueError(f"erratum {erratum.number}: there is no chapter {min(unknown)!r}")
     return erratum
 
 

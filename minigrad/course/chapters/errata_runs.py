@@ -1,4 +1,4 @@
-"""The sources' formulas beside the right ones, on random inputs and weights: what chapter 26 computes with."""
+"""The sources' formulas beside the right ones, on random inputs and weights: what chapter `errata` computes with."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Small:
                 self.changed += parameter.size
 
     def pooled(self) -> np.ndarray:
-        """The pooler's output C for each of chapter 0's sentences, (12, d_model)."""
+        """The pooler's output C for each of chapter `start`'s sentences, (12, d_model)."""
         with no_grad():
             return np.concatenate(
                 [

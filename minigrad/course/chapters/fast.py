@@ -1,4 +1,4 @@
-"""Chapter 24's ideas: each as a pair of the plain way and the other one, and the engine without any of them.
+"""Chapter `fast`'s ideas: each as a pair of the plain way and the other one, and the engine without any of them.
 
 `PAIRS` has the pairs by name, with inputs of a step's sizes. tests/tools/before_after.py measures each, and the chapter
 shows its figures. `IDEAS` lists what the finished engine has, in the order in which the chapter adds them, and
@@ -84,7 +84,7 @@ def add_at(num_rows: int, ids: Array, values: Array) -> Array:
 
 
 def adamw_plain(p, g, m, v, step_size, decay, beta1, beta2, eps, second_correction):
-    """One step of AdamW as in chapter 4: each operator goes over the whole array."""
+    """One step of AdamW as in chapter `optimisers`: each operator goes over the whole array."""
     m[:] = beta1 * m + (1 - beta1) * g
     v[:] = beta2 * v + (1 - beta2) * g**2
     root = np.sqrt(v) / second_correction + eps

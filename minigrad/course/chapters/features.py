@@ -1,4 +1,4 @@
-"""What chapter 21 shows: tags of words in stories, the layers of a frozen encoder, and what reads tags from them."""
+"""What `features` shows: tags of words in stories, the layers of a frozen encoder, and what reads tags from them."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class Tagger(nn.Module):
 def train(
     model: Any, layers: np.ndarray, lengths: np.ndarray, tags: np.ndarray, rate: float, steps: int, seed: int
 ) -> None:
-    """AdamW with a warm-up and a linear fall, as chapter 16 fine-tunes; batches of 32 stories.
+    """AdamW with a warm-up and a linear fall, as chapter `finetuning` fine-tunes; batches of 32 stories.
 
     layers (n, S, L, d), lengths (S,), tags (S, L). No gradient goes into the layers.
     """
@@ -239,7 +239,7 @@ def accuracy(guesses: np.ndarray, tags: np.ndarray) -> float:
 def fine_tuned_guesses(
     task: str, train_on: Texts, test: Texts, rate: float, steps: int, seed: int
 ) -> np.ndarray:
-    """All weights of the stored model learn, with a linear head, as in chapter 16; its tags of `test` (S, L)."""
+    """All weights of the stored model learn, with a linear head, as in `finetuning`; its tags of `test` (S, L)."""
     random.manual_seed(seed)
     model = from_pretrained(stored("varied"), BertForTokenClassification, label_names(TAGS[task][0])).model
     tags, examples = tagged(train_on, task), []

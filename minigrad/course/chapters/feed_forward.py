@@ -1,4 +1,4 @@
-"""What chapter 10 shows: its hand-sized network step by step, GELU as an area, and the stored model's networks."""
+"""What `feed_forward` shows: its hand-sized network step by step, GELU as an area, and the stored model's networks."""
 
 from __future__ import annotations
 

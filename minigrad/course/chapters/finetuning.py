@@ -1,4 +1,4 @@
-"""Fine-tuning on stories: tasks whose answers the grammar knows, and the weights that a run begins with: chapter 16."""
+"""Fine-tuning on stories: tasks whose answers the grammar knows, and the weights that a run begins with."""
 
 from __future__ import annotations
 

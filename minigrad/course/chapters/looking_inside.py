@@ -1,4 +1,4 @@
-"""What chapter 17 shows: stories with gold arcs, the maps of sixteen heads, and heads that are changed in a model."""
+"""What the chapter shows: stories with gold arcs, the maps of sixteen heads, and heads that are changed in a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One batch on several machines, played by one process; a ring that adds up; what a network costs (chapter 25b)."""
+"""One batch on several machines, played by one process; a ring that adds up; what a network costs (`machines`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROWS, LENGTH, DROPOUT, RATE = 32, 64, 0.1, 1e-3
 
 
 def model_with_dropout() -> BertForPreTraining:
-    """The model of chapter 0, with its trained parameters and BERT's dropout."""
+    """The model of chapter `start`, with its trained parameters and BERT's dropout."""
     trained, _ = small_model()
     rates = {"hidden_dropout_prob": DROPOUT, "attention_probs_dropout_prob": DROPOUT}
     model = BertForPreTraining(trained.config.replace(**rates))

@@ -1,4 +1,4 @@
-"""What chapter 8 shows: two heads step by step, the ledger of a real forward pass, and heads taken out of a model."""
+"""What the chapter shows: two heads step by step, the ledger of a real forward pass, and heads taken out of a model."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def by_columns(S: np.ndarray) -> np.ndarray:
 
 @dataclass
 class HiddenWords:
-    """The stored model, and words to guess: each word of chapter 0's sentences, hidden once.
+    """The stored model, and words to guess: each word of chapter `start`'s sentences, hidden once.
 
     d_k: of its heads. words: how many there are to guess.
     """

@@ -1,4 +1,4 @@
-"""What chapter 9 shows: a mask to paint on the scores of one head, and the stored model with and without its mask."""
+"""What `masking` shows: a mask to paint on the scores of one head, and the stored model with and without its mask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chapter 13 shows: words of known probability, ways to hide words, and what the small model guesses."""
+"""What chapter `mlm` shows: words of known probability, ways to hide words, and what the small model guesses."""
 
 from __future__ import annotations
 
@@ -349,7 +349,7 @@ def hidden_share_curves(shares: Sequence[float], curves: Mapping[str, np.ndarray
 
 
 def losses_by_fate(model: Any, tokenizer: WordPieceTokenizer, draws: int) -> dict[str, np.ndarray]:
-    """The losses of the tokens of chapter 0's sentences by what was done to them, in so many drawings.
+    """The losses of the tokens of chapter `start`'s sentences by what was done to them, in so many drawings.
 
     The fates are those of a chosen token, and "not chosen", which has no [CLS], [SEP] and [PAD].
     """
@@ -406,7 +406,7 @@ def hidden_share_losses(
 def guess_places(
     model: Any, tokenizer: WordPieceTokenizer, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """What the model guesses at each of the n own tokens of chapter 0's sentences, one token of a sentence at a time.
+    """What the model guesses at each of the n own tokens of `start`'s sentences, one token of a sentence at a time.
 
     Returns the true ids (n,), random ids (n,), and probabilities (n, V) where the place has [MASK], the true piece,
     and the random piece.

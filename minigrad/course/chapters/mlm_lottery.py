@@ -1,4 +1,4 @@
-"""A lottery for chapter 13: the words of a text are chosen and hidden again and again, in Python and in the browser."""
+"""A lottery for `mlm`: the words of a text are chosen and hidden again and again, in Python and in the browser."""
 
 from __future__ import annotations
 

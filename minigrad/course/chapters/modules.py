@@ -1,6 +1,6 @@
-"""Chapter 3: the network that is trained on the spirals of chapter 2, and the way to a parameter as a picture.
+"""The network that is trained on the spirals of `reverse_mode`, and the way to a parameter as a picture.
 
-Chapter 4 trains the same network on the same points.
+Chapter `optimisers` trains the same network on the same points.
 """
 
 from __future__ import annotations

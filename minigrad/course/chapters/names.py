@@ -1,4 +1,4 @@
-"""Names in real text, for chapter 16: which words of a lower-cased sentence the writer began with a capital letter."""
+"""Names in real text: which words of a lower-cased sentence the writer began with a capital letter."""
 
 from __future__ import annotations
 

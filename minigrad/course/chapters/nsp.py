@@ -1,4 +1,4 @@
-"""What chapter 14 shows: how a document is cut into pairs, pairs with a mistake, and judges of pairs."""
+"""What chapter `nsp` shows: how a document is cut into pairs, pairs with a mistake, and judges of pairs."""
 
 from __future__ import annotations
 

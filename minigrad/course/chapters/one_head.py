@@ -1,4 +1,4 @@
-"""What chapter 7 shows: its hand-sized head step by step, trained heads, and training with and without the scale."""
+"""What `one_head` shows: its hand-sized head step by step, trained heads, and training with and without the scale."""
 
 from __future__ import annotations
 

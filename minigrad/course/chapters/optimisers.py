@@ -1,4 +1,4 @@
-"""Chapter 4: paths of optimisers over the contours of a valley as a picture, and PyTorch's steps done again."""
+"""Paths of optimisers over the contours of a valley as a picture, and PyTorch's steps done again."""
 
 from __future__ import annotations
 

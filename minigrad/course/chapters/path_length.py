@@ -1,4 +1,4 @@
-"""A plain recurrent network and one attention head, and how many products lie between two words: chapter 25."""
+"""A plain recurrent network and one attention head, and how many products lie between two words: chapter `scaling`."""
 
 from __future__ import annotations
 

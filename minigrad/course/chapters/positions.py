@@ -1,4 +1,4 @@
-"""What chapter 6b shows: tables of positions as pictures, in a trained model, and ways to tell one head positions."""
+"""What `positions` shows: tables of positions as pictures, in a trained model, and ways to tell one head positions."""
 
 from __future__ import annotations
 

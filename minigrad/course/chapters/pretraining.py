@@ -1,4 +1,4 @@
-"""Pre-training on stories whose best possible loss is known, as BERT is and with one thing changed: chapter 15."""
+"""Pre-training on stories whose best possible loss is known, as BERT is and with one thing changed: `pretraining`."""
 
 from __future__ import annotations
 

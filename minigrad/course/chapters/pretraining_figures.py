@@ -1,4 +1,4 @@
-"""What chapter 15 draws: one step with its numbers, what a model knows on the way, and the stored runs."""
+"""What chapter `pretraining` draws: one step with its numbers, what a model knows on the way, and the stored runs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from minigrad import backend, optim
 from minigrad.bert.config import IGNORED
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.training import parameter_groups
+from minigrad.course.contents import numbered
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.flow import Box, Flow, Step, flow
 from minigrad.course.furniture.palette import colour
@@ -92,7 +93,7 @@ def step_flow(model: BertForPreTraining, batch: Batch, stories: Stories, rate: f
         Step(
             "The pair",
             [["pair", "the loss →", "nsp"]],
-            "Two probabilities for the whole pair, from [CLS] (chapter 14).",
+            numbered("Two probabilities for the whole pair, from [CLS] (chapter `nsp`)."),
         ),
         Step("One loss", [["words", "mlm", "and pair", "nsp", "make", "loss"]], "Both losses are added."),
         Step(

@@ -1,4 +1,4 @@
-"""What chapter 15 asks of models: the probabilities of hidden words, what is left to learn, and what context gives."""
+"""What the chapter asks of models: the probabilities of hidden words, what is left to learn, and what context gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chapter 2 shows: a graph played backwards, a network's map of the plane, and what the library's graph holds.
+"""What chapter `reverse_mode` shows: a graph played backwards, a network's map of the plane, and what the library's graph holds.
 
 And one call of every operation, which the page puts to the check.
 """

@@ -1,6 +1,6 @@
-"""Models of several sizes, trained on several amounts of text whose best possible loss is known: chapter 25.
+"""Models of several sizes, trained on several amounts of text whose best possible loss is known: chapter `scaling`.
 
-The text is the light stories of chapter 15, the task is the hidden words alone. The loss of a model is its expected
+The text is the light stories of `pretraining`, the task is the hidden words alone. The loss of a model is its expected
 loss on one hidden word: not −log of the probability of the word that was there, but the mean of it over all words that
 the grammar allows there. So there is no noise from which word was drawn, and no model is below the floor.
 """
@@ -29,7 +29,7 @@ from minigrad.text.sentences import SentencePair
 LAYERS, HEAD = 2, 16  # layers of every model, and the width of each head
 WARMUP_SHARE = 0.1  # of the steps
 CERTAIN = 1e-9  # a rival of which less is possible cannot have stood there
-HELD_OUT, HELD_OUT_SEED = 150, 2**20  # the pairs of chapter 15
+HELD_OUT, HELD_OUT_SEED = 150, 2**20  # the pairs of chapter `pretraining`
 ROWS_AT_ONCE = 256
 
 # Devlin et al. 2019, Table 6: layers, width, heads, perplexity of hidden words, accuracy in % on MultiNLI

@@ -1,4 +1,4 @@
-"""What chapter 25 draws: stored runs against size and against compute, and the laws fitted to them."""
+"""What chapter `scaling` draws: stored runs against size and against compute, and the laws fitted to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of loss against size and data, and fits of them: chapter 25.
+"""Laws of loss against size and data, and fits of them: chapter `scaling`.
 
 The form is Hoffmann et al. 2022, equation 2: loss = E + A / N^α + B / D^β. N: parameters. D: tokens that a model has
 trained on. E: the floor.

@@ -1,4 +1,4 @@
-"""Stories through one vector: the training runs of chapters 18 and 19, and how their models are scored."""
+"""Stories through one vector: the runs of `seq2seq` and `attention_decoder`, and how their models are scored."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def train(
 
 
 def stored_model() -> RecurrentSeq2Seq:
-    """The LSTM that was trained on long texts for chapter 18, for 3,000 steps (`make seq2seq`)."""
+    """The LSTM that was trained on long texts for chapter `seq2seq`, for 3,000 steps (`make seq2seq`)."""
     return from_pretrained(stored("seq2seq")).model
 
 

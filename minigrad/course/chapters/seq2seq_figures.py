@@ -1,4 +1,4 @@
-"""What chapter 18 draws: a network step by step, gradients against the distance, shares against the length."""
+"""What chapter `seq2seq` draws: a network step by step, gradients against the distance, shares against the length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chapter 0 draws: guesses as bars, words hidden from a model, three ways to read, and a model while it learns."""
+"""What `start` draws: guesses as bars, words hidden from a model, three ways to read, and a model while it learns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chapter 20 shows: a small Transformer trained with parts changed, its masks changed, its two halves by hand."""
+"""What the chapter shows: a small Transformer trained with parts changed, its masks changed, its two halves by hand."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from minigrad import nn, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
 from minigrad.bert.stored import stored
+from minigrad.course.contents import numbered
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.fit import descend
 from minigrad.course.furniture.flow import Box, Flow, Step, flow
@@ -33,7 +34,7 @@ from minigrad.stories.lexicon import SETTINGS
 from minigrad.tensor import Array, Tensor
 from minigrad.training.epochs import Batch
 
-SHORT = replace(SETTINGS["long"], sentences=(1, 2))  # the stories of chapter 19's short runs
+SHORT = replace(SETTINGS["long"], sentences=(1, 2))  # the stories of chapter `attention_decoder`'s short runs
 tokenizer = translation_tokenizer(SHORT)
 SMALL = TransformerConfig(
     vocab_size=tokenizer.vocab_size,
@@ -330,7 +331,7 @@ def layer_flow(X: np.ndarray, Y: np.ndarray, hidden: np.ndarray) -> Flow:
         Step(
             "Add",
             [["A", "·", "Y"], ["Y1"]],
-            "The mixture is added to the row: the residual connection of chapter 11.",
+            numbered("The mixture is added to the row: the residual connection of chapter `add_norm`."),
         ),
         Step(
             "What the encoder gives",

@@ -1,4 +1,4 @@
-"""What chapter 5 shows: merges as they were made, the longest match as a staircase, tokens by the vocabulary's size."""
+"""What the chapter shows: merges as they were made, the longest match as a staircase, tokens by the vocabulary."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from minigrad.course.check.report import Report, tell
 from minigrad.course.check.slips import source_of
 from minigrad.course.check.trial import Answer, Task, Trial
 from minigrad.course.check.watch import Watch, no_trace
+from minigrad.course.contents import NUMBERS, numbered
 from minigrad.course.furniture.show import Source
 from minigrad.course.furniture.tables import table
 
@@ -36,11 +37,11 @@ EXERCISES: dict[str, Exercise] = {}  # by name, in the order of the course
 class Exercise(Task):
     """A check to call on an answer, `check.attend(attend)`, with hints and a solution.
 
-    chapter: its number, or a string such as "6b" for a second page. difficulty: 1 to 3. minutes: about how long.
+    chapter: its name. difficulty: 1 to 3. minutes: about how long.
     hints: paragraphs, the gentlest first. The rest is `Task`'s.
     """
 
-    chapter: int | str
+    chapter: str
     difficulty: int
     minutes: int
     hints: str
@@ -51,15 +52,15 @@ class Exercise(Task):
         if self.name in EXERCISES:
             other = EXERCISES[self.name].chapter
             raise ValueError(
-                f"two exercises are called {self.name}, in chapters {other} and {self.chapter}: check.{self.name} can "
+                f"two exercises are called {self.name}, in {other} and {self.chapter}: check.{self.name} can "
                 "be one only. Name the later one after what is new in it, as dropout_by_hand"
             )
+        if self.chapter not in NUMBERS:
+            raise ValueError(f"check.{self.name} is of chapter {self.chapter!r}, which there is not")
         EXERCISES[self.name] = self
 
     def __repr__(self) -> str:
-        return (
-            f"check.{self.name}: chapter {self.chapter}, difficulty {self.difficulty}, {self.minutes} minutes"
-        )
+        return f"check.{self.name}: chapter {NUMBERS[self.chapter]}, difficulty {self.difficulty}, {self.minutes} minutes"
 
     # --- For the learner ---------------------------------------------------------------------------------
 
@@ -138,7 +139,7 @@ class Exercise(Task):
 
     @property
     def _hints(self) -> list[str]:
-        return [" ".join(hint.split()) for hint in self.hints.strip().split("\n\n")]
+        return [numbered(" ".join(hint.split())) for hint in self.hints.strip().split("\n\n")]
 
     def hint(self) -> None:
         """Show the next hint; after the last one, say how to see a solution."""
@@ -182,9 +183,7 @@ def _refilled(comment: list[str], column: int) -> list[str]:
     return textwrap.wrap(text, LISTING, initial_indent=start, subsequent_indent=start, break_on_hyphens=False)
 
 
-def exercise(
-    chapter: int | str, difficulty: int, minutes: int, **settings: Any
-) -> Callable[[Answer], Exercise]:
+def exercise(chapter: str, difficulty: int, minutes: int, **settings: Any) -> Callable[[Answer], Exercise]:
     """The function below is the right answer of an exercise; the arguments are those of `Exercise`."""
     return lambda answer: Exercise(
         answer=answer, chapter=chapter, difficulty=difficulty, minutes=minutes, **settings
@@ -195,22 +194,24 @@ def exercise(
 
 
 def progress(chapter: int | str | None = None) -> None:
-    """Show which exercises of a chapter, or of all, are solved and which were tried."""
-    chapters = list(dict.fromkeys(one.chapter for one in EXERCISES.values()))
-    if isinstance(chapter, str) and chapter.isdecimal():
-        chapter = int(chapter)
-    if chapter is not None and chapter not in chapters:
-        words = f"there are some for {', '.join(map(str, chapters))}."
-        tell(Report("note", f"There are no exercises for chapter {chapter!r};", words))
+    """Show which exercises of a chapter, by its number or its name, or of all, are solved and which were tried."""
+    numbers = list(dict.fromkeys(NUMBERS[one.chapter] for one in EXERCISES.values()))
+    asked = None if chapter is None else NUMBERS.get(str(chapter), str(chapter))
+    if asked not in (None, *numbers):
+        words = f"there are some for {', '.join(numbers)}."
+        tell(Report("note", f"There are no exercises for chapter {chapter};", words))
         return
     known = record.known()
-    exercises = [one for one in EXERCISES.values() if chapter in (None, one.chapter)]
+    exercises = [one for one in EXERCISES.values() if asked in (None, NUMBERS[one.chapter])]
     rows, solved = [], 0
     for one in exercises:
         entry = known.get(one.name, {"attempts": 0, "solved": False})
         solved += entry["solved"]
         tries = f"{entry['attempts']} attempt{'s' if entry['attempts'] != 1 else ''}"
         state = f"solved, {tries}" if entry["solved"] else tries if entry["attempts"] else "-"
-        rows.append([one.name, one.chapter, one.difficulty, one.minutes, state])
+        number = NUMBERS[one.chapter]
+        rows.append(
+            [one.name, int(number) if number.isdecimal() else number, one.difficulty, one.minutes, state]
+        )
     header = ["exercise", "chapter", "difficulty", "minutes", "state"]
     tell(table(header, rows, caption=f"{solved} of {len(exercises)} solved"))

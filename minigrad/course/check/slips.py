@@ -14,7 +14,8 @@ arrow are a whole body; a blank line ends it, and another body may follow. In al
 
 What stands in brackets before a sentence, small letters and hyphens, is an id, which the learner never sees: by it
 other files name the mistake (`Task.slip`), and stay as they are when the sentence gets better. Only what they name needs
-one. Brackets without small letters, as of [CLS], are part of the sentence.
+one. Brackets without small letters, as of [CLS], are part of the sentence. A chapter goes by its name, "chapter
+`one_head`"; the learner reads its number.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
+
+from minigrad.course.contents import numbered
 
 Edit = tuple[str, str]
 
@@ -81,12 +84,12 @@ def parse(mistakes: str) -> list[Slip]:
 def _id_and_sentence(text: str) -> tuple[str, str]:
     found = BRACKETS.match(text)
     if not found:
-        return "", text
+        return "", numbered(text)
     if not re.fullmatch("[a-z]+(-[a-z]+)*", found[1]):
         raise ValueError(
             f"an id is of small letters with hyphens between them, not {found[0].strip()} of {text!r}"
         )
-    return found[1], text[found.end() :]
+    return found[1], numbered(text[found.end() :])
 
 
 def _kind(line: str) -> str:

@@ -1,4 +1,4 @@
-"""Chapter 1: arrays."""
+"""Chapter `arrays`: arrays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _unbroadcast_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=1,
+    chapter="arrays",
     difficulty=2,
     minutes=12,
     cases=_unbroadcast_cases,
@@ -131,7 +131,7 @@ def _batch_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=1,
+    chapter="arrays",
     difficulty=1,
     minutes=10,
     cases=_batch_cases,
@@ -192,7 +192,7 @@ def _rule_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=1,
+    chapter="arrays",
     difficulty=2,
     minutes=12,
     cases=_rule_cases,
@@ -253,7 +253,7 @@ def _windows_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=1,
+    chapter="arrays",
     difficulty=3,
     minutes=15,
     cases=_windows_cases,
@@ -326,7 +326,7 @@ def _luck_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=1,
+    chapter="arrays",
     difficulty=3,
     minutes=20,
     cases=_luck_cases,

@@ -1,4 +1,4 @@
-"""Chapter 20b: greedy search, a beam that loses by getting wider, BLEU of a translation with one mistake."""
+"""Chapter `decoding`: greedy search, a beam that loses by getting wider, BLEU of a translation with one mistake."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _greedy_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="20b",
+    chapter="decoding",
     difficulty=1,
     minutes=15,
     cases=_greedy_cases,
@@ -159,7 +159,7 @@ def _filled(good: Mapping[str, float], count: int = 20) -> dict[str, float]:
 
 
 @exercise(
-    chapter="20b",
+    chapter="decoding",
     difficulty=3,
     minutes=25,
     cases=_widths,
@@ -226,7 +226,7 @@ def _mistake_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="20b",
+    chapter="decoding",
     difficulty=2,
     minutes=20,
     cases=_mistake_cases,

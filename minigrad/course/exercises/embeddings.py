@@ -1,4 +1,4 @@
-"""Chapter 6: embeddings."""
+"""Chapter `embeddings`: embeddings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _embed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=6,
+    chapter="embeddings",
     difficulty=1,
     minutes=8,
     cases=_embed_cases,
@@ -48,7 +48,7 @@ def _embed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Add three look-ups. NumPy picks rows with an array of ids: a table (V, d_model) and ids (B, L) give (B, L, d_model).
 
-The positions are 0, 1, 2, … in each sequence: the first L rows of W_P, which broadcasting (chapter 1) adds to every sequence.
+The positions are 0, 1, 2, … in each sequence: the first L rows of W_P, which broadcasting (chapter `arrays`) adds to every sequence.
 """,
     mistakes="""
 You pick rows of W_P by the ids of the pieces. The third table is for the position: row t is for the token at position t.
@@ -125,7 +125,7 @@ def _pack_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=6,
+    chapter="embeddings",
     difficulty=2,
     minutes=20,
     cases=_pack_cases,
@@ -247,13 +247,13 @@ def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=6,
+    chapter="embeddings",
     difficulty=3,
     minutes=25,
     cases=_gradient_cases,
     same_dtype=True,
     hints="""
-X = O_T W_T + O_S W_S + O_P W_P: a sum hands its gradient to each of its terms unchanged (chapter 2), so each table gets its one-hot rows, transposed, times the same dX.
+X = O_T W_T + O_S W_S + O_P W_P: a sum hands its gradient to each of its terms unchanged (chapter `reverse_mode`), so each table gets its one-hot rows, transposed, times the same dX.
 
 Row v of dW_T is the sum of dX over all tokens, of all sequences, whose id is v. np.add.at(dW, ids, dX) adds them, even where an id repeats. Start from a dW of zeros that has a row for each piece, whether the piece occurs or not.
 
@@ -350,7 +350,7 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=6,
+    chapter="embeddings",
     difficulty=2,
     minutes=20,
     cases=_fault_cases,
@@ -443,7 +443,7 @@ def _width_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=6,
+    chapter="embeddings",
     difficulty=2,
     minutes=15,
     cases=_width_cases,

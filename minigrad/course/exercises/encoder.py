@@ -1,4 +1,4 @@
-"""Chapter 12: the pooler, the encoder's parameters and its silent slips; assembly.py has the whole model."""
+"""Chapter `encoder`: the pooler, the encoder's parameters and its silent slips; assembly.py has the whole model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _pool_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=12,
+    chapter="encoder",
     difficulty=1,
     minutes=8,
     cases=_pool_cases,
@@ -109,7 +109,7 @@ _SIZES = (100, 5000), (5, 90), (1, 9), (10, 70), (17, 200)
 
 
 @exercise(
-    chapter=12,
+    chapter="encoder",
     difficulty=2,
     minutes=15,
     cases=_count_cases,
@@ -252,7 +252,7 @@ def _transposed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=12,
+    chapter="encoder",
     difficulty=3,
     minutes=25,
     cases=_transposed_cases,
@@ -329,7 +329,7 @@ def _half_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=12,
+    chapter="encoder",
     difficulty=2,
     minutes=12,
     cases=_half_cases,

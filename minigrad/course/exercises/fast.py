@@ -1,4 +1,4 @@
-"""Chapter 24: making it fast. These checks look at memory too: what is made on the way, and what is changed."""
+"""Chapter `fast`: making it fast. These checks look at memory too: what is made on the way, and what is changed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _into_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=24,
+    chapter="fast",
     difficulty=2,
     minutes=15,
     cases=_into_cases,
@@ -160,7 +160,7 @@ def _scores_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=24,
+    chapter="fast",
     difficulty=2,
     minutes=12,
     cases=_scores_cases,
@@ -210,7 +210,7 @@ You multiply by the scale: divide by it.
 You round: the root of d_k is not a whole number in general, and neither are the scores. //, int() and math.isqrt cut off what is behind the point.
     math.sqrt(d_k) -> math.isqrt(d_k)
     scores /= -> scores //=
-A reshape to (B, h, L, d_k) is no copy, and not the heads either: it keeps the reading order, and mixes tokens and heads (chapter 1). Reshape to (B, L, h, d_k), then transpose.
+A reshape to (B, h, L, d_k) is no copy, and not the heads either: it keeps the reading order, and mixes tokens and heads (chapter `arrays`). Reshape to (B, L, h, d_k), then transpose.
     .reshape(B, L, h, d_k) -> .reshape(B, h, L, d_k) ; .transpose(0, 2, 1, 3) ->
 [dealt-in-turn] You deal the features out to the heads in turn. Head i has the features i d_k, …, (i + 1) d_k - 1 of each token, next to each other.
     .reshape(B, L, h, d_k) -> .reshape(B, L, d_k, h) ; .transpose(0, 2, 1, 3) -> .transpose(0, 3, 1, 2)
@@ -282,7 +282,7 @@ def _alone(arguments: Mapping[str, Any]) -> np.ndarray | None:
 
 
 @exercise(
-    chapter=24,
+    chapter="fast",
     difficulty=2,
     minutes=15,
     same_dtype=True,
@@ -347,9 +347,9 @@ The same array twice counts twice: the gradient of a + a is 2 dy.
     return right([one for n, one in enumerate(contributions) if not any(one is other for other in contributions[:n])])
 When the first two are the same array, you forget the others.
     contributions[2:] -> contributions[2 : None if contributions[0] is not contributions[1] else 2]
-One of them alone is returned: contributions of several paths add up (chapter 2).
+One of them alone is returned: contributions of several paths add up (chapter `reverse_mode`).
     return total -> return contributions[-1] || return contributions[0]
-[not-a-sum] They are added up, and neither averaged nor multiplied (chapter 2).
+[not-a-sum] They are added up, and neither averaged nor multiplied (chapter `reverse_mode`).
     return total -> return total / len(contributions) || return contributions[0] * len(contributions)
     total + contributions[1] -> total * contributions[1] ; total += one -> total *= one
 [some-left-out] Some of them are not in your sum: add all of the list, however many there are.
@@ -397,7 +397,7 @@ def _row_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=24,
+    chapter="fast",
     difficulty=2,
     minutes=12,
     cases=_row_cases,

@@ -1,4 +1,4 @@
-"""Chapter 21: inputs made of a frozen encoder's layers, a probe's control task, and a pipeline with a fault."""
+"""Chapter `features`: inputs made of a frozen encoder's layers, a probe's control task, and a pipeline with a fault."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _layer_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=21,
+    chapter="features",
     difficulty=1,
     minutes=15,
     cases=_layer_cases,
@@ -99,7 +99,7 @@ def _matrix_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=21,
+    chapter="features",
     difficulty=2,
     minutes=20,
     cases=_matrix_cases,
@@ -158,7 +158,7 @@ def _control_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=21,
+    chapter="features",
     difficulty=2,
     minutes=20,
     cases=_control_cases,
@@ -243,7 +243,7 @@ def _pipeline_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=21,
+    chapter="features",
     difficulty=2,
     minutes=20,
     cases=_pipeline_cases,
@@ -298,7 +298,7 @@ def _even_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=21,
+    chapter="features",
     difficulty=2,
     minutes=20,
     cases=_even_cases,

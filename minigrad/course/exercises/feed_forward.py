@@ -1,4 +1,4 @@
-"""Chapter 10: the feed-forward network."""
+"""Chapter `feed_forward`: the feed-forward network."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _forward_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=10,
+    chapter="feed_forward",
     difficulty=1,
     minutes=10,
     cases=_forward_cases,
@@ -88,7 +88,7 @@ The second bias is missing.
 You subtract a bias. Both are added.
     + b_1 -> - b_1
     + b_2 -> - b_2
-You add X. The residual connection is the next step (chapter 11); return the network's output alone.
+You add X. The residual connection is the next step (chapter `add_norm`); return the network's output alone.
     A @ W_2 + b_2 -> X + A @ W_2 + b_2
 You return what is inside, (…, d_ff). The second layer brings it back to d_model.
     return A @ W_2 + b_2 -> return A
@@ -120,7 +120,7 @@ def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=10,
+    chapter="feed_forward",
     difficulty=3,
     minutes=25,
     cases=_gradient_cases,
@@ -184,7 +184,7 @@ A bias's gradient is summed over the tokens, axis 0: it has an entry for each fe
     dH.sum(axis=0) -> dH.sum(axis=0, keepdims=True) ; dY.sum(axis=0) -> dY.sum(axis=0, keepdims=True)
 You divide by the number of tokens. If the loss is a mean, dY contains that division already.
     X.T @ dH, dH.sum(axis=0), A.T @ dY, dY.sum(axis=0) -> X.T @ dH / len(X), dH.sum(axis=0) / len(X), A.T @ dY / len(X), dY.sum(axis=0) / len(X)
-You add dY to dX. That belongs to the residual connection (chapter 11), which is not in this network.
+You add dY to dX. That belongs to the residual connection (chapter `add_norm`), which is not in this network.
     dH @ W_1.T, -> dH @ W_1.T + dY,
 The order is dX, dW_1, db_1, dW_2, db_2.
     dH @ W_1.T, X.T @ dH, dH.sum(axis=0), A.T @ dY, dY.sum(axis=0) -> X.T @ dH, dH.sum(axis=0), A.T @ dY, dY.sum(axis=0), dH @ W_1.T || dH @ W_1.T, A.T @ dY, dY.sum(axis=0), X.T @ dH, dH.sum(axis=0) || dH @ W_1.T, X.T @ dH, A.T @ dY, dH.sum(axis=0), dY.sum(axis=0)
@@ -220,7 +220,7 @@ def _larger_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=10,
+    chapter="feed_forward",
     difficulty=2,
     minutes=20,
     cases=_larger_cases,
@@ -328,7 +328,7 @@ def _alarm_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=10,
+    chapter="feed_forward",
     difficulty=2,
     minutes=20,
     cases=_alarm_cases,
@@ -415,7 +415,7 @@ def _coefficient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=10,
+    chapter="feed_forward",
     difficulty=2,
     minutes=15,
     cases=_coefficient_cases,

@@ -1,4 +1,4 @@
-"""Chapter 17: what heads look at, and what that says."""
+"""Chapter `looking_inside`: what heads look at, and what that says."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _arcs_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=17,
+    chapter="looking_inside",
     difficulty=1,
     minutes=15,
     cases=_arcs_cases,
@@ -108,7 +108,7 @@ def _weights_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=17,
+    chapter="looking_inside",
     difficulty=3,
     minutes=30,
     cases=_weights_cases,
@@ -172,7 +172,7 @@ def _same_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=17,
+    chapter="looking_inside",
     difficulty=2,
     minutes=25,
     cases=_same_cases,
@@ -257,7 +257,7 @@ def _weights_of(L: int, *heads: dict[tuple[int, int], float]) -> np.ndarray:
 
 
 @exercise(
-    chapter=17,
+    chapter="looking_inside",
     difficulty=3,
     minutes=30,
     cases=_fault_cases,
@@ -321,7 +321,7 @@ def _flattery_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=17,
+    chapter="looking_inside",
     difficulty=2,
     minutes=20,
     cases=_flattery_cases,

@@ -1,4 +1,4 @@
-"""Chapter 25b: the loss of a batch that is shared out, a ring's order, clipping, how many GPUs a batch can feed."""
+"""Chapter `machines`: the loss of a batch that is shared out, a ring's order, clipping, how many GPUs a batch can feed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _share_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="25b",
+    chapter="machines",
     difficulty=1,
     minutes=10,
     cases=_share_cases,
@@ -75,7 +75,7 @@ def _ring_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="25b",
+    chapter="machines",
     difficulty=2,
     minutes=20,
     cases=_ring_cases,
@@ -130,7 +130,7 @@ def _clip_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="25b",
+    chapter="machines",
     difficulty=2,
     minutes=20,
     cases=_clip_cases,
@@ -206,7 +206,7 @@ def _plan_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="25b",
+    chapter="machines",
     difficulty=3,
     minutes=25,
     cases=_plan_cases,

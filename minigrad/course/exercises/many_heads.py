@@ -1,4 +1,4 @@
-"""Chapter 8: twelve heads."""
+"""Chapter `many_heads`: twelve heads."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def _multi_head_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=8,
+    chapter="many_heads",
     difficulty=2,
     minutes=20,
     cases=_multi_head_cases,
     same_dtype=True,
     hints="""
-Make three projections of the whole X and cut them into heads. Compute chapter 7's head in each, undo the cut, and project once more.
+Make three projections of the whole X and cut them into heads. Compute chapter `one_head`'s head in each, undo the cut, and project once more.
 
 The cut has two steps: (B, L, d_model) -> (B, L, h, d_k) is a reshape, and -> (B, h, L, d_k) is a transpose. With the batch in front, the axes to exchange are 1 and 2.
 
@@ -132,7 +132,7 @@ Each head gets its piece of X. It must get every token's whole vector. Only the 
     X @ weights["W_Q"] -> _pieces(X, weights["W_Q"], h) ; X @ weights["W_K"] -> _pieces(X, weights["W_K"], h) ; X @ weights["W_V"] -> _pieces(X, weights["W_V"], h)
 The bias b_O is added once for each head. It belongs to the layer, so add it once.
     + weights["b_O"] -> + h * weights["b_O"]
-You add X, which is chapter 11's step. Here, return the change alone.
+You add X, which is chapter `add_norm`'s step. Here, return the change alone.
     return joined @ weights["W_O"] + weights["b_O"] -> return X + joined @ weights["W_O"] + weights["b_O"]
 """,
 )
@@ -169,12 +169,12 @@ def _backward_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=8,
+    chapter="many_heads",
     difficulty=2,
     minutes=20,
     cases=_backward_cases,
     hints="""
-Put the heads side by side, as the forward pass does. Then Y = joined W_O + b_O is a linear layer, and chapter 2 has its backward pass.
+Put the heads side by side, as the forward pass does. Then Y = joined W_O + b_O is a linear layer, and chapter `reverse_mode` has its backward pass.
 
 The matrix and the bias serve every token of every text, so their gradients are sums over tokens and texts. With joined as (B L, d_model), one product contains that sum.
 
@@ -233,12 +233,12 @@ def _neighbour_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=8,
+    chapter="many_heads",
     difficulty=2,
     minutes=25,
     cases=_neighbour_cases,
     hints="""
-Chapter 7's exercise 3 has one of the heads: its keys say "I am at j", its queries "I want i - 1", and its values are the words. What must change for "I want i + 1"?
+Chapter `one_head`'s exercise 3 has one of the heads: its keys say "I am at j", its queries "I want i - 1", and its values are the words. What must change for "I want i + 1"?
 
 np.eye(L, k=1) has its ones one place to the right. The matrices of keys and values can be the same in both heads.
 
@@ -320,7 +320,7 @@ def _refit_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=8,
+    chapter="many_heads",
     difficulty=3,
     minutes=30,
     cases=_refit_cases,
@@ -379,7 +379,7 @@ def _bias_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=8,
+    chapter="many_heads",
     difficulty=3,
     minutes=20,
     cases=_bias_cases,

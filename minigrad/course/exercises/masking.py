@@ -1,4 +1,4 @@
-"""Chapter 9: masks."""
+"""Chapter `masking`: masks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _padding_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=9,
+    chapter="masking",
     difficulty=1,
     minutes=8,
     cases=_padding_cases,
@@ -97,12 +97,12 @@ def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=9,
+    chapter="masking",
     difficulty=3,
     minutes=20,
     cases=_gradient_cases,
     hints="""
-First A, forward: softmax over the visible keys alone. Then chapter 7's rule, dS = A (dA - Σ dA A), row by row.
+First A, forward: softmax over the visible keys alone. Then chapter `one_head`'s rule, dS = A (dA - Σ dA A), row by row.
 
 A hidden key has A = 0, and A is a factor of its dS. What does the sum over the row get from it?
 
@@ -177,7 +177,7 @@ def _sees_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=9,
+    chapter="masking",
     difficulty=2,
     minutes=20,
     cases=_sees_cases,
@@ -280,7 +280,7 @@ def _leak_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=9,
+    chapter="masking",
     difficulty=2,
     minutes=20,
     cases=_leak_cases,
@@ -348,7 +348,7 @@ def _share_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=9,
+    chapter="masking",
     difficulty=3,
     minutes=25,
     cases=_share_cases,

@@ -1,4 +1,4 @@
-"""Chapter 3: modules and a start."""
+"""Chapter `modules`: modules and a start."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _box_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=3,
+    chapter="modules",
     difficulty=2,
     minutes=15,
     cases=_box_cases,
@@ -131,7 +131,7 @@ def _mean_square_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=3,
+    chapter="modules",
     difficulty=2,
     minutes=12,
     cases=_mean_square_cases,
@@ -190,7 +190,7 @@ def _width_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=3,
+    chapter="modules",
     difficulty=3,
     minutes=20,
     cases=_width_cases,
@@ -294,7 +294,7 @@ def _other_mode(before: list[bool], returned: Any, arguments: Mapping[str, Any])
 
 
 @exercise(
-    chapter=3,
+    chapter="modules",
     difficulty=1,
     minutes=10,
     cases=_tested_cases,

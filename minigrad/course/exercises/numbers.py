@@ -1,4 +1,4 @@
-"""Chapter 22: numbers and machines."""
+"""Chapter `numbers`: numbers and machines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _step_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=22,
+    chapter="numbers",
     difficulty=2,
     minutes=12,
     cases=_step_cases,
@@ -98,7 +98,7 @@ def _norm_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=22,
+    chapter="numbers",
     difficulty=2,
     minutes=12,
     cases=_norm_cases,
@@ -183,7 +183,7 @@ def _scale_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=22,
+    chapter="numbers",
     difficulty=2,
     minutes=15,
     cases=_scale_cases,
@@ -266,7 +266,7 @@ def _moments_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=22,
+    chapter="numbers",
     difficulty=3,
     minutes=20,
     cases=_moments_cases,

@@ -1,4 +1,4 @@
-"""Chapter 7: one attention head."""
+"""Chapter `one_head`: one attention head."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _attend_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=7,
+    chapter="one_head",
     difficulty=1,
     minutes=10,
     cases=_attend_cases,
@@ -142,7 +142,7 @@ def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=7,
+    chapter="one_head",
     difficulty=3,
     minutes=25,
     cases=_gradient_cases,
@@ -238,7 +238,7 @@ def _look_left_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=7,
+    chapter="one_head",
     difficulty=2,
     minutes=20,
     cases=_look_left_cases,
@@ -336,7 +336,7 @@ def _catch_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=7,
+    chapter="one_head",
     difficulty=2,
     minutes=20,
     cases=_catch_cases,
@@ -422,7 +422,7 @@ def _scale_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=7,
+    chapter="one_head",
     difficulty=2,
     minutes=12,
     cases=_scale_cases,

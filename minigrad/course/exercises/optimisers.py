@@ -1,4 +1,4 @@
-"""Chapter 4: optimisers."""
+"""Chapter `optimisers`: optimisers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _adam_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=4,
+    chapter="optimisers",
     difficulty=2,
     minutes=15,
     cases=_adam_cases,
@@ -163,7 +163,7 @@ def _clip_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=4,
+    chapter="optimisers",
     difficulty=2,
     minutes=12,
     cases=_clip_cases,
@@ -265,7 +265,7 @@ def _momentum_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=4,
+    chapter="optimisers",
     difficulty=2,
     minutes=12,
     cases=_momentum_cases,
@@ -334,7 +334,7 @@ def _curvature_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=4,
+    chapter="optimisers",
     difficulty=3,
     minutes=25,
     cases=_curvature_cases,
@@ -390,7 +390,7 @@ def _warmup_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=4,
+    chapter="optimisers",
     difficulty=3,
     minutes=20,
     cases=_warmup_cases,

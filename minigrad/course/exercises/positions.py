@@ -1,4 +1,4 @@
-"""Chapter 6b: positions."""
+"""Chapter `positions`: positions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _sizes(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="6b",
+    chapter="positions",
     difficulty=1,
     minutes=10,
     cases=_sizes,
@@ -103,7 +103,7 @@ def _shifts(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="6b",
+    chapter="positions",
     difficulty=2,
     minutes=20,
     cases=_shifts,
@@ -173,7 +173,7 @@ def _lengths(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="6b",
+    chapter="positions",
     difficulty=2,
     minutes=15,
     cases=_lengths,
@@ -269,7 +269,7 @@ def _tables(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="6b",
+    chapter="positions",
     difficulty=2,
     minutes=20,
     cases=_tables,
@@ -340,7 +340,7 @@ def _widths(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="6b",
+    chapter="positions",
     difficulty=2,
     minutes=15,
     cases=_widths,

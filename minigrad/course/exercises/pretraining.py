@@ -1,4 +1,4 @@
-"""Chapter 15: the floor of a language, what a doubt costs, and the loop that trains."""
+"""Chapter `pretraining`: the floor of a language, what a doubt costs, and the loop that trains."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _language_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=15,
+    chapter="pretraining",
     difficulty=2,
     minutes=20,
     cases=_language_cases,
@@ -99,7 +99,7 @@ def _doubt_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=15,
+    chapter="pretraining",
     difficulty=3,
     minutes=25,
     cases=_doubt_cases,
@@ -156,7 +156,7 @@ def _design_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=15,
+    chapter="pretraining",
     difficulty=2,
     minutes=20,
     cases=_design_cases,
@@ -230,7 +230,7 @@ def _loop_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=15,
+    chapter="pretraining",
     difficulty=2,
     minutes=25,
     cases=_loop_cases,
@@ -314,7 +314,7 @@ def _needed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=15,
+    chapter="pretraining",
     difficulty=2,
     minutes=20,
     cases=_needed_cases,

@@ -1,4 +1,4 @@
-"""Chapter 2: reverse mode."""
+"""Chapter `reverse_mode`: reverse mode."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _down_from(value):
 
 
 @exercise(
-    chapter=2,
+    chapter="reverse_mode",
     difficulty=2,
     minutes=25,
     cases=_program_cases,
@@ -275,7 +275,7 @@ def _as_reached(graph, output, place, again):
 
 
 @exercise(
-    chapter=2,
+    chapter="reverse_mode",
     difficulty=2,
     minutes=15,
     cases=_graph_cases,
@@ -360,7 +360,7 @@ def _variance_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=2,
+    chapter="reverse_mode",
     difficulty=3,
     minutes=20,
     cases=_variance_cases,
@@ -445,7 +445,7 @@ def _peak_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=2,
+    chapter="reverse_mode",
     difficulty=2,
     minutes=15,
     cases=_peak_cases,

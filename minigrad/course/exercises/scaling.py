@@ -1,4 +1,4 @@
-"""Chapter 25: what a BERT consists of, the best size for a budget, and laws fitted to runs."""
+"""Chapter `scaling`: what a BERT consists of, the best size for a budget, and laws fitted to runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _model_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=25,
+    chapter="scaling",
     difficulty=2,
     minutes=20,
     cases=_model_cases,
@@ -80,7 +80,7 @@ def _budget_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=25,
+    chapter="scaling",
     difficulty=3,
     minutes=30,
     cases=_budget_cases,
@@ -139,7 +139,7 @@ def _spend_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=25,
+    chapter="scaling",
     difficulty=2,
     minutes=20,
     cases=_spend_cases,
@@ -191,7 +191,7 @@ def _forecast_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=25,
+    chapter="scaling",
     difficulty=2,
     minutes=20,
     cases=_forecast_cases,
@@ -247,7 +247,7 @@ def _interval_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=25,
+    chapter="scaling",
     difficulty=2,
     minutes=25,
     cases=_interval_cases,

@@ -1,4 +1,4 @@
-"""Chapter 18: recurrent networks that translate."""
+"""Chapter `seq2seq`: recurrent networks that translate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _cell_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=18,
+    chapter="seq2seq",
     difficulty=1,
     minutes=12,
     cases=_cell_cases,
@@ -113,7 +113,7 @@ def _time_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=18,
+    chapter="seq2seq",
     difficulty=3,
     minutes=25,
     cases=_time_cases,
@@ -202,7 +202,7 @@ def _bit_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=18,
+    chapter="seq2seq",
     difficulty=2,
     minutes=20,
     cases=_bit_cases,
@@ -318,7 +318,7 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=18,
+    chapter="seq2seq",
     difficulty=2,
     minutes=30,
     cases=_fault_cases,
@@ -399,7 +399,7 @@ def _bias_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=18,
+    chapter="seq2seq",
     difficulty=1,
     minutes=10,
     cases=_bias_cases,

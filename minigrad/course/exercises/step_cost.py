@@ -1,4 +1,4 @@
-"""Chapter 23: what a step costs. How long a product takes at least, what a change can save, how many passes."""
+"""Chapter `step_cost`: what a step costs. How long a product takes at least, what a change can save, how many passes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _bound_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=23,
+    chapter="step_cost",
     difficulty=1,
     minutes=10,
     cases=_bound_cases,
@@ -145,7 +145,7 @@ def _length_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=23,
+    chapter="step_cost",
     difficulty=2,
     minutes=12,
     cases=_length_cases,
@@ -273,7 +273,7 @@ def _profile_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=23,
+    chapter="step_cost",
     difficulty=2,
     minutes=12,
     cases=_profile_cases,
@@ -349,7 +349,7 @@ def _too_many_passes(_: None, returned: Any, arguments: Mapping[str, Any]) -> st
 
 
 @exercise(
-    chapter=23,
+    chapter="step_cost",
     difficulty=3,
     minutes=20,
     cases=_gelu_cases,

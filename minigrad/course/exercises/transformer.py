@@ -1,4 +1,4 @@
-"""Chapter 20: masks, shift and smoothing of the encoder-decoder Transformer."""
+"""Chapter `transformer`: masks, shift and smoothing of the encoder-decoder Transformer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _shift_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=20,
+    chapter="transformer",
     difficulty=1,
     minutes=15,
     cases=_shift_cases,
@@ -115,7 +115,7 @@ def _smooth_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=20,
+    chapter="transformer",
     difficulty=3,
     minutes=25,
     cases=_smooth_cases,
@@ -191,7 +191,7 @@ def _place_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=20,
+    chapter="transformer",
     difficulty=2,
     minutes=10,
     cases=_place_cases,
@@ -282,7 +282,7 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=20,
+    chapter="transformer",
     difficulty=3,
     minutes=25,
     cases=_fault_cases,
@@ -367,7 +367,7 @@ def _head_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=20,
+    chapter="transformer",
     difficulty=2,
     minutes=20,
     cases=_head_cases,

@@ -1,4 +1,4 @@
-"""Chapter 5: WordPiece."""
+"""Chapter `wordpiece`: WordPiece."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _split_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=5,
+    chapter="wordpiece",
     difficulty=1,
     minutes=10,
     cases=_split_cases,
@@ -195,7 +195,7 @@ def _rules_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=5,
+    chapter="wordpiece",
     difficulty=2,
     minutes=20,
     cases=_rules_cases,
@@ -254,7 +254,7 @@ def _merges_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=5,
+    chapter="wordpiece",
     difficulty=2,
     minutes=15,
     cases=_merges_cases,
@@ -341,7 +341,7 @@ def _fewest_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=5,
+    chapter="wordpiece",
     difficulty=2,
     minutes=20,
     cases=_fewest_cases,
@@ -405,7 +405,7 @@ def _gain_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter=5,
+    chapter="wordpiece",
     difficulty=3,
     minutes=25,
     cases=_gain_cases,

@@ -1,4 +1,4 @@
-"""A tree of texts, and what a beam finds in it: chapter 20b and its exercise."""
+"""A tree of texts, and what a beam finds in it: chapter `decoding` and its exercise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The light stories as chapters 15 and 25 train on them: the batches' sizes, and the reduced model that reads them."""
+"""The light stories as `pretraining` and `scaling` train on them: the batches' sizes, and the model that reads them."""
 
 from __future__ import annotations
 

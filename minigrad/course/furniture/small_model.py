@@ -75,7 +75,7 @@ class HiddenTokens:
 
 
 def hide_each(tokenizer: WordPieceTokenizer, sentences: Sequence[str] = SENTENCES) -> list[HiddenTokens]:
-    """For each sentence all ways to hide one token; by default of chapter 0's twelve, which were not trained on."""
+    """For each sentence all ways to hide one token; by default of `start`'s twelve, which were not trained on."""
     found = []
     for sentence in sentences:
         ids = np.array(tokenizer.encode(sentence).input_ids)  # (L,)

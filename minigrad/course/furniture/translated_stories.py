@@ -1,4 +1,4 @@
-"""Stories with their translations, as chapters 19 and 20b give them to the models that translate."""
+"""Stories with their translations, as `attention_decoder` and `decoding` give them to the models that translate."""
 
 from __future__ import annotations
 

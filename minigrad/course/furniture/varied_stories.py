@@ -1,4 +1,4 @@
-"""Varied stories as the stored model of chapter 17 reads them, with their gold arcs; chapter 21 reads them too."""
+"""Varied stories as the stored model of `looking_inside` reads them, with their gold arcs; so does `features`."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Sheet:
-    """The exercises of one notebook. stem: its name, as "07_one_head". pieces: its code cells but the checks."""
+    """The exercises of one notebook. stem: its name, as "one_head". pieces: its code cells but the checks."""
 
     stem: str
     pieces: tuple[Piece, ...]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from minigrad.course.contents import PLACES
 from minigrad.course.grade.answers import Answer, NotReadable, Sheet, answers_in
 from minigrad.course.grade.inside import Limits, Task
 from minigrad.course.grade.process import run_all
@@ -87,7 +88,7 @@ def collect(
         if student not in known:
             more = f", nor are {len(names) - 1} more" if len(names) > 1 else ""
             refused.append(Refused(student, names[0], f"this is no notebook (.ipynb){more}"))
-    return sorted(found, key=lambda one: (one.student.casefold(), one.sheet.stem)), refused
+    return sorted(found, key=lambda one: (one.student.casefold(), PLACES[one.sheet.stem])), refused
 
 
 def _choose(own: list[Candidate]) -> tuple[list[HandedIn], list[Refused]]:

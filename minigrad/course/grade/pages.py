@@ -15,6 +15,7 @@ from pathlib import Path
 
 from minigrad.colours import COLOURS
 from minigrad.course.check.exercise import EXERCISES
+from minigrad.course.contents import NUMBERS, PLACES
 from minigrad.course.grade.submissions import Refused
 from minigrad.course.grade.table import Row
 from minigrad.course.grade.verdict import (
@@ -168,8 +169,8 @@ def student_page(student: str, rows: Sequence[Row], refused: Sequence[Refused] =
 
 
 def _title(exercise: str, stem: str) -> str:
-    words = stem.partition("_")[2].replace("_", " ")
-    return f"Chapter {EXERCISES[exercise].chapter}: {words}"
+    words = stem.replace("_", " ")
+    return f"Chapter {NUMBERS[EXERCISES[exercise].chapter]}: {words}"
 
 
 def _report(found: Verdict) -> str:
@@ -218,7 +219,7 @@ def instructor_page(rows: Sequence[Row], refused: Sequence[Refused]) -> str:
         _by_hand(rows),
         _not_read(refused),
     ]
-    for stem in sorted({row.stem for row in rows}):
+    for stem in sorted({row.stem for row in rows}, key=PLACES.__getitem__):
         own = [row for row in rows if row.stem == stem]
         parts.append(f"<h2>{_text(_title(own[0].exercise, stem))}</h2>")
         parts.append(_shares(own))

@@ -1,6 +1,6 @@
 """Who has handed in what: notebooks in a folder or in archives, named as people and learning platforms name them.
 
-    FOLDER/anna/07_one_head.ipynb                              anna (deeper folders too)
+    FOLDER/anna/07 One attention head.ipynb                    anna (deeper folders too)
     FOLDER/anna.ipynb, FOLDER/anna.zip                         anna
     FOLDER/Anna Lee_12345_assignsubmission_file_/07.ipynb      Anna Lee (12345), from Moodle, as is
     FOLDER/Anna Lee_12345_assignsubmission_file_07.ipynb       the same, without folders

@@ -32,7 +32,7 @@ NOT_KEPT = (TIMED_OUT, CRASHED)  # a busy machine may be why: the next run tries
 
 @dataclass(frozen=True)
 class Row:
-    """One exercise of one student. notebook: the file. stem: that of the course's notebook, as "07_one_head"."""
+    """One exercise of one student. notebook: the file. stem: that of the course's notebook, as "one_head"."""
 
     student: str
     notebook: str

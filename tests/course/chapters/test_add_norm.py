@@ -1,4 +1,4 @@
-"""What chapter 11 shows is made of the library's parts and says what it should."""
+"""What chapter `add_norm` shows is made of the library's parts and says what it should."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of chapter 1 show the numbers that are there, where they are."""
+"""The pictures of chapter `arrays` show the numbers that are there, where they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chapter 19 shows: changed weights, scores against gold alignments, swapped states, pictures."""
+"""What chapter `attention_decoder` shows: changed weights, scores against gold alignments, swapped states, pictures."""
 
 from __future__ import annotations
 

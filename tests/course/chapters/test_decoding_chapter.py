@@ -1,4 +1,4 @@
-"""Chapter 20b's helpers: the tree, a flatter model, the count of FLOPs, translations with one thing changed."""
+"""Chapter `decoding`'s helpers: the tree, a flatter model, the count of FLOPs, translations with one thing changed."""
 
 from __future__ import annotations
 

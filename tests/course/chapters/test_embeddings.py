@@ -1,4 +1,4 @@
-"""What chapter 6 shows, and its exercises' answers against the library's tokenizer and embeddings."""
+"""What chapter `embeddings` shows, and its exercises' answers against the library's tokenizer and embeddings."""
 
 from __future__ import annotations
 

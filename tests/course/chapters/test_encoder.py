@@ -1,4 +1,4 @@
-"""Chapter 12's checkpoint, its picture of the whole model, and a learner's BERT beside the reference."""
+"""Chapter `encoder`'s checkpoint, its picture of the whole model, and a learner's BERT beside the reference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from minigrad.course.chapters.encoder import (
     parameter_map,
     tiny_model,
 )
-from minigrad.course.exercises.assembly import bert, right_parts
+from minigrad.course.exercises.encoder_assembly import bert, right_parts
 
 ROOT = Path(__file__).parents[3]
 REFERENCE = ("hidden_states", "pooler_output", "prediction_logits", "seq_relationship_logits")

@@ -28,11 +28,9 @@ BOOK = Path(__file__).parents[3] / "book"
 
 
 def run_by(folder: Path) -> dict[str, list[int]]:
-    """What each notebook's metadata say it runs, by the chapter's number: {"7": [1, 41], "6b": […]}."""
-    return {
-        path.stem.split("_")[0].lstrip("0") or "0": errata_of(json.loads(path.read_text(encoding="utf-8")))
-        for path in sorted(folder.glob("[0-9]*.ipynb"))
-    }
+    """What each notebook's metadata say it runs, by the chapter: {"one_head": [1, 41], "positions": […]}."""
+    paths = sorted(folder.glob("*.ipynb"))
+    return {path.stem: errata_of(json.loads(path.read_text(encoding="utf-8"))) for path in paths}
 
 
 def errata_of(notebook: dict[str, Any]) -> list[int]:
@@ -52,9 +50,7 @@ def disagreements(pages: dict[str, list[int]], errata: tuple[Erratum, ...] = ERR
         for chapter, listed in pages.items():
             if (erratum.number in listed) != (chapter in erratum.chapters):
                 says = "runs" if erratum.number in listed else "does not run"
-                found.append(
-                    f"chapter {chapter} {says} erratum {erratum.number}; the list has {erratum.chapters}"
-                )
+                found.append(f"{chapter} {says} erratum {erratum.number}; the list has {erratum.chapters}")
     return found
 
 
@@ -136,22 +132,22 @@ def test_a_check_that_is_not_there_is_an_error(caught_by, message):
 
 def test_the_list_agrees_with_the_notebooks():
     pages = run_by(BOOK)
-    assert pages["26"]
+    assert pages["errata"]
     complaints = disagreements(pages)
     assert not complaints, "\n".join(complaints)
 
 
 def test_a_disagreement_is_found():
-    two = (an_erratum(1, "7", "12"), an_erratum(2, "9"))
-    assert disagreements({"7": [1]}, two) == []  # chapters 9 and 12 are not there
-    assert disagreements({"7": [1], "12": []}, two)
-    assert disagreements({"7": [1], "8": [1]}, two)
-    assert disagreements({"7": [1], "8": [2]}, two)
+    two = (an_erratum(1, "one_head", "encoder"), an_erratum(2, "masking"))
+    assert disagreements({"one_head": [1]}, two) == []  # the other two are not there
+    assert disagreements({"one_head": [1], "encoder": []}, two)
+    assert disagreements({"one_head": [1], "many_heads": [1]}, two)
+    assert disagreements({"one_head": [1], "many_heads": [2]}, two)
 
 
 def test_each_erratum_that_the_page_runs_has_a_target():
     """`(erratum-16)=`, to which the site links "erratum 16" on any page."""
-    notebook = json.loads((BOOK / "26_errata.ipynb").read_text(encoding="utf-8"))
+    notebook = json.loads((BOOK / "errata.ipynb").read_text(encoding="utf-8"))
     lines = [
         line.strip()
         for cell in notebook["cells"]
@@ -165,10 +161,10 @@ def test_each_erratum_that_the_page_runs_has_a_target():
 @pytest.mark.parametrize(
     ("chapters", "where"),
     [
-        (("26",), "erratum 1"),
-        (("6b",), "chapter 6b"),
-        (("7", "12"), "chapters 7 and 12"),
-        (("16", "26"), "chapter 16, erratum 1"),
+        (("errata",), "erratum 1"),
+        (("positions",), "chapter 6b"),
+        (("encoder", "one_head"), "chapters 7 and 12"),  # in the course's order
+        (("finetuning", "errata"), "chapter 16, erratum 1"),
     ],
 )
 def test_where(chapters, where):

@@ -1,4 +1,4 @@
-"""Chapter 24's pairs compute the same, and its record has what the page reads."""
+"""Chapter `fast`'s pairs compute the same, and its record has what the page reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chapter 21 shows: tags of stories, the inputs made of layers, what reads them, and what is taken out."""
+"""What chapter `features` shows: tags of stories, the inputs made of layers, what reads them, and what is taken out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chapter 10 shows: the stored model with other feed-forward networks in it, and pictures of the right numbers."""
+"""What it shows: the stored model with other feed-forward networks in it, and pictures of the right numbers."""
 
 from __future__ import annotations
 

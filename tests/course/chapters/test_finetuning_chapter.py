@@ -1,4 +1,4 @@
-"""What chapter 16 fine-tunes on, and what its runs begin with."""
+"""What chapter `finetuning` fine-tunes on, and what its runs begin with."""
 
 from __future__ import annotations
 

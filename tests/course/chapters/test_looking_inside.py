@@ -1,4 +1,4 @@
-"""What chapter 17 shows: gold arcs of stories, shuffled stories, changed heads of a model, pictures of maps."""
+"""What `looking_inside` shows: gold arcs of stories, shuffled stories, changed heads of a model, pictures of maps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 25b: shares, the ring's picture, and the calculation of a step on several GPUs."""
+"""Chapter `machines`: shares, the ring's picture, and the calculation of a step on several GPUs."""
 
 from __future__ import annotations
 

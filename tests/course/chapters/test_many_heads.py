@@ -1,4 +1,4 @@
-"""What chapter 8 shows: the ledger counts what a function does, and the model is put back after each drop."""
+"""What `many_heads` shows: the ledger counts what a function does, and the model is put back after each drop."""
 
 from __future__ import annotations
 

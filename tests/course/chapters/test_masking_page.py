@@ -1,4 +1,4 @@
-"""What chapter 9 shows: the mask painter, in Python and in the browser, and the stored model beside padding."""
+"""What chapter `masking` shows: the mask painter, in Python and in the browser, and the stored model beside padding."""
 
 from __future__ import annotations
 

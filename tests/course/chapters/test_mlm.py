@@ -1,4 +1,4 @@
-"""What chapter 13 shows: words of known probability, the lottery in both languages, the test of counts, a record."""
+"""What chapter `mlm` shows: words of known probability, the lottery in both languages, the test of counts, a record."""
 
 from __future__ import annotations
 

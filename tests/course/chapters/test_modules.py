@@ -1,4 +1,4 @@
-"""Chapter 3's helpers: the network and the way to a parameter."""
+"""Chapter `modules`'s helpers: the network and the way to a parameter."""
 
 from __future__ import annotations
 

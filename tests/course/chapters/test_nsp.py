@@ -1,4 +1,4 @@
-"""What chapter 14 shows: chunks of a document step by step, pairs with a mistake, judges of pairs."""
+"""What chapter `nsp` shows: chunks of a document step by step, pairs with a mistake, judges of pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chapter 7 shows of the stored model: its own first layer, and what each control changes."""
+"""What chapter `one_head` shows of the stored model: its own first layer, and what each control changes."""
 
 from __future__ import annotations
 

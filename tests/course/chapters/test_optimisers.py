@@ -1,4 +1,4 @@
-"""Chapter 4: the picture of the valley, and the stored trajectories, which are PyTorch's and ours."""
+"""Chapter `optimisers`: the picture of the valley, and the stored trajectories, which are PyTorch's and ours."""
 
 from __future__ import annotations
 

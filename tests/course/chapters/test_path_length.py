@@ -1,4 +1,4 @@
-"""Ways through the graph, counted, and gradients along them: chapter 25."""
+"""Ways through the graph, counted, and gradients along them: chapter `scaling`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chapter 6b imports: the toy's tasks and layers, the exchanged tables, the pictures, and the stored record."""
+"""What `positions` imports: the toy's tasks and layers, the exchanged tables, the pictures, and the stored record."""
 
 from __future__ import annotations
 

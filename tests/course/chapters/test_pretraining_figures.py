@@ -1,4 +1,4 @@
-"""The figures of chapter 15: the numbers of one step, and what is read from a record of runs."""
+"""The figures of chapter `pretraining`: the numbers of one step, and what is read from a record of runs."""
 
 from __future__ import annotations
 

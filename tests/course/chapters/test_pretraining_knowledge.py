@@ -1,4 +1,4 @@
-"""What chapter 15 asks of models, held against the scores of the library and against a model that knows the grammar."""
+"""What it asks of models, held against the scores of the library and against a model that knows the grammar."""
 
 from __future__ import annotations
 

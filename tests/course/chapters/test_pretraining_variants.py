@@ -1,4 +1,4 @@
-"""Each variant of chapter 15 changes what its name says, and nothing else."""
+"""Each variant of chapter `pretraining` changes what its name says, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of chapter 2, what it reads from the library's graph, and the table of every operation."""
+"""The pictures of chapter `reverse_mode`, what it reads from the library's graph, and the table of every operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of several sizes of chapter 25: what they are, what they read, and what is asked of them."""
+"""Models of several sizes of chapter `scaling`: what they are, what they read, and what is asked of them."""
 
 from __future__ import annotations
 

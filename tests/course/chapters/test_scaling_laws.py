@@ -1,4 +1,4 @@
-"""The fits of chapter 25: they find the law that made the losses."""
+"""The fits of chapter `scaling`: they find the law that made the losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chapter 18 trains, scores and draws."""
+"""What chapter `seq2seq` trains, scores and draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chapter 0 draws."""
+"""What chapter `start` draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chapter 20 shows: a Transformer with parts changed, its short training, the picture of a decoder layer."""
+"""What `transformer` shows: a Transformer with parts changed, its short training, the picture of a decoder layer."""
 
 from __future__ import annotations
 

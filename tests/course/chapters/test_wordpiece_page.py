@@ -1,4 +1,4 @@
-"""What chapter 5 shows: the frames of its merges, what a longest match looks up, its text."""
+"""What chapter `wordpiece` shows: the frames of its merges, what a longest match looks up, its text."""
 
 from __future__ import annotations
 

@@ -605,5 +605,5 @@ def test_an_exercise_says_what_it_is():
 
 def test_a_name_is_taken_once():
     make()
-    with pytest.raises(ValueError, match="two exercises are called double, in chapters 3 and 3"):
+    with pytest.raises(ValueError, match="two exercises are called double, in modules and modules"):
         make()

@@ -1,4 +1,4 @@
-"""The programs that the check of chapter 2's engine runs are shown by their steps."""
+"""The programs that the check of chapter `reverse_mode`'s engine runs are shown by their steps."""
 
 from __future__ import annotations
 

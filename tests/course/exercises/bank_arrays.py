@@ -1,4 +1,4 @@
-"""Answers to the exercises of chapter 1 as learners write them: wrong ones with what they are told, and right ones."""
+"""Answers to the exercises of `arrays` as learners write them: wrong ones with what they are told, and right ones."""
 
 from __future__ import annotations
 

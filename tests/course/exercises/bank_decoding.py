@@ -1,4 +1,4 @@
-"""Right answers to the exercises of chapter 20b, as learners write them."""
+"""Right answers to the exercises of chapter `decoding`, as learners write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers to the exercises of chapter 12, as others would write them."""
+"""Answers to the exercises of chapter `encoder`, as others would write them."""
 
 from __future__ import annotations
 

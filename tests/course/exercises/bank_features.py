@@ -1,4 +1,4 @@
-"""Right answers to the exercises of chapter 21, as learners write them."""
+"""Right answers to the exercises of chapter `features`, as learners write them."""
 
 from __future__ import annotations
 

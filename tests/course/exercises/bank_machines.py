@@ -1,4 +1,4 @@
-"""Answers to the exercises of chapter 25b as learners write them: wrong ones, what to tell each, and right ones."""
+"""Answers to the exercises of `machines` as learners write them: wrong ones, what to tell each, and right ones."""
 
 from __future__ import annotations
 

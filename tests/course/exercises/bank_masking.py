@@ -1,4 +1,4 @@
-"""Answers to the exercises of chapter 9 as learners write them: wrong ones, with what to tell each, and right ones."""
+"""Answers to the exercises of `masking` as learners write them: wrong ones, with what to tell each, and right ones."""
 
 from __future__ import annotations
 

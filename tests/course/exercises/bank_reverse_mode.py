@@ -1,4 +1,4 @@
-"""Answers to the exercises of chapter 2 as learners write them: wrong ones with what they are told, and right ones."""
+"""Answers to its exercises as learners write them: wrong ones with what they are told, and right ones."""
 
 from __future__ import annotations
 

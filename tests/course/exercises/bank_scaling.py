@@ -1,4 +1,4 @@
-"""Right answers to the exercises of chapter 25, as learners write them."""
+"""Right answers to the exercises of chapter `scaling`, as learners write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Right answers to the exercises of chapter 18, as learners write them."""
+"""Right answers to the exercises of chapter `seq2seq`, as learners write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers to the exercises of chapter 5, in the words of others: right ones, and wrong ones with what to tell."""
+"""Answers to the exercises of `wordpiece`, in the words of others: right ones, and wrong ones with what to tell."""
 
 from __future__ import annotations
 

@@ -139,8 +139,8 @@ def test_no_figure_asks_for_what_the_drawing_lacks():
     assert not found, "\n".join(found)
     assert len({place for place, _ in seen}) > 25  # it has looked into figures
     assert {
-        ("book/01_arrays.ipynb", "barh"),
-        ("book/04_optimisers.ipynb", "contour"),
+        ("book/arrays.ipynb", "barh"),
+        ("book/optimisers.ipynb", "contour"),
         ("minigrad/course/chapters/scaling_figures.py", "minorticks_off"),  # of a helper, on what it is given
         ("minigrad/course/chapters/add_norm.py", "set_visible"),
     } <= seen

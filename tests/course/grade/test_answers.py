@@ -31,8 +31,8 @@ MINE = "def attend(q, k, v):\n    return v\n"
 
 
 def notebook():
-    """A learner's notebook of chapter 7, and its answer cell of `attend`."""
-    made = filled("07_one_head", {"attend": MINE})
+    """A learner's notebook of chapter `one_head`, and its answer cell of `attend`."""
+    made = filled("one_head", {"attend": MINE})
     (cell,) = [
         one for one in made["cells"] if exercise_of(one) == "attend" and "answer" in one["metadata"]["tags"]
     ]
@@ -111,7 +111,7 @@ def test_the_answer_is_the_text_of_its_cell():
     made, _ = notebook()
     sheet, answers, elsewhere = answers_in(json.dumps(made).encode(), COURSE)
     assert elsewhere == []
-    assert sheet.stem == "07_one_head"
+    assert sheet.stem == "one_head"
     assert answers["attend"] == Answer(MINE)
     assert answers["score_scale"].untouched
 
@@ -138,24 +138,24 @@ def test_a_cell_is_found_by_its_id():
 
 def test_an_id_of_another_chapter_is_none_of_this():
     """Ids such as one-answer are in several notebooks."""
-    made = filled("19_attention_decoder", {})
+    made = filled("attention_decoder", {})
     sheet, answers, _ = answers_in(json.dumps(made).encode(), COURSE)
-    assert sheet.stem == "19_attention_decoder"
+    assert sheet.stem == "attention_decoder"
     assert all(one.untouched for one in answers.values())
 
 
 def test_answers_to_another_chapter_are_told():
     made, _ = notebook()
-    others = filled("01_arrays", {})["cells"]
+    others = filled("arrays", {})["cells"]
     made["cells"] += [one for one in others if exercise_of(one) == "unbroadcast"]
     sheet, _, elsewhere = answers_in(json.dumps(made).encode(), COURSE)
-    assert sheet.stem == "07_one_head"
+    assert sheet.stem == "one_head"
     assert elsewhere == ["unbroadcast"]
 
 
 def test_a_check_of_another_chapter_is_no_answer_to_it():
     made, _ = notebook()
-    others = filled("01_arrays", {})["cells"]
+    others = filled("arrays", {})["cells"]
     made["cells"] += [one for one in others if "check" in one["metadata"].get("tags", [])]
     assert answers_in(json.dumps(made).encode(), COURSE)[2] == []
 
@@ -243,7 +243,7 @@ def test_a_notebook_from_before_the_labels_is_told():
 
 
 def test_a_notebook_of_solutions_is_told():
-    content = (ROOT / "solutions" / "07_one_head.ipynb").read_bytes()
+    content = (ROOT / "solutions" / "one_head.ipynb").read_bytes()
     with pytest.raises(NotReadable, match=r"it is a notebook of solutions/"):
         answers_in(content, COURSE)
 

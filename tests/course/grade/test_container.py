@@ -37,14 +37,14 @@ def test_the_printed_command_grades(tmp_path):
         "    processes = [one for one in pathlib.Path('/proc').iterdir() if one.name.isdigit()]\n"
         "    raise ValueError(found, len(processes) < 10)\n"
     ).replace("{place!r}", repr(str(tmp_path / "x")))
-    path = tmp_path / "handed-in" / "anna" / "07_one_head.ipynb"
+    path = tmp_path / "handed-in" / "anna" / "one_head.ipynb"
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(filled("07_one_head", {"score_scale": tries})))
+    path.write_text(json.dumps(filled("one_head", {"score_scale": tries})))
     variables = environment() | {"TMPDIR": "/var/tmp"}
     done = subprocess.run(
         command, shell=True, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=200
     )
     assert done.returncode == 0, done.stderr
     table = (tmp_path / "grades" / "grades.csv").read_text(encoding="utf-8")
-    assert '"anna","anna/07_one_head.ipynb","score_scale","no",' in table
+    assert '"anna","anna/one_head.ipynb","score_scale","no",' in table
     assert "ValueError: (['PermissionError', 'PermissionError', 'PermissionError'], True)" in table, table

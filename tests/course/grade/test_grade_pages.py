@@ -36,7 +36,7 @@ NASTY = "<img src=x onerror=alert(1)>\"'&`</title><script>alert(1)</script>\0\ud
 SLIPS = list(dict.fromkeys(slip.sentence for slip in EXERCISES["attend"].slips))
 
 
-def row(student, right, exercise="attend", stem="07_one_head", **parts):
+def row(student, right, exercise="attend", stem="one_head", **parts):
     return Row(student, f"{student}/x.ipynb", stem, exercise, Verdict(right, **parts))
 
 
@@ -64,7 +64,7 @@ CLASS = [
     row("gil", WRONG, more="The answer cell of attend fails: NameError."),
     row("gus", TIMED_OUT, title="attend: no end in time."),
     row("hal", CRASHED, exercise="score_scale", title="score_scale: not judged."),
-    row("anna", RIGHT, exercise="split_word", stem="05_wordpiece"),
+    row("anna", RIGHT, exercise="split_word", stem="wordpiece"),
 ]
 
 
@@ -155,7 +155,7 @@ def test_a_student_sees_the_words_of_the_check():
         WRONG, "attend: not yet.", "2 of 5 cases are right.", "Beware.", "On `one` case.", ["  q  1  2", "     3  4"],
         ["A sentence."], "hello",
     )  # fmt: skip
-    page = Page(student_page("anna", [Row("anna", "x", "07_one_head", "attend", found)]))
+    page = Page(student_page("anna", [Row("anna", "x", "one_head", "attend", found)]))
     words = " ".join(page.texts("body")[0].split())
     assert "Beware. ✗ attend: not yet. 2 of 5 cases are right. On one case. q 1 2 3 4 A sentence." in words
     assert page.texts("pre") == ["  q  1  2\n     3  4", "hello"]

@@ -40,7 +40,7 @@ WRONG = "def score_scale(d_k, std_q, std_k):\n    return 1 / math.sqrt(d_k)\n"
 
 def hand_in(path, time=None, **answers):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(filled("07_one_head", answers)))
+    path.write_text(json.dumps(filled("one_head", answers)))
     if time:
         os.utime(path, (time, time))
 
@@ -61,7 +61,7 @@ def states(path):
 def small_class(tmp_path_factory):
     """Six students with right and wrong answers; what was expected, what came, and the folder."""
     root = tmp_path_factory.mktemp("class")
-    expected = class_of("07_one_head", "bank_one_head", 6, root / "in")
+    expected = class_of("one_head", "bank_one_head", 6, root / "in")
     result = grade(root / "in", root / "grades.csv", "--seed", "7")
     assert result.returncode == 0, result.stderr
     return expected, table(root / "grades.csv"), root, result
@@ -259,7 +259,7 @@ def test_no_cell_of_the_table_is_a_formula_or_obeyed_by_a_terminal():
         "Zoë 数",
         "a\ud800",
     ]
-    rows = [Row(name, name, "07_one_head", "attend", Verdict("no", name)) for name in names]
+    rows = [Row(name, name, "one_head", "attend", Verdict("no", name)) for name in names]
     text = as_csv(rows, [Refused(name, name, name) for name in names]).decode()
     assert all(one.isprintable() for line in text.split("\r\n") for one in line)
     for line in text.split("\r\n")[1:-1]:
@@ -274,7 +274,7 @@ def test_no_cell_of_the_table_is_a_formula_or_obeyed_by_a_terminal():
 @pytest.mark.parametrize("text", ["x;=1+1;", "x; ＝1+1;", 'x;"=1+1&"";', "x;;-1;", "ok; fine; @a"])
 def test_no_cell_is_a_formula_where_semicolons_part_the_cells(text):
     """As in Excel in German or French, to which the quotes around the commas are text."""
-    row = Row(text, text, "07_one_head", "attend", Verdict("no", text))
+    row = Row(text, text, "one_head", "attend", Verdict("no", text))
     table = as_csv([row], [Refused(text, text, text)]).decode()
     cells = [cell.lstrip() for line in csv.reader(table.splitlines(), delimiter=";") for cell in line]
     assert len(cells) > 3
@@ -378,9 +378,7 @@ def in_archive(path, name, **answers):
     """A zip file with one notebook, which says that it was made in 2030."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w") as file:
-        file.writestr(
-            zipfile.ZipInfo(name, (2030, 1, 1, 0, 0, 0)), json.dumps(filled("07_one_head", answers))
-        )
+        file.writestr(zipfile.ZipInfo(name, (2030, 1, 1, 0, 0, 0)), json.dumps(filled("one_head", answers)))
 
 
 @pytest.mark.parametrize(
@@ -447,10 +445,10 @@ def test_who_handed_in_no_notebook_is_told(tmp_path):
 
 
 def test_answers_in_the_notebook_of_another_chapter_are_told(tmp_path):
-    made = filled("07_one_head", {"score_scale": FINE})
+    made = filled("one_head", {"score_scale": FINE})
     made["cells"] += [
         one
-        for one in filled("01_arrays", {})["cells"]
+        for one in filled("arrays", {})["cells"]
         if one["metadata"].get("course", {}).get("exercise") == "unbroadcast"
     ]
     (tmp_path / "in").mkdir()
@@ -478,7 +476,7 @@ def test_where_nothing_can_be_graded_the_table_stays(tmp_path, capsys):
 def test_a_class_may_be_larger_than_the_memory(tmp_path):
     """Of each notebook, the answers are kept and not its text: here 5 MB, of which 15 take 15 times as much."""
     for number in range(15):
-        made = filled("07_one_head", {"score_scale": FINE})
+        made = filled("one_head", {"score_scale": FINE})
         made["metadata"]["long"] = "x" * 5_000_000
         (tmp_path / f"{number}.ipynb").write_text(json.dumps(made))
     course = sheets(ROOT / "exercises")

@@ -155,7 +155,7 @@ CASES = {
     "kills the grader": (inside("import os", "os.kill(os.getppid(), 9)"), "no", "may not send a signal"),
     "removes what was handed in": (inside("import shutil", "shutil.rmtree({folder!r})"), "no", "may not"),
     "reads what others handed in": (
-        inside("print(open({folder!r} + '/fine beside others/07_one_head.ipynb').read())"),
+        inside("print(open({folder!r} + '/fine beside others/one_head.ipynb').read())"),
         "no",
         "may not read",
     ),
@@ -343,7 +343,7 @@ CASES = {
         NO_SOFTMAX,
     ),
     "reads the solution": (
-        inside("import json, minigrad", "open(minigrad.__path__[0] + '/../solutions/07_one_head.ipynb')"),
+        inside("import json, minigrad", "open(minigrad.__path__[0] + '/../solutions/one_head.ipynb')"),
         "no",
         "may not read",
     ),
@@ -407,10 +407,10 @@ def graded_part(root, names, *options):
     folder = root / "handed-in"
     for name in [*names, f"fine beside {root.name}"]:
         source = CASES[name][0] if name in CASES else RIGHT
-        path = folder / name / "07_one_head.ipynb"
+        path = folder / name / "one_head.ipynb"
         path.parent.mkdir(parents=True)
         answers = {"attend": source.replace("{folder!r}", repr(str(folder))), "score_scale": FINE}
-        path.write_text(json.dumps(filled("07_one_head", answers)))
+        path.write_text(json.dumps(filled("one_head", answers)))
     (folder / "broken").mkdir()
     (folder / "broken" / "x.ipynb").write_bytes(b'{"cells": [')
     (folder / "deep.ipynb").write_bytes(b"[" * 1_000_000)

@@ -48,7 +48,7 @@ def reasons(folder):
         ("anna/week 1/x.ipynb", "anna"),
         ("anna.ipynb", "anna"),
         ("Zoë Müller/x.ipynb", "Zoë Müller"),
-        ("07_one_head.ipynb", "07_one_head"),
+        ("one_head.ipynb", "one_head"),
         ("Anna Lee_12345_assignsubmission_file_/x.ipynb", "Anna Lee (12345)"),
         ("Anna_Lee_12345_assignsubmission_file_/deep/x.ipynb", "Anna_Lee (12345)"),
         ("Anna Lee_12345_assignsubmission_file_07_one_head.ipynb", "Anna Lee (12345)"),

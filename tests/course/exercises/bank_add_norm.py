@@ -1,0 +1,231 @@
+"""Answers to the exercises of `add_norm` as learners write them: wrong ones, with what to tell each, and right ones."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from minigrad import Tensor, ops
+
+# --- add_norm --------------------------------------------------------------------------------------------
+
+
+def with_numpys_functions(x, y, gain, bias, eps):
+    r = x + y
+    return gain * (r - np.mean(r, -1, keepdims=True)) / np.sqrt(np.var(r, -1, keepdims=True) + eps) + bias
+
+
+def by_the_library(x, y, gain, bias, eps):
+    parts = (Tensor(part, dtype=x.dtype) for part in (x + y, gain, bias))
+    return ops.layer_norm(*parts, eps).numpy()
+
+
+def token_by_token(x, y, gain, bias, eps):
+    out = np.empty_like(x)
+    rows, others = x.reshape(-1, x.shape[-1]), y.reshape(-1, x.shape[-1])
+    for row, other, target in zip(rows, others, out.reshape(rows.shape), strict=True):
+        r = row + other
+        r = r - r.sum() / len(r)
+        target[:] = gain * r * (r @ r / len(r) + eps) ** -0.5 + bias
+    return out
+
+
+def with_einsum(x, y, gain, bias, eps):
+    r = x + y
+    d = r.shape[-1]
+    r = r - np.einsum("...d->...", r)[..., None] / d
+    s = np.einsum("...d,...d->...", r, r)[..., None] / d
+    return r / (s + eps) ** 0.5 * gain + bias
+
+
+def in_place(x, y, gain, bias, eps):
+    x += y
+    x -= x.mean(-1, keepdims=True)
+    x /= np.sqrt((x * x).mean(-1, keepdims=True) + eps)
+    return x * gain + bias
+
+
+def two_slips(x, y, gain, bias, eps):
+    r = x + y
+    return (r - r.mean(-1, keepdims=True)) / (r.std(-1, keepdims=True) + eps) * bias + gain
+
+
+ADD_NORM_RIGHT = [with_numpys_functions, by_the_library, token_by_token, with_einsum]
+ADD_NORM_WRONG = [
+    (two_slips, ("[eps-outside]", "[gain-bias-swapped]")),
+    (in_place, "it changes `x`"),
+    (
+        lambda x, y, gain, bias, eps: with_numpys_functions(
+            *(one.astype(float) for one in (x, y)), gain, bias, eps
+        ),
+        "float64",
+    ),
+    (lambda x, y, gain, bias, eps: with_numpys_functions(x, y, gain, bias, eps).tolist(), "returned a list"),
+]
+
+# --- layer_norm_backward ---------------------------------------------------------------------------------
+
+
+def by_the_engine(dy, x, gain, eps):
+    leaves = [Tensor(a, requires_grad=True, dtype=a.dtype) for a in (x, gain, 0 * gain)]
+    ops.composed.layer_norm(*leaves, eps).backward(dy)
+    return tuple(Tensor(leaf.grad).numpy() for leaf in leaves)
+
+
+def by_the_jacobian(dy, x, gain, eps):
+    d = x.shape[-1]
+    dx, dgain, dbias = np.zeros_like(x), np.zeros_like(gain), np.zeros_like(gain)
+    for place in np.ndindex(x.shape[:-1]):
+        row = x[place]
+        s = math.sqrt(row.var() + eps)
+        x_hat = (row - row.mean()) / s
+        J = (np.eye(d) - 1 / d - np.outer(x_hat, x_hat) / d) / s
+        dx[place] = J @ (dy[place] * gain)
+        dgain += dy[place] * x_hat
+        dbias += dy[place]
+    return dx, dgain, dbias
+
+
+def through_the_variance(dy, x, gain, eps):
+    """Step by step, as the graph would: variance and mean have gradients of their own."""
+    d = x.shape[-1]
+    mu, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    inv = 1 / np.sqrt(var + eps)
+    dx_hat = dy * gain
+    dvar = (dx_hat * (x - mu)).sum(-1, keepdims=True) * -0.5 * inv**3
+    dmu = -(dx_hat * inv).sum(-1, keepdims=True)
+    dx = dx_hat * inv + dvar * 2 * (x - mu) / d + dmu / d
+    rows = dy.reshape(-1, d)
+    return [dx, (rows * ((x - mu) * inv).reshape(-1, d)).sum(0), rows.sum(0)]
+
+
+def constants(dy, x, gain, eps):
+    s = np.sqrt(x.var(-1, keepdims=True) + eps)
+    x_hat = (x - x.mean(-1, keepdims=True)) / s
+    axes = tuple(range(x.ndim - 1))
+    return dy * gain / s, (dy * x_hat).sum(axes), dy.sum(axes)
+
+
+BACKWARD_RIGHT = [by_the_engine, by_the_jacobian, through_the_variance]
+BACKWARD_WRONG = [
+    (
+        lambda dy, x, gain, eps: (through_the_variance(dy, x, gain, eps)[0], (dy * x).sum(0), dy.sum(0)),
+        ("[gain-from-x]", "[first-axis-alone]"),
+    ),
+    (
+        lambda dy, x, gain, eps: (constants(dy, x, gain, eps)[0], *(constants(dy, x, gain, eps)[:0:-1])),
+        ("[constant-moments]", "[other-order]"),
+    ),
+    (lambda dy, x, gain, eps: through_the_variance(dy, x, gain, eps)[0], "it should return 3 values"),
+]
+
+# --- overwrite -------------------------------------------------------------------------------------------
+
+
+def normalised(x):
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-12)
+
+
+def difference_of_one_hots(X, source, target):
+    unit = np.eye(X.shape[1])
+    W = np.outer(unit[source] - unit[target], unit[target])
+    return normalised(X + X @ W)
+
+
+def target_minus_identity(X, source, target):
+    goal = np.eye(X.shape[1])
+    goal[:, target] = goal[:, source]
+    return normalised(X + X @ (goal - np.eye(X.shape[1])))
+
+
+def by_loops(X, source, target):
+    d = X.shape[-1]
+    W = [[0.0] * d for _ in range(d)]
+    W[source][target], W[target][target] = 1.0, -1.0
+    return normalised(X + X @ np.array(W))
+
+
+OVERWRITE_RIGHT = [difference_of_one_hots, target_minus_identity, by_loops]
+OVERWRITE_WRONG = [
+    (lambda X, source, target: X + X[:, [source]] * 0, "3 cases are right"),
+]
+
+# --- first_fault -----------------------------------------------------------------------------------------
+
+
+def probe(norm):
+    x = 3 + np.random.default_rng(4).standard_normal((4, 6, 9))
+    z, v = norm(x, 1e-13), x.var(-1)
+    tests = {
+        "neighbours": np.abs(norm(x[:1, :1], 1e-13) - z[:1, :1]).max() > 1e-8,
+        "mean": np.abs(z.mean(-1)).max() > 1e-8,
+        "size": np.abs(z.var(-1) - 1).max() > 1e-6,
+        "eps": np.abs(norm(x, 0.5).var(-1) - v / (v + 0.5)).max() > 1e-6,
+    }
+    return next((name for name, failed in tests.items() if failed), "none")
+
+
+def changes_the_others(norm):
+    rng = np.random.default_rng(11)
+    x = rng.normal(5, 2, (2, 3, 8))
+    other = rng.normal(-1, 1, x.shape)
+    other[0, 0] = x[0, 0]
+    if not np.allclose(norm(x, 1e-12)[0, 0], norm(other, 1e-12)[0, 0]):
+        return "neighbours"
+    z = norm(x, 1e-12)
+    if abs(z.sum(-1)).max() > 1e-6:
+        return "mean"
+    if not np.allclose((z**2).mean(-1), 1):
+        return "size"
+    small = norm(x, 3.0)
+    return "none" if np.allclose((small**2).mean(-1), x.var(-1) / (x.var(-1) + 3)) else "eps"
+
+
+FAULT_RIGHT = [probe, changes_the_others]
+FAULT_WRONG = [
+    (lambda norm: None, "it returned None"),
+]
+
+# --- what_is_left ----------------------------------------------------------------------------------------
+
+
+def step_by_step(n, v):
+    post = pre = total = 1.0
+    for _ in range(n):
+        post /= 1 + v
+        total += v
+    return post, pre / total
+
+
+def as_an_exponential(n, v):
+    return np.exp(-n * np.log1p(v)), 1.0 / (n * v + 1.0)
+
+
+def a_list(n, v):
+    return [1 / (1 + v) ** n, (1 + n * v) ** -1]
+
+
+LEFT_RIGHT = [step_by_step, as_an_exponential, a_list]
+LEFT_WRONG = [
+    (
+        lambda n, v: ((1 - v) ** n, (1 + n * v) ** -0.5),
+        ("[share-negative]", "[ratio-of-sizes]"),
+    ),
+    (lambda n, v: (1 + v) ** -n, "it should return 2 values"),
+]
+
+RIGHT = {
+    "add_norm": ADD_NORM_RIGHT,
+    "layer_norm_backward": BACKWARD_RIGHT,
+    "overwrite": OVERWRITE_RIGHT,
+    "first_fault": FAULT_RIGHT,
+    "what_is_left": LEFT_RIGHT,
+}
+WRONG = {
+    "add_norm": ADD_NORM_WRONG,
+    "layer_norm_backward": BACKWARD_WRONG,
+    "overwrite": OVERWRITE_WRONG,
+    "first_fault": FAULT_WRONG,
+    "what_is_left": LEFT_WRONG,
+}

@@ -1,0 +1,140 @@
+"""Right answers to the exercises of chapter `finetuning`, as learners write them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+# --- best_span -------------------------------------------------------------------------------------------
+
+
+def with_a_table(start, end, longest):
+    total = start[:, None] + end[None, :]
+    ahead = np.arange(len(end))[None, :] - np.arange(len(start))[:, None]
+    total[(ahead < 0) | (ahead >= longest)] = -np.inf
+    return tuple(int(n) for n in np.unravel_index(np.argmax(total), total.shape))
+
+
+def by_ends(start, end, longest):
+    spans = [(i, j) for j in range(len(end)) for i in range(max(0, j - longest + 1), j + 1)]
+    return max(spans, key=lambda span: start[span[0]] + end[span[1]])
+
+
+SPAN_RIGHT = [with_a_table, by_ends]
+
+# --- span_gradients --------------------------------------------------------------------------------------
+
+
+def log_softmax_way(X, u, v, first, last):
+    found, dX = [], 0
+    for w, place in ((u, first), (v, last)):
+        s = X @ w
+        log_p = s - s.max() - np.log(np.exp(s - s.max()).sum())
+        d = 0.5 * (np.exp(log_p) - (np.arange(len(s)) == place))
+        found.append(d @ X)
+        dX = dX + d[:, None] * w
+    return dX, *found
+
+
+def row_by_row(X, u, v, first, last):
+    p, q = (np.exp(X @ w - (X @ w).max()) for w in (u, v))
+    p, q = p / p.sum(), q / q.sum()
+    dX, du, dv = np.zeros_like(X), np.zeros_like(u), np.zeros_like(v)
+    for i in range(len(X)):
+        a, b = (p[i] - (i == first)) / 2, (q[i] - (i == last)) / 2
+        dX[i] = a * u + b * v
+        du += a * X[i]
+        dv += b * X[i]
+    return dX, du, dv
+
+
+GRADIENT_RIGHT = [log_softmax_way, row_by_row]
+
+# --- align_tags ------------------------------------------------------------------------------------------
+
+
+def with_while(pieces, tags, room):
+    ids, labels, n = [], [], 0
+    while n < len(pieces):
+        word = pieces[n] if pieces[n] else [100]
+        if len(ids) + len(word) > room - 2:
+            break
+        ids.extend(word)
+        labels.append(tags[n])
+        labels.extend([-100 for _ in word[1:]])
+        n += 1
+    return [101, *ids, 102], [-100, *labels, -100]
+
+
+def with_ends(pieces, tags, room):
+    words = [word or [100] for word in pieces]
+    fits = np.cumsum([len(word) for word in words]) <= room - 2
+    ids, labels = [101], [-100]
+    for word, tag, fit in zip(words, tags, fits, strict=True):
+        if fit:
+            ids = ids + word
+            labels = labels + [tag if i == 0 else -100 for i in range(len(word))]
+    return ids + [102], labels + [-100]
+
+
+ALIGN_RIGHT = [with_while, with_ends]
+
+# --- name_the_fault --------------------------------------------------------------------------------------
+
+
+def with_sets(run):
+    loaded = all(
+        name in run.before and np.allclose(run.before[name], array, rtol=0, atol=1e-12)
+        for name, array in run.checkpoint.items()
+    )
+    still = {name for name in run.before if (run.before[name] == run.after[name]).all()}
+    if not loaded:
+        return "prefix"
+    if still == {"classifier"}:
+        return "head"
+    if still == set(run.before) - {"classifier"}:
+        return "frozen"
+    return "none" if (run.logits() == run.logits()).all() else "dropout"
+
+
+def in_another_order(run):
+    first, second = run.logits(), run.logits()
+    if np.abs(first - second).max() > 0:
+        return "dropout"
+    if set(run.checkpoint) - set(run.before):
+        return "prefix"
+    change = {name: np.abs(run.after[name] - array).max() for name, array in run.before.items()}
+    if change.pop("classifier") == 0:
+        return "head"
+    return "frozen" if max(change.values()) == 0 else "none"
+
+
+FAULT_RIGHT = [with_sets, in_another_order]
+
+# --- least_hits ------------------------------------------------------------------------------------------
+
+
+def from_below(n, p, level):
+    chances = [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]
+    for k in range(n + 1):
+        if sum(chances[k:]) <= level:
+            return k
+    return n + 1
+
+
+def with_arrays(n, p, level):
+    chances = np.array([math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)])
+    good = np.flatnonzero(np.cumsum(chances[::-1])[::-1] <= level)
+    return int(good[0]) if len(good) else n + 1
+
+
+HITS_RIGHT = [from_below, with_arrays]
+
+RIGHT = {
+    "best_span": SPAN_RIGHT,
+    "span_gradients": GRADIENT_RIGHT,
+    "align_tags": ALIGN_RIGHT,
+    "name_the_fault": FAULT_RIGHT,
+    "least_hits": HITS_RIGHT,
+}

@@ -1,0 +1,195 @@
+"""Right answers to the exercises of chapter `nsp`, as learners write them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+
+
+def joined(lists):
+    return [item for one in lists for item in one]
+
+
+# --- make_pair -------------------------------------------------------------------------------------------
+
+
+def with_sum(documents, number, start, middle, end, is_next, other, place):
+    a = joined(documents[number][start:middle])
+    if is_next:
+        return a, joined(documents[number][middle:end]), 0
+    rest = documents[:number] + documents[number + 1 :]
+    return a, joined(rest[other][place : place + (end - middle)]), 1
+
+
+def with_chain(documents, number, start, middle, end, is_next, other, place):
+    size = end - middle
+    if not is_next:
+        number_b, at = [n for n in range(len(documents)) if n != number][other], place
+    else:
+        number_b, at = number, middle
+    a = list(itertools.chain(*documents[number][start:middle]))
+    b = list(itertools.chain.from_iterable(documents[number_b][at : at + size]))
+    return a, b, int(not is_next)
+
+
+def by_loops(documents, number, start, middle, end, is_next, other, place):
+    a, b = [], []
+    for i in range(start, middle):
+        a += documents[number][i]
+    if other >= number:
+        other = other + 1
+    for i in range(end - middle):
+        b.extend(documents[number][middle + i] if is_next else documents[other][place + i])
+    return a, b, 0 if is_next else 1
+
+
+PAIR_RIGHT = [with_sum, with_chain, by_loops]
+
+# --- share_of_next ---------------------------------------------------------------------------------------
+
+
+def recursive(sentences, most):
+    seen = {0: (Fraction(0), Fraction(0))}
+
+    def expected(left):
+        if left not in seen:
+            n = min(left, most)
+            if n == 1:
+                nexts, pairs = expected(left - 1)
+                seen[left] = nexts, pairs + 1
+            else:
+                after = [expected(left - cut) for cut in range(1, n)]
+                nexts, pairs = (sum(column) / len(after) for column in zip(*after, strict=True))
+                used = expected(left - n)
+                seen[left] = (1 + used[0] + nexts) / 2, 1 + (used[1] + pairs) / 2
+        return seen[left]
+
+    nexts, pairs = expected(sentences)
+    return float(nexts / pairs)
+
+
+def by_visits(sentences, most):
+    """How often a chunk starts with so many sentences left."""
+    visits = np.zeros(sentences + 1)
+    visits[sentences] = 1
+    nexts = 0.0
+    for left in range(sentences, 0, -1):
+        n = min(left, most)
+        if n == 1:
+            visits[left - 1] += visits[left]
+            continue
+        nexts += visits[left] / 2
+        visits[left - n] += visits[left] / 2
+        visits[left - n + 1 : left] += visits[left] / 2 / (n - 1)
+    return nexts / visits[1:].sum()
+
+
+def as_arrays(sentences, most):
+    N, P = np.zeros(sentences + 1), np.zeros(sentences + 1)
+    for r in range(1, sentences + 1):
+        n = min(r, most)
+        P[r] = 1 + (P[r - 1] if n == 1 else P[r - n] / 2 + P[r - n + 1 : r].mean() / 2)
+        N[r] = N[r - 1] if n == 1 else (1 + N[r - n] + N[r - n + 1 : r].mean()) / 2
+    return N[-1] / P[-1]
+
+
+SHARE_RIGHT = [recursive, by_visits, as_arrays]
+
+# --- hard_negative ---------------------------------------------------------------------------------------
+
+
+def runs_of(documents, number, size):
+    for other, document in enumerate(documents):
+        for place in range(len(document) - size + 1):
+            if other != number:
+                yield other, place, joined(document[place : place + size])
+
+
+def with_max(documents, number, a, size):
+    found = list(runs_of(documents, number, size))
+    best = max(found, key=lambda run: len(set(run[2]).intersection(a)))
+    return best[0], best[1]
+
+
+def sorted_runs(documents, number, a, size):
+    keyed = [
+        (-len({*a} & {*words}), other, place) for other, place, words in runs_of(documents, number, size)
+    ]
+    _, other, place = min(keyed)
+    return other, place
+
+
+def with_arrays(documents, number, a, size):
+    found = list(runs_of(documents, number, size))
+    shares = np.array([sum(word in words for word in set(a)) for _, _, words in found])
+    return found[int(shares.argmax())][:2]
+
+
+NEGATIVE_RIGHT = [with_max, sorted_runs, with_arrays]
+
+# --- name_the_mistake ------------------------------------------------------------------------------------
+
+
+def by_shares(make):
+    pairs = [pair for seed in range(3) for pair in make(np.random.default_rng(seed))]
+    nexts = [pair for pair in pairs if not pair[2]]
+    random = [pair for pair in pairs if pair[2]]
+
+    def share(test, of):
+        return sum(test(a, b) for a, b, _ in of) / len(of)
+
+    if share(lambda a, b: b[0] == (a[-1][0], a[-1][1] + 1), nexts) < 0.9:
+        return "label"
+    if share(lambda a, b: a[0][0] == b[0][0], random) > 0.9:
+        return "document"
+    if share(lambda a, b: b[0][1] == 0, random) > 0.9:
+        return "opening"
+    longest = max(len(b) for _, b, _ in nexts)
+    return "length" if share(lambda a, b: len(b) > longest, random) > 0.9 else "none"
+
+
+def with_means(make):
+    pairs = make(np.random.default_rng(7)) + make(np.random.default_rng(8))
+    y = np.array([label for *_, label in pairs])
+    follows = np.array([a[-1][0] == b[0][0] and a[-1][1] == b[0][1] - 1 for a, b, _ in pairs])
+    first = np.array([b[0][1] for _, b, _ in pairs])
+    same = np.array([a[0][0] == b[0][0] for a, b, _ in pairs])
+    size = np.array([len(b) for _, b, _ in pairs])
+    if not follows[y == 0].all():
+        return "label"
+    if same[y == 1].all():
+        return "document"
+    if (first[y == 1] == 0).all():
+        return "opening"
+    return "length" if set(size[y == 1]) - set(size[y == 0]) else "none"
+
+
+MISTAKE_RIGHT = [by_shares, with_means]
+
+# --- pairs_needed ----------------------------------------------------------------------------------------
+
+
+def by_trying(share, z_test, z_power):
+    n = 1
+    while abs(0.5 - share) < (z_test * 0.5 + z_power * math.sqrt(share - share**2)) / math.sqrt(n):
+        n += 1
+    return n
+
+
+def with_numpy(share, z_test, z_power):
+    deviations = np.sqrt([0.25, share * (1 - share)])
+    return int(np.ceil((deviations @ [z_test, z_power] / (share - 0.5)) ** 2))
+
+
+NEEDED_RIGHT = [by_trying, with_numpy]
+
+RIGHT = {
+    "make_pair": PAIR_RIGHT,
+    "share_of_next": SHARE_RIGHT,
+    "hard_negative": NEGATIVE_RIGHT,
+    "name_the_mistake": MISTAKE_RIGHT,
+    "pairs_needed": NEEDED_RIGHT,
+}
