@@ -48,6 +48,7 @@ LEADS_ON = """<!DOCTYPE html>
 <head>
 <meta charset="utf-8">
 <title>{title}</title>
+<script>location.replace("{to}" + location.search + location.hash)</script>
 <meta http-equiv="refresh" content="0; url={to}">
 {canonical}</head>
 <body><p><a href="{to}">{title}</a></p></body>

@@ -23,9 +23,10 @@ NOT_WORDS = re.compile(
     r"```.*?```|~~~.*?~~~"  # blocks of code
     r"|\$\$.*?\$\$|\\begin\{(\w+\*?)\}.*?\\end\{\1\}"  # formulas on lines of their own
     r"|<!--.*?-->|<[^>]*>"  # HTML
-    r"|(?<=\])\([^)]*\)|https?://\S+",  # where links go
+    r"|https?://\S+",
     re.DOTALL,
 )
+LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")  # its words are read, and not where it goes
 IN_LINE = re.compile(r"`[^`]+`|\$[^$]+\$")  # code or a formula in a sentence is read as one word
 WORD = re.compile(r"[^\W_][\w’'-]*(?:[.,]\d+)*")
 
@@ -105,7 +106,7 @@ def _sources(notebook: Any, kind: str) -> Iterator[str]:
 
 
 def _prose(source: str) -> str:
-    return IN_LINE.sub("x", NOT_WORDS.sub(" ", source))
+    return IN_LINE.sub("x", NOT_WORDS.sub(" ", LINK.sub(r"\1", source)))
 
 
 def _visible(notebook: Any) -> Iterator[Any]:

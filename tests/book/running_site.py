@@ -37,7 +37,7 @@ CELLS: dict[str, dict[str, Any]] = {
     "below": {"source": "use(long + 1)", "needs": ["long"]},
 }
 EXERCISES: dict[str, str | dict[str, Any]] = {
-    "title": "# Exercises for chapter 1: arrays\n\n*To run this page outside of the folder, `pip install`.*\n\n"
+    "title": "# Exercises: arrays\n\n*To run this page outside of the folder, `pip install`.*\n\n"
     "Write your answer where the dots are, run the cell, then run the check below it. `check.one.solution()` shows one "
     "way. All arrays are NumPy's.",
     "imports": {"source": "check = 0"},

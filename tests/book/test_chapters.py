@@ -40,9 +40,9 @@ def code_cells(notebook: Any) -> Iterator[tuple[str, Any, ast.Module]]:
 
 
 def prose(notebook: Any) -> str:
-    """The text without code blocks, inline code and formulas."""
+    """The text without code blocks, inline code, formulas and where links go."""
     text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    return re.sub(r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$", " ", text, flags=re.DOTALL)
+    return re.sub(r"(?<=\])\([^)]*\)|```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$", " ", text, flags=re.DOTALL)
 
 
 # --- Code and what it prints --------------------------------------------------------------------------------

@@ -161,6 +161,17 @@ def quotes_the_library_as_it_is(notebook: Any) -> Iterator[str]:
     yield from notebooks.stale(notebook)
 
 
+LINKS = re.compile(r"\[[^\]]*\]\([^)]*\.ipynb\)")
+NUMBERED = re.compile(r"(?<!\d{4}, )(?<!\d{4}\), )\b[Cc]hapters? \d")  # but of a book that is cited
+
+
+def names_chapters_by_links(notebook: Any) -> Iterator[str]:
+    """A chapter's number stands in a link's words alone, where `make map` writes it anew; code has the name."""
+    for cell in notebook.cells:
+        for found in NUMBERED.finditer(LINKS.sub("", cell.source)):
+            yield f"{found[0]!r} in cell {cell.id}: write a link, [chapter 8](many_heads.ipynb), in code `many_heads`"
+
+
 def waits_for_answers(notebook: Any) -> Iterator[str]:
     """Each check says that nobody has attempted its exercise: given code that runs to its end would be judged."""
     for cell in notebook.cells:
@@ -180,6 +191,7 @@ EVERYWHERE: list[Rule] = [
     pictures_have_words,
     calls_checks_that_exist,
     quotes_the_library_as_it_is,
+    names_chapters_by_links,
 ]
 IN_CHAPTERS: list[Rule] = [numbers_come_from_cells, names_the_cells_of_its_rows]
 IN_EXERCISES: list[Rule] = [waits_for_answers]
@@ -244,6 +256,8 @@ BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
     (was_run_in_order, lambda n: n.cells[1].update(execution_count=None)),
     (has_a_plain_kernel, lambda n: n.metadata.update(kernelspec={"name": "my-env", "display_name": "mine"})),
     (says_how_to_install, lambda n: n.cells[0].update(source="# Title")),
+    (names_chapters_by_links, written("See chapter 8.")),
+    (names_chapters_by_links, lambda n: n.cells[1].update(source="x = 1  # chapters 3 and 4")),
     (has_quiet_outputs, with_output(output_type="stream", name="stderr", text="warning")),
     (has_quiet_outputs, with_output(output_type="error", ename="ValueError", evalue="no", traceback=[])),
     (has_quiet_outputs, printed("saved to /home/someone/run")),

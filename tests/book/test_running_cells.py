@@ -471,7 +471,7 @@ def test_what_a_browser_kept_at_d558050_is_found_under_the_names_of_today(runner
         page.evaluate("Object.fromEntries(course.names().map((name) => [name, course.recall(name)]))")
         == today
     )
-    assert cell(page, "plain").locator("textarea").input_value() == "print(7)"
+    assert code(page, "plain") == "print(7)"
     page.evaluate("course.keep('python', '315')")
     assert json.loads(page.evaluate("localStorage.getItem('minigrad-course')")) == {**today, "python": "315"}
 

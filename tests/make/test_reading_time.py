@@ -77,7 +77,7 @@ def test_minutes():
 
 def test_exercises():
     notebook = of(
-        text("# Exercises for chapter 7: one attention head"),
+        text("# Exercises: one attention head"),
         text("## 1. Softmax (difficulty 1, 8 minutes)\n\nText."),
         text("## 2. What will it wait for? (difficulty 1, then 2; 22 minutes)"),
         text("## A note (of 3 minutes)"),

@@ -1,4 +1,4 @@
-"""Chapter 26's list of the sources' mistakes against the notebooks that run them, and what the page computes with."""
+"""The list of the sources' mistakes against the notebooks that run them, and what the page computes with."""
 
 from __future__ import annotations
 
