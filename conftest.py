@@ -25,7 +25,7 @@ RTOL, ATOL = 1e-5, 1e-9
 _FLOAT = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eE][-+]?\d))(?:[eE][-+]?\d+)?(?!\w|\.\d)")
 _PICTURE = re.compile(
     r"data:image/(?:png|jpeg|svg\+xml);base64,[A-Za-z0-9+/=\s]+"
-    r'|<svg class="course-drawing".*?</svg>(?=<img |\s*</)',  # by matplotlib, or by the course where there is none
+    r'|<svg class="course-drawing".*?</svg>(?=\s*</)',  # by matplotlib, or by the course where there is none
     re.DOTALL,
 )
 

@@ -193,8 +193,8 @@ def test_paper_is_light_and_whole(reader: Any):
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.evaluate(background) != dark
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
-    first = "box => getComputedStyle(box).getPropertyValue('--course-first').trim()"
-    assert page.locator(".course-colours").first.evaluate(first) == "#0072b2"
+    first = "box => { box.style.color = 'var(--course-first)'; return getComputedStyle(box).color; }"
+    assert page.locator(".course-colours").first.evaluate(first) == "rgb(0, 114, 178)"
     hidden = """() => [...document.querySelectorAll("main :is(pre, .output, mjx-container, .course-table)")]
         .filter((box) => getComputedStyle(box).overflowX !== "visible").map((box) => box.outerHTML.slice(0, 80))"""
     assert page.evaluate(hidden) == []

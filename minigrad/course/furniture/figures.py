@@ -5,7 +5,6 @@ matplotlib draws them. Where a page of the site runs its own cells there is none
 
 from __future__ import annotations
 
-import base64
 import csv
 import html
 import io
@@ -38,11 +37,7 @@ SCHEMES: dict[str, dict[str, str]] = {
     scheme: {name: pair[i] for name, pair in COLOURS.items()} for i, scheme in enumerate(("light", "dark"))
 }
 
-# The drawing that is in the page comes first; a notebook that is not trusted yet drops it and shows the still picture.
-_LAYOUT = (
-    "<style>.course-figure svg, .course-figure img {width: 100%; height: auto; display: block}"
-    " .course-figure svg ~ img {display: none}</style>"
-)
+_LAYOUT = "<style>.course-figure svg{width:100%;height:auto;display:block}</style>"
 
 # What an error says that a page may raise where matplotlib would draw.
 NOTE = (
@@ -51,21 +46,20 @@ NOTE = (
 
 
 class Picture:
-    """A figure in a cell's output: an SVG in the page's colours, its alt text, and a still picture in its place."""
+    """A figure in a cell's output: an SVG in the page's colours, which says what there is to see."""
 
     def __init__(self, svg: str, alt: str, width: int) -> None:
         self.svg, self.alt, self.width = svg, alt, width
 
     def _repr_html_(self) -> str:
         alt = html.escape(self.alt)
-        still = base64.b64encode(self.svg.encode()).decode()
         drawn = self.svg
         for name, (light, _) in COLOURS.items():
             drawn = drawn.replace(light, colour(name))
         drawn = drawn.replace("<svg ", f'<svg class="course-drawing" role="img" aria-label="{alt}" ', 1)
         return (
             f'<div class="course-figure course-colours" style="max-width: {self.width}px">{STYLE}{_LAYOUT}'
-            f'{drawn}<img alt="{alt}" src="data:image/svg+xml;base64,{still}"></div>'
+            f"{drawn}</div>"
         )
 
     def __repr__(self) -> str:

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from minigrad.colours import COLOURS
 
+_PAIRS = ";".join(f"--course-{name}:light-dark({light},{dark})" for name, (light, dark) in COLOURS.items())
 
-def _variables(dark: bool) -> str:
-    return ";".join(f"--course-{name}:{pair[dark]}" for name, pair in COLOURS.items())
-
-
-# A page says which scheme it has: the book on <html>, JupyterLab on <body>. Elsewhere the light one shows.
+# A page says which scheme it has: the book on <html>, JupyterLab on <body>. Elsewhere, and on paper, it is light.
 STYLE = (
-    f"<style>.course-colours{{{_variables(False)}}}"
-    'html[data-theme="dark"] .course-colours,body[data-jp-theme-light="false"] .course-colours'
-    f"{{{_variables(True)}}}"
-    "@media print{html[data-theme] .course-colours,body[data-jp-theme-light] .course-colours"
-    f"{{{_variables(False)}}}}}</style>"
+    f"<style>.course-colours{{color-scheme:light;{_PAIRS}}}@media screen"
+    '{:is(html[data-theme="dark"],body[data-jp-theme-light="false"]) .course-colours{color-scheme:dark}}</style>'
 )
 
 
@@ -26,4 +20,4 @@ def colour(name: str) -> str:
     """
     if name not in COLOURS:
         raise ValueError(f"no colour {name!r}: the course has {', '.join(COLOURS)}")
-    return f"var(--course-{name}, {COLOURS[name][0]})"
+    return f"var(--course-{name})"

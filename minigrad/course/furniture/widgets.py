@@ -1,14 +1,13 @@
 """Figures that answer to the reader: HTML, SVG and a few lines of JavaScript in a cell's output.
 
 No server, no download: they work in JupyterLab and in the built book without a network. Colours are the course's
-(palette.py), which follow the page from light to dark, and `currentColor`. Until its script runs (a notebook that is
-not trusted yet) a widget shows a still picture. Every number is rounded before it is written, so that stored
+(palette.py), which follow the page from light to dark, and `currentColor`. Until its script runs a player shows its
+first frame. Every number is rounded before it is written, so that stored
 outputs can be compared.
 """
 
 from __future__ import annotations
 
-import base64
 import html
 import json
 import math
@@ -26,7 +25,7 @@ _PLAYER = """<div class="course-player course-colours">
 PALETTE
 <style>
 .course-player {max-width: 36rem; margin: 0.5rem auto}
-.course-player svg, .course-player img {width: 100%; height: auto; display: block}
+.course-player svg {width: 100%; height: auto; display: block}
 .course-player .controls {display: flex; gap: 0.5rem; align-items: center; margin: 0.3rem 0}
 .course-player [hidden] {display: none}
 .course-player input {flex: 1; min-width: 0; height: 2rem; accent-color: var(--course-first)}
@@ -38,7 +37,7 @@ PALETTE
 .course-player .text strong {margin-right: 0.6em}
 @media print {.course-player :is(.controls, .room) {display: none !important}}
 </style>
-<div class="stage" role="img" aria-label="ALT" style="aspect-ratio: 100 / TALL"><img alt="ALT" src="STILL"></div>
+<div class="stage" role="img" aria-label="ALT" style="aspect-ratio: 100 / TALL">STILL</div>
 <div class="controls" hidden>
 <button type="button" aria-label="play" class="play">▶</button>
 <button type="button" aria-label="back">‹</button>
@@ -51,6 +50,7 @@ PALETTE
   var root = document.currentScript.parentElement, frames = FRAMES;
   var stage = root.querySelector(".stage"), slider = root.querySelector("input"), words = root.querySelector(".words");
   var text = root.querySelector(".text"), play = root.querySelector(".play"), timer = null, printed = null;
+  frames[FIRST].svg = stage.innerHTML;
   function say(box, frame) {
     var title = document.createElement("strong");
     title.textContent = frame.title;
@@ -131,17 +131,18 @@ class Player:
         self.frames, self.label, self.alt, self.first = list(frames), label, alt, first
 
     def _repr_html_(self) -> str:
-        frame = self.frames[self.first]
+        frame = self.frames[self.first]  # the script takes its picture from the page
+        frames = [asdict(one) | ({"svg": ""} if i == self.first else {}) for i, one in enumerate(self.frames)]
         parts = {
             "ALT": html.escape(self.alt),
             "LABEL": html.escape(self.label),
             "LAST": str(len(self.frames) - 1),
             "FIRST": str(self.first),
             "TEXT": f"<strong>{html.escape(frame.title)}</strong> {html.escape(frame.text)}",
-            "STILL": _data_url(frame.svg),
+            "STILL": frame.svg,
             "PALETTE": STYLE,
             "TALL": f"{_tallest([frame.svg for frame in self.frames]):.1f}",
-            "FRAMES": _json([asdict(frame) for frame in self.frames]),
+            "FRAMES": _json(frames),
         }
         return _filled(_PLAYER, parts)
 
@@ -327,13 +328,6 @@ def _filled(template: str, parts: dict[str, str]) -> str:
     return re.sub("|".join(rf"\b{name}\b" for name in parts), lambda match: parts[match.group()], template)
 
 
-def _data_url(svg: str) -> str:
-    """A still picture; outside of the page there is no current colour, so a grey that shows on both grounds, and the
-    light page's colours."""
-    still = re.sub(r"var\(--[\w-]+, *(#\w+)\)", r"\1", svg.replace("currentColor", "#767676"))
-    return "data:image/svg+xml;base64," + base64.b64encode(still.encode()).decode()
-
-
 def _tallest(pictures: Sequence[str]) -> float:
     """The height of the tallest picture, where each is 100 wide; rounded up, so that it has room."""
     sizes = [re.search(r'viewBox="\S+ \S+ (\S+) ([^"\s]+)"', picture) for picture in pictures]
@@ -341,5 +335,6 @@ def _tallest(pictures: Sequence[str]) -> float:
 
 
 def _json(value: object) -> str:
-    """As a JavaScript literal; `<` is written so that no text can end the script or hide its end."""
-    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
+    """As a JavaScript literal; `</`, `<!` and `<script` are written so that no text can end the script or hide its end."""
+    text = json.dumps(value, ensure_ascii=False).replace("</", "<\\/")
+    return re.sub("<(?=!|script)", r"\\u003c", text, flags=re.IGNORECASE)

@@ -84,12 +84,12 @@ right = "b"
 primary = "c"
 kind = "silent"
 evidence = "run"
-chapters = ["7"]
+chapters = ["one_head"]
 """
 
 
 def test_an_entry_is_read():
-    assert read(ENTRY) == (an_erratum(1, "7"),)
+    assert read(ENTRY) == (an_erratum(1, "one_head"),)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,8 @@ def test_an_entry_is_read():
         ('primary = "c"', 'primary = "c"\ncolour = "red"', "erratum 1: .*colour"),
         ('"silent"', '"quiet"', "kind must be one of parameters, silent, .*, got 'quiet'"),
         ('"run"', '"seen"', "evidence must be one of run, count, quote, got 'seen'"),
-        ('["7"]', "[]", "erratum 1: it needs a chapter"),
+        ('["one_head"]', "[]", "erratum 1: it needs a chapter"),
+        ('["one_head"]', '["7"]', "erratum 1: there is no chapter '7'"),
     ],
 )
 def test_a_bad_entry_is_refused(old, new, message):
@@ -127,7 +128,7 @@ def test_the_check_that_catches_it_knows_it(erratum):
 )
 def test_a_check_that_is_not_there_is_an_error(caught_by, message):
     with pytest.raises(LookupError, match=f"erratum 3: .*{message}"):
-        an_erratum(3, "7", caught_by=caught_by).check()
+        an_erratum(3, "one_head", caught_by=caught_by).check()
 
 
 def test_the_list_agrees_with_the_notebooks():

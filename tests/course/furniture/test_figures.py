@@ -67,13 +67,11 @@ def test_a_figure_is_one_drawing_in_the_pages_colours():
     shown = figures.figure(plot, 'a "line"')._repr_html_()
     drawn = shown[shown.index("<svg ") : shown.rindex("</svg>")]
     assert 'role="img" aria-label="a &quot;line&quot;"' in drawn
-    assert "var(--course-first, #0072b2)" in drawn
+    assert "var(--course-first)" in drawn
     assert "var(--course-gradient" in drawn
-    assert not re.search(
-        r"(?<!, )#[0-9a-f]{6}", drawn.replace("url(#", "")
-    )  # no colour that stays in the dark
+    assert not re.search(r"#[0-9a-f]{6}", drawn.replace("url(#", ""))  # no colour that stays in the dark
     assert "a &amp; b" in drawn  # text is text
-    assert '<img alt="a &quot;line&quot;" src="data:image/svg+xml;base64,' in shown
+    assert shown.count("<svg ") == 1
 
 
 def test_a_number_in_a_text_keeps_its_digits_and_one_in_a_path_does_not():
@@ -101,7 +99,7 @@ def test_in_a_page_the_courses_own_drawing_draws(monkeypatch):
     shown = figures.figure(plot, 'a "line"')._repr_html_()
     drawn = shown[shown.index("<svg ") : shown.rindex("</svg>")]
     assert 'role="img" aria-label="a &quot;line&quot;"' in drawn
-    assert "var(--course-first, #0072b2)" in drawn
+    assert "var(--course-first)" in drawn
     assert "a &amp; b" in drawn
 
 
