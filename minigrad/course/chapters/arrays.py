@@ -11,6 +11,7 @@ import numpy as np
 
 from minigrad.course.furniture.figures import Picture
 from minigrad.course.furniture.palette import STYLE, colour
+from minigrad.course.furniture.pencil import words
 from minigrad.course.furniture.widgets import Frame, svg
 
 BOX = 28  # the side of a matrix's cell, in the picture's units
@@ -32,11 +33,11 @@ def token_to_heads(
     left, top, gap = 58, 26, 34
     places = [left + i * (side + gap) for i in range(3)]
     middle = top + len(X) * BOX / 2 + 6
-    parts = [_text(places[i] + side / 2, 16, name) for i, name in enumerate(("X", "W_Q", "Q = X W_Q"))]
+    parts = [words(places[i] + side / 2, 16, name) for i, name in enumerate(("X", "W_Q", "Q = X W_Q"))]
     parts += [
-        _text(place - gap / 2, middle, sign) for place, sign in zip(places[1:], ("·", "="), strict=True)
+        words(place - gap / 2, middle, sign) for place, sign in zip(places[1:], ("·", "="), strict=True)
     ]
-    parts += [_text(left - 8, top + i * BOX + 19, word, "end") for i, word in enumerate(text)]
+    parts += [words(left - 8, top + i * BOX + 19, word, anchor="end") for i, word in enumerate(text)]
     heads = [ROWS[j // d_k % 2] for j in range(d_model)]
     parts += _matrix(X, places[0], top, GRID)
     parts += _matrix(W, places[1], top, GRID)
@@ -48,13 +49,13 @@ def token_to_heads(
     start = places[1] - gap
     for head in range(h):
         x = start + head * (d_k * BOX + 90) + 50
-        parts.append(_text(x + d_k * BOX / 2, below - 10, f"head {head}"))
+        parts.append(words(x + d_k * BOX / 2, below - 10, f"head {head}"))
         part = Q[:, head * d_k : (head + 1) * d_k]
         parts += _matrix(part, x, below, ROWS[head % 2])
         if head == column // d_k:
             parts.append(_frame(x + column % d_k * BOX, below + token * BOX, BOX, BOX))
         if head == 0:
-            parts += [_text(x - 8, below + i * BOX + 19, word, "end") for i, word in enumerate(text)]
+            parts += [words(x - 8, below + i * BOX + 19, word, anchor="end") for i, word in enumerate(text)]
     entry = f"{Q[token, column]} of Q, in row {text[token]}"
     alt = (
         f"Three matrices, X times W_Q is Q, and below them the {h} heads. The entry {entry}, is marked, and with it "
@@ -76,15 +77,15 @@ def memory_walk(view: np.ndarray, size: int, owners: Sequence[str] = ()) -> str:
     left, top, tall, width = 236, 46, 19, 560
     step = (width - left) / size
     bottom = top + tall * view.size + 4
-    parts = [_text(4, 18, "the view", "start")]
+    parts = [words(4, 18, "the view", anchor="start")]
     for i, owner in enumerate(owners):
         wide = (width - left) / len(owners)
         parts.append(
             f'<rect x="{left + i * wide:.1f}" y="0" width="{wide:.1f}" height="{bottom}" fill="currentColor" '
             f'fill-opacity="{0.1 if i % 2 == 0 else 0.03:g}"/>'
         )
-        parts.append(_text(left + (i + 0.5) * wide, 18, owner))
-    parts += [_text(left + (i + 0.5) * step, top - 8, str(i)) for i in range(size)]
+        parts.append(words(left + (i + 0.5) * wide, 18, owner))
+    parts += [words(left + (i + 0.5) * step, top - 8, str(i)) for i in range(size)]
     y = top
     for number, block in enumerate(view.reshape(-1, *view.shape[-2:])):
         rows = [[ROWS[(number * len(block) + i) % 2]] for i in range(len(block))]
@@ -94,7 +95,7 @@ def memory_walk(view: np.ndarray, size: int, owners: Sequence[str] = ()) -> str:
         row = time // view.shape[-1]
         if time % view.shape[-1] == 0:
             index = ", ".join(map(str, np.unravel_index(row, view.shape[:-1])))
-            parts.append(_text(left - 8, top + tall * time + 14, f"[{index}]", "end"))
+            parts.append(words(left - 8, top + tall * time + 14, f"[{index}]", anchor="end"))
         parts.append(
             f'<rect x="{left + place * step + 2:.1f}" y="{top + tall * time + 1}" width="{step - 4:.1f}" '
             f'height="{tall - 3}" fill="{ROWS[row % 2]}"/>'
@@ -117,11 +118,11 @@ def broadcast_frames(column: np.ndarray, row: np.ndarray, dy: np.ndarray) -> lis
     top, width, height = 58, 2 * (m + 2) * BOX + 40, 58 + (n + 2) * BOX
 
     def picture(names: tuple[str, str], *parts: str) -> str:
-        titles = [_text(x + m * BOX / 2, 20, name) for x, name in zip((here, there), names, strict=True)]
+        titles = [words(x + m * BOX / 2, 20, name) for x, name in zip((here, there), names, strict=True)]
         return _coloured(width, height, [*titles, *parts])
 
     full = column + row
-    plus = _text((here + m * BOX + there) / 2, top + n * BOX / 2 + 6, "+")
+    plus = words((here + m * BOX + there) / 2, top + n * BOX / 2 + 6, "+")
     row_sums, column_sums = dy.sum(axis=1, keepdims=True), dy.sum(axis=0)
     edge, foot = here + m * BOX + 8, top + n * BOX + 8
     folded = [
@@ -181,13 +182,6 @@ def _coloured(width: float, height: float, parts: Sequence[str]) -> str:
     )
 
 
-def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="currentColor" font-size="15">'
-        f"{html.escape(text)}</text>"
-    )
-
-
 def _frame(x: float, y: float, width: float, height: float) -> str:
     """A thick line around something."""
     size = f'width="{width}" height="{height}"'
@@ -211,5 +205,5 @@ def _matrix(values: np.ndarray, x: float, y: float, colours: Any, hollow: Any = 
             f'<rect x="{x + j * BOX + 1:.1f}" y="{y + i * BOX + 1:.1f}" width="{BOX - 2}" height="{BOX - 2}" '
             f'stroke="{shade}" {inside}/>'
         )
-        parts.append(_text(x + (j + 0.5) * BOX, y + (i + 0.68) * BOX, str(value)))
+        parts.append(words(x + (j + 0.5) * BOX, y + (i + 0.68) * BOX, str(value)))
     return parts

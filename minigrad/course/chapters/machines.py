@@ -19,7 +19,7 @@ from minigrad.bert.model import BertForPreTraining, parameter_shapes
 from minigrad.bert.pretraining import Share
 from minigrad.bert.stored import stored
 from minigrad.course.furniture.figures import Figure, Picture, figure
-from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.pencil import arrow, box, words
 from minigrad.course.furniture.small_model import small_model
 from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.distributed import World, ring_bytes
@@ -170,42 +170,25 @@ def _ring_picture(parts: Sequence[Sequence[int]], sums: Sequence[int], sent: Map
     """A column for each process, a row for each part; an arrow for each message, from the left edge for the last."""
     n = len(parts)
     right_edge = _LEFT + (n - 1) * _COLUMN + _WIDE
-    drawn = [_text(_LEFT + rank * _COLUMN + _WIDE / 2, 18, f"process {rank}") for rank in range(n)]
+    drawn = [words(_LEFT + rank * _COLUMN + _WIDE / 2, 18, f"process {rank}") for rank in range(n)]
     for k in range(n):
         y = _TOP + k * _ROW
-        drawn.append(_text(4, y + 19, f"part {k}", "start"))
+        drawn.append(words(4, y + 19, f"part {k}", anchor="start"))
         for rank in range(n):
             x = _LEFT + rank * _COLUMN
             came = sent.get((rank - 1) % n) == k
             role = "right" if parts[rank][k] == sums[k] else "token"
-            drawn.append(
-                f'<rect x="{x}" y="{y}" width="{_WIDE}" height="{_TALL}" rx="3" fill="{colour(role)}" '
-                f'fill-opacity="{0.3 if came or role == "right" else 0.06}" stroke="{colour(role)}" '
-                f'stroke-width="{2.4 if came else 0.8}"/>'
-            )
-            drawn.append(_text(x + _WIDE / 2, y + 19, str(parts[rank][k])))
+            fill = 0.3 if came or role == "right" else 0.06
+            drawn.append(box(x, y, _WIDE, _TALL, role, fill, line=2.4 if came else 0.8))
+            drawn.append(words(x + _WIDE / 2, y + 19, str(parts[rank][k])))
     for rank, k in sent.items():
         middle = _TOP + k * _ROW + _TALL / 2
         if rank < n - 1:
-            drawn.append(_arrow(_LEFT + rank * _COLUMN + _WIDE + 3, _LEFT + (rank + 1) * _COLUMN - 3, middle))
+            drawn.append(arrow(_LEFT + rank * _COLUMN + _WIDE + 3, _LEFT + (rank + 1) * _COLUMN - 3, middle))
         else:  # out at the right, in at the left
-            drawn.append(_arrow(right_edge + 3, right_edge + 24, middle))
-            drawn.append(_arrow(_LEFT - 12, _LEFT - 3, middle))
+            drawn.append(arrow(right_edge + 3, right_edge + 24, middle))
+            drawn.append(arrow(_LEFT - 12, _LEFT - 3, middle))
     return svg(right_edge + 28, _TOP + n * _ROW - 8, drawn)
-
-
-def _text(x: float, y: float, words: str, anchor: str = "middle") -> str:
-    return (
-        f'<text x="{x:g}" y="{y:g}" font-size="15" fill="currentColor" text-anchor="{anchor}">{words}</text>'
-    )
-
-
-def _arrow(x0: float, x1: float, y: float) -> str:
-    tone = colour("first")
-    return (
-        f'<path d="M{x0:g} {y:g} H{x1 - 6:g}" stroke="{tone}" stroke-width="2.4" fill="none"/>'
-        f'<path d="M{x1:g} {y:g} l-8 -5 v10 z" fill="{tone}"/>'
-    )
 
 
 # --- A plan ----------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from minigrad.bert.config import BertConfig
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
 from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.pencil import words
 from minigrad.course.furniture.small_model import hide_each, small_model
 from minigrad.course.furniture.widgets import Frame, svg
 
@@ -201,13 +202,13 @@ def ledger_frames(entries: Sequence[Entry]) -> Iterator[Frame]:
         parts = _sheets(entry)
         top = 190
         for x, name in ((8, "array"), (66, "shape"), (190, "FLOPs"), (310, "new memory")):
-            parts.append(_text(x, top - 8, name, weight="bold"))
+            parts.append(words(x, top - 8, name, 12, anchor="start", font_weight="bold"))
         for i, past in enumerate(entries[: number + 1]):
             y = top + ROW * i + 9
             flops, here = past.products + past.others, i == number
             weight = "bold" if here else "normal"
-            parts.append(_text(8, y + 4, past.symbol, weight=weight))
-            parts.append(_text(66, y + 4, _shape(past.shape), weight=weight))
+            for x, said in ((8, past.symbol), (66, _shape(past.shape))):
+                parts.append(words(x, y + 4, said, 12, anchor="start", font_weight=weight))
             for x, share, role in (
                 (190, flops / most_flops, "first"),
                 (310, past.bytes / most_bytes, "second"),
@@ -233,18 +234,14 @@ def _sheets(entry: Entry) -> list[str]:
             f'height="{tall:.1f}" fill="{ink}" fill-opacity="0.25" stroke="{ink}"/>'
         )
     name = f"{entry.symbol} {_shape(entry.shape)}"
-    parts.append(_text(250, 90, name, weight="bold", size=15))
+    parts.append(words(250, 90, name, anchor="start", font_weight="bold"))
     sheets = f"{heads} sheets, one for each head" if heads > 1 else "one sheet"
-    parts.append(_text(250, 110, sheets))
+    parts.append(words(250, 110, sheets, 12, anchor="start"))
     return parts
 
 
 def _shape(shape: tuple[int, ...]) -> str:
     return f"({', '.join(f'{side:,}' if side > 9999 else str(side) for side in shape)})"
-
-
-def _text(x: float, y: float, content: str, weight: str = "normal", size: int = 12) -> str:
-    return f'<text x="{x}" y="{y}" font-size="{size}" font-weight="{weight}" fill="currentColor">{content}</text>'
 
 
 # --- The library's attention, and slips in it -------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ import numpy as np
 
 from minigrad.bert.data import create_pairs
 from minigrad.course.furniture.figures import Figure, Picture, figure
-from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.pencil import box, words
 from minigrad.course.furniture.widgets import Frame, Player, player, svg
 from minigrad.text.sentences import NOT_NEXT
 
@@ -61,43 +60,31 @@ def _drawn(lengths: Sequence[int], chunk: Chunk) -> str:
         width = tokens * unit
         role = "first" if start <= n < middle else "second" if middle <= n < end and label == 0 else "token"
         unused = middle <= n < end and label == 1
-        parts.append(_box(x, _TOP, width, role, f"{n + 1}", filled=role != "token", dashed=unused))
+        parts += _box(x, _TOP, width, role, f"{n + 1}", dashed=unused)
         places.append((x, x + width))
         x += width + _GAP
-    parts.append(_words(_LEFT, 22, "the document", "ink"))
-    parts.append(
-        _words((places[start][0] + places[middle - 1][1]) / 2, _TOP + _HEIGHT + 20, "A", "first", True)
-    )
+    parts.append(words(_LEFT, 22, "the document", 18, "ink", "start"))
+    at = (places[start][0] + places[middle - 1][1]) / 2
+    parts.append(words(at, _TOP + _HEIGHT + 20, "A", 18, "first"))
     below = _TOP + _HEIGHT + 34
     if label == 0:
         at = (places[middle][0] + places[end - 1][1]) / 2
-        parts.append(_words(at, _TOP + _HEIGHT + 20, "B", "second", True))
-    parts.append(_words(_LEFT, below + 16, "another document", "ink"))
+        parts.append(words(at, _TOP + _HEIGHT + 20, "B", 18, "second"))
+    parts.append(words(_LEFT, below + 16, "another document", 18, "ink", "start"))
     for n in range(5):
         role = "second" if label == 1 and n in (2, 3) else "token"
-        parts.append(_box(_LEFT + n * 66, below + 28, 62, role, "?", filled=role != "token"))
+        parts += _box(_LEFT + n * 66, below + 28, 62, role, "?")
     if label == 1:
-        parts.append(_words(_LEFT + 2 * 66 + 64, below + 28 + _HEIGHT + 20, "B", "second", True))
+        parts.append(words(_LEFT + 2 * 66 + 64, below + 28 + _HEIGHT + 20, "B", 18, "second"))
     return svg(_WIDTH, below + 28 + _HEIGHT + 30, parts)
 
 
-def _box(
-    x: float, y: float, width: float, role: str, text: str, filled: bool = False, dashed: bool = False
-) -> str:
-    fill = f'fill="{colour(role)}" fill-opacity="0.22"' if filled else 'fill="none"'
-    dash = ' stroke-dasharray="5 4"' if dashed else ""
-    return (
-        f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{_HEIGHT}" rx="4" {fill} '
-        f'stroke="{colour(role)}" stroke-width="{2 if filled else 1}"{dash}/>'
-        + _words(x + width / 2, y + 24, text, "ink", True)
-    )
-
-
-def _words(x: float, y: float, text: str, role: str, middle: bool = False) -> str:
-    anchor = ' text-anchor="middle"' if middle else ""
-    return (
-        f'<text x="{x:.1f}" y="{y}" font-size="18" fill="{colour(role)}"{anchor}>{html.escape(text)}</text>'
-    )
+def _box(x: float, y: float, width: float, role: str, text: str, dashed: bool = False) -> list[str]:
+    """A sentence; it is filled if it is in the pair."""
+    fill, line = (0.22, 2) if role != "token" else (0, 1)
+    dashes = {"stroke_dasharray": "5 4"} if dashed else {}
+    drawn = box(x, y, width, _HEIGHT, role, fill, line, **dashes)
+    return [drawn, words(x + width / 2, y + 24, text, 18, "ink")]
 
 
 def share_curves(means: Sequence[int], shares: Mapping[int, Sequence[float]]) -> Picture:

@@ -5,7 +5,6 @@ And one call of every operation, which the page puts to the check.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +15,7 @@ from minigrad import Tensor, backend, no_grad, ops
 from minigrad.bert import BertForPreTraining
 from minigrad.bert.config import PRESETS
 from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.pencil import box, words
 from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.graph import Node
 
@@ -124,44 +124,42 @@ def _drawing(
 ) -> str:
     """The graph as SVG. visited: the value whose rule has just run; its arrows point backwards."""
     places = {name: (column * WIDE + 8, row * TALL + TOP) for name, (_, column, row) in LAYOUT.items()}
-    parts, ink, back = [], "currentColor", colour("gradient")
+    parts = []
     for number, (source, target, slope) in enumerate(edges):
         uses = [i for i, edge in enumerate(edges) if edge[:2] == (source, target)]
         bend = 0.0 if len(uses) == 1 else (-30 if number == uses[0] else 30)
         x0, y0 = places[source][0] + BOX_WIDTH, places[source][1] + BOX_HEIGHT / 2 + bend / 3
         x1, y1 = places[target][0], places[target][1] + BOX_HEIGHT / 2 + bend / 3
-        parts.append(_arrow((x0, y0), (x1, y1), bend, back if target == visited else "", slope))
+        parts.append(_arrow((x0, y0), (x1, y1), bend, target == visited, slope))
     for name, value in values.items():
         formula, _, _ = LAYOUT[name]
         x, y = places[name]
         active = name == visited
-        parts.append(
-            f'<rect x="{x:g}" y="{y:g}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6" fill="none" '
-            f'stroke="{back if active else ink}" stroke-width="{2.5 if active else 1}"/>'
-        )
+        tone, line = ("gradient", 2.5) if active else ("", 1)
+        parts.append(box(x, y, BOX_WIDTH, BOX_HEIGHT, tone, line=line))
         middle = x + BOX_WIDTH / 2
-        parts.append(_text(middle, y + 17, name, ink, 16, "font-weight='bold'"))
-        parts.append(_text(middle, y + 33, formula, ink, 13, "fill-opacity='0.8'"))
-        parts.append(_text(middle, y + 52, _short(value), colour("first"), 17))
+        parts.append(words(middle, y + 17, name, 16, font_weight="bold"))
+        parts.append(words(middle, y + 33, formula, 13, fill_opacity=0.8))
+        parts.append(words(middle, y + 52, _short(value), 17, "first"))
         if name in gradients:
-            parts.append(_text(middle, y + 72, _short(gradients[name]), back, 17, "font-weight='bold'"))
+            parts.append(words(middle, y + 72, _short(gradients[name]), 17, "gradient", font_weight="bold"))
     width, height = 5 * WIDE + BOX_WIDTH + 16, round(2 * TALL + TOP + BOX_HEIGHT + 30)
-    legend = [("value", colour("first"))]
+    legend = [("value", "first")]
     if edges[0][2] is not None:
-        legend += [("local slope, on the arrow", ink), ("gradient", back)]
+        legend += [("local slope, on the arrow", ""), ("gradient", "gradient")]
     left = 8
-    for label, shade in legend:
-        parts.append(_text(left, height - 6, label, shade, 15, anchor="start"))
+    for label, tone in legend:
+        parts.append(words(left, height - 6, label, tone=tone, anchor="start"))
         left += 8 * len(label) + 24
     return _svg(width, height, parts)
 
 
 def _arrow(
-    start: tuple[float, float], end: tuple[float, float], bend: float, back: str, slope: float | None
+    start: tuple[float, float], end: tuple[float, float], bend: float, back: bool, slope: float | None
 ) -> str:
-    """An arrow from start to end, bent by `bend` in the middle; back: the colour of one that points to its start."""
+    """An arrow from start to end, bent by `bend` in the middle; back: whether a gradient goes along it, to its start."""
     (x0, y0), (x1, y1) = start, end
-    stroke, width, opacity = (back, 2.5, 1) if back else ("currentColor", 1.2, 0.55)
+    stroke, width, opacity = (colour("gradient"), 2.5, 1) if back else ("currentColor", 1.2, 0.55)
     middle = ((x0 + x1) / 2, (y0 + y1) / 2 + bend)
     tip = start if back else end
     angle = math.atan2(tip[1] - middle[1], tip[0] - middle[0])
@@ -177,24 +175,14 @@ def _arrow(
     if slope is not None:
         # above the arrow; of two that bend apart, the lower one has it below
         lift = bend / 2 + 15 if bend > 0 else bend / 2 - 5 - abs(y1 - y0) / 4
-        parts.append(
-            _text(middle[0] + (6 if bend > 0 else 0), (y0 + y1) / 2 + lift, _short(slope), stroke, 15)
-        )
+        x, tone = middle[0] + (6 if bend > 0 else 0), "gradient" if back else ""
+        parts.append(words(x, (y0 + y1) / 2 + lift, _short(slope), tone=tone))
     return "".join(parts)
 
 
 def _svg(width: int, height: int, parts: Sequence[str]) -> str:
     """A picture in the course's colours, wherever it is put."""
     return svg(width, height, ['<g class="course-colours">', *parts, "</g>"])
-
-
-def _text(
-    x: float, y: float, text: str, shade: str, size: int, more: str = "", anchor: str = "middle"
-) -> str:
-    return (
-        f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" fill="{shade}" font-size="{size}" {more}>'
-        f"{html.escape(text)}</text>"
-    )
 
 
 # --- The spirals, and what a network makes of them -------------------------------------------------------
@@ -244,7 +232,7 @@ def regions(
         parts.append(f'<path d="{marks}" fill="none" stroke="{colour(shade)}" stroke-width="1.4"/>')
         sample = mark.format(SIDE + 18, 20 + 26 * arm)
         parts.append(f'<path d="{sample}" stroke="{colour(shade)}" fill="none" stroke-width="2"/>')
-        parts.append(_text(SIDE + 30, 25 + 26 * arm, f"arm {arm}", colour(shade), 15, anchor="start"))
+        parts.append(words(SIDE + 30, 25 + 26 * arm, f"arm {arm}", tone=shade, anchor="start"))
     return Frame(f"Step {step}", _svg(SIDE + 84, SIDE, parts), text)
 
 

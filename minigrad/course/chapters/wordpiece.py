@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from minigrad.course.furniture.palette import COLOURS, colour
+from minigrad.course.furniture.pencil import box, words
 from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.text.wordpiece import CONTINUES
 
@@ -32,12 +31,12 @@ def play_merges(history: Sequence[State], counts: Mapping[str, int]) -> list[Fra
     history: what the page's loop had before each merge. counts: how often each word occurs.
     """
     frames = []
-    for number, (words, pairs, best) in enumerate(history, 1):
+    for number, (in_pieces, pairs, best) in enumerate(history, 1):
         merged = best[0] + best[1].removeprefix(CONTINUES)
         frames.append(
             Frame(
                 f"Merge {number}: {best[0]} and {best[1]}",
-                _merge_drawing(words, pairs, best, counts),
+                _merge_drawing(in_pieces, pairs, best, counts),
                 f"The pair occurs {pairs[best]} times, and no other pair occurs more often. "
                 f"{merged} joins the vocabulary.",
             )
@@ -46,44 +45,32 @@ def play_merges(history: Sequence[State], counts: Mapping[str, int]) -> list[Fra
 
 
 def _merge_drawing(
-    words: Mapping[str, list[str]], pairs: Mapping[Pair, int], best: Pair, counts: Mapping[str, int]
+    in_pieces: Mapping[str, list[str]], pairs: Mapping[Pair, int], best: Pair, counts: Mapping[str, int]
 ) -> str:
-    drawn = [_text(6, 16, "times", 12, "start"), _text(48, 16, "the words in pieces", 12, "start")]
-    for row, (word, pieces) in enumerate(words.items()):
+    drawn = [
+        words(6, 16, "times", 12, anchor="start"),
+        words(48, 16, "the words in pieces", 12, anchor="start"),
+    ]
+    for row, (word, pieces) in enumerate(in_pieces.items()):
         y, x, i = 26 + row * ROW, 48.0, 0
-        drawn.append(_text(36, y + 18, str(counts[word]), 14, "end"))
+        drawn.append(words(36, y + 18, str(counts[word]), 14, anchor="end"))
         while i < len(pieces):
             lit = tuple(pieces[i : i + 2]) == best
             for piece in pieces[i : i + 1 + lit]:
                 width = 12 + 8.5 * len(piece)
-                drawn.append(_box(x, y, width, 24, colour("second" if lit else "token"), lit))
-                drawn.append(_text(x + width / 2, y + 17, piece, 14, "middle"))
+                drawn.append(box(x, y, width, 24, *(("second", 0.35) if lit else ("token", 0.08))))
+                drawn.append(words(x + width / 2, y + 17, piece, 14))
                 x += width + 3
             i += 1 + lit
-    drawn.append(_text(258, 16, "pairs, and how often they occur", 12, "start"))
+    drawn.append(words(258, 16, "pairs, and how often they occur", 12, anchor="start"))
     often = sorted((pair for pair, times in pairs.items() if times), key=lambda pair: -pairs[pair])
     for row, pair in enumerate(often[:PAIRS_SHOWN]):
         y = 26 + row * ROW
-        drawn.append(_text(326, y + 17, " ".join(pair), 14, "end"))
+        drawn.append(words(326, y + 17, " ".join(pair), 14, anchor="end"))
         length = max(3.0, 110 * pairs[pair] / 20)
-        drawn.append(_box(334, y + 3, length, 18, colour("second" if pair == best else "token"), True))
-        drawn.append(_text(340 + length, y + 17, str(pairs[pair]), 14, "start"))
-    return svg(WIDE, 36 + ROW * max(len(words), PAIRS_SHOWN), drawn)
-
-
-def _text(x: float, y: float, text: str, size: int, anchor: str) -> str:
-    return (
-        f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="currentColor" text-anchor="{anchor}">'
-        f"{html.escape(text)}</text>"
-    )
-
-
-def _box(x: float, y: float, width: float, height: float, fill: str, filled: bool) -> str:
-    share = 0.35 if filled else 0.08
-    return (
-        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="3" fill="{fill}" '
-        f'fill-opacity="{share}" stroke="{fill}"/>'
-    )
+        drawn.append(box(334, y + 3, length, 18, "second" if pair == best else "token", 0.35))
+        drawn.append(words(340 + length, y + 17, str(pairs[pair]), 14, anchor="start"))
+    return svg(WIDE, 36 + ROW * max(len(in_pieces), PAIRS_SHOWN), drawn)
 
 
 # --- The longest match ------------------------------------------------------------------------------------
@@ -113,13 +100,14 @@ def cut_picture(word: str, vocabulary: Collection[str]) -> Picture:
 
     cell, row = 34, 24
     looked = tried(word, vocabulary)
-    drawn = [_ink((i + 0.5) * cell + 4, 18, letter, 15, "middle") for i, letter in enumerate(word)]
-    right, neither = COLOURS["right"][0], COLOURS["token"][0]
+    drawn = [words((i + 0.5) * cell + 4, 18, letter, tone="ink") for i, letter in enumerate(word)]
     for number, (start, end, there) in enumerate(looked):
         y, width = 28 + number * row, (end - start) * cell - 4
-        drawn.append(_box(start * cell + 6, y, width, row - 5, right if there else neither, there))
+        drawn.append(
+            box(start * cell + 6, y, width, row - 5, *(("right", 0.35) if there else ("token", 0.08)))
+        )
         piece = (CONTINUES if start else "") + word[start:end]
-        drawn.append(_ink(start * cell + 6 + width / 2, y + 14, piece, 12, "middle"))
+        drawn.append(words(start * cell + 6 + width / 2, y + 14, piece, 12, "ink"))
     width, height = len(word) * cell + 8, 32 + row * len(looked)
     picture = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">'
@@ -132,10 +120,6 @@ def cut_picture(word: str, vocabulary: Collection[str]) -> Picture:
         f"Found: {', '.join(found) or 'nothing'}."
     )
     return Picture(picture, alt, round(1.5 * width))
-
-
-def _ink(x: float, y: float, text: str, size: int, anchor: str) -> str:
-    return _text(x, y, text, size, anchor).replace("currentColor", COLOURS["ink"][0])
 
 
 # --- Tokens by the size of the vocabulary -----------------------------------------------------------------
