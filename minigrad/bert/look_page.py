@@ -39,6 +39,7 @@ def look_page(found: Look, model: str, notes: Sequence[str] = ()) -> str:
         "FILLINGS": _fillings(found),
         "TABLE": _table(found),
         "NOTES": "".join(f"<li>{_escaped(note, 1000)}</li>" for note in notes),
+        "MAP": (files("minigrad.bert") / "attention_map.js").read_text(encoding="utf-8"),
         "DATA": json.dumps(_data(found), separators=(",", ":")).replace("<", "\\u003c"),
     }
     template = (files("minigrad.bert") / "look.html").read_text(encoding="utf-8")

@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 
 import numpy as np
 
@@ -184,25 +185,12 @@ HEAD
 <div class="text" aria-live="polite">HELP</div>
 <script>
 (function () {
-  var root = document.currentScript.parentElement, table = root.querySelector("table");
-  var text = root.querySelector(".text"), rows = table.tBodies[0].rows, head = table.tHead.rows[0].cells;
-  function look(cell) {
-    table.querySelectorAll(".here").forEach(function (th) { th.classList.remove("here"); });
-    var row = cell.parentElement.cells[0], column = head[cell.cellIndex];
-    row.classList.add("here"); column.classList.add("here");
-    text.textContent = "\u201c" + row.textContent + "\u201d gives " + cell.dataset.weight +
-      " of its attention to \u201c" + column.textContent + "\u201d; most (" + row.dataset.most + ") goes to \u201c" + row.dataset.to + "\u201d.";
-  }
-  table.addEventListener("mouseover", function (e) { if (e.target.tagName === "TD") look(e.target); });
-  table.addEventListener("focusin", function (e) { if (e.target.tagName === "TD") look(e.target); });
-  table.addEventListener("keydown", function (e) {
-    var step = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0]}[e.key];
-    if (!step || e.target.tagName !== "TD") return;
-    var row = rows[e.target.parentElement.sectionRowIndex + step[0]];
-    var cell = row && row.cells[e.target.cellIndex + step[1]];
-    e.preventDefault();
-    if (!cell || cell.tagName !== "TD") return;
-    e.target.tabIndex = -1; cell.tabIndex = 0; cell.focus();
+SCRIPT
+  var root = document.currentScript.parentElement, table = root.querySelector("table"), text = root.querySelector(".text");
+  attentionMap(table, function (i, j) {
+    var row = table.tBodies[0].rows[i].cells, column = table.tHead.rows[0].cells[j + 1].textContent;
+    text.textContent = "\u201c" + row[0].textContent + "\u201d gives " + row[j + 1].dataset.weight +
+      " of its attention to \u201c" + column + "\u201d; most (" + row[0].dataset.most + ") goes to \u201c" + row[0].dataset.to + "\u201d.";
   });
 })();
 </script>
@@ -240,6 +228,7 @@ class AttentionMap:
             "HELP": "Rows ask, columns answer. Point at a cell, or press Tab and the arrow keys.",
             "HEAD": f"<thead><tr><td></td>{head}</tr></thead>",
             "ROWS": "\n".join(rows),
+            "SCRIPT": (files("minigrad.bert") / "attention_map.js").read_text(encoding="utf-8"),
         }
         return _filled(_MAP, parts)
 

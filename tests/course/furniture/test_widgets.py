@@ -22,7 +22,7 @@ NASTY = [
     "<!--<script>",
     '" onmouseover="alert(1)',
     "it's <b>bold</b> & \\ more\n",
-    "ALT HELP HEAD ROWS TEXT LABEL FIRST LAST STILL FRAMES",
+    "ALT HELP HEAD ROWS SCRIPT TEXT LABEL FIRST LAST STILL FRAMES",
     r"\1 \g<0>",
     "\u2028",
     "$FIRST ${TEXT}",
