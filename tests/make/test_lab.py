@@ -209,7 +209,9 @@ def earlier(tmp_path):
         for name in ("one_head", "masking"):
             shutil.copy(ROOT / folder / f"{name}.ipynb", tmp_path / folder)
     shutil.copytree(EARLIER, tmp_path / lab.FOLDER)
-    (tmp_path / lab.FOLDER / "progress.json").rename(tmp_path / lab.FOLDER / ".progress.json")  # git leaves those alone
+    (tmp_path / lab.FOLDER / "progress.json").rename(
+        tmp_path / lab.FOLDER / ".progress.json"
+    )  # git leaves those alone
     return tmp_path
 
 
