@@ -35,11 +35,13 @@ ITS_PAGES = $(basename $(notdir $(shell grep -lw 'check.$(EXERCISE)' solutions/*
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book site site-check live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
+.PHONY: help train test test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book site serve budget site-check live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
 	machine compare curve clean
 
+# Targets with ##! are for those who learn, and stand first.
 help:  ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@echo "To read, to solve, to train:"; grep -E '^[a-z0-9-]+:.*##! ' $(MAKEFILE_LIST) | sed -E 's/^/  /; s/:.*##! /\t/' | expand -t 18
+	@echo "To work on the course:"; grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^/  /; s/:.*## /\t/' | expand -t 18
 
 $(READY): pyproject.toml requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "minigrad needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 …")'
@@ -55,7 +57,7 @@ $(ORACLES): $(READY)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[oracles]'
 	@touch $@
 
-train: $(READY)  ## pre-train the reduced BERT on the Python documentation on this disk; resumes if stopped
+train: $(READY)  ##! pre-train the reduced BERT on the Python documentation on this disk; resumes if stopped
 	$(BIN)/python -m minigrad.bert pretrain --output runs/reduced --resume || [ $$? = 130 ]  # a Ctrl-C is no error
 
 test: $(READY)  ## what a change can break where it is made: lint, types, all quick tests on NumPy, the engine on the stand-in for CuPy
@@ -113,7 +115,9 @@ $(RUN)/.ready: book/_run/package.json book/_run/package-lock.json
 site: $(READY) $(RUN)/.ready  ## the same with Python in its pages: every cell runs there; needs npm, and http to read it
 	@COURSE_RUN=1 $(MAKE) --no-print-directory book
 	$(BIN)/python -m book._make.site _build/html $(RUN)/node_modules
-	@echo "read it over http: $(BIN)/python -m http.server --directory _build/html"
+
+serve: site  ##! the course in your browser: every chapter and exercise runs there (make serve PORT=8000)
+	@$(BIN)/python -m book._make.serve _build/html $(PORT)
 
 site-check: site  ## run every cell as the pages do, in Node, and hold its output against the stored one; the worker in Chromium
 	$(call timed,cells in the pages,$(BIN)/python tests/tools/pages_check.py _build/html/_static/run $(RUN)/node_modules)
@@ -123,7 +127,7 @@ live: $(READY)  ## build the course again whenever a page changes, until Ctrl-C
 	@mkdir -p _build; while true; do touch _build/.seen; $(MAKE) --no-print-directory book; \
 		until find book _config.yml _toc.yml -type f -newer _build/.seen | grep -q .; do sleep 1; done; done
 
-lab: $(READY)  ## copy the exercises to my-exercises/ and open JupyterLab there: make lab LAB="--no-browser --port 9000"
+lab: $(READY)  ##! copy the exercises to my-exercises/ and open JupyterLab there: make lab LAB="--no-browser --port 9000"
 	@$(BIN)/python -m book._make.lab $(LAB)
 
 notebook: $(READY)  ## run a notebook in place and store its outputs: make notebook NB=book/one_head.ipynb
@@ -131,6 +135,9 @@ notebook: $(READY)  ## run a notebook in place and store its outputs: make noteb
 
 exercises: $(READY)  ## for authors: make exercises/ from solutions/; what holds answers is left as it is
 	$(COURSE) exercises
+
+budget: $(READY)  ## what each chapter spends above the line and below; SITE=_build/html: and what its first screens show
+	@$(BIN)/python -m book._make.budget $(if $(SITE),--screens $(SITE))
 
 rows: $(READY)  ## what the source documents say, row by row, and the cell that covers each
 	$(COURSE) rows
@@ -172,6 +179,7 @@ map: $(READY)  ## after a change of the list of chapters: their numbers in all p
 	$(BIN)/python -m book._make.contents
 	$(BIN)/python -m book._make.pictures map
 	$(BIN)/python -m book._make.readme
+	$(BIN)/python -m book._make.routes
 	$(BIN)/python -m book._make.instructors
 
 trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter `optimisers` compares with

@@ -3,17 +3,18 @@
     ```{ask-the-model} start stories
     ```
 
-puts the widget there, with the models that book/runs has under these names, the first of them chosen;
-`facts-of-the-model` says what a model is. Nothing of them is stored twice: the scripts are written when the site is
-built. The page alone gets the styles and scripts.
+puts the widget there, with the models that book/runs has under these names, the first of them chosen; with the option
+`:short:` only its guesses, and the model is loaded when it is asked. `facts-of-the-model` says what a model is. Nothing
+of them is stored twice: the scripts are written when the site is built. The page alone gets the styles and scripts.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
 from minigrad.bert.stored import stored
@@ -26,6 +27,7 @@ class AskTheModel(SphinxDirective):
 
     required_arguments = 1
     final_argument_whitespace = True
+    option_spec: ClassVar = {"short": directives.flag}
 
     def run(self) -> list[nodes.Node]:
         """The widget's HTML."""
@@ -34,7 +36,8 @@ class AskTheModel(SphinxDirective):
             depends(self, name)
         self.env.metadata[self.env.docname]["ask"] = names
         up = "../" * self.env.docname.count("/")
-        text = live_model.page({name: f"{up}_static/{live_model.script_name(name)}" for name in names})
+        scripts = {name: f"{up}_static/{live_model.script_name(name)}" for name in names}
+        text = live_model.page(scripts, short="short" in self.options)
         return [nodes.raw("", text, format="html")]
 
 

@@ -5,6 +5,7 @@ furniture.py   what a chapter's page gets         repository.py  what hangs on t
 find.py        the search                         head.py        titles, previews, 404.html, former addresses
 run.py         cells that run in the page         ask.py         the page "Ask the model"
 policy.py      what a page may load               exercise_pages.py  the exercises as pages
+download.py    a zip of the course                bundle.py      one script, one style sheet
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ PARTS = (
     "head",
     "find",
     "ask",
+    "download",
+    "bundle",
     "policy",
 )
 
@@ -37,6 +40,8 @@ LOUD = re.compile(
     r"|\s*<link[^>]*/fontawesome/[^>]*>|\s*<script[^>]*/fontawesome/[^>]*></script>"  # icons.css draws its icons
     r"|\s*<script>(?:const|let|var) THEBE_JS_URL.*?</script>"
     r"|\s*<script[^>]*sphinx-thebe\.js[^>]*></script>"
+    r'|\s*<link[^>]*href="[^"]*(?:sphinx-thebe|sphinx-design\.min)\.css[^>]*>'
+    r"|\s*<script[^>]*design-tabs\.js[^>]*></script>"  # no page has a card or a tab
     r'|\s*<script type="text/x-thebe-config">.*?</script>'
     r"|\s*<script>kernelName = .*?</script>"
     r'|(?<=<div id="jb-print-docs-body" class="onlyprint">)\s*<h1>.*?</h1>',

@@ -41,10 +41,6 @@ IN_THE_PAGE = (
     "Below a wrong answer, its hints unfold one after the other. What you write is kept in this browser."
 )
 INSTALLING = re.compile(r"^\*To run this page outside .*?\*\n\n", re.MULTILINE)
-CHAPTER_IN_JUPYTER = "*To run this page: download it"
-CHAPTER_IN_THE_PAGE = (
-    "*Run, under a box of code, runs it in your browser. To run this page in Jupyter: download it"
-)
 
 CHECK = re.compile(r"^check\.(?!progress\b)(\w+)\(", re.MULTILINE)
 PROGRESS = re.compile(r"^check\.progress\(", re.MULTILINE)
@@ -96,9 +92,7 @@ def add_to_project(app: Any) -> None:
 
 
 def for_the_page(app: Any, page: str, source: list[str]) -> None:
-    """Say how a page runs, and leave out of exercises what is for Jupyter. Cells keep their places and ids."""
-    if app.config.course_run and page in {one.page for one in chapters_of(app)}:
-        source[0] = source[0].replace(CHAPTER_IN_JUPYTER, CHAPTER_IN_THE_PAGE, 1)
+    """Leave out of exercises what is for Jupyter. Cells keep their places and ids."""
     if chapter_of(app, page) is None:
         return
     notebook = json.loads(source[0])
@@ -124,18 +118,50 @@ def furnish(app: Any, document: nodes.document) -> None:
     below = [one for one in section.children if isinstance(one, nodes.section)]
     for number, one in enumerate(below, 1):
         one["ids"].append(f"exercise-{number}")
-    section.insert(1, back_to(chapter))
+        quiet_heading(one)
+    section.insert(1, line("course-back", nodes.Text("Back to "), page_link(chapter)))
+    section += way_on(app, chapter)
 
 
-def back_to(chapter: Chapter) -> nodes.container:
-    """ "Chapter 7: One attention head", as a link."""
+def quiet_heading(section: nodes.section) -> None:
+    """Put difficulty and minutes, "(difficulty 1, 10 minutes)", from the end of a heading into a quiet line below."""
+    title = section.next_node(nodes.title)
+    last = title.children[-1]
+    found = re.search(r"\s*\((difficulty .+)\)\s*$", last.astext()) if isinstance(last, nodes.Text) else None
+    if found:
+        title[-1] = nodes.Text(last.astext()[: found.start()])
+        section.insert(1, line("course-effort", nodes.Text(found[1])))
+
+
+def way_on(app: Any, chapter: Chapter) -> nodes.container:
+    """The end of a page of exercises: the chapter that follows, and its exercises."""
+    chapters = chapters_of(app)
+    following = chapters[chapters.index(chapter) + 1 :]
+    words: list[nodes.Node] = [nodes.Text(f"That was the last exercise of chapter {chapter.number}.")]
+    if following:
+        words += [nodes.Text(" Go on with "), page_link(following[0])]
+        if asks_in_page(app, following[0]):
+            address = app.builder.get_relative_uri(page_of(chapter), page_of(following[0]))
+            words += [
+                nodes.Text(", or with "),
+                nodes.reference("", "its exercises", refuri=address, internal=True),
+            ]
+        words.append(nodes.Text("."))
+    return line("course-on", *words)
+
+
+def page_link(chapter: Chapter) -> addnodes.pending_xref:
+    """ "chapter 7, One attention head", as a link."""
     link = addnodes.pending_xref(
         refdomain="std", reftype="doc", refexplicit=True, reftarget=f"/{chapter.page}", refwarn=True
     )
     link += nodes.inline("", f"chapter {chapter.number}, {chapter.title}", classes=["doc"])
-    return nodes.container(
-        "", nodes.paragraph("", "", nodes.Text("Back to "), link), classes=["course-facts", "course-back"]
-    )
+    return link
+
+
+def line(kind: str, *words: nodes.Node) -> nodes.container:
+    """A quiet line of the page's own."""
+    return nodes.container("", nodes.paragraph("", "", *words), classes=["course-facts", kind])
 
 
 # --- Scripts ---------------------------------------------------------------------------------------------

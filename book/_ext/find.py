@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ LEFT_OUT = (nodes.comment, nodes.raw, nodes.image, addnodes.toctree)
 def pieces(node: nodes.Node, prose: list[str], code: list[str]) -> None:
     """Sort the text below a node into prose and code."""
     classes = node.get("classes", []) if isinstance(node, nodes.Element) else []
-    if isinstance(node, LEFT_OUT) or {"cell_output", "course-facts", "course-next"} & set(classes):
+    if isinstance(node, LEFT_OUT) or {"cell_output", "course-facts"} & set(classes):
         return
     if isinstance(node, nodes.literal_block):
         code.append(node.astext())
@@ -103,8 +104,20 @@ def write(app: Any, error: Exception | None) -> None:
         for page in order
     ]
     script = json.dumps(text, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
-    path = Path(app.outdir) / "_static" / "search_text.js"
-    path.write_text(f"window.COURSE_TEXT = {script};\n", encoding="utf-8")
+    static = Path(app.outdir) / "_static"
+    (static / "search_text.js").write_text(f"window.COURSE_TEXT = {script};\n", encoding="utf-8")
+    titles = json.dumps(list(titles_of(text)), ensure_ascii=False, separators=(",", ":")).replace(
+        "</", "<\\/"
+    )
+    (static / "search_titles.js").write_text(f"window.COURSE_TITLES = {titles};\n", encoding="utf-8")
+
+
+def titles_of(text: list[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    """For each heading its address from the site's root, its words, and the page's title where it is not the page's."""
+    for page in text:
+        for section in page["sections"]:
+            anchor = f"#{section['id']}" if section["id"] else ""
+            yield f"{page['page']}.html{anchor}", section["title"], page["title"] if anchor else ""
 
 
 def add_page(app: Any) -> Any:

@@ -1,10 +1,12 @@
-"""What each chapter's page gets beside its text: the line under the title, the list of exercises, what comes next.
+"""What each chapter's page gets beside its text: its idea and facts under the title, and its exercises.
 
 All of it comes from the notebook, from its solutions and from the list of chapters, when the page is read.
 """
 
 from __future__ import annotations
 
+import html
+import json
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +27,16 @@ logger = logging.getLogger(__name__)
 def furnish(app: Any, document: nodes.document) -> None:
     """Add what a written chapter's page gets; other pages stay as they are."""
     docname = app.env.docname
-    chapters = chapters_of(app)
-    chapter = next((one for one in chapters if one.page == docname), None)
+    chapter = next((one for one in chapters_of(app) if one.page == docname), None)
     section = next(document.findall(nodes.section), None)
     if chapter is None or section is None or is_planned(app, docname):
         return
     exercises = exercises_of(app, chapter)
     notebook = read_notebook(app, Path(app.env.doc2path(docname)))
     if notebook is not None:
-        section.insert(1, facts(app, chapter, notebook, exercises))
+        section[1:1] = [*idea(notebook), facts(app, chapter, notebook, exercises)]
     if exercises:
         section += exercises_section(app, chapter, exercises)
-    following = chapters[chapters.index(chapter) + 1 :]
-    if following:
-        section += next_line(app, following[0])
 
 
 def read_notebook(app: Any, path: Path) -> Any:
@@ -64,24 +62,35 @@ def exercise_path(chapter: Chapter) -> str:
 # --- The line under the title ----------------------------------------------------------------------------
 
 
+def idea(notebook: Any) -> list[nodes.Node]:
+    """The page's one idea, in a sentence."""
+    words = notebook.metadata.get("course", {}).get("idea")
+    return [nodes.paragraph("", words, classes=["course-idea"])] if words else []
+
+
 def facts(
     app: Any, chapter: Chapter, notebook: Any, exercises: list[reading_time.Exercise]
 ) -> nodes.container:
-    """How long, how hard, what first, how many exercises."""
+    """How long, what first, how many exercises, and the ways to have the page: here, in Jupyter, on paper."""
     course = notebook.metadata.get("course", {})
     items: list[list[nodes.Node]] = [[nodes.Text(f"{reading_time.minutes(notebook)} min")]]
-    if difficulty := course.get("difficulty"):
-        items.append([nodes.Text(f"difficulty {difficulty} of 3")])
     if needs := needed(chapter, course.get("needs", [])):
         items.append(chapter_links(needs))
     if exercises:
         noun = "exercise" if len(exercises) == 1 else "exercises"
-        link = exercises_link(app, chapter, f"{len(exercises)} {noun}")
-        items.append([link, nodes.Text(f" ({sum(one.minutes for one in exercises)} min)")])
+        items.append([exercises_link(app, chapter, f"{len(exercises)} {noun}")])
+    if app.config.course_run:
+        items.append([nodes.Text("runs here")])
+    source = app.builder.get_relative_uri(chapter.page, "") + f"_sources/{chapter.page}.ipynb"
+    items.append([nodes.raw("", f'<a href="{source}" download>Jupyter</a>', format="html")])
+    items.append([nodes.raw("", PRINT, format="html")])
     line = nodes.paragraph()
     for i, item in enumerate(items):
         line += ([nodes.Text(" · ")] if i else []) + item
     return nodes.container("", line, classes=["course-facts"])
+
+
+PRINT = '<button type="button" class="course-print" hidden>PDF</button>'  # print.js shows it
 
 
 def needed(chapter: Chapter, names: list[str]) -> list[Chapter]:
@@ -157,14 +166,50 @@ def exercises_section(app: Any, chapter: Chapter, exercises: list[reading_time.E
     return section
 
 
-def next_line(app: Any, following: Chapter) -> nodes.container:
-    """ "Next: 8. Twelve heads (planned)"."""
-    line = nodes.paragraph("", "", nodes.Text("Next: "), page_link(following.page, following.heading))
-    if is_planned(app, following.page):
-        line += nodes.Text(" (planned)")
-    return nodes.container("", line, classes=["course-next"])
+# --- Predictions -----------------------------------------------------------------------------------------
+
+
+def ask(app: Any, document: nodes.document) -> None:
+    """Put the answers to choose from above the output of a cell tagged `predict`: buttons, which predict.js shows."""
+    path = Path(app.env.doc2path(app.env.docname))
+    if path.suffix != ".ipynb" or not any(one.page == app.env.docname for one in chapters_of(app)):
+        return
+    cells = nbformat.read(path, as_version=4).cells
+    for node in list(document.findall(nodes.container)):
+        if node.get("nb_element") == "cell_code" and (
+            asked := cells[node["cell_index"]].metadata.get("predict")
+        ):
+            output = next((one for one in node.children if one.get("nb_element") == "cell_code_output"), None)
+            if output is not None:
+                node.insert(node.index(output), nodes.raw("", choices(**asked), format="html"))
+
+
+def choices(choices: list[str], right: int) -> str:
+    """The answers as HTML; `right` counts from 0."""
+    buttons = "".join(
+        f'<button type="button" class="course-button">{html.escape(one)}</button>' for one in choices
+    )
+    return f'<div class="course-prediction" data-right="{right}" hidden>{buttons}</div>'
+
+
+# --- Cells that are folded -------------------------------------------------------------------------------
+
+
+def fold(app: Any, page: str, source: list[str]) -> None:
+    """Let myst-nb fold the cells that only import or load; cells.js says what they are."""
+    if any(one.page == page for one in chapters_of(app)) and not is_planned(app, page):
+        path = Path(app.env.doc2path(page))
+        if path.suffix == ".ipynb":
+            notebook = json.loads(source[0])
+            for cell in notebook["cells"]:
+                tags = cell["metadata"].get("tags", [])
+                if "setup" in tags:
+                    cell["metadata"]["tags"] = [*tags, "hide-input"]
+            source[0] = json.dumps(notebook)
 
 
 def setup(app: Any) -> None:
     """Sphinx calls this."""
+    app.connect("source-read", fold)
+    app.connect("doctree-read", ask)
     app.connect("doctree-read", furnish, priority=400)  # before the page's contents are collected

@@ -25,6 +25,7 @@ from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 
+from minigrad.course.chapters import errata
 from minigrad.course.contents import CHAPTERS, ERRATA
 
 logger = logging.getLogger(__name__)
@@ -80,9 +81,8 @@ def surnames(authors: str) -> tuple[list[str], bool]:
 class Bibliography:
     """The entries of the page References, found by how a text cites them."""
 
-    entries: list[tuple[str, list[str], str, str, str]] = field(
-        default_factory=list
-    )  # page, names, year, key, id
+    # Of each: page, names, year, key, id, title with where it was published.
+    entries: list[tuple[str, list[str], str, str, str, str]] = field(default_factory=list)
 
     @classmethod
     def of(cls, env: Any) -> Bibliography:
@@ -95,16 +95,21 @@ class Bibliography:
             ]
             year = citation.entry.fields.get("year", "")
             page = citation.bibliography_key.docname
-            found.entries.append((page, names, year, citation.key, citation.citation_id))
+            fields = citation.entry.fields
+            where = next(
+                (fields[name] for name in ("booktitle", "journal", "publisher") if name in fields), ""
+            )
+            says = ". ".join(filter(None, [fields.get("title", ""), where])).replace("{", "").replace("}", "")
+            found.entries.append((page, names, year, citation.key, citation.citation_id, says))
         return found
 
-    def find(self, authors: str, year: str) -> tuple[str, str] | str:
-        """Page and id of the one entry that is meant, or what is wrong."""
+    def find(self, authors: str, year: str) -> tuple[str, str, str] | str:
+        """Page, id and title of the one entry that is meant, or what is wrong."""
         names, more = surnames(authors)
         number, letter = year[:4], year[4:]
         fitting = [
-            (page, anchor)
-            for page, cited, in_year, key, anchor in self.entries
+            (page, anchor, says)
+            for page, cited, in_year, key, anchor, says in self.entries
             if in_year == number
             and (not letter or key.endswith(year))
             and (cited[:1] == names if more else cited == names)
@@ -178,6 +183,13 @@ def first_sentence(text: str) -> str:
     return "" if "\\" in sentence or "_" in sentence else sentence
 
 
+@cache
+def erratum_says(number: int) -> str:
+    """A mistake in print in one line: as it is written, and what is right."""
+    one = errata.ERRATA[number - 1]
+    return f"Erratum {number}. As written: {one.says}. Right: {one.right}."
+
+
 # --- The pages -------------------------------------------------------------------------------------------
 
 
@@ -233,7 +245,7 @@ class Links(SphinxPostTransform):
     def prose(self) -> Iterator[nodes.Text]:
         """The pieces of text that may get a link."""
         for text in self.document.findall(nodes.Text):
-            if not inside(text, *CLOSED, "course-facts", "course-next"):
+            if not inside(text, *CLOSED, "course-facts"):
                 yield text
 
     def replace(self, text: nodes.Text, found: Iterable[tuple[int, int, nodes.reference]]) -> None:
@@ -255,8 +267,9 @@ class Links(SphinxPostTransform):
             for found in REFERENCE.finditer(text):
                 for start, end, link in self.numbers(found, table):
                     address = html.escape(link["refuri"])
-                    over = f'<a class="reference internal course-reference" href="{address}">{text[start:end]}</a>'
-                    pieces += [text[last:start], over]
+                    title = f' title="{html.escape(link["reftitle"])}"' if "reftitle" in link else ""
+                    attributes = f'class="reference internal course-reference" href="{address}"{title}'
+                    pieces += [text[last:start], f"<a {attributes}>{text[start:end]}</a>"]
                     last = end
             return "".join([cell["tag"], *pieces, text[last:]])
 
@@ -317,7 +330,8 @@ class Links(SphinxPostTransform):
                     "%r: write [chapter %s](%s.ipynb)", found[0], number[0], name, location=node.parent
                 )
             elif place[0] != self.page or place[1:]:
-                yield start, end, self.link(*place, kind="course-reference")
+                says = "" if chapter else erratum_says(int(number[0]))
+                yield start, end, self.link(*place, says=says, kind="course-reference")
 
     def chapter(self, number: str) -> tuple[str, ...] | str:
         if number in self.pages:

@@ -109,11 +109,16 @@ def mark_in_sidebar(app: Any, page: str, template: str, context: dict[str, Any],
         here = {"#"} if page in {one.page for one in chapters_of(app)} else set()
         addresses = here | {pathto(one.page) for one in chapters_of(app)}
         planned = {pathto(one) for one in app.config.course_planned}
+        exercises = (
+            page.removeprefix("exercises/") if page.startswith("exercises/") else ""
+        )  # their chapter's place
 
         def generate_marked(*arguments: Any, **options: Any) -> Any:
             soup = generate(*arguments, **options)
             for link in soup.select("li > a"):
                 known = ["course-chapter"] if link["href"] in addresses else []
+                if exercises and link["href"] == pathto(f"book/{exercises}"):
+                    known += ["current", "active"]
                 if link["href"] in planned or (link["href"] == "#" and is_planned(app, page)):
                     known.append("planned")
                 link.parent["class"] = list(dict.fromkeys([*link.parent.get("class", []), *known]))

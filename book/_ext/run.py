@@ -17,8 +17,10 @@ MARK = "course-cell-id-"
 
 
 def read_switch(app: Any, config: Any) -> None:
-    """With the switch off, no page gets anything of this."""
+    """With the switch off, no page gets anything of this. Pages may ask for it: `{only} run`, `{only} not run`."""
     config.course_run = os.environ.get("COURSE_RUN") == "1"
+    if config.course_run:
+        app.tags.add("run")
 
 
 def mark_cells(app: Any, document: nodes.document) -> None:

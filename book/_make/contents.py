@@ -18,7 +18,9 @@ from typing import Any
 from book._make.notebooks import read, write
 from minigrad.course.contents import CHAPTERS, NUMBERS
 
-LINK = re.compile(r"\[((?:[Cc]hapters?\s+)?)\d+[a-h]?\]\(((?:\.\./book/)?)(\w+)\.ipynb\)")
+LINK = re.compile(
+    r"\[((?:(?:[Cc]hapters?|[Aa]ppendix)\s+)?)(?:\d+[a-h]?|A)\]\(((?:\.\./book/)?)(\w+)\.ipynb\)"
+)
 HEADING = re.compile(r"\A# .*")
 
 TOC = """\

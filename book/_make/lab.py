@@ -1,20 +1,25 @@
-"""What `make lab` does: copies the exercises to a folder of the learner's own, and opens JupyterLab on a first page.
+"""What `make lab` does: copies exercises and chapters to the learner's own folder, and opens JupyterLab there.
 
     python -m book._make.lab [--copy-only] [options of jupyter lab]
 
 The copies are in my-exercises/, which git and the tests leave alone: what is solved there is in nobody's way, and the
-name says whose it is. A file that is there is never replaced once somebody has worked in it. Its name has the chapter's
-place and title, "07 One attention head"; where these are others now, it gets a new name and stays as it is. Works in
-the repository's root; needs JupyterLab.
+name says whose it is. A file that is there is never replaced once somebody has worked in it. An exercise's name has the
+chapter's place and title, "07 One attention head"; where these are others now, it gets a new name and stays as it is.
+The chapters are in my-exercises/book/, under their own names, so that their links lead to each other: JupyterLab saves
+what is open every two minutes, and would change the course's own files. Works in the repository's root; needs
+JupyterLab.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import importlib.util
 import json
 import os
 import re
+import secrets
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,13 +31,16 @@ from urllib.parse import quote
 from nbformat.sign import NotebookNotary
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from book._make import routes
 from book._make.notebooks import KERNEL, fingerprint, make_exercise, read, write
 from minigrad.course.check.exercise import EXERCISES
 from minigrad.course.contents import CHAPTERS, PLACES, Chapter
 from minigrad.course.parts import MADE_WITH, chapter_of
 
 FOLDER = "my-exercises"
+BOOK = "book"  # below it
 START = "START.ipynb"
+TO_CHAPTER = re.compile(r"\]\((?:\.\./)?book/(\w+\.ipynb)")  # in an exercise, and in its copy
 FORBIDDEN = re.compile(r'[<>:"/\\|?*]')  # in the name of a file, by Windows
 # The names that copies get, and those that they once got: "07_one_head.new2.ipynb".
 OURS = re.compile(r"\d\d[a-h]?(?: .*?(?: \(new ?(?P<new>\d*)\))?|_\w+(?:\.new(?P<once_new>\d*))?)\.ipynb")
@@ -58,23 +66,45 @@ def prepare(root: Path) -> list[str]:
     folder.mkdir(exist_ok=True)
     said = rename(folder)
     for name, path in exercises.items():
-        copy = read(path)
+        mine = read(path)
         solution = root / "solutions" / path.name
-        version = fingerprint(make_exercise(read(solution)) if solution.exists() else copy)
+        version = fingerprint(make_exercise(read(solution)) if solution.exists() else mine)
         # Of the exercise as it was made, even if somebody has solved it in exercises/.
-        copy.metadata[MADE_WITH] = version
-        said += place(copy, folder, copy_stem(name))
+        mine.metadata[MADE_WITH] = version
+        said += place(linked(mine, "book/"), folder, copy_stem(name))
+    chapters = []
+    for path in sorted((root / "book").glob("*.ipynb")):
+        mine = read(path)
+        mine.metadata[MADE_WITH] = fingerprint(mine)
+        chapters += place(mine, folder / BOOK, path.stem)
+    said += [line for line in chapters if not line.endswith("copied")]
+    if len(said) < len(chapters):
+        said.append(f"{FOLDER}/{BOOK}/: the chapters are copied")
     place(start_page(root), folder, Path(START).stem)
     if first:
         return [f"{FOLDER}/: the exercises of {len(exercises)} chapters are copied; your answers stay there"]
     return said
 
 
+def linked(notebook: Any, folder: str) -> Any:
+    """The notebook with its links to chapters leading to this folder: "book/" in a copy, "../book/" in the original."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = TO_CHAPTER.sub(rf"]({folder}\1", cell.source)
+    return notebook
+
+
+def untouched(notebook: Any) -> bool:
+    """Whether a copy's cells are those that it was made with."""
+    made = notebook.metadata.get(MADE_WITH)
+    return made in (fingerprint(notebook), fingerprint(linked(copy.deepcopy(notebook), "../book/")))
+
+
 def copy_stem(name: str) -> str:
     """What a chapter's copy is called, without .ipynb: `07 One attention head`."""
     chapter = CHAPTERS[PLACES[name]]
-    digits = chapter.number.rstrip("b")
-    return f"{digits:0>2}{chapter.number[len(digits) :]} {FORBIDDEN.sub('', chapter.title)}"
+    number = chapter.number.zfill(2) if chapter.number.isdigit() else chapter.number
+    return f"{number} {FORBIDDEN.sub('', chapter.title)}"
 
 
 def rename(folder: Path) -> list[str]:
@@ -113,22 +143,23 @@ def place(notebook: Any, folder: Path, stem: str) -> list[str]:
     version = notebook.metadata[MADE_WITH]
     kept = ""
     number = 0
+    folder.mkdir(exist_ok=True)
+    shown = f"{FOLDER}/" if folder.name == FOLDER else f"{FOLDER}/{folder.name}/"
     while True:
         path = folder / f"{stem}{_suffix(number)}.ipynb"
         number += 1
         if not path.exists():
             write(path, notebook)
             if kept:
-                return [f"{FOLDER}/{path.name}: a new version; {kept} has your answers and stays as it is"]
-            return [f"{FOLDER}/{path.name}: copied"]
+                return [f"{shown}{path.name}: a new version; {kept} has your answers and stays as it is"]
+            return [f"{shown}{path.name}: copied"]
         there = _read_or_none(path)
         if there is not None:
-            made_with = there.metadata.get(MADE_WITH)
-            if version in (made_with, fingerprint(there)):
+            if version in (there.metadata.get(MADE_WITH), fingerprint(there)):
                 return []
-            if fingerprint(there) == made_with:
+            if untouched(there):
                 write(path, notebook)
-                return [f"{FOLDER}/{path.name}: brought up to date; nobody had begun it"]
+                return [f"{shown}{path.name}: brought up to date; nobody had begun it"]
         kept = kept or path.name
 
 
@@ -168,8 +199,7 @@ RULES = """## How the exercises work
   combine two ideas. At 3 you find something that the chapter does not tell.
 - **Your progress** is kept in this folder. Run the next cell to see it.
 - A check that takes long says at which case it is. To stop it, press the square in the toolbar.
-
-If you save a chapter that you ran, the course's own file changes; `git checkout book` puts it back."""
+- The chapters are copies too, in `my-exercises/book`: run them, change them, save them. `git status` stays clean."""
 
 
 def start_page(root: Path) -> Any:
@@ -179,6 +209,7 @@ def start_page(root: Path) -> Any:
     page = new_notebook(
         cells=[
             new_markdown_cell(WELCOME, id="welcome"),
+            new_markdown_cell("## Ways through\n\n" + routes.table(root, "book/{name}.ipynb"), id="routes"),
             new_markdown_cell("## The chapters, in their order\n\n" + "\n".join(rows), id="chapters"),
             new_markdown_cell(RULES, id="rules"),
             new_code_cell("from minigrad.course import check\n\ncheck.progress()", id="progress"),
@@ -191,7 +222,7 @@ def start_page(root: Path) -> Any:
 
 def _row(chapter: Chapter, root: Path) -> str:
     """A line of the table of chapters."""
-    name = f"[{chapter.heading}](../{chapter.page}.ipynb)"
+    name = f"[{chapter.heading}]({BOOK}/{chapter.name}.ipynb)"
     if not (root / "exercises" / f"{chapter.name}.ipynb").exists():
         return f"| {name} | | | |"
     stem = copy_stem(chapter.name)
@@ -208,27 +239,43 @@ def _row(chapter: Chapter, root: Path) -> str:
 
 
 def trust(root: Path) -> None:
-    """Tell Jupyter that the chapters and the copies nobody has touched may show their stored outputs as they are.
+    """Tell Jupyter that the copies nobody has touched may show their stored outputs as they are.
 
     Until then it takes the colours from tables and the movement from figures. What somebody has run and saved is
     trusted anyway.
     """
     notary = NotebookNotary()
-    for path in [*(root / "book").glob("*.ipynb"), *(root / FOLDER).glob("*.ipynb")]:
+    for path in [*(root / FOLDER).glob("*.ipynb"), *(root / FOLDER / BOOK).glob("*.ipynb")]:
         notebook = _read_or_none(path)
-        untouched = notebook is not None and fingerprint(notebook) == notebook.metadata.get(MADE_WITH)
-        if notebook is not None and (untouched or path.parent.name == "book"):
+        if notebook is not None and untouched(notebook):
             notary.sign(notebook)
 
 
-def command(root: Path, options: Sequence[str], as_root: bool) -> list[str]:
-    """JupyterLab with the course's folder as its root, in a workspace of its own, on the page to start from."""
+def command(root: Path, options: Sequence[str], as_root: bool, port: int, token: str) -> list[str]:
+    """JupyterLab with the course's folder as its root, in a workspace of its own, on the page to start from.
+
+    It says only what goes wrong.
+    """
     page = f"/lab/workspaces/bert-from-nothing/tree/{FOLDER}/{START}"
     return [
-        *(sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url={page}"),
+        *(sys.executable, "-m", "jupyterlab", "--log-level=WARN", f"--port={port}"),
+        *(
+            f"--ServerApp.root_dir={root}",
+            f"--LabApp.default_url={page}",
+            f"--IdentityProvider.token={token}",
+        ),
         *(["--allow-root"] if as_root else []),
         *options,
     ]
+
+
+def free_port(first: int = 8888) -> int:
+    """A port of this machine that nobody uses, from 8888 on."""
+    for port in range(first, first + 100):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+    return first
 
 
 def main(arguments: Any = None) -> int:
@@ -237,6 +284,7 @@ def main(arguments: Any = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--copy-only", action="store_true", help="do not open JupyterLab")
+    parser.add_argument("--port", type=int, help="the first free one from 8888 on without it")
     known, options = parser.parse_known_args(arguments)
     root = Path.cwd()
     try:
@@ -259,8 +307,14 @@ def main(arguments: Any = None) -> int:
         settings.parent.mkdir()
         settings.write_text(json.dumps(SETTINGS))
         paths = os.pathsep.join(filter(None, [config, os.environ.get("JUPYTER_CONFIG_PATH")]))
+        port, token = known.port or free_port(), secrets.token_hex(16)
         lab = subprocess.Popen(
-            command(root, options, as_root), env={**os.environ, "JUPYTER_CONFIG_PATH": paths}
+            command(root, options, as_root, port, token), env={**os.environ, "JUPYTER_CONFIG_PATH": paths}
+        )
+        print(
+            f"JupyterLab is at http://localhost:{port}/lab?token={token}\n"
+            f"Ctrl-C twice ends it; your answers are in {FOLDER}/",
+            flush=True,
         )
         while True:
             try:

@@ -15,6 +15,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from book._make import reading_time
 from minigrad.course.furniture.course_map import course_map
 from minigrad.course.furniture.figures import draw, read_table
 from minigrad.course.furniture.small_model import EXAMPLES
@@ -113,7 +114,8 @@ def renew_maps(book: str | Path) -> list[Path]:
 
     changed = []
     included = Path(book) / "runs" / "map.html"
-    drawn = course_map()._repr_html_() + "\n"
+    minutes = {path.stem: reading_time.minutes(nbformat.read(path, 4)) for path in Path(book).glob("*.ipynb")}
+    drawn = course_map(minutes=minutes)._repr_html_() + "\n"
     if not included.exists() or included.read_text(encoding="utf-8") != drawn:
         included.write_text(drawn, encoding="utf-8")
         changed.append(included)

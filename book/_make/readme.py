@@ -1,8 +1,8 @@
-"""What the README says of the chapters, made from the notebooks: which are written, minutes to read, exercises.
+"""What the README says of the chapters, made from the notebooks: minutes to read, exercises.
 
     python -m book._make.readme [ROOT]
 
-`make map` does so. It replaces what stands between the marks in the README.
+`make map` does so. It replaces what stands between the marks.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ END = "<!-- end, by make map -->\n"
 
 
 def renewed(text: str, root: Path) -> str:
-    """The README's text with both parts made again. Raises ValueError where it has no place for them."""
-    for name, made in (("status", status(root)), ("contents", contents(root))):
-        text = put(text, name, made, "the README")
-    return text
+    """The README's text with the table made again. Raises ValueError where it has no place for it."""
+    return put(text, "contents", contents(root), "the README")
 
 
 def put(text: str, name: str, made: str, page: str) -> str:
@@ -33,14 +31,6 @@ def put(text: str, name: str, made: str, page: str) -> str:
     if not (found and end):
         raise ValueError(f"{page} has no place for the {name}: {mark.strip()} … {END.strip()}")
     return f"{before}{mark}{made}{END}{after}"
-
-
-def status(root: Path) -> str:
-    """How many chapters are written, and which."""
-    written = [chapter for chapter in CHAPTERS if _notebook(root, chapter).exists()]
-    numbers = [chapter.number for chapter in written]
-    listed = f"{', '.join(numbers[:-1])} and {numbers[-1]}" if len(numbers) > 1 else "".join(numbers)
-    return f"**Status.** {len(written)} of {len(CHAPTERS)} chapters are written: {listed}.\n"
 
 
 def contents(root: Path) -> str:

@@ -1,4 +1,4 @@
-// The page "Ask the model": what the reader types goes through bert.js, and what it says replaces the stored example
+// "Ask the model", its page and the first page's box: what the reader types goes through bert.js, and what it says replaces the stored example
 // that minigrad/course/furniture/live_model.py wrote. Both write the same HTML. A model's script is loaded when it is chosen.
 (function () {
   const WAIT = 120; // ms without a key before the model is asked
@@ -43,6 +43,7 @@
     let wanted = current; // and the one that was chosen
     let model = null;
     let timer = 0;
+    let pressed = -1; // the piece that was pressed before the model was there
     let asked = { text: null, read: { pieces: [], dropped: 0 }, gaps: [] }; // what was last read
     let plain = null; // what the model says of it, and
     let without = null; // of it without the hidden piece
@@ -360,6 +361,8 @@
       map.setAttribute("aria-orientation", "vertical");
       map.tabIndex = 0;
       readText();
+      if (pressed > 0 && pressed < asked.read.pieces.length - 1 && !asked.gaps.includes(pressed)) hide(pressed);
+      pressed = -1;
     }
 
     // A choice for each head of the model; the first of the last layer is chosen.
@@ -385,7 +388,14 @@
     root.querySelectorAll(".models input").forEach((input) => {
       input.addEventListener("change", () => choose(about.find(({ name }) => name === input.value)));
     });
-    choose(current);
+    if (!root.classList.contains("short")) return choose(current);
+    const wake = ({ target }) => {
+      const piece = target.closest(".piece");
+      if (piece) pressed = [...piece.parentElement.children].indexOf(piece);
+      if (!model) choose(current);
+    };
+    root.addEventListener("pointerdown", wake);
+    root.addEventListener("focusin", wake);
   }
 
   document.querySelectorAll(".course-ask").forEach(start);

@@ -43,10 +43,6 @@ window.course = (function () {
       return name in memory ? memory[name] : otherwise;
     },
 
-    some() {
-      return Object.keys(memory).length > 0;
-    },
-
     names() {
       return Object.keys(memory);
     },

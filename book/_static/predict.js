@@ -1,42 +1,110 @@
-// Predictions: the output of a cell tagged `predict` waits until the reader asks for it, and then asks whether the
-// reader had it. On paper and without this script the answer is simply there.
+// Predictions: a question, two or three answers to choose from, and what tells the right one waits until the reader has
+// chosen: the output of the cell tagged `predict` and all that follows, up to the next heading or question. Of a player
+// the first frame shows. On paper and without this script everything is there.
 (function () {
-  const key = `predictions of ${course.page}`;
+  const key = `predictions of ${course.page}`; // {number: whether the reader had it}
+  const choices = `choices of ${course.page}`; // {number: which answer}
+
+  const asks = (one) => [...one.querySelectorAll("strong")].some((word) => word.textContent.startsWith("Predict"));
+
+  // What stands between an answer and the next heading or question.
+  function following(cell) {
+    const found = [];
+    for (let one = cell.nextElementSibling; one; one = one.nextElementSibling) {
+      if (one.matches("section") || asks(one)) break;
+      found.push(one);
+    }
+    return found;
+  }
+
+  // Show the first frame of a player whose answer waits, and later the one at which it rests.
+  function playerOf(output) {
+    const slider = output.querySelector(".course-player .controls input");
+    let rest = null;
+    return {
+      close() {
+        rest = slider.value;
+        go(0);
+      },
+      open() {
+        if (rest !== null) go(rest);
+        rest = null;
+      },
+      there: Boolean(slider),
+    };
+
+    function go(frame) {
+      slider.value = frame;
+      slider.dispatchEvent(new Event("input"));
+    }
+  }
+
+  function prediction(cell, number, said) {
+    const output = cell.querySelector(".cell_output");
+    const hidden = following(cell);
+    const player = playerOf(output);
+    const row = cell.querySelector(".course-prediction") || document.createElement("div");
+    row.className = "course-prediction";
+    if (!row.isConnected) output.before(row);
+    row.hidden = false;
+    row.setAttribute("role", "group");
+    row.setAttribute("aria-label", "Your prediction");
+    const right = row.dataset.right;
+    const options = [...row.querySelectorAll("button")];
+    const verdict = document.createElement("span");
+    verdict.setAttribute("role", "status");
+
+    options.forEach((option, index) => option.addEventListener("click", () => {
+      course.keep(choices, { ...course.recall(choices, {}), [number]: index });
+      course.keep(key, { ...said(), [number]: String(index) === right });
+      open(true);
+    }));
+    const show = course.button("Show the answer", () => open(true));
+    show.classList.add("quiet");
+    // A question without answers to choose from: the reader says afterwards.
+    const own = options.length ? [] : [[true, "I had it"], [false, "I did not"]].map(([had, text]) => [
+      had,
+      course.button(text, () => course.keep(key, { ...said(), [number]: had })),
+    ]);
+
+    function open(shown) {
+      const asked = output.classList.contains("course-asked") || output.classList.contains("course-first-frame");
+      output.classList.toggle(player.there ? "course-first-frame" : "course-asked", !shown);
+      if (player.there && asked === shown) player[shown ? "open" : "close"]();
+      hidden.forEach((one) => one.classList.toggle("course-asked", !shown));
+      show.hidden = shown;
+      show.setAttribute("aria-expanded", String(shown));
+      own.forEach(([, button]) => { button.hidden = !shown; });
+      remember();
+      document.dispatchEvent(new Event("course-opened"));
+    }
+
+    function remember() {
+      const chosen = course.recall(choices, {})[number];
+      const shown = show.hidden;
+      options.forEach((option, index) => {
+        option.setAttribute("aria-pressed", String(chosen === index));
+        option.classList.toggle("right", shown && String(index) === right);
+      });
+      own.forEach(([had, button]) => button.setAttribute("aria-pressed", String(said()[number] === had)));
+      const words = String(chosen) === right ? "You had it." : `It is: ${right && options[right].textContent}.`;
+      verdict.textContent = shown && chosen !== undefined ? words : "";
+    }
+
+    row.append(show, ...own.map(([, button]) => button), verdict);
+    open(number in said());
+    document.addEventListener("course-memory", remember);
+    return { row, open, hidden };
+  }
 
   document.addEventListener("DOMContentLoaded", () => {
-    const cells = [...document.querySelectorAll(".cell.tag_predict")].filter((cell) => cell.querySelector(".cell_output"));
-    if (!cells.length) return;
     const said = () => course.recall(key, {});
-
-    const answers = cells.map((cell, number) => {
-      const output = cell.querySelector(".cell_output");
-      const row = document.createElement("div");
-      row.className = "course-prediction";
-      const ask = course.button("Show the answer", () => open(ask.getAttribute("aria-expanded") !== "true"));
-      const verdicts = [[true, "I had it"], [false, "I did not"]].map(([had, text]) => [
-        had,
-        course.button(text, () => course.keep(key, { ...said(), [number]: had })),
-      ]);
-
-      function open(shown) {
-        output.classList.toggle("course-asked", !shown);
-        ask.setAttribute("aria-expanded", String(shown));
-        ask.textContent = shown ? "Hide the answer" : "Show the answer";
-        verdicts.forEach(([, button]) => { button.hidden = !shown; });
-        document.dispatchEvent(new Event("course-opened"));
-      }
-
-      function remember() {
-        verdicts.forEach(([had, button]) => button.setAttribute("aria-pressed", String(said()[number] === had)));
-      }
-
-      row.append(ask, ...verdicts.map(([, button]) => button));
-      output.before(row);
-      remember();
-      open(number in said());
-      document.addEventListener("course-memory", remember);
-      return { row, open };
+    const answers = [];
+    document.querySelectorAll(".cell.tag_predict").forEach((cell) => {
+      const waits = answers.some(({ hidden }) => hidden.includes(cell)); // the second cell of one answer
+      if (cell.querySelector(".cell_output") && !waits) answers.push(prediction(cell, answers.length, said));
     });
+    if (!answers.length) return;
 
     const all = () => {
       const button = course.button("show all answers of this page", () => answers.forEach((answer) => answer.open(true)));
@@ -51,15 +119,15 @@
     function count() {
       const made = Object.values(said());
       const had = made.filter(Boolean).length;
-      const left = cells.length - made.length;
+      const left = answers.length - made.length;
       score.textContent = made.length
         ? `Your predictions: ${had} of ${made.length} right` + (left ? `, ${left} not made yet.` : ".")
-        : `This page asks for ${cells.length} predictions.`;
+        : `This page asks for ${answers.length} predictions.`;
       if (left) score.append(" ", all());
     }
     count();
     document.addEventListener("course-memory", count);
     const section = document.querySelector("article.bd-article > section");
-    section.insertBefore(score, section.querySelector(":scope > :is(.course-exercises, .course-next)"));
+    section.insertBefore(score, section.querySelector(":scope > .course-exercises"));
   });
 })();

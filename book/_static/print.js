@@ -17,6 +17,13 @@
     before = null;
   }
 
+  document.addEventListener("DOMContentLoaded", () => {
+    document.querySelectorAll(".course-print").forEach((button) => {
+      button.hidden = false;
+      button.title = "Print this page, or save it as PDF";
+      button.addEventListener("click", () => window.print());
+    });
+  });
   window.addEventListener("beforeprint", ready);
   window.addEventListener("afterprint", back);
   matchMedia("print").addEventListener("change", (media) => (media.matches ? ready() : back()));

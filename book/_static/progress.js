@@ -1,14 +1,20 @@
-// A chapter that was scrolled to its end counts as read: a tick in the sidebar and on the first page's list. So do
-// exercises that were solved on the site: a tick in their chapter's list, and their number on the first page.
+// What the reader has done, where it is listed: a tick at a chapter that was scrolled to its end (in the sidebar, on the
+// map, in lists) and at exercises that were solved; where to go on, on the first page; and the way through the course that
+// was chosen there, which greys the rest of the sidebar.
 (function () {
-  const stem = (link) => link.pathname.split("/").pop().replace(/\.html$/, "");
+  const hrefOf = (link) => link.getAttribute("href") || ""; // a link of an SVG has no pathname
+  const stem = (link) => (hrefOf(link) === "#" ? course.page : hrefOf(link).split("#")[0].split("/").pop().replace(/\.html$/, ""));
 
   document.addEventListener("DOMContentLoaded", () => {
     const sidebar = [...document.querySelectorAll(".bd-links .course-chapter > a.reference")];
     const chapters = sidebar.map(stem);
     const listed = [...document.querySelectorAll("article.bd-article a.reference.internal")];
     const links = [...sidebar, ...listed.filter((link) => chapters.includes(stem(link)))];
+    const boxes = [...document.querySelectorAll("article.bd-article .course-tower a")];
     const written = sidebar.filter((link) => !link.closest(".planned")).map(stem);
+    const first = course.page === "index";
+    const start = document.querySelector(".course-door.start");
+    const atFirst = start && [start.innerHTML, hrefOf(start)];
 
     const line = document.createElement("p");
     line.className = "course-memory";
@@ -23,37 +29,95 @@
         const done = here.right.some((name) => item.classList.contains(`course-check-${name}`));
         item.querySelector("p").classList.toggle("course-read", done);
       });
-      if (course.page === "index") {
-        links.filter((link) => !link.closest(".bd-links")).forEach((link) => {
-          const { right, of } = kept[stem(link)] || { right: [] };
-          if (right.length) link.dataset.solved = `(${right.length} of ${of} exercises right)`;
-          else delete link.dataset.solved;
-        });
-      }
       return Object.values(kept).reduce((sum, one) => sum + one.right.length, 0);
     }
 
+    let forgotten = false;
     function forget() {
       const typed = course.names().some((name) => name.startsWith("code of "));
-      if (!typed || confirm("This forgets the code that you typed on these pages, too.")) course.forget();
+      if (!typed || confirm("This forgets the code that you typed on these pages, too.")) {
+        forgotten = true;
+        course.forget();
+      }
     }
 
     function show() {
       const read = course.recall("read", []);
       links.forEach((link) => {
-        const done = read.includes(stem(link)) && (course.page === "index" || link.closest(".bd-links"));
+        const done = read.includes(stem(link)) && (first || link.closest(".bd-links"));
         link.classList.toggle("course-read", Boolean(done));
         if (done) link.title = "read";
         else link.removeAttribute("title");
       });
+      boxes.forEach((box) => box.classList.toggle("read", read.includes(stem(box))));
       const done = written.filter((name) => read.includes(name)).length;
       const right = solved();
       line.replaceChildren();
-      if (done || course.some()) {
+      if (done || course.names().some((name) => name !== "last")) {
         const exercises = right ? ` ${right} ${right === 1 ? "exercise" : "exercises"} right.` : "";
         line.append(`${done} of ${written.length} chapters read.${exercises} `, course.button("Forget it all", forget));
       }
+      showRoute();
+      if (start) goOn();
     }
+
+    // --- The way through the course -------------------------------------------------------------------------
+
+    const choices = [...document.querySelectorAll("[data-route]")];
+    choices.forEach((button) => {
+      button.hidden = false;
+      button.addEventListener("click", () => {
+        const on = button.getAttribute("aria-pressed") !== "true" && button.dataset.route !== "all";
+        course.keep("route", on ? { name: button.dataset.route, chapters: button.dataset.chapters.split(" ") } : undefined);
+      });
+    });
+
+    function showRoute() {
+      const route = course.recall("route", null);
+      sidebar.forEach((link) => {
+        link.parentElement.classList.toggle("course-aside", Boolean(route) && !route.chapters.includes(stem(link)));
+      });
+      choices.forEach((button) => {
+        button.setAttribute("aria-pressed", String(route ? route.name === button.dataset.route : button.dataset.route === "all"));
+      });
+    }
+
+    // --- Where to go on -------------------------------------------------------------------------------------
+
+    function goOn() {
+      const last = course.recall("last", null);
+      const known = last && (written.includes(last.page.replace(/^exercises\//, "")));
+      start.innerHTML = atFirst[0];
+      start.setAttribute("href", known ? `${last.page}.html${last.hash}` : atFirst[1]);
+      if (!known) return;
+      const words = [["b", "Continue"], ["span", last.heading ? `${last.title}: ${last.heading}` : last.title]];
+      start.replaceChildren(...words.flatMap(([tag, text]) => {
+        const word = document.createElement(tag);
+        word.textContent = text;
+        return [word, " "];
+      }));
+    }
+
+    // Kept when the reader leaves a chapter or its exercises: the page, and the heading that was read.
+    const here = course.page.replace(/^exercises\//, "");
+    if (written.includes(here)) {
+      const sections = [...document.querySelectorAll("article.bd-article section[id]")];
+      const words = (heading) => (heading ? heading.textContent.replace(/[#¶]\s*$/, "").trim() : "");
+      const leave = () => {
+        if (forgotten) return;
+        const read = sections.filter((one) => one.getBoundingClientRect().top < innerHeight / 3).pop();
+        const inner = read && read !== sections[0] ? read : null;
+        course.keep("last", {
+          page: course.page,
+          title: words(document.querySelector("article.bd-article h1")),
+          hash: inner ? `#${inner.id}` : "",
+          heading: inner ? words(inner.querySelector("h2, h3")) : "",
+        });
+      };
+      document.addEventListener("visibilitychange", () => { if (document.visibilityState === "hidden") leave(); });
+      window.addEventListener("pagehide", leave);
+    }
+
     show();
     document.addEventListener("course-memory", show);
 

@@ -16,10 +16,10 @@ ERRATA = 71  # the sources' mistakes are numbered 1 to 71; the chapter "errata" 
 class Chapter(NamedTuple):
     """One chapter.
 
-    name: of its file; title: its heading; short: the same in a box of the map; build: what the reader will have built,
-    to follow "You will build"; library: where the library has it now, as paths in the repository; second: it shares
-    its number with the chapter above, and has a "b" beside it; once: the number that its file and its address began
-    with when they had one.
+    name: of its file; title: its heading; short: the same where room is scarce: on the map, in the
+    sidebar; build: what the reader will have built,
+    to follow "You will build"; library: where the library has it now, as paths in the repository; once: the number that
+    its file and its address began with when they had one.
     """
 
     name: str
@@ -28,12 +28,11 @@ class Chapter(NamedTuple):
     part: str
     build: str
     library: tuple[str, ...] = ()
-    second: bool = False
     once: str = ""
 
     @property
     def number(self) -> str:
-        """Its place in the course, from "0"; "6b" for a second page of chapter 6."""
+        """Its place in the course, from "0"; "A" for the appendix."""
         return NUMBERS[self.name]
 
     @property
@@ -43,8 +42,8 @@ class Chapter(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """The title as the page's heading has it; the opening chapter has no number there."""
-        return self.title if self.number == "0" else f"{self.number}. {self.title}"
+        """The title as the page's heading has it."""
+        return f"{self.number}. {self.title}"
 
 
 START = "Start"
@@ -53,9 +52,16 @@ TEXT = "II. Text in"
 ENCODER = "III. The encoder"
 PRETRAINING = "IV. Pre-training"
 USING = "V. Using it"
-BESIDE = "VI. Before and beside BERT"
+ATTENTION = "VI. Where attention came from"
 MACHINES = "VII. Machines"
-SOURCES = "VIII. The sources"
+AFTER = "VIII. After BERT"
+APPENDIX = "Appendix"
+
+# Nothing after these builds on them: a reader may leave them out, or come in by them.
+OPTIONAL = {
+    ATTENTION: "masking",  # to be read after this chapter
+    MACHINES: "pretraining",
+}
 
 CHAPTERS: tuple[Chapter, ...] = (
     Chapter(
@@ -87,7 +93,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     ),
     Chapter(
         "modules",
-        "Modules and a start",
+        "Modules and initialisation",
         "Modules",
         ENGINE,
         "layers that own their parameters, their initial values, and a training loop that learns with them",
@@ -106,7 +112,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter(
         "wordpiece",
         "WordPiece",
-        "WordPiece: text in pieces",
+        "WordPiece",
         TEXT,
         "a tokenizer that learns its vocabulary from text and splits every word into pieces of it",
         ("minigrad/text/wordpiece.py", "minigrad/text/tokenizer.py"),
@@ -115,21 +121,11 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter(
         "embeddings",
         "Embeddings",
-        "Embeddings: pieces as vectors",
+        "Embeddings",
         TEXT,
-        "the sum of three tables, for token, segment and position, that turns ids into vectors",
+        "the sum of three tables, for token, segment and position, and an account of how the order gets in",
         ("minigrad/bert/embeddings.py",),
         once="06",
-    ),
-    Chapter(
-        "positions",
-        "Positions",
-        "Positions",
-        TEXT,
-        "the table that tells the encoder the order of the tokens, by waves or by learning, and what takes its place",
-        ("minigrad/bert/embeddings.py",),
-        second=True,
-        once="06b",
     ),
     Chapter(
         "one_head",
@@ -179,7 +175,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter(
         "encoder",
         "Encoder and pooler",
-        "Encoder: a stack of such layers",
+        "Encoder",
         ENCODER,
         "the whole encoder, whose outputs and gradients equal those of the published BERT",
         ("minigrad/bert/encoder.py", "minigrad/bert/model.py"),
@@ -188,7 +184,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter(
         "mlm",
         "Masked language modelling",
-        "Hidden words",
+        "Masked words",
         PRETRAINING,
         "the choice of the hidden tokens, the head that guesses them, and the loss on them alone",
         ("minigrad/bert/heads.py", "minigrad/bert/data.py"),
@@ -222,8 +218,17 @@ CHAPTERS: tuple[Chapter, ...] = (
         once="16",
     ),
     Chapter(
+        "features",
+        "Features or fine-tuning?",
+        "Features",
+        USING,
+        "vectors from a frozen BERT as features of another model, beside fine-tuning it",
+        ("minigrad/bert/predict.py",),
+        once="21",
+    ),
+    Chapter(
         "looking_inside",
-        "What does it look at?",
+        "Looking inside",
         "Looking inside",
         USING,
         "maps of what the heads attend to, each with a control that could have refuted it",
@@ -231,18 +236,26 @@ CHAPTERS: tuple[Chapter, ...] = (
         once="17",
     ),
     Chapter(
+        "published",
+        "A published BERT on your parts",
+        "A published BERT",
+        USING,
+        "a BERT that others trained, opened with the parts that you wrote, and asked what it knows",
+        ("minigrad/bert/checkpoint.py",),
+    ),
+    Chapter(
         "seq2seq",
         "Recurrent sequence-to-sequence",
         "Recurrent networks",
-        BESIDE,
+        ATTENTION,
         "a recurrent encoder and decoder, and the bottleneck between them",
         once="18",
     ),
     Chapter(
         "attention_decoder",
         "Attention in the decoder",
-        "Attention in a decoder",
-        BESIDE,
+        "Attention in the decoder",
+        ATTENTION,
         "a decoder that looks back at every word of the source, as attention was first used",
         once="19",
     ),
@@ -250,7 +263,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         "transformer",
         "The full Transformer",
         "The full Transformer",
-        BESIDE,
+        ATTENTION,
         "the encoder and decoder of 2017, with masks in three places and shifted targets",
         ("minigrad/seq2seq/transformer.py", "minigrad/seq2seq/masks.py"),
         once="20",
@@ -259,20 +272,10 @@ CHAPTERS: tuple[Chapter, ...] = (
         "decoding",
         "Decoding and BLEU",
         "Decoding and BLEU",
-        BESIDE,
+        ATTENTION,
         "a beam search and an exact one, which say whose mistake a wrong text is, and BLEU with what it misses",
         ("minigrad/seq2seq/decoding.py", "minigrad/seq2seq/bleu.py"),
-        second=True,
         once="20b",
-    ),
-    Chapter(
-        "features",
-        "Features or fine-tuning?",
-        "BERT's features",
-        BESIDE,
-        "vectors from a frozen BERT as features of another model, beside fine-tuning it",
-        ("minigrad/bert/predict.py",),
-        once="21",
     ),
     Chapter(
         "numbers",
@@ -303,7 +306,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     ),
     Chapter(
         "scaling",
-        "What it costs, and what size buys",
+        "Scaling: what size buys",
         "Scaling",
         MACHINES,
         "fits of the laws that say how loss falls with parameters, data and compute, to runs of your own",
@@ -317,30 +320,86 @@ CHAPTERS: tuple[Chapter, ...] = (
         MACHINES,
         "shares of a batch whose gradients add up to the whole batch's, a ring that adds them up, a plan for 64 GPUs",
         ("minigrad/distributed.py",),
-        second=True,
         once="25b",
+    ),
+    Chapter(
+        "positions",
+        "Relative and rotary positions",
+        "Positions",
+        AFTER,
+        "positions that enter a score by their distance: a learned bias, and rotations of queries and keys",
+        ("minigrad/bert/embeddings.py",),
+        once="06b",
+    ),
+    Chapter(
+        "modern",
+        "What came after BERT",
+        "After BERT",
+        AFTER,
+        "an account of what later encoders kept of BERT and what they changed, each change tried on the reduced model",
     ),
     Chapter(
         "errata",
         "The sources' errata",
-        "The sources' errata",
-        SOURCES,
+        "Errata",
+        APPENDIX,
         "a table of every mistake in the documents that this course implements, run: what it breaks, what is right",
         once="26",
     ),
 )
 
 
-def _numbered(chapters: tuple[Chapter, ...]) -> dict[str, str]:
-    """The number of each chapter by its name."""
-    numbers, first = {}, -1
-    for chapter in chapters:
-        first += not chapter.second
-        numbers[chapter.name] = f"{first}b" if chapter.second else str(first)
-    return numbers
+class Route(NamedTuple):
+    """A way through a part of the course, for a reader with so much time.
+
+    name: by which the browser keeps the choice; title: how long; why: what one knows then; chapters: by their names.
+    """
+
+    name: str
+    title: str
+    why: str
+    chapters: tuple[str, ...]
 
 
-NUMBERS = _numbered(CHAPTERS)  # by name, in the order of the course
+ROUTES = (
+    Route("hour", "An hour", "what BERT does, and how it learns to", ("start",)),
+    Route(
+        "evenings",
+        "Two evenings",
+        "what attention is, and what BERT learns",
+        ("start", "one_head", "mlm", "finetuning"),
+    ),
+    Route(
+        "week",
+        "A week",
+        "BERT itself, from eight functions of your own",
+        (
+            "start",
+            "reverse_mode",
+            "wordpiece",
+            "embeddings",
+            "one_head",
+            "many_heads",
+            "masking",
+            "feed_forward",
+            "add_norm",
+            "encoder",
+            "mlm",
+            "pretraining",
+        ),
+    ),
+    Route(
+        "all",
+        "All of it",
+        "everything, to the gradients and the machine",
+        tuple(one.name for one in CHAPTERS),
+    ),
+)
+
+# Its place is its number, but the appendix has a letter.
+NUMBERS = {
+    chapter.name: "A" if chapter.part == APPENDIX else str(place) for place, chapter in enumerate(CHAPTERS)
+}
 PLACES = {chapter.name: place for place, chapter in enumerate(CHAPTERS)}
 
 _NAMES = r"`\w+`(?:(?:, | and | to )`\w+`)*"

@@ -12,14 +12,14 @@ import pytest
 from building import ROOT
 from samples import nbformat, printed, sound, source, written
 
-from book._make import reading_time
+from book._make import budget, reading_time
 from minigrad.course import contents
 
 pytestmark = pytest.mark.no_arrays
 
 CHAPTERS = [path for chapter in contents.CHAPTERS if (path := ROOT / f"{chapter.page}.ipynb").exists()]
-HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
-MOST_ERRATA, ERRATA_PAGE = 4, "# 26. "  # the page that runs all others
+HIDDEN = reading_time.HIDDEN
+MOST_ERRATA, ERRATA_PAGE = 4, "# A. "  # the page that runs all others
 
 
 def read(path: Path) -> Any:
@@ -54,13 +54,38 @@ WIDEST, LONGEST = 78, 15
 def code_fits_the_page(notebook: Any) -> Iterator[str]:
     """No line of a visible cell is wider than a page at 1280 pixels has room for, and no such cell is long."""
     for where, cell, _ in code_cells(notebook):
-        if tags(cell) & HIDDEN:
+        if tags(cell) & HIDDEN - {"setup"}:
             continue
         lines = [line for line in cell.source.split("\n") if line.strip()]
         if (widest := max(map(len, lines), default=0)) > WIDEST:
             yield f"{where} has a line of {widest} columns; a page has {WIDEST}"
+        if "setup" in tags(cell):
+            continue
         if len(lines) > LONGEST and not notebook.metadata.course.get("over_budget"):
             yield f"{where} has {len(lines)} lines; {LONGEST} can be read at one go"
+
+
+def imports_once(notebook: Any) -> Iterator[str]:
+    """Its imports stand together in one cell tagged `setup`, which the page folds, and which is not the first thing.
+
+    A name that a later cell gives another meaning may be imported there.
+    """
+    cells = [cell for cell in notebook.cells if "install" not in tags(cell)]
+    if cells and "setup" in tags(cells[0]):
+        yield "it begins with a cell tagged setup"
+    for where, cell, tree in code_cells(notebook):
+        imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        noted = [
+            node
+            for node in imports
+            if "#" in (ast.get_source_segment(cell.source, node) or "")
+            or "#" in cell.source.split("\n")[node.end_lineno - 1]
+        ]
+        if "setup" in tags(cell):
+            if any(output.output_type != "error" for output in cell.outputs):
+                yield f"{where} is tagged setup, and puts something out"
+        elif len(imports) > len(noted) and "install" not in tags(cell):
+            yield f"{where} imports: that belongs into the cell tagged setup"
 
 
 BOXES = ("How this was measured", "Going further", "What changed since")
@@ -136,6 +161,19 @@ def predictions_have_an_answer(notebook: Any) -> Iterator[str]:
             asked = ""
 
 
+def predictions_have_answers_to_choose_from(notebook: Any) -> Iterator[str]:
+    """The first cell tagged `predict` after a question has two or three answers in its metadata, and which is right."""
+    asked = False
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and "**Predict" in cell.source:
+            asked = True
+        elif "predict" in tags(cell) and asked:
+            asked = False
+            choices, right = (cell.metadata.get("predict", {}).get(name) for name in ("choices", "right"))
+            if not choices or len(set(choices)) not in (2, 3) or right not in range(len(choices)):
+                yield f"{cell.id}: metadata `predict` need two or three choices, and which is right, from 0 on"
+
+
 RECORD = re.compile(r"""stored\(["'][^"']*\.json""")
 
 
@@ -159,7 +197,15 @@ MOST = {"words": 2500, "cells": 60, "sections": 6, "own_lines": 250, "library_li
 
 
 def keeps_its_budget(notebook: Any) -> Iterator[str]:
-    """One question fits into six sections; what is over becomes a second page, or the metadata say why not."""
+    """One question fits into six sections; what is over becomes a second page, or the metadata say why not.
+
+    A page that is told keeps the budget above the line, and has no excuse.
+    """
+    if notebook.metadata.course.get("told"):
+        if notebook.metadata.course.get("over_budget"):
+            yield "it is told, and says why it is over its budget"
+        yield from budget.over(notebook)
+        return
     if notebook.metadata.course.get("over_budget"):
         return
     closing = ("what you can now say", "going further")
@@ -179,6 +225,8 @@ def keeps_its_budget(notebook: Any) -> Iterator[str]:
 def names_its_facts(notebook: Any) -> Iterator[str]:
     """Its metadata say how hard it is, what it needs and what it introduces; at most four errata are run on a page."""
     course = notebook.metadata.course
+    if not 0 < len(course.get("idea", "").split()) <= budget.IDEA:
+        yield f"its idea must be a sentence of at most {budget.IDEA} words, and is {course.get('idea')!r}"
     if course.get("difficulty") not in (1, 2, 3):
         yield f"difficulty must be 1, 2 or 3, and is {course.get('difficulty')}"
     names = {path.stem for path in CHAPTERS}
@@ -295,11 +343,13 @@ GLOSSARY, SYMBOLS = glossary(), symbols()
 Rule = Callable[[Any], Iterator[str]]
 RULES: list[Rule] = [
     code_fits_the_page,
+    imports_once,
     boxes_are_whole,
     shows_what_it_makes,
     prints_what_it_computed,
     says_numbers,
     predictions_have_an_answer,
+    predictions_have_answers_to_choose_from,
     sentences_about_records_are_held,
     keeps_its_budget,
     names_its_facts,
@@ -364,7 +414,7 @@ def test_a_glossary_term_is_introduced_by_the_chapter_that_it_names():
 def chapter() -> Any:
     """A small chapter with which every rule is content."""
     notebook = sound()
-    notebook.metadata.course.update(difficulty=1, needs=[], introduces=[])
+    notebook.metadata.course.update(idea="One thing.", difficulty=1, needs=[], introduces=[])
     return notebook
 
 
@@ -376,6 +426,16 @@ def course(**values: Any) -> Callable[[Any], None]:
 def predicted(notebook: Any) -> None:
     """Ask before the code cell."""
     notebook.cells[0].source += "\n\n**Predict:** what comes?"
+
+
+def asked(**answers: Any) -> Callable[[Any], None]:
+    """Ask before the code cell, with these answers to choose from."""
+
+    def change(notebook: Any) -> None:
+        predicted(notebook)
+        notebook.cells[1].metadata.update(tags=["predict"], predict=answers)
+
+    return change
 
 
 BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
@@ -390,10 +450,24 @@ BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
     (prints_what_it_computed, source("print('the gradient is wrong')")),
     (says_numbers, printed("mean gradient above ten: True\n")),
     (says_numbers, printed("accuracy of W2 over the limit: False")),
+    (imports_once, source("import json\nprint(1)")),
+    (imports_once, lambda n: n.cells[1].metadata.update(tags=["setup"])),
+    (
+        imports_once,
+        lambda n: (n.cells.pop(0), n.cells[0].update(outputs=[]), n.cells[0].metadata.update(tags=["setup"])),
+    ),
     (predictions_have_an_answer, predicted),
+    (predictions_have_answers_to_choose_from, asked()),
+    (predictions_have_answers_to_choose_from, asked(choices=["one"], right=0)),
+    (predictions_have_answers_to_choose_from, asked(choices=["one", "one"], right=0)),
+    (predictions_have_answers_to_choose_from, asked(choices=["one", "two"], right=2)),
     (sentences_about_records_are_held, source("r = json.loads(stored('machine.json').read_text())")),
     (keeps_its_budget, written("word " * 2501)),
     (keeps_its_budget, written("".join(f"\n\n## Section {i}" for i in range(7)))),
+    (keeps_its_budget, lambda n: (written("word " * 1801)(n), course(told=True)(n))),
+    (keeps_its_budget, course(told=True, over_budget="it is long")),
+    (names_its_facts, course(idea="")),
+    (names_its_facts, course(idea="word " * 26)),
     (names_its_facts, course(difficulty=None)),
     (names_its_facts, course(needs=["alchemy"])),
     (names_its_facts, course(errata=[1, 2, 3, 4, 5])),
@@ -423,7 +497,7 @@ def test_the_errata_chapter_may_run_more_than_others():
     notebook = chapter()
     course(errata=[1, 2, 3, 4, 5])(notebook)
     assert len(list(names_its_facts(notebook))) == 1
-    notebook.cells[0].source = "# 26. The sources' errata"
+    notebook.cells[0].source = "# A. The sources' errata"
     assert list(names_its_facts(notebook)) == []
 
 

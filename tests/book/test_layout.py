@@ -104,7 +104,7 @@ def test_a_row_is_a_row_on_paper_too(visited: Any):
 def test_text_stands_off_the_frame_around_it(visited: Any):
     room = """boxes => boxes.map((box) => Math.min(
         parseFloat(getComputedStyle(box).paddingLeft), parseFloat(getComputedStyle(box).paddingRight)))"""
-    boxes = visited.page.locator(":is(.course-exercises, .course-next, .course-planned)")
+    boxes = visited.page.locator(":is(.course-exercises, .course-planned)")
     assert all(pixels >= 10 for pixels in boxes.evaluate_all(room))
 
 

@@ -19,7 +19,7 @@ COURSE = Path(__file__).resolve().parents[2] / "minigrad" / "course"
     ("text", "expected"),
     [
         ("chapter `one_head`", "chapter 7"),
-        ("Chapter `positions`'s waves, `positions`", "Chapter 6b's waves, `positions`"),
+        ("Chapter `positions`'s waves, `positions`", "Chapter 29's waves, `positions`"),
         ("chapters `mlm`, `nsp` and `encoder` to `masking`", "chapters 13, 14 and 12 to 9"),
         ("the chapter of `masking`", "the chapter of `masking`"),
     ],

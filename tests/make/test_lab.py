@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -64,7 +65,7 @@ def copy(root):
 
 
 def names(root):
-    return sorted(path.name for path in (root / lab.FOLDER).iterdir())
+    return sorted(path.name for path in (root / lab.FOLDER).glob("*.ipynb"))
 
 
 # --- Copies ------------------------------------------------------------------------------------------------
@@ -97,7 +98,7 @@ def test_a_new_version_is_put_beside_answers(root, copy):
     assert names(root) == [NEW, COPY, "START.ipynb"]
     assert (
         "[new version](07%20One%20attention%20head%20%28new%29.ipynb)"
-        in notebooks.read(root / lab.FOLDER / "START.ipynb").cells[1].source
+        in notebooks.read(root / lab.FOLDER / "START.ipynb").cells[2].source
     )
 
 
@@ -135,7 +136,7 @@ def test_a_copy_made_by_hand_stays(root, copy):
     notebook = notebooks.read(root / "exercises" / "one_head.ipynb")
     del notebook.metadata["made_with"]
     notebooks.write(copy, notebook)
-    assert lab.prepare(root) == []
+    assert lab.prepare(root) == ["my-exercises/book/: the chapters are copied"]
     answered = work(copy)
     lab.prepare(root)
     assert copy.read_bytes() == answered
@@ -178,14 +179,14 @@ def test_each_link_of_the_start_page_leads_to_a_file(root):
     lab.prepare(root)
     text = "\n".join(cell.source for cell in notebooks.read(root / lab.FOLDER / "START.ipynb").cells)
     links = re.findall(r"\]\(([^)]+)\)", text)
-    assert links == ["../book/one_head.ipynb", "07%20One%20attention%20head.ipynb"]
+    assert set(links) == {"book/one_head.ipynb", "07%20One%20attention%20head.ipynb"}
     assert all((root / lab.FOLDER / unquote(link)).exists() for link in links)
 
 
 def test_the_start_page_lists_the_courses_chapters():
-    table = lab.start_page(ROOT).cells[1].source
+    table = lab.start_page(ROOT).cells[2].source
     for path in (ROOT / "book").glob("*.ipynb"):
-        assert f"(../book/{path.name})" in table
+        assert f"(book/{path.name})" in table
     for path in (ROOT / "exercises").glob("*.ipynb"):
         copy = re.escape(quote(f"{lab.copy_stem(path.stem)}.ipynb"))
         assert re.search(rf"\[\d+ exercises\]\({copy}\) \| \d( to \d)? \| \d+ \|", table), path.name
@@ -194,7 +195,7 @@ def test_the_start_page_lists_the_courses_chapters():
 def test_the_names_of_copies_are_in_order_and_fit_every_disk():
     stems = [lab.copy_stem(chapter.name) for chapter in CHAPTERS]
     assert stems == sorted(stems)
-    assert "21 Features or fine-tuning" in stems  # the page's title ends with a question mark
+    assert "17 Features or fine-tuning" in stems  # the page's title ends with a question mark
     assert not [stem for stem in stems if set(stem) & set('<>:"/\\|?*')]
 
 
@@ -299,9 +300,16 @@ def test_jupyterlab_opens_on_the_start_page(uid, as_root, opened, root, monkeypa
     arguments = opened["arguments"]
     assert f"--ServerApp.root_dir={root}" in arguments
     assert any(one.endswith("/tree/my-exercises/START.ipynb") for one in arguments)
-    assert arguments[-3:] == ["--no-browser", "--port", "9000"]
+    assert "--port=9000" in arguments
+    assert arguments[-1] == "--no-browser"
     assert ("--allow-root" in arguments) is as_root
-    assert ("--allow-root" in capsys.readouterr().out) is as_root
+    said = capsys.readouterr().out
+    assert ("--allow-root" in said) is as_root
+    token = next(one.partition("token=")[2] for one in arguments if "token=" in one)
+    assert said.splitlines()[-2:] == [
+        f"JupyterLab is at http://localhost:9000/lab?token={token}",
+        "Ctrl-C twice ends it; your answers are in my-exercises/",
+    ]
     assert opened["settings"]["@jupyterlab/apputils-extension:notification"]["fetchNews"] == "false"
     assert opened["trusted"] == root
     assert not opened["folder"].exists()
@@ -317,6 +325,17 @@ def test_without_jupyterlab_the_copies_are_there_and_it_says_what_to_install(
     assert names(root) == [COPY, "START.ipynb"]
 
 
+def test_without_a_port_it_is_the_first_free_one(opened, monkeypatch, capsys):
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        used = busy.getsockname()[1]
+        assert lab.free_port(used) > used
+    monkeypatch.setattr(lab, "free_port", lambda: 8891)
+    lab.main([])
+    assert "--port=8891" in opened["arguments"]
+
+
 def test_what_nobody_has_touched_is_trusted(root, copy, monkeypatch):
     signed = []
 
@@ -330,6 +349,65 @@ def test_what_nobody_has_touched_is_trusted(root, copy, monkeypatch):
     (root / lab.FOLDER / "broken.ipynb").write_text("no notebook")
     lab.trust(root)
     assert sorted(text.split("\n")[0] for text in signed) == ["# 7. One attention head", "# Start here"]
+
+
+# --- Chapters ----------------------------------------------------------------------------------------------
+
+
+def test_a_chapter_is_copied_and_the_courses_own_file_is_left_alone(root):
+    """JupyterLab writes what is open: here the learner runs the copy, and saves it."""
+    before = (root / "book" / "one_head.ipynb").read_bytes()
+    lab.prepare(root)
+    path = root / lab.FOLDER / "book" / "one_head.ipynb"
+    chapter = notebooks.read(path)
+    chapter.metadata["language_info"] = {"name": "python", "version": "3.11.7"}
+    notebooks.write(path, chapter)
+    assert (root / "book" / "one_head.ipynb").read_bytes() == before
+    start = notebooks.read(root / lab.FOLDER / "START.ipynb")
+    assert "(book/one_head.ipynb)" in start.cells[2].source
+    assert not any("../book/" in cell.source for cell in start.cells)
+
+
+def test_a_new_version_of_a_chapter_replaces_what_was_only_run(root):
+    lab.prepare(root)
+    path = root / lab.FOLDER / "book" / "one_head.ipynb"
+    chapter = notebooks.read(root / "book" / "one_head.ipynb")
+    chapter.cells[0].source += " More."
+    notebooks.write(root / "book" / "one_head.ipynb", chapter)
+    assert lab.prepare(root) == ["my-exercises/book/one_head.ipynb: brought up to date; nobody had begun it"]
+    assert notebooks.read(path).cells[0].source.endswith("More.")
+
+
+def test_a_new_version_of_a_chapter_is_put_beside_notes(root):
+    lab.prepare(root)
+    path = root / lab.FOLDER / "book" / "one_head.ipynb"
+    chapter = notebooks.read(path)
+    chapter.cells[0].source += " My note."
+    notebooks.write(path, chapter)
+    kept = path.read_bytes()
+    chapter.cells[0].source = "# 7. One attention head, again"
+    notebooks.write(root / "book" / "one_head.ipynb", chapter)
+    assert "one_head (new).ipynb: a new version" in lab.prepare(root)[0]
+    assert path.read_bytes() == kept
+
+
+def test_an_exercises_links_lead_to_the_copies_of_chapters(root, copy):
+    publish(root, "See [chapter 7](../book/one_head.ipynb).")
+    lab.prepare(root)
+    assert "[chapter 7](book/one_head.ipynb)" in notebooks.read(copy).cells[0].source
+    publish(root, "See [chapter 7](../book/one_head.ipynb) again.")
+    assert lab.prepare(root) == [f"my-exercises/{COPY}: brought up to date; nobody had begun it"]
+
+
+def test_an_earlier_copy_with_answers_is_not_new_for_its_links(root, copy):
+    """Copies used to have the links of exercises/."""
+    publish(root, "See [chapter 7](../book/one_head.ipynb).")
+    lab.prepare(root)
+    earlier = lab.linked(notebooks.read(copy), "../book/")
+    notebooks.write(copy, earlier)
+    kept = work(copy)
+    assert lab.prepare(root) == []
+    assert copy.read_bytes() == kept
 
 
 # --- Nothing of it is in the project's way -----------------------------------------------------------------

@@ -17,7 +17,7 @@
   const finder = (word, flags) => new RegExp("(?<![\\p{L}\\p{N}])" + escaped(stem(word)) + "[\\p{L}\\p{N}]*", flags);
 
   // How well a section fits: 0 if a word is missing. A title counts most, then prose, then code.
-  function score(page, section, wanted) {
+  function score(page, section, wanted, query) {
     const heads = page.title + " " + section.title;
     let sum = 0;
     for (const word of wanted) {
@@ -27,7 +27,8 @@
       if (!inHead && !inText && !inCode) return 0;
       sum += 20 * Math.min(inTitle, 1) + 4 * Math.min(inHead, 1) + 3 * Math.min(inText, 5) + Math.min(inCode, 2);
     }
-    return sum;
+    if (section.title.toLowerCase().includes(query.trim().toLowerCase())) sum += 60; // the very words of a heading
+    return page.page === "book/errata" ? sum / 2 : sum; // a list of all things comes after the page about one
   }
 
   function marked(text, wanted) {
@@ -84,7 +85,7 @@
     const found = [];
     for (const page of window.COURSE_TEXT)
       for (const section of page.sections) {
-        const value = score(page, section, wanted);
+        const value = score(page, section, wanted, query);
         if (value) found.push({ page, section, value });
       }
     found.sort((a, b) => b.value - a.value);

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.figures import Figure, Picture, figure, tinted
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
 from minigrad.course.furniture.small_model import as_drawn
 from minigrad.text.tokenizer import WordPieceTokenizer
@@ -130,3 +130,40 @@ def rank_curves(ranks: Mapping[str, np.ndarray], pieces: int) -> Picture:
         "first ranks on; for another word's plural, and in the table as it was drawn, it stays near zero until "
         "ranks in the hundreds.",
     )
+
+
+# --- Tables of positions --------------------------------------------------------------------------------
+
+
+def table_picture(table: np.ndarray) -> Picture:
+    """A table of positions as an image: a row for each position, a column for each entry of its vector."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        axes.imshow(
+            tinted(table, colours["first"], colours["second"]), interpolation="nearest", aspect="auto"
+        )
+        axes.set(xlabel="column", ylabel="position")
+        axes.grid(visible=False)
+
+    return figure(
+        plot,
+        "The table of sinusoids, blue above zero and orange below: narrow stripes on the left, which change colour "
+        "every few positions, become wider from pair to pair; the columns of the right half hardly change.",
+        size=(5.4, 3.2),
+    )
+
+
+def similarity_maps(maps: Mapping[str, np.ndarray], alt: str) -> Picture:
+    """Each matrix of similarities, from -1 to 1, as an image under its name."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        for axes, (name, values) in zip(canvas.subplots(1, len(maps)), maps.items(), strict=True):
+            axes.imshow(tinted(values, colours["first"], colours["second"]), interpolation="nearest")
+            axes.set_title(name, fontsize=11)
+            axes.set_xlabel("position")
+            axes.grid(visible=False)
+            axes.set_xticks([0, 30, 60])
+            axes.set_yticks([0, 30, 60])
+
+    return figure(plot, alt, size=(5.4, 2.4))

@@ -56,7 +56,7 @@ def head_flow(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray) 
         Step(
             "Share",
             [[bank("QKT"), "/ √2 =", bank("S")], [bank("S"), "softmax →", bank("A")]],
-            "Divided by √d_k they are the scores. Softmax makes them weights: positive, and their sum is 1.",
+            "Divided by √dₖ they are the scores. Softmax makes them weights: positive, and their sum is 1.",
         ),
         Step(
             "Mix",

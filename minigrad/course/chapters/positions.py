@@ -1,19 +1,15 @@
-"""What `positions` shows: tables of positions as pictures, in a trained model, and ways to tell one head positions."""
+"""What `positions` shows: a trained model with other tables of positions, and ways to tell one head the positions."""
 
 from __future__ import annotations
 
-import html
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
 from minigrad import nn, no_grad, ops, optim, random
-from minigrad.course.furniture.figures import Figure, Picture, figure, tinted
-from minigrad.course.furniture.palette import colour
-from minigrad.course.furniture.small_model import as_drawn, hide_each, small_model
-from minigrad.course.furniture.widgets import Frame, svg
+from minigrad.course.furniture.small_model import hide_each, small_model
 from minigrad.nn import truncated_normal
 from minigrad.seq2seq.transformer import sinusoids
 from minigrad.tensor import Tensor
@@ -129,15 +125,12 @@ def train(
 class StoredModel:
     """The model that is stored with the course, whose table of positions can be exchanged.
 
-    table, drawn: its table (64, 128) in float64, trained and as it was before the first step.
+    table: its own, trained, (64, 128) in float64.
     """
 
     def __init__(self) -> None:
         self.model, self.tokenizer = small_model()
-        self.table, self.drawn = (
-            one.bert.embeddings.position_embeddings.weight.numpy().astype(float)
-            for one in (self.model, as_drawn())
-        )
+        self.table = self.model.bert.embeddings.position_embeddings.weight.numpy().astype(float)
 
     def loss(self, table: np.ndarray) -> float:
         """The mean loss, in nats, on each piece of SENTENCES, hidden one at a time, with another table (64, 128)."""
@@ -148,6 +141,11 @@ class StoredModel:
             ]
         return float(np.concatenate(losses).mean())
 
+    def read(self, ids: np.ndarray, table: np.ndarray) -> np.ndarray:
+        """The encoder's output (L, 128) for token ids (L,), with another table (64, 128)."""
+        with self._exchanged(table), no_grad():
+            return self.model.bert(ids[None]).last_hidden_state.numpy()[0]
+
     @contextmanager
     def _exchanged(self, table: np.ndarray) -> Iterator[None]:
         weight = self.model.bert.embeddings.position_embeddings.weight
@@ -157,98 +155,3 @@ class StoredModel:
             yield
         finally:
             weight.data = own
-
-
-# --- Pictures ---------------------------------------------------------------------------------------------
-
-
-def table_picture(table: np.ndarray) -> Picture:
-    """A table of positions as an image: a row for each position, a column for each entry of its vector."""
-
-    def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        axes = canvas.subplots()
-        axes.imshow(
-            tinted(table, colours["first"], colours["second"]), interpolation="nearest", aspect="auto"
-        )
-        axes.set(xlabel="column", ylabel="position")
-        axes.grid(visible=False)
-
-    return figure(
-        plot,
-        "The table of sinusoids, blue above zero and orange below: narrow stripes on the left, which change colour "
-        "every few positions, become wider from pair to pair; the columns of the right half hardly change.",
-        size=(5.4, 3.2),
-    )
-
-
-def similarity_maps(maps: Mapping[str, np.ndarray], alt: str) -> Picture:
-    """Each matrix of similarities, from -1 to 1, as an image under its name."""
-
-    def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        for axes, (name, values) in zip(canvas.subplots(1, len(maps)), maps.items(), strict=True):
-            axes.imshow(tinted(values, colours["first"], colours["second"]), interpolation="nearest")
-            axes.set_title(name, fontsize=11)
-            axes.set_xlabel("position")
-            axes.grid(visible=False)
-            axes.set_xticks([0, 30, 60])
-            axes.set_yticks([0, 30, 60])
-
-    return figure(plot, alt, size=(5.4, 2.4))
-
-
-WIDTH, HEIGHT, LEFT, TOP = 480, 190, 40, 20  # of the plot in a frame
-
-
-def similarity_frames(maps: Mapping[str, np.ndarray], places: Sequence[int]) -> list[Frame]:
-    """A frame for each of `places`: the row of each matrix there, as a curve over all positions, from -1 to 1.
-
-    maps: at most two matrices (L, L) by name.
-    """
-    frames = []
-    for place in places:
-        parts = _axes(len(next(iter(maps.values()))))
-        for number, (name, values) in enumerate(maps.items()):
-            parts.append(_curve(number, name, values[place]))
-        beside = [f"{name} {values[place, place + 1]:.2f}" for name, values in maps.items()]
-        text = f"Its similarity to position {place + 1}: {', '.join(beside)}."
-        frames.append(Frame(f"Position {place}", svg(WIDTH, TOP + HEIGHT + 56, parts), text))
-    return frames
-
-
-def _x(place: int, L: int) -> float:
-    return LEFT + 4 + place * (WIDTH - LEFT - 8) / (L - 1)
-
-
-def _y(value: float) -> float:
-    return TOP + HEIGHT * (1 - value) / 2
-
-
-def _axes(L: int) -> list[str]:
-    """Lines at -1, 0 and 1, and the numbers of some positions."""
-    parts = []
-    for value in (-1, 0, 1):
-        y = _y(value)
-        parts.append(
-            f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y:g}" y2="{y:g}" stroke="currentColor" stroke-opacity="0.25"/>'
-            f'<text x="{LEFT - 6}" y="{y + 4:g}" text-anchor="end" fill="currentColor" font-size="12">'
-            f"{value}</text>"
-        )
-    parts += [
-        f'<text x="{_x(place, L):.1f}" y="{TOP + HEIGHT + 18}" text-anchor="middle" fill="currentColor" '
-        f'font-size="12">{place}</text>'
-        for place in range(0, L, 20)
-    ]
-    return parts
-
-
-def _curve(number: int, name: str, values: np.ndarray) -> str:
-    """One curve, and its line of the legend; the second one is dashed."""
-    points = " ".join(f"{_x(place, len(values)):.1f},{_y(value):.1f}" for place, value in enumerate(values))
-    ink = ("first", "second")[number]
-    stroke = f'style="stroke: {colour(ink)}"' + ' stroke-dasharray="6 4"' * number
-    x, y = LEFT + 4 + 170 * number, TOP + HEIGHT + 42
-    return (
-        f'<polyline points="{points}" fill="none" stroke-width="2" {stroke}/>'
-        f'<line x1="{x}" x2="{x + 28}" y1="{y}" y2="{y}" stroke-width="3" {stroke}/>'
-        f'<text x="{x + 34}" y="{y + 5}" fill="currentColor" font-size="14">{html.escape(name)}</text>'
-    )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from minigrad.course.contents import CHAPTERS, NUMBERS, PLACES, numbered
+from minigrad.course.contents import AFTER, APPENDIX, ATTENTION, CHAPTERS, MACHINES, NUMBERS, PLACES, numbered
 from minigrad.course.furniture.palette import STYLE, colour
 
 TOWER_WIDTH, SIDE_WIDTH = 400, 250
@@ -26,15 +26,18 @@ _STYLE = f"""<style>
 .course-tower a.here rect {{fill-opacity: 0.3; stroke-width: 3}}
 .course-tower a.here text {{font-weight: bold}}
 .course-tower a:hover rect, .course-tower a:focus rect {{stroke: {colour("second")}; stroke-width: 2.5}}
+.course-tower .minutes, .course-tower .tick {{font-size: 12px; fill: {colour("third")}}}
+.course-tower .tick, .course-tower a.read .minutes {{display: none}}
+.course-tower a.read .tick {{display: inline}}
 .course-tower .line {{fill: none; stroke: {colour("third")}; stroke-width: 1.2}}
 </style>"""
 
 
 class CourseMap:
-    """The map, with the chapter that is lit and those that are greyed."""
+    """The map, with the chapter that is lit, those that are greyed, and the minutes of each, where they are given."""
 
-    def __init__(self, here: str | None, planned: frozenset[str]) -> None:
-        self.here, self.planned = here, planned
+    def __init__(self, here: str | None, planned: frozenset[str], minutes: Mapping[str, int]) -> None:
+        self.here, self.planned, self.minutes = here, planned, minutes
 
     def _repr_html_(self) -> str:
         return f'<div class="course-tower course-colours">{STYLE}{_STYLE}\n{self._tower()}\n{self._side()}\n</div>'
@@ -47,8 +50,9 @@ class CourseMap:
                 "(chapter `wordpiece`), embeddings (chapter `embeddings`), the encoder (chapter `encoder`) of heads "
                 "(chapters `one_head` to `masking`), Add & Norm (chapter `add_norm`) and feed-forward (chapter "
                 "`feed_forward`), the tasks of pre-training (chapters `mlm` to `pretraining`), and its use (chapters "
-                "`finetuning` and `looking_inside`). Beside it: what came before BERT (chapters `seq2seq` to "
-                "`features`), machines (chapters `numbers` to `scaling`), and the sources' errata (chapter `errata`)"
+                "`finetuning` to `published`). Beside it: where attention came from (chapters `seq2seq` to "
+                "`decoding`), machines (chapters `numbers` to `machines`), what came after BERT (chapters `positions` "
+                "and `modern`), and an appendix with the sources' errata"
             )
             + f"{here}."
         )
@@ -70,7 +74,8 @@ class CourseMap:
             if arrow:
                 parts.append(_arrow(wide / 2, y))
 
-        row("finetuning", "looking_inside")
+        row("looking_inside", "published", arrow=False)
+        row("finetuning", "features")
         row("pretraining")
         row("mlm", "nsp")
         top = y
@@ -99,9 +104,8 @@ class CourseMap:
         """What stands beside the tower: lists of boxes under a caption."""
         parts, y = [], 0.0
         groups = {
-            "Before and beside BERT": ("seq2seq", "attention_decoder", "transformer", "features"),
-            "Machines": ("numbers", "step_cost", "fast", "scaling"),
-            "Mistakes in print": ("errata",),
+            part.partition(". ")[2] or part: [chapter.name for chapter in CHAPTERS if chapter.part == part]
+            for part in (ATTENTION, MACHINES, AFTER, APPENDIX)
         }
         for caption, names in groups.items():
             parts.append(f'<text class="caption" x="2" y="{y + 16:g}">{caption}</text>')
@@ -122,22 +126,28 @@ class CourseMap:
         elif name in self.planned:
             kind, state = ' class="planned"', ", planned"
         label, number = html.escape(_label(name)), NUMBERS[name]
+        note = ""
+        if name in self.minutes:
+            state += f", {self.minutes[name]} minutes"
+            right = f'x="{x + width - 8:g}" y="{y + 21:g}" text-anchor="end"'
+            note = f'<text class="minutes" {right}>{self.minutes[name]}</text><text class="tick" {right}>✓</text>'
         return (
             f'<a href="{name}.html"{kind} aria-label="Chapter {number}, {label}{state}">'
             f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{TALL}" rx="5"/>'
             f'<text x="{x + 9:g}" y="{y + 21:g}"><tspan font-weight="bold">{number}</tspan>'
-            f'<tspan dx="8">{label}</tspan></text></a>'
+            f'<tspan dx="8">{label}</tspan></text>{note}</a>'
         )
 
 
-def course_map(here: str | None = None) -> CourseMap:
+def course_map(here: str | None = None, minutes: Mapping[str, int] | None = None) -> CourseMap:
     """The map of the course, to be the last line of a cell: a click leads to a chapter, those not written are grey.
 
-    here: the name of the chapter that shows it, which is lit. Raises ValueError for a chapter that there is not.
+    here: the name of the chapter that shows it, which is lit. minutes: to read each chapter; the site puts a tick in
+    their place once it is read. Raises ValueError for a chapter that there is not.
     """
     if here not in (None, *PLACES):
         raise ValueError(f"here must be a chapter, such as 'one_head', got {here!r}")
-    return CourseMap(here, frozenset(PLACES) - written())
+    return CourseMap(here, frozenset(PLACES) - written(), minutes or {})
 
 
 def written() -> frozenset[str]:

@@ -10,7 +10,9 @@
     flow(boxes, steps, "One query", names, edit="X")
 
 A box is an array or a formula over other boxes, which Python computes for the stored page and JavaScript once more in
-the reader's browser: `FUNCTIONS` has what a formula may call, in both languages. The steps are frames of a player.
+the reader's browser: `FUNCTIONS` has what a formula may call, in both languages. All lines of all steps are drawn once.
+A step fills some of them; those to come are pale, so that the whole is there from the start. Where there is room for
+one line alone, those of the step are shown.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 from minigrad.course.furniture.palette import STYLE, colour
-from minigrad.course.furniture.widgets import Frame, Player, player, svg
+from minigrad.course.furniture.widgets import Frame, Player
 
 # what a formula may call: in Python, and as JavaScript on a matrix (a list of rows)
 FUNCTIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
@@ -51,12 +55,9 @@ FUNCTIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
 _SIGNS = {ast.MatMult: "@", ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _ENTRYWISE = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
 
-CELL, TALL, GAP, LINE = (
-    38,
-    27,
-    9,
-    22,
-)  # of a picture, in its own units: an entry, the space at a sign, between lines
+# Of a picture, in pixels: an entry, the space at a sign, between lines; the room for all lines together.
+CELL, TALL, GAP, LINE = 38, 27, 9, 22
+WIDEST, HIGHEST = 740, 400
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,10 @@ class View:
 
 @dataclass(frozen=True)
 class Step:
-    """A picture of the flow: lines of boxes (by name or as `View`) and signs, under a title, and a sentence on it."""
+    """What is filled at once: lines of boxes (by name or as `View`) and signs, under a title, and a sentence on it.
+
+    A line of one box is that box in the first line that has it.
+    """
 
     title: str
     lines: Sequence[Sequence[str | View]]
@@ -109,6 +113,7 @@ class Flow:
     ) -> None:
         self.boxes = {box.name: box for box in boxes}
         self.steps, self.alt, self.names, self.edit, self.choices = list(steps), alt, names, edit, choices
+        self.edited_at = ""  # where the entries are fields, once it is drawn
         self.formulas: dict[str, Any] = {}
         self.values: dict[str, np.ndarray] = {}
         for box in boxes:
@@ -128,50 +133,45 @@ class Flow:
                     f"box {box.name!r} has {length} entries along {axis!r}: give names of that many"
                 )
 
-    def _player(self) -> Player:
-        frames = [Frame(step.title, _picture(self, step), step.text) for step in self.steps]
-        return player(frames, "step", self.alt)
-
     def _repr_html_(self) -> str:
-        if not self.edit:
-            return f'<div class="course-flow course-colours">{STYLE}{self._player()._repr_html_()}</div>'
-        box = self.boxes[self.edit]
-        state = {
-            "inputs": {n: v.tolist() for n, v in self.values.items() if n not in self.formulas},
-            "formulas": self.formulas,
-            "digits": {name: box.digits for name, box in self.boxes.items()},
-            "names": {axis: list(names) for axis, names in self.names.items()},
-            "edit": self.edit,
-            "rows": box.rows,
-            "choices": {name: [row, list(values)] for name, (row, values) in self.choices.items()},
-        }
+        lines, states = _arranged(self)
+        self.edited_at = _place(lines, self.edit)
+        drawn = [_line(self, place, names) for place, names in enumerate(lines)]
+        scale = _scale([(width, tall) for width, tall, _ in drawn])
+        whole = "\n".join(
+            f'<svg class="line" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {tall:.0f}" '
+            f'style="--wide: {width:.0f}px; --scaled: {width * scale:.0f}px">{parts}</svg>'
+            for width, tall, parts in drawn
+        )
+        shown = Player(
+            [Frame(step.title, "", step.text) for step in self.steps], "step", self.alt, whole=whole
+        )
+        state: dict[str, Any] = {"steps": states}
+        if self.edit:
+            state |= {
+                "inputs": {n: v.tolist() for n, v in self.values.items() if n not in self.formulas},
+                "formulas": self.formulas,
+                "digits": {name: box.digits for name, box in self.boxes.items()},
+                "names": {axis: list(names) for axis, names in self.names.items()},
+                "edit": self.edit,
+                "rows": self.boxes[self.edit].rows,
+                "choices": {name: [row, list(values)] for name, (row, values) in self.choices.items()},
+            }
         functions = ", ".join(f"{name}: {script}" for name, (_, script) in FUNCTIONS.items())
-        script = _SCRIPT.replace("STATE", json.dumps(state).replace("<", "\\u003c")).replace(
-            "FUNCTIONS", functions
-        )
+        script = _read("flow.js").replace("FUNCTIONS", functions)
+        script = script.replace("STATE", json.dumps(state).replace("<", "\\u003c"))
         return (
-            f'<div class="course-flow course-colours">{STYLE}{_FIELDS_STYLE}{self._player()._repr_html_()}'
-            f'<div class="fields" hidden>{self._buttons()}{self._fields()}</div><script>{script}</script></div>'
+            f'<div class="course-flow course-colours">{STYLE}<style>{_read("flow.css")}</style>{shown._repr_html_()}'
+            f"{self._fields() if self.edit else ''}<script>{script}</script></div>"
         )
-
-    def _buttons(self) -> str:
-        names = [html.escape(name) for name in self.choices]
-        return "".join(f'<button type="button" data-choice="{name}">{name}</button>' for name in names)
 
     def _fields(self) -> str:
-        box, values = self.boxes[self.edit], self.values[self.edit]
-        rows = self.names.get(box.rows, range(len(values)))
-        columns = self.names.get(box.columns, range(values.shape[1]))
-        head = "".join(f'<th scope="col">{html.escape(str(name))}</th>' for name in columns)
-        body = ""
-        for i, row in enumerate(rows):
-            cells = "".join(
-                f'<td><input type="number" step="0.5" value="{values[i, j]:g}" data-entry="{i},{j}" '
-                f'aria-label="{html.escape(f"{self.edit}, row {i}, {column}")}"></td>'
-                for j, column in enumerate(columns)
-            )
-            body += f'<tr><th scope="row" data-name="{box.rows},{i}">{html.escape(str(row))}</th>{cells}</tr>'
-        return f"<table><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>"
+        """What the reader may change, in words, and the buttons."""
+        names = [html.escape(name) for name in self.choices]
+        buttons = "".join(f'<button type="button" data-choice="{name}">{name}</button>' for name in names)
+        box = _indexed_html(self.boxes[self.edit].label or self.edit)
+        more = ", or put in a word:" if names else "."
+        return f'<div class="fields" hidden>Change a number of <b>{box}</b>{more} {buttons}</div>'
 
     def __repr__(self) -> str:
         lines = [f"{self.alt} (step)", *(f"{step.title}: {step.text}" for step in self.steps)]
@@ -247,10 +247,9 @@ def _computed(tree: Any, values: Mapping[str, np.ndarray]) -> np.ndarray:
 
 @dataclass
 class _Drawing:
-    """Parts of an SVG, and how far they reach."""
+    """Parts of an SVG."""
 
     parts: list[str] = field(default_factory=list)
-    width: float = 0
 
     def text(self, x: float, y: float, content: str, more: str = "", size: int = 14) -> None:
         self.parts.append(
@@ -258,67 +257,141 @@ class _Drawing:
         )
 
 
-def _picture(flow: Flow, step: Step) -> str:
-    """The step as SVG: its lines one below the other, the boxes of a line side by side, their middles level."""
-    drawing, y = _Drawing(), 4.0
-    for line in step.lines:
-        views = [item if isinstance(item, View) else View(item) for item in line]
-        boxes = [view.name for view in views if view.name in flow.values]
-        if not boxes:
-            raise ValueError(f"a line of {step.title!r} has no box: {line}")
-        head = LINE - 6 if any(flow.boxes[name].columns for name in boxes) else 0
-        tall = max(len(flow.values[name]) for name in boxes) * TALL
-        x, middle = 4.0, y + head + tall / 2
-        for i, view in enumerate(views):
-            if view.name not in flow.values:
-                width = 8 * len(view.name)
-                drawing.text(
-                    x + GAP + width / 2, middle + 5, html.escape(view.name), 'text-anchor="middle"', 15
-                )
-                x += width + 2 * GAP
-                continue
-            x = _grid(drawing, flow, view, x, middle, named=i == 0)
-        drawing.width = max(drawing.width, x + 4)
-        y = middle + tall / 2 + LINE + 10
-    return svg(round(max(drawing.width, 400)), round(y), drawing.parts)
+def _arranged(flow: Flow) -> tuple[list[tuple[str, ...]], list[dict[str, Any]]]:
+    """The different lines of all steps, as names, and what each step shows of them.
+
+    now: the lines that the step is about; rows, lit: for each box by its place, "line.place", the rows that are filled
+    up to here and those that get a frame now.
+    """
+    lines: list[tuple[str, ...]] = []
+    for step in flow.steps:
+        for line in step.lines:
+            names = tuple(item.name if isinstance(item, View) else item for item in line)
+            if not any(name in flow.values for name in names):
+                raise ValueError(f"a line of {step.title!r} has no box: {list(line)}")
+            if names not in lines:
+                lines.append(names)
+    alone = [
+        names
+        for names in lines
+        if len(names) == 1 and any(names[0] in other for other in lines if other != names)
+    ]
+    lines = [names for names in lines if names not in alone]
+    known: dict[str, set[int]] = {}  # of each box, the rows that a step has filled
+    seen: dict[str, str] = {}  # the places that a step has reached, and the box there
+    states = []
+    for step in flow.steps:
+        now, lit = [], {}
+        for line in step.lines:
+            views = [item if isinstance(item, View) else View(item) for item in line]
+            names = tuple(view.name for view in views)
+            if names in lines:
+                number = lines.index(names)
+            else:
+                number = next(i for i, other in enumerate(lines) if names[0] in other)
+            now.append(number)
+            for place, view in enumerate(views):
+                if view.name in flow.values:
+                    at = f"{number}.{place if names in lines else lines[number].index(view.name)}"
+                    seen[at] = view.name
+                    every = range(len(flow.values[view.name]))
+                    known.setdefault(view.name, set()).update(
+                        every if view.only is None else map(int, view.only)
+                    )
+                    if view.lit:
+                        lit[at] = [int(row) for row in view.lit]
+        states.append(
+            {"now": now, "rows": {at: sorted(known[name]) for at, name in seen.items()}, "lit": lit}
+        )
+    return lines, states
 
 
-def _grid(drawing: _Drawing, flow: Flow, view: View, x: float, middle: float, named: bool) -> float:
-    """Draw a box from `x` on, around the height `middle`; returns where it ends."""
-    box, values = flow.boxes[view.name], flow.values[view.name]
+def _place(lines: Sequence[Sequence[str]], box: str) -> str:
+    """Where a box is first drawn, as "line.place"."""
+    return next((f"{i}.{names.index(box)}" for i, names in enumerate(lines) if box in names), "")
+
+
+def _scale(sizes: Sequence[tuple[float, float]]) -> float:
+    """How large lines of these sizes are drawn, so that all have room, one beside the other as far as they go."""
+
+    def tall(scale: float) -> float:
+        total = width = tallest = 0.0
+        for wide, high in sizes:
+            if width and width + wide * scale > WIDEST:
+                total, width, tallest = total + tallest, 0.0, 0.0
+            width, tallest = width + wide * scale + 16, max(tallest, high * scale)
+        return total + tallest
+
+    return next((scale for scale in (1.0, 0.95, 0.9, 0.85, 0.8, 0.75) if tall(scale) <= HIGHEST), 0.7)
+
+
+def _line(flow: Flow, number: int, names: Sequence[str]) -> tuple[float, float, str]:
+    """A line's width, height and SVG: its boxes side by side, their middles level."""
+    drawing = _Drawing()
+    boxes = [name for name in names if name in flow.values]
+    head = LINE - 6 if any(flow.boxes[name].columns for name in boxes) else 2
+    tall = max(len(flow.values[name]) for name in boxes) * TALL
+    x, middle = 4.0, 2 + head + tall / 2
+    for place, name in enumerate(names):
+        if name in flow.values:
+            x = _grid(drawing, flow, name, f"{number}.{place}", x, middle, named=place == 0)
+        else:
+            width = 8 * len(name)
+            drawing.text(x + GAP + width / 2, middle + 5, html.escape(name), 'text-anchor="middle"', 15)
+            x += width + 2 * GAP
+    return x + 4, middle + tall / 2 + LINE + 2, "".join(drawing.parts)
+
+
+def _grid(drawing: _Drawing, flow: Flow, name: str, at: str, x: float, middle: float, named: bool) -> float:
+    """Draw a box from `x` on, around the height `middle`; returns where it ends. at: its place, "line.place"."""
+    box, values = flow.boxes[name], flow.values[name]
     n, m = values.shape
     top = middle - n * TALL / 2
+    drawing.parts.append(f'<g data-at="{at}">')
     if named and box.rows:
         x += max(50, 8 * max(map(len, flow.names[box.rows])) + 8)
-        for i, name in enumerate(flow.names[box.rows]):
-            place = f'text-anchor="end" data-name="{box.rows},{i}"'
-            drawing.text(x - 6, top + (i + 0.5) * TALL + 5, html.escape(name), place)
+        for i, row in enumerate(flow.names[box.rows]):
+            where = f'text-anchor="end" data-name="{box.rows},{i}"'
+            drawing.text(x - 6, top + (i + 0.5) * TALL + 5, html.escape(row), where)
     if box.columns:
-        for j, name in enumerate(flow.names[box.columns]):
-            place = f'text-anchor="middle" data-name="{box.columns},{j}"'
-            drawing.text(x + (j + 0.5) * CELL, top - 5, html.escape(name), place, 11)
+        for j, column in enumerate(flow.names[box.columns]):
+            where = f'text-anchor="middle" data-name="{box.columns},{j}"'
+            drawing.text(x + (j + 0.5) * CELL, top - 5, html.escape(column), where, 11)
     ink, largest = colour(box.role), float(np.abs(values).max()) or 1.0
     for i in range(n):
-        shown = view.only is None or i in view.only
+        drawing.parts.append(f'<g data-row="{i}">')
         for j in range(m):
-            here = f'x="{x + j * CELL:.0f}" y="{top + i * TALL:.0f}" width="{CELL}" height="{TALL}"'
-            strength = _strength(values[i, j], largest) if shown else 0
-            entry = f'data-box="{box.name}" data-entry="{i},{j}"' if shown else ""
+            entry = f'data-box="{name}" data-entry="{i},{j}"'
+            left, up = x + j * CELL, top + i * TALL
+            size = f'x="{left:.0f}" y="{up:.0f}" width="{CELL}" height="{TALL}"'
+            strength = _strength(values[i, j], largest)
             drawing.parts.append(
-                f'<rect {here} fill="{ink}" fill-opacity="{strength:.2f}" stroke="{ink}" stroke-opacity="0.5" {entry}/>'
+                f'<rect {size} fill="{ink}" fill-opacity="{strength:.2f}" stroke="{ink}" stroke-opacity="0.5" {entry}/>'
             )
-            if shown:
-                number = _number(values[i, j], box.digits)
-                place = f'text-anchor="middle" {entry}'
-                drawing.text(x + (j + 0.5) * CELL, top + (i + 0.5) * TALL + 5, number, place)
-        if i in view.lit:
-            drawing.parts.append(
-                f'<rect x="{x:.0f}" y="{top + i * TALL:.0f}" width="{m * CELL}" height="{TALL}" fill="none" '
-                f'stroke="{ink}" stroke-width="3"/>'
-            )
+            number = _number(values[i, j], box.digits)
+            if at == flow.edited_at:
+                drawing.parts.append(_field(flow, size, i, j, number))
+            else:
+                drawing.text(left + CELL / 2, up + TALL / 2 + 5, number, f'text-anchor="middle" {entry}')
+        drawing.parts.append(
+            f'<rect class="lit" x="{x:.0f}" y="{top + i * TALL:.0f}" width="{m * CELL}" height="{TALL}" fill="none" '
+            f'stroke="{ink}" stroke-width="3"/></g>'
+        )
     label = f"{_indexed(box.label or box.name)} ({n}, {m})"
     drawing.text(x + m * CELL / 2, top + n * TALL + 17, label, 'text-anchor="middle" font-weight="bold"')
-    return x + m * CELL
+    drawing.parts.append("</g>")
+    below = 8 * (len(box.label or box.name) + 7)  # the label and its shape
+    return x + m * CELL / 2 + max(m * CELL, below) / 2
+
+
+def _field(flow: Flow, size: str, i: int, j: int, number: str) -> str:
+    """An entry that the reader may change."""
+    columns = flow.names.get(flow.boxes[flow.edit].columns, range(flow.values[flow.edit].shape[1]))
+    says = html.escape(f"{flow.edit}, row {i}, {columns[j]}")
+    return (
+        f'<foreignObject {size}><input xmlns="http://www.w3.org/1999/xhtml" type="number" step="0.5" value="{number}" '
+        f'data-entry="{i},{j}" aria-label="{says}"/></foreignObject>'
+    )
 
 
 def _strength(value: float, largest: float) -> float:
@@ -340,89 +413,13 @@ def _indexed(label: str) -> str:
     )
 
 
-# --- In the browser ---------------------------------------------------------------------------------------
+def _indexed_html(label: str) -> str:
+    """The same in HTML."""
+    return re.sub(r"_(\w+)", r"<sub>\1</sub>", html.escape(label))
 
-_FIELDS_STYLE = """<style>
-.course-flow .fields {max-width: 36rem; margin: 0.3rem auto; font-size: 0.9rem}
-.course-flow .fields[hidden] {display: none}
-.course-flow .fields :is(button, input) {
-  font: inherit; color: inherit; background: none; border: 1px solid rgba(128, 128, 128, 0.8); border-radius: 4px}
-.course-flow .fields button {padding: 0.2rem 0.8rem; margin-right: 0.5rem; cursor: pointer}
-.course-flow .fields button[aria-pressed="true"] {font-weight: bold; outline: 2px solid currentColor}
-.course-flow .fields input {width: 3.6rem}
-@media (max-width: 480px) {.course-flow .fields input {width: 2.6rem}}
-.course-flow .fields table {border-collapse: collapse; margin: 0.4rem 0; width: auto}
-.course-flow .fields :is(th, td) {
-  padding: 0.1rem 0.3rem; border: 0; background: none; font-weight: normal; text-align: center}
-@media print {.course-flow .fields {display: none}}
-</style>"""
 
-# The player draws each frame as stored; whenever it has, the numbers of `values` are written into it.
-_SCRIPT = """
-(function () {
-  var root = document.currentScript.parentElement, state = STATE, functions = {FUNCTIONS};
-  var stage = root.querySelector(".stage"), fields = root.querySelector(".fields"), values = {};
-  function entrywise(a, b, f) {
-    var n = Math.max(a.length, b.length), m = Math.max(a[0].length, b[0].length);
-    return Array.from({length: n}, (_, i) => Array.from({length: m}, (_, j) =>
-      f(a[i % a.length][j % a[0].length], b[i % b.length][j % b[0].length])));
-  }
-  var signs = {
-    "@": (a, b) => a.map(row => b[0].map((_, j) => row.reduce((sum, v, i) => sum + v * b[i][j], 0))),
-    "T": a => a[0].map((_, j) => a.map(row => row[j])),
-    "+": (a, b) => entrywise(a, b, (x, y) => x + y), "-": (a, b) => entrywise(a, b, (x, y) => x - y),
-    "*": (a, b) => entrywise(a, b, (x, y) => x * y), "/": (a, b) => entrywise(a, b, (x, y) => x / y)
-  };
-  function value(tree) {
-    if (typeof tree === "string") return values[tree];
-    if (typeof tree === "number") return [[tree]];
-    return (signs[tree[0]] || functions[tree[0]])(...tree.slice(1).map(value));
-  }
-  function write() {
-    stage.querySelectorAll("[data-box]").forEach(function (part) {
-      var box = values[part.dataset.box], at = part.dataset.entry.split(","), v = box[+at[0]][+at[1]];
-      if (part.tagName === "text") {
-        part.textContent = String(Number(v.toFixed(state.digits[part.dataset.box])) + 0);
-      } else {
-        var largest = Math.max(...box.flat().map(Math.abs)) || 1;
-        part.setAttribute("fill-opacity", (0.3 * Math.abs(v) / largest).toFixed(2));
-      }
-    });
-    root.querySelectorAll("[data-name]").forEach(function (part) {
-      var at = part.dataset.name.split(",");
-      if (state.names[at[0]]) part.textContent = state.names[at[0]][+at[1]];
-    });
-  }
-  function compute() {
-    values = Object.assign({}, state.inputs);
-    for (var name in state.formulas) values[name] = value(state.formulas[name]);
-    var rows = state.inputs[state.edit];
-    fields.querySelectorAll("[data-choice]").forEach(function (button) {
-      var choice = state.choices[button.dataset.choice];
-      var now = choice[1].every((v, j) => v === rows[choice[0]][j]);
-      button.setAttribute("aria-pressed", String(now));
-    });
-    write();
-  }
-  fields.addEventListener("click", function (event) {
-    var choice = state.choices[event.target.dataset.choice];
-    if (!choice) return;
-    state.inputs[state.edit][choice[0]] = choice[1].slice();
-    if (state.names[state.rows]) state.names[state.rows][choice[0]] = event.target.dataset.choice;
-    fields.querySelectorAll("input").forEach(function (input) {
-      var at = input.dataset.entry.split(",");
-      if (+at[0] === choice[0]) input.value = choice[1][+at[1]];
-    });
-    compute();
-  });
-  fields.addEventListener("input", function (event) {
-    var at = (event.target.dataset.entry || "").split(","), v = event.target.valueAsNumber;
-    if (at.length < 2 || !isFinite(v)) return;
-    state.inputs[state.edit][+at[0]][+at[1]] = v;
-    compute();
-  });
-  new MutationObserver(write).observe(stage, {childList: true});
-  fields.hidden = false;
-  compute();
-})();
-"""
+@cache
+def _read(name: str) -> str:
+    """A script or a style beside this file, without the comment at its head."""
+    text = (files("minigrad.course.furniture") / name).read_text(encoding="utf-8")
+    return re.sub(r"\A(?:(?://.*\n)+|/\*.*?\*/\n)", "", text)

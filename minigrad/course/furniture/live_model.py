@@ -123,10 +123,11 @@ def answer(model: Any, tokenizer: Any, text: str) -> Answer:
 # --- The page --------------------------------------------------------------------------------------------
 
 
-def page(scripts: Mapping[str, str]) -> str:
+def page(scripts: Mapping[str, str], short: bool = False) -> str:
     """The widget with the first model's first example in it.
 
-    scripts: for each model, by its stored name, the address of its script from the page.
+    scripts: for each model, by its stored name, the address of its script from the page. short: guesses alone, and the
+    model is loaded when the reader first presses a piece or types.
     """
     name = next(iter(scripts))
     text = MODELS[name].examples[0].text
@@ -135,6 +136,7 @@ def page(scripts: Mapping[str, str]) -> str:
     place = said.places[0]
     weights = said.attention[FIRST_HEAD[0]][FIRST_HEAD[1]]
     parts = {
+        "SHORT": " short" * short,
         "PALETTE": STYLE,
         "MODELS": html.escape(json.dumps([_model(one, script) for one, script in scripts.items()])),
         "CHOICE": _choice(list(scripts)) if len(scripts) > 1 else "",
@@ -279,7 +281,7 @@ def _levels(pieces: Sequence[str], weights: np.ndarray, row: int) -> str:
     )
 
 
-_PAGE = """<div class="course-ask course-colours" data-models="@MODELS@">@PALETTE@
+_PAGE = """<div class="course-ask course-colours@SHORT@" data-models="@MODELS@">@PALETTE@
 <noscript><style>.course-ask .tools, .course-ask .waits {display: none}</style>
 <p>Without JavaScript the model cannot run. This is what it said of one sentence.</p></noscript>
 <div class="tools">

@@ -21,12 +21,15 @@ import numpy as np
 from minigrad.course.furniture.palette import STYLE, colour
 
 BLUE, RED = colour("first"), colour("second")
+HIGHEST = 24  # rem: of a drawing, so that it stands with its slider and its words in one screen
 
 _PLAYER = """<div class="course-player course-colours">
 PALETTE
 <style>
 .course-player {max-width: 36rem; margin: 0.5rem auto}
-.course-player svg {width: 100%; height: auto; display: block}
+.course-player .stage {margin: 0 auto}
+.course-player .stage:not(.whole) > svg {width: 100%; height: auto; display: block}
+.course-player button svg {width: 0.8em; height: 0.8em; vertical-align: -0.05em; fill: currentColor}
 .course-player .controls {display: flex; gap: 0.5rem; align-items: center; margin: 0.3rem 0}
 .course-player [hidden] {display: none}
 .course-player input {flex: 1; min-width: 0; height: 2rem; accent-color: var(--course-first)}
@@ -38,9 +41,9 @@ PALETTE
 .course-player .text strong {margin-right: 0.6em}
 @media print {.course-player :is(.controls, .room) {display: none !important}}
 </style>
-<div class="stage" role="img" aria-label="ALT" style="aspect-ratio: 100 / TALL">STILL</div>
+STAGE
 <div class="controls" hidden>
-<button type="button" aria-label="play" class="play">▶</button>
+<button type="button" aria-label="play" class="play"><svg viewBox="0 0 12 12" aria-hidden="true"><path d="M2 0.5v11l9.5-5.5z"/></svg></button>
 <button type="button" aria-label="back">‹</button>
 <input type="range" min="0" max="LAST" value="FIRST" aria-label="LABEL">
 <button type="button" aria-label="on">›</button>
@@ -49,9 +52,10 @@ PALETTE
 <script>
 (function () {
   var root = document.currentScript.parentElement, frames = FRAMES;
-  var stage = root.querySelector(".stage"), slider = root.querySelector("input"), words = root.querySelector(".words");
+  var stage = root.querySelector(".stage"), slider = root.querySelector(".controls input"), words = root.querySelector(".words");
   var text = root.querySelector(".text"), play = root.querySelector(".play"), timer = null, printed = null;
-  frames[FIRST].svg = stage.innerHTML;
+  var whole = stage.classList.contains("whole"); // a drawing that stays: another script shows the step in it
+  if (!whole) frames[FIRST].svg = stage.innerHTML;
   function say(box, frame) {
     var title = document.createElement("strong");
     title.textContent = frame.title;
@@ -62,21 +66,24 @@ PALETTE
     i = Math.max(0, Math.min(frames.length - 1, i));
     slider.value = i;
     slider.setAttribute("aria-valuetext", frames[i].title);
-    stage.innerHTML = frames[i].svg;
+    if (!whole) stage.innerHTML = frames[i].svg;
     say(text, frames[i]);
+    root.dispatchEvent(new CustomEvent("frame", {detail: i}));
+  }
+  function face(name, path) {
+    play.setAttribute("aria-label", name);
+    play.querySelector("path").setAttribute("d", path);
   }
   function stop() {
     clearInterval(timer);
     timer = null;
-    play.textContent = "\u25b6";
-    play.setAttribute("aria-label", "play");
+    face("play", "M2 0.5v11l9.5-5.5z");
     text.setAttribute("aria-live", "polite");
   }
   function step(by) { stop(); show(+slider.value + by); }
   function start() {
     if (+slider.value === frames.length - 1) show(0);
-    play.textContent = "\u23f8\ufe0e";
-    play.setAttribute("aria-label", "pause");
+    face("pause", "M1.5 0.5h3.2v11H1.5zM7.3 0.5h3.2v11H7.3z");
     text.setAttribute("aria-live", "off");
     timer = setInterval(function () {
       if (!root.isConnected) return stop();
@@ -121,28 +128,36 @@ class Player:
     """Frames that the reader steps through or plays, with a slider, buttons or the arrow keys.
 
     It has the height of its tallest frame and its longest text from the start, so that the page below stands still.
-    On paper it is its last frame.
+    On paper it is its last frame. With `whole`, HTML, the drawing stays, and an event "frame" tells a script beside it
+    which step to show in it.
     """
 
-    def __init__(self, frames: Sequence[Frame], label: str, alt: str, first: int = 0) -> None:
+    def __init__(
+        self, frames: Sequence[Frame], label: str, alt: str, first: int | None = None, whole: str = ""
+    ) -> None:
         if not frames:
             raise ValueError("a player needs at least one frame")
+        first = len(frames) - 1 if first is None else first
         if not 0 <= first < len(frames):
             raise ValueError(f"first must be within 0 … {len(frames) - 1}, got {first}")
-        self.frames, self.label, self.alt, self.first = list(frames), label, alt, first
+        self.frames, self.label, self.alt, self.first, self.whole = list(frames), label, alt, first, whole
 
     def _repr_html_(self) -> str:
         frame = self.frames[self.first]  # the script takes its picture from the page
         frames = [asdict(one) | ({"svg": ""} if i == self.first else {}) for i, one in enumerate(self.frames)]
+        alt = html.escape(self.alt)
+        tall = _tallest([frame.svg for frame in self.frames if frame.svg] or ["0 0 1 1"])
+        size = f"aspect-ratio: 100 / {tall:.1f}; max-width: {100 * HIGHEST / tall:.1f}rem"
+        stage = f'<div class="stage" role="img" aria-label="{alt}" style="{size}">{frame.svg}</div>'
+        if self.whole:
+            stage = f'<div class="stage whole" role="group" aria-label="{alt}">{self.whole}</div>'
         parts = {
-            "ALT": html.escape(self.alt),
             "LABEL": html.escape(self.label),
             "LAST": str(len(self.frames) - 1),
             "FIRST": str(self.first),
             "TEXT": f"<strong>{html.escape(frame.title)}</strong> {html.escape(frame.text)}",
-            "STILL": frame.svg,
+            "STAGE": stage,
             "PALETTE": STYLE,
-            "TALL": f"{_tallest([frame.svg for frame in self.frames]):.1f}",
             "FRAMES": _json(frames),
         }
         return _filled(_PLAYER, parts)
@@ -152,11 +167,11 @@ class Player:
         return "\n".join([f"{self.alt} ({self.label})", *lines])
 
 
-def player(frames: Sequence[Frame], label: str, alt: str, first: int = 0) -> Player:
+def player(frames: Sequence[Frame], label: str, alt: str, first: int | None = None) -> Player:
     """Frames to step through, to be the last line of a cell.
 
-    label: what the slider moves. alt: what there is to see. first: which frame shows first. Raises ValueError
-    if there is no such frame.
+    label: what the slider moves. alt: what there is to see. first: which frame shows first, the last without it; it
+    plays from the first. Raises ValueError if there is no such frame.
     """
     return Player(frames, label, alt, first)
 

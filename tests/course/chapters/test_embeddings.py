@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,14 @@ from minigrad.bert.stored import stored
 from minigrad.course import check
 
 pytest.importorskip("matplotlib")
-from minigrad.course.chapters.embeddings import drawn_tables, embedding_flow, plurals, rank_curves
+from minigrad.course.chapters.embeddings import (
+    drawn_tables,
+    embedding_flow,
+    plurals,
+    rank_curves,
+    similarity_maps,
+    table_picture,
+)
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +101,9 @@ def test_rank_curves_name_each_case():
     picture = rank_curves(ranks, 200)
     for name in ranks:
         assert name in picture.svg
+
+
+def test_tables_of_positions_are_images():
+    pattern = r'<image [^>]*href="data:image/png'
+    assert len(re.findall(pattern, table_picture(np.eye(6)).svg)) == 1
+    assert len(re.findall(pattern, similarity_maps({"a": np.eye(5), "b": -np.eye(5)}, "Two").svg)) == 2

@@ -42,16 +42,20 @@ def small(**settings: Any) -> Flow:
     return flow(boxes, steps, "Two boxes", {"tokens": ["a<b", "c"]}, **settings)
 
 
-def pictures(shown: Flow) -> list[ElementTree.Element]:
-    """The frames as XML, which they have to be."""
-    return [ElementTree.fromstring(frame.svg) for frame in shown._player().frames]
+def lines(shown: Flow) -> list[ElementTree.Element]:
+    """The lines of the drawing as XML, which they have to be."""
+    return [
+        ElementTree.fromstring(found)
+        for found in re.findall(r'<svg class="line".*?</svg>', shown._repr_html_(), re.DOTALL)
+    ]
 
 
-def written(picture: ElementTree.Element, box: str) -> dict[str, str]:
-    """The numbers of a box in a picture, by their place."""
+def written(shown: Flow, box: str) -> dict[str, str]:
+    """The numbers of a box where it is drawn last, by their place in it."""
     return {
         text.get("data-entry", ""): text.text or ""
-        for text in picture.iter("{http://www.w3.org/2000/svg}text")
+        for line in lines(shown)
+        for text in line.iter("{http://www.w3.org/2000/svg}text")
         if text.get("data-box") == box
     }
 
@@ -64,12 +68,31 @@ def test_formulas_are_computed():
     np.testing.assert_allclose(box, e / e.sum())
 
 
-def test_a_picture_shows_the_numbers_of_its_rows():
-    (picture,) = pictures(small())
-    assert written(picture, "X") == {"0,0": "1", "0,1": "2", "1,0": "3", "1,1": "-4"}
-    assert written(picture, "Y") == {"1,0": "-3.5", "1,1": "11.5"}
-    assert "Y (2, 2)" in "".join(picture.itertext())
-    assert "a<b" in "".join(picture.itertext())
+def test_the_drawing_has_all_numbers_from_the_start():
+    (line,) = lines(small())
+    assert written(small(), "X") == {"0,0": "1", "0,1": "2", "1,0": "3", "1,1": "-4"}
+    assert written(small(), "Y") == {"0,0": "1.5", "0,1": "-3.5", "1,0": "-3.5", "1,1": "11.5"}
+    assert "Y (2, 2)" in "".join(line.itertext())
+    assert "a<b" in "".join(line.itertext())
+
+
+def test_a_line_is_drawn_once_and_one_box_alone_not_again():
+    boxes = [Box("X", [[1]]), Box("Y", "X + 1")]
+    steps = [
+        Step("In", [["X"]], ""),
+        Step("Out", [["X", "→", "Y"]], ""),
+        Step("Again", [["X", "→", View("Y", lit=[0])]], ""),
+    ]
+    assert len(lines(flow(boxes, steps, "One line"))) == 1
+
+
+def test_what_is_large_is_drawn_smaller():
+    """All lines have room in one screen."""
+    rows = np.ones((6, 6))
+    boxes = [Box(name, rows) for name in "ABCDEFGH"]
+    many = flow(boxes, [Step("All", [[name, "=", name] for name in "ABCDEFGH"], "")], "Many")._repr_html_()
+    wide, scaled = (float(found) for found in re.search(r"--wide: (\d+)px; --scaled: (\d+)px", many).groups())
+    assert 0.69 < scaled / wide < 0.9
 
 
 def test_the_text_form_has_all_numbers():
@@ -82,19 +105,13 @@ def test_the_text_form_has_all_numbers():
 def test_the_chapters_flow_ends_in_its_head():
     shown_flow = head_flow(X, W_Q, W_K, W_V)
     np.testing.assert_allclose(shown_flow.values["Z"], attend(X), rtol=1e-12)
-    last = written(pictures(shown_flow)[-1], "Z")
-    assert last == {f"{i},{j}": shown(z) for (i, j), z in np.ndenumerate(attend(X))}
-
-
-def test_one_token_comes_before_all():
-    first, last = (written(pictures(head_flow(X, W_Q, W_K, W_V))[i], "Q") for i in (1, -1))
-    assert set(first) == {"2,0", "2,1"}
-    assert len(last) == 6
+    assert written(shown_flow, "Z") == entries(attend(X))
 
 
 def test_nothing_to_edit_means_no_fields():
-    assert "fields" not in small()._repr_html_()
-    assert 'data-entry="1,1"' in small(edit="X")._repr_html_()
+    assert "<input" not in re.sub(r"<input type=.range.[^>]*>", "", small()._repr_html_())
+    assert 'class="fields"' not in small()._repr_html_()
+    assert small(edit="X")._repr_html_().count("<foreignObject") == 4
 
 
 @pytest.mark.parametrize(
@@ -128,8 +145,14 @@ def on_page(page: Any, box: str) -> dict[str, str]:
     """The numbers of a box that the page shows now."""
     return page.eval_on_selector_all(
         f'text[data-box="{box}"]',
-        "all => Object.fromEntries(all.map(text => [text.dataset.entry, text.textContent]))",
+        """all => Object.fromEntries(all.filter(text => getComputedStyle(text).visibility === "visible")
+            .map(text => [text.dataset.entry, text.textContent]))""",
     )
+
+
+def steps_to(page: Any, number: int) -> None:
+    """Move the slider."""
+    page.fill(".controls input", str(number))
 
 
 def entries(values: np.ndarray) -> dict[str, str]:
@@ -138,12 +161,41 @@ def entries(values: np.ndarray) -> dict[str, str]:
 
 @pytest.fixture
 def edited(page: Any) -> Any:
-    """The chapter's flow on a page, at its last step."""
+    """The chapter's flow on a page, which rests at its last step."""
     page.set_content(f"<body>{head_flow(X, W_Q, W_K, W_V)._repr_html_()}</body>")
-    for _ in range(6):
-        page.click('button[aria-label="on"]')
     assert on_page(page, "Z") == entries(attend(X))
     return page
+
+
+def test_a_step_fills_its_rows_and_those_to_come_are_pale(edited):
+    pale = "document.querySelectorAll('.line.pale').length"
+    assert edited.evaluate(pale) == 0
+    steps_to(edited, 1)
+    assert set(on_page(edited, "Q")) == {"2,0", "2,1"}
+    assert on_page(edited, "Z") == {}
+    assert edited.evaluate(pale) == edited.locator(".line").count() - 1
+    assert edited.locator(".lit.on").count() == 2  # bank's row, and the query that it becomes
+    assert edited.locator(".line.now").count() == 1
+
+
+@pytest.mark.parametrize("width", [390, 820, 1280])
+def test_the_page_below_stands_still(page, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    page.set_content(f"<body>{head_flow(X, W_Q, W_K, W_V)._repr_html_()}<p id=below>Below</p></body>")
+    places = set()
+    for number in range(7):
+        steps_to(page, number)
+        places.add(page.locator("#below").bounding_box()["y"])
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert len(places) == 1
+    assert max(places) < 540 if width > 390 else max(places) < 620
+
+
+def test_a_phone_shows_the_lines_of_the_step(page):
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.set_content(f"<body>{head_flow(X, W_Q, W_K, W_V)._repr_html_()}</body>")
+    steps_to(page, 2)
+    assert [line.is_visible() for line in page.locator(".line").all()].count(True) == 1
 
 
 def test_a_button_puts_money_in_the_place_of_river(edited):
@@ -154,7 +206,7 @@ def test_a_button_puts_money_in_the_place_of_river(edited):
     assert "money" in edited.inner_text(".stage")
     assert "river" not in edited.inner_text(".stage")
     assert edited.get_attribute('button[data-choice="money"]', "aria-pressed") == "true"
-    edited.click('button[aria-label="back"]')  # another frame has the new numbers too
+    edited.click('button[aria-label="back"]')  # another step has the new numbers too
     assert on_page(edited, "Z") == {k: v for k, v in entries(attend(with_money)).items() if k[0] == "2"}
     edited.click('button[data-choice="river"]')
     assert on_page(edited, "V") == entries(X @ W_V)
@@ -189,6 +241,6 @@ def test_all_signs_are_the_same_in_the_browser(page):
     np.testing.assert_allclose(found, expected.ravel(), atol=1e-4)
 
 
-def test_the_first_step_is_there_without_a_script():
+def test_the_whole_is_there_without_a_script():
     shown = head_flow(X, W_Q, W_K, W_V)._repr_html_()
     assert re.search(r'aria-label="Three tokens[^>]*><svg', shown)

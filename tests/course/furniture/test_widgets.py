@@ -58,7 +58,7 @@ def test_a_player_names_its_parts():
         "class": "stage",
         "role": "img",
         "aria-label": "A bar that grows",
-        "style": "aspect-ratio: 100 / 100.0",
+        "style": "aspect-ratio: 100 / 100.0; max-width: 24.0rem",
     }
     assert page.one("div", class_="text") == ({"class": "text", "aria-live": "polite"}, " The bar is 2 wide.")
     assert page.one("strong")[1] == "d = 2"
@@ -67,7 +67,13 @@ def test_a_player_names_its_parts():
 def test_a_player_has_room_for_its_tallest_frame():
     frames = [Frame("a", svg(300, height, []), "b") for height in (10, 100, 50)]
     stage, _ = Page(player(frames, "width", "A bar")._repr_html_()).one("div", class_="stage")
-    assert stage["style"] == "aspect-ratio: 100 / 33.4"
+    assert stage["style"] == "aspect-ratio: 100 / 33.4; max-width: 71.9rem"
+
+
+def test_a_player_rests_on_its_last_frame():
+    page = Page(player(three_frames(), "width", "A bar")._repr_html_())
+    assert page.one("input")[0]["value"] == "2"
+    assert page.one("rect")[0]["width"] == "4"
 
 
 def test_a_player_has_no_ids_so_that_a_page_can_hold_two():
@@ -102,7 +108,7 @@ def test_a_players_script_holds_every_frame():
 @pytest.mark.parametrize("text", NASTY)
 def test_no_text_breaks_a_player(text):
     plain = Page(player([Frame("a", svg(1, 1, []), "b")] * 2, "c", "d")._repr_html_())
-    page = Page(player([Frame(text, svg(1, 1, []), text)] * 2, text, text)._repr_html_())
+    page = Page(player([Frame(text, svg(1, 1, []), text)] * 2, text, text, first=0)._repr_html_())
     assert tags(page) == tags(plain)
     assert frames_in(page)[1] == {"title": text, "svg": svg(1, 1, []), "text": text}
     frames = page.one("script")[1].partition("frames = ")[2].partition("\n")[0]
