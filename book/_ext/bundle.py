@@ -69,7 +69,9 @@ def joined(out: Path, files: list[str]) -> str:
         )
 
     def style(file: str) -> str:
-        pieces = IMPORT.split((out / file).read_text(encoding="utf-8"))  # text, address, text, address, …, text
+        pieces = IMPORT.split(
+            (out / file).read_text(encoding="utf-8")
+        )  # text, address, text, address, …, text
         for i in range(0, len(pieces), 2):
             pieces[i] = moved(file, pieces[i])
         for i in range(1, len(pieces), 2):

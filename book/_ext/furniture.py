@@ -64,7 +64,7 @@ def exercise_path(chapter: Chapter) -> str:
 
 def idea(notebook: Any) -> list[nodes.Node]:
     """The page's one idea, in a sentence."""
-    words = notebook.metadata.get("course", {}).get("idea")
+    words = notebook.metadata.get("course", {}).get("idea", "").replace("'", "’")
     return [nodes.paragraph("", words, classes=["course-idea"])] if words else []
 
 
@@ -81,7 +81,7 @@ def facts(
         items.append([exercises_link(app, chapter, f"{len(exercises)} {noun}")])
     if app.config.course_run:
         items.append([nodes.Text("runs here")])
-    source = app.builder.get_relative_uri(chapter.page, "") + f"_sources/{chapter.page}.ipynb"
+    source = "../" * chapter.page.count("/") + f"_sources/{chapter.page}.ipynb"
     items.append([nodes.raw("", f'<a href="{source}" download>Jupyter</a>', format="html")])
     items.append([nodes.raw("", PRINT, format="html")])
     line = nodes.paragraph()

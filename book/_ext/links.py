@@ -245,7 +245,7 @@ class Links(SphinxPostTransform):
     def prose(self) -> Iterator[nodes.Text]:
         """The pieces of text that may get a link."""
         for text in self.document.findall(nodes.Text):
-            if not inside(text, *CLOSED, "course-facts"):
+            if not inside(text, *CLOSED, "course-facts", "course-idea"):
                 yield text
 
     def replace(self, text: nodes.Text, found: Iterable[tuple[int, int, nodes.reference]]) -> None:

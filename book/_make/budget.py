@@ -10,10 +10,12 @@ pages of a built site are opened in Chromium, and what stands in the first scree
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import nbformat
 
@@ -25,7 +27,8 @@ IDEA = 25  # words of the idea at most
 SCREENS = {"desk": (1280, 800), "phone": (390, 844)}
 
 
-class Spent(NamedTuple):
+@dataclass(frozen=True)
+class Spent:
     """What one page spends.
 
     words: of prose; printed: words that its cells put out; cells, tables, ranges, minutes: above the line; rows: of
@@ -59,7 +62,7 @@ def spent(notebook: Any) -> Spent:
 
 def over(notebook: Any) -> Iterator[str]:
     """What of a chapter is over the budget, a sentence each."""
-    found = spent(notebook)._asdict()
+    found = asdict(spent(notebook))
     for name, most in MOST.items():
         if found[name] > most:
             yield f"{name}: {found[name]}; the budget is {most}"
@@ -90,20 +93,15 @@ def first_screens(site: Path, names: list[str]) -> Iterator[tuple[str, str, dict
     and the first picture begin. Needs playwright and Chromium."""
     from playwright.sync_api import sync_playwright
 
+    found = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     with sync_playwright() as play:
-        browser = play.chromium.launch(args=["--no-sandbox"], executable_path=_chromium())
+        browser = play.chromium.launch(args=["--no-sandbox"], executable_path=found)
         for screen, (width, height) in SCREENS.items():
             page = browser.new_page(viewport={"width": width, "height": height})
             for name in names:
                 page.goto((site / "book" / f"{name}.html").resolve().as_uri(), wait_until="load")
                 yield name, screen, page.evaluate(SEEN)
         browser.close()
-
-
-def _chromium() -> str | None:
-    import shutil
-
-    return shutil.which("chromium-headless-shell") or shutil.which("chromium")
 
 
 def read(name: str) -> Any:
@@ -123,15 +121,16 @@ def main(arguments: Any = None) -> int:
     if unknown := [name for name in options.names if name not in PLACES]:
         parser.error(f"there is no chapter {', '.join(unknown)}")
     names = options.names or written
-    print(f"{'':18}" + "".join(f"{name:>9}" for name in Spent._fields) + "   over the budget")
-    print(f"{'(the budget)':18}" + "".join(f"{MOST.get(name, ''):>9}" for name in Spent._fields))
+    columns = [one.name for one in fields(Spent)]
+    print(f"{'':18}" + "".join(f"{name:>9}" for name in columns) + "   over the budget")
+    print(f"{'(the budget)':18}" + "".join(f"{MOST.get(name, ''):>9}" for name in columns))
     failed = False
     for name in names:
         notebook = read(name)
         excess = list(over(notebook))
         told = notebook.metadata.get("course", {}).get("told", False)
         failed |= told and bool(excess)
-        counts = "".join(f"{count:>9,}" for count in spent(notebook))
+        counts = "".join(f"{count:>9,}" for count in asdict(spent(notebook)).values())
         print(f"{name:18}{counts}   {'told; ' * told}{', '.join(line.split(':')[0] for line in excess)}")
     if options.screens:
         print(

@@ -40,8 +40,8 @@ PLANS: dict[int, tuple[Evening, ...]] = {
     ),
     5: (
         Evening(("start", "wordpiece"), ("split_word", "two_rules")),
-        Evening(("embeddings", "one_head"), ("embed", "attend")),
-        Evening(("many_heads", "masking"), ("multi_head", "padding_mask")),
+        Evening(("embeddings", "one_head"), ()),
+        Evening(("many_heads", "masking"), ("attend", "multi_head")),
         Evening(("add_norm", "encoder"), ("add_norm", "pool", "parameter_count")),
         Evening(("mlm", "pretraining"), ("mlm_loss", "floor_of")),
     ),
@@ -54,7 +54,7 @@ PLANS: dict[int, tuple[Evening, ...]] = {
         Evening(("one_head",), ("attend", "attention_gradients", "look_left")),
         Evening(("many_heads", "masking"), ("multi_head", "padding_mask")),
         Evening(("feed_forward", "add_norm"), ("feed_forward", "add_norm")),
-        Evening(("encoder", "mlm"), ("pool", "bert")),
+        Evening(("encoder", "mlm"), ("bert",)),
         Evening(("nsp", "pretraining"), ("make_pair", "mlm_loss", "floor_of")),
     ),
 }

@@ -99,6 +99,10 @@ def write(folder: Path) -> Path:
     python = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     title = v4.new_markdown_cell("# 1. Arrays\n\n" + "A sentence with $y$. " * 40, id="title")
     chapter = [title, *(_cell(name, cell) for name, cell in CELLS.items())]
+    after = [cell.id for cell in chapter].index(
+        "guess"
+    ) + 1  # a prediction hides what follows up to a heading
+    chapter.insert(after, v4.new_markdown_cell("## More", id="more"))
     exercises = [_cell(name, cell) for name, cell in EXERCISES.items()]
     for path, cells in (("book", chapter), ("exercises", exercises), ("solutions", exercises)):
         (folder / path).mkdir(exist_ok=True)

@@ -13,22 +13,26 @@ from building import ROOT
 
 TOC = """format: jb-book
 root: book/index
-chapters:
-  - file: book/arrays
-  - file: book/reverse_mode
+parts:
+  - caption: One
+    chapters:
+      - file: book/arrays
+  - caption: Two
+    chapters:
+      - file: book/reverse_mode
 """
 INDEX = """# A book
 
-::::{grid} 1 1 2 2
-:::{grid-item}
 The first paragraph.
 
-```{button-ref} arrays
-:color: primary
-Begin
+```{raw} html
+<p class="course-doors">
+<a class="course-door start" href="arrays.html"><b>Start</b> <span>with chapter 1</span></a>
+</p>
+<button type="button" class="course-button" data-route="short"
+ data-chapters="reverse_mode" hidden>The short way</button>
+<button type="button" class="course-button" data-route="all" data-chapters="arrays reverse_mode" hidden>All</button>
 ```
-:::
-::::
 
 | | chapter |
 |---|---|
@@ -68,6 +72,20 @@ def write(folder: Path) -> None:
     def shown(kind: str, text: str) -> Any:
         return v4.new_output("execute_result", {kind: text, "text/plain": "text"}, execution_count=1)
 
+    def predicted(word: str) -> tuple[Any, ...]:
+        """A question, its answer, and what tells it; the last question has no answers to choose from."""
+        cell = code(f"print({word})", printed(f"The answer is {word}\n"), tags=("predict",))
+        if word != "thirteen":
+            cell.metadata["predict"] = {
+                "choices": ["ten", "twelve", "eleven"],
+                "right": 2 if word == "eleven" else 1,
+            }
+        return (
+            v4.new_markdown_cell(f"**Predict:** is it {word}?"),
+            cell,
+            v4.new_markdown_cell(f"It was {word}."),
+        )
+
     frames = [
         Frame("one", bars({"a": [1]}, 1, ("x", "y")), "A short text."),
         Frame("two", bars({"a": [1], "b": [2]}, 2, ("x", "y")), "A long text. " * 30),
@@ -79,10 +97,7 @@ def write(folder: Path) -> None:
     first = [
         v4.new_markdown_cell("# 1. Arrays\n\n" + "A sentence of the text. " * 40),
         v4.new_markdown_cell("## Guess\n\n" + "A sentence of the text. " * 200),
-        *(
-            code(f"print({i})", printed(f"The answer is {i}\n"), tags=("predict",))
-            for i in ("eleven", "twelve", "thirteen")
-        ),
+        *(cell for word in ("eleven", "twelve", "thirteen") for cell in predicted(word)),
         v4.new_markdown_cell("## Look\n\n$$ " + " + ".join(f"x_{{{i}}}" for i in range(40)) + " $$"),
         v4.new_markdown_cell("$$ " + " + ".join(f"x_{{{i}}}" for i in range(19)) + " $$"),
         code("show(f)", shown("text/markdown", LISTING)),

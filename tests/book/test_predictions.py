@@ -1,4 +1,4 @@
-"""Predictions: the answer waits until the reader asks, the reader says who was right, and the page counts."""
+"""Predictions: the answer and what tells it wait until the reader has chosen one, and the page counts."""
 
 from __future__ import annotations
 
@@ -16,23 +16,67 @@ def answers(page: Any) -> list[bool]:
     return [one.is_visible() for one in page.query_selector_all(".tag_predict .cell_output")]
 
 
-def test_an_answer_waits_until_it_is_asked_for(reader: Any):
+def told(page: Any) -> list[bool]:
+    """Which sentences that tell the answer are to be seen."""
+    return [page.get_by_text(f"It was {word}.").is_visible() for word in ("eleven", "twelve", "thirteen")]
+
+
+def choose(page: Any, number: int, words: str) -> None:
+    """Press one of the answers of a prediction, counted from 0."""
+    page.locator(".course-prediction").nth(number).get_by_role("button", name=words, exact=True).click()
+
+
+def test_an_answer_and_what_tells_it_wait_until_the_reader_has_chosen(reader: Any):
     page = reader("arrays")
-    assert answers(page) == [False, False, False]
-    assert not page.get_by_role("button", name="I had it").first.is_visible()
-    second = page.get_by_role("button", name="Show the answer").nth(1)
-    second.scroll_into_view_if_needed()
+    assert answers(page) == told(page) == [False, False, False]
+    row = page.locator(".course-prediction").nth(1)
+    row.scroll_into_view_if_needed()
     above = "document.querySelectorAll('.tag_predict .cell_input')[1].getBoundingClientRect().top"
     place = page.evaluate(above)
-    second.focus()
+    row.get_by_role("button", name="ten", exact=True).focus()
     page.keyboard.press("Enter")
-    assert answers(page) == [False, True, False]
+    assert answers(page) == told(page) == [False, True, False]
     assert page.evaluate(above) == place, "the text above moved"
-    hide = page.get_by_role("button", name="Hide the answer")
-    assert hide.get_attribute("aria-expanded") == "true"
-    hide.click()
-    assert answers(page) == [False, False, False]
-    assert page.get_by_role("button", name="Show the answer").nth(1).get_attribute("aria-expanded") == "false"
+    assert row.get_by_role("status").inner_text() == "It is: twelve."
+    assert row.locator(".right").all_inner_texts() == ["twelve"]
+    choose(page, 0, "eleven")
+    assert page.locator(".course-prediction").nth(0).get_by_role("status").inner_text() == "You had it."
+
+
+def test_the_answer_can_be_had_without_a_guess(reader: Any):
+    page = reader("arrays")
+    row = page.locator(".course-prediction").nth(0)
+    row.get_by_role("button", name="Show the answer").click()
+    assert answers(page) == told(page) == [True, False, False]
+    assert row.get_by_role("status").inner_text() == ""
+    assert score(page).startswith("This page asks for 3 predictions.")
+
+
+def test_headings_and_the_next_question_are_never_hidden(reader: Any):
+    page = reader("arrays")
+    for word in ("eleven", "twelve", "thirteen"):
+        assert page.get_by_text(f"is it {word}?").is_visible()
+    assert page.get_by_role("heading", name="Look").is_visible()
+
+
+def test_of_a_player_the_first_frame_shows(reader: Any):
+    """It rests at what tells the answer."""
+    page = reader("arrays", viewport={"width": 1280, "height": 900})
+    page.add_init_script(
+        """document.addEventListener("DOMContentLoaded", () => {
+            document.querySelectorAll(".tag_predict").forEach((cell) => cell.classList.remove("tag_predict"));
+            document.querySelectorAll(".course-prediction").forEach((row) => row.remove());
+            document.querySelector(".course-player").closest(".cell").classList.add("tag_predict");
+        });"""
+    )
+    page.reload()
+    slider = page.locator(".course-player .controls input")
+    assert slider.input_value() == "0"
+    assert page.locator(".course-player .stage").is_visible()
+    assert not slider.is_visible()
+    page.get_by_role("button", name="Show the answer").click()
+    assert slider.input_value() == "2"
+    assert slider.is_visible()
 
 
 def test_all_answers_at_once(reader: Any):
@@ -42,10 +86,10 @@ def test_all_answers_at_once(reader: Any):
 
 
 def make_two_predictions(page: Any) -> None:
-    """Right in the first, wrong in the third."""
-    page.get_by_role("button", name="show all").first.click()
-    page.get_by_role("button", name="I had it").nth(0).click()
-    page.get_by_role("button", name="I did not").nth(2).click()
+    """Right in the first, wrong in the third, which has no answers to choose from."""
+    choose(page, 0, "eleven")
+    page.locator(".course-prediction").nth(2).get_by_role("button", name="Show the answer").click()
+    choose(page, 2, "I did not")
 
 
 def score(page: Any) -> str:
@@ -57,8 +101,9 @@ def test_the_page_counts_and_remembers(reader: Any):
     page = reader("arrays")
     assert score(page).startswith("This page asks for 3 predictions.")
     make_two_predictions(page)
-    page.get_by_role("button", name="I did not").nth(0).click()  # a second thought
-    page.get_by_role("button", name="I had it").nth(0).click()
+    choose(page, 0, "ten")  # a second thought
+    assert score(page).startswith("Your predictions: 0 of 2 right, 1 not made yet.")
+    choose(page, 0, "eleven")
     assert score(page).startswith("Your predictions: 1 of 2 right, 1 not made yet.")
     for _ in range(
         20
@@ -69,8 +114,8 @@ def test_the_page_counts_and_remembers(reader: Any):
         page.wait_for_timeout(200)
     assert score(page).startswith("Your predictions: 1 of 2 right, 1 not made yet.")
     assert answers(page) == [True, False, True]
-    pressed = [one.get_attribute("aria-pressed") for one in page.get_by_role("button", name="I had it").all()]
-    assert pressed == ["true", "false"]
+    pressed = page.locator(".course-prediction [aria-pressed=true]").all_inner_texts()
+    assert pressed == ["eleven", "I did not"]
     assert not reader("reverse_mode").locator(".course-score").count()
 
 
@@ -90,11 +135,13 @@ def test_it_works_where_the_browser_keeps_nothing(reader: Any):
 def test_answers_are_there_on_paper(reader: Any):
     page = reader("arrays")
     page.emulate_media(media="print")
-    assert answers(page) == [True, True, True]
+    assert answers(page) == told(page) == [True, True, True]
     assert not page.locator(".course-prediction").first.is_visible()
     page.emulate_media(media="screen")
     assert answers(page) == [False, False, False]
 
 
 def test_answers_are_there_without_scripts(reader: Any):
-    assert answers(reader("arrays", java_script_enabled=False)) == [True, True, True]
+    page = reader("arrays", java_script_enabled=False)
+    assert answers(page) == told(page) == [True, True, True]
+    assert not page.locator(".course-prediction").first.is_visible()

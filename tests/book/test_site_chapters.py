@@ -11,7 +11,7 @@ from building import ROOT, build, pages, small_book
 pytest.importorskip("yaml", reason="PyYAML is not installed (it comes with jupyter-book)")
 
 from book._make import contents
-from minigrad.course.contents import CHAPTERS, NUMBERS
+from minigrad.course.contents import APPENDIX, CHAPTERS, NUMBERS
 
 pytestmark = pytest.mark.no_arrays
 
@@ -29,14 +29,9 @@ def test_each_notebook_is_a_chapter_of_the_list():
 
 def test_numbers_are_places():
     assert len(NUMBERS) == len(CHAPTERS), "two chapters have one name"
-    assert [NUMBERS[name] for name in ("start", "embeddings", "positions", "one_head")] == [
-        "0",
-        "6",
-        "6b",
-        "7",
-    ]
-    firsts = [chapter.number for chapter in CHAPTERS if not chapter.second]
-    assert firsts == [str(place) for place in range(len(firsts))]
+    assert [NUMBERS[name] for name in ("start", "embeddings", "one_head", "errata")] == ["0", "6", "7", "A"]
+    numbers = [chapter.number for chapter in CHAPTERS if chapter.part != APPENDIX]
+    assert numbers == [str(place) for place in range(len(numbers))]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)

@@ -21,7 +21,7 @@ CHAPTERS = [
     ]
 ]
 END = "<!-- end, by make map -->"
-README = f"Before.\n\n<!-- status -->\nold\n{END}\n\n<!-- contents -->\n{END}\nAfter.\n"
+README = f"Before.\n\n<!-- contents -->\nold\n{END}\nAfter.\n"
 
 
 def notebook(path: Path, *texts: str) -> None:
@@ -46,12 +46,10 @@ def course(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def test_the_chapters_and_how_many_are_written(course):
+def test_the_chapters_and_which_are_planned(course):
     readme.main([str(course)])
     assert (course / "README.md").read_text() == (
-        "Before.\n\n<!-- status -->\n"
-        "**Status.** 2 of 3 chapters are written: 0 and 2.\n"
-        "<!-- end, by make map -->\n\n<!-- contents -->\n"
+        "Before.\n\n<!-- contents -->\n"
         "| chapter | what you build | minutes | exercises |\n"
         "|---|---|---|---|\n"
         "| **Start** | | | |\n"
@@ -70,7 +68,6 @@ def test_twice_is_as_once(course):
     assert (course / "README.md").read_text() == once
 
 
-@pytest.mark.parametrize("name", ["status", "contents"])
-def test_a_readme_without_a_place_is_named(course, name):
-    with pytest.raises(ValueError, match=f"no place for the {name}: <!-- {name} -->"):
-        readme.renewed(README.replace(f"<!-- {name} -->", ""), course)
+def test_a_readme_without_a_place_is_named(course):
+    with pytest.raises(ValueError, match="no place for the contents: <!-- contents -->"):
+        readme.renewed(README.replace("<!-- contents -->", ""), course)

@@ -114,8 +114,8 @@ def test_a_cell_that_is_not_there_has_no_headings():
         ("one_head", "7. One head", "product", "7 One head · Scores"),
         ("one_head", "7. One head", "two", "7 One head · Softmax / By rows"),
         ("one_head", "7. One head", "opening", "7 One head"),
-        ("decoding", "20b. Its masks", "product", "20b Its masks · Scores"),
-        ("start", "What BERT is", "product", "0 What BERT is · Scores"),
+        ("decoding", "23. Its masks", "product", "23 Its masks · Scores"),
+        ("errata", "A. What is wrong", "product", "A What is wrong · Scores"),
     ],
 )
 def test_the_place_of_a_cell(name, title, cell, expected):

@@ -1,6 +1,6 @@
 // The page's Python: one worker, made when the first cell runs, that runs one cell after the other.
 course.python = (function () {
-  const FOLDER = new URL(".", document.currentScript.src);
+  const FOLDER = new URL(`${document.documentElement.dataset.content_root}_static/run/`, location.href);
   const SLOW_NETWORK = 120_000; // without a word from the worker for so many milliseconds, loading has failed
 
   class Stopped extends Error {}
