@@ -36,7 +36,7 @@ timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start))
 
 .DEFAULT_GOAL := help
 .PHONY: help train test test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book site serve budget site-check live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
-	machine compare curve clean
+	machine compare clean
 
 # Targets with ##! are for those who learn, and stand first.
 help:  ## list the targets
@@ -201,10 +201,6 @@ machine: $(ORACLES)  ## measure again what chapters `step_cost` and `fast` quote
 compare: $(ORACLES)  ## train the same model in PyTorch on the same batches, three seeds, and compare what both learn (an hour)
 	$(BIN)/python tests/tools/pretraining_run.py --seeds 0 1 2 --record tests/tools/pretraining_run.json
 	$(BIN)/python tests/tools/speed_table.py
-
-curve: $(READY)  ## draw the picture of the run in runs/reduced that the first page shows
-	$(BIN)/python -m book._make.pictures curve runs/reduced book/runs/reduced
-	cp runs/reduced/evaluation.csv book/runs/reduced-evaluation.csv
 
 clean:  ## remove the environment and everything built
 	rm -rf $(VENV) _build .pytest_cache .mypy_cache .ruff_cache

@@ -1,6 +1,5 @@
 """The pictures that the README and the course's first page show. Needs matplotlib.
 
-    python -m book._make.pictures curve RUN STEM   a run's training curve: STEM-light.png, STEM-dark.png
     python -m book._make.pictures guesses LEARNING STEM   what the stored model guessed while it learned
     python -m book._make.pictures map [BOOK]       the map of the course, wherever pages show it
 
@@ -17,40 +16,8 @@ from typing import Any
 
 from book._make import reading_time
 from minigrad.course.furniture.course_map import course_map
-from minigrad.course.furniture.figures import draw, read_table
+from minigrad.course.furniture.figures import draw
 from minigrad.course.furniture.small_model import EXAMPLES
-
-
-def training_curve(run: str | Path, stem: str | Path) -> None:
-    """The course of a pre-training run: MLM loss beside the unigram entropy, and both accuracies.
-
-    run: the run's folder, with metrics.csv and evaluation.csv. Writes `stem`-light.png and `stem`-dark.png.
-    """
-    training, held_out = read_table(Path(run) / "metrics.csv"), read_table(Path(run) / "evaluation.csv")
-
-    def smooth(values: list[float], width: int = 5) -> list[float]:
-        return [sum(values[max(0, i - width + 1) : i + 1]) / min(i + 1, width) for i in range(len(values))]
-
-    def plot(figure: Any, colours: dict[str, str]) -> None:
-        loss, accuracy = figure.subplots(1, 2)
-        loss.plot(training["step"], smooth(training["mlm_loss"]), color=colours["first"], label="training")
-        loss.plot(held_out["step"], held_out["mlm_loss"], "o", color=colours["second"], label="held out")
-        loss.axhline(
-            held_out["unigram_entropy"][0], color=colours["third"], linestyle="--", label="unigram entropy"
-        )
-        loss.set(xlabel="step", ylabel="masked-word loss (nats)")
-        loss.legend(labelcolor=colours["ink"])
-        for key, name, colour in (("nsp", "next sentence", "second"), ("mlm", "masked word", "first")):
-            share = [100 * value for value in smooth(training[f"{key}_accuracy"])]
-            accuracy.plot(training["step"], share, color=colours[colour], label=name)
-            held = [100 * value for value in held_out[f"{key}_accuracy"]]
-            accuracy.plot(held_out["step"], held, "o", color=colours[colour], markersize=5)
-        accuracy.plot([], [], "o", color=colours["third"], markersize=5, label="held out")
-        accuracy.set(xlabel="step", ylabel="accuracy (%)", ylim=(0, 100))
-        accuracy.legend(labelcolor=colours["ink"])
-
-    draw(plot, stem, (9.0, 3.4))
-
 
 WATCHED = next(iter(EXAMPLES))  # the text whose gap `learning` fills
 SHOWN = (0, 200, 3000, 6000, 12000)  # steps whose guesses are drawn
@@ -140,16 +107,12 @@ def main(arguments: Any = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    curve, words, course = (commands.add_parser(name) for name in ("curve", "guesses", "map"))
-    curve.add_argument("run", type=Path, help="a run's folder")
+    words, course = (commands.add_parser(name) for name in ("guesses", "map"))
     words.add_argument("learning", type=Path, help="what learning.py wrote")
-    for command in (curve, words):
-        command.add_argument("stem", help="where to write, without -light.png and -dark.png")
+    words.add_argument("stem", help="where to write, without -light.png and -dark.png")
     course.add_argument("book", type=Path, nargs="?", default=Path("book"), help="the folder of the chapters")
     options = parser.parse_args(arguments)
-    if options.command == "curve":
-        training_curve(options.run, options.stem)
-    elif options.command == "guesses":
+    if options.command == "guesses":
         guesses(options.learning, options.stem)
     else:
         for path in renew_maps(options.book):

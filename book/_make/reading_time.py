@@ -182,7 +182,7 @@ def _printed(notebook: Any) -> Iterator[str]:
         for table in TABLE.findall(text):
             yield html.unescape(re.sub(r"<[^>]*>", " ", table))
     for cell in notebook["cells"]:
-        if "remove-cell" not in _tags(cell):
+        if not {"remove-cell", "double"} & _tags(cell):
             for output in cell.get("outputs", []):
                 yield _joined(output.get("text", ""))
 

@@ -2,7 +2,9 @@
 // which there is more, and can be reached with the Tab key, as axe-core and keyboards ask.
 (function () {
   const FORMULAS = "main mjx-container[display='true']";
-  const BOXES = `main :is(pre, .output, .pst-scrollable-table-container, .course-table, .course-map), ${FORMULAS}`;
+  const BOXES = `main :is(pre, .output, .pst-scrollable-table-container, .course-table, .course-map, .course-scrolls), ${FORMULAS}`;
+  const DRAWINGS = "main :is(.course-figure > svg, .course-player .stage > svg)";
+  const READABLE = 9.5; // pixels, of letters in a drawing
   const SMALLEST = 0.75; // of a formula's size
 
   function shrink(formula) {
@@ -13,6 +15,22 @@
       const size = parseFloat(getComputedStyle(formula).fontSize);
       formula.style.fontSize = `${Math.floor(size * share * 20) / 20 - 0.05}px`;
     }
+  }
+
+  // On a phone a drawing keeps the width at which its smallest words can be read, and scrolls in its box.
+  function legible(drawing) {
+    const natural = drawing.viewBox.baseVal && drawing.viewBox.baseVal.width;
+    const sizes = [...drawing.querySelectorAll("text")].map((text) => parseFloat(getComputedStyle(text).fontSize));
+    if (!natural || !sizes.length) return;
+    const least = Math.ceil((natural * READABLE) / Math.min(...sizes));
+    const box = drawing.parentElement;
+    if (drawing.getBoundingClientRect().width >= least) return;
+    if (box.matches(".stage:not(.whole)")) { // its drawing changes, and its height is kept for the tallest
+      box.style.minHeight = `${Math.ceil((box.clientHeight * least) / box.clientWidth)}px`;
+      box.style.aspectRatio = "auto";
+      box.style.setProperty("--least", `${least}px`);
+    } else drawing.style.minWidth = `${least}px`;
+    box.classList.add("course-scrolls");
   }
 
   function edges(box) {
@@ -36,6 +54,7 @@
 
   function look() {
     document.querySelectorAll(FORMULAS).forEach(shrink);
+    if (innerWidth < 576) document.querySelectorAll(DRAWINGS).forEach(legible);
     document.querySelectorAll(BOXES).forEach(mark);
   }
 

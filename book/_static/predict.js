@@ -1,6 +1,6 @@
 // Predictions: a question, two or three answers to choose from, and what tells the right one waits until the reader has
-// chosen: the output of the cell tagged `predict` and all that follows, up to the next heading or question. Of a player
-// the first frame shows. On paper and without this script everything is there.
+// chosen: the output of the cell tagged `predict` and all that follows, up to the next heading or question. Of players,
+// there and below, the first frame shows. On paper and without this script everything is there.
 (function () {
   const key = `predictions of ${course.page}`; // {number: whether the reader had it}
   const choices = `choices of ${course.page}`; // {number: which answer}
@@ -17,32 +17,33 @@
     return found;
   }
 
-  // Show the first frame of a player whose answer waits, and later the one at which it rests.
-  function playerOf(output) {
-    const slider = output.querySelector(".course-player .controls input");
+  // What waits, as a function that hides or shows it: a player rests at its first frame meanwhile, all else is gone.
+  function waiting(one) {
+    const slider = one.querySelector(".course-player .controls input");
     let rest = null;
-    return {
-      close() {
-        rest = slider.value;
-        go(0);
-      },
-      open() {
-        if (rest !== null) go(rest);
-        rest = null;
-      },
-      there: Boolean(slider),
-    };
 
     function go(frame) {
       slider.value = frame;
       slider.dispatchEvent(new Event("input"));
     }
+
+    return (shown) => {
+      one.classList.toggle(slider ? "course-first-frame" : "course-asked", !shown);
+      if (!slider) return;
+      if (!shown && rest === null) {
+        rest = slider.value;
+        go(0);
+      } else if (shown && rest !== null) {
+        go(rest);
+        rest = null;
+      }
+    };
   }
 
   function prediction(cell, number, said) {
     const output = cell.querySelector(".cell_output");
     const hidden = following(cell);
-    const player = playerOf(output);
+    const parts = [output, ...hidden].map(waiting);
     const row = cell.querySelector(".course-prediction") || document.createElement("div");
     row.className = "course-prediction";
     if (!row.isConnected) output.before(row);
@@ -68,10 +69,7 @@
     ]);
 
     function open(shown) {
-      const asked = output.classList.contains("course-asked") || output.classList.contains("course-first-frame");
-      output.classList.toggle(player.there ? "course-first-frame" : "course-asked", !shown);
-      if (player.there && asked === shown) player[shown ? "open" : "close"]();
-      hidden.forEach((one) => one.classList.toggle("course-asked", !shown));
+      parts.forEach((part) => part(shown));
       show.hidden = shown;
       show.setAttribute("aria-expanded", String(shown));
       own.forEach(([, button]) => { button.hidden = !shown; });

@@ -19,7 +19,7 @@ class Chapter(NamedTuple):
     name: of its file; title: its heading; short: the same where room is scarce: on the map, in the
     sidebar; build: what the reader will have built,
     to follow "You will build"; library: where the library has it now, as paths in the repository; once: the number that
-    its file and its address began with when they had one.
+    its file and its address began with when they had one; planned: it has no notebook yet.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Chapter(NamedTuple):
     build: str
     library: tuple[str, ...] = ()
     once: str = ""
+    planned: bool = False
 
     @property
     def number(self) -> str:
@@ -242,6 +243,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         USING,
         "a BERT that others trained, opened with the parts that you wrote, and asked what it knows",
         ("minigrad/bert/checkpoint.py",),
+        planned=True,
     ),
     Chapter(
         "seq2seq",
@@ -337,6 +339,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         "After BERT",
         AFTER,
         "an account of what later encoders kept of BERT and what they changed, each change tried on the reduced model",
+        planned=True,
     ),
     Chapter(
         "errata",

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 import json
 import sys
+import zipfile
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -182,3 +184,11 @@ def test_the_page_has_a_place_in_the_sidebar_and_a_way_on(runner: Any):
     assert end.inner_text() == "That was the last exercise of chapter 1. Go on with chapter 2, Reverse mode."
     end.get_by_role("link").click()
     page.wait_for_url("**/book/reverse_mode.html")
+
+
+def test_the_site_has_a_zip_of_the_course(running_site: Path):
+    with zipfile.ZipFile(running_site / "_static" / "bert-from-nothing.zip") as packed:
+        names = packed.namelist()
+    assert "bert-from-nothing/book/index.md" in names
+    assert "bert-from-nothing/exercises/arrays.ipynb" in names
+    assert not [name for name in names if "/_build/" in name or "__pycache__" in name]

@@ -229,6 +229,24 @@ def test_the_printed_page_has_what_the_screen_has(reader: Any):
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
+def test_words_in_drawings_can_be_read_on_a_phone(visited: Any):
+    page = visited.page
+    at(page, 390)
+    open_predictions(page)
+    page.evaluate("dispatchEvent(new Event('resize'))")
+    small = page.evaluate(
+        """() => [...document.querySelectorAll("main :is(.course-figure > svg, .course-player .stage > svg)")]
+            .filter((svg) => svg.getClientRects().length && svg.querySelector("text") && svg.viewBox.baseVal)
+            .map((svg) => {
+                const words = [...svg.querySelectorAll("text")];
+                const sizes = words.map((one) => parseFloat(getComputedStyle(one).fontSize));
+                return Math.min(...sizes) * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+            })
+            .filter((size) => size < 9.4)"""
+    )
+    assert small == []
+
+
 # --- The first page --------------------------------------------------------------------------------------
 
 

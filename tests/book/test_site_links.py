@@ -216,3 +216,18 @@ def test_what_leads_nowhere_fails_the_build(tmp_path: Path):
     for text, complaint in WRONG.items():
         assert f"{text!r}: {complaint}" in said, said
     assert said.count("WARNING") == len(WRONG) + 1  # of "chapters 2 and 57" each
+
+
+def test_a_link_carries_what_it_says(folder: Path):
+    """The popover shows it (popover.js): of a citation its title, of an erratum what is written and what is right."""
+    page = (folder / "one_head.html").read_text(encoding="utf-8")
+    titles = {
+        words: title
+        for title, words in re.findall(
+            r'<a class="[^"]*course-\w+[^"]*"[^>]*title="([^"]*)"[^>]*>([^<]*)</a>', page
+        )
+    }
+    assert titles["Vaswani et al. (2017)"].startswith("Attention Is All You Need")
+    assert titles["Erratum 39"].startswith("Erratum 39. As written: ")
+    assert " Right: " in titles["Erratum 39"]
+    assert titles["view"] == "Meaning of it."

@@ -48,7 +48,9 @@ def test_words(source: str, number: int):
 
 def test_hidden_cells_do_not_count():
     shown = code("a = 1\n\nb = 2\n")
-    hidden = [code("c = 3", tag) for tag in ("hide-input", "remove-cell", "remove-input", "hide-cell")]
+    hidden = [
+        code("c = 3", tag) for tag in ("hide-input", "remove-cell", "remove-input", "hide-cell", "setup")
+    ]
     assert reading_time.code_cells(of(shown, *hidden)) == 1
     assert reading_time.own_lines(of(shown, *hidden)) == 2
     assert reading_time.words(of(text("one two"), text("three", "remove-cell"))) == 2
@@ -73,6 +75,48 @@ def test_minutes():
     )  # 32 and 10 words
     assert reading_time.predictions(of(prose, text("**Predict:** which?"), text("Predict"))) == 1
     assert reading_time.minutes(of(text("word"))) == 5
+
+
+def html(text: str) -> dict[str, Any]:
+    """An output in HTML."""
+    return {"output_type": "execute_result", "data": {"text/html": text, "text/plain": "x"}, "metadata": {}}
+
+
+TABLE = (
+    '<div class="course-table"><style>.course-table {color: red}</style><table><caption>three words here</caption>'
+    "<thead><tr><th>name</th><th>loss</th></tr></thead>"
+    "<tbody><tr><th>BERT &amp; more</th><td>0.77 (0.75 to 0.79)</td></tr>"
+    "<tr><th>none</th><td>1</td></tr></tbody></table></div>"
+)
+
+
+def test_what_is_in_a_box_is_below_the_line():
+    page = of(
+        text("Above it.\n\n<details>\n<summary>How</summary>\n\nFour words below it.\n\n</details>\n\nAbove.")
+    )
+    assert reading_time.words(page) == 3
+    assert reading_time.words_below(page) == 5
+
+
+def test_what_cells_put_out_is_read():
+    """Words in tables, captions and printed lines; numbers, styles and hidden cells are none."""
+    printed = {"output_type": "stream", "name": "stdout", "text": "loss of 3.5 nats\n"}
+    page = of(code("x", outputs=(html(TABLE), printed)), code("x", "remove-cell", outputs=(printed,)))
+    assert reading_time.printed_words(page) == 3 + 2 + 2 + 1 + 1 + 3  # "to" in the range is a word, too
+    assert reading_time.ranges(page) == 1
+
+
+def test_tables_made_and_typed():
+    typed = text("Before.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nAfter | it.")
+    below = text("<details>\n<summary>How</summary>\n\n| a |\n|---|\n| 1 |\n\n</details>")
+    assert reading_time.tables(of(code("x", outputs=(html(TABLE),)), typed, below)) == [2, 1]
+
+
+def test_setup_takes_no_time_and_folded_code_little():
+    prose = text(" ".join(["word"] * 1500))  # 10 minutes
+    assert reading_time.minutes(of(prose, *[code("x", "setup")] * 20)) == 10
+    assert reading_time.minutes(of(prose, *[code("x", "hide-input")] * 20)) == 20
+    assert reading_time.cells(of(prose, code("x", "setup"), code("x", "remove-cell"), code("x"))) == 2
 
 
 def test_exercises():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from minigrad.course.contents import AFTER, APPENDIX, ATTENTION, CHAPTERS, MACHINES, NUMBERS, PLACES, numbered
 from minigrad.course.furniture.palette import STYLE, colour
@@ -147,13 +146,7 @@ def course_map(here: str | None = None, minutes: Mapping[str, int] | None = None
     """
     if here not in (None, *PLACES):
         raise ValueError(f"here must be a chapter, such as 'one_head', got {here!r}")
-    return CourseMap(here, frozenset(PLACES) - written(), minutes or {})
-
-
-def written() -> frozenset[str]:
-    """The chapters that have a notebook; all of them where the course's folder is not at hand."""
-    book = Path(__file__).resolve().parents[3] / "book"
-    return frozenset(path.stem for path in book.glob("*.ipynb")) & frozenset(PLACES) or frozenset(PLACES)
+    return CourseMap(here, frozenset(one.name for one in CHAPTERS if one.planned), minutes or {})
 
 
 def _label(name: str) -> str:

@@ -163,7 +163,7 @@ def test_each_erratum_that_the_page_runs_has_a_target():
     ("chapters", "where"),
     [
         (("errata",), "erratum 1"),
-        (("positions",), "chapter 6b"),
+        (("positions",), "chapter 29"),
         (("encoder", "one_head"), "chapters 7 and 12"),  # in the course's order
         (("finetuning", "errata"), "chapter 16, erratum 1"),
     ],

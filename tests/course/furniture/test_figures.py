@@ -12,47 +12,16 @@ pytest.importorskip("matplotlib")
 
 from matplotlib import image
 
-from book._make import pictures
 from minigrad.course.furniture import figures, palette
 
 pytestmark = pytest.mark.no_arrays
 
 
-@pytest.fixture
-def run(tmp_path):
-    """A run's folder with three rows of training and two evaluations."""
-    (tmp_path / "metrics.csv").write_text(
-        "step,mlm_loss,mlm_accuracy,nsp_accuracy\n20,8.1,0.01,0.5\n40,6.5,0.1,0.6\n60,5.5,0.2,0.7\n"
-    )
-    (tmp_path / "evaluation.csv").write_text(
-        "step,mlm_loss,mlm_accuracy,nsp_accuracy,unigram_entropy\n30,7,0.05,0.55,6.2\n60,5.6,0.18,0.66,6.2\n"
-    )
-    return tmp_path
-
-
-def test_read_table_gives_columns(run):
-    table = figures.read_table(run / "metrics.csv")
+def test_read_table_gives_columns(tmp_path):
+    (tmp_path / "metrics.csv").write_text("step,mlm_loss\n20,8.1\n40,6.5\n60,5.5\n")
+    table = figures.read_table(tmp_path / "metrics.csv")
     assert table["step"] == [20.0, 40.0, 60.0]
     assert table["mlm_loss"] == [8.1, 6.5, 5.5]
-
-
-def test_the_training_curve_is_drawn_for_both_schemes(run):
-    pictures.main(["curve", str(run), str(run / "pictures" / "curve")])
-    drawn = {scheme: image.imread(run / "pictures" / f"curve-{scheme}.png") for scheme in figures.SCHEMES}
-    light, dark = drawn["light"], drawn["dark"]
-    assert light.shape == dark.shape
-    assert not np.array_equal(light, dark)
-    assert light[0, 0].tolist() == [1, 1, 1, 1]  # white: a page that shows one scheme alone shows this
-    assert dark[0, 0, 3] == 0  # see-through
-    assert (dark[..., 3] == 1).any()
-
-
-def test_drawing_leaves_matplotlibs_settings_alone(run):
-    import matplotlib
-
-    before = dict(matplotlib.rcParams)
-    pictures.training_curve(run, run / "curve")
-    assert dict(matplotlib.rcParams) == before
 
 
 def plot(canvas, colours):
@@ -61,6 +30,27 @@ def plot(canvas, colours):
     axes.plot([1, 2, 3], [2, 1, 4], "o-", color=colours["first"], label="a & b")
     axes.plot([1, 2, 3], [1, 1, 1], color=colours["gradient"])
     axes.legend()
+
+
+def test_a_picture_is_drawn_for_both_schemes(tmp_path):
+    figures.draw(plot, tmp_path / "pictures" / "curve", (4.0, 2.0))
+    drawn = {
+        scheme: image.imread(tmp_path / "pictures" / f"curve-{scheme}.png") for scheme in figures.SCHEMES
+    }
+    light, dark = drawn["light"], drawn["dark"]
+    assert light.shape == dark.shape
+    assert not np.array_equal(light, dark)
+    assert light[0, 0].tolist() == [1, 1, 1, 1]  # white: a page that shows one scheme alone shows this
+    assert dark[0, 0, 3] == 0  # see-through
+    assert (dark[..., 3] == 1).any()
+
+
+def test_drawing_leaves_matplotlibs_settings_alone(tmp_path):
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    figures.draw(plot, tmp_path / "curve", (4.0, 2.0))
+    assert dict(matplotlib.rcParams) == before
 
 
 def test_a_figure_is_one_drawing_in_the_pages_colours():

@@ -543,6 +543,31 @@ def stories(browser: Any, site: Path) -> Iterator[Any]:
     assert errors == []
 
 
+def test_the_short_widget_loads_the_model_when_it_is_asked(browser, site, loaded):
+    """Its stored example stands there before; the piece that was pressed first is hidden then."""
+    whole = (site / "page.html").read_text(encoding="utf-8")
+    short = whole.replace('class="course-ask course-colours"', 'class="course-ask course-colours short"')
+    assert short != whole
+    assert live_model.page({"start": "x.js"}, short=True).startswith(
+        '<div class="course-ask course-colours short"'
+    )
+    (site / "short.html").write_text(short, encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1000, "height": 900})
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((site / "short.html").as_uri(), wait_until="load")
+    page.wait_for_timeout(300)
+    assert not [address for address in asked if "ask-start" in address]
+    before = page.locator(".before li .word").all_inner_texts()
+    page.locator(".piece", has_text="file").first.click()
+    page.wait_for_selector(".piece.hidden")
+    assert [address for address in asked if "ask-start" in address]
+    assert page.locator(".piece.hidden").inner_text().startswith("file")
+    assert page.locator(".before li .word").all_inner_texts() == before
+    assert page.locator(".after li").count() == len(before)
+    page.close()
+
+
 def test_the_second_script_is_loaded_when_it_is_chosen(stories):
     assert "ask-start.js" in stories.before, "nothing was watched"
     assert "ask-stories.js" not in stories.before

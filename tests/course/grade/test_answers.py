@@ -287,7 +287,7 @@ def sources(name, **answers):
 
 def test_an_answer_gets_the_given_cells_whose_names_it_uses():
     imports, own = sources("attend", attend="def attend(q, k, v):\n    return np.exp(q)")
-    assert imports.startswith("import math\n\nimport numpy as np")
+    assert "import math\n\nimport numpy as np" in imports
     assert own.startswith("def attend")
     assert sources("attend", attend="def attend(q, k, v): pass") == ["def attend(q, k, v): pass"]
 
