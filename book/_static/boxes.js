@@ -19,14 +19,21 @@
 
   // On a phone a drawing keeps the width at which its smallest words can be read, and scrolls in its box.
   function legible(drawing) {
+    const box = drawing.parentElement;
+    if (box.classList.contains("course-scrolls")) {
+      box.classList.remove("course-scrolls");
+      drawing.style.minWidth = box.style.minHeight = "";
+      if (box.dataset.ratio) box.style.aspectRatio = box.dataset.ratio;
+    }
+    if (innerWidth >= 576) return;
     const natural = drawing.viewBox.baseVal && drawing.viewBox.baseVal.width;
     const sizes = [...drawing.querySelectorAll("text")].map((text) => parseFloat(getComputedStyle(text).fontSize));
     if (!natural || !sizes.length) return;
     const least = Math.ceil((natural * READABLE) / Math.min(...sizes));
-    const box = drawing.parentElement;
     if (drawing.getBoundingClientRect().width >= least) return;
     if (box.matches(".stage:not(.whole)")) { // its drawing changes, and its height is kept for the tallest
       box.style.minHeight = `${Math.ceil((box.clientHeight * least) / box.clientWidth)}px`;
+      box.dataset.ratio = box.dataset.ratio || box.style.aspectRatio;
       box.style.aspectRatio = "auto";
       box.style.setProperty("--least", `${least}px`);
     } else drawing.style.minWidth = `${least}px`;
@@ -43,7 +50,7 @@
     if (scrolls) {
       if (!("cut" in box.dataset)) {
         box.addEventListener("scroll", () => "cut" in box.dataset && edges(box), { passive: true });
-        if (!box.hasAttribute("tabindex")) box.tabIndex = 0;
+        if (box.tabIndex < 0) box.tabIndex = 0; // also where the theme has looked before the faces were there
       }
       edges(box);
     } else if ("cut" in box.dataset) {
@@ -54,7 +61,7 @@
 
   function look() {
     document.querySelectorAll(FORMULAS).forEach(shrink);
-    if (innerWidth < 576) document.querySelectorAll(DRAWINGS).forEach(legible);
+    document.querySelectorAll(DRAWINGS).forEach(legible);
     document.querySelectorAll(BOXES).forEach(mark);
   }
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.no_arrays
 # Boxes whose content is wider than they are: kind, pixels that are missing, how the content begins.
 CUT = """() => {
   const boxes = "pre, .output, mjx-container[display='true'], table, .course-table, .course-map"
-    + ", .pst-scrollable-table-container";
+    + ", .pst-scrollable-table-container, .course-scrolls";
   return [...document.querySelectorAll(`main :is(${boxes})`)]
     .filter((box) => box.clientWidth && box.scrollWidth > box.clientWidth + 1)
     .map((box) => [box.localName, box.scrollWidth - box.clientWidth, box.textContent.trim().slice(0, 60)]);
@@ -29,6 +29,7 @@ def at(page: Any, width: int) -> None:
     """The window as wide as this, and the page settled in it."""
     page.set_viewport_size({"width": width, "height": 900})
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate("() => document.fonts.ready.then(() => null)")
 
 
 def open_predictions(page: Any) -> None:

@@ -230,4 +230,4 @@ def test_a_link_carries_what_it_says(folder: Path):
     assert titles["Vaswani et al. (2017)"].startswith("Attention Is All You Need")
     assert titles["Erratum 39"].startswith("Erratum 39. As written: ")
     assert " Right: " in titles["Erratum 39"]
-    assert titles["view"] == "Meaning of it."
+    assert titles["broadcasting"] == "Meaning of it."
