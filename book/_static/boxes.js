@@ -17,15 +17,17 @@
     }
   }
 
+  function shrunk(drawing) {
+    const box = drawing.parentElement;
+    if (!drawing.style.minWidth && !box.dataset.ratio) return;
+    drawing.style.minWidth = "";
+    box.classList.remove("course-scrolls");
+    if (box.dataset.ratio) Object.assign(box.style, { aspectRatio: box.dataset.ratio, minHeight: "" });
+  }
+
   // On a phone a drawing keeps the width at which its smallest words can be read, and scrolls in its box.
   function legible(drawing) {
     const box = drawing.parentElement;
-    if (box.classList.contains("course-scrolls")) {
-      box.classList.remove("course-scrolls");
-      drawing.style.minWidth = box.style.minHeight = "";
-      if (box.dataset.ratio) box.style.aspectRatio = box.dataset.ratio;
-    }
-    if (innerWidth >= 576) return;
     const natural = drawing.viewBox.baseVal && drawing.viewBox.baseVal.width;
     const sizes = [...drawing.querySelectorAll("text")].map((text) => parseFloat(getComputedStyle(text).fontSize));
     if (!natural || !sizes.length) return;
@@ -61,7 +63,9 @@
 
   function look() {
     document.querySelectorAll(FORMULAS).forEach(shrink);
-    document.querySelectorAll(DRAWINGS).forEach(legible);
+    const drawings = document.querySelectorAll(DRAWINGS);
+    drawings.forEach(shrunk);
+    if (innerWidth < 576) drawings.forEach(legible);
     document.querySelectorAll(BOXES).forEach(mark);
   }
 
