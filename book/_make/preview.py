@@ -20,7 +20,7 @@ TOWER = [
     ("attention", "7 to 9", "key"),
     ("feed-forward, Add & Norm", "10 to 12", "key"),
     ("pre-training", "13 to 15", "value"),
-    ("fine-tuning, looking inside", "16, 17", "value"),
+    ("fine-tuning, looking inside", "16 to 19", "value"),
 ]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from book._make import reading_time
-from minigrad.course.contents import CHAPTERS, Chapter
+from minigrad.course.contents import CHAPTERS, NUMBERS, OPTIONAL, Chapter
 
 END = "<!-- end, by make map -->\n"
 
@@ -40,7 +40,8 @@ def contents(root: Path) -> str:
     for chapter in CHAPTERS:
         if chapter.part != part:
             part = chapter.part
-            lines.append(f"| **{part}** | | | |")
+            after = f" (optional, after chapter {NUMBERS[OPTIONAL[part]]})" if part in OPTIONAL else ""
+            lines.append(f"| **{part}**{after} | | | |")
         path = _notebook(root, chapter)
         if not path.exists():
             lines.append(f"| {chapter.heading} | {chapter.build} | *planned* | |")
