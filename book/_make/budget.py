@@ -80,7 +80,7 @@ SEEN = """() => {
   const article = "article.bd-article ";
   return {
     output: top(article + ".cell_output"),
-    picture: top(article + ":is(.course-figure, .course-player, .course-map, .course-tower, .course-bars, img)"),
+    picture: top(article + ".cell_output .text_html:not(:has(.course-table, .course-check))"),
     words: [...document.querySelectorAll(article + ":is(p, li)")].filter((one) =>
       one.getClientRects().length && one.getBoundingClientRect().bottom < innerHeight)
       .reduce((sum, one) => sum + one.innerText.split(/\\s+/).length, 0),
@@ -88,19 +88,32 @@ SEEN = """() => {
 }"""
 
 
-def first_screens(site: Path, names: list[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def first_screens(browser: Any, site: Path, names: list[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """For each chapter and each of SCREENS: words in the first screen, and how far down, in pixels, the first output
-    and the first picture begin. Needs playwright and Chromium."""
+    and the first picture begin. browser: playwright's."""
+    for screen, (width, height) in SCREENS.items():
+        page = browser.new_page(viewport={"width": width, "height": height})
+        for name in names:
+            page.goto((site / "book" / f"{name}.html").resolve().as_uri(), wait_until="load")
+            yield name, screen, page.evaluate(SEEN)
+        page.close()
+
+
+def report_screens(site: Path, names: list[str]) -> None:
+    """Print what the first screens show. Needs playwright and Chromium."""
     from playwright.sync_api import sync_playwright
 
     found = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    print(
+        f"\n{'first screen':18}{'':8}{'words':>8}{'output at':>11}{'picture at':>12}  (pixels from the top)"
+    )
     with sync_playwright() as play:
         browser = play.chromium.launch(args=["--no-sandbox"], executable_path=found)
-        for screen, (width, height) in SCREENS.items():
-            page = browser.new_page(viewport={"width": width, "height": height})
-            for name in names:
-                page.goto((site / "book" / f"{name}.html").resolve().as_uri(), wait_until="load")
-                yield name, screen, page.evaluate(SEEN)
+        for name, screen, seen in first_screens(browser, site, names):
+            output, picture = (
+                "none" if seen[what] is None else f"{seen[what]:,}" for what in ("output", "picture")
+            )
+            print(f"{name:18}{screen:8}{seen['words']:>8}{output:>11}{picture:>12}")
         browser.close()
 
 
@@ -133,13 +146,7 @@ def main(arguments: Any = None) -> int:
         counts = "".join(f"{count:>9,}" for count in asdict(spent(notebook)).values())
         print(f"{name:18}{counts}   {'told; ' * told}{', '.join(line.split(':')[0] for line in excess)}")
     if options.screens:
-        print(
-            f"\n{'first screen':18}{'':8}{'words':>8}{'output at':>11}{'picture at':>12}  (pixels from the top)"
-        )
-        for name, screen, seen in first_screens(options.screens, names):
-            at = ("none" if seen[what] is None else f"{seen[what]:,}" for what in ("output", "picture"))
-            output, picture = at
-            print(f"{name:18}{screen:8}{seen['words']:>8}{output:>11}{picture:>12}")
+        report_screens(options.screens, names)
     return int(failed)
 
 
