@@ -49,6 +49,7 @@ $(READY): pyproject.toml requirements.txt
 		{ rm -rf $(VENV); echo "could not make a virtual environment; on Debian: apt-get install python3-venv"; exit 1; }
 	@echo "installing the packages into $(VENV), once: one to five minutes"
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m pip uninstall -q -y rfc3987-syntax  # else whatever reads a notebook compiles its grammar first: a second each time
 	@$(BIN)/python -c 'import matplotlib.pyplot' 2>/dev/null  # builds matplotlib's font cache
 	@touch $@
 

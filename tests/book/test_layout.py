@@ -260,6 +260,36 @@ def test_the_tool_that_counts_sees_the_first_screens(small_site: Path, browser: 
     assert seen["desk"]["output"] < seen["phone"]["output"]
 
 
+# --- The frame of a page ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1280, 820, 768, 390])
+def test_a_chapter_begins_with_its_idea_a_quiet_line_and_its_hook(visited: Any, width: int):
+    if visited.name != "book/one_head":
+        pytest.skip("of one chapter")
+    page = visited.page
+    at(page, width)
+    page.wait_for_timeout(400)  # the sidebar moves
+    title, idea, facts, hook, setup = (
+        page.locator(f"article {what}").first.bounding_box()
+        for what in (
+            "h1",
+            ".course-idea",
+            ".course-facts",
+            "p:not(.course-idea, .course-facts p)",
+            ".tag_setup",
+        )
+    )
+    tops = [box["y"] for box in (title, idea, facts, hook, setup)]
+    assert tops == sorted(tops)
+    assert setup["height"] < 60  # one line
+    assert not page.locator("article .tag_setup pre").first.is_visible()
+    assert page.locator("article .course-facts button").inner_text() == "PDF"
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if width > 390:
+        assert setup["y"] - title["y"] < 500
+
+
 # --- The first page --------------------------------------------------------------------------------------
 
 

@@ -164,6 +164,13 @@ def search(visit: Any, query: str) -> list[tuple[str, str, str]]:
     return [tuple(result) for result in results]
 
 
+def test_the_very_words_of_a_heading_come_first_and_the_appendix_later(visit: Any, site: Path):
+    assert "why-divide" in search(visit, "why divide")[0][0]
+    places = [address.partition("#")[0].rsplit("/", 1)[-1] for address, *_ in search(visit, "layernorm")]
+    assert places[0] == "add_norm.html"
+    assert "errata.html" in places
+
+
 def test_the_search_finds_sections_and_shows_why(visit: Any, site: Path):
     results = search(visit, "broadcasting")
     assert any("#" in address for address, _, _ in results), "sections, not pages alone"

@@ -28,7 +28,7 @@
       sum += 20 * Math.min(inTitle, 1) + 4 * Math.min(inHead, 1) + 3 * Math.min(inText, 5) + Math.min(inCode, 2);
     }
     if (section.title.toLowerCase().includes(query.trim().toLowerCase())) sum += 60; // the very words of a heading
-    return page.page === "book/errata" ? sum / 2 : sum; // a list of all things comes after the page about one
+    return page.page === "book/errata" ? sum / 8 : sum; // a list of all things comes after the page about one
   }
 
   function marked(text, wanted) {

@@ -178,7 +178,7 @@ def test_a_step_fills_its_rows_and_those_to_come_are_pale(edited):
     assert edited.locator(".line.now").count() == 1
 
 
-@pytest.mark.parametrize("width", [390, 820, 1280])
+@pytest.mark.parametrize("width", [390, 768, 820, 1280])
 def test_the_page_below_stands_still(page, width):
     page.set_viewport_size({"width": width, "height": 800})
     page.set_content(f"<body>{head_flow(X, W_Q, W_K, W_V)._repr_html_()}<p id=below>Below</p></body>")
