@@ -269,6 +269,7 @@ def test_a_chapter_begins_with_its_idea_a_quiet_line_and_its_hook(visited: Any, 
         pytest.skip("of one chapter")
     page = visited.page
     at(page, width)
+    page.eval_on_selector_all("article details", "all => all.forEach((one) => { one.open = false; })")
     page.wait_for_timeout(400)  # the sidebar moves
     title, idea, facts, hook, setup = (
         page.locator(f"article {what}").first.bounding_box()
