@@ -119,7 +119,7 @@ def furnish(app: Any, document: nodes.document) -> None:
     for number, one in enumerate(below, 1):
         one["ids"].append(f"exercise-{number}")
         quiet_heading(one)
-    section.insert(1, line("course-back", nodes.Text("Back to "), page_link(chapter)))
+    section.insert(1, line("course-back", nodes.Text("Back to "), named(chapter)))
     section += way_on(app, chapter)
 
 
@@ -139,7 +139,7 @@ def way_on(app: Any, chapter: Chapter) -> nodes.container:
     following = chapters[chapters.index(chapter) + 1 :]
     words: list[nodes.Node] = [nodes.Text(f"That was the last exercise of chapter {chapter.number}.")]
     if following:
-        words += [nodes.Text(" Go on with "), page_link(following[0])]
+        words += [nodes.Text(" Go on with "), named(following[0])]
         if asks_in_page(app, following[0]):
             address = app.builder.get_relative_uri(page_of(chapter), page_of(following[0]))
             words += [
@@ -150,12 +150,17 @@ def way_on(app: Any, chapter: Chapter) -> nodes.container:
     return line("course-on", *words)
 
 
-def page_link(chapter: Chapter) -> addnodes.pending_xref:
+def named(chapter: Chapter) -> addnodes.pending_xref:
     """ "chapter 7, One attention head", as a link."""
+    return page_link(chapter.page, f"chapter {chapter.number}, {chapter.title}")
+
+
+def page_link(page: str, text: str) -> addnodes.pending_xref:
+    """A link to another page of the book, which Sphinx resolves, and complains of where there is none."""
     link = addnodes.pending_xref(
-        refdomain="std", reftype="doc", refexplicit=True, reftarget=f"/{chapter.page}", refwarn=True
+        refdomain="std", reftype="doc", refexplicit=True, reftarget=f"/{page}", refwarn=True
     )
-    link += nodes.inline("", f"chapter {chapter.number}, {chapter.title}", classes=["doc"])
+    link += nodes.inline("", text, classes=["doc"])
     return link
 
 

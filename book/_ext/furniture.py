@@ -12,7 +12,7 @@ from typing import Any
 
 import nbformat
 from docutils import nodes
-from exercise_pages import asks_in_page, check_of, exercise_address
+from exercise_pages import asks_in_page, check_of, exercise_address, page_link
 from planned import chapters_of, is_planned
 from repository import launch_addresses
 from sphinx import addnodes
@@ -109,15 +109,6 @@ def chapter_links(chapters: list[Chapter]) -> list[nodes.Node]:
     return line
 
 
-def page_link(page: str, text: str) -> addnodes.pending_xref:
-    """A link to another page of the book, which Sphinx resolves, and complains of where there is none."""
-    link = addnodes.pending_xref(
-        refdomain="std", reftype="doc", refexplicit=True, reftarget=f"/{page}", refwarn=True
-    )
-    link += nodes.inline("", text, classes=["doc"])
-    return link
-
-
 def exercises_link(app: Any, chapter: Chapter, text: str) -> nodes.Element:
     """A link to the page with the chapter's exercises, or to their notebook where the site has no such page."""
     if not asks_in_page(app, chapter):
@@ -174,7 +165,7 @@ def ask(app: Any, document: nodes.document) -> None:
     path = Path(app.env.doc2path(app.env.docname))
     if path.suffix != ".ipynb" or not any(one.page == app.env.docname for one in chapters_of(app)):
         return
-    cells = nbformat.read(path, as_version=4).cells
+    cells = read_notebook(app, path).cells
     for node in list(document.findall(nodes.container)):
         if node.get("nb_element") == "cell_code" and (
             asked := cells[node["cell_index"]].metadata.get("predict")

@@ -16,10 +16,10 @@ ERRATA = 71  # the sources' mistakes are numbered 1 to 71; the chapter "errata" 
 class Chapter(NamedTuple):
     """One chapter.
 
-    name: of its file; title: its heading; short: the same where room is scarce: on the map, in the
-    sidebar; build: what the reader will have built,
-    to follow "You will build"; library: where the library has it now, as paths in the repository; once: the number that
-    its file and its address began with when they had one; planned: it has no notebook yet.
+    name: of its file; title: its heading; short: the same where room is scarce, on the map and in the ways through;
+    build: what the reader will have built, to follow "You will build"; library: where the library has it now, as paths
+    in the repository; once: the number that its file and its address began with when they had one; planned: it has no
+    notebook yet.
     """
 
     name: str
