@@ -182,6 +182,7 @@ map: $(READY)  ## after a change of the list of chapters: their numbers in all p
 	$(BIN)/python -m book._make.readme
 	$(BIN)/python -m book._make.routes
 	$(BIN)/python -m book._make.instructors
+	$(COURSE) exercises
 
 trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter `optimisers` compares with
 	$(BIN)/python tests/tools/optimiser_trajectories.py

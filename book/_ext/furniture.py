@@ -183,11 +183,13 @@ def choices(choices: list[str], right: int) -> str:
     return f'<div class="course-prediction" data-right="{right}" hidden>{buttons}</div>'
 
 
-# --- Cells that are folded -------------------------------------------------------------------------------
+# --- What tags do ----------------------------------------------------------------------------------------
+
+OPEN = '<div class="course-open" hidden></div>\n\n'  # predict.js finds it
 
 
-def fold(app: Any, page: str, source: list[str]) -> None:
-    """Let myst-nb fold the cells that only import or load; cells.js says what they are."""
+def read_tags(app: Any, page: str, source: list[str]) -> None:
+    """Fold the cells tagged `setup`, and mark the text tagged `open`, from which on nothing waits for a prediction."""
     if any(one.page == page for one in chapters_of(app)) and not is_planned(app, page):
         path = Path(app.env.doc2path(page))
         if path.suffix == ".ipynb":
@@ -196,11 +198,13 @@ def fold(app: Any, page: str, source: list[str]) -> None:
                 tags = cell["metadata"].get("tags", [])
                 if "setup" in tags:
                     cell["metadata"]["tags"] = [*tags, "hide-input"]
+                if "open" in tags:
+                    cell["source"] = [OPEN, *cell["source"]]
             source[0] = json.dumps(notebook)
 
 
 def setup(app: Any) -> None:
     """Sphinx calls this."""
-    app.connect("source-read", fold)
+    app.connect("source-read", read_tags)
     app.connect("doctree-read", ask)
     app.connect("doctree-read", furnish, priority=400)  # before the page's contents are collected

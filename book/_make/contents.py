@@ -3,7 +3,8 @@
     python -m book._make.contents [--check] [ROOT]
 
 `make map` does so. A chapter's heading gets its number and title, a link such as `[chapter 8](many_heads.ipynb)` the
-number of the chapter it leads to, in pages, exercises and solutions, and _toc.yml the chapters in their order.
+number of the chapter it leads to, in pages and solutions (from which the exercises are made), and _toc.yml the
+chapters in their order.
 With --check nothing is written: it lists what would change, and its exit status says whether something would.
 """
 
@@ -64,9 +65,7 @@ def renew(root: Path, check: bool = False) -> list[str]:
     """Write what has changed, unless this only checks; returns the files' names."""
     headings = {chapter.name: chapter.heading for chapter in CHAPTERS}
     changed = []
-    for path in sorted(
-        path for folder in ("book", "solutions", "exercises") for path in (root / folder).glob("*.ipynb")
-    ):
+    for path in sorted(path for folder in ("book", "solutions") for path in (root / folder).glob("*.ipynb")):
         notebook = read(path)
         before = [cell.source for cell in notebook.cells]
         for cell in notebook.cells:

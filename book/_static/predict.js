@@ -1,17 +1,17 @@
 // Predictions: a question, two or three answers to choose from, and what tells the right one waits until the reader has
-// chosen: the output of the cell tagged `predict` and all that follows, up to the next heading or question. Of players,
-// there and below, the first frame shows. On paper and without this script everything is there.
+// chosen: the output of the cell tagged `predict` and all that follows, up to the next heading, question or text tagged
+// `open`. Of players, there and below, the first frame shows. On paper and without this script everything is there.
 (function () {
   const key = `predictions of ${course.page}`; // {number: whether the reader had it}
   const choices = `choices of ${course.page}`; // {number: which answer}
 
   const asks = (one) => [...one.querySelectorAll("strong")].some((word) => word.textContent.startsWith("Predict"));
 
-  // What stands between an answer and the next heading or question.
+  // What stands between an answer and the next heading, question or text tagged `open`.
   function following(cell) {
     const found = [];
     for (let one = cell.nextElementSibling; one; one = one.nextElementSibling) {
-      if (one.matches("section") || asks(one)) break;
+      if (one.matches("section, .course-open") || asks(one)) break;
       found.push(one);
     }
     return found;

@@ -73,7 +73,7 @@ def write(folder: Path) -> None:
         return v4.new_output("execute_result", {kind: text, "text/plain": "text"}, execution_count=1)
 
     def predicted(word: str) -> tuple[Any, ...]:
-        """A question, its answer, and what tells it; the last question has no answers to choose from."""
+        """A question, its answer, what tells it and what does not; the last has no answers to choose from."""
         cell = code(f"print({word})", printed(f"The answer is {word}\n"), tags=("predict",))
         if word != "thirteen":
             cell.metadata["predict"] = {
@@ -84,6 +84,7 @@ def write(folder: Path) -> None:
             v4.new_markdown_cell(f"**Predict:** is it {word}?"),
             cell,
             v4.new_markdown_cell(f"It was {word}."),
+            v4.new_markdown_cell(f"After {word} it goes on.", metadata={"tags": ["open"]}),
         )
 
     frames = [

@@ -174,6 +174,18 @@ def predictions_have_answers_to_choose_from(notebook: Any) -> Iterator[str]:
                 yield f"{cell.id}: metadata `predict` need two or three choices, and which is right, from 0 on"
 
 
+def waits_end_where_a_prediction_waits(notebook: Any) -> Iterator[str]:
+    """A text tagged `open` stands between a prediction and the next heading or question."""
+    waits = False
+    for cell in notebook.cells:
+        if "predict" in tags(cell):
+            waits = True
+        elif cell.cell_type == "markdown" and (cell.source.startswith("#") or "**Predict" in cell.source):
+            waits = False
+        if "open" in tags(cell) and not (waits and cell.cell_type == "markdown"):
+            yield f"{cell.id}: nothing waits here that the tag `open` could end"
+
+
 RECORD = re.compile(r"""stored\(["'][^"']*\.json""")
 
 
@@ -350,6 +362,7 @@ RULES: list[Rule] = [
     says_numbers,
     predictions_have_an_answer,
     predictions_have_answers_to_choose_from,
+    waits_end_where_a_prediction_waits,
     sentences_about_records_are_held,
     keeps_its_budget,
     names_its_facts,
@@ -461,6 +474,8 @@ BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
     (predictions_have_answers_to_choose_from, asked(choices=["one"], right=0)),
     (predictions_have_answers_to_choose_from, asked(choices=["one", "one"], right=0)),
     (predictions_have_answers_to_choose_from, asked(choices=["one", "two"], right=2)),
+    (waits_end_where_a_prediction_waits, lambda n: n.cells[0].metadata.update(tags=["open"])),
+    (waits_end_where_a_prediction_waits, lambda n: n.cells[1].metadata.update(tags=["predict", "open"])),
     (sentences_about_records_are_held, source("r = json.loads(stored('machine.json').read_text())")),
     (keeps_its_budget, written("word " * 2501)),
     (keeps_its_budget, written("".join(f"\n\n## Section {i}" for i in range(7)))),

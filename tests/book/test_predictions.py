@@ -52,10 +52,11 @@ def test_the_answer_can_be_had_without_a_guess(reader: Any):
     assert score(page).startswith("This page asks for 3 predictions.")
 
 
-def test_headings_and_the_next_question_are_never_hidden(reader: Any):
+def test_headings_the_next_question_and_what_does_not_tell_are_never_hidden(reader: Any):
     page = reader("arrays")
     for word in ("eleven", "twelve", "thirteen"):
         assert page.get_by_text(f"is it {word}?").is_visible()
+        assert page.get_by_text(f"After {word} it goes on.").is_visible()
     assert page.get_by_role("heading", name="Look").is_visible()
 
 

@@ -51,6 +51,8 @@ def test_an_earlier_run_goes_on(name, tmp_path):
     found, expected = load_file(last), load_file(EARLIER / name / "last.safetensors")
     assert found.keys() == expected.keys()
     for weight, array in expected.items():
-        np.testing.assert_allclose(found[weight], array, rtol=1e-3, atol=1e-4, err_msg=weight)
+        # A key's bias moves no attention weight: its gradient is rounding, which Adam makes as large as any other's.
+        if not weight.endswith("key.bias"):
+            np.testing.assert_allclose(found[weight], array, rtol=1e-3, atol=1e-4, err_msg=weight)
         if there == environment():
             np.testing.assert_array_equal(found[weight], array, err_msg=weight)
