@@ -178,9 +178,7 @@ class Sentence:
         assert self.facts.holder is not None
         return self.facts.holder
 
-    def name(
-        self, who: int, slot: str = "name again", marks: tuple[int, ...] = (), other_is_met: bool = True
-    ) -> Phrase:
+    def name(self, who: int, slot: str, marks: tuple[int, ...] = (), other_is_met: bool = True) -> Phrase:
         """A person by name: one that is known, or any that fits.
 
         marks: of words said for it before. other_is_met: whether a clause may speak of the other by a pronoun.
@@ -234,12 +232,18 @@ class Sentence:
         return Phrase(PEOPLE[who], form, lemma, False, at, marks)
 
     def person(
-        self, who: int, form: str, forms: Mapping[bool, str], slot: str = "", marks: tuple[int, ...] = ()
+        self,
+        who: int,
+        form: str,
+        forms: Mapping[bool, str],
+        slot: str = "person again",
+        marks: tuple[int, ...] = (),
     ) -> Phrase:
-        """A person in the form `name` or `pronoun`."""
+        """A person who was met before, in the form `name` or `pronoun`: the slot is the same for both, because whoever
+        guesses the word does not see which form it has."""
         if form == "name":
-            return self.name(who, slot or "name again", marks)
-        return self.pronoun(who, forms, slot or "gender", marks)
+            return self.name(who, slot, marks)
+        return self.pronoun(who, forms, slot, marks)
 
     # --- The thing ---
 

@@ -240,6 +240,18 @@ def test_floors_are_means_over_words():
     assert floors["number of the verb"].nats == pytest.approx(0, abs=1e-12)
 
 
+def test_in_each_slot_the_best_guesser_is_right_as_often_as_it_is_sure():
+    """So it is as long as slots are named before their words are drawn, and not after what came out."""
+    scorer, luck = Scorer(SETTINGS["light"]), defaultdict(list)
+    for pair in draw_pairs(SETTINGS["light"], 80, seed=9):
+        for word, guess in zip(pair.words, scorer.hidden_words(pair.text_a, pair.text_b), strict=True):
+            best = max(guess, key=guess.__getitem__)
+            luck[word.slot].append(((word.text == best) - guess[best], guess[best] * (1 - guess[best])))
+    for slot, found in luck.items():
+        surplus, variance = (sum(column) for column in zip(*found, strict=True))
+        assert abs(surplus) < 4 * variance**0.5 + 1e-6, slot
+
+
 def test_the_second_half_nearly_always_tells_whether_it_goes_on():
     pairs = draw_pairs(SETTINGS["light"], 100, seed=4)
     scorer = Scorer(SETTINGS["light"])

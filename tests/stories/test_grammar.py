@@ -122,7 +122,7 @@ def test_rivals_are_the_other_way(stories):
         for story in stories
         for sentence in story.sentences
         for word in sentence
-        if word.rival and word.slot != "name again"
+        if word.rival and word.tag != "NAME"
     )
     for pair in [("he", "she"), ("her", "him"), ("them", "it"), ("is", "are"), ("books", "book")]:
         assert pairs[pair]
