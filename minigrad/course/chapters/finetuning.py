@@ -152,16 +152,19 @@ TASKS = {
 
 # --- Weights to begin with -------------------------------------------------------------------------------
 
-STARTS = ("pre-trained", "from scratch", "frozen", "shuffled", "embeddings only", "names mixed")
+NAMED = ("names mixed", "names mixed by gender", "names new")  # what becomes of the vectors of names
+STARTS = ("pre-trained", "from scratch", "frozen", "shuffled", "embeddings only", *NAMED)
 WORDS = "bert.embeddings.word_embeddings.weight"
-NAMES = [TOKENIZER.vocab.index(name) for name in (*LIGHT.lexicon.men, *LIGHT.lexicon.women)]
+MEN, WOMEN = (
+    [TOKENIZER.vocab.index(name) for name in names] for names in (LIGHT.lexicon.men, LIGHT.lexicon.women)
+)
 
 
 def weights_of(start: str, trained: dict[str, Any], fresh: dict[str, Any], seed: int) -> dict[str, Any]:
     """The weights of a model by name: those of `trained`, of `fresh`, or some of each.
 
-    shuffled: each trained array in another order. embeddings only: trained embeddings below fresh layers; names mixed:
-    the same, but each name of a man or a woman gets the vector of a name that was drawn.
+    shuffled: each trained array in another order. embeddings only: trained embeddings below fresh layers. Of NAMED, the
+    same, but each name gets the vector of a name that was drawn, of a man for a man's if by gender, or a fresh one.
     """
     rng = np.random.default_rng(seed)
     if start in ("pre-trained", "frozen"):
@@ -170,11 +173,13 @@ def weights_of(start: str, trained: dict[str, Any], fresh: dict[str, Any], seed:
         return fresh
     if start == "embeddings only":
         return {name: (trained if ".embeddings." in name else fresh)[name] for name in trained}
-    if start == "names mixed":
-        mixed = weights_of("embeddings only", trained, fresh, seed)
-        words = backend.to_numpy(mixed[WORDS]).copy()
-        words[NAMES] = words[rng.permutation(NAMES)]
-        return {**mixed, WORDS: words}
+    if start in NAMED:
+        others = weights_of("embeddings only", trained, fresh, seed)
+        words = backend.to_numpy(trained[WORDS]).copy()
+        for names in (MEN, WOMEN) if start == "names mixed by gender" else ([*MEN, *WOMEN],):
+            of_others = words[rng.permutation(names)]
+            words[names] = backend.to_numpy(fresh[WORDS])[names] if start == "names new" else of_others
+        return {**others, WORDS: words}
     if start == "shuffled":
         return {
             name: rng.permutation(backend.to_numpy(array).ravel()).reshape(array.shape)

@@ -347,71 +347,43 @@ class HiddenWords:
                 data[...] = backend.of(data).asarray(values, dtype=data.dtype)
 
 
-def random_directions(
-    variance: np.ndarray, share: float, rng: np.random.Generator, n: int = 64
-) -> np.ndarray:
-    """n random orthonormal columns (d, n) that hold this share of a variance (d, d): a control for n columns that do.
+def as_much_of(variance: np.ndarray, head: slice, share: float, rng: np.random.Generator) -> np.ndarray:
+    """Random orthonormal directions (d, n) inside one head's columns, as many as hold this share of a variance (d, d).
 
-    Random columns are multiplied by a power of the variance, which turns them towards its long axes (or, if the power
-    is below 0, away from them). A bisection finds the power. ValueError: no power gives this share.
+    The last of them makes the share reach the one that is asked for. ValueError: the head holds less.
     """
-    values, axes = np.linalg.eigh(variance)
-    values = np.maximum(values / values.max(), 1e-6)  # (d,)
-    drawn = axes.T @ rng.standard_normal((len(variance), n))  # (d, n)
-
-    def turned(power: float) -> np.ndarray:
-        return np.linalg.qr(axes @ (values[:, None] ** power * drawn))[0]  # (d, n)
-
-    def held(columns: np.ndarray) -> float:
-        return float(np.trace(columns.T @ variance @ columns) / np.trace(variance))
-
-    low, high = -2.0, 2.0
-    if not held(turned(low)) <= share <= held(turned(high)):
-        raise ValueError(f"{n} random directions cannot be turned to hold {share:.3f} of this variance")
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if held(turned(middle)) < share else (low, middle)
-    return turned((low + high) / 2)
+    d, width = len(variance), head.stop - head.start
+    columns = np.zeros((d, width))
+    columns[head] = np.linalg.qr(rng.standard_normal((width, width)))[0]
+    held = np.cumsum(np.diag(columns.T @ variance @ columns)) / np.trace(variance)  # (width,)
+    if held[-1] < share:
+        raise ValueError(f"this head holds {held[-1]:.3f} of the variance, which is less than {share:.3f}")
+    return columns[:, : int(np.searchsorted(held, share)) + 1]
 
 
 def dropped_heads(damage: Mapping[str, float], controls: Mapping[str, Sequence[float]]) -> Picture:
-    """The loss that each head's absence adds, as bars, with the range of its control's draws behind each.
+    """The loss that each head's absence adds, as bars, and beside some what as much variance of the other head does.
 
-    damage: nats by the head's name, "1-2". controls: by the same name, the nats of every draw.
+    damage: nats by the head's name, "1-2". controls: by the name of the other head, the nats of every draw.
     """
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.subplots()
-        for place, name in enumerate(damage):
-            draws = controls[name]
-            axes.fill_between(
-                [place - 0.42, place + 0.42],
-                min(draws),
-                max(draws),
-                color=colours["third"],
-                alpha=0.35,
-                linewidth=0,
-            )
-            if not place:
-                axes.annotate(
-                    "random directions",
-                    (place - 0.42, max(max(draws), damage[name])),
-                    (0, 18),
-                    textcoords="offset points",
-                    fontsize=9,
-                    color=colours["third"],
-                )
-            more = damage[name]
-            axes.bar(place, more, 0.35, color=colours["first"])
+        bars = list(damage.items()) + [
+            (f"as much\nof {name}", float(np.mean(draws))) for name, draws in controls.items()
+        ]
+        bars.sort(key=lambda bar: bar[0].removeprefix("as much\nof "))
+        for place, (name, more) in enumerate(bars):
+            axes.bar(place, more, 0.55, color=colours["first" if name in damage else "third"])
             axes.annotate(f"{more:.2f}", (place, more), (0, 3), textcoords="offset points", ha="center")
-        axes.set_xticks(range(len(damage)), list(damage))
+        axes.set_xticks(range(len(bars)), [name for name, _ in bars])
         axes.grid(axis="x", visible=False)
-        axes.set(xlabel="the head that is dropped", ylabel="more loss (nats)")
+        axes.set(xlabel="what is taken out", ylabel="more loss (nats)")
         axes.set_ylim(0, 1.15 * max(damage.values()))
 
     return figure(
         plot,
-        "Bars: the loss that is added when one head is dropped, under the name of the head. The bar of 1-2 is nine "
-        "times as high as that of 1-1. Behind each bar is the band of random directions with as much variance: the "
-        "bars of 1-1 and 2-1 end inside of it, those of 1-2 and 2-2 just above it.",
+        "Bars: the loss that is added when a head is taken out, under the name of the head. The bar of 1-2 is far "
+        "higher than the others. Beside it, a bar for as much variance of 1-2 as all of 1-1 holds: it is higher than "
+        "that of 1-1.",
     )

@@ -129,6 +129,15 @@ def test_mixed_names_have_the_trained_vectors_of_names_and_all_else_is_as_in_emb
         np.sort(mixed[finetuning.WORDS], axis=0), np.sort(trained[finetuning.WORDS], axis=0)
     )
     assert mixed["bert.encoder.w"] is fresh["bert.encoder.w"]
+    for start in finetuning.NAMED:
+        assert (weights_of(start, trained, fresh, 0)[finetuning.WORDS] != trained[finetuning.WORDS]).any()
+    by_gender = weights_of("names mixed by gender", trained, fresh, 0)[finetuning.WORDS]
+    for people in (finetuning.MEN, finetuning.WOMEN):
+        np.testing.assert_array_equal(
+            np.sort(by_gender[people], axis=0), np.sort(trained[finetuning.WORDS][people], axis=0)
+        )
+    new = weights_of("names new", trained, fresh, 0)[finetuning.WORDS]
+    assert set(words(np.flatnonzero((new == 0).all(axis=1)))) == names
 
 
 @pytest.mark.parametrize("start", STARTS)

@@ -13,6 +13,7 @@ from minigrad.bert.stored import stored
 pytest.importorskip("matplotlib")
 from minigrad.course.chapters.many_heads import (
     HiddenWords,
+    as_much_of,
     bert_base_attention,
     by_columns,
     dropped_heads,
@@ -20,7 +21,6 @@ from minigrad.course.chapters.many_heads import (
     ledger_frames,
     pieces,
     plain,
-    random_directions,
     two_heads,
 )
 
@@ -169,21 +169,27 @@ def a_variance(d):
     return axes * np.geomspace(1, 100, d) @ axes.T
 
 
-@pytest.mark.parametrize(("d", "n", "share"), [(13, 5, 0.2), (13, 5, 0.385), (13, 5, 0.8), (7, 1, 0.5)])
-def test_random_directions_hold_the_share_that_is_asked_for(d, n, share):
-    variance, rng = a_variance(d), np.random.default_rng(0)
-    U, other = (random_directions(variance, share, rng, n) for _ in range(2))
-    np.testing.assert_allclose(U.T @ U, np.eye(n), atol=1e-12)
-    assert np.trace(U.T @ variance @ U) / np.trace(variance) == pytest.approx(share, abs=1e-6)
-    assert np.abs(U @ U.T - other @ other.T).max() > 0.01  # each draw has directions of its own
+@pytest.mark.parametrize("share", [0.01, 0.2, 0.3])
+def test_directions_of_a_head_hold_the_share_that_is_asked_for(share):
+    variance, rng, head = a_variance(13), np.random.default_rng(0), slice(6, 13)
+    U, other = (as_much_of(variance, head, share, rng) for _ in range(2))
+    np.testing.assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=1e-12)
+    assert not U[:6].any()
+
+    def held(columns):
+        return np.trace(columns.T @ variance @ columns) / np.trace(variance)
+
+    assert held(U) >= share > held(U[:, :-1])
+    assert np.abs(U[:, 0] - other[:, 0]).max() > 0.01  # each draw has directions of its own
 
 
-def test_no_directions_hold_more_than_the_largest():
-    with pytest.raises(ValueError, match=r"5 random directions cannot be turned to hold 0\.990"):
-        random_directions(a_variance(13), 0.99, np.random.default_rng(0), 5)
+def test_a_head_cannot_give_more_than_it_holds():
+    with pytest.raises(ValueError, match=r"this head holds 0\.\d+ of the variance, which is less than 0\.990"):
+        as_much_of(a_variance(13), slice(0, 5), 0.99, np.random.default_rng(0))
 
 
 def test_the_figure_has_a_bar_for_each_head():
-    picture = dropped_heads({"1-1": 0.3, "1-2": 2.8}, {"1-1": [0.1, 0.4], "1-2": [2.1, 2.6]})
+    picture = dropped_heads({"1-1": 0.3, "1-2": 2.8}, {"1-2": [0.4, 0.6]})
     assert "2.80" in picture.svg
-    assert "random directions" in picture.svg
+    assert "0.50" in picture.svg
+    assert "as much" in picture.svg
