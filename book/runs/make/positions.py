@@ -1,9 +1,10 @@
-"""Five ways to tell a head positions, on two tasks: the record that chapter `positions` shows.
+"""Ways to tell a head positions, on two tasks: the record that chapter `positions` shows.
 
-108 runs of about 4 seconds on one core.
+126 runs of about 6 seconds on one core.
 Each way has three learning rates and three seeds on each task (`minigrad/course/chapters/positions.py` says what they
 are); the two tables also with sequences that begin at a random position. All train on the same sequences.
-What is stored of a run is `score` on sequences as long as those in training, and on longer ones.
+What is stored of a run is `score` on sequences as long as those in training, and on longer ones; of the relative
+kinds on much longer ones too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from minigrad.course.chapters import positions
 
 STEPS, RATES, SEEDS = 1000, (1e-3, 3e-3, 1e-2), (0, 1, 2)
 WAYS = [*itertools.product(positions.KINDS, (False,)), ("learned", True), ("sinusoids", True)]
+LONGER = (64, 128, positions.LONGEST)  # tokens, on which only relative kinds can be tested
+RELATIVE = ("bias", "bias without a limit", "rotary")
 CASE = ("task", "kind", "moved", "rate", "seed")  # of a run: what it was made for
 Case = tuple[str, str, bool, float, int]
 CASES: list[Case] = [
@@ -51,4 +54,5 @@ def make(case: Case) -> dict[str, Any]:
         "seed": seed,
         "short": rounded(positions.score(model, task, positions.SHORT)),
         "long": rounded(positions.score(model, task, positions.LONG)),
+        **{f"{L} tokens": rounded(positions.score(model, task, L)) for L in LONGER if kind in RELATIVE},
     }

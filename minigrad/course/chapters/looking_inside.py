@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from minigrad.course.furniture.varied_stories import (
     RELATIONS as RELATIONS,
 )
 from minigrad.course.furniture.varied_stories import (
+    SETTING,
     Arc,
     Texts,
     story_model,
@@ -118,6 +119,38 @@ def candidates(
     steps = np.arange(A.shape[-1]) - word[:, None]
     may = texts.words[stories][story] & (steps != 0)
     return seen, steps, may, texts.heads[stories][story, word]
+
+
+# --- One-line rules ---------------------------------------------------------------------------------------
+
+OF = SETTING.lexicon
+NOUNS = {noun for kind in OF.kinds.values() for noun in kind.nouns}
+MANY = {noun + "s" for noun in NOUNS}
+VERBS = {"is", "are", "has", "likes", *OF.keeps, *OF.gives, *OF.shows, *OF.takes, *OF.hides}
+VERBS |= {verb for kind in OF.kinds.values() for verb in kind.verbs}
+MEANT = {  # what a pronoun can stand for, by gender and number
+    **dict.fromkeys(("he", "him", "his"), {*OF.men}),
+    **dict.fromkeys(("she", "her"), {*OF.women}),
+    "it": NOUNS,
+    "them": MANY,
+}
+RULES: dict[str, tuple[str, Callable[[str], Container[str]]]] = {
+    "object → verb": ("the nearest verb", lambda word: VERBS),
+    "ancient → books": ("the nearest noun", lambda word: NOUNS | MANY),
+    "pronoun → antecedent": ("the last that agrees", lambda word: MEANT[word]),
+    "word → same before": ("the last equal word", lambda word: {word}),
+}
+
+
+def found_by_rule(texts: Texts, name: str, arcs: np.ndarray, vocab: Sequence[str]) -> np.ndarray:
+    """Which arcs (n, 3) of a relation in RULES its rule finds: the last word before that fits."""
+    _, fitting = RULES[name]
+    found = []
+    for story, start, end in arcs:
+        words = [vocab[i] for i in texts.inputs["input_ids"][story]]
+        fits = fitting(words[start])
+        found.append(next((i for i in range(start - 1, 0, -1) if words[i] in fits), 0) == end)
+    return np.array(found)
 
 
 # --- Heads that are changed -------------------------------------------------------------------------------

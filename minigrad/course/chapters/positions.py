@@ -15,17 +15,22 @@ from minigrad.seq2seq.transformer import sinusoids
 from minigrad.tensor import Tensor
 
 WORDS, D_MODEL, PLACE, SHORT, LONG, FURTHEST = 16, 64, 3, 16, 32, 8
-KINDS = ("none", "learned", "sinusoids", "bias", "rotary")
+LONGEST = 256  # of the texts on which a relative kind is tested
+KINDS = ("none", "learned", "sinusoids", "bias", "bias without a limit", "rotary")
 
 
 class OneLayer(nn.Module):
     """Logits for each token from one head over all tokens, and `kind` of KINDS says how positions come in.
 
     none: nowhere. learned, sinusoids: a table (LONG, D_MODEL) is added to the words' vectors. bias: a learned number
-    for each distance, up to FURTHEST on both sides and the same beyond, is added to the scores. rotary: queries and
-    keys are turned by the angles of their positions. For a seed, what all kinds have is drawn alike. Raises ValueError
-    for another kind.
+    for each distance, up to FURTHEST on both sides and the same beyond, is added to the scores; without a limit, up to
+    LONGEST. rotary: queries and keys are turned by the angles of their positions. For a seed, what all kinds have is
+    drawn alike. Raises ValueError for another kind.
+
+    scale: what the scores are multiplied by.
     """
+
+    scale = 1 / math.sqrt(D_MODEL)
 
     def __init__(self, kind: str) -> None:
         if kind not in KINDS:
@@ -37,8 +42,9 @@ class OneLayer(nn.Module):
         self.decoder = nn.Linear(D_MODEL, WORDS, std=std)
         if kind == "learned":
             self.positions = nn.Parameter(truncated_normal((LONG, D_MODEL), math.sqrt(0.5)))
-        elif kind == "bias":
-            self.bias = nn.Parameter(np.zeros(2 * FURTHEST + 1, np.float32))
+        elif kind.startswith("bias"):
+            self.furthest = FURTHEST if kind == "bias" else LONGEST
+            self.bias = nn.Parameter(np.zeros(2 * self.furthest + 1, np.float32))
 
     def forward(self, ids: np.ndarray, start: int = 0) -> Tensor:
         """ids (B, L) at the positions from `start` on -> (B, L, WORDS)."""
@@ -51,11 +57,11 @@ class OneLayer(nn.Module):
         q, k, v = self.query(x), self.key(x), self.value(x)
         if self.kind == "rotary":
             q, k = _turned(q), _turned(k)
-        scores = q @ k.transpose() * (1 / math.sqrt(D_MODEL))  # (B, L, L)
-        if self.kind == "bias":
+        scores = q @ k.transpose() * self.scale  # (B, L, L)
+        if self.kind.startswith("bias"):
             place = np.arange(L)
-            distance = np.clip(place - place[:, None], -FURTHEST, FURTHEST)  # (L, L), j - i
-            scores = scores + self.bias[distance + FURTHEST]
+            distance = np.clip(place - place[:, None], -self.furthest, self.furthest)  # (L, L), j - i
+            scores = scores + self.bias[distance + self.furthest]
         return self.decoder(ops.softmax(scores) @ v)
 
 

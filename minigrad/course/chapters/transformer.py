@@ -106,7 +106,7 @@ class Variant:
 
 
 VARIANTS = {
-    "as in the paper": Variant(),
+    "all parts": Variant(),
     "words not times √d_model": Variant(scaled=False),
     "a table of its own for the logits": Variant(tied=False),
     "no label smoothing": Variant(label_smoothing=0.0),
@@ -180,6 +180,11 @@ class Changed(Transformer):
 # --- Training ---------------------------------------------------------------------------------------------
 
 
+def paper_peak(d_model: int, warmup_steps: int) -> float:
+    """The highest rate of the schedule of Vaswani et al. (2017), section 5.3: a shorter warm-up makes it higher."""
+    return (d_model * warmup_steps) ** -0.5
+
+
 def train(
     config: TransformerConfig,
     steps: int,
@@ -188,17 +193,21 @@ def train(
     variant: Variant | None = None,
     every: int = 0,
     tell: Callable[[int, Transformer, float], object] = lambda step, model, loss: None,
+    peak: float | None = None,
 ) -> Transformer:
     """A Transformer after `steps` steps on batches of 32 fresh stories, by the paper's Adam and schedule.
 
     tell is called with the step, the model and the mean training loss since the last time, after each `every` steps.
+    peak: the schedule's highest rate, at the end of the warm-up; None for the paper's, `paper_peak`. Gradients are
+    clipped at a norm of 1, which the paper does not mention.
     """
     variant = variant or Variant()
     random.manual_seed(seed)
     model = Changed(config, variant)
-    adam = optim.Adam(model.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-9)
+    of_the_paper = paper_peak(config.d_model, warmup_steps)
+    peak = peak or of_the_paper
+    adam = optim.Adam(model.parameters(), lr=peak / of_the_paper, betas=(0.9, 0.98), eps=1e-9)
     schedule = optim.InverseSquareRootWarmup(adam, config.d_model, warmup_steps)
-    peak = (config.d_model * warmup_steps) ** -0.5
     pairs = pairs_of(32 * steps, seed + 1000)
     data = TranslationData(pairs, 32, seed, config.end_token_id, config.pad_token_id)
     losses: list[float] = []

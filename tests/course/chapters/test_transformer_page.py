@@ -38,7 +38,7 @@ def test_stories_have_one_or_two_sentences_and_seeds_of_their_own():
 
 
 def test_the_paper_s_variant_is_the_library_s_model(pairs):
-    model = changed(chapter.VARIANTS["as in the paper"])
+    model = changed(chapter.VARIANTS["all parts"])
     library = Transformer(model.config)
     library.load_state_dict(model.state_dict())
     batch = chapter.batch_of(pairs)
@@ -88,7 +88,7 @@ def test_a_table_of_its_own_has_as_many_numbers_again():
 
 @pytest.mark.parametrize(
     ("name", "dropout", "smoothing"),
-    [("as in the paper", 0.1, 0.1), ("no dropout", 0.0, 0.1), ("no label smoothing", 0.1, 0.0)],
+    [("all parts", 0.1, 0.1), ("no dropout", 0.0, 0.1), ("no label smoothing", 0.1, 0.0)],
 )
 def test_dropout_and_smoothing(name, dropout, smoothing):
     config = changed(chapter.VARIANTS[name], chapter.REDUCED).config
@@ -106,7 +106,7 @@ def test_training_tells_and_learns():
 def test_without_warm_up_the_rate_starts_at_its_peak(monkeypatch):
     rates: dict[str, list[float]] = {}
     step = chapter.optim.Adam.step
-    for name in ("as in the paper", "no warm-up"):
+    for name in ("all parts", "no warm-up"):
         rates[name] = []
 
         def note(adam, name=name):
@@ -115,10 +115,10 @@ def test_without_warm_up_the_rate_starts_at_its_peak(monkeypatch):
 
         monkeypatch.setattr(chapter.optim.Adam, "step", note)
         chapter.train(TINY, 6, 4, variant=chapter.VARIANTS[name])
-    peak = max(rates["as in the paper"])
+    peak = max(rates["all parts"])
     np.testing.assert_allclose(peak, (TINY.d_model * 4) ** -0.5)
     np.testing.assert_allclose(rates["no warm-up"][:4], peak)
-    np.testing.assert_allclose(rates["no warm-up"][4:], rates["as in the paper"][4:])
+    np.testing.assert_allclose(rates["no warm-up"][4:], rates["all parts"][4:])
 
 
 def test_scores_of_a_model_that_is_always_right(pairs):
