@@ -6,6 +6,7 @@ trained on. E: the floor.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -40,13 +41,20 @@ def power_law(x: Any, y: Any) -> tuple[float, float, float]:
     return -float(slope), float(np.exp(height)), float(1 - (off @ off) / (spread @ spread))
 
 
-def fit(N: Any, D: Any, loss: Any, floor: float | None = None, above: bool = True) -> Law:
-    """The law that is nearest to these runs, by least squares.
+def fit(
+    N: Any,
+    D: Any,
+    loss: Any,
+    floor: float | None = None,
+    above: bool = True,
+    huber: float = math.inf,
+) -> Law:
+    """The law that is nearest to these runs, by least squares, or by a Huber loss.
 
     N, D, loss: arrays (n,). floor: E, if it is known; otherwise E is fitted too. The distance is between the
-    logarithms of the losses, as in Hoffmann et al. 2022, section 3.3 (without their Huber loss). With a known floor
-    and `above`, it is between the logarithms of what is above the floor. Raises ValueError for a loss that is not
-    above the floor.
+    logarithms of the losses, as in Hoffmann et al. 2022, section 3.3. With a known floor and `above`, it is between the
+    logarithms of what is above the floor. huber: a distance beyond it counts by its size and not by its square;
+    Hoffmann et al. have 1e-3. Raises ValueError for a loss that is not above the floor.
     """
     N, D, loss = (np.asarray(x, dtype=float) for x in (N, D, loss))
     if (loss - (floor or 0.0)).min() <= 0:
@@ -55,7 +63,7 @@ def fit(N: Any, D: Any, loss: Any, floor: float | None = None, above: bool = Tru
     fixed = np.log(floor) if floor and not above else None
     means = np.log(N).mean(), np.log(D).mean()
     log_n, log_d = np.log(N) - means[0], np.log(D) - means[1]
-    searches = _searches(log_n, log_d, np.log(target), floor is None, fixed)
+    searches = _searches(log_n, log_d, np.log(target), floor is None, fixed, huber)
     found = min(searches, key=lambda one: one[0])
     log_a, alpha, log_b, beta, *log_e = found[1]
     return Law(
@@ -67,10 +75,21 @@ def fit(N: Any, D: Any, loss: Any, floor: float | None = None, above: bool = Tru
     )
 
 
+def _distance(off: np.ndarray, huber: float) -> float:
+    """Twice the sum of the Huber losses of the residuals: of their squares, if huber is infinite."""
+    near = np.minimum(np.abs(off), huber)
+    return float((2 * near * np.abs(off) - near**2).sum())
+
+
 def _searches(
-    log_n: np.ndarray, log_d: np.ndarray, wanted: np.ndarray, with_floor: bool, fixed: float | None
+    log_n: np.ndarray,
+    log_d: np.ndarray,
+    wanted: np.ndarray,
+    with_floor: bool,
+    fixed: float | None,
+    huber: float,
 ) -> Iterator[tuple[float, np.ndarray]]:
-    """From each start the sum of squares that Levenberg and Marquardt's steps end at, and log A, α, log B, β, log E."""
+    """From each start the distance that Levenberg and Marquardt's steps end at, and log A, α, log B, β, log E."""
     lowest = wanted.min()
     for alpha, beta in STARTS:
         half = lowest - np.log(3.0)
@@ -78,20 +97,21 @@ def _searches(
         damping = 1.0
         off, slopes = _residuals(theta, log_n, log_d, wanted, fixed)
         for _ in range(ROUNDS):
-            hessian = slopes.T @ slopes
-            step = np.linalg.solve(hessian + damping * np.diag(hessian.diagonal() + 1e-9), slopes.T @ off)
+            weighted = slopes.T * np.minimum(1, huber / np.maximum(np.abs(off), 1e-300))
+            hessian = weighted @ slopes
+            step = np.linalg.solve(hessian + damping * np.diag(hessian.diagonal() + 1e-9), weighted @ off)
             tried = theta - np.clip(step, -1.0, 1.0)
             off_there, slopes_there = _residuals(tried, log_n, log_d, wanted, fixed)
-            if off_there @ off_there < off @ off:
-                gained = off @ off - off_there @ off_there
+            here, there = _distance(off, huber), _distance(off_there, huber)
+            if there < here:
                 theta, off, slopes, damping = tried, off_there, slopes_there, max(damping / 4, LEAST_DAMPING)
-                if gained < 1e-14 * (off @ off):
+                if here - there < 1e-14 * here:
                     break
             else:
                 damping *= 4
                 if damping > 1e9:
                     break
-        yield float(off @ off), theta
+        yield _distance(off, huber), theta
 
 
 def _residuals(
@@ -110,17 +130,16 @@ def _residuals(
     return total - wanted, np.stack(slopes, axis=1)
 
 
-def bootstrap(
-    N: Any,
-    D: Any,
-    loss: Any,
-    floor: float | None = None,
-    above: bool = True,
-    times: int = 200,
-    seed: int = 0,
-) -> list[Law]:
-    """The fits of so many draws of the runs, as many as there are, with repetition."""
+def bootstrap(N: Any, D: Any, loss: Any, times: int = 200, seed: int = 0, **how: Any) -> list[Law]:
+    """The fits of so many draws of the cells, as many as there are, with repetition.
+
+    A cell is all runs with one N and one D: its seeds are no independent evidence for the form of the law. how: of
+    `fit`.
+    """
     N, D, loss = (np.asarray(x, dtype=float) for x in (N, D, loss))
+    cells = [np.flatnonzero((N == n) & (D == d)) for n, d in sorted(set(zip(N, D, strict=True)))]
     rng = np.random.default_rng(seed)
-    draws = (rng.integers(0, len(loss), len(loss)) for _ in range(times))
-    return [fit(N[drawn], D[drawn], loss[drawn], floor, above) for drawn in draws]
+    draws = (
+        np.concatenate([cells[i] for i in rng.integers(0, len(cells), len(cells))]) for _ in range(times)
+    )
+    return [fit(N[drawn], D[drawn], loss[drawn], **how) for drawn in draws]

@@ -68,7 +68,24 @@ def test_a_loss_below_the_floor_is_refused():
 
 def test_the_bootstrap_is_as_wide_as_the_noise_makes_it():
     def width(noise):
-        found = [law.alpha for law in bootstrap(*runs(noise), 0.47, times=40)]
+        found = [law.alpha for law in bootstrap(*runs(noise), floor=0.47, times=40)]
         return np.ptp(found)
 
     assert width(0.0) < 1e-4 < width(0.02) < width(0.2)
+
+
+def test_the_bootstrap_draws_cells_with_all_their_seeds():
+    """The same runs three times over are no more evidence than once."""
+    N, D, loss = runs(0.1)
+    once, thrice = (
+        [law.alpha for law in bootstrap(*(np.tile(x, n) for x in (N, D, loss)), floor=0.47, times=20)]
+        for n in (1, 3)
+    )
+    assert once == pytest.approx(thrice, rel=1e-6)
+
+
+def test_a_huber_loss_hardly_sees_a_run_that_went_wrong():
+    N, D, loss = runs(1e-4)
+    loss[3] *= 2
+    squares, huber = (fit(N, D, loss, 0.47, huber=beyond) for beyond in (np.inf, 1e-3))
+    assert abs(huber.beta - LAW.beta) < 0.002 < 0.02 < abs(squares.beta - LAW.beta)
