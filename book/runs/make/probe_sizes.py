@@ -45,8 +45,7 @@ def make(case: Case) -> dict[str, Any]:
             sums[name] += x.swapaxes(1, 2) @ np.eye(CLASSES)[y]
             words[name] += len(y)
     weights = {
-        name: np.linalg.solve(products[name] + np.eye(products[name].shape[-1]), sums[name])
-        for name in names
+        name: np.linalg.solve(products[name] + np.eye(products[name].shape[-1]), sums[name]) for name in names
     }
     right: dict[str, Any] = {name: [] for name in names}
     for seed in TESTS:

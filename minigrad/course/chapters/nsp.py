@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.bert.data import create_pairs
+from minigrad import no_grad
+from minigrad.bert.data import create_pairs, make_rows, truncate
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.pencil import box, words
+from minigrad.course.furniture.softmax import softmax
 from minigrad.course.furniture.widgets import Frame, Player, player, svg
-from minigrad.text.sentences import NOT_NEXT
+from minigrad.text.sentences import NOT_NEXT, SentencePair
+from minigrad.text.tokenizer import WordPieceTokenizer
 
 Text = list[list[int]]  # some sentences, each as its ids
 
@@ -194,6 +197,32 @@ def four_kinds(documents: Sequence[Text], rng: np.random.Generator) -> list[list
 
 
 # --- Judges of pairs -----------------------------------------------------------------------------------------
+
+
+def shared_pieces(sentences: Sequence[Sequence[int]]) -> Callable[[Text, Text], float]:
+    """A function of A and B: how much they share, from 0 to 1.
+
+    It is the cosine of their TF-IDF vectors: rare pieces count more.
+    """
+    known = Counter(piece for sentence in sentences for piece in set(sentence))
+    weight = {piece: math.log(len(sentences) / n) for piece, n in known.items()}
+
+    def score(a: Text, b: Text) -> float:
+        A, B = (Counter(piece for sentence in text for piece in sentence) for text in (a, b))
+        dot = sum(A[piece] * B[piece] * weight[piece] ** 2 for piece in A)
+        sizes = [sum((n * weight[piece]) ** 2 for piece, n in text.items()) for text in (A, B)]
+        return dot / math.sqrt(math.prod(sizes)) if dot else 0.0
+
+    return score
+
+
+def by_model(model: Any, tokenizer: WordPieceTokenizer, pairs: Sequence[tuple[Text, Text]]) -> np.ndarray:
+    """P(IsNext) of each pair (n,), cut to the model's length."""
+    rng, length = np.random.default_rng(0), model.config.max_position_embeddings
+    cut = [truncate(sum(a, []), sum(b, []), length - 3, rng) for a, b in pairs]
+    rows = make_rows([SentencePair(a, b, 0) for a, b in cut], tokenizer, length)
+    with no_grad():
+        return softmax(model(**rows).seq_relationship_logits.numpy())[:, 0]
 
 
 def share(hits: Any) -> str:

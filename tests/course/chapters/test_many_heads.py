@@ -184,7 +184,9 @@ def test_directions_of_a_head_hold_the_share_that_is_asked_for(share):
 
 
 def test_a_head_cannot_give_more_than_it_holds():
-    with pytest.raises(ValueError, match=r"this head holds 0\.\d+ of the variance, which is less than 0\.990"):
+    with pytest.raises(
+        ValueError, match=r"this head holds 0\.\d+ of the variance, which is less than 0\.990"
+    ):
         as_much_of(a_variance(13), slice(0, 5), 0.99, np.random.default_rng(0))
 
 

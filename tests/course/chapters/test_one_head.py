@@ -67,6 +67,11 @@ def test_a_model_as_it_was_drawn_is_another_one(layer):
 
 
 def test_the_curves_are_drawn_with_their_names():
-    ways = {"scaled": [2.8, 0.5], "plain": [2.8, 1.5], "smaller start": [2.8, 0.4], "smaller steps": [2.8, 2.5]}
+    ways = {
+        "scaled": [2.8, 0.5],
+        "plain": [2.8, 1.5],
+        "smaller start": [2.8, 0.4],
+        "smaller steps": [2.8, 2.5],
+    }
     picture = scale_curves([0, 100], ways)
     assert all(name in picture.svg for name in (*ways, "loss (nats)"))
