@@ -1,11 +1,11 @@
 """Fine-tuning on stories from different weights, with few labels and many: the record that chapter `finetuning` shows.
 
-First each task, each start of
-`minigrad/course/chapters/finetuning.py` is tried at several learning rates, on examples that no other run sees, with
-few labels and with many (`SEARCHED`, `SEARCHED_THERE`). If the highest rate is the best, the next higher one is tried
-as well (`WIDENED`), and a lower one (`LOWER`) if the lowest alone is. Then come the runs that are compared, at the best rate, with several seeds. A seed draws the
-labelled examples, the new weights and the order. Two starts learn pairs for ten times as long (`LONGER`). The last runs
-look for names in real text, with the labels on this or that piece of a word. Forty minutes.
+First each task and each start of `minigrad/course/chapters/finetuning.py` is tried at several learning rates, on
+examples that no other run sees, with few labels and with many (`SEARCHED`, `SEARCHED_THERE`). If the highest rate is
+the best, the next higher one is tried as well (`WIDENED`), and a lower one (`LOWER`) if the lowest alone is. Then come
+the runs that are compared, at the best rate, with several seeds. A seed draws the labelled examples, the new weights
+and the order. Two starts learn pairs for ten times as long (`LONGER`). The last runs look for names in real text, with
+the labels on this or that piece of a word. Forty minutes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What the model of chapter `start` goes by in next-sentence prediction, on text of the kind it was trained on.
 
 Three draws of 600 pairs a kind from the part of the documentation of Python, NumPy and Matplotlib that was held out in
-its training, judged by the model and by a count of shared pieces: the record that chapter `nsp` shows. The documentation
-is what is on the disk. Three runs of a minute.
+its training, judged by the model and by a count of shared pieces: the record that chapter `nsp` shows. The text is
+what is on the disk. Three runs of a minute.
 """
 
 from __future__ import annotations

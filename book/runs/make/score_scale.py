@@ -4,8 +4,8 @@ The head and the task are those of chapter `positions`: one layer with a learned
 places to the left. 120 runs of about 3 seconds on one core: five ways, two starts, four learning rates, three seeds.
 
 Under Adam, whose steps do not depend on the size of a gradient, dividing by √d_k is two things at once: queries and
-keys that start smaller by d_k^¼ each, and steps of their weights that are smaller by as much. The ways have both, one or
-none of them. All train on the same sequences, from the same draws. What is stored of a run is the loss on fresh
+keys that start smaller by d_k^¼ each, and steps of their weights that are smaller by as much. The ways have both, one
+or none of them. All train on the same sequences, from the same draws. What is stored of a run is the loss on fresh
 sequences, every EVERY steps, and what the rows of scores look like before the first.
 """
 

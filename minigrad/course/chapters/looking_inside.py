@@ -128,9 +128,9 @@ NOUNS = {noun for kind in OF.kinds.values() for noun in kind.nouns}
 MANY = {noun + "s" for noun in NOUNS}
 VERBS = {"is", "are", "has", "likes", *OF.keeps, *OF.gives, *OF.shows, *OF.takes, *OF.hides}
 VERBS |= {verb for kind in OF.kinds.values() for verb in kind.verbs}
-MEANT = {  # what a pronoun can stand for, by gender and number
-    **dict.fromkeys(("he", "him", "his"), {*OF.men}),
-    **dict.fromkeys(("she", "her"), {*OF.women}),
+MEANT: dict[str, Container[str]] = {  # what a pronoun can stand for, by gender and number
+    **dict.fromkeys(("he", "him", "his"), OF.men),
+    **dict.fromkeys(("she", "her"), OF.women),
     "it": NOUNS,
     "them": MANY,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -219,7 +220,8 @@ def shared_pieces(sentences: Sequence[Sequence[int]]) -> Callable[[Text, Text], 
 def by_model(model: Any, tokenizer: WordPieceTokenizer, pairs: Sequence[tuple[Text, Text]]) -> np.ndarray:
     """P(IsNext) of each pair (n,), cut to the model's length."""
     rng, length = np.random.default_rng(0), model.config.max_position_embeddings
-    cut = [truncate(sum(a, []), sum(b, []), length - 3, rng) for a, b in pairs]
+    flat = [[list(itertools.chain(*text)) for text in pair] for pair in pairs]
+    cut = [truncate(a, b, length - 3, rng) for a, b in flat]
     rows = make_rows([SentencePair(a, b, 0) for a, b in cut], tokenizer, length)
     with no_grad():
         return softmax(model(**rows).seq_relationship_logits.numpy())[:, 0]

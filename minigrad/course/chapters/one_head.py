@@ -135,6 +135,6 @@ def scale_curves(steps: Sequence[int], losses: Mapping[str, Sequence[float]]) ->
 
     return figure(
         plot,
-        "The loss by training step, from q and k of variance 1. With the scale it falls soon; without it, later. Without "
-        "the scale, a smaller start makes it fall sooner still, and smaller steps make it fall last of all.",
+        "The loss by training step, from q and k of variance 1. With the scale it falls soon; without it, later. "
+        "Without the scale, a smaller start makes it fall sooner still, and smaller steps make it fall last of all.",
     )

@@ -137,7 +137,7 @@ def bootstrap(N: Any, D: Any, loss: Any, times: int = 200, seed: int = 0, **how:
     `fit`.
     """
     N, D, loss = (np.asarray(x, dtype=float) for x in (N, D, loss))
-    cells = [np.flatnonzero((N == n) & (D == d)) for n, d in sorted(set(zip(N, D, strict=True)))]
+    cells = [np.flatnonzero((n == N) & (d == D)) for n, d in sorted(set(zip(N, D, strict=True)))]
     rng = np.random.default_rng(seed)
     draws = (
         np.concatenate([cells[i] for i in rng.integers(0, len(cells), len(cells))]) for _ in range(times)
