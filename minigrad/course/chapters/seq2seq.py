@@ -297,26 +297,36 @@ def score(
     return dict(sorted(found.items()))
 
 
+def after_first_mistake(
+    model: RecurrentSeq2Seq, chosen: Sequence[Text]
+) -> list[tuple[list[int], list[int], np.ndarray]]:
+    """What comes after the first mistake of each text in which the model makes one, with the end token.
+
+    -> for each text the right ids, those that the model writes by itself, and which of the right ones it has right
+    when it is fed the right words before them. Up to the first mistake both ways read the same.
+    """
+    found = []
+    for text, hit, output in zip(chosen, forced(model, chosen), written(model, chosen), strict=True):
+        if not hit.all():
+            rest = slice(int(np.flatnonzero(~hit)[0]) + 1, None)
+            end = model.config.end_token_id
+            found.append(([*text.ids[1], end][rest], [*output, end][rest], hit[rest]))
+    return found
+
+
 def after_first_error(
     model: RecurrentSeq2Seq, chosen: Sequence[Text], most: int = 8
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """How many words are right 1, 2, … `most` places after the model's first mistake: (right, words), each (most,).
 
     "own words": the model reads what it has written, mistakes and all. "right words": it reads the right words, on
-    the same places of the same texts. The first mistake is in the same place, because up to there both read the same.
+    the same places of the same texts.
     """
     own, fed = (np.zeros((2, most), int) for _ in range(2))
-    for text, hit, output in zip(chosen, forced(model, chosen), written(model, chosen), strict=True):
-        wanted = [*text.ids[1], model.config.end_token_id]
-        got = [*output, model.config.end_token_id]
-        wrong = np.flatnonzero(~hit)
-        if not wrong.size:
-            continue
-        for distance in range(1, most + 1):
-            place = int(wrong[0]) + distance
-            if place < len(wanted):
-                own[:, distance - 1] += place < len(got) and got[place] == wanted[place], 1
-                fed[:, distance - 1] += hit[place], 1
+    for wanted, got, hit in after_first_mistake(model, chosen):
+        for place in range(min(most, len(wanted))):
+            own[:, place] += place < len(got) and got[place] == wanted[place], 1
+            fed[:, place] += hit[place], 1
     return {"own words": (own[0], own[1]), "right words": (fed[0], fed[1])}
 
 

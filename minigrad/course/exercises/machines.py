@@ -172,23 +172,23 @@ That is the norm of all shares put side by side. What is clipped is their sum, w
 You take the largest number for the norm. The norm is the root of the sum of all squares.
     norm = np.sqrt(sum(np.sum(array.astype(np.float64) ** 2) for array in total)) -> norm = max(np.abs(array).max() for array in total)
 You make the gradient 1 long. It should become `max_norm` long.
-    array * (max_norm / norm) -> array / norm
+    array * float(max_norm / norm) -> array / norm
 The factor is upside down: what is longer than `max_norm` should become shorter.
-    array * (max_norm / norm) -> array * (norm / max_norm)
+    array * float(max_norm / norm) -> array * float(norm / max_norm)
 A gradient that is short enough stays as it is. You make it longer.
     if norm > max_norm else array for -> if norm > 0 else array for
 A norm of 0 must not be divided by: leave such a gradient as it is.
-    array * (max_norm / norm) if norm > max_norm else array -> array * np.minimum(1.0, np.float64(max_norm) / norm) if norm != 0 else array * np.nan
+    array * float(max_norm / norm) if norm > max_norm else array -> array * np.minimum(1.0, np.float64(max_norm) / norm) if norm != 0 else array * np.nan
 You add up, but do not clip.
-    array * (max_norm / norm) if norm > max_norm else array -> array
+    array * float(max_norm / norm) if norm > max_norm else array -> array
 You clip each number. Clipping by the norm keeps the direction.
-    array * (max_norm / norm) if norm > max_norm else array -> np.clip(array, -max_norm, max_norm)
+    array * float(max_norm / norm) if norm > max_norm else array -> np.clip(array, -max_norm, max_norm)
 """,
 )
 def summed_and_clipped(shares, max_norm):
     total = [sum(arrays) for arrays in zip(*shares, strict=True)]
     norm = np.sqrt(sum(np.sum(array.astype(np.float64) ** 2) for array in total))
-    return [array * (max_norm / norm) if norm > max_norm else array for array in total]
+    return [array * float(max_norm / norm) if norm > max_norm else array for array in total]
 
 
 # --- largest_world ---------------------------------------------------------------------------------------

@@ -112,6 +112,26 @@ def test_after_the_first_error_both_ways_are_counted_at_the_same_places(few, mon
     assert (found["own words"][1] == len(few)).all()
 
 
+def test_what_comes_after_the_first_mistake(few, monkeypatch):
+    class Model:
+        config = seq2seq.model_of(seq2seq.VARIANTS["LSTM"], 0, 4).config
+
+    def forced(model, chosen, variant=None):
+        hits = [np.ones(len(text.words) + 1, bool) for text in chosen]
+        for hit in hits[1:]:
+            hit[[2, 4]] = False
+        return hits
+
+    monkeypatch.setattr(seq2seq, "forced", forced)
+    monkeypatch.setattr(seq2seq, "written", lambda model, chosen: [[*t.ids[1][:2], 1, 9] for t in chosen])
+    found = seq2seq.after_first_mistake(Model, few)
+    assert len(found) == len(few) - 1  # the first text has none
+    for text, (wanted, got, hit) in zip(few[1:], found, strict=True):
+        assert wanted == [*text.ids[1][3:], Model.config.end_token_id]
+        assert got == [9, Model.config.end_token_id]
+        assert list(np.flatnonzero(~hit)) == [1]
+
+
 def test_the_end_token_counts_after_a_mistake_in_the_last_word(few, monkeypatch, model):
     def forced(model, chosen, variant=None):
         return [np.arange(len(text.words) + 1) != len(text.words) - 1 for text in chosen]

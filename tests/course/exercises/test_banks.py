@@ -143,6 +143,15 @@ def test_right_answers_are_accepted(exercise, seed, told):
         assert text.startswith(f"{exercise.name}: right."), text
 
 
+def test_clipping_that_keeps_float32_gets_no_remark(told):
+    exercise = EXERCISES["summed_and_clipped"]
+    keeps = next(answer for answer in banked(exercise, "RIGHT") if answer.__name__ == "with_hypot")
+    for answer in (exercise.answer, keeps):
+        accepted, text = told(exercise, answer, 0)
+        assert accepted, text
+        assert "A remark" not in text
+
+
 @each_exercise
 def test_mistakes_are_turned_down_on_the_cases_of_grading_too(exercise):
     """A class is graded on other cases than those of the notebook: no mistake may pass there by chance."""
