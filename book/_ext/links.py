@@ -185,9 +185,10 @@ def first_sentence(text: str) -> str:
 
 @cache
 def erratum_says(number: int) -> str:
-    """A mistake in print in one line: as it is written, and what is right."""
+    """A mistake in print in one line: as it is written, and what is right, or why it is withdrawn."""
     one = errata.ERRATA[number - 1]
-    return f"Erratum {number}. As written: {one.says}. Right: {one.right}."
+    verdict = f"Withdrawn: {one.withdrawn}" if one.withdrawn else f"Right: {one.right}"
+    return f"Erratum {number}. As written: {one.says}. {verdict}."
 
 
 # --- The pages -------------------------------------------------------------------------------------------

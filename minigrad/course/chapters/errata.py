@@ -2,19 +2,19 @@
 
 An entry says what the document has, what is right and who says so, what sort of slip it is, on what kind of evidence
 this course says so, where it is run, and which exercise's check turns it down. What its formula computes beside the
-right one is in `errata_runs.py`.
+right one is in `errata_runs.py`. A charge that does not hold keeps its number, withdrawn, with the reason.
 """
 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
 from minigrad.course.check.exercise import EXERCISES, Exercise
 from minigrad.course.check.slips import Slip
-from minigrad.course.contents import NUMBERS
+from minigrad.course.contents import NUMBERS, numbered
 
 # Each document and the number of its first erratum.
 SOURCES = {"formulas": 1, "article": 16, "walk-through": 39, "notes": 49, "essay": 54, "between them": 65}
@@ -26,7 +26,8 @@ KINDS = {
     "gap": "something is left out that you need",
     "claim": "a statement that a measurement denies or limits",
     "naming": "a name, a letter or an index",
-    "citation": "a paper, a figure or a unit, misquoted",
+    "unclear": "words that can be read in more than one way",
+    "citation": "a paper, a figure or a unit: misquoted, or not the same in all versions",
     "history": "a part that another model has",
 }
 
@@ -36,28 +37,33 @@ EVIDENCE = {
     "quote": "no cell can tell: the page quotes a source",
 }
 
+# What an entry needs beside `number`, `says` and `chapters` while it stands. A withdrawn one has none of it.
+CHARGE = ("right", "primary", "kind", "evidence")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Erratum:
-    """A mistake or a gap in one of the five documents, or a contradiction between them.
+    """A mistake or a gap in one of the five documents, or a contradiction between them; or a charge that is withdrawn.
 
     says: what the document says or leaves out, in this course's letters; "our copy" where the slip may be the
     transcription's. computes: what that comes to, in words. right: what holds instead. primary: where that is written.
     unseen: what of `primary` this course knows from copies of copies only. kind: a key of KINDS. evidence: a key of
-    EVIDENCE. chapters: the numbers of the chapters that run it, as in their files' names without zeros in front; "26"
-    if that page does. caught_by: the name of an exercise's check, and the id there of this mistake.
+    EVIDENCE. chapters: the names of the chapters that show it, "errata" if that page does. caught_by: the name of an
+    exercise's check, and the id there of this mistake. withdrawn: why the charge does not hold; such an entry has
+    `number`, `says` and `chapters` beside it, and nothing else.
     """
 
     number: int
     says: str
-    right: str
-    primary: str
-    kind: str
-    evidence: str
     chapters: list[str]
+    right: str = ""
+    primary: str = ""
+    kind: str = ""
+    evidence: str = ""
     computes: str = ""
     unseen: str = ""
     caught_by: tuple[str, str] | None = None
+    withdrawn: str = ""
 
     @property
     def source(self) -> str:
@@ -89,7 +95,10 @@ class Erratum:
 
 
 def read(text: str) -> tuple[Erratum, ...]:
-    """The entries of a list like errata.toml. Raises ValueError for an entry that lacks a key, or has one too many."""
+    """The entries of a list like errata.toml.
+
+    Raises ValueError for an entry that has neither what a standing nor what a withdrawn one needs, or a key too many.
+    """
     return tuple(entry(found) for found in tomllib.loads(text)["erratum"])
 
 
@@ -99,16 +108,31 @@ def entry(found: dict[str, Any]) -> Erratum:
         erratum = Erratum(**found)
     except TypeError as error:
         raise ValueError(f"erratum {found.get('number', 'without a number')}: {error}") from error
+    if not erratum.chapters:
+        raise ValueError(f"erratum {erratum.number}: it needs a chapter that shows it")
+    if unknown := set(erratum.chapters) - set(NUMBERS):
+        raise ValueError(f"erratum {erratum.number}: there is no chapter {min(unknown)!r}")
+    if erratum.withdrawn.strip():
+        if more := found.keys() - {"number", "says", "chapters", "withdrawn"}:
+            raise ValueError(
+                f"erratum {erratum.number}: it is withdrawn, and cannot have {', '.join(sorted(more))}"
+            )
+        try:
+            return replace(erratum, withdrawn=numbered(erratum.withdrawn))
+        except KeyError as error:
+            raise ValueError(f"erratum {erratum.number}: there is no chapter {error}") from error
+    if missing := [key for key in CHARGE if not found.get(key)]:
+        raise ValueError(
+            f"erratum {erratum.number}: it lacks {', '.join(missing)}, or `withdrawn` with the reason"
+        )
     for key, known in (("kind", KINDS), ("evidence", EVIDENCE)):
         if found[key] not in known:
             raise ValueError(
                 f"erratum {erratum.number}: {key} must be one of {', '.join(known)}, got {found[key]!r}"
             )
-    if not erratum.chapters:
-        raise ValueError(f"erratum {erratum.number}: it needs a chapter that shows it")
-    if unknown := set(erratum.chapters) - set(NUMBERS):
-        raise ValueError(f"erratum {erratum.number}: there is no chapter {min(unknown)!r}")
     return erratum
 
 
 ERRATA = read((files("minigrad.course.chapters") / "errata.toml").read_text(encoding="utf-8"))
+STANDING = tuple(erratum for erratum in ERRATA if not erratum.withdrawn)
+WITHDRAWN = tuple(erratum for erratum in ERRATA if erratum.withdrawn)

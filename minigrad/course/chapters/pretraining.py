@@ -44,7 +44,7 @@ class _Unscaled(BertSelfAttention):
 
 
 class _KeysAreValues(BertSelfAttention):
-    """K = Z W^V, as the formulas write it."""
+    """K = Z W^V, as our copy of the formulas has it."""
 
     def forward(self, x: Tensor, mask: Array | None) -> Tensor:
         """As in the library, with the values as keys."""

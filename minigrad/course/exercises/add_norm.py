@@ -53,7 +53,7 @@ You normalise x and y separately and add the results. Normalise their sum, once.
     return right(x, 0 * y, gain, bias, eps) + right(0 * x, y, gain, 0 * bias, eps)
 You subtract, but the residual connection adds.
     x + y -> x - y || y - x
-[mean-over-tokens] Your mean and variance go over the tokens, so a token's output depends on its neighbours. LayerNorm takes the last axis, the features of one token.
+Your mean and variance go over the tokens, so a token's output depends on its neighbours. LayerNorm takes the last axis, the features of one token.
     axis=-1 -> axis=0
     axis=-1 -> axis=-2
 You take one mean and one variance for all tokens. Each token has its own: axis=-1, keepdims=True.

@@ -63,7 +63,7 @@ You remove the padding after softmax, so the weights of the words no longer sum 
     np.where(words, scores, -np.inf) -> scores ; return a, a @ H -> a = a * words; return a, a @ H
 In the general score, you multiply by the transpose of W_a. The score is h^T W_a h_s.
     h @ W_a @ H.T -> H @ W_a @ h
-[no-matrix] Your general score has no W_a, so it is the dot product.
+Your general score has no W_a, so it is the dot product.
     h @ W_a @ H.T -> H @ h
 Your additive score has no tanh. Without it, the decoder's state adds the same number to all scores, and softmax ignores it.
     np.tanh(h @ W_a.T + H @ U_a.T) -> (h @ W_a.T + H @ U_a.T)

@@ -149,7 +149,7 @@ Where both texts are equally long, your first text loses the next piece, whichev
     return right(first, second, length)
 If both texts are equally long, the odd place goes to the second.
     if keep_first > keep_second: -> if keep_first >= keep_second:
-[cut-from-right] You cut the whole sequence from the right, so the second text is lost first, and with it the last [SEP].
+You cut the whole sequence from the right, so the second text is lost first, and with it the last [SEP].
     tokens = ["[CLS]", *first, "[SEP]", *second, "[SEP]"][:length]
     types = ([0] * (len(first) + 2) + [1] * (len(second) + 1))[:length]
     padding = length - len(tokens)

@@ -57,7 +57,7 @@ You pool every token and take the mean of the results. Only the first token goes
     return np.tanh(X @ W + b).mean(axis=1)
 The axis of the tokens is still there, with length 1: X[:, 0] takes it away, X[:, :1] keeps it.
     X[:, 0] -> X[:, :1]
-[transposed] You multiply by W transposed. Rows stand on the left: x W. W is square, so W x and x W have the same shape, but nothing else in common.
+You multiply by W transposed. Rows stand on the left: x W. W is square, so W x and x W have the same shape, but nothing else in common.
     first @ W -> first @ W.T
 `*` multiplies entry by entry: the product of rows and a matrix is `@`.
     first @ W -> first * W

@@ -113,7 +113,7 @@ In a row that may see nothing the rule A (dA - Σ dA A) is not the derivative. T
     np.where(allowed, dS, 0) -> dS
 Your number is not low enough for a row that may see nothing: the same number for all keys cancels, and the row attends as if there were no mask. The row should be even, 1/m for each key, and its gradient 0.
     np.where(allowed, S, np.finfo(S.dtype).min) -> S + np.where(allowed, 0, -10_000) ; np.where(allowed, dS, 0) -> dS
-[gradient-hidden] You hide the gradient and not the keys: your A still gives weight to hidden keys. A mask acts in the forward pass, and the zeros of the gradient follow.
+You hide the gradient and not the keys: your A still gives weight to hidden keys. A mask acts in the forward pass, and the zeros of the gradient follow.
     np.where(allowed, S, np.finfo(S.dtype).min) -> S
     np.where(allowed, S, np.finfo(S.dtype).min) -> S ; np.where(allowed, dS, 0) -> dS
 The hidden scores are set to 0. But 0 is an ordinary score, so hidden keys still get weight.

@@ -55,7 +55,7 @@ You take the square root of the number of queries. What makes the scores large i
     q.shape[-1] -> len(q)
 You take the length of the values for the scale; the scores are made of queries and keys, so it is theirs, d_k.
     q.shape[-1] -> v.shape[-1]
-The scale comes after the softmax: it then shrinks the output, and the weights have been decided without it.
+[scale-after] The scale comes after the softmax: it then shrinks the output, and the weights have been decided without it.
     / math.sqrt(q.shape[-1]) -> ; @ v -> / math.sqrt(q.shape[-1]) @ v
 [no-softmax] You return the scores times V: the softmax between them is missing.
     weights @ v -> scores @ v
@@ -70,7 +70,7 @@ The weights of a query do not sum to 1: divide the exponentials by their sum ove
     e / e.sum(axis=-1, keepdims=True) -> e || np.exp(scores)
 Your weights are the scores divided by their sum: take e to the power of the scores first.
     e / e.sum(axis=-1, keepdims=True) -> scores / scores.sum(axis=-1, keepdims=True)
-[scaled-twice] You scale a second time, after the softmax: it is the scores alone that are scaled.
+You scale a second time, after the softmax: it is the scores alone that are scaled.
     weights @ v -> weights @ v / math.sqrt(q.shape[-1])
 You take the softmax twice: the second one makes the weights nearly equal.
     weights @ v -> softmax(weights) @ v

@@ -330,11 +330,11 @@ For the labels of [5, 6, 7] you know the right result, [5, 6, 7, 3], and so you 
 For the gates, run your own cell from exercise 1 over model.table[ids], from zeros, and compare both parts of the state. For the padding, encode the same words with two zeros behind them and a mask of 1 1 0 0. For the state, compare model.step(state, 5)[1] with one step of your own cell.
 """,
     mistakes="""
-[no-end] A model whose labels lack the end token passes your tests. It would never learn to stop. The labels of [5, 6, 7] are [5, 6, 7, 3].
+A model whose labels lack the end token passes your tests. It would never learn to stop. The labels of [5, 6, 7] are [5, 6, 7, 3].
     list(labels) != [5, 6, 7, END] -> False
 A model that is fed the wrong words passes your tests. Fed the labels as they are, it reads each word that it should predict, and its loss falls to 0 for nothing. What is fed is [2, 5, 6, 7].
     list(model.fed([5, 6, 7, END])) != [START, 5, 6, 7] -> False
-[differs-alone] You look only at whether what is fed differs from the labels. A decoder that starts with the end token passes: it should start with the start token.
+You look only at whether what is fed differs from the labels. A decoder that starts with the end token passes: it should start with the start token.
     list(model.fed([5, 6, 7, END])) != [START, 5, 6, 7] -> list(model.fed([5, 6, 7, END])) == [5, 6, 7, END]
 A model that reads padding passes your tests. Its translation depends on which other sentences are in the batch. Encode the same words with padding behind them.
     not same(padded, short) -> False
