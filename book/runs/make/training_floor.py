@@ -2,9 +2,9 @@
 
 In training several tokens of a pair are chosen; most are hidden, some are random words, and whether a word that is seen
 is the true one is not known. All first halves and all second halves of light stories are enumerated with their
-probabilities (`Halves`). What is seen of a pair gives each of them a likelihood, so the probability of a chosen word is
-a sum over all stories. What is stored of a run is the mean loss of that best guesser on the chosen tokens of some pairs,
-and of the stored model on the same tokens. One run of about ten minutes, and 2 GB.
+probabilities (`Halves`). What is seen of a pair gives each of them a likelihood, so the probability of a chosen word
+is a sum over all stories. What is stored of a run is the mean loss of that best guesser on the chosen tokens of some
+pairs, and of the stored model on the same tokens. One run of about ten minutes, and 2 GB.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from minigrad.course.furniture.softmax import softmax
 from minigrad.stories.grammar import Choice, Clause, Facts, Sentence, plan
 from minigrad.stories.stories import draw_pairs
 
-PAIRS, PAIRS_SEED, MASKING_SEED, LENGTH = 400, 2**20, 0, 32
+PAIRS, PAIRS_SEED, MASKING_SEED, LENGTH = 2000, 2**20, 0, 32
 SHARE, HIDDEN, RANDOM = 0.15, 0.8, 0.1  # of the tokens; of the chosen
 CASE = ("pairs",)  # of a run: what it was made for
 Case = tuple[int]
@@ -177,8 +177,6 @@ def make(case: Case) -> dict[str, Any]:
     (pairs,) = case
     source = pretraining.stories()
     tokenizer, halves = source.tokenizer, Halves(source)
-    for words, p, facts in halves.second.values():
-        assert len(words) == len(p) == len(facts)
     drawn = [source.encode(pair, LENGTH) for pair in draw_pairs(source.setting, pairs, PAIRS_SEED)]
     batch = make_batch(drawn, tokenizer, LENGTH, np.random.default_rng(MASKING_SEED))
     model = from_pretrained(stored("stories")).model.eval()
