@@ -32,7 +32,7 @@ def test_the_tasks():
 def test_what_a_layer_knows_of_the_order(kind):
     """Shuffled tokens give shuffled outputs without positions, and others with them."""
     layer = OneLayer(kind).astype(np.float64)
-    if kind == "bias":
+    if kind.startswith("bias"):
         layer.bias.data[:] = np.arange(len(layer.bias.data))
     rng = np.random.default_rng(0)
     ids, order = rng.permutation(positions.WORDS)[None, :8], rng.permutation(8)
@@ -40,11 +40,11 @@ def test_what_a_layer_knows_of_the_order(kind):
     assert off < 1e-12 if kind == "none" else off > 1e-3
 
 
-@pytest.mark.parametrize("kind", ["bias", "rotary"])
+@pytest.mark.parametrize("kind", ["bias", "bias without a limit", "rotary"])
 def test_a_relative_layer_is_what_the_page_says(kind):
     """With the page's matrices for the turns, and the bias put in by hand."""
     layer = OneLayer(kind).astype(np.float64)
-    if kind == "bias":
+    if kind.startswith("bias"):
         layer.bias.data[:] = np.random.default_rng(1).standard_normal(len(layer.bias.data))
     ids = np.random.default_rng(0).integers(0, positions.WORDS, (1, 12))
     x = layer.words(ids)
@@ -52,8 +52,9 @@ def test_a_relative_layer_is_what_the_page_says(kind):
     scores = np.empty((12, 12))
     for i in range(12):
         for j in range(12):
-            if kind == "bias":
-                scores[i, j] = q[i] @ k[j] / 8 + layer.bias.numpy()[np.clip(j - i, -8, 8) + 8]
+            if kind.startswith("bias"):
+                far = 8 if kind == "bias" else positions.LONGEST
+                scores[i, j] = q[i] @ k[j] / 8 + layer.bias.numpy()[np.clip(j - i, -far, far) + far]
             else:
                 scores[i, j] = q[i] @ check.shift_matrix.answer(j - i, positions.D_MODEL) @ k[j] / 8
     shares = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
@@ -75,7 +76,7 @@ def test_rotary_scores_depend_on_the_distance():
 
 def test_a_kind_that_there_is_not_is_named():
     with pytest.raises(
-        ValueError, match="kind should be one of none, learned, sinusoids, bias, rotary, and is 'T5'"
+        ValueError, match="kind should be one of none, learned, sinusoids, bias, bias without a limit, rotary, and is 'T5'"
     ):
         OneLayer("T5")
 
@@ -109,4 +110,4 @@ def test_the_direction_of_the_rows_counts_for_more_than_their_place():
 def test_the_record_has_every_run_once():
     record = json.loads(stored("positions.json").read_text())
     cases = [tuple(run[name] for name in ("task", "kind", "moved", "rate", "seed")) for run in record["runs"]]
-    assert len(cases) == len(set(cases)) == 3 * 3 * (5 + 5 + 2)
+    assert len(cases) == len(set(cases)) == 3 * 3 * (6 + 6 + 2)
