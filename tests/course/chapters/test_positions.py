@@ -76,7 +76,8 @@ def test_rotary_scores_depend_on_the_distance():
 
 def test_a_kind_that_there_is_not_is_named():
     with pytest.raises(
-        ValueError, match="kind should be one of none, learned, sinusoids, bias, bias without a limit, rotary, and is 'T5'"
+        ValueError,
+        match="kind should be one of none, learned, sinusoids, bias, bias without a limit, rotary, and is 'T5'",
     ):
         OneLayer("T5")
 
