@@ -31,23 +31,25 @@ def forget(app: Any, env: Any, page: str) -> None:
 
 
 def sections_of(document: nodes.document) -> list[dict[str, str]]:
-    """The sections of a page in their order: id (none for the page itself), title, prose, code.
+    """The sections of a page in their order: id (none for the page itself), title, prose, code, and terms in bold.
 
     What cells put out is not searched: nobody looks for a number.
     """
     found = []
     for section in document.findall(nodes.section):
         title = section.next_node(nodes.title)
-        prose, code = [], []
+        prose, code, terms = [], [], []
         for child in section.children[1:]:
             if not isinstance(child, nodes.section):
                 pieces(child, prose, code)
+                terms += [text_of(strong) for strong in child.findall(nodes.strong)]
         found.append(
             {
                 "id": section["ids"][0] if isinstance(section.parent, nodes.section) else "",
                 "title": one_line(text_of(title)),
                 "text": one_line(" ".join(prose)),
                 "code": one_line(" ".join(code)),
+                "terms": one_line(" ".join(terms)),
             }
         )
     return found

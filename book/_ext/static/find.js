@@ -16,7 +16,8 @@
   const stem = (word) => (word.length > 5 ? word.replace(/(?:ies|ing|es|s|ed)$/u, "") : word);
   const finder = (word, flags) => new RegExp("(?<![\\p{L}\\p{N}])" + escaped(stem(word)) + "[\\p{L}\\p{N}]*", flags);
 
-  // How well a section fits: 0 if a word is missing. A title counts most, then prose, then code.
+  // How well a section fits: 0 if a word is missing. A title counts most, then a term in bold, which the section
+  // defines, then prose, then code.
   function score(page, section, wanted, query) {
     const heads = page.title + " " + section.title;
     let sum = 0;
@@ -26,6 +27,7 @@
       const inText = (section.text.match(find) || []).length, inCode = (section.code.match(find) || []).length;
       if (!inHead && !inText && !inCode) return 0;
       sum += 20 * Math.min(inTitle, 1) + 4 * Math.min(inHead, 1) + 3 * Math.min(inText, 5) + Math.min(inCode, 2);
+      if (finder(word, "iu").test(section.terms)) sum += 6;
     }
     if (section.title.toLowerCase().includes(query.trim().toLowerCase())) sum += 60; // the very words of a heading
     return page.page === "book/errata" ? sum / 8 : sum; // a list of all things comes after the page about one

@@ -111,6 +111,23 @@ def test_candidates_are_the_other_words_of_a_story(texts, model):
     assert np.array_equal(seen[0, :, 16:], A[5, :, :, first].T)
 
 
+def test_a_rule_takes_the_last_word_before_that_fits(texts, tokenizer):
+    arcs = texts.arcs["word → same before"]
+    found = inside.found_by_rule(texts, "word → same before", arcs, tokenizer.vocab)
+    assert found.all()
+    wrong = arcs.copy()
+    wrong[:, 2] -= 1
+    assert not inside.found_by_rule(texts, "word → same before", wrong, tokenizer.vocab).any()
+    for name in set(inside.RULES) - {"word → same before"}:
+        assert inside.found_by_rule(texts, name, texts.arcs[name], tokenizer.vocab).mean() > 0.8, name
+
+
+def test_pronouns_stand_for_people_of_their_gender_and_things_of_their_number():
+    assert {"adam", "tom"} <= set(inside.MEANT["he"]) == set(inside.MEANT["his"])
+    assert set(inside.MEANT["her"]).isdisjoint(inside.MEANT["him"])
+    assert {noun + "s" for noun in inside.MEANT["it"]} == set(inside.MEANT["them"])
+
+
 def test_a_change_that_changes_nothing_leaves_the_losses(texts, model, monkeypatch, tokenizer):
     monkeypatch.setattr(inside, "story_model", lambda: (model, tokenizer))
     few = inside.read(4, seed=7)

@@ -19,6 +19,7 @@ from minigrad.course.chapters.nsp import (
     judged,
     share,
     share_curves,
+    shared_pieces,
 )
 from minigrad.text.corpus import read_corpus
 
@@ -128,3 +129,11 @@ def test_the_text_is_long_enough_for_chunks_and_places():
     assert len(documents) == 34
     assert min(map(len, documents)) >= 6
     assert len({sentence for document in documents for sentence in document}) == sum(map(len, documents))
+
+
+def test_shared_pieces_count_more_if_they_are_rare():
+    sentences = [[1, 2], [1, 3], [1, 4], [1, 2]]
+    score = shared_pieces(sentences)
+    assert score([[2, 3]], [[2, 3]]) == pytest.approx(1)
+    assert score([[2, 3]], [[2, 4]]) < score([[2, 3]], [[3, 4]])
+    assert score([[1, 2]], [[1, 3]]) == 0  # a piece of every sentence says nothing

@@ -1,0 +1,20 @@
+"""The model as a judge of pairs, in chapter `nsp`."""
+
+from __future__ import annotations
+
+import pytest
+
+from minigrad.bert.predict import next_sentence
+from minigrad.course.chapters.nsp import by_model
+from minigrad.course.furniture.small_model import small_model
+
+
+def test_the_model_judges_a_pair_as_the_command_does():
+    model, tokenizer = small_model()
+    texts = ("Open the file.", "It is closed again at the end.")
+    pair = tuple([tokenizer.token_ids(text)] for text in texts)
+    assert by_model(model, tokenizer, [pair])[0] == pytest.approx(
+        next_sentence(model, tokenizer, *texts), abs=1e-5
+    )
+    long = [tokenizer.token_ids("one file ") * 60]
+    assert by_model(model, tokenizer, [(long, long)]).shape == (1,)
