@@ -35,17 +35,16 @@ class _OtherWord(Exception):
     """This way of telling does not give the text."""
 
 
-class _Try:
-    """A teller that goes one way through all decisions and holds its words against a text.
+class OneWay:
+    """A teller that goes one way through all decisions; a subclass has `say`.
 
-    path: which option to take at each decision, so far; what is not in it takes the first, and is added.
+    path: which option to take at each decision, so far; what is not in it takes the first, and is added. number: what
+    probabilities are made of.
     """
 
-    def __init__(self, text: Text, path: list[int], number: Callable[[int], Any]) -> None:
-        self.text, self.path, self.number = text, path, number
+    def __init__(self, path: list[int], number: Callable[[int], Any] = float) -> None:
+        self.path, self.number = path, number
         self.options: list[int] = []  # how many there were, at each decision
-        self.words = 0
-        self.filler: str | None = None
         self.probability: Any = number(1)
 
     def choose(self, weights: Mapping[Choice, int]) -> Choice:
@@ -60,6 +59,30 @@ class _Try:
         item, weight = items[self.path[step]]
         self.probability *= self.number(weight) / sum(weights.values())
         return item
+
+
+def each_way(tell: Callable[[list[int]], OneWay]) -> Iterator[OneWay]:
+    """Every way through all decisions. tell: tells with a path to follow, and returns its teller."""
+    path: list[int] = []
+    while True:
+        teller = tell(path)
+        yield teller
+        del path[len(teller.options) :]
+        while path and path[-1] + 1 == teller.options[len(path) - 1]:
+            path.pop()
+        if not path:
+            return
+        path[-1] += 1
+
+
+class _Try(OneWay):
+    """A teller that holds its words against a text."""
+
+    def __init__(self, text: Text, path: list[int], number: Callable[[int], Any]) -> None:
+        super().__init__(path, number)
+        self.text, self.words = text, 0
+        self.filler: str | None = None
+        self.facts: Facts | None = None  # after the sentence, if it is the text
 
     def say(
         self, weights: Mapping[str, int], tag: str, slot: str, entity: str | None, rival: str | None
@@ -82,23 +105,22 @@ def _ways(
     tell: Tell, facts: Facts, text: Text, setting: Setting, number: Callable[[int], Any]
 ) -> Iterator[tuple[Facts, str | None, Any]]:
     """All ways to tell this sentence from these facts on: the facts then, the hidden word, the probability."""
-    path: list[int] = []
-    while True:
-        attempt = _Try(text, path, number)
-        sentence = Sentence(attempt, facts, setting)
+
+    def attempt(path: list[int]) -> _Try:
+        teller = _Try(text, path, number)
+        sentence = Sentence(teller, facts, setting)
         try:
             tell(sentence)
         except _OtherWord:
-            pass
-        else:
-            if attempt.words == len(text):
-                yield sentence.facts, attempt.filler, attempt.probability
-        del path[len(attempt.options) :]
-        while path and path[-1] + 1 == attempt.options[len(path) - 1]:
-            path.pop()
-        if not path:
-            return
-        path[-1] += 1
+            return teller
+        if teller.words == len(text):
+            teller.facts = sentence.facts
+        return teller
+
+    for teller in each_way(attempt):
+        assert isinstance(teller, _Try)
+        if teller.facts is not None:
+            yield teller.facts, teller.filler, teller.probability
 
 
 class Scorer:

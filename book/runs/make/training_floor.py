@@ -23,7 +23,8 @@ from minigrad.bert.data import make_batch
 from minigrad.bert.stored import stored
 from minigrad.course.chapters import pretraining
 from minigrad.course.furniture.softmax import softmax
-from minigrad.stories.grammar import Choice, Clause, Facts, Sentence, plan
+from minigrad.stories.floors import OneWay, each_way
+from minigrad.stories.grammar import Clause, Facts, Sentence, plan
 from minigrad.stories.stories import draw_pairs
 
 PAIRS, PAIRS_SEED, MASKING_SEED, LENGTH = 2000, 2**20, 0, 32
@@ -45,25 +46,13 @@ def stages(runs: list[dict[str, Any]]) -> list[list[Case]]:
 # --- All stories -------------------------------------------------------------------------------------------
 
 
-class _Every:
-    """A teller that says every word that it may: one way of telling for each path."""
+class _Every(OneWay):
+    """A teller that says every word that it may."""
 
     def __init__(self, path: list[int]) -> None:
-        self.path = path
-        self.options: list[int] = []
+        super().__init__(path)
         self.words: list[str] = []
-        self.probability = 1.0
-
-    def choose(self, weights: Mapping[Choice, int]) -> Choice:
-        """The option that the path has here."""
-        items = [(item, weight) for item, weight in weights.items() if weight]
-        step = len(self.options)
-        if step == len(self.path):
-            self.path.append(0)
-        self.options.append(len(items))
-        item, weight = items[self.path[step]]
-        self.probability *= weight / sum(weights.values())
-        return item
+        self.facts = Facts()  # after the sentence
 
     def say(self, weights: Mapping[str, int], *labels: Any) -> str:
         """One of the words."""
@@ -73,17 +62,17 @@ class _Every:
 
 def sentences(tell: Callable[[Sentence], Clause], facts: Facts, setting: Any) -> Iterator[Any]:
     """All ways to tell a sentence from some facts on: its words, the facts then, the probability."""
-    path: list[int] = []
-    while True:
-        attempt = _Every(path)
-        sentence = Sentence(attempt, facts, setting)
+
+    def one(path: list[int]) -> _Every:
+        teller = _Every(path)
+        sentence = Sentence(teller, facts, setting)
         tell(sentence)
-        yield attempt.words, sentence.facts, attempt.probability
-        while path and path[-1] + 1 == attempt.options[len(path) - 1]:
-            path.pop()
-        if not path:
-            return
-        path[-1] += 1
+        teller.facts = sentence.facts
+        return teller
+
+    for teller in each_way(one):
+        assert isinstance(teller, _Every)
+        yield teller.words, teller.facts, teller.probability
 
 
 class Halves:
@@ -102,9 +91,9 @@ class Halves:
 
         def two(facts: Facts, tell: Any, then: Any) -> Iterator[Any]:
             for words, middle, p in sentences(tell, facts, setting):
-                if (key := middle) not in after:
-                    after[key] = list(sentences(then, middle, setting))
-                for more, end, q in after[key]:
+                if middle not in after:
+                    after[middle] = list(sentences(then, middle, setting))
+                for more, end, q in after[middle]:
                     yield [ids[word] for word in (*words, *more)], end, p * q
 
         found: dict[int, list[Any]] = defaultdict(list)
