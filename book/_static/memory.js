@@ -1,20 +1,25 @@
 // What the site remembers of its reader, in the browser alone: chapters read, predictions made, code typed, exercises
 // solved. A browser may refuse to keep anything; then it is remembered until the page is left.
 window.course = (function () {
-  const NAME = "minigrad-course";
-  let memory = {};
-  read();
+  // Each name has its own place there: two tabs hear of one another late, and keep over nothing but what they change.
+  const PLACE = "minigrad-course/";
+  const refused = new Map();
+  move();
 
-  // What is kept now: another tab may have kept something since this page was opened.
-  function read() {
+  // What was kept before names had places of their own, all in one, and before pages lost the numbers in their names:
+  // "code of exercises/07_one_head".
+  function move() {
     try {
-      memory = renamed(JSON.parse(localStorage.getItem(NAME)) || {});
+      const kept = JSON.parse(localStorage.getItem("minigrad-course"));
+      for (const [name, value] of Object.entries(renamed(kept || {}))) {
+        if (localStorage.getItem(PLACE + name) === null) localStorage.setItem(PLACE + name, JSON.stringify(value));
+      }
+      localStorage.removeItem("minigrad-course");
     } catch {
-      // refused, or damaged: `memory` stays what it is
+      // refused, or damaged: nothing to move
     }
   }
 
-  // What was kept when pages had numbers in their names, "code of exercises/07_one_head", by the names of today.
   function renamed(kept) {
     const today = (name) => name.replace(/(^|[ /])\d\d[a-h]?_(?=[a-z])/, "$1");
     const entries = (one) => Object.fromEntries(Object.entries(one).map(([name, value]) => [today(name), value]));
@@ -25,50 +30,57 @@ window.course = (function () {
     return now;
   }
 
+  function stored() {
+    try {
+      return Object.keys(localStorage).filter((key) => key.startsWith(PLACE)).map((key) => key.slice(PLACE.length));
+    } catch {
+      return [];
+    }
+  }
+
   function changed() {
     document.dispatchEvent(new Event("course-memory"));
   }
 
   window.addEventListener("storage", (event) => {
-    if (event.key !== NAME && event.key !== null) return;
-    if (event.newValue === null) memory = {};
-    else read();
-    changed();
+    if (event.key === null || event.key.startsWith(PLACE)) changed();
   });
 
   return {
     page: DOCUMENTATION_OPTIONS.pagename.replace(/^book\//, ""), // one_head, exercises/one_head
 
     recall(name, otherwise) {
-      return name in memory ? memory[name] : otherwise;
+      if (refused.has(name)) return refused.get(name) ?? otherwise;
+      try {
+        return JSON.parse(localStorage.getItem(PLACE + name)) ?? otherwise;
+      } catch {
+        return otherwise; // refused, or damaged
+      }
     },
 
     names() {
-      return Object.keys(memory);
+      const kept = stored().filter((name) => !refused.has(name));
+      return [...kept, ...[...refused].filter(([, value]) => value !== undefined).map(([name]) => name)];
     },
 
     // Returns whether it outlives the page; undefined forgets what has the name.
     keep(name, value) {
       let kept = true;
-      read();
-      if (value === undefined) delete memory[name];
-      else memory[name] = value;
       try {
-        localStorage.setItem(NAME, JSON.stringify(memory));
+        if (value === undefined) localStorage.removeItem(PLACE + name);
+        else localStorage.setItem(PLACE + name, JSON.stringify(value));
+        refused.delete(name);
       } catch {
-        kept = false; // refused: `memory` has it
+        kept = false;
+        refused.set(name, value);
       }
       changed();
       return kept;
     },
 
     forget() {
-      memory = {};
-      try {
-        localStorage.removeItem(NAME);
-      } catch {
-        // refused: nothing was kept
-      }
+      refused.clear();
+      stored().forEach((name) => localStorage.removeItem(PLACE + name));
       changed();
     },
 

@@ -69,7 +69,7 @@ def test_forgetting_forgets_predictions(reader: Any):
 def test_a_page_that_is_not_a_chapter_is_not_read(reader: Any):
     page = reader("index", viewport={"width": 390, "height": 300})
     to_the_end(page)
-    assert page.evaluate("localStorage.getItem('minigrad-course')") is None
+    assert page.evaluate("course.names()") == []
 
 
 def test_arrow_keys_turn_the_page(reader: Any):
@@ -189,6 +189,17 @@ def test_a_chosen_way_greys_the_rest_of_the_sidebar(reader: Any):
     remembered(page, f"{aside}.length === 1")
     page.get_by_role("button", name="All", exact=True).click()
     assert page.evaluate(aside) == []
+
+
+def test_a_tab_that_has_not_heard_of_a_change_keeps_over_nothing(reader: Any):
+    page = reader("index")
+    page.get_by_role("button", name="The short way").click()
+    page.evaluate("() => { Storage.prototype.get = Storage.prototype.getItem; Storage.prototype.getItem = () => null; }")
+    page.evaluate("course.keep('read', ['arrays'])")
+    page.evaluate("() => { Storage.prototype.getItem = Storage.prototype.get; }")
+    page.reload()
+    assert page.locator("[data-route][aria-pressed=true]").inner_text() == "The short way"
+    assert page.evaluate("course.recall('read')") == ["arrays"]
 
 
 def test_the_first_page_leads_to_where_the_reader_stopped(reader: Any):
