@@ -28,7 +28,6 @@ LEGS := test slow standin nbval site-check oracles gpu-check
 # For a person at a desk: one thing, in this process.
 ONE := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q
 STEM = $(basename $(notdir $(or $(NB),$(error which one? make test-page NB=book/one_head.ipynb))))
-NAME = $(STEM:$(firstword $(subst _, ,$(STEM)))_%=%)
 ITS_PAGES = $(basename $(notdir $(shell grep -lw 'check.$(EXERCISE)' solutions/*.ipynb)))
 
 # $(call timed,NAME,COMMAND): the command, and a line that says how long it took.
@@ -67,8 +66,8 @@ test: $(READY)  ## what a change can break where it is made: lint, types, all qu
 	$(call timed,the engine on the stand-in for CuPy,$(PARALLEL) --standin $(ENGINE) $(TRAINING) $(SEAMS))
 
 test-page: $(READY)  ## what an edit of one page can break: make test-page NB=book/one_head.ipynb
-	$(ONE) tests/book/test_rerun.py tests/book/test_notebooks.py tests/book/test_chapters.py $(wildcard tests/course/chapters/test_$(NAME)*.py) \
-		-k "$(STEM) or test_$(NAME) or ledger"
+	$(ONE) tests/book/test_rerun.py tests/book/test_notebooks.py tests/book/test_chapters.py $(wildcard tests/course/chapters/test_$(STEM)*.py) \
+		-k "$(STEM) or ledger"
 
 test-exercise: $(READY)  ## what an edit of one exercise or its check can break: make test-exercise EXERCISE=attend
 	$(ONE) tests/course/exercises/test_banks.py tests/course/chapters/test_errata.py tests/book/test_rerun.py tests/book/test_notebooks.py \

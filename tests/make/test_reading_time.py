@@ -110,6 +110,7 @@ def test_tables_made_and_typed():
     typed = text("Before.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nAfter | it.")
     below = text("<details>\n<summary>How</summary>\n\n| a |\n|---|\n| 1 |\n\n</details>")
     assert reading_time.tables(of(code("x", outputs=(html(TABLE),)), typed, below)) == [2, 1]
+    assert reading_time.tables(of(code("x", outputs=(html('<table role="grid"><tr></tr></table>'),)))) == []
 
 
 def test_setup_takes_no_time_and_folded_code_little():

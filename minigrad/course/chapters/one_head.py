@@ -1,4 +1,4 @@
-"""What `one_head` shows: its hand-sized head step by step, trained heads, and training with and without the scale."""
+"""What `one_head` shows: its hand-sized head, in a picture and step by step, a trained head, what the scale is worth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,57 @@ import numpy as np
 from minigrad import no_grad
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
+from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.pencil import box, words
 from minigrad.course.furniture.small_model import as_drawn, small_model
+from minigrad.course.furniture.softmax import softmax
+from minigrad.course.furniture.widgets import svg
+
+# --- One head by hand -------------------------------------------------------------------------------------
+
+FEATURES = ("water", "money", "place", "other")
+BY_THE_RIVER = np.array([[0.0, 0, 0, 1], [2, 0, 0, 0], [0, 0, 2, 0]])  # (3, 4): the, river, bank
+WITH_MONEY = np.array([[0.0, 0, 0, 1], [0, 2, 0, 0], [0, 0, 2, 0]])  # (3, 4): the, money, bank
+W_Q = np.array([[0.0, 0], [0, 0], [1, 1], [0, 0]])  # (4, 2)
+W_K = np.array([[1.0, 0], [0, 1], [0, 0], [0, 0]])  # (4, 2)
+W_V = np.array([[3.0, 0, 0], [0, 5, 0], [0, 0, 1], [0, 0, 0]])  # (4, 3)
+
+
+def two_banks() -> Picture:
+    """What *bank* takes from the other tokens of two sentences, by the head that the page writes by hand."""
+    parts: list[str] = []
+    for left, middle, X in ((0, "river", BY_THE_RIVER), (250, "money", WITH_MONEY)):
+        shares = softmax((X[2] @ W_Q) @ (X @ W_K).T / np.sqrt(2))  # (3,)
+        parts += _bank(left, ("the", middle, "bank"), shares, shares @ X @ W_V)
+    alt = (
+        "Two sentences, the river bank and the money bank. Lines lead from their three words to the word bank below; a "
+        "thick one from river in the first, from money in the second. Bars show what bank gets: water in the first, "
+        "money in the second."
+    )
+    return Picture(svg(480, 272, parts), alt, 560)
+
+
+def _bank(left: float, tokens: Sequence[str], shares: np.ndarray, taken: np.ndarray) -> list[str]:
+    """One sentence of the picture: its tokens above, *bank* below them, and what it takes as bars."""
+    foot, middle, ink = 132, left + 115, colour("weight")
+    parts = []
+    for i, (token, share) in enumerate(zip(tokens, shares, strict=True)):
+        x = left + 40 + 75 * i
+        end = middle + 14 * (i - 1)
+        parts.append(
+            f'<path d="M{x:.1f} 52C{x:.1f} 98 {end:.1f} 88 {end:.1f} {foot:.1f}" stroke="{ink}" fill="none" '
+            f'stroke-width="{1 + 15 * share:.1f}" opacity="0.75"/>'
+        )
+        parts.append(words(x, 22, token, 17, "token"))
+        parts.append(words(x, 44, f"{share:.2f}", 14, "weight"))
+    parts.append(box(middle - 34, foot, 68, 30, "token", 0.12))
+    parts.append(words(middle, foot + 21, "bank", 17))
+    for i, (feature, amount) in enumerate(zip(FEATURES, taken, strict=False)):
+        y = foot + 46 + 28 * i
+        parts.append(words(left + 62, y + 15, feature, 15, anchor="end"))
+        parts.append(box(left + 70, y, max(12 * float(amount), 1.5), 20, "value", 0.8))
+        parts.append(words(left + 76 + 12 * float(amount), y + 15, f"{amount:.1f}", 14, anchor="start"))
+    return parts
 
 
 def head_flow(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray) -> Flow:
@@ -119,22 +169,50 @@ class FirstLayer:
         return q.astype(float), k.astype(float)
 
 
-# --- Training with and without the scale ------------------------------------------------------------------
+# --- What a head reads, and what the scale is worth -------------------------------------------------------
 
 
-def scale_curves(steps: Sequence[int], losses: Mapping[str, Sequence[float]]) -> Picture:
-    """The losses on fresh sequences, in nats, by step: a line for each of four ways to train, in the order of a key."""
+def share_bars(shares: Mapping[str, float], uniform: float, alt: str) -> Picture:
+    """A bar for each share, and a line at the share under uniform weights."""
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.subplots()
-        inks = (colours[name] for name in ("second", "first", "third", "third"))
-        for (name, curve), ink, style in zip(losses.items(), inks, ("-", "-", "--", ":"), strict=True):
-            axes.plot(steps, curve, style, color=ink, label=name)
-        axes.set(xlabel="step", ylabel="loss (nats)", ylim=(0, None))
-        axes.legend()
+        rows = range(len(shares))[::-1]
+        axes.barh(rows, list(shares.values()), 0.6, color=colours["weight"])
+        for row, share in zip(rows, shares.values(), strict=True):
+            end = max(share, uniform) if share < 2 * uniform else share  # beside the bar, not on the line
+            axes.text(end + 0.015, row, f"{share:.2f}", va="center", fontsize=11)
+        axes.axvline(uniform, color=colours["ink"], linestyle="--", linewidth=1.2)
+        axes.text(uniform + 0.015, len(shares) - 0.45, "uniform weights", fontsize=10)
+        axes.set_yticks(rows, list(shares))
+        axes.set(xlim=(0, 1), ylim=(-0.5, len(shares) - 0.1))
+        axes.set_xlabel("share of attention on the two neighbours")
+        axes.grid(False, axis="y")
 
-    return figure(
-        plot,
-        "The loss by training step, from q and k of variance 1. With the scale it falls soon; without it, later. "
-        "Without the scale, a smaller start makes it fall sooner still, and smaller steps make it fall last of all.",
-    )
+    return figure(plot, alt, (5.4, 2.4))
+
+
+def scale_bars(steps: Mapping[str, Mapping[str, Sequence[float]]], rates: Sequence[str], alt: str) -> Picture:
+    """Steps until a head has learned, by the learning rate: a panel for each start, in it bars for each way to train.
+
+    steps: from the start to the way to a number for each rate; infinity is drawn as *never*.
+    """
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        panels = canvas.subplots(1, len(steps), sharey=True)
+        for axes, (start, ways) in zip(panels, steps.items(), strict=True):
+            for i, (way, counts) in enumerate(ways.items()):
+                at = np.arange(len(rates)) + 0.4 * i - 0.2
+                ink = colours[("first", "second")[i]]
+                axes.bar(at, [min(count, 130) for count in counts], 0.36, color=ink, label=way)
+                for x, count in zip(at, counts, strict=True):
+                    told = f"{count:.0f}" if np.isfinite(count) else "never"
+                    axes.text(x, min(count, 130) + 2, told, ha="center", fontsize=9)
+            axes.set_xticks(range(len(rates)), rates)
+            axes.set_title(start, fontsize=11)
+            axes.set(xlabel="learning rate", ylim=(0, 150))
+            axes.grid(False, axis="x")
+        panels[0].set_ylabel("steps until learned")
+        panels[-1].legend(loc="upper left")
+
+    return figure(plot, alt, (5.4, 3.2))

@@ -5,11 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from minigrad import Tensor, ops
 from minigrad.bert import from_pretrained
 from minigrad.bert.stored import stored
 
 pytest.importorskip("matplotlib")
-from minigrad.course.chapters.one_head import FirstLayer, scale_curves
+from minigrad.course.chapters.one_head import (
+    BY_THE_RIVER,
+    W_K,
+    W_Q,
+    W_V,
+    WITH_MONEY,
+    FirstLayer,
+    scale_bars,
+    share_bars,
+    two_banks,
+)
 
 TEXT = "Return a new array of the given shape."
 
@@ -66,12 +77,26 @@ def test_a_model_as_it_was_drawn_is_another_one(layer):
     assert drawn.queries_and_keys()[0].var() < 0.5 * layer.queries_and_keys()[0].var()
 
 
-def test_the_curves_are_drawn_with_their_names():
-    ways = {
-        "scaled": [2.8, 0.5],
-        "plain": [2.8, 1.5],
-        "smaller start": [2.8, 0.4],
-        "smaller steps": [2.8, 2.5],
-    }
-    picture = scale_curves([0, 100], ways)
-    assert all(name in picture.svg for name in (*ways, "loss (nats)"))
+def test_the_first_picture_has_the_shares_and_what_bank_gets():
+    picture = two_banks()
+    for X, number in ((BY_THE_RIVER, "5.4"), (WITH_MONEY, "8.9")):
+        scores = Tensor((X[2:] @ W_Q) @ (X @ W_K).T / np.sqrt(2))  # (1, 3)
+        weights = ops.softmax(scores).numpy()[0]
+        taken = weights @ X @ W_V
+        assert f"{taken.max():.1f}" == number
+        assert f">{number}<" in picture.svg
+        assert f">{weights[1]:.2f}<" in picture.svg
+    assert picture.svg.count(">bank<") == 4  # in each sentence, and below it
+
+
+def test_bars_of_shares_have_names_and_numbers():
+    picture = share_bars({"this": 0.79, "shuffled": 0.08}, 0.12, "two bars")
+    assert all(f">{word}<" in picture.svg for word in ("this", "0.79", "shuffled", "0.08", "uniform weights"))
+
+
+def test_a_head_that_never_learns_has_a_bar_that_says_so():
+    one = {"scaled": [80, 10], "not scaled": [110, np.inf]}
+    steps = {"one": one, "two": {"scaled": [80, 10], "not scaled": [80, 10]}}
+    picture = scale_bars(steps, ["0.001", "0.01"], "two panels")
+    words = ("one", "two", "80", "110", "never", "0.001", "scaled", "not scaled")
+    assert all(f">{word}<" in picture.svg for word in words)
