@@ -1,4 +1,4 @@
-"""What `one_head` shows: its hand-sized head, in a picture and step by step, a trained head, what the scale is worth."""
+"""What `one_head` shows: its hand-sized head as picture and step by step, a trained head, what the scale is worth."""
 
 from __future__ import annotations
 
