@@ -25,7 +25,9 @@ HIDDEN = {
 FOLDED = {"hide-input", "hide-cell"}  # and of what a reader can unfold
 
 BOX = re.compile(r"<details>.*?</details>", re.DOTALL)
-TABLE = re.compile(r'<table\b(?! role="grid").*?</table>', re.DOTALL)  # a map of attention, a grid, is a picture
+TABLE = re.compile(
+    r'<table\b(?! role="grid").*?</table>', re.DOTALL
+)  # a map of attention, a grid, is a picture
 ROW = re.compile(r"<tr\b.*?</tr>", re.DOTALL)
 TYPED_TABLE = re.compile(r"(?:^\|.*\|[ ]*\n?){3,}", re.MULTILINE)
 RANGE = re.compile(r"\d \([-−]?\d[\d.,]* to [-−]?\d[\d.,]*\)")  # 0.77 (0.75 to 0.79)

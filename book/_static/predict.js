@@ -1,6 +1,6 @@
 // Predictions: a question, two or three answers to choose from, and what tells the right one waits until the reader has
 // chosen: the output of the cell tagged `predict` and all that follows, up to the next heading, question or text tagged
-// `open`. Of players, there and below, the first frame shows. On paper and without this script everything is there.
+// `open`. Of a player in that output the first frame shows. On paper and without this script everything is there.
 (function () {
   const key = `predictions of ${course.page}`; // {number: whether the reader had it}
   const choices = `choices of ${course.page}`; // {number: which answer}
@@ -17,9 +17,10 @@
     return found;
   }
 
-  // What waits, as a function that hides or shows it: a player rests at its first frame meanwhile, all else is gone.
-  function waiting(one) {
-    const slider = one.querySelector(".course-player .controls input");
+  // What waits, as a function that hides or shows it: a player of the answer itself rests at its first frame meanwhile,
+  // all else is gone.
+  function waiting(one, place) {
+    const slider = place === 0 && one.querySelector(".course-player .controls input");
     let rest = null;
 
     function go(frame) {

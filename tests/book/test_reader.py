@@ -194,7 +194,9 @@ def test_a_chosen_way_greys_the_rest_of_the_sidebar(reader: Any):
 def test_a_tab_that_has_not_heard_of_a_change_keeps_over_nothing(reader: Any):
     page = reader("index")
     page.get_by_role("button", name="The short way").click()
-    deaf = "() => { Storage.prototype.get = Storage.prototype.getItem; Storage.prototype.getItem = () => null; }"
+    deaf = (
+        "() => { Storage.prototype.get = Storage.prototype.getItem; Storage.prototype.getItem = () => null; }"
+    )
     page.evaluate(deaf)
     page.evaluate("course.keep('read', ['arrays'])")
     page.evaluate("() => { Storage.prototype.getItem = Storage.prototype.get; }")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import math
 from collections import Counter
@@ -13,11 +14,49 @@ import numpy as np
 from minigrad import no_grad
 from minigrad.bert.data import create_pairs, make_rows, truncate
 from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.palette import STYLE
 from minigrad.course.furniture.pencil import box, words
 from minigrad.course.furniture.softmax import softmax
 from minigrad.course.furniture.widgets import Frame, Player, player, svg
 from minigrad.text.sentences import NOT_NEXT, SentencePair
 from minigrad.text.tokenizer import WordPieceTokenizer
+
+_ASKED = """<style>
+.course-questions {max-width: 40rem; margin: 0.5rem 0}
+.course-questions .pair {display: grid; grid-template-columns: 1fr 8rem; gap: 0.1rem 1.2rem; padding: 0.6rem 0; border-top: 1px solid var(--course-grid)}
+.course-questions .name {grid-column: 1 / -1; font-weight: bold}
+.course-questions p {margin: 0.1rem 0; padding-left: 1.4rem; text-indent: -1.4rem}
+.course-questions .a b {color: var(--course-first)}
+.course-questions .b b {color: var(--course-second)}
+.course-questions b {display: inline-block; width: 1.4rem; text-indent: 0}
+.course-questions .answer {align-self: center; text-align: right; font-size: 1.2rem}
+.course-questions .bar {display: block; height: 0.7rem; border: 1px solid var(--course-grid); text-align: left}
+.course-questions .bar span {display: block; height: 100%; background: var(--course-weight); print-color-adjust: exact}
+@media (max-width: 30rem) {.course-questions .pair {grid-template-columns: 1fr 5rem}}
+</style>"""
+
+
+class Questions:
+    """Pairs of texts in a cell's output, each with how likely a model finds it that B is next.
+
+    asked: from the name of a pair to A, B and the probability.
+    """
+
+    def __init__(self, asked: Mapping[str, tuple[str, str, float]]) -> None:
+        self.asked = dict(asked)
+
+    def _repr_html_(self) -> str:
+        pairs = "".join(
+            f'<div class="pair"><div class="name">{html.escape(name)}</div><div><p class="a"><b>A</b>{html.escape(a)}</p>'
+            f'<p class="b"><b>B</b>{html.escape(b)}</p></div><div class="answer">{chance:.2f}'
+            f'<span class="bar"><span style="width: {100 * chance:.0f}%"></span></span></div></div>'
+            for name, (a, b, chance) in self.asked.items()
+        )
+        return f'<div class="course-questions course-colours">{STYLE}{_ASKED}{pairs}</div>'
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}: {a} | {b} => {chance:.2f}" for name, (a, b, chance) in self.asked.items())
+
 
 Text = list[list[int]]  # some sentences, each as its ids
 

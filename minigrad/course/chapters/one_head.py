@@ -23,7 +23,7 @@ BY_THE_RIVER = np.array([[0.0, 0, 0, 1], [2, 0, 0, 0], [0, 0, 2, 0]])  # (3, 4):
 WITH_MONEY = np.array([[0.0, 0, 0, 1], [0, 2, 0, 0], [0, 0, 2, 0]])  # (3, 4): the, money, bank
 W_Q = np.array([[0.0, 0], [0, 0], [1, 1], [0, 0]])  # (4, 2)
 W_K = np.array([[1.0, 0], [0, 1], [0, 0], [0, 0]])  # (4, 2)
-W_V = np.array([[3.0, 0, 0], [0, 5, 0], [0, 0, 1], [0, 0, 0]])  # (4, 3)
+W_V = np.array([[3.0, 0, 0], [0, 3, 0], [0, 0, 1], [0, 0, 0]])  # (4, 3)
 
 
 def two_banks() -> Picture:
@@ -169,27 +169,7 @@ class FirstLayer:
         return q.astype(float), k.astype(float)
 
 
-# --- What a head reads, and what the scale is worth -------------------------------------------------------
-
-
-def share_bars(shares: Mapping[str, float], uniform: float, alt: str) -> Picture:
-    """A bar for each share, and a line at the share under uniform weights."""
-
-    def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        axes = canvas.subplots()
-        rows = range(len(shares))[::-1]
-        axes.barh(rows, list(shares.values()), 0.6, color=colours["weight"])
-        for row, share in zip(rows, shares.values(), strict=True):
-            end = max(share, uniform) if share < 2 * uniform else share  # beside the bar, not on the line
-            axes.text(end + 0.015, row, f"{share:.2f}", va="center", fontsize=11)
-        axes.axvline(uniform, color=colours["ink"], linestyle="--", linewidth=1.2)
-        axes.text(uniform + 0.015, len(shares) - 0.45, "uniform weights", fontsize=10)
-        axes.set_yticks(rows, list(shares))
-        axes.set(xlim=(0, 1), ylim=(-0.5, len(shares) - 0.1))
-        axes.set_xlabel("share of attention on the two neighbours")
-        axes.grid(False, axis="y")
-
-    return figure(plot, alt, (5.4, 2.4))
+# --- What the scale is worth ------------------------------------------------------------------------------
 
 
 def scale_bars(steps: Mapping[str, Mapping[str, Sequence[float]]], rates: Sequence[str], alt: str) -> Picture:
@@ -198,21 +178,29 @@ def scale_bars(steps: Mapping[str, Mapping[str, Sequence[float]]], rates: Sequen
     steps: from the start to the way to a number for each rate; infinity is drawn as *never*.
     """
 
+    top = 150  # steps
+
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        panels = canvas.subplots(1, len(steps), sharey=True)
+        panels = canvas.subplots(len(steps), 1, sharex=True)
         for axes, (start, ways) in zip(panels, steps.items(), strict=True):
-            for i, (way, counts) in enumerate(ways.items()):
+            for i, counts in enumerate(ways.values()):
                 at = np.arange(len(rates)) + 0.4 * i - 0.2
+                ends = np.isfinite(counts)
                 ink = colours[("first", "second")[i]]
-                axes.bar(at, [min(count, 130) for count in counts], 0.36, color=ink, label=way)
+                axes.bar(at[ends], np.asarray(counts)[ends], 0.36, color=ink)
+                axes.bar(at[~ends], [top] * (~ends).sum(), 0.36, color=colours["grid"])  # beyond the frame
                 for x, count in zip(at, counts, strict=True):
-                    told = f"{count:.0f}" if np.isfinite(count) else "never"
-                    axes.text(x, min(count, 130) + 2, told, ha="center", fontsize=9)
+                    if np.isfinite(count):
+                        axes.text(x, count + 2, f"{count:.0f}", ha="center", fontsize=11)
+                    else:
+                        axes.text(x, 0.4 * top, "never", ha="center", rotation=90, fontsize=11)
             axes.set_xticks(range(len(rates)), rates)
             axes.set_title(start, fontsize=11)
-            axes.set(xlabel="learning rate", ylim=(0, 150))
+            axes.set(ylabel="steps", ylim=(0, top))
             axes.grid(False, axis="x")
-        panels[0].set_ylabel("steps until learned")
-        panels[-1].legend(loc="upper left")
+        panels[-1].set_xlabel("learning rate")
+        for i, way in enumerate(next(iter(steps.values()))):
+            ink = colours[("first", "second")[i]]
+            panels[0].text(1.6, (0.86 - 0.16 * i) * top, way, color=ink, fontsize=12, fontweight="bold")
 
-    return figure(plot, alt, (5.4, 3.2))
+    return figure(plot, alt, (5.4, 4.6))

@@ -1,0 +1,22 @@
+"""Shares as bars: names, numbers, and the line to compare them with."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("matplotlib")
+from minigrad.course.furniture.share_bars import share_bars
+
+
+def test_bars_have_names_and_numbers():
+    picture = share_bars({"this": 0.79, "shuffled": 0.08}, "share of weight", "two bars", ("uniform", 0.12))
+    assert all(
+        f">{word}<" in picture.svg
+        for word in ("this", "0.79", "shuffled", "0.08", "uniform", "share of weight")
+    )
+
+
+def test_they_need_no_line():
+    picture = share_bars({"this": 0.79}, "share of pairs", "a bar")
+    assert ">0.79<" in picture.svg
+    assert "uniform" not in picture.svg
