@@ -23,7 +23,8 @@ from minigrad.text.tokenizer import WordPieceTokenizer
 
 _ASKED = """<style>
 .course-questions {max-width: 40rem; margin: 0.5rem 0}
-.course-questions .pair {display: grid; grid-template-columns: 1fr 8rem; gap: 0.1rem 1.2rem; padding: 0.6rem 0; border-top: 1px solid var(--course-grid)}
+.course-questions .pair {display: grid; grid-template-columns: 1fr 8rem; gap: 0.1rem 1.2rem; padding: 0.4rem 0}
+.course-questions .pair {border-top: 1px solid var(--course-grid)}
 .course-questions .name {grid-column: 1 / -1; font-weight: bold}
 .course-questions p {margin: 0.1rem 0; padding-left: 1.4rem; text-indent: -1.4rem}
 .course-questions .a b {color: var(--course-first)}
@@ -46,13 +47,13 @@ class Questions:
         self.asked = dict(asked)
 
     def _repr_html_(self) -> str:
-        pairs = "".join(
-            f'<div class="pair"><div class="name">{html.escape(name)}</div><div><p class="a"><b>A</b>{html.escape(a)}</p>'
-            f'<p class="b"><b>B</b>{html.escape(b)}</p></div><div class="answer">{chance:.2f}'
-            f'<span class="bar"><span style="width: {100 * chance:.0f}%"></span></span></div></div>'
-            for name, (a, b, chance) in self.asked.items()
-        )
-        return f'<div class="course-questions course-colours">{STYLE}{_ASKED}{pairs}</div>'
+        drawn = ""
+        for name, (a, b, chance) in self.asked.items():
+            texts = f'<p class="a"><b>A</b>{html.escape(a)}</p><p class="b"><b>B</b>{html.escape(b)}</p>'
+            bar = f'<span class="bar"><span style="width: {100 * chance:.0f}%"></span></span>'
+            drawn += f'<div class="pair"><div class="name">{html.escape(name)}</div><div>{texts}</div>'
+            drawn += f'<div class="answer">{chance:.2f}{bar}</div></div>'
+        return f'<div class="course-questions course-colours">{STYLE}{_ASKED}{drawn}</div>'
 
     def __repr__(self) -> str:
         return "\n".join(f"{name}: {a} | {b} => {chance:.2f}" for name, (a, b, chance) in self.asked.items())
@@ -266,13 +267,8 @@ def by_model(model: Any, tokenizer: WordPieceTokenizer, pairs: Sequence[tuple[Te
         return softmax(model(**rows).seq_relationship_logits.numpy())[:, 0]
 
 
-def share(hits: Any) -> str:
-    """The mean of booleans, and the 95 % range of the share behind it if they were independent."""
-    mean, half = _with_range(hits)
-    return f"{mean:.2f} ({mean - half:.2f} to {mean + half:.2f})"
-
-
 def _with_range(hits: Any) -> tuple[float, float]:
+    """The mean of booleans, and half of the 95 % range of the share behind it if they were independent."""
     mean = float(np.mean(hits))
     return mean, 1.96 * math.sqrt(mean * (1 - mean) / len(hits))
 

@@ -11,13 +11,13 @@ pytest.importorskip("matplotlib")
 from minigrad.bert.stored import stored
 from minigrad.course.chapters.nsp import (
     MISTAKES,
+    Questions,
     accuracy,
     chunk_player,
     elsewhere,
     four_kinds,
     given_away,
     judged,
-    share,
     share_curves,
     shared_pieces,
 )
@@ -105,8 +105,13 @@ def test_the_mistakes_are_all_named():
         assert drawn(mistake, size=2)
 
 
-def test_share_has_its_range():
-    assert share(np.array([True, False] * 50)) == "0.50 (0.40 to 0.60)"
+def test_questions_have_their_texts_and_answers():
+    asked = Questions(
+        {"next": ("It rains.", "We <stay> in.", 0.987), "other": ("It rains.", "Two is even.", 0.04)}
+    )
+    shown = asked._repr_html_()
+    assert all(part in shown for part in (">next<", "It rains.", "We &lt;stay&gt; in.", "0.99", "width: 4%"))
+    assert repr(asked).splitlines()[1] == "other: It rains. | Two is even. => 0.04"
 
 
 def test_the_player_tells_each_pair():
