@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from minigrad.course.check.exercise import EXERCISES
@@ -135,12 +135,36 @@ def mine(chapter: str) -> Work:
     chapter = re.sub(
         r"^\d\d[a-h]?_", "", chapter
     )  # copies from when the names had numbers ask for "09_masking"
+    work = _work(chapter, Path.cwd())
+    print("\n".join(f"{chapter}: {line}" for line in work.said))
+    return work
+
+
+def all_parts(folder: str | Path = "..") -> SimpleNamespace:
+    """All PARTS, those of the exercises in a folder, and where one is missing there the course's; says which are whose.
+
+    folder: of the exercises; beside the chapters that `make lab` copies it is the one above.
+    """
+    found: dict[str, Callable[..., Any]] = {}
+    for chapter in dict.fromkeys(part.chapter for part in PARTS):
+        there = _notebook_of(chapter, Path(folder)).exists()
+        found.update(_work(chapter, Path(folder)).functions if there else {})
+    own = [part.name for part in PARTS if part.name in found]
+    others = [part.name for part in PARTS if part.name not in found]
+    for whose, names in (("yours", own), ("the course's", others)):
+        if names:
+            print(f"{whose}: {', '.join(names)}")
+    return SimpleNamespace(**{name: EXERCISES[name].answer for name in others}, **found)
+
+
+def _work(chapter: str, folder: Path) -> Work:
+    """The parts in a chapter's notebook in a folder, and what there is to say of it."""
     parts = [part for part in PARTS if part.chapter == chapter]
     if not parts:
         known = ", ".join(dict.fromkeys(part.chapter for part in PARTS))
         raise ValueError(f"there are no parts in {chapter!r}; there are some in {known}")
     work = Work(chapter)
-    path = _notebook_of(chapter, Path.cwd())
+    path = _notebook_of(chapter, folder)
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         cells = [(cell["id"], _source(cell)) for cell in notebook["cells"] if _is_mine(cell)]
@@ -159,7 +183,6 @@ def mine(chapter: str) -> Work:
             work.functions[part.name] = function
         work.states[part.name] = state
         work.said.append(f"{part.name}: {state}")
-    print("\n".join(f"{chapter}: {line}" for line in work.said))
     return work
 
 

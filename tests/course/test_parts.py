@@ -171,3 +171,30 @@ def test_the_exercises_have_every_part_to_write(stem, monkeypatch):
     monkeypatch.chdir(ROOT / "exercises")
     states = mine(stem).states
     assert set(states.values()) == {f"not written yet, in {stem}.ipynb"}
+
+
+# --- All of them ----------------------------------------------------------------------------------------
+
+
+def test_what_a_learner_lacks_is_the_courses(folder, capsys):
+    assert parts.all_parts(folder).attend is EXERCISES["attend"].answer
+    assert capsys.readouterr().out == "the course's: attend\n"
+    put(folder, IMPORTS, "def attend(q, k, v):\n    ...\n")
+    assert parts.all_parts(folder).attend is EXERCISES["attend"].answer
+    assert capsys.readouterr().out == "the course's: attend\n"
+
+
+def test_what_a_learner_has_is_taken_from_the_folder_above(folder, capsys, monkeypatch):
+    put(folder, IMPORTS, RIGHT)
+    (folder / "book").mkdir()
+    monkeypatch.chdir(folder / "book")
+    found = parts.all_parts()
+    assert found.attend is not EXERCISES["attend"].answer
+    np.testing.assert_allclose(found.attend(np.ones((3, 2)), np.ones((1, 2)), np.ones((1, 2))), 1)
+    assert capsys.readouterr().out == "yours: attend\n"
+
+
+def test_all_parts_of_the_courses_solutions_are_there(capsys):
+    found = parts.all_parts(ROOT / "solutions")
+    assert capsys.readouterr().out.startswith("yours: split_word, pack, embed, multi_head")
+    assert all(callable(getattr(found, part.name)) for part in PARTS)

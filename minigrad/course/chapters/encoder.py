@@ -14,10 +14,13 @@ from minigrad.bert import from_pretrained
 from minigrad.bert.config import BertConfig
 from minigrad.bert.encoder import BertLayer
 from minigrad.bert.model import BertModel
+from minigrad.bert.predict import next_sentence
 from minigrad.bert.stored import stored
 from minigrad.course.check.outcome import has_gap
 from minigrad.course.furniture.figures import Figure, Picture, Rectangle, figure
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
+from minigrad.course.furniture.softmax import softmax
+from minigrad.text.normalization import normalize, pre_tokenize
 
 
 def by_part(weights: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,10 +64,9 @@ def by_part(weights: Mapping[str, Any]) -> dict[str, Any]:
 # --- A learner's BERT beside the reference ----------------------------------------------------------------
 
 
-def tiny_model() -> dict[str, Any]:
-    """The tiny checkpoint as the exercise `bert` takes a model: `by_part`'s dict of NumPy arrays in float32, with h,
+def arrays_of(loaded: Any) -> dict[str, Any]:
+    """A loaded checkpoint as the exercise `bert` takes a model: `by_part`'s dict of NumPy arrays in float32, with h,
     eps and vocabulary, the list of the pieces."""
-    loaded = from_pretrained(stored("tiny"))
     arrays = {name: backend.to_numpy(array) for name, array in loaded.model.state_dict().items()}
     config, tokenizer = loaded.model.config, loaded.tokenizer
     assert tokenizer is not None
@@ -89,22 +91,68 @@ def against_reference(bert: Callable[..., Any], parts: Any) -> None:
         expected["pooler_output"],
         expected["input_ids"].shape[1],
     )
+    model = arrays_of(from_pretrained(folder))
     for number, (first, second) in enumerate(facts["pairs"]):
-        try:
-            X, C = bert(first.split(), second.split(), length, parts, tiny_model())
-            apart = [
-                float(np.abs(np.asarray(x) - y).max())
-                for x, y in ((X, last[number : number + 1]), (C, pooled[number : number + 1]))
-            ]
-        except NotImplementedError as error:
-            print(f"not yet: {error}")
+        made = _made(bert, parts, model, first.split(), second.split(), length)
+        if made is None:
             return
-        except Exception as error:
-            print(f"it fails on the pair {first!r}, {second!r}: {type(error).__name__}: {error}")
-            return
-        for name, distance in zip(("X", "C"), apart, strict=True):
-            far = "less than 1e-4" if distance < 1e-4 else f"{distance:.2g}"
-            print(f"pair {number + 1}, {name} differs from transformers' by {far}")
+        for name, ours, theirs in zip("XC", made, (last, pooled), strict=True):
+            print(f"pair {number + 1}, {name} differs from transformers' by {_far(ours, theirs[[number]])}")
+
+
+def read_texts(bert: Callable[..., Any], parts: Any, first: str, second: str) -> None:
+    """Print what a learner's `bert`, with the learner's parts, makes of two texts, beside the library's model.
+
+    The model is the stored one of chapter `start`. The library's `normalize` and `pre_tokenize` cut the texts into
+    words, and its head of the next sentence judges the pooled vector. Says what is missing, or where it fails, in one
+    line.
+    """
+    if has_gap(bert):
+        print("bert is not written yet")
+        return
+    loaded = from_pretrained(stored("start"))
+    model, tokenizer = loaded.model.eval(), loaded.tokenizer
+    assert tokenizer is not None
+    encoded = tokenizer.encode(first, second)
+    ids, segments = np.array([encoded.input_ids]), np.array([encoded.token_type_ids])  # (1, L) each
+    words_1, words_2 = (pre_tokenize(normalize(text)) for text in (first, second))
+    made = _made(bert, parts, arrays_of(loaded), words_1, words_2, ids.shape[1])
+    if made is None:
+        return
+    with no_grad():
+        theirs = model.bert(ids, token_type_ids=segments).last_hidden_state.numpy()
+        logits = model.cls.seq_relationship(Tensor(np.asarray(made[1], np.float32))).numpy()[0]  # (2,)
+    print("pieces:", *(tokenizer.id_to_token(i) for i in encoded.input_ids))
+    print(f"X differs from the library's by {_far(made[0], theirs)}")
+    chances = softmax(logits)[0], next_sentence(model, tokenizer, first, second)
+    print("the second text follows the first: your BERT {:.2f}, the library {:.2f}".format(*chances))
+
+
+def _made(
+    bert: Callable[..., Any],
+    parts: Any,
+    model: dict[str, Any],
+    first: list[str],
+    second: list[str],
+    length: int,
+) -> tuple[Any, Any] | None:
+    """X and C of a learner's `bert` for two lists of words; None if it fails, which is said."""
+    try:
+        X, C = bert(first, second, length, parts, model)
+    except NotImplementedError as error:
+        print(f"not yet: {error}")
+    except Exception as error:
+        pair = f"{' '.join(first)!r}, {' '.join(second)!r}"
+        print(f"it fails on the pair {pair}: {type(error).__name__}: {error}")
+    else:
+        return X, C
+    return None
+
+
+def _far(ours: Any, theirs: np.ndarray) -> str:
+    """The largest difference between two arrays."""
+    apart = float(np.abs(np.asarray(ours) - theirs).max())
+    return "less than 1e-4" if apart < 1e-4 else f"{apart:.2g}"
 
 
 # --- The whole model by hand ------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,12 @@ from minigrad.course.chapters.encoder import (
     IDS,
     SEGMENTS,
     against_reference,
+    arrays_of,
     by_part,
     encoder_flow,
     hand_sized,
     parameter_map,
-    tiny_model,
+    read_texts,
 )
 from minigrad.course.exercises.encoder_assembly import bert, right_parts
 
@@ -188,8 +190,46 @@ def test_a_missing_part_is_named(capsys):
 
 
 def test_the_tiny_model_is_what_the_exercise_describes():
-    model = tiny_model()
+    model = arrays_of(from_pretrained(stored("tiny")))
     assert set(model) == {"W_T", "W_S", "W_P", "norm", "layers", "pooler", "h", "eps", "vocabulary"}
     assert len(model["layers"]) == 3
     assert model["W_T"].shape == (len(model["vocabulary"]), 30)
     assert model["W_T"].dtype == np.float32
+
+
+TEXTS = "Open the file and read all lines.", "If the file does not exist, an error is raised."
+
+
+def test_a_right_bert_reads_a_text_as_the_library_does(capsys):
+    read_texts(assemble, right_parts(), *TEXTS)
+    pieces, far, answers = capsys.readouterr().out.splitlines()
+    assert pieces.startswith("pieces: [CLS] open the file and read all lines . [SEP] if the file")
+    assert far == "X differs from the library's by less than 1e-4"
+    chances = [float(word) for word in re.findall(r"\d\.\d\d", answers)]
+    assert len(chances) == 2
+    assert chances[0] == chances[1]
+
+
+def test_a_wrong_bert_reads_otherwise(capsys):
+    def last_layer_lost(first, second, length, parts, model):
+        return assemble(first, second, length, parts, {**model, "layers": model["layers"][:-1]})
+
+    read_texts(last_layer_lost, right_parts(), *TEXTS)
+    _, far, answers = capsys.readouterr().out.splitlines()
+    assert "less than" not in far
+    assert len(set(re.findall(r"\d\.\d\d", answers))) == 2
+
+
+def test_what_keeps_a_bert_from_reading_is_said_in_a_line(capsys):
+    def fails(first, second, length, parts, model):
+        raise KeyError("W_X")
+
+    def waits(first, second, length, parts, model):
+        raise NotImplementedError("embed is missing")
+
+    for wrong in (fails, waits):
+        read_texts(wrong, right_parts(), "One.", "Two.")
+    assert capsys.readouterr().out.splitlines() == [
+        "it fails on the pair 'one .', 'two .': KeyError: 'W_X'",
+        "not yet: embed is missing",
+    ]

@@ -1,0 +1,144 @@
+"""The whole of BERT on one screen: from the text to one vector, with shapes, parameters, and who builds which part."""
+
+from __future__ import annotations
+
+import math
+
+from minigrad.bert import PRESETS, parameter_shapes
+from minigrad.course.furniture.figures import Picture
+from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.pencil import box, words
+from minigrad.course.furniture.widgets import svg
+
+WIDTH, HEIGHT = 420, 528
+LEFT, WIDE = 66, 290  # of the boxes
+MIDDLE = LEFT + WIDE / 2
+TOKENS = ("[CLS]", "the", "river", "bank", "[SEP]")
+# which of the reader's eight functions computes it: minigrad.course.parts.PARTS, in order
+PART_OF = {
+    "text": (1, 2),
+    "embeddings": (3,),
+    "attention": (4, 5),
+    "feed-forward": (6,),
+    "norm": (7,),
+    "pooler": (8,),
+}
+
+
+def architecture(preset: str = "base") -> Picture:
+    """BERT as a drawing from top to bottom, at the size of a preset, in millions of parameters.
+
+    The numbers in circles are the reader's own eight functions.
+    """
+    config, million = PRESETS[preset], _millions(preset)
+    d, layers = config.hidden_size, config.num_hidden_layers
+    parts = _tokens(10, "text")
+    parts += _down(46, 66)
+    parts += _part(66, 38, "embeddings", "first", "embeddings", f"{million['embeddings']:.1f} M")
+    parts += _down(104, 174, f"X₀ ({len(TOKENS)}, {d})")
+    parts.append(box(LEFT - 36, 138, 384, 238, "token", line=1.4, stroke_dasharray="5 4"))
+    parts.append(words(LEFT - 26, 157, f"{layers} ×", 16, "token", "start", font_weight="bold"))
+    parts += _part(
+        174, 36, "attention, masked", "query", "attention", f"{layers} × {million['attention']:.1f} M"
+    )
+    parts += _down(210, 226)
+    parts += _part(226, 30, "add the input, normalise", "token", "norm")
+    parts += _skip(164, 241)
+    parts += _down(256, 280)
+    parts += _part(
+        280, 36, "feed-forward", "value", "feed-forward", f"{layers} × {million['feed-forward']:.1f} M"
+    )
+    parts += _down(316, 332)
+    parts += _part(332, 30, "add the input, normalise", "token", "norm")
+    parts += _skip(268, 347)
+    parts += _down(362, 410)
+    last = str(layers).translate(_SMALL)
+    parts.append(words(MIDDLE + 12, 398, f"X{last} ({len(TOKENS)}, {d})", 14, "token", "start"))
+    parts += _tokens(410, "", lit=0)
+    parts += _down(446, 466, x=LEFT + 29)
+    parts += _part(466, 38, "pooler", "second", "pooler", f"{million['pooler']:.1f} M", wide=130)
+    parts.append(words(LEFT + 176, 491, f"C ({d}): one vector", 15, anchor="start"))
+    parts.append(words(LEFT + 146, 491, "→", 17))
+    alt = (
+        f"BERT from top to bottom. Five tokens get embeddings, {d} numbers each. {layers} layers follow, each with "
+        "attention, add and normalise, feed-forward, add and normalise; a line leads past attention and past "
+        "feed-forward. Every token still has its row; the pooler makes one vector from that of [CLS]. Circles with "
+        "the numbers 1 to 8 mark the functions that the reader writes."
+    )
+    return Picture(svg(WIDTH, HEIGHT, parts), alt, 460)
+
+
+_SMALL = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def _millions(preset: str) -> dict[str, float]:
+    """Parameters, in millions: of the embeddings, of one layer's attention and feed-forward network, of the pooler."""
+    pieces = {
+        "embeddings": "bert.embeddings.",
+        "attention": "bert.encoder.layer.0.attention.",
+        "feed-forward": "bert.encoder.layer.0.",
+        "pooler": "bert.pooler.",
+    }
+    sizes = {name: math.prod(shape) for name, shape in parameter_shapes(PRESETS[preset]).items()}
+    found = {
+        part: sum(size for name, size in sizes.items() if name.startswith(begins)) / 1e6
+        for part, begins in pieces.items()
+    }
+    return {**found, "feed-forward": found["feed-forward"] - found["attention"]}
+
+
+def _tokens(y: float, part: str, lit: int | None = None) -> list[str]:
+    """A row with a box for each token; `lit` is the one that counts."""
+    drawn = []
+    for i, token in enumerate(TOKENS):
+        inside = 0.3 if i == lit else 0.08
+        drawn.append(box(LEFT + 58 * i, y, 56, 34, "second" if i == lit else "token", inside))
+        drawn.append(words(LEFT + 58 * i + 28, y + 22, token, 14))
+    return drawn + _circles(part, y + 17)
+
+
+def _part(
+    y: float, height: float, name: str, tone: str, part: str, size: str = "", wide: float = WIDE
+) -> list[str]:
+    """A box with its name on the left, its parameters on the right, and the numbers of its functions beside it."""
+    end = LEFT + wide
+    foot = y + height / 2 + 5
+    drawn = [box(LEFT, y, wide, height, tone, 0.16, 1.4), words(LEFT + 12, foot, name, 15, anchor="start")]
+    if size:
+        drawn.append(words(end - 10, foot, size, 14, "token", "end"))
+    return drawn + _circles(part, y + height / 2, LEFT - 22 if part == "pooler" else None)
+
+
+def _circles(part: str, y: float, x: float | None = None) -> list[str]:
+    """The numbers of the reader's functions for a part, in circles on the right."""
+    drawn = []
+    for i, number in enumerate(PART_OF.get(part, ())):
+        middle = (LEFT + WIDE + 14 if x is None else x) + 26 * i
+        drawn.append(f'<circle cx="{middle:.0f}" cy="{y:.1f}" r="11" fill="{colour("weight")}"/>')
+        drawn.append(
+            f'<text x="{middle:.0f}" y="{y + 5:.1f}" font-size="14" font-weight="bold" text-anchor="middle" '
+            f'fill="light-dark(#fff, #000)">{number}</text>'
+        )
+    return drawn
+
+
+def _down(y0: float, y1: float, label: str = "", x: float = MIDDLE) -> list[str]:
+    """An arrow down, with a label at its side."""
+    ink = colour("token")
+    drawn = [
+        f'<path d="M{x:.1f} {y0:.1f}V{y1 - 5:.1f}" stroke="{ink}" stroke-width="1.8" fill="none"/>',
+        f'<path d="M{x:.1f} {y1:.1f}l-5 -8h10z" fill="{ink}"/>',
+    ]
+    if label:
+        drawn.append(words(x + 12, y0 + 20, label, 14, "token", "start"))
+    return drawn
+
+
+def _skip(y0: float, y1: float) -> list[str]:
+    """The line that leads past a part, from the arrow above it to the box below."""
+    ink = colour("token")
+    return [
+        f'<path d="M{MIDDLE:.1f} {y0:.1f}H{LEFT - 16}V{y1:.1f}H{LEFT - 6}" stroke="{ink}" stroke-width="1.8" '
+        'fill="none"/>',
+        f'<path d="M{LEFT:.1f} {y1:.1f}l-8 -5v10z" fill="{ink}"/>',
+    ]
