@@ -74,7 +74,7 @@ def chunk_player(lengths: Sequence[int], chunks: Sequence[Chunk], target: int) -
     frames = []
     for number, (start, middle, end, label) in enumerate(chunks, 1):
         a, b = _sentences(start, middle), _sentences(middle, end) if middle < end else ""
-        held = f"{sum(lengths[start:end])} tokens of at least {target}"
+        held = f"{sum(lengths[start:end])} tokens (target {target})"
         if sum(lengths[start:end]) < target:
             held = f"{sum(lengths[start:end])} tokens, because the document ends"
         if label == 0:
@@ -86,7 +86,7 @@ def chunk_player(lengths: Sequence[int], chunks: Sequence[Chunk], target: int) -
         title = f"Pair {number}, {('IsNext', 'NotNext')[label]}"
         frames.append(Frame(title, _drawn(lengths, (start, middle, end, label)), f"{held}. {words}"))
     alt = "A document's sentences as boxes as long as their tokens; each chunk of them is cut into A and B"
-    return player(frames, "pair", alt)
+    return player(frames, "pair", alt, first=0)
 
 
 def _sentences(start: int, end: int) -> str:
@@ -169,7 +169,7 @@ def judged(kinds: Sequence[str], says: Mapping[str, Sequence[np.ndarray]]) -> Pi
 
     return figure(
         plot,
-        "Share of pairs that the model and the count call IsNext, by kind of pair. For both judges neighbours and "
+        "Share of pairs that two judges call IsNext, by kind of pair. For both of them neighbours and "
         "swapped neighbours lie close together and high, two places of one document lie lower, and two documents "
         "lowest.",
     )

@@ -116,9 +116,9 @@ def test_questions_have_their_texts_and_answers():
 
 def test_the_player_tells_each_pair():
     text = repr(chunk_player([9, 6, 14, 31], [(0, 1, 3, 1), (1, 2, 3, 0), (3, 4, 4, 1)], 15))
-    assert "Pair 1, NotNext: 29 tokens of at least 15. A is sentence 1, and B is random." in text
+    assert "Pair 1, NotNext: 29 tokens (target 15). A is sentence 1, and B is random." in text
     assert "The next chunk starts at sentence 2, which was not used." in text
-    assert "Pair 2, IsNext: 20 tokens of at least 15. A is sentence 2, and B is sentence 3." in text
+    assert "Pair 2, IsNext: 20 tokens (target 15). A is sentence 2, and B is sentence 3." in text
     assert "The chunk is sentence 4 only, so nothing is left for B" in text
     assert "because the document ends" in repr(chunk_player([3, 4], [(0, 1, 2, 0)], 15))
 
