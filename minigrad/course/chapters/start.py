@@ -7,6 +7,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.palette import STYLE, colour
 from minigrad.course.furniture.small_model import EXAMPLES as EXAMPLES
 from minigrad.course.furniture.small_model import SENTENCES as SENTENCES
@@ -96,6 +97,26 @@ def hidden_words(
         )
         lines += [title, "    " + " ".join(marks)]
     return Drawing(f'<div class="course-hidden">{"".join(body)}</div>', _HIDDEN, "\n".join(lines))
+
+
+def factor_bars(falls: Mapping[str, float]) -> Picture:
+    """How many times less likely a word becomes, a bar for each way to hide others; 1 is no change."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        rows = range(len(falls))[::-1]
+        for row, (name, factor) in zip(rows, falls.items(), strict=True):
+            ink = colours["second" if name.endswith("anywhere") else "first"]
+            axes.barh([row], [factor - 1], 0.6, left=1, color=ink)
+            axes.text(factor + 0.06, row, f"{factor:.1f}", va="center", fontsize=11)
+        axes.set_yticks(rows, list(falls))
+        axes.set(xlim=(1, 5), xlabel="times less likely, with these words hidden too")
+        axes.grid(False, axis="y")
+
+    alt = "How many times less likely the true word becomes: " + ", ".join(
+        f"{name} hidden, {factor:.1f}" for name, factor in falls.items()
+    )
+    return figure(plot, f"{alt}.", (5.4, 3.0))
 
 
 # --- Three ways to read ----------------------------------------------------------------------------------

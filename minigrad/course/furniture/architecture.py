@@ -10,7 +10,7 @@ from minigrad.course.furniture.palette import colour
 from minigrad.course.furniture.pencil import box, words
 from minigrad.course.furniture.widgets import svg
 
-WIDTH, HEIGHT = 420, 528
+WIDTH, HEIGHT = 420, 562
 LEFT, WIDE = 66, 290  # of the boxes
 MIDDLE = LEFT + WIDE / 2
 TOKENS = ("[CLS]", "the", "river", "bank", "[SEP]")
@@ -35,35 +35,37 @@ def architecture(preset: str = "base") -> Picture:
     parts = _tokens(10, "text")
     parts += _down(46, 66)
     parts += _part(66, 38, "embeddings", "first", "embeddings", f"{million['embeddings']:.1f} M")
-    parts += _down(104, 174, f"X₀ ({len(TOKENS)}, {d})")
-    parts.append(box(LEFT - 36, 138, 384, 238, "token", line=1.4, stroke_dasharray="5 4"))
-    parts.append(words(LEFT - 26, 157, f"{layers} ×", 16, "token", "start", font_weight="bold"))
+    parts += _down(104, 112)
+    parts += _part(112, 26, "normalise", "token", "norm")
+    parts += _down(138, 208, f"X₀ ({len(TOKENS)}, {d})")
+    parts.append(box(LEFT - 36, 172, 384, 238, "token", line=1.4, stroke_dasharray="5 4"))
+    parts.append(words(LEFT - 26, 191, f"{layers} ×", 16, "token", "start", font_weight="bold"))
     parts += _part(
-        174, 36, "attention, masked", "query", "attention", f"{layers} × {million['attention']:.1f} M"
+        208, 36, "attention, masked", "query", "attention", f"{layers} × {million['attention']:.1f} M"
     )
-    parts += _down(210, 226)
-    parts += _part(226, 30, "add the input, normalise", "token", "norm")
-    parts += _skip(164, 241)
-    parts += _down(256, 280)
+    parts += _down(244, 260)
+    parts += _part(260, 30, "add the input, normalise", "token", "norm")
+    parts += _skip(198, 275)
+    parts += _down(290, 314)
     parts += _part(
-        280, 36, "feed-forward", "value", "feed-forward", f"{layers} × {million['feed-forward']:.1f} M"
+        314, 36, "feed-forward", "value", "feed-forward", f"{layers} × {million['feed-forward']:.1f} M"
     )
-    parts += _down(316, 332)
-    parts += _part(332, 30, "add the input, normalise", "token", "norm")
-    parts += _skip(268, 347)
-    parts += _down(362, 410)
+    parts += _down(350, 366)
+    parts += _part(366, 30, "add the input, normalise", "token", "norm")
+    parts += _skip(302, 381)
+    parts += _down(396, 444)
     last = str(layers).translate(_SMALL)
-    parts.append(words(MIDDLE + 12, 398, f"X{last} ({len(TOKENS)}, {d})", 14, "token", "start"))
-    parts += _tokens(410, "", lit=0)
-    parts += _down(446, 466, x=LEFT + 29)
-    parts += _part(466, 38, "pooler", "second", "pooler", f"{million['pooler']:.1f} M", wide=130)
-    parts.append(words(LEFT + 176, 491, f"C ({d}): one vector", 15, anchor="start"))
-    parts.append(words(LEFT + 146, 491, "→", 17))
+    parts.append(words(MIDDLE + 12, 432, f"X{last} ({len(TOKENS)}, {d})", 14, "token", "start"))
+    parts += _tokens(444, "", lit=0)
+    parts += _down(480, 500, x=LEFT + 29)
+    parts += _part(500, 38, "pooler", "second", "pooler", f"{million['pooler']:.1f} M", wide=130)
+    parts.append(words(LEFT + 176, 525, f"C ({d}): one vector", 15, anchor="start"))
+    parts.append(words(LEFT + 146, 525, "→", 17))
     alt = (
-        f"BERT from top to bottom. Five tokens get embeddings, {d} numbers each. {layers} layers follow, each with "
-        "attention, add and normalise, feed-forward, add and normalise; a line leads past attention and past "
-        "feed-forward. Every token still has its row; the pooler makes one vector from that of [CLS]. Circles with "
-        "the numbers 1 to 8 mark the functions that the reader writes."
+        f"BERT from top to bottom. Five tokens get embeddings, {d} numbers each, which are normalised. {layers} layers "
+        "follow, each with attention, add and normalise, feed-forward, add and normalise; a line leads past attention "
+        "and past feed-forward. Every token still has its row; the pooler makes one vector from that of [CLS]. Circles "
+        "with the numbers 1 to 8 mark the functions that the reader writes."
     )
     return Picture(svg(WIDTH, HEIGHT, parts), alt, 460)
 

@@ -151,7 +151,7 @@ def test_a_right_bert_equals_the_reference(capsys):
     against_reference(assemble, right_parts())
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4
-    assert all(line.endswith("by less than 1e-4") for line in lines)
+    assert all(line.endswith("by less than 1e-5") for line in lines)
 
 
 def test_a_wrong_bert_is_told_how_far_it_is_off(capsys):
@@ -204,7 +204,7 @@ def test_a_right_bert_reads_a_text_as_the_library_does(capsys):
     read_texts(assemble, right_parts(), *TEXTS)
     pieces, far, answers = capsys.readouterr().out.splitlines()
     assert pieces.startswith("pieces: [CLS] open the file and read all lines . [SEP] if the file")
-    assert far == "X differs from the library's by less than 1e-4"
+    assert far == "X differs from the library's by less than 1e-5"
     chances = [float(word) for word in re.findall(r"\d\.\d\d", answers)]
     assert len(chances) == 2
     assert chances[0] == chances[1]
