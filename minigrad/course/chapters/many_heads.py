@@ -15,12 +15,53 @@ import numpy as np
 from minigrad import Tensor, backend, no_grad, random
 from minigrad.bert.attention import BertAttention
 from minigrad.bert.config import BertConfig
-from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.figures import Picture
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
 from minigrad.course.furniture.palette import colour
-from minigrad.course.furniture.pencil import words
+from minigrad.course.furniture.pencil import box, words
 from minigrad.course.furniture.small_model import hide_each, small_model
 from minigrad.course.furniture.widgets import Frame, svg
+
+# --- Four heads of a trained model ------------------------------------------------------------------------
+
+
+def all_weights(text: str) -> tuple[list[str], list[np.ndarray]]:
+    """The stored model's tokens of a text, and for each layer the attention weights of its heads, (h, L, L)."""
+    model, tokenizer = small_model()
+    ids = np.array([tokenizer.encode(text).input_ids])  # (1, L)
+    with no_grad():
+        layers = model.bert(ids, output_attentions=True).attentions
+    return [tokenizer.id_to_token(i) for i in ids[0]], [backend.to_numpy(A.data)[0] for A in layers]
+
+
+def head_maps(text: str) -> Picture:
+    """The attention weights of all heads of the stored model on one text, side by side."""
+    tokens, layers = all_weights(text)
+    side, left, gap, names, parts = 13, 82, 14, [], []
+    span = side * len(tokens)
+    for layer, heads in enumerate(layers):
+        top = 24 + layer * (span + 34)
+        parts += [
+            words(left - 6, top + side * i + 11, token, 12, anchor="end") for i, token in enumerate(tokens)
+        ]
+        for head, A in enumerate(heads):
+            x = left + head * (span + gap)
+            names.append(f"{layer + 1}-{head + 1}")
+            parts.append(words(x + span / 2, top - 7, f"head {names[-1]}", 14))
+            parts.append(box(x, top, span, span, "grid"))
+            parts += [
+                f'<rect x="{x + side * j}" y="{top + side * i}" width="{side}" height="{side}" '
+                f'fill="{colour("weight")}" fill-opacity="{weight:.2f}"/>'
+                for (i, j), weight in np.ndenumerate(A)
+                if weight >= 0.01
+            ]
+    alt = (
+        f"The attention weights of heads {', '.join(names)} on one sentence of {len(tokens)} tokens, a square each. "
+        "The dark cells are in other places in each: beside the diagonal in 1-2, in single columns in 2-2."
+    )
+    width = left + len(layers[0]) * (span + gap)
+    return Picture(svg(width, 24 + len(layers) * (span + 34) - 26, parts), alt, 540)
+
 
 # --- Two heads by hand ------------------------------------------------------------------------------------
 
@@ -359,31 +400,3 @@ def as_much_of(variance: np.ndarray, head: slice, share: float, rng: np.random.G
     if held[-1] < share:
         raise ValueError(f"this head holds {held[-1]:.3f} of the variance, which is less than {share:.3f}")
     return columns[:, : int(np.searchsorted(held, share)) + 1]
-
-
-def dropped_heads(damage: Mapping[str, float], controls: Mapping[str, Sequence[float]]) -> Picture:
-    """The loss that each head's absence adds, as bars, and beside some what as much variance of the other head does.
-
-    damage: nats by the head's name, "1-2". controls: by the name of the other head, the nats of every draw.
-    """
-
-    def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        axes = canvas.subplots()
-        bars = list(damage.items()) + [
-            (f"as much\nof {name}", float(np.mean(draws))) for name, draws in controls.items()
-        ]
-        bars.sort(key=lambda bar: bar[0].removeprefix("as much\nof "))
-        for place, (name, more) in enumerate(bars):
-            axes.bar(place, more, 0.55, color=colours["first" if name in damage else "third"])
-            axes.annotate(f"{more:.2f}", (place, more), (0, 3), textcoords="offset points", ha="center")
-        axes.set_xticks(range(len(bars)), [name for name, _ in bars])
-        axes.grid(axis="x", visible=False)
-        axes.set(xlabel="what is taken out", ylabel="more loss (nats)")
-        axes.set_ylim(0, 1.15 * max(damage.values()))
-
-    return figure(
-        plot,
-        "Bars: the loss that is added when a head is taken out, under the name of the head. The bar of 1-2 is far "
-        "higher than the others. Beside it, a bar for as much variance of 1-2 as all of 1-1 holds: it is higher than "
-        "that of 1-1.",
-    )

@@ -16,7 +16,7 @@ from minigrad.course.chapters.many_heads import (
     as_much_of,
     bert_base_attention,
     by_columns,
-    dropped_heads,
+    head_maps,
     ledger,
     ledger_frames,
     pieces,
@@ -190,8 +190,7 @@ def test_a_head_cannot_give_more_than_it_holds():
         as_much_of(a_variance(13), slice(0, 5), 0.99, np.random.default_rng(0))
 
 
-def test_the_figure_has_a_bar_for_each_head():
-    picture = dropped_heads({"1-1": 0.3, "1-2": 2.8}, {"1-2": [0.4, 0.6]})
-    assert "2.80" in picture.svg
-    assert "0.50" in picture.svg
-    assert "as much" in picture.svg
+def test_the_maps_have_a_square_for_each_head_and_the_tokens():
+    picture = head_maps("Close the file.")
+    words = ("head 1-1", "head 1-2", "head 2-1", "head 2-2", "[CLS]", "close", "the", "file", ".", "[SEP]")
+    assert all(f">{word}<" in picture.svg for word in words)
