@@ -144,3 +144,72 @@ def _skip(y0: float, y1: float) -> list[str]:
         'fill="none"/>',
         f'<path d="M{LEFT:.1f} {y1:.1f}l-8 -5v10z" fill="{ink}"/>',
     ]
+
+
+# --- The Transformer of 2017 ------------------------------------------------------------------------------
+
+
+def transformer() -> Picture:
+    """The Transformer of Vaswani et al. (2017), figure 1: its two stacks, and which of them BERT keeps."""
+    left, right, wide = 14, 250, 186
+    parts = _words_row(left, "the dog sleeps".split(), 12)
+    parts += _words_row(right, ["start", "der", "Hund"], 12)
+    for x in (left, right):
+        parts += _down(42, 58, x=x + wide / 2)
+        parts += _named(x, 58, wide, "words + positions", "first")
+        parts += _down(86, 122, x=x + wide / 2)
+    parts += _stack(left, wide, [("self-attention", "query"), ("feed-forward", "value")])
+    parts += _stack(
+        right,
+        wide,
+        [("self-attention, masked", "query"), ("cross-attention", "key"), ("feed-forward", "value")],
+    )
+    ink = colour("token")
+    parts.append(  # from the encoder's last layer to the decoder's second look
+        f'<path d="M{left + wide / 2:.0f} 258V318H{right - 24}V218H{right - 7}" stroke="{ink}" stroke-width="1.8" '
+        f'fill="none"/><path d="M{right} 218l-8 -5v10z" fill="{ink}"/>'
+    )
+    parts.append(words(left, 336, "a row for each word", 13, "token", "start"))
+    parts += _down(332, 374, x=right + wide / 2)
+    parts += _named(right, 374, wide, "the word table, softmax", "first")
+    parts += _down(402, 418, x=right + wide / 2)
+    parts += _words_row(right, ["der", "Hund", "schläft"], 418)
+    parts.append(words(left, 360, "BERT keeps this half.", 15, "weight", "start", font_weight="bold"))
+    alt = (
+        "Two stacks side by side. On the left the encoder reads the source: words and positions, then six layers of "
+        "self-attention and feed-forward, each with add and normalise. On the right the decoder reads the translation "
+        "so far: six layers of masked self-attention, cross-attention that asks the encoder's rows, and feed-forward; "
+        "then the word table and softmax give the next word at each place. BERT keeps the left half."
+    )
+    return Picture(svg(450, 456, parts), alt, 520)
+
+
+def _words_row(x: float, row: list[str], y: float) -> list[str]:
+    """Three words in boxes."""
+    drawn = []
+    for i, word in enumerate(row):
+        drawn.append(box(x + 63 * i, y, 60, 30, "token", 0.08))
+        drawn.append(words(x + 63 * i + 30, y + 20, word, 14))
+    return drawn
+
+
+def _named(x: float, y: float, wide: float, name: str, tone: str, height: float = 28) -> list[str]:
+    """A box with its name in the middle."""
+    return [box(x, y, wide, height, tone, 0.16, 1.4), words(x + wide / 2, y + height / 2 + 5, name, 14)]
+
+
+def _stack(x: float, wide: float, looks: list[tuple[str, str]]) -> list[str]:
+    """Six layers in a dashed frame: each part in its tone, with add and normalise behind it."""
+    middle = x + wide / 2
+    drawn = [
+        box(x - 10, 98, wide + 20, 24 + 76 * len(looks), "token", line=1.4, stroke_dasharray="5 4"),
+        words(x - 2, 115, "6 ×", 14, "token", "start", font_weight="bold"),
+    ]
+    for i, (name, tone) in enumerate(looks):
+        top = 122 + 74 * i
+        drawn += _named(x, top, wide, name, tone)
+        drawn += _down(top + 28, top + 38, x=middle)
+        drawn += _named(x, top + 38, wide, "add, normalise", "token", 24)
+        if i + 1 < len(looks):
+            drawn += _down(top + 62, top + 74, x=middle)
+    return drawn

@@ -10,7 +10,7 @@ import pytest
 from minigrad.bert import PRESETS, parameter_shapes
 
 pytest.importorskip("matplotlib")
-from minigrad.course.furniture.architecture import PART_OF, architecture
+from minigrad.course.furniture.architecture import PART_OF, architecture, transformer
 from minigrad.course.parts import PARTS
 
 
@@ -32,3 +32,17 @@ def test_each_part_has_a_circle_and_the_shapes_are_there():
     assert all(
         f">{words}<" in drawn for words in ("X₀ (5, 768)", "X₁₂ (5, 768)", "12 ×", "C (768): one vector")
     )
+
+
+def test_the_transformer_has_two_stacks_and_the_second_three_parts():
+    drawn = transformer().svg
+    for name, times in (
+        ("self-attention", 1),
+        ("self-attention, masked", 1),
+        ("cross-attention", 1),
+        ("feed-forward", 2),
+        ("add, normalise", 5),
+        ("6 ×", 2),
+        ("words + positions", 2),
+    ):
+        assert drawn.count(f">{name}<") == times, name
