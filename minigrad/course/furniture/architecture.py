@@ -152,7 +152,7 @@ def _skip(y0: float, y1: float) -> list[str]:
 def transformer() -> Picture:
     """The Transformer of Vaswani et al. (2017), figure 1: its two stacks, and which of them BERT keeps."""
     left, right, wide = 14, 250, 186
-    parts = _words_row(left, "the dog sleeps".split(), 12)
+    parts = _words_row(left, ["the", "dog", "sleeps"], 12)
     parts += _words_row(right, ["start", "der", "Hund"], 12)
     for x in (left, right):
         parts += _down(42, 58, x=x + wide / 2)
