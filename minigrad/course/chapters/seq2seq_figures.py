@@ -8,6 +8,9 @@ import numpy as np
 
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
+from minigrad.course.furniture.palette import colour
+from minigrad.course.furniture.pencil import arrow, box, words
+from minigrad.course.furniture.widgets import svg
 
 
 def rnn_flow(X: np.ndarray, W_x: np.ndarray, W_h: np.ndarray, b: np.ndarray) -> Flow:
@@ -69,8 +72,8 @@ def norm_figure(curves: Mapping[str, tuple[Sequence[float], str, str]], label: s
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.subplots()
-        for name, (norms, colour, style) in curves.items():
-            axes.plot(range(len(norms)), norms, style, color=colours[colour], label=name)
+        for name, (norms, tone, style) in curves.items():
+            axes.plot(range(len(norms)), norms, style, color=colours[tone], label=name)
         axes.set(yscale="log", xlabel="distance (steps back in time)", ylabel=label)
         canvas.legend(loc="outside upper center", ncols=2, fontsize=9)
 
@@ -90,13 +93,13 @@ def length_figure(curves: Mapping[str, tuple[Sequence[Sequence[float]], str]], l
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.subplots()
-        for name, (values, colour) in curves.items():
+        for name, (values, tone) in curves.items():
             places = np.arange(1, len(values) + 1)
             axes.plot(
                 places,
                 [np.median(of) for of in values],
                 "o-",
-                color=colours[colour],
+                color=colours[tone],
                 label=name,
                 markersize=4,
             )
@@ -104,7 +107,7 @@ def length_figure(curves: Mapping[str, tuple[Sequence[Sequence[float]], str]], l
                 places,
                 [min(of) for of in values],
                 [max(of) for of in values],
-                color=colours[colour],
+                color=colours[tone],
                 alpha=0.2,
                 linewidth=0,
             )
@@ -116,3 +119,62 @@ def length_figure(curves: Mapping[str, tuple[Sequence[Sequence[float]], str]], l
         for name, (values, _) in curves.items()
     )
     return figure(plot, f"{label} for texts of 1, 2, … sentences. {said}", (5.4, 3.8))
+
+
+# --- Two networks and one vector --------------------------------------------------------------------------
+
+
+def unrolled(source: Sequence[str], target: Sequence[tuple[str, str]]) -> Picture:
+    """An encoder and a decoder, unrolled over the words of one sentence, with the one vector between them.
+
+    target: the words of the translation, each with its gloss.
+    """
+    parts: list[str] = []
+    step, left = 66, 12
+    for i, word in enumerate(source):
+        x = left + step * i
+        parts += [box(x, 84, 58, 28, "token", 0.08), words(x + 29, 103, word, 14)]
+        parts += [
+            _up(x + 29, 84, 62),
+            box(x, 30, 58, 30, "query", 0.2, 1.4),
+            words(x + 29, 50, f"h{_small(i + 1)}", 15),
+        ]
+        parts.append(arrow(x + 58, x + step, 45, "token"))
+    end = left + step * len(source)
+    parts += [
+        box(end, 24, 104, 42, "weight", 0.35, 2),
+        words(end + 52, 50, "one vector", 15, font_weight="bold"),
+    ]
+    parts.append(words(left, 20, "encoder", 14, "query", "start", font_weight="bold"))
+    parts.append(
+        f'<path d="M{end + 52} 66V136H{left + 29}V151" stroke="{colour("weight")}" stroke-width="3" fill="none"/>'
+        f'<path d="M{left + 29} 156l-6 -9h12z" fill="{colour("weight")}"/>'
+    )
+    parts.append(words(left + 74, 151, "decoder", 14, "value", "start", font_weight="bold"))
+    for i, (word, gloss) in enumerate(target):
+        x = left + step * i
+        parts += [box(x, 158, 58, 30, "value", 0.2, 1.4), _up(x + 29, 210, 190, down=True)]
+        parts += [box(x, 210, 58, 28, "token", 0.08), words(x + 29, 229, word, 14)]
+        parts.append(words(x + 29, 254, gloss, 13, "token", font_style="italic"))
+        if i + 1 < len(target):
+            parts.append(arrow(x + 58, x + step, 173, "token"))
+    alt = (
+        f"The encoder reads {' '.join(source)} word by word; each state comes from the word and the state before. The "
+        f"last state is the one vector from which the decoder writes {' '.join(word for word, _ in target)}, "
+        f"word by word. In English order its words mean: {', '.join(gloss for _, gloss in target)}."
+    )
+    return Picture(svg(left + step * max(len(target), len(source) + 2), 262, parts), alt, 560)
+
+
+def _small(number: int) -> str:
+    return str(number).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
+
+
+def _up(x: float, y0: float, y1: float, down: bool = False) -> str:
+    """A short arrow from y0 up to y1, or from y1 down to y0."""
+    tip, tail, way = (y0, y1, -1) if down else (y1, y0, 1)
+    ink = colour("token")
+    return (
+        f'<path d="M{x:.1f} {tail:.1f}V{tip + 5 * way:.1f}" stroke="{ink}" stroke-width="1.8" fill="none"/>'
+        f'<path d="M{x:.1f} {tip:.1f}l-5 {7 * way}h10z" fill="{ink}"/>'
+    )

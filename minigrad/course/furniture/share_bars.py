@@ -28,7 +28,7 @@ def share_bars(
             axes.axvline(chance[1], color=colours["ink"], linestyle="--", linewidth=1.2)
             axes.text(chance[1] + 0.015, len(shares) - 0.45, chance[0], fontsize=11)
         axes.set_yticks(rows, list(shares))
-        axes.set(xlim=(0, 1.08), ylim=(-0.5, len(shares) - 0.1), xlabel=of)
+        axes.set(xlim=(0, 1.08), ylim=(-0.5, len(shares) - (0.5 if chance is None else 0.1)), xlabel=of)
         axes.grid(False, axis="y")
 
     return figure(plot, alt, (5.4, 0.9 + 0.5 * len(shares)))

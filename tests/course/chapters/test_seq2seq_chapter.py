@@ -280,3 +280,17 @@ def test_right_by_kind_adds_up_the_lengths():
     found = seq2seq.right_by_kind([run], (1, 2))
     assert found["noun"] == [0.75]
     assert found["verb"] == [0.5]
+
+
+def test_the_unrolled_networks_have_all_words_and_their_glosses():
+    drawn = seq2seq_figures.unrolled(["a", "bee"], [("uno", "one"), ("ape", "bee")]).svg
+    for word, times in (
+        ("a", 1),
+        ("bee", 2),
+        ("uno", 1),
+        ("one", 1),
+        ("ape", 1),
+        ("h₂", 1),
+        ("one vector", 1),
+    ):
+        assert drawn.count(f">{word}<") == times, word
