@@ -56,6 +56,32 @@ class Runs:
         return sorted(set(self.width.tolist()))
 
 
+def line_figure(runs: Runs, slope: float, height: float, at: float, floor: float) -> Picture:
+    """Losses against size, the straight line through their logarithms, where it leads at a larger size, and the floor."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.add_subplot()
+        line = np.geomspace(runs.N.min() / 1.5, 2 * at, 60)
+        axes.plot(line, height * line**-slope, "--", color=colours["second"])
+        axes.axhline(floor, color=colours["ink"], linewidth=1.4)
+        axes.plot(runs.N, runs.loss, "o", color=colours["first"], markersize=5)
+        axes.plot([at], [height * at**-slope], "D", color=colours["second"], markersize=8)
+        axes.text(
+            at, height * at**-slope - 0.09, "BERT-Base?", color=colours["second"], ha="center", fontsize=12
+        )
+        axes.text(
+            line[0] * 1.2, floor - 0.09, "no model can go below this", color=colours["ink"], fontsize=12
+        )
+        axes.set_xscale("log")
+        axes.set(xlabel="parameters of the layers", ylabel="loss (nats)", ylim=(0, 1.7))
+
+    alt = (
+        "The losses of five models fall with their size. The straight line through their logarithms leads, at the size "
+        "of BERT-Base, below the lowest possible loss of the text."
+    )
+    return figure(plot, alt, (5.4, 3.6))
+
+
 def size_figure(runs: Runs, floor: float, law: Law) -> Picture:
     """How far above the floor the runs end, against the parameters, for each length; and the law, as lines."""
 
