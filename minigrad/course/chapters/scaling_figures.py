@@ -57,7 +57,7 @@ class Runs:
 
 
 def line_figure(runs: Runs, slope: float, height: float, at: float, floor: float) -> Picture:
-    """Losses against size, the straight line through their logarithms, where it leads at a larger size, and the floor."""
+    """Losses against size, the line through their logarithms, where it leads at a larger size, and the floor."""
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.add_subplot()
@@ -65,15 +65,17 @@ def line_figure(runs: Runs, slope: float, height: float, at: float, floor: float
         axes.plot(line, height * line**-slope, "--", color=colours["second"])
         axes.axhline(floor, color=colours["ink"], linewidth=1.4)
         axes.plot(runs.N, runs.loss, "o", color=colours["first"], markersize=5)
-        axes.plot([at], [height * at**-slope], "D", color=colours["second"], markersize=8)
+        forecast = height * at**-slope
+        axes.plot([at], [forecast], "D", color=colours["second"], markersize=8)
+        axes.text(at, forecast / 1.16, "BERT-Base?", color=colours["second"], ha="center", fontsize=12)
         axes.text(
-            at, height * at**-slope - 0.09, "BERT-Base?", color=colours["second"], ha="center", fontsize=12
-        )
-        axes.text(
-            line[0] * 1.2, floor - 0.09, "no model can go below this", color=colours["ink"], fontsize=12
+            line[0] * 1.2, floor / 1.13, "no model can go below this", color=colours["ink"], fontsize=12
         )
         axes.set_xscale("log")
-        axes.set(xlabel="parameters of the layers", ylabel="loss (nats)", ylim=(0, 1.7))
+        axes.set_yscale("log")
+        axes.set_yticks([0.2, 0.3, 0.5, 1], ["0.2", "0.3", "0.5", "1"])
+        axes.minorticks_off()
+        axes.set(xlabel="parameters of the layers", ylabel="loss (nats)", ylim=(0.18, 1.6))
 
     alt = (
         "The losses of five models fall with their size. The straight line through their logarithms leads, at the size "

@@ -20,7 +20,13 @@ from minigrad.course.chapters.scaling import (
     score,
     train,
 )
-from minigrad.course.chapters.scaling_figures import Runs, compute_figure, size_figure, step_flops
+from minigrad.course.chapters.scaling_figures import (
+    Runs,
+    compute_figure,
+    line_figure,
+    size_figure,
+    step_flops,
+)
 from minigrad.course.chapters.scaling_laws import Law
 from minigrad.stories.stories import draw_pairs
 from minigrad.tensor import Tensor
@@ -153,3 +159,12 @@ def test_table_6_gives_the_exponents_that_are_known_of_it():
     N = [layers * (12 * d**2 + 13 * d) for layers, d, *_ in TABLE_6]
     slope = np.polyfit(np.log(N), np.log([math.log(row[3]) for row in TABLE_6]), 1)[0]
     assert -slope == pytest.approx(0.162, abs=5e-4)
+
+
+def test_the_line_leads_to_a_size_and_the_floor_is_there():
+    runs = Runs(
+        {"width": width, "steps": 2, "seed": 0, "curve": [[2, nats]]}
+        for width, nats in ((16, 1.2), (32, 1.0))
+    )
+    drawn = line_figure(runs, slope=0.1, height=3.0, at=1e8, floor=0.47).svg
+    assert all(f">{words}<" in drawn for words in ("BERT-Base?", "no model can go below this", "loss (nats)"))
