@@ -341,24 +341,26 @@ def offsets_figure(rows: Sequence[Sequence[Any]]) -> Picture:
     )
 
 
-def heads_map(places: np.ndarray, patterns: Sequence[str]) -> Picture:
-    """The heads in a plane, near where they look alike. places (heads, 2). patterns: what each mostly looks at."""
+def needed_figure(names: Sequence[str], needed: np.ndarray) -> Picture:
+    """How much the loss rises without each head, a bar for each, layer by layer."""
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        axes = canvas.subplots()
-        names = list(dict.fromkeys(patterns))
-        looks = ["first", "second", "third", "right", "gradient", "token"]
-        for number, name in enumerate(names):
-            mine = places[[pattern == name for pattern in patterns]]
-            axes.plot(*mine.T, "osD^vP"[number], color=colours[looks[number]], label=name)
-        _named(axes, places)
-        axes.set_aspect("equal", "datalim")
-        axes.tick_params(labelbottom=False, labelleft=False)
-        canvas.legend(loc="outside upper center", ncols=3)
+        axes = canvas.add_subplot()
+        places = np.arange(len(names)) + np.arange(len(names)) // 4 * 0.6
+        for place, more in zip(places, needed, strict=True):
+            axes.bar(
+                [place], [max(float(more), 0.001)], 0.8, color=colours["first" if more < 0.02 else "second"]
+            )
+        axes.set_xticks(places, names, fontsize=9)
+        axes.set(ylabel="more loss (nats)", xlabel="the head that is taken away")
+        axes.grid(False, axis="x")
 
-    return figure(
-        plot, "The sixteen heads in a plane. Heads with similar rows lie near each other.", (5.4, 4.4)
+    most = names[int(needed.argmax())]
+    alt = (
+        f"A bar for each of {len(names)} heads, how much the loss rises without it: {int((needed < 0.02).sum())} have "
+        f"hardly any; {most} has the highest."
     )
+    return figure(plot, alt, (5.4, 3.2))
 
 
 def _named(axes: Any, places: np.ndarray) -> None:

@@ -214,7 +214,7 @@ def test_names_of_heads_count_from_one():
 def test_figures_show_every_head():
     places = np.random.default_rng(0).standard_normal((16, 2))
     for picture in (
-        inside.heads_map(places, ["before", "after"] * 8),
+        inside.needed_figure([inside.head_name(k) for k in range(16)], np.abs(places[:, 0])),
         inside.visible_figure(*np.abs(places.T), label="x"),
     ):
         assert all(f">{inside.head_name(k)}</text>" in picture.svg for k in range(16))
