@@ -35,7 +35,7 @@ class Evening(NamedTuple):
 
 PLANS: dict[int, tuple[Evening, ...]] = {
     2: (
-        Evening(("start", "one_head"), ("attend", "score_scale")),
+        Evening(("start", "one_head"), ("attend", "score_scale", "look_left")),
         Evening(("mlm", "finetuning"), ("mlm_loss", "best_span")),
     ),
     5: (

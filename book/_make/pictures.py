@@ -1,7 +1,7 @@
 """The pictures that the README and the course's first page show. Needs matplotlib.
 
     python -m book._make.pictures guesses LEARNING STEM   what the stored model guessed while it learned
-    python -m book._make.pictures map [BOOK]       the map of the course, wherever pages show it
+    python -m book._make.pictures map [BOOK]       the map of the course
 
 The map says which chapters are written, so it is made again with each new one.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -72,33 +71,17 @@ def guesses(learning: str | Path, stem: str | Path) -> None:
     draw(plot, stem, (9.0, 3.6))
 
 
-def renew_maps(book: str | Path) -> list[Path]:
-    """Make the map again in a book's folder: `runs/map.html`, which index.md includes, and what notebooks have stored.
-
-    Returns the files that changed.
-    """
+def renew_map(book: str | Path) -> Path | None:
+    """Make the map again in a book's folder, `runs/map.html`, which index.md includes; returns it if it changed."""
     import nbformat  # here: the curve needs none
 
-    changed = []
     included = Path(book) / "runs" / "map.html"
     minutes = {path.stem: reading_time.minutes(nbformat.read(path, 4)) for path in Path(book).glob("*.ipynb")}
-    drawn = course_map(minutes=minutes)._repr_html_() + "\n"
-    if not included.exists() or included.read_text(encoding="utf-8") != drawn:
-        included.write_text(drawn, encoding="utf-8")
-        changed.append(included)
-    for path in sorted(Path(book).glob("*.ipynb")):
-        notebook = nbformat.read(path, as_version=4)
-        outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-        maps = [o.data for o in outputs if 'class="course-tower' in o.get("data", {}).get("text/html", "")]
-        before = [data["text/html"] for data in maps]
-        for data in maps:
-            here = re.search(r'href="(\w+)\.html" class="here"', data["text/html"])
-            shown = course_map(here[1] if here else None)
-            data["text/html"], data["text/plain"] = shown._repr_html_(), repr(shown)
-        if before != [data["text/html"] for data in maps]:
-            nbformat.write(notebook, path)
-            changed.append(path)
-    return changed
+    drawn = course_map(minutes)._repr_html_() + "\n"
+    if included.exists() and included.read_text(encoding="utf-8") == drawn:
+        return None
+    included.write_text(drawn, encoding="utf-8")
+    return included
 
 
 def main(arguments: Any = None) -> None:
@@ -115,8 +98,8 @@ def main(arguments: Any = None) -> None:
     if options.command == "guesses":
         guesses(options.learning, options.stem)
     else:
-        for path in renew_maps(options.book):
-            print(path)
+        if changed := renew_map(options.book):
+            print(changed)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import inspect
 import json
 import linecache
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,7 +154,7 @@ def all_parts(folder: str | Path = "..") -> SimpleNamespace:
     others = [part.name for part in PARTS if part.name not in found]
     for whose, names in (("yours", own), ("the course's", others)):
         if names:
-            print(f"{whose}: {', '.join(names)}")
+            print(textwrap.fill(f"{whose}: {', '.join(names)}", 70, subsequent_indent="    "))
     return SimpleNamespace(**{name: EXERCISES[name].answer for name in others}, **found)
 
 

@@ -22,8 +22,6 @@ _STYLE = f"""<style>
 .course-tower a rect {{fill: {colour("first")}; fill-opacity: 0.08; stroke: {colour("first")}; stroke-width: 1.5}}
 .course-tower a.planned rect {{fill: none; stroke: {colour("grid")}}}
 .course-tower a.planned text {{fill: {colour("third")}}}
-.course-tower a.here rect {{fill-opacity: 0.3; stroke-width: 3}}
-.course-tower a.here text {{font-weight: bold}}
 .course-tower a:hover rect, .course-tower a:focus rect {{stroke: {colour("second")}; stroke-width: 2.5}}
 .course-tower .minutes, .course-tower .tick {{font-size: 12px; fill: {colour("third")}}}
 .course-tower .tick, .course-tower a.read .minutes {{display: none}}
@@ -33,27 +31,23 @@ _STYLE = f"""<style>
 
 
 class CourseMap:
-    """The map, with the chapter that is lit, those that are greyed, and the minutes of each, where they are given."""
+    """The map, with the chapters that are greyed, and the minutes of each, where they are given."""
 
-    def __init__(self, here: str | None, planned: frozenset[str], minutes: Mapping[str, int]) -> None:
-        self.here, self.planned, self.minutes = here, planned, minutes
+    def __init__(self, planned: frozenset[str], minutes: Mapping[str, int]) -> None:
+        self.planned, self.minutes = planned, minutes
 
     def _repr_html_(self) -> str:
         return f'<div class="course-tower course-colours">{STYLE}{_STYLE}\n{self._tower()}\n{self._side()}\n</div>'
 
     def __repr__(self) -> str:
-        here = "" if self.here is None else f"; you are in chapter {NUMBERS[self.here]}"
-        return (
-            numbered(
-                "Map of the course, a tower from below: the engine (chapters `arrays` to `optimisers`), text in pieces "
-                "(chapter `wordpiece`), embeddings (chapter `embeddings`), the encoder (chapter `encoder`) of heads "
-                "(chapters `one_head` to `masking`), Add & Norm (chapter `add_norm`) and feed-forward (chapter "
-                "`feed_forward`), the tasks of pre-training (chapters `mlm` to `pretraining`), and its use (chapters "
-                "`finetuning` to `published`). Beside it: where attention came from (chapters `seq2seq` to "
-                "`decoding`), machines (chapters `numbers` to `machines`), what came after BERT (chapters `positions` "
-                "and `modern`), and an appendix with the sources' errata"
-            )
-            + f"{here}."
+        return numbered(
+            "Map of the course, a tower from below: the engine (chapters `arrays` to `optimisers`), text in pieces "
+            "(chapter `wordpiece`), embeddings (chapter `embeddings`), the encoder (chapter `encoder`) of heads "
+            "(chapters `one_head` to `masking`), Add & Norm (chapter `add_norm`) and feed-forward (chapter "
+            "`feed_forward`), the tasks of pre-training (chapters `mlm` to `pretraining`), and its use (chapters "
+            "`finetuning` to `published`). Beside it: where attention came from (chapters `seq2seq` to "
+            "`decoding`), machines (chapters `numbers` to `machines`), what came after BERT (chapters `positions` "
+            "and `modern`), and an appendix with the sources' errata."
         )
 
     def _tower(self) -> str:
@@ -120,9 +114,7 @@ class CourseMap:
 
     def _box(self, name: str, x: float, y: float, width: float) -> str:
         kind, state = "", ""
-        if name == self.here:
-            kind, state = ' class="here" aria-current="page"', ", you are here"
-        elif name in self.planned:
+        if name in self.planned:
             kind, state = ' class="planned"', ", planned"
         label, number = html.escape(_label(name)), NUMBERS[name]
         note = ""
@@ -138,15 +130,12 @@ class CourseMap:
         )
 
 
-def course_map(here: str | None = None, minutes: Mapping[str, int] | None = None) -> CourseMap:
-    """The map of the course, to be the last line of a cell: a click leads to a chapter, those not written are grey.
+def course_map(minutes: Mapping[str, int] | None = None) -> CourseMap:
+    """The map of the course: a click leads to a chapter, those not written are grey.
 
-    here: the name of the chapter that shows it, which is lit. minutes: to read each chapter; the site puts a tick in
-    their place once it is read. Raises ValueError for a chapter that there is not.
+    minutes: to read each chapter; the site puts a tick in their place once it is read.
     """
-    if here not in (None, *PLACES):
-        raise ValueError(f"here must be a chapter, such as 'one_head', got {here!r}")
-    return CourseMap(here, frozenset(one.name for one in CHAPTERS if one.planned), minutes or {})
+    return CourseMap(frozenset(one.name for one in CHAPTERS if one.planned), minutes or {})
 
 
 def _label(name: str) -> str:

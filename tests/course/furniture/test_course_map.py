@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from minigrad.course.contents import CHAPTERS
-from minigrad.course.furniture import course_map as module
 from minigrad.course.furniture.course_map import course_map
 
 pytestmark = pytest.mark.no_arrays
@@ -19,7 +18,7 @@ SHOWN = {chapter.name for chapter in CHAPTERS}
 
 
 def boxes(shown) -> dict[str, str]:
-    """The state of each box by its chapter: "", "planned" or "here"."""
+    """The state of each box by its chapter: "" or "planned"."""
     return dict(BOX.findall(shown._repr_html_()))
 
 
@@ -32,18 +31,11 @@ def test_the_list_says_which_chapters_have_no_notebook():
     assert {chapter.name for chapter in CHAPTERS if not chapter.planned} == written
 
 
-def test_what_is_not_written_is_grey_and_what_is_here_is_lit():
-    states = boxes(course_map(here="one_head"))
-    assert states.pop("one_head") == "here"
+def test_what_is_not_written_is_grey():
+    states = boxes(course_map())
     assert {name for name, state in states.items() if state == "planned"} == {
         chapter.name for chapter in CHAPTERS if chapter.planned
     }
-    assert "here" not in boxes(course_map()).values()
-
-
-def test_a_chapter_that_there_is_not_is_named():
-    with pytest.raises(ValueError, match="here must be a chapter, such as 'one_head', got '07_one_head'"):
-        course_map("07_one_head")
 
 
 def test_no_box_overlaps_another():
@@ -59,45 +51,26 @@ def test_no_box_overlaps_another():
                 assert x + wide <= x2 or x2 + wide2 <= x or y + tall <= y2 or y2 + tall2 <= y
 
 
-def test_the_pages_show_the_map_as_it_is_now():
+def test_the_first_page_shows_the_map_as_it_is_now():
     """If this fails, a chapter is new or the map is: `python -m book._make.pictures map`."""
-    nbformat = pytest.importorskip("nbformat")
     minutes = re.compile(r", \d+ minutes|(?<=>)\d+(?=</text>)")  # of the day that it was made
     with_minutes = course_map(minutes={path.stem: 5 for path in BOOK.glob("*.ipynb")})._repr_html_() + "\n"
     included = (BOOK / "runs" / "map.html").read_text(encoding="utf-8")
     assert minutes.sub("", included) == minutes.sub("", with_minutes)
-    page = nbformat.read(BOOK / "start.ipynb", as_version=4)
-    shown = [
-        o.data["text/html"]
-        for c in page.cells
-        for o in c.get("outputs", [])
-        if "text/html" in o.get("data", {})
-    ]
-    assert course_map(here="start")._repr_html_() in shown
 
 
-def test_maps_are_made_again_wherever_they_are_shown(tmp_path, monkeypatch):
+def test_the_map_is_made_again_where_it_is_another(tmp_path):
     pytest.importorskip("matplotlib")
-    v4 = pytest.importorskip("nbformat").v4
+    pytest.importorskip("nbformat")
     from book._make import pictures
 
     (tmp_path / "runs").mkdir()
-
-    def cell(shown):
-        data = {"text/html": shown._repr_html_(), "text/plain": repr(shown)}
-        return v4.new_code_cell("x", outputs=[v4.new_output("display_data", data=data)])
-
-    monkeypatch.setattr(module, "CHAPTERS", [one._replace(planned=one.name != "start") for one in CHAPTERS])
-    notebook = v4.new_notebook(
-        cells=[cell(course_map(here="start")), cell(course_map()), v4.new_markdown_cell("x")]
-    )
-    path = tmp_path / "start.ipynb"
-    path.write_text(v4.writes(notebook))
-    monkeypatch.setattr(module, "CHAPTERS", CHAPTERS)
-    assert pictures.renew_maps(tmp_path) == [tmp_path / "runs" / "map.html", path]
-    shown = [c.outputs[0].data["text/html"] for c in v4.reads(path.read_text()).cells[:2]]
-    assert shown == [course_map(here="start")._repr_html_(), course_map()._repr_html_()]
-    assert pictures.renew_maps(tmp_path) == []
+    made = tmp_path / "runs" / "map.html"
+    assert pictures.renew_map(tmp_path) == made
+    assert pictures.renew_map(tmp_path) is None
+    made.write_text("older")
+    assert pictures.renew_map(tmp_path) == made
+    assert made.read_text() == course_map()._repr_html_() + "\n"
 
 
 def test_minutes_stand_in_the_boxes_that_have_them_with_a_tick_to_come():
