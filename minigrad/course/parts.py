@@ -154,7 +154,7 @@ def all_parts(folder: str | Path = "..") -> SimpleNamespace:
     others = [part.name for part in PARTS if part.name not in found]
     for whose, names in (("yours", own), ("the course's", others)):
         if names:
-            print(textwrap.fill(f"{whose}: {', '.join(names)}", 64, subsequent_indent="    "))
+            print(textwrap.fill(f"{whose}: {', '.join(names)}", 70, subsequent_indent="    "))
     return SimpleNamespace(**{name: EXERCISES[name].answer for name in others}, **found)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -122,7 +123,8 @@ def read_texts(bert: Callable[..., Any], parts: Any, first: str, second: str) ->
     with no_grad():
         theirs = model.bert(ids, token_type_ids=segments).last_hidden_state.numpy()
         logits = model.cls.seq_relationship(Tensor(np.asarray(made[1], np.float32))).numpy()[0]  # (2,)
-    print("pieces:", *(tokenizer.id_to_token(i) for i in encoded.input_ids))
+    pieces = " ".join(tokenizer.id_to_token(i) for i in encoded.input_ids)
+    print(textwrap.fill(f"pieces: {pieces}", 80, subsequent_indent=" " * len("pieces: ")))
     print(f"X differs from the library's by {_far(made[0], theirs)}")
     chances = softmax(logits)[0], next_sentence(model, tokenizer, first, second)
     print("the second text follows the first: this BERT {:.2f}, the library {:.2f}".format(*chances))
