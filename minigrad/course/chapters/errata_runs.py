@@ -73,7 +73,7 @@ def random_layers(
     return [(attention, feed_forward) for attention, feed_forward in (layer() for _ in range(number))]
 
 
-# --- The small trained model ------------------------------------------------------------------------------
+# --- Chapter `start`'s BERT ----------------------------------------------------------------------------------
 
 
 class Small:
