@@ -40,20 +40,15 @@ def architecture(preset: str = "base") -> Picture:
     parts += _down(138, 208, f"X₀ ({len(TOKENS)}, {d})")
     parts.append(box(LEFT - 36, 172, 384, 238, "token", line=1.4, stroke_dasharray="5 4"))
     parts.append(words(LEFT - 26, 191, f"{layers} ×", 16, "token", "start", font_weight="bold"))
-    parts += _part(
-        208, 36, "attention, masked", "query", "attention", f"{layers} × {million['attention']:.1f} M"
-    )
-    parts += _down(244, 260)
-    parts += _part(260, 30, "add the input, normalise", "token", "norm")
-    parts += _skip(198, 275)
-    parts += _down(290, 314)
-    parts += _part(
-        314, 36, "feed-forward", "value", "feed-forward", f"{layers} × {million['feed-forward']:.1f} M"
-    )
-    parts += _down(350, 366)
-    parts += _part(366, 30, "add the input, normalise", "token", "norm")
-    parts += _skip(302, 381)
-    parts += _down(396, 444)
+    for name, what, kind, leaves, top, below in (
+        ("attention", "attention, masked", "query", 198, 208, 314),
+        ("feed-forward", "feed-forward", "value", 302, 314, 444),
+    ):
+        parts += _part(top, 36, what, kind, name, f"{layers} × {million[name]:.1f} M")
+        parts += _down(top + 36, top + 52)
+        parts += _part(top + 52, 30, "add the input, normalise", "token", "norm")
+        parts += _skip(leaves, top + 67)
+        parts += _down(top + 82, below)
     last = str(layers).translate(_SMALL)
     parts.append(words(MIDDLE + 12, 432, f"X{last} ({len(TOKENS)}, {d})", 14, "token", "start"))
     parts += _tokens(444, "", lit=0)

@@ -369,7 +369,7 @@ def test_what_is_counted():
     assert COUNTS[8]() == f"{biases + norms:,} parameters"
 
 
-# --- The small trained model ------------------------------------------------------------------------------
+# --- Chapter `start`'s BERT -------------------------------------------------------------------------------
 
 
 def test_the_small_model_without_something():
