@@ -50,6 +50,9 @@ def run_theirs(torch, theirs, x, state, lengths):
     return utils.pad_packed_sequence(y, batch_first=True, total_length=x.shape[1])[0], after
 
 
+# Seen once, beside PyTorch in one process: NumPy warns of a product of finite float32 whose result is finite. A NaN
+# would still differ from PyTorch's numbers below.
+@pytest.mark.filterwarnings("ignore:invalid value encountered in matmul:RuntimeWarning")
 @pytest.mark.oracle
 @each_kind
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
