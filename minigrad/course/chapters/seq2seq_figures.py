@@ -161,7 +161,7 @@ def unrolled(source: Sequence[str], target: Sequence[tuple[str, str]]) -> Pictur
     alt = (
         f"The encoder reads {' '.join(source)} word by word; each state comes from the word and the state before. The "
         f"last state is the one vector from which the decoder writes {' '.join(word for word, _ in target)}, "
-        f"word by word. In English order its words mean: {', '.join(gloss for _, gloss in target)}."
+        f"word by word. Word for word it means: {', '.join(gloss for _, gloss in target)}."
     )
     return Picture(svg(left + step * max(len(target), len(source) + 2), 262, parts), alt, 560)
 
