@@ -70,12 +70,12 @@ def exercise_address(app: Any, chapter: Chapter, number: int = 0) -> str:
 
 
 def check_of(notebook: Any) -> list[str]:
-    """The name of each exercise's check, in the order of the notebook's headings; "" where one has none."""
+    """The name of each exercise's check, in the order of the numbered headings; "" where one has none."""
     names: list[str] = []
     for cell in notebook["cells"]:
         text = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            names += [""] * len(re.findall(r"^## ", text, re.MULTILINE))
+            names += [""] * len(re.findall(r"^## \d", text, re.MULTILINE))
         elif names and not names[-1] and (found := CHECK.search(text)):
             names[-1] = found[1]
     return names

@@ -17,7 +17,7 @@ import json
 import linecache
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FunctionType, SimpleNamespace
@@ -97,6 +97,44 @@ PARTS: tuple[Part, ...] = (
         "(B, L, d_model), (d_model, d_model), (d_model,) -> (B, d_model)",
     ),
 )
+
+
+def by_part(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """A BertForPreTraining's weights, by Hugging Face's names, sorted into the parts that the formulas have.
+
+    weights: arrays or Tensors. Returns W_T, W_S, W_P; norm, the (gain, bias) on the embeddings; layers, of each a
+    dict with attention (a dict of W_Q, b_Q, … W_O, b_O), attention_norm and output_norm (gain, bias) and feed_forward
+    (W_1, b_1, W_2, b_2); pooler (W, b).
+    """
+
+    def pair(name: str) -> tuple[Any, Any]:
+        return weights[f"bert.{name}.weight"], weights[f"bert.{name}.bias"]
+
+    def layer(number: int) -> dict[str, Any]:
+        here = f"encoder.layer.{number}"
+        names = {"Q": "self.query", "K": "self.key", "V": "self.value", "O": "output.dense"}
+        attention = {}
+        for letter, name in names.items():
+            attention[f"W_{letter}"], attention[f"b_{letter}"] = pair(f"{here}.attention.{name}")
+        return {
+            "attention": attention,
+            "attention_norm": pair(f"{here}.attention.output.LayerNorm"),
+            "feed_forward": (*pair(f"{here}.intermediate.dense"), *pair(f"{here}.output.dense")),
+            "output_norm": pair(f"{here}.output.LayerNorm"),
+        }
+
+    number = 0
+    layers = []
+    while f"bert.encoder.layer.{number}.attention.self.query.weight" in weights:
+        layers.append(layer(number))
+        number += 1
+    tables = {"W_T": "word", "W_S": "token_type", "W_P": "position"}
+    return {
+        **{letter: weights[f"bert.embeddings.{name}_embeddings.weight"] for letter, name in tables.items()},
+        "norm": pair("embeddings.LayerNorm"),
+        "layers": layers,
+        "pooler": pair("pooler.dense"),
+    }
 
 
 @dataclass
