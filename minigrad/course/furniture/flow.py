@@ -354,9 +354,10 @@ def _grid(drawing: _Drawing, flow: Flow, name: str, at: str, x: float, middle: f
             where = f'text-anchor="end" data-name="{box.rows},{i}"'
             drawing.text(x - 6, top + (i + 0.5) * TALL + 5, html.escape(row), where)
     if box.columns:
+        font = 13 if max(map(len, flow.names[box.columns])) <= 5 else 11  # longer names would meet
         for j, column in enumerate(flow.names[box.columns]):
             where = f'text-anchor="middle" data-name="{box.columns},{j}"'
-            drawing.text(x + (j + 0.5) * CELL, top - 5, html.escape(column), where, 11)
+            drawing.text(x + (j + 0.5) * CELL, top - 5, html.escape(column), where, font)
     ink, largest = colour(box.role), float(np.abs(values).max()) or 1.0
     for i in range(n):
         drawing.parts.append(f'<g data-row="{i}">')
@@ -409,7 +410,7 @@ def _number(value: float, digits: int) -> str:
 def _indexed(label: str) -> str:
     """W_Q with its index set lower."""
     return re.sub(
-        r"_(\w+)", r'<tspan dy="3" font-size="10">\1</tspan><tspan dy="-3"> </tspan>', html.escape(label)
+        r"_(\w+)", r'<tspan dy="3" font-size="12">\1</tspan><tspan dy="-3"> </tspan>', html.escape(label)
     )
 
 

@@ -140,8 +140,8 @@ def test_numbers_that_are_not_finite_are_no_part(capsys):
 
 
 def test_the_loss_falls_below_word_frequencies_and_a_seed_repeats_it():
-    learned = own.learn(own.own_parts(*of_solution()), steps=60)
-    assert len(learned.losses) == 60
+    learned = own.learn(own.own_parts(*of_solution()), steps=40)
+    assert len(learned.losses) == 40
     assert learned.last() < learned.unigram_entropy - 0.5
     again = own.learn(own.own_parts(), steps=10)
     assert again.losses[0] == pytest.approx(learned.losses[0], rel=1e-6)
