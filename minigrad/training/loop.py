@@ -91,7 +91,13 @@ class Training(Run):
 
 @contextmanager
 def _no_garbage() -> Iterator[None]:
-    """A step makes no cycles: let the garbage collector not look at the model and the text again and again."""
+    """A step makes no cycles: let the garbage collector not look at the model and the text again and again.
+
+    Where the caller has frozen objects, all stays as it is: `gc.unfreeze` would give back theirs too.
+    """
+    if gc.get_freeze_count():
+        yield
+        return
     gc.collect()
     gc.freeze()
     try:
