@@ -156,20 +156,20 @@ def test_caches_are_bounded_and_change_nothing(monkeypatch, vocab):
     assert "a" * 1000 not in tokenizer._chunk_ids
 
 
-# A text of half a million characters, as an expression. A normaliser or a splitter that looks again at what it has
+# A text of 200,000 characters, as an expression. A normaliser or a splitter that looks again at what it has
 # read takes minutes for each of these.
 LONG_TEXTS = {
-    "one word": "'x' * 500_000",
-    "one word of Korean": "'한' * 500_000",
-    "Chinese": "'中' * 500_000",
-    "marks to sort": "'a' + '\\u302e\\u1baa' * 250_000",
-    "accents": "'e' + '\\u0301' * 500_000",
-    "controls": "'\\x0b' * 500_000",
-    "punctuation": "'.' * 500_000",
-    "half of special tokens": "'[MAS' * 125_000",
-    "special tokens": "'[SEP]' * 100_000",
-    "white space": "' \\u3000' * 250_000",
-    "words of 100": "('x' * 99 + 'y ') * 5_000",
+    "one word": "'x' * 200_000",
+    "one word of Korean": "'한' * 200_000",
+    "Chinese": "'中' * 200_000",
+    "marks to sort": "'a' + '\\u302e\\u1baa' * 100_000",
+    "accents": "'e' + '\\u0301' * 200_000",
+    "controls": "'\\x0b' * 200_000",
+    "punctuation": "'.' * 200_000",
+    "half of special tokens": "'[MAS' * 50_000",
+    "special tokens": "'[SEP]' * 40_000",
+    "white space": "' \\u3000' * 100_000",
+    "words of 100": "('x' * 99 + 'y ') * 2_000",
 }
 
 
@@ -183,7 +183,7 @@ def test_no_text_takes_long_to_encode(text):
         "WordPieceTokenizer(vocab).token_ids(text);"
         "WordPieceTokenizer([*SPECIAL_TOKENS, 'x', '##x', 'z' * 100]).token_ids(text)"
     )
-    result = processes.run_python(program, timeout=60)
+    result = processes.run_python(program, timeout=20)
     assert (result.stdout, result.stderr) == ("", "")
 
 
