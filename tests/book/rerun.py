@@ -78,14 +78,12 @@ def main() -> None:
     root_conftest: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(root_conftest)
 
-    import book._make.cell_needs
-    import book._make.notebooks
-    import book._make.shapes
     import minigrad.course.chapters
-    import minigrad.course.check  # noqa: F401
 
-    for module in pkgutil.iter_modules(minigrad.course.chapters.__path__, "minigrad.course.chapters."):
-        importlib.import_module(module.name)
+    chapters = pkgutil.iter_modules(minigrad.course.chapters.__path__, "minigrad.course.chapters.")
+    tools = ("book._make.cell_needs", "book._make.notebooks", "book._make.shapes", "minigrad.course.check")
+    for name in (*tools, *(chapter.name for chapter in chapters)):
+        importlib.import_module(name)
     gc.freeze()  # no collection in a fork need look at all this, nor copy its pages
 
     results = os.fdopen(os.dup(1), "w")

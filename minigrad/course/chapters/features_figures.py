@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from minigrad.course.furniture.figures import Figure, Picture, figure
-from minigrad.course.furniture.palette import colour
-from minigrad.course.furniture.pencil import box, words
+from minigrad.course.furniture.pencil import box, upright, words
 from minigrad.course.furniture.widgets import svg
 
 
 def two_ways() -> Picture:
     """Features beside fine-tuning: which boxes are trained (filled), and which stay as they are (dashed)."""
-    parts, ink = list[str](), colour("token")
+    parts: list[str] = []
     middle = ("text", None), ("a vector for each token", None), ("tags", None)
     ways = {
         "features": (middle[0], ("encoder", False), middle[1], ("BiLSTM", True), middle[2]),
@@ -24,10 +23,7 @@ def two_ways() -> Picture:
         for i, (name, trained) in enumerate(rows):
             y = 36 + 52 * i
             if i:
-                parts.append(
-                    f'<path d="M{left + 100} {y - 20}V{y - 7}" stroke="{ink}" stroke-width="2" fill="none"/>'
-                    f'<path d="M{left + 100} {y - 2}l-5 -8h10z" fill="{ink}"/>'
-                )
+                parts.append(upright(left + 100, y - 20, y - 2))
             if trained is None:
                 parts.append(words(left + 100, y + 20, name, 15))
             else:

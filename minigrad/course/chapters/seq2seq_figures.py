@@ -9,7 +9,7 @@ import numpy as np
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
 from minigrad.course.furniture.palette import colour
-from minigrad.course.furniture.pencil import arrow, box, words
+from minigrad.course.furniture.pencil import arrow, box, upright, words
 from minigrad.course.furniture.widgets import svg
 
 
@@ -135,7 +135,7 @@ def unrolled(source: Sequence[str], target: Sequence[tuple[str, str]]) -> Pictur
         x = left + step * i
         parts += [box(x, 84, 58, 28, "token", 0.08), words(x + 29, 103, word, 14)]
         parts += [
-            _up(x + 29, 84, 62),
+            upright(x + 29, 84, 62),
             box(x, 30, 58, 30, "query", 0.2, 1.4),
             words(x + 29, 50, f"h{_small(i + 1)}", 15),
         ]
@@ -153,7 +153,7 @@ def unrolled(source: Sequence[str], target: Sequence[tuple[str, str]]) -> Pictur
     parts.append(words(left + 74, 151, "decoder", 14, "value", "start", font_weight="bold"))
     for i, (word, gloss) in enumerate(target):
         x = left + step * i
-        parts += [box(x, 158, 58, 30, "value", 0.2, 1.4), _up(x + 29, 210, 190, down=True)]
+        parts += [box(x, 158, 58, 30, "value", 0.2, 1.4), upright(x + 29, 190, 210)]
         parts += [box(x, 210, 58, 28, "token", 0.08), words(x + 29, 229, word, 14)]
         parts.append(words(x + 29, 254, gloss, 13, "token", font_style="italic"))
         if i + 1 < len(target):
@@ -168,13 +168,3 @@ def unrolled(source: Sequence[str], target: Sequence[tuple[str, str]]) -> Pictur
 
 def _small(number: int) -> str:
     return str(number).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
-
-
-def _up(x: float, y0: float, y1: float, down: bool = False) -> str:
-    """A short arrow from y0 up to y1, or from y1 down to y0."""
-    tip, tail, way = (y0, y1, -1) if down else (y1, y0, 1)
-    ink = colour("token")
-    return (
-        f'<path d="M{x:.1f} {tail:.1f}V{tip + 5 * way:.1f}" stroke="{ink}" stroke-width="1.8" fill="none"/>'
-        f'<path d="M{x:.1f} {tip:.1f}l-5 {7 * way}h10z" fill="{ink}"/>'
-    )

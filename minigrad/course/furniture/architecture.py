@@ -7,7 +7,7 @@ import math
 from minigrad.bert import PRESETS, parameter_shapes
 from minigrad.course.furniture.figures import Picture
 from minigrad.course.furniture.palette import colour
-from minigrad.course.furniture.pencil import box, words
+from minigrad.course.furniture.pencil import box, upright, words
 from minigrad.course.furniture.widgets import svg
 
 WIDTH, HEIGHT = 420, 562
@@ -121,14 +121,7 @@ def _circles(part: str, y: float, x: float | None = None) -> list[str]:
 
 def _down(y0: float, y1: float, label: str = "", x: float = MIDDLE) -> list[str]:
     """An arrow down, with a label at its side."""
-    ink = colour("token")
-    drawn = [
-        f'<path d="M{x:.1f} {y0:.1f}V{y1 - 5:.1f}" stroke="{ink}" stroke-width="1.8" fill="none"/>',
-        f'<path d="M{x:.1f} {y1:.1f}l-5 -8h10z" fill="{ink}"/>',
-    ]
-    if label:
-        drawn.append(words(x + 12, y0 + 20, label, 14, "token", "start"))
-    return drawn
+    return [upright(x, y0, y1), *([words(x + 12, y0 + 20, label, 14, "token", "start")] if label else [])]
 
 
 def _skip(y0: float, y1: float) -> list[str]:

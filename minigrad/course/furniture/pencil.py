@@ -57,5 +57,14 @@ def arrow(x0: float, x1: float, y: float, tone: str = "first") -> str:
     )
 
 
+def upright(x: float, y0: float, y1: float, tone: str = "token") -> str:
+    """An arrow from `y0` up or down to its tip at `y1`."""
+    ink, way = colour(tone), 1 if y1 > y0 else -1
+    return (
+        f'<path d="M{x:.1f} {y0:.1f}V{y1 - 5 * way:.1f}" stroke="{ink}" stroke-width="1.8" fill="none"/>'
+        f'<path d="M{x:.1f} {y1:.1f}l-5 {-8 * way}h10z" fill="{ink}"/>'
+    )
+
+
 def _attributes(more: dict[str, object]) -> str:
     return "".join(f' {name.replace("_", "-")}="{value}"' for name, value in more.items())
