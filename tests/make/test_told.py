@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,3 +57,15 @@ def test_it_reports_on_a_chapter(capsys: pytest.CaptureFixture[str], monkeypatch
         == f"one_head: 0 assertions, now {told.asserts(now)}; seeds 0, now {len(told.seeds(now))}; 1 numbers gone"
     )
     assert line.strip() == "It was 12,345."
+
+
+def test_it_reports_on_all_that_are_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(
+        told, "at", lambda commit, name: nbformat.read(told.CHAPTER.format(name=name), as_version=4)
+    )
+    assert told.main(["HEAD"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(list(Path("book").glob("*.ipynb")))
+    assert all(line.endswith("; 0 numbers gone") for line in lines)
