@@ -67,7 +67,9 @@ def line_figure(runs: Runs, slope: float, height: float, at: float, floor: float
         axes.plot(runs.N, runs.loss, "o", color=colours["first"], markersize=5)
         forecast = height * at**-slope
         axes.plot([at], [forecast], "D", color=colours["second"], markersize=8)
-        axes.text(at, forecast / 1.16, "BERT-Base?", color=colours["second"], ha="center", fontsize=12)
+        axes.text(
+            at / 2, forecast, "BERT-Base?", color=colours["second"], ha="right", va="center", fontsize=12
+        )
         axes.text(
             line[0] * 1.2, floor / 1.13, "no model can go below this", color=colours["ink"], fontsize=12
         )
