@@ -123,7 +123,9 @@ def _gradients(y: Tensor, arguments: dict[str, Any], dy: np.ndarray) -> dict[str
         leaf.zero_grad()
     if y.requires_grad:
         y.backward(dy)
-    return {name: np.array(leaf.grad) for name, leaf in leaves.items() if leaf.grad is not None}
+    return {
+        name: np.array(backend.to_numpy(leaf.grad)) for name, leaf in leaves.items() if leaf.grad is not None
+    }
 
 
 def _leaves(arguments: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
