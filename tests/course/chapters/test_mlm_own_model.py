@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minigrad import Tensor, backend, ops, random
+from minigrad import Tensor, backend, random
 from minigrad.bert.config import BertConfig
 from minigrad.bert.data import PretrainingData
 from minigrad.bert.model import BertForPreTraining
@@ -142,36 +142,3 @@ def test_numbers_that_are_not_finite_are_no_part(capsys):
 
     own.own_parts(add_norm)
     assert "add_norm: the course's, because yours returns other numbers" in capsys.readouterr().out
-
-
-def test_the_loss_falls_below_word_frequencies_and_a_seed_repeats_it():
-    learned = own.learn(own.own_parts(*of_solution()), steps=40)
-    assert len(learned.losses) == 40
-    assert learned.last() < learned.unigram_entropy - 0.5
-    again = own.learn(own.own_parts(), steps=10)
-    assert again.losses[0] == pytest.approx(learned.losses[0], rel=1e-6)
-    assert f"from {np.mean(learned.losses[:10]):.1f} to {np.mean(learned.losses[-10:]):.1f}" in repr(
-        learned.curve()
-    )
-
-
-def test_ctrl_c_keeps_what_has_been_learned(monkeypatch, capsys):
-    count = 0
-
-    def cross_entropy(*arguments):
-        nonlocal count
-        count += 1
-        if count == 13:
-            raise KeyboardInterrupt
-        return real(*arguments)
-
-    real = ops.cross_entropy
-    monkeypatch.setattr(ops, "cross_entropy", cross_entropy)
-    learned = own.learn(own.own_parts(), steps=300)
-    assert len(learned.losses) == 12
-    assert "stopped after 12 of 300 steps" in capsys.readouterr().out
-
-
-def test_too_few_steps_are_refused():
-    with pytest.raises(ValueError, match="steps must be at least 10, got 9"):
-        own.learn(own.own_parts(), steps=9)

@@ -1,0 +1,42 @@
+"""What a learner's own parts learn: here, as these tests take seconds on the stand-in for CuPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from minigrad import ops
+from minigrad.course.chapters import mlm_own_model as own
+
+
+def test_the_loss_falls_below_word_frequencies_and_a_seed_repeats_it():
+    learned = own.learn(own.own_parts(), steps=40)
+    assert len(learned.losses) == 40
+    assert learned.last() < learned.unigram_entropy - 0.5
+    again = own.learn(own.own_parts(), steps=10)
+    assert again.losses[0] == pytest.approx(learned.losses[0], rel=1e-6)
+    assert f"from {np.mean(learned.losses[:10]):.1f} to {np.mean(learned.losses[-10:]):.1f}" in repr(
+        learned.curve()
+    )
+
+
+def test_ctrl_c_keeps_what_has_been_learned(monkeypatch, capsys):
+    count = 0
+
+    def cross_entropy(*arguments):
+        nonlocal count
+        count += 1
+        if count == 13:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    real = ops.cross_entropy
+    monkeypatch.setattr(ops, "cross_entropy", cross_entropy)
+    learned = own.learn(own.own_parts(), steps=300)
+    assert len(learned.losses) == 12
+    assert "stopped after 12 of 300 steps" in capsys.readouterr().out
+
+
+def test_too_few_steps_are_refused():
+    with pytest.raises(ValueError, match="steps must be at least 10, got 9"):
+        own.learn(own.own_parts(), steps=9)
