@@ -156,20 +156,20 @@ def test_caches_are_bounded_and_change_nothing(monkeypatch, vocab):
     assert "a" * 1000 not in tokenizer._chunk_ids
 
 
-# A text of 200,000 characters, as an expression. A normaliser or a splitter that looks again at what it has
-# read takes minutes for each of these.
+# A text of 300,000 characters, as an expression. A normaliser or a splitter that looks again at what it has
+# read takes minutes for half a million, and more than the limit for each of these.
 LONG_TEXTS = {
-    "one word": "'x' * 200_000",
-    "one word of Korean": "'한' * 200_000",
-    "Chinese": "'中' * 200_000",
-    "marks to sort": "'a' + '\\u302e\\u1baa' * 100_000",
-    "accents": "'e' + '\\u0301' * 200_000",
-    "controls": "'\\x0b' * 200_000",
-    "punctuation": "'.' * 200_000",
-    "half of special tokens": "'[MAS' * 50_000",
-    "special tokens": "'[SEP]' * 40_000",
-    "white space": "' \\u3000' * 100_000",
-    "words of 100": "('x' * 99 + 'y ') * 2_000",
+    "one word": "'x' * 300_000",
+    "one word of Korean": "'한' * 300_000",
+    "Chinese": "'中' * 300_000",
+    "marks to sort": "'a' + '\\u302e\\u1baa' * 150_000",
+    "accents": "'e' + '\\u0301' * 300_000",
+    "controls": "'\\x0b' * 300_000",
+    "punctuation": "'.' * 300_000",
+    "half of special tokens": "'[MAS' * 75_000",
+    "special tokens": "'[SEP]' * 60_000",
+    "white space": "' \\u3000' * 150_000",
+    "words of 100": "('x' * 99 + 'y ') * 3_000",
 }
 
 
