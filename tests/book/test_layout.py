@@ -54,28 +54,32 @@ def test_nothing_is_cut_on_a_laptop(visited: Any):
     assert len(cut) <= allowed, f"{len(cut)} boxes are cut, {allowed} may be: {cut}"
 
 
-BY_SCRIPTS = ".math, .cell_output:has(> p:first-child > em:only-child > code) pre"  # formulas and listings
+# A text in the place of a page's own, without what scripts would break into lines: formulas and listings.
+IN_PLACE = """text => {
+  document.querySelector("article").outerHTML = text;
+  const byScripts = ".math, .cell_output:has(> p:first-child > em:only-child > code) pre";
+  document.querySelectorAll(`article :is(${byScripts})`).forEach((one) => one.remove());
+}"""
 NAMELESS = """all => all.filter((one) => !one.labels.length && !one.ariaLabel)
     .filter((one) => one.localName !== "button" || !one.textContent.trim()).map((one) => one.outerHTML.slice(0, 80))"""
 
 
 def test_nothing_is_cut_or_nameless_on_a_page_that_is_not_visited(site: Path, visit: Any):
     """Each page's text in the place of another's, without its scripts: the slow tests open the pages themselves."""
-    page, wrong = visit("book/glossary").page, {}
-    for name in (name for name in pages() if name not in QUICK_PAGES):
-        text = (site / f"{name}.html").read_text(encoding="utf-8")
-        text = text[text.index('<article class="bd-article"') : text.index("</article>")]
-        page.eval_on_selector("article", "(article, text) => { article.outerHTML = text; }", text)
-        page.eval_on_selector_all(f"article :is({BY_SCRIPTS})", "all => all.map((one) => one.remove())")
-        at(page, 320)
-        wide = max(0, page.evaluate("document.scrollingElement.scrollWidth") - 320)
-        at(page, 1280)
-        cut = page.evaluate(CUT)[STILL_CUT.get(name, 0) :]
-        nameless = page.eval_on_selector_all("article :is(input, select, textarea, button)", NAMELESS)
-        if wide or cut or nameless:
-            wrong[name] = wide, cut, nameless
+    page = visit("book/glossary").page
+    fields = "article :is(input, select, textarea, button)"
+    texts = {name: (site / f"{name}.html").read_text("utf-8") for name in pages() if name not in QUICK_PAGES}
+    at(page, 320)
+    for name, text in texts.items():
+        texts[name] = text[text.index('<article class="bd-article"') : text.index("</article>")]
+        page.evaluate(IN_PLACE, texts[name])
+        assert page.evaluate("document.scrollingElement.scrollWidth") == 320, name
+    at(page, 1280)
+    for name, text in texts.items():
+        page.evaluate(IN_PLACE, text)
+        assert page.evaluate(CUT)[STILL_CUT.get(name, 0) :] == [], name
+        assert page.eval_on_selector_all(fields, NAMELESS) == [], name
     page.close()
-    assert wrong == {}
 
 
 def test_no_page_scrolls_sideways(visited: Any):
