@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import os
 import signal
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from minigrad.bert.pretraining import Pretraining
 from minigrad.bert.settings import PretrainingArguments
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import SPECIAL_TOKENS
+from minigrad.training.epochs import Batch
 from minigrad.training.loop import Training
 
 TOPICS, WORDS = 8, 8  # words of a topic occur in no other
@@ -50,6 +52,7 @@ ARGUMENTS = PretrainingArguments(
 )
 
 
+@functools.cache
 def tokenizer() -> WordPieceTokenizer:
     """A tokenizer that knows each word of `texts` whole."""
     words = [word(topic, number) for topic in range(TOPICS) for number in range(WORDS)]
@@ -70,9 +73,16 @@ def texts(count: int = 30, seed: int = 0) -> list[list[str]]:
     ]
 
 
+@functools.cache
 def documents(count: int = 30, seed: int = 0) -> list[TokenDocument]:
-    """`texts` as ids."""
+    """`texts` as ids: the same list each time, to be read alone."""
     return encode_documents(texts(count, seed), tokenizer())
+
+
+@functools.cache
+def held_out_batch() -> Batch:
+    """One batch of other texts."""
+    return PretrainingData(documents(6, seed=1), tokenizer(), 4, 16, seed=1).next_batch()
 
 
 def pretraining(
@@ -83,7 +93,7 @@ def pretraining(
         "config": CONFIG,
         "documents": documents(),
         "tokenizer": tokenizer(),
-        "held_out": [PretrainingData(documents(6, seed=1), tokenizer(), 4, 16, seed=1).next_batch()],
+        "held_out": [held_out_batch()],
         "corpus": "topics",
     }
     return Pretraining(output=output, arguments=arguments, **{**settings, **changes})
