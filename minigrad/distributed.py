@@ -274,6 +274,38 @@ def from_environment() -> World:
     return world
 
 
+# --- Shares of a batch -----------------------------------------------------------------------------------
+
+
+class Share:
+    """The rows of a batch that one of several computes: as many as each other, or one more.
+
+    Each process has shares of the batch, and each core of a process has one of these; all are counted through.
+
+    whole: the batch, arrays of as many rows. number, count: which of how many shares. rows: which rows these are.
+    batch: the arrays of these rows. places: where the rows of the arrays in the model stand in those of the whole
+    batch, as `random.rows_of_the_whole` takes it.
+    """
+
+    def __init__(self, whole: dict[str, Array], number: int, count: int) -> None:
+        self.whole, self.count = whole, count
+        rows = len(next(iter(whole.values())))
+        self.rows = range(number * rows // count, (number + 1) * rows // count)
+        self.batch = {name: self.rows_of(array) for name, array in whole.items()}
+        self.places = {len(self.rows): [self.rows]}
+
+    def rows_of(self, array: Array) -> Array:
+        """Those of an array's rows that are the share's."""
+        return array[self.rows.start : self.rows.stop]
+
+    def weight(self, counted: Array) -> float:
+        """By how much a mean over the share counts in the mean over the whole batch.
+
+        counted: of the whole batch, true for each token, or each row, that the mean is over.
+        """
+        return int(self.rows_of(counted).sum()) / int(counted.sum())
+
+
 # --- Gradients -------------------------------------------------------------------------------------------
 
 

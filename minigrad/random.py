@@ -3,8 +3,8 @@
 Every draw is a function of (seed, count) alone, so two integers are the whole state: a checkpoint stores
 them, and a resumed run draws what an uninterrupted one would have. Initial weights are drawn with NumPy on
 every backend, so that they start equal; dropout's bits are drawn by the backend on which they are needed, by
-one formula, so they are equal too. Where several processes share a batch, each draws what belongs to its own rows
-(`rows_of_the_whole`), so that all together drop what one process would.
+one formula, so they are equal too. Where a batch is shared out, each share draws what belongs to its own rows
+(`rows_of_the_whole`), so that all together drop what would be dropped of the whole.
 """
 
 from __future__ import annotations
@@ -23,8 +23,15 @@ from minigrad.tensor import Array
 _seed = 0
 _draws = 0
 
-# where the rows of this process stand in the whole batch; each thread has its own
-_rows: ContextVar[Mapping[int, Sequence[range]] | None] = ContextVar("rows", default=None)
+
+class _Part:
+    """A share of a batch that is computed: where its rows stand in the whole, and the draws made so far."""
+
+    def __init__(self, rows: Mapping[int, Sequence[range]], draws: int) -> None:
+        self.rows, self.draws = rows, draws
+
+
+_part: ContextVar[_Part | None] = ContextVar("part", default=None)  # each thread has its own
 
 
 def manual_seed(seed: int) -> None:
@@ -48,6 +55,9 @@ def set_state(state: dict[str, int]) -> None:
 
 def _next_draw() -> int:
     global _draws
+    if (part := _part.get()) is not None:
+        part.draws += 1
+        return part.draws
     _draws += 1
     return _draws
 
@@ -62,9 +72,10 @@ def keep_mask(like: Array, shape: tuple[int, ...], p: float) -> Any:
 
     Inside `rows_of_the_whole`, raises ValueError for a number of rows that has no place there.
     """
-    kernels, keys, rows = backend.of(like), mask_keys(_seed, _next_draw()), _rows.get()
-    if rows is None:
+    kernels, keys, part = backend.of(like), mask_keys(_seed, _next_draw()), _part.get()
+    if part is None:
         return kernels.keep_mask(shape, p, keys)
+    rows = part.rows
     if not shape or shape[0] not in rows:
         raise ValueError(
             f"keep_mask: an array of shape {shape} has no place in the whole: rows_of_the_whole names arrays of "
@@ -79,23 +90,27 @@ def keep_mask(like: Array, shape: tuple[int, ...], p: float) -> Any:
 
 
 @contextmanager
-def rows_of_the_whole(rows: Mapping[int, Sequence[range]]) -> Iterator[None]:
-    """Draw masks as parts of larger ones inside this context: what a process does that has a share of a batch.
+def rows_of_the_whole(rows: Mapping[int, Sequence[range]], draws: int | None = None) -> Iterator[None]:
+    """Draw masks as parts of larger ones inside this context: what a share of a batch does.
 
     rows: for an array of so many rows, which rows of the whole array they are, as ranges one after the other. So
-    {2: [range(4, 6)]} says that an array of two rows is rows 4 and 5 of the whole. Raises ValueError for ranges that
-    do not have as many rows, or have steps.
+    {2: [range(4, 6)]} says that an array of two rows is rows 4 and 5 of the whole. draws: how many were made before the
+    batch, by default as many as now. All shares begin with the same count, one after the other or in threads at once,
+    and leave the same count behind. Raises ValueError for ranges that do not have as many rows, or have steps.
     """
+    global _draws
     for count, ranges in rows.items():
         if sum(map(len, ranges)) != count or any(one.step != 1 or one.start < 0 for one in ranges):
             raise ValueError(
                 f"rows_of_the_whole: expected ranges of {count} rows together, got {list(ranges)}"
             )
-    before = _rows.set(rows)
+    part = _Part(rows, _draws if draws is None else draws)
+    before = _part.set(part)
     try:
         yield
     finally:
-        _rows.reset(before)
+        _part.reset(before)
+        _draws = part.draws
 
 
 def mask_keys(seed: int, draw: int) -> tuple[int, int]:

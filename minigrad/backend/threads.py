@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from contextvars import copy_context
+from contextvars import Context, ContextVar, copy_context
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -27,7 +27,16 @@ Result = TypeVar("Result")
 # Numbers in a block: 512 KiB of float32. A compromise: a smaller block fits into a cache nearer to the core, but a
 # thread asks for the interpreter lock after every operator on a block, so with smaller blocks it asks more often.
 BLOCK = 2**17
-THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def cores() -> int:
+    """How many cores this process may use; 1 in a page, where no thread can start."""
+    if sys.platform == "emscripten":
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+THREADS = cores()
 
 # --- Blocks ----------------------------------------------------------------------------------------------
 
@@ -69,9 +78,8 @@ class _Workers:
         while True:
             self._work.get()()
 
-    def start(self, run: Callable[[range], None], items: range, done: SimpleQueue) -> None:
-        """Let a thread call `run(items)`; `done` gets the exception that it raised, or None."""
-        context = copy_context()  # of the caller: there `numpy.errstate` keeps its settings
+    def start(self, context: Context, run: Callable[[range], None], items: range, done: SimpleQueue) -> None:
+        """Let a thread call `run(items)` in a context; `done` gets the exception that it raised, or None."""
 
         def work() -> None:
             try:
@@ -85,15 +93,19 @@ class _Workers:
 
 
 _workers: _Workers | None = None  # made at the first use, and again in a forked process
+_in_a_part = ContextVar(
+    "in_a_part", default=False
+)  # whether the work here is a part of what is shared already
 
 
 def share(run: Callable[[range], None], items: range) -> None:
     """Call `run` on parts of `items`, one for each thread; the calling thread works too.
 
-    Returns, or raises what a part has raised, when all parts are done. `run` must not call `share`.
+    Returns, or raises what a part has raised, when all parts are done. Inside a part, what is shared is not shared
+    again: `run` gets all items there.
     """
     # When the interpreter ends, its threads stand still for ever.
-    workers = _workers_here() if len(items) > 1 and not sys.is_finalizing() else None
+    workers = None if len(items) < 2 or _in_a_part.get() or sys.is_finalizing() else _workers_here()
     if workers is None:
         run(items)
         return
@@ -101,11 +113,13 @@ def share(run: Callable[[range], None], items: range) -> None:
     done: SimpleQueue[BaseException | None] = SimpleQueue()
     started = 0
     errors: list[BaseException | None] = []
+    context = copy_context()  # there `numpy.errstate` keeps its settings, and the engine its own
+    context.run(_in_a_part.set, True)
     try:
         for first in range(part, len(items), part):
-            workers.start(run, items[first : first + part], done)
+            workers.start(context.copy(), run, items[first : first + part], done)
             started += 1
-        run(items[:part])
+        context.run(run, items[:part])
     finally:  # also after an exception: nobody shall go on writing into arrays when this returns
         while len(errors) < started:
             errors.append(done.get())

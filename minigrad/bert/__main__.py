@@ -101,6 +101,7 @@ def pretrain_command(options: argparse.Namespace) -> int:
             score=options.score,
             held_out=options.held_out,
             resume=options.resume,
+            shares=options.shares,
             example=example,
             say=say,
             world=world,
@@ -302,6 +303,7 @@ def finetune_command(options: argparse.Namespace) -> int:
             task=options.task,
             dropout=options.dropout,
             resume=options.resume,
+            shares=options.shares,
             say=say,
         ) as run,
     ):

@@ -13,13 +13,17 @@ from minigrad.bert.examples import INPUTS, TARGETS, label_numbers, read_examples
 from minigrad.bert.features import EncodedExamples, TaskData, encode_examples, pad
 from minigrad.bert.info import require_memory
 from minigrad.bert.settings import FinetuningArguments
-from minigrad.bert.task_metrics import describe_scores, yardstick
+from minigrad.bert.task_metrics import counted, describe_scores, yardstick
 from minigrad.bert.task_predict import MODELS, evaluate_examples
 from minigrad.bert.training import FINETUNING, BertTraining, require_positions
+from minigrad.distributed import Share, World
+from minigrad.nn import Module
+from minigrad.tensor import Tensor
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.training.folders import BEST, RunFolder, read_latest
 from minigrad.training.progress import Progress
 from minigrad.training.reading import CheckpointError
+from minigrad.training.shares import shares_of
 from minigrad.training.state import read_state
 
 
@@ -38,7 +42,8 @@ class Finetuning(BertTraining):
 
     model: of the class in `MODELS` that is the task's. tokenizer: what made the examples. train, held_out: as
     `encode_examples` makes them; without held_out there is no evaluation. output: the run's folder, which is locked
-    until `run` ends, or the `with` that this is used in. resume: go on from the newest checkpoint in `output`.
+    until `run` ends, or the `with` that this is used in. resume: go on from the newest checkpoint in `output`. shares:
+    as Run has them.
 
     Raises what Pretraining raises, for the same reasons, and ValueError for keep="best" without held_out.
     """
@@ -54,6 +59,7 @@ class Finetuning(BertTraining):
         output: str | Path | RunFolder,
         arguments: FinetuningArguments,
         resume: bool = False,
+        shares: int | None = None,
     ) -> None:
         require_positions(arguments.max_length, model.config)
         if arguments.keep == "best" and held_out is None:
@@ -62,7 +68,7 @@ class Finetuning(BertTraining):
         self.train, self.examples = train, held_out
         held = held_out.features if held_out else []
         batches = [pad(held[i : i + size], padding) for i in range(0, len(held), size)]
-        super().__init__(arguments, tokenizer, batches, output, train.fingerprint(), None)
+        super().__init__(arguments, tokenizer, batches, output, train.fingerprint(), None, shares=shares)
         self.yardstick = yardstick(held_out.task, held_out.rows) if held_out else None
         self.best: dict[str, float] = {}  # the figures of the best evaluation so far
         with self.folder.locked_unless_it_fails():
@@ -83,6 +89,11 @@ class Finetuning(BertTraining):
     def learning_rate(self) -> float:
         """The peak of the schedule: the one that was set, or that of the model's width."""
         return self.arguments.learning_rate or default_rate(self.model.config.hidden_size)
+
+    def forward(self, model: Module, share: Share) -> tuple[Any, Tensor]:
+        """What a model makes of a share of a batch, and its part of the loss of the whole batch."""
+        output = model(**share.batch)
+        return output, output.loss * share.weight(counted(share.whole))
 
     def model_files(self) -> dict[str, bytes]:
         """The files of model and tokenizer in a checkpoint, by name; config.json names the task."""
@@ -145,6 +156,7 @@ def prepare_finetuning(
     task: str | None = None,
     dropout: float | None = None,
     resume: bool = False,
+    shares: int | None = None,
     say: Callable[[str], object] = lambda line: None,
 ) -> Finetuning:
     """A run on a file of examples, ready to `run`: what `python -m minigrad.bert finetune` starts with.
@@ -154,7 +166,7 @@ def prepare_finetuning(
 
     model: a run's folder or a checkpoint, of which the encoder is taken. data, evaluation: files of examples, as in
     `read_examples`; task: one of TASKS, or None, if the columns are to say it. dropout: in place of the model's own.
-    output, resume: as in Finetuning. say: takes each line for the reader.
+    output, resume, shares: as in Finetuning. say: takes each line for the reader.
 
     Raises what Finetuning, `from_pretrained`, `read_examples` and `encode_examples` raise; CheckpointError for a model
     without a vocabulary; ConfigError for more labels than a checkpoint can hold; MemoryError for a model that does not
@@ -162,7 +174,9 @@ def prepare_finetuning(
     """
     config = read_latest(model, read_config)
     require_positions(settings.max_length, config)
-    require_memory(config, settings.batch_size, settings.max_length)
+    require_memory(
+        config, settings.batch_size, settings.max_length, shares_of(settings.batch_size, World(), shares)
+    )
     train = read_examples(data, task)
     held_out = None if evaluation is None else read_examples(evaluation, train.task)
     if train.task in ("pairs", "qa") and config.type_vocab_size < 2:
@@ -191,4 +205,6 @@ def prepare_finetuning(
             say(f"{len(labels):,} labels: {label_counts(train)}")
         for note in [*remarks(train, held_out), *(note for one in encoded if one for note in one.notes)]:
             say(f"note: {note}")
-        return Finetuning(loaded.model, loaded.tokenizer, encoded[0], encoded[1], folder, settings, resume)
+        return Finetuning(
+            loaded.model, loaded.tokenizer, encoded[0], encoded[1], folder, settings, resume, shares
+        )

@@ -238,14 +238,18 @@ def step_cost(config: BertConfig, batch_size: int, length: int, chosen: int | No
     )
 
 
-def require_memory(config: BertConfig, batch_size: int, length: int) -> None:
-    """Raise ValueError if a training step needs more memory than this machine has. Of a GPU nothing is known here."""
+def require_memory(config: BertConfig, batch_size: int, length: int, shares: int = 1) -> None:
+    """Raise ValueError if a training step needs more memory than this machine has. Of a GPU nothing is known here.
+
+    shares: in how many the batch is computed; each has gradients of its own.
+    """
     cost = step_cost(config, batch_size, length)
-    needed, there = cost.training_bytes + cost.activation_bytes, machine_memory()
+    training_bytes = cost.training_bytes + (shares - 1) * cost.weight_bytes
+    needed, there = training_bytes + cost.activation_bytes, machine_memory()
     if there is not None and needed > there:
         raise ValueError(
             f"a step of this model on {batch_size} x {length} tokens needs {needed / 1e9:,.1f} GB "
-            f"({cost.training_bytes / 1e9:,.1f} for parameters, gradients and moments), "
+            f"({training_bytes / 1e9:,.1f} for parameters, gradients and moments), "
             f"this machine has {there / 1e9:,.1f}; `info` shows where it goes"
         )
 

@@ -15,6 +15,7 @@ from minigrad.training.command_line import (
     Parser,
     add_commands,
     add_settings,
+    add_shares,
     add_sizes,
     changed_sizes,
     integer,
@@ -66,9 +67,9 @@ metrics.csv, evaluation.csv and checkpoints that Hugging Face's transformers ope
 saves and stops, with exit status 130 (143, 129); a second one stops at once. The same command with --resume
 goes on bit for bit on the same machine with the same NumPy, also after a kill.
 
-Several processes that are started by `mpirun -n 4 python -m minigrad.bert pretrain` share out the pairs of each
-batch. But for rounding they do what one process would, and --resume goes on with any number of them. They need
-mpi4py and an MPI: pip install mpi4py mpich
+Each core computes a share of the pairs of a batch; --shares says how many. But for rounding, shares do what is done
+with a whole batch. Several processes that are started by `mpirun -n 4 python -m minigrad.bert pretrain` share it out
+too, and --resume goes on with any number of them. They need mpi4py and an MPI: pip install mpi4py mpich
 """
 
 LOOK = """\
@@ -207,6 +208,7 @@ def _add_pretrain(command: argparse.ArgumentParser) -> None:
         default="frequency",
         help="how WordPiece chooses the next merge",
     )
+    add_shares(command)
     add_settings(command, PretrainingArguments, {"warmup_steps": "or all steps where they are fewer"})
 
 
@@ -228,6 +230,7 @@ def _add_finetune(command: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="of hidden states and attention weights (default: the model's)",
     )
+    add_shares(command)
     add_settings(
         command, FinetuningArguments, {"max_length": "or the model's positions where they are fewer"}
     )

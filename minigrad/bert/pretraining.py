@@ -16,8 +16,9 @@ from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.bert.predict import describe_fillings, fill_mask, fits
 from minigrad.bert.settings import PretrainingArguments
 from minigrad.bert.training import PRETRAINING, BertTraining, require_positions
-from minigrad.distributed import World
+from minigrad.distributed import Share, World
 from minigrad.messages import LONGEST_LINE, shown
+from minigrad.nn import Module
 from minigrad.stories.stories import STORIES, Stories
 from minigrad.tensor import Tensor
 from minigrad.text.corpus import Corpus, read_corpus
@@ -26,8 +27,25 @@ from minigrad.text.wordpiece import MASK, train_wordpiece
 from minigrad.training.epochs import Batch
 from minigrad.training.folders import RunFolder
 from minigrad.training.progress import Progress, counting
+from minigrad.training.shares import shares_of
 
 HELD_OUT = 0.05  # share of the documents
+
+
+class PairShare(Share):
+    """A share of a batch of sentence pairs.
+
+    of_tokens, of_pairs: its weights in the means over the chosen tokens, and over the pairs. places: of b pairs with n
+    chosen tokens, arrays have b rows or, in the last layer, b + n: [CLS] of each pair, then the chosen tokens.
+    """
+
+    def __init__(self, whole: Batch, number: int, count: int) -> None:
+        super().__init__(whole, number, count)
+        chosen = whole["labels"] != IGNORED  # (B, T)
+        self.of_tokens, self.of_pairs = self.weight(chosen), len(self.rows) / len(chosen)
+        before, own = int(chosen[: self.rows.start].sum()), int(self.rows_of(chosen).sum())
+        tokens = range(len(chosen) + before, len(chosen) + before + own)
+        self.places[len(self.rows) + own] = [self.rows, tokens]
 
 
 class Pretraining(BertTraining):
@@ -38,16 +56,16 @@ class Pretraining(BertTraining):
     or the `with` that this is used in. corpus: a name or fingerprint of the text, so that a resumed run can tell
     whether it is the same. resume: go on from the newest checkpoint in `output`. held_out_share: of the text, for who
     evaluates the model later. example: a text with a [MASK], whose likeliest fillings are reported every `eval_every`
-    steps, if the model has positions for it; they change nothing in the run. world: the processes that train together,
-    by default this one alone. They share out the rows of each batch and, but for rounding, do what one process would:
-    losses are weighted by each share's tokens and pairs, and dropout goes by the place in the whole batch.
+    steps, if the model has positions for it; they change nothing in the run. world, shares: as Run has them. Shares do,
+    but for rounding, what is done with a whole batch: losses are weighted by each share's tokens and pairs, and dropout
+    goes by the place in the whole batch.
 
     Raises what `require_fit` raises, before anything else; RunFolderError if another run is in `output`;
     CheckpointError if it holds a run and `resume` is false, if its newest checkpoint is damaged, or if settings, model,
     vocabulary or text differ from those of the run to resume (each named).
     """
 
-    kind = PRETRAINING
+    kind, share = PRETRAINING, PairShare
 
     def __init__(
         self,
@@ -62,13 +80,14 @@ class Pretraining(BertTraining):
         held_out_share: float | None = None,
         example: str = "",
         world: World | None = None,
+        shares: int | None = None,
     ) -> None:
-        require_fit(config, arguments, world or World())
+        require_fit(config, arguments, world or World(), shares)
         if tokenizer.vocab_size > config.vocab_size:
             raise ValueError(
                 f"the vocabulary has {tokenizer.vocab_size} pieces, the model only {config.vocab_size}"
             )
-        super().__init__(arguments, tokenizer, held_out, output, corpus, held_out_share, world)
+        super().__init__(arguments, tokenizer, held_out, output, corpus, held_out_share, world, shares)
         self.example = example
         with self.folder.locked_unless_it_fails():
             checkpoint = self.folder.to_resume(resume)
@@ -87,15 +106,10 @@ class Pretraining(BertTraining):
             if checkpoint is not None:
                 self.load(checkpoint)
 
-    def forward(self, batch: Batch) -> tuple[Batch, BertPreTrainingOutput, Tensor]:
-        """The rows of a batch that this process computes, what the model makes of them, and their part of the loss."""
-        if self.world.size == 1:
-            return super().forward(batch)
-        share = Share(batch, self.world)
-        with random.rows_of_the_whole(share.places):
-            output = self.model(**share.batch)
-        loss = output.mlm_loss * share.of_tokens + output.nsp_loss * share.of_pairs
-        return share.batch, output, loss
+    def forward(self, model: Module, share: PairShare) -> tuple[BertPreTrainingOutput, Tensor]:
+        """What a model makes of a share of a batch, and its part of the loss of the whole batch."""
+        output = model(**share.batch)
+        return output, output.mlm_loss * share.of_tokens + output.nsp_loss * share.of_pairs
 
     def measure(self) -> dict[str, float]:
         """Losses and accuracies of both tasks."""
@@ -122,46 +136,15 @@ class Pretraining(BertTraining):
             progress.say(f"step {self.step}: {MASK} = {describe_fillings(of_one_mask)}")
 
 
-def require_fit(config: BertConfig, settings: PretrainingArguments, world: World) -> None:
-    """Raise ValueError if a model cannot be trained with these settings by these processes."""
+def require_fit(
+    config: BertConfig, settings: PretrainingArguments, world: World, shares: int | None = None
+) -> None:
+    """Raise ValueError if a model cannot be trained with these settings by these processes, in so many shares each."""
     require_positions(settings.max_length, config)
     if config.type_vocab_size < 2:
         raise ValueError("type_vocab_size must be at least 2, for sentences A and B; got 1")
-    require_rows(settings.batch_size, world)
-    require_memory(config, -(-settings.batch_size // world.size), settings.max_length)
-
-
-# --- A batch for several processes -----------------------------------------------------------------------
-
-
-def require_rows(rows: int, world: World) -> None:
-    """Raise ValueError if there are fewer rows in a batch than processes."""
-    if rows < world.size:
-        raise ValueError(
-            f"a batch of {rows} sentence pairs cannot be shared out over {world.size} processes: use fewer "
-            "processes, a larger batch, or more text"
-        )
-
-
-class Share:
-    """The rows of a batch that are a process's to compute: as many as each other's, or one more.
-
-    batch: these rows. of_tokens, of_pairs: their share of the whole batch's chosen tokens, and of its pairs, by which
-    the means over them count. places: where the rows of the arrays in the model stand in those of the whole batch, as
-    `random.rows_of_the_whole` takes it: of b pairs with n chosen tokens, arrays have b rows or, in the last layer,
-    b + n: [CLS] of each pair, then the chosen tokens. Raises ValueError for a batch with fewer rows than processes.
-    """
-
-    def __init__(self, batch: Batch, world: World) -> None:
-        pairs = len(batch["input_ids"])
-        require_rows(pairs, world)
-        rows = range(world.rank * pairs // world.size, (world.rank + 1) * pairs // world.size)
-        chosen = (batch["labels"] != IGNORED).sum(axis=1)  # (B,): tokens of each pair
-        before, own = int(chosen[: rows.start].sum()), int(chosen[rows.start : rows.stop].sum())
-        tokens = range(pairs + before, pairs + before + own)
-        self.batch = {name: array[rows.start : rows.stop] for name, array in batch.items()}
-        self.of_tokens, self.of_pairs = own / int(chosen.sum()), len(rows) / pairs
-        self.places = {len(rows): [rows], len(rows) + own: [rows, tokens]}
+    shares = shares_of(settings.batch_size, world, shares)
+    require_memory(config, -(-settings.batch_size // world.size), settings.max_length, shares)
 
 
 # --- From raw text to a run ------------------------------------------------------------------------------
@@ -181,6 +164,7 @@ def prepare(
     example: str = "",
     say: Callable[[str], object] = lambda line: None,
     world: World | None = None,
+    shares: int | None = None,
 ) -> Pretraining:
     """A run on raw text, ready to `run`: what `python -m minigrad.bert pretrain` starts with.
 
@@ -191,13 +175,13 @@ def prepare(
     grammar in each epoch, with one piece a word. output, resume, example: as in Pretraining. tokenizer: by default a
     vocabulary of `config.vocab_size` pieces is learned from the training text, with lower_case and score as in
     `train_wordpiece`. held_out: the share of the documents that is not trained on. say: takes each line for the
-    reader. world: the processes that train together, by default this one alone.
+    reader. world, shares: as Run has them.
 
     Raises what Pretraining, `read_corpus` and `Corpus.split` raise; ValueError for a vocabulary that is too small;
     MemoryError for a model that does not fit. What can be known before the text is read is said before.
     """
     world = world or World()
-    require_fit(config, settings, world)
+    require_fit(config, settings, world, shares)
     folder = RunFolder(output, PRETRAINING, world.is_first)
     with folder.locked_unless_it_fails():
         folder.to_resume(resume)
@@ -219,6 +203,7 @@ def prepare(
             held_out,
             example,
             world,
+            shares,
         )
 
 

@@ -32,13 +32,11 @@ class TaskTally:
     def add(self, output: Any, batch: Batch) -> None:
         """Count one batch with its targets, and what the model said of it."""
         if "labels" in batch:
-            counted = batch["labels"] != IGNORED
             right = _right(output.logits.data, batch["labels"])
         else:
-            counted = batch["start_positions"] < batch["attention_mask"].shape[1]  # one beyond was cut off
             right = _right(output.start_logits.data, batch["start_positions"])
             right = right & _right(output.end_logits.data, batch["end_positions"])
-        count = int(counted.sum())
+        count = int(counted(batch).sum())
         self.loss = self.loss + output.loss.data.astype("float64") * count
         self.hits = self.hits + right.sum()
         self.count += count
@@ -56,6 +54,13 @@ class TaskTally:
     def means(self) -> dict[str, float]:
         """The loss in nats, and the share of hits."""
         return {"loss": float(self.loss) / self.count, "accuracy": int(self.hits) / self.count}
+
+
+def counted(batch: Batch) -> np.ndarray:
+    """Which targets of a batch count, as booleans: labels, or the places of answers that were not cut off."""
+    if "labels" in batch:
+        return batch["labels"] != IGNORED
+    return batch["start_positions"] < batch["attention_mask"].shape[1]
 
 
 def _right(logits: Any, labels: np.ndarray) -> Any:

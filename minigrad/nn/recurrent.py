@@ -92,7 +92,7 @@ class _Recurrent(Module):
         last: list[State] = []
         for layer in range(self.num_layers):
             if layer:
-                y = self.dropout(y)
+                y = self.dropout(y.reshape(-1, y.shape[-1])).reshape(*y.shape)  # (T B, …): T times B rows
             outputs = []
             for suffix in self.suffixes:
                 h, after = self._one_direction(y, states[len(last)], live, f"_l{layer}{suffix}")

@@ -31,6 +31,7 @@ from minigrad.training.command_line import (
     Parser,
     add_commands,
     add_settings,
+    add_shares,
     add_sizes,
     as_process,
     changed_sizes,
@@ -143,6 +144,7 @@ def _add_train(command: argparse.ArgumentParser) -> None:
     command.add_argument("--lower-case", action="store_true", help="make --pairs lower case, without accents")
     command.add_argument("--output", default="runs/translation", metavar="FOLDER", help="the run's folder")
     command.add_argument("--resume", action="store_true", help="go on with the run in that folder")
+    add_shares(command)
     add_settings(command, TranslationArguments, {"warmup_steps": "or all steps where they are fewer"})
 
 
@@ -199,6 +201,7 @@ def train_command(options: argparse.Namespace) -> int:
             vocab_size=options.vocab_size,
             lower_case=options.lower_case,
             resume=options.resume,
+            shares=options.shares,
             say=say,
         ) as run,
     ):

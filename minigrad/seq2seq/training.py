@@ -10,8 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from minigrad import optim, random
+from minigrad.bert.config import IGNORED
 from minigrad.bert.info import machine_memory
 from minigrad.bert.metrics import unigram_entropy
+from minigrad.distributed import Share, World
+from minigrad.nn import Module
 from minigrad.seq2seq.checkpoint import (
     PretrainedSeq2Seq,
     from_pretrained,
@@ -23,16 +26,20 @@ from minigrad.seq2seq.config import Seq2SeqConfig, TransformerConfig
 from minigrad.seq2seq.corpus import TranslationError, oddities, read_pairs
 from minigrad.seq2seq.data import IdPair, PairSource, TranslationData, pad_pairs
 from minigrad.seq2seq.metrics import TranslationTally, brief, compare, describe, evaluate
+from minigrad.seq2seq.output import Seq2SeqOutput
 from minigrad.seq2seq.predict import translate_ids, words_of
 from minigrad.seq2seq.settings import TranslationArguments
 from minigrad.stories.lexicon import SETTINGS, Setting
 from minigrad.stories.translation import TranslationPair, draw_translations, translation_tokenizer
+from minigrad.tensor import Tensor
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import train_wordpiece
+from minigrad.training.epochs import Batch
 from minigrad.training.folders import RunFolder, RunKind
 from minigrad.training.loop import Training
 from minigrad.training.progress import Progress, counting
 from minigrad.training.run import DivergenceError
+from minigrad.training.shares import shares_of
 
 CORPORA = {f"stories-{name}": SETTINGS[name] for name in ("light", "varied", "long")}
 HELD_OUT = 0.05  # share of a user's file
@@ -52,6 +59,20 @@ TRANSLATION = RunKind(
 )
 
 
+class TranslationShare(Share):
+    """A share of a batch of translations.
+
+    places: arrays have b rows; between the layers of a recurrent network b for each step, those of a step together.
+    """
+
+    def __init__(self, whole: Batch, number: int, count: int) -> None:
+        super().__init__(whole, number, count)
+        for name in ("input_ids", "labels"):
+            pairs, steps = whole[name].shape
+            starts = range(self.rows.start, self.rows.start + steps * pairs, pairs)
+            self.places[steps * len(self.rows)] = [range(i, i + len(self.rows)) for i in starts]
+
+
 class TranslationTraining(Training):
     """A run that learns to translate: what `python -m minigrad.seq2seq train` and the chapters use.
 
@@ -60,12 +81,12 @@ class TranslationTraining(Training):
     pairs for the evaluation, of which the first `eval_translations` are translated. output: the run's folder, which is
     locked until `run` ends, or the `with` that this is used in. corpus: a name or fingerprint of the text, so that a
     resumed run can tell whether it is the same. resume: go on from the newest checkpoint in `output`. held_out_share:
-    of the text, if it was split.
+    of the text, if it was split. shares: as Run has them.
 
     Raises what bert's Pretraining raises, for the same reasons.
     """
 
-    kind = TRANSLATION
+    kind, share = TRANSLATION, TranslationShare
 
     def __init__(
         self,
@@ -78,6 +99,7 @@ class TranslationTraining(Training):
         corpus: str = "",
         resume: bool = False,
         held_out_share: float | None = None,
+        shares: int | None = None,
     ) -> None:
         if tokenizer.vocab_size > config.vocab_size:
             raise ValueError(
@@ -90,7 +112,7 @@ class TranslationTraining(Training):
         )
         end, padding, size = config.end_token_id, config.pad_token_id, arguments.batch_size
         batches = [pad_pairs(held_out[i : i + size], end, padding) for i in range(0, len(held_out), size)]
-        super().__init__(arguments, tokenizer, batches, output, corpus, held_out_share)
+        super().__init__(arguments, tokenizer, batches, output, corpus, held_out_share, shares=shares)
         self.held_out_pairs = list(held_out)
         self.translated = list(held_out[: arguments.eval_translations])
         self.translations: list[list[int]] = []  # of the last evaluation
@@ -124,6 +146,11 @@ class TranslationTraining(Training):
         ]
         adamw = optim.AdamW(groups, lr=settings.learning_rate or RECURRENT_RATE)
         return adamw, optim.LinearWarmupDecay(adamw, warmup_steps, self.total_steps)
+
+    def forward(self, model: Module, share: Share) -> tuple[Seq2SeqOutput, Tensor]:
+        """What a model makes of a share of a batch, and its part of the loss of the whole batch."""
+        output = model(**share.batch)
+        return output, output.loss * share.weight(share.whole["labels"] != IGNORED)
 
     def model_files(self) -> dict[str, bytes]:
         """The files of model and tokenizer in a checkpoint, by name."""
@@ -187,6 +214,7 @@ def prepare_translation(
     vocab_size: int = VOCAB_SIZE,
     lower_case: bool = False,
     resume: bool = False,
+    shares: int | None = None,
     say: Callable[[str], object] = lambda line: None,
 ) -> TranslationTraining:
     """A run on stories or on a file, ready to `run`: what `python -m minigrad.seq2seq train` starts with.
@@ -197,12 +225,13 @@ def prepare_translation(
     corpus: a name of CORPORA, whose stories are told afresh in each epoch, or a file of two columns as in
     `read_pairs`. Of a file: evaluation, another one to score the model on; without it, the pairs of a share `held_out`
     of the sources are not trained on. vocab_size, lower_case: of the WordPiece vocabulary that is learned from both
-    columns. config: its vocab_size is replaced by what there is. output, resume: as in TranslationTraining. say: takes
-    each line for the reader.
+    columns. config: its vocab_size is replaced by what there is. output, resume, shares: of TranslationTraining. say:
+    takes each line for the reader.
 
     Raises what TranslationTraining and `read_pairs` raise; TranslationError if nothing is left to learn from or to
     score on; ValueError for a model that does not fit into memory.
     """
+    count = shares_of(settings.batch_size, World(), shares)
     folder = RunFolder(output, TRANSLATION)
     with folder.locked_unless_it_fails():
         folder.to_resume(resume)
@@ -212,7 +241,7 @@ def prepare_translation(
             share = 0.0 if evaluation is not None else held_out
             text = _file(Path(corpus), evaluation, share, vocab_size, lower_case, settings, say)
         config = config.replace(vocab_size=text.tokenizer.vocab_size)
-        _require_memory(config)
+        _require_memory(config, count)
         run = TranslationTraining(
             config,
             text.pairs,
@@ -223,14 +252,15 @@ def prepare_translation(
             text.fingerprint,
             resume,
             share,
+            shares,
         )
         run.notes[:0] = text.notes
         return run
 
 
-def _require_memory(config: Seq2SeqConfig) -> None:
-    """Raise ValueError if weights, gradients and moments need more memory than this machine has."""
-    needed, there = 16 * parameter_count(config), machine_memory()
+def _require_memory(config: Seq2SeqConfig, shares: int) -> None:
+    """Raise ValueError if weights, the gradients of each share and moments need more memory than this machine has."""
+    needed, there = 4 * (3 + shares) * parameter_count(config), machine_memory()
     if there is not None and needed > there:
         raise ValueError(
             f"the parameters of this model, their gradients and moments need {needed / 1e9:,.1f} GB, "

@@ -90,6 +90,17 @@ def add_settings(command: argparse.ArgumentParser, table: type, or_else: Mapping
             command.add_argument(option(line.name), type=kind, default=default, metavar="N", help=help)
 
 
+def add_shares(command: argparse.ArgumentParser) -> None:
+    """The option --shares."""
+    command.add_argument(
+        "--shares",
+        type=integer,
+        metavar="N",
+        help="in how many parts a process computes a batch at once (default: one for each core, 1 on a GPU, of a "
+        "resumed run as before)",
+    )
+
+
 def add_sizes(command: argparse.ArgumentParser) -> None:
     """The option --set."""
     command.add_argument(

@@ -1,26 +1,38 @@
 """How a model is trained: the loop and its step, the same for pre-training, fine-tuning and translation.
 
-What is logged, evaluated and saved on the way is in `run`. Several processes may train one model: each makes every
-batch, computes its share, and all add up their gradients, so that all take the same step.
+What is logged, evaluated and saved on the way is in `run`. Each batch is shared out over the cores of a process, and
+over all processes that train one model: each makes every batch and computes its shares, and the gradients of all are
+added up, so that all take the same step.
 """
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import cached_property
 from typing import Any
 
-from minigrad import backend, optim
+from minigrad import backend, optim, random
+from minigrad.distributed import Share
+from minigrad.nn import Module
 from minigrad.tensor import Array, Tensor
 from minigrad.training.epochs import Batch
 from minigrad.training.progress import interruptible
 from minigrad.training.run import Run
+from minigrad.training.shares import Replicas
 from minigrad.training.tally import quiet_overflow
 
 
 class Training(Run):
     """A run that trains `model` on `data`."""
+
+    share = Share  # what a batch is cut into
+
+    @cached_property
+    def replicas(self) -> Replicas:
+        """The model, and a twin of it for each further share."""
+        return Replicas(self.model, self.shares)
 
     def run(self, report: Callable[[str], None] | None = None) -> dict[str, float]:
         """Train to the last step, or until Ctrl-C (or SIGTERM, SIGHUP), which finishes the step, saves and returns.
@@ -56,10 +68,24 @@ class Training(Run):
         self.world.barrier()  # when one ends, what the first writes is there
         return self.evaluation
 
-    def forward(self, batch: Batch) -> tuple[Batch, Any, Tensor]:
-        """The part of a batch that this process computes, what the model makes of it, and its part of the loss."""
-        output = self.model(**batch)
-        return batch, output, output.loss
+    def forward(self, model: Module, share: Any) -> tuple[Any, Tensor]:
+        """What a model makes of a share of a batch, and its part of the loss of the whole batch."""
+        raise NotImplementedError
+
+    def compute(self, whole: Batch, factor: float) -> list[tuple[Share, Any, Tensor]]:
+        """The gradients of a batch times `factor`, of each share into a replica: the shares, what was made of them, and
+        their parts of the loss."""
+        count = min(len(self.replicas), max(1, len(next(iter(whole.values()))) // self.world.size))
+        draws = random.get_state()["draws"]
+
+        def work(model: Module, number: int) -> tuple[Share, Any, Tensor]:
+            share = self.share(whole, self.world.rank * count + number, self.world.size * count)
+            with random.rows_of_the_whole(share.places, draws) if share.count > 1 else nullcontext():
+                output, loss = self.forward(model, share)
+            self.scaler.scale(loss * factor).backward()
+            return share, output, loss.detach()
+
+        return self.replicas.each(work, count)
 
     def train_step(self, tally: Any) -> tuple[Array, float]:
         """One optimiser step. Returns the gradients' norm, an array without axes, and the learning rate.
@@ -67,16 +93,20 @@ class Training(Run):
         Nothing here waits for a GPU (except loss scaling): the next step is prepared while it works on this one.
         """
         micro_batches = self.arguments.gradient_accumulation_steps
+        alone = len(self.replicas) == 1  # then gradients are added up over processes as they come
         self.optimizer.zero_grad()
+        self.replicas.begin()
         with quiet_overflow():
             with backend.default_matmul_precision(self.arguments.precision):
                 for number in range(1, micro_batches + 1):
-                    batch, output, loss = self.forward(self.data.next_batch())
-                    self.unchecked.append((self.step + 1, "the loss", loss.data))
-                    tally.add(output, batch)
-                    loss = loss if micro_batches == 1 else loss * (1 / micro_batches)
-                    with self.buckets.summing(number == micro_batches):
-                        self.scaler.scale(loss).backward()
+                    with self.buckets.summing(alone and number == micro_batches):
+                        computed = self.compute(self.data.next_batch(), 1 / micro_batches)
+                    for share, output, loss in computed:
+                        self.unchecked.append((self.step + 1, "the loss", loss.data))
+                        tally.add(output, share.batch)
+                self.replicas.add_up()
+                with self.buckets.summing(not alone):
+                    pass
                 self.scaler.unscale_(self.optimizer)
             norm = optim.clip_grad_norm(self.model.parameters(), self.arguments.max_grad_norm)
             rate = self.optimizer.groups[0]["lr"]

@@ -32,6 +32,7 @@ from minigrad.training.folders import RunFolder, RunFolderError, RunKind, enviro
 from minigrad.training.pretrained import Pretrained, listed
 from minigrad.training.progress import SIGNALS, Progress, Stop
 from minigrad.training.reading import SUMS, CheckpointError, is_there
+from minigrad.training.shares import shares_of
 from minigrad.training.state import STATE, TrainingState, differences, read_moments, read_state, state_files
 from minigrad.training.tally import of_all_processes
 
@@ -49,6 +50,8 @@ class Run:
     name or fingerprint of the text, so that a resumed run can tell whether it is the same. held_out_share: of the
     text, for the evaluation of the model later. total_steps: how many there are to make. world: the processes that
     train it together, by default this one alone; their number is no part of a run, which may go on with another.
+    shares: in how many each process computes its part of a batch at once; by default one for each core, or of a resumed
+    run as many as before. They change the last bits.
     """
 
     kind: RunKind
@@ -65,8 +68,11 @@ class Run:
         corpus: str,
         held_out_share: float | None,
         world: World | None = None,
+        shares: int | None = None,
     ) -> None:
         self.world = world or World()
+        self._asked_shares = shares
+        self.shares = shares_of(arguments.batch_size, self.world, shares)
         self.arguments, self.tokenizer, self.held_out = arguments, tokenizer, held_out
         self.corpus, self.held_out_share = corpus, held_out_share
         self.folder = (
@@ -153,6 +159,7 @@ class Run:
                 "the fingerprint of the text": self.corpus,
                 "the fingerprint of the vocabulary": self.tokenizer.fingerprint(),
                 "the fingerprint of the held-out text": fingerprint(self.held_out),
+                "the number of shares": self.shares,
                 "the step": self.step,
                 "the checksum of the weights": weights,
             }
@@ -263,6 +270,7 @@ class Run:
             random=random.get_state(),
             **parts,
             arguments=dataclasses.asdict(self.arguments),
+            shares=self.shares,
             corpus=self.corpus,
             held_out=self.held_out_share,
             held_out_text=fingerprint(self.held_out),
@@ -298,6 +306,8 @@ class Run:
         self.schedule.step()
         random.set_state(state.random)
         self.step, self.evaluation = state.step, state.evaluation
+        if state.shares != self.shares:
+            self._go_on_in_shares(state.shares)
         if not self.world.is_first:
             self.tally = self.kind.tally()  # what was counted is counted once
         if not is_there(checkpoint / SUMS):
@@ -308,6 +318,15 @@ class Run:
         if changed:
             note = f"the run goes on, but not bit for bit as it would have there: {'; '.join(changed)}"
             self.notes.append(shown(note, LONGEST_LINE))
+
+    def _go_on_in_shares(self, before: int) -> None:
+        """In as many shares as before, if nobody asks for another number and this machine can."""
+        if self._asked_shares is None and backend.default().name == "numpy":
+            self.shares = before
+        else:
+            self.notes.append(
+                f"the run goes on in {self.shares} shares, but was in {before}: not bit for bit as it would have"
+            )
 
     def _require_the_same(self, checkpoint: Path, state: TrainingState, saved: Pretrained) -> None:
         """Raise CheckpointError naming all in which the run of a checkpoint is another one."""

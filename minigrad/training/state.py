@@ -28,8 +28,9 @@ class TrainingState:
     """`training.json`: what the next step needs beside weights and moments, and what a resumed run is compared with.
 
     optimizer_steps: fewer than steps, where loss scaling left some out. scaler, random, data, tally: the state of
-    each. corpus, held_out_text: fingerprints of both parts of the text. held_out: the share that was held out,
-    if known. evaluation: the last held-out figures, if any. environment: `folders.environment()`.
+    each. shares: in how many each process computed its part of a batch. corpus, held_out_text: fingerprints of both
+    parts of the text. held_out: the share that was held out, if known. evaluation: the last held-out figures, if any.
+    environment: `folders.environment()`.
     """
 
     step: int
@@ -39,6 +40,7 @@ class TrainingState:
     data: dict[str, int]
     tally: dict[str, Any]
     arguments: dict[str, Any]
+    shares: int
     corpus: str
     held_out: float | None
     held_out_text: str
@@ -72,6 +74,7 @@ def read_state(checkpoint: Path, kind: RunKind) -> TrainingState:
             if other is not kind and {**_added(other), **found}.keys() == _defaults(other).keys():
                 raise OtherKindError(f"{path} is of a run of {other.name}, not of {kind.name}")
         values["arguments"] = {**_added(kind), **found}
+    values.setdefault("shares", 1)  # earlier versions had no others
     _check(path, values, _table(kind))
     _check(path, values["environment"], dict.fromkeys(values["environment"], str), "environment.")
     if values["evaluation"]:
@@ -159,6 +162,7 @@ def _table(kind: RunKind) -> Table:
         "data": {"epoch": int, "index": int},
         "tally": alike(kind.tally().state_dict()),
         "arguments": alike(_defaults(kind)),
+        "shares": (int, {"at_least": 1}),
         "corpus": str,
         "held_out": (float, {"at_least": 0, "at_most": 1, "or_null": True}),
         "held_out_text": str,
@@ -173,7 +177,7 @@ def _check(path: Path, values: Mapping[str, Any], table: Table, within: str = ""
         inner = entry if isinstance(entry, Mapping) else None
         kind, bounds = entry if isinstance(entry, tuple) else (dict if inner else entry, {})
         if kind is int:
-            bounds = {"at_least": 0}
+            bounds = {"at_least": 0, **bounds}
         if name not in values:
             raise CheckpointError(f"{path}: {within}{name}: is missing; was it saved by another version?")
         value = values[name]

@@ -126,6 +126,25 @@ def test_what_numpy_does_with_an_overflow_is_the_callers_choice(where, cores):
         kernels.add_in_place(a.copy(), a)
 
 
+NESTED = """
+import threading
+from minigrad.backend import threads
+
+threads.THREADS = 3
+def outer(numbers):
+    mine = []
+    threads.share(lambda inner: mine.extend((i, threading.get_ident()) for i in inner), range(7))
+    assert mine == [(i, threading.get_ident()) for i in range(7)]
+threads.share(outer, range(9))
+print("done")
+"""
+
+
+def test_what_is_shared_in_a_part_stays_in_its_thread():
+    """All threads are busy with parts: one that waited for another would wait for ever."""
+    assert run_python(NESTED, timeout=30).stdout == "done\n"
+
+
 def test_where_no_thread_can_start_the_caller_does_the_work(monkeypatch):
     def start(self):
         raise RuntimeError("can't start new thread")

@@ -25,7 +25,7 @@ from minigrad.bert import pretraining
 from minigrad.distributed import from_environment
 from minigrad.files import SaveError
 
-output, dtype, precision, what = sys.argv[1:]
+output, dtype, precision, what, shares = sys.argv[1:]
 make = pretraining.BertForPreTraining
 
 def make_in_dtype(config):
@@ -55,6 +55,7 @@ with world.ending_together():
         tokenizer=tiny.tokenizer() if not (last and what == "the vocabulary") else reversed_tokenizer(),
         resume=what == "resume",
         world=world,
+        shares=int(shares),
     )
     rows = []
     append = run.folder.metrics.append
@@ -69,9 +70,9 @@ with world.ending_together():
         tiny.before_step(run, 6, fail)
     elif last and what == "nan":
         def spoil():
-            run.forward = lambda batch: spoiled(*pretraining.Pretraining.forward(run, batch))
-        def spoiled(batch, output, loss):
-            return batch, output, loss * float("nan")
+            run.forward = lambda *given: spoiled(*pretraining.Pretraining.forward(run, *given))
+        def spoiled(output, loss):
+            return output, loss * float("nan")
         tiny.before_step(run, 6, spoil)
     elif last and what == "the weights":
         next(run.model.parameters()).data[0, 0] += 1e-6
@@ -97,12 +98,13 @@ sys.exit(0 if run.stopped_by is None else 128 + run.stopped_by)
 WHOLE = ("weights", "rows", "evaluation", "scale")
 
 
-def train(count: int, output: Path, dtype="float32", precision="float32", what="whole"):
+def train(count: int, output: Path, dtype="float32", precision="float32", what="whole", shares=1):
     """Run RUN in so many processes; one of them needs no mpirun."""
     processes.mpirun()  # or skip
+    arguments = [output, dtype, precision, what, shares]
     if count == 1:
-        return processes.run_python(RUN, output, dtype, precision, what)
-    return processes.run_pythons(count, "-c", RUN, output, dtype, precision, what)
+        return processes.run_python(RUN, *arguments)
+    return processes.run_pythons(count, "-c", RUN, *arguments)
 
 
 def found(output: Path, rank: int = 0) -> dict[str, np.ndarray]:
@@ -127,11 +129,11 @@ def alone(tmp_path_factory) -> Path:
 # --- The same as one process -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [2, 3])
-def test_several_processes_learn_what_one_does(tmp_path, count):
+@pytest.mark.parametrize(("count", "shares"), [(2, 1), (3, 1), (2, 2)])
+def test_several_processes_learn_what_one_does(tmp_path, count, shares):
     """With dropout, micro-batches and shares of different sizes: in float64, nothing but rounding is left."""
-    for number in (1, count):
-        done = train(number, tmp_path / f"of {number}", "float64")
+    for number, each in ((1, 1), (count, shares)):
+        done = train(number, tmp_path / f"of {number}", "float64", shares=each)
         assert done.returncode == 0, done.stderr
     one, several = found(tmp_path / "of 1"), found(tmp_path / f"of {count}")
     assert one["rows"].shape == (3, 8)
@@ -263,9 +265,7 @@ def test_more_processes_than_rows(tmp_path):
     done = processes.run_pythons(3, "-m", "minigrad.bert", *commands.pretrain(corpus, folder, batch_size=2))
     assert done.returncode == 1
     assert len(errors(done)) == 1
-    assert errors(done)[0].startswith(
-        "error: a batch of 2 sentence pairs cannot be shared out over 3 processes: "
-    )
+    assert errors(done)[0].startswith("error: a batch of 2 rows cannot be shared out over 3 processes: ")
     assert not folder.exists()
 
 

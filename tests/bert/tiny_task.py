@@ -99,6 +99,7 @@ def run_in(
     resume: bool = False,
     dropout: float | None = None,
     said: list[str] | None = None,
+    shares: int | None = None,
     **changes: Any,
 ) -> Finetuning:
     """A run in `folder/run` on 42 examples, evaluated on 10 others; its model and files are made if need be.
@@ -118,6 +119,7 @@ def run_in(
         evaluation=folder / "dev.jsonl",
         dropout=dropout,
         resume=resume,
+        shares=shares,
         say=(said if said is not None else []).append,
     )
 

@@ -1,11 +1,12 @@
-"""How much faster a pre-training step is when two processes share its batch, and how many bytes they exchange.
+"""How much faster a pre-training step is when two cores or two processes share its batch, and what they exchange.
 
     python tests/tools/several_processes.py [--cases reduced small] [--rounds N] [--steps K] [--record FILE.json]
 
-The contestants make the same steps of `Pretraining`, data and dropout included, with one thread in each process but
-where two are said. In each round each takes a turn, in a new process (or under `mpirun` in new ones), and who begins
-changes, so that a noisy machine slows all alike. The figures are medians over rounds; the spread is the middle half of
-the rounds. An efficiency of 1 is half the time of one process with one thread.
+The contestants make the same steps of `Pretraining`, data and dropout included. With two threads, kernels and products
+are shared out over the cores in small pieces; with two shares, the batch is. Elsewhere a process has one thread. In
+each round each takes a turn, in a new process (or under `mpirun` in new ones), and who begins changes, so that a noisy
+machine slows all alike. The figures are medians over rounds; the spread is the middle half of the rounds. An efficiency
+of 1 is half the time of one process with one thread.
 
 Bytes: of each process and step, what it gives to be added up, the gradients in float32, and what a ring sends of that,
 2 (n - 1) / n of it. It needs mpi4py, an `mpirun` beside this Python or on the path, two cores, and nobody else on them.
@@ -45,12 +46,13 @@ assert minigrad  # imported for what it does
 
 WARM_UP = 2  # steps before a turn
 NO_END = 2**62  # bytes: one bucket, which is full when the walk back has ended
-# name: how many processes, threads in each, bytes a bucket
+# name: how many processes, threads and shares in each, bytes a bucket
 CONTESTANTS = {
-    "one process, one thread": (1, 1, BYTES_PER_BUCKET),
-    "one process, two threads": (1, 2, BYTES_PER_BUCKET),
-    "two processes": (2, 1, BYTES_PER_BUCKET),
-    "two processes, one bucket": (2, 1, NO_END),
+    "one process, one thread": (1, 1, 1, BYTES_PER_BUCKET),
+    "one process, two threads": (1, 2, 1, BYTES_PER_BUCKET),
+    "one process, two shares": (1, 2, 2, BYTES_PER_BUCKET),
+    "two processes": (2, 1, 1, BYTES_PER_BUCKET),
+    "two processes, one bucket": (2, 1, 1, NO_END),
 }
 BASELINE = "one process, one thread"
 
@@ -58,10 +60,10 @@ BASELINE = "one process, one thread"
 # --- One turn --------------------------------------------------------------------------------------------
 
 
-def take_turn(case: str, count: int, steps: int, bucket: int) -> dict[str, float] | None:
+def take_turn(case: str, count: int, shares: int, steps: int, bucket: int) -> dict[str, float] | None:
     """The milliseconds and bytes of a step, in this process and its partners; None in all but the first.
 
-    count: how many threads this process may use.
+    count: how many threads this process may use. shares: in how many it computes its part of a batch.
     """
     world, setting = from_environment(), CASES[case]
     if count == 1:
@@ -81,6 +83,7 @@ def take_turn(case: str, count: int, steps: int, bucket: int) -> dict[str, float
             folder,
             PretrainingArguments(batch_size=setting.batch, max_length=setting.length),
             world=world,
+            shares=shares,
         )
         with run:
             run.buckets = GradientBuckets(dict(run.model.named_parameters()), world, bucket)
@@ -107,8 +110,9 @@ def take_turn(case: str, count: int, steps: int, bucket: int) -> dict[str, float
 
 def start_turn(name: str, case: str, steps: int) -> dict[str, float]:
     """Let a contestant take a turn in processes of its own."""
-    processes, count, bucket = CONTESTANTS[name]
-    command = [sys.executable, __file__, "--turn", case, str(count), str(steps), str(bucket)]
+    processes, count, shares, bucket = CONTESTANTS[name]
+    turn = [case, *map(str, (count, shares, steps, bucket))]
+    command = [sys.executable, __file__, "--turn", *turn]
     if processes > 1:
         beside = os.path.dirname(sys.executable)
         mpirun = shutil.which("mpirun", path=beside) or shutil.which("mpirun")
@@ -134,7 +138,7 @@ def measure(case: str, rounds: int, steps: int) -> dict[str, Any]:
             turns[name].append(start_turn(name, case, steps))
     times = {name: [turn["ms"] for turn in of_name] for name, of_name in turns.items()}
     median = {name: statistics.median(values) for name, values in times.items()}
-    cores_used = {name: processes * count for name, (processes, count, _) in CONTESTANTS.items()}
+    cores_used = {name: processes * count for name, (processes, count, *_) in CONTESTANTS.items()}
     return {
         "setting": CASES[case].describe(),
         "rounds": rounds,
@@ -167,8 +171,8 @@ def print_case(case: str, figures: dict[str, Any]) -> None:
 def main() -> None:
     """Measure, print the tables, write the record."""
     if sys.argv[1:2] == ["--turn"]:
-        case, count, steps, bucket = sys.argv[2:]
-        if (found := take_turn(case, int(count), int(steps), int(bucket))) is not None:
+        case, *numbers = sys.argv[2:]
+        if (found := take_turn(case, *map(int, numbers))) is not None:
             print(json.dumps(found))
         return
     parser = argparse.ArgumentParser(

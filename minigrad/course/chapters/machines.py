@@ -16,13 +16,13 @@ from minigrad.bert.config import BertConfig
 from minigrad.bert.data import PretrainingData, encode_documents
 from minigrad.bert.info import step_cost
 from minigrad.bert.model import BertForPreTraining, parameter_shapes
-from minigrad.bert.pretraining import Share
+from minigrad.bert.pretraining import PairShare
 from minigrad.bert.stored import stored
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.pencil import arrow, box, words
 from minigrad.course.furniture.small_model import small_model
 from minigrad.course.furniture.widgets import Frame, svg
-from minigrad.distributed import World, ring_bytes
+from minigrad.distributed import ring_bytes
 from minigrad.tensor import Tensor
 from minigrad.text.corpus import read_corpus
 from minigrad.training.epochs import Batch
@@ -52,13 +52,6 @@ def _docutils() -> tuple[Any, Any]:
 def batch_of(seed: int) -> Batch:
     """A batch of pre-training from the documentation of docutils: 32 pairs of up to 64 tokens."""
     return PretrainingData(*_docutils(), ROWS, LENGTH, seed).next_batch()
-
-
-def world(rank: int, size: int) -> World:
-    """What process `rank` of `size` knows of itself, without the others."""
-    found = World()
-    found.rank, found.size = rank, size
-    return found
 
 
 def gradient(
@@ -105,7 +98,7 @@ def drift(add_up: Callable[[list[np.ndarray]], list[np.ndarray]], size: int, ste
     data, apart = PretrainingData(*_docutils(), ROWS, LENGTH, 0), []
     for step in range(steps):
         batch = data.next_batch()
-        shares = [Share(batch, world(rank, size)) for rank in range(size)]
+        shares = [PairShare(batch, rank, size) for rank in range(size)]
         gradients = [
             gradient(model, s.batch, s.of_tokens, s.of_pairs, 1000 * step, s.places)
             for model, s in zip(models, shares, strict=True)

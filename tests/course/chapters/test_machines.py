@@ -9,7 +9,7 @@ import pytest
 
 from minigrad.bert.config import PRESETS
 from minigrad.bert.info import step_cost
-from minigrad.bert.pretraining import Share
+from minigrad.bert.pretraining import PairShare
 from minigrad.course.chapters import machines
 from minigrad.course.chapters.machines import Network, timeline
 
@@ -26,7 +26,7 @@ def model():
 def test_shares_add_up_to_the_whole_batch(model):
     batch = machines.batch_of(3)
     whole = machines.gradient(model, batch, draws=7)
-    shares = [Share(batch, machines.world(rank, 5)) for rank in range(5)]
+    shares = [PairShare(batch, rank, 5) for rank in range(5)]
     total = sum(machines.gradient(model, s.batch, s.of_tokens, s.of_pairs, 7, s.places) for s in shares)
     assert machines.distance(total, whole) < 2e-6
 

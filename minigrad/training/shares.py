@@ -1,0 +1,93 @@
+"""A batch shared out over the cores of this process: each computes some rows, forward and backward, on its own.
+
+What kernels share over the cores comes in small pieces: a core waits for the other after each. A share of the batch is
+whole, from the embeddings to the gradients, so the cores wait for each other once a step.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from minigrad import backend
+from minigrad.backend import threads
+from minigrad.distributed import World
+from minigrad.nn import Module, Parameter
+
+Result = TypeVar("Result")
+
+
+def shares_of(rows: int, world: World, asked: int | None = None) -> int:
+    """How many shares a process makes of its part of a batch of so many rows.
+
+    asked: how many, if somebody has said it; else one for each core that this process may use, but no more than there
+    are rows. On a GPU it is 1: it has cores of its own. Raises ValueError for more than there are rows, or below 1.
+    """
+    on_gpu = backend.default().name != "numpy"
+    if asked is None:
+        shares = 1 if on_gpu else max(1, min(threads.THREADS, rows // world.size))
+    elif asked < 1:
+        raise ValueError(f"shares must be at least 1, got {asked}")
+    elif on_gpu and asked > 1:
+        raise ValueError(f"shares must be 1 on a GPU, got {asked}: they are for the cores of a CPU")
+    else:
+        shares = asked
+    if rows < shares * world.size:
+        processes = f" in each of {world.size} processes" if world.size > 1 else ""
+        shared_out = f"{shares} shares{processes}" if shares > 1 else f"{world.size} processes"
+        raise ValueError(
+            f"a batch of {rows} rows cannot be shared out over {shared_out}: use fewer, a larger batch, or more text"
+        )
+    return shares
+
+
+class Replicas:
+    """A model and its twins: the same weights, for each share of a batch gradients of its own.
+
+    shares: how many. The model is the first of `models`; what is assigned to one of its parameters reaches the twins
+    when a batch begins.
+    """
+
+    def __init__(self, model: Module, shares: int) -> None:
+        arrays = {id(parameter.data): parameter.data for parameter in model.parameters()}  # not to be copied
+        self.models = [model, *(copy.deepcopy(model, dict(arrays)) for _ in range(shares - 1))]
+        self._parameters: list[tuple[Parameter, ...]] = list(
+            zip(*(one.parameters() for one in self.models), strict=True)
+        )
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def each(self, work: Callable[[Module, int], Result], count: int) -> list[Result]:
+        """What `work(model, number)` returns for the first `count`, all at once, in threads with a BLAS of one thread.
+
+        Raises what one has raised, when all have ended.
+        """
+        results: list[Any] = [None] * count
+
+        def run(numbers: range) -> None:
+            for number in numbers:
+                results[number] = work(self.models[number], number)
+
+        threads.on_one_blas_thread(threads.share, run, range(count))
+        return results
+
+    def begin(self) -> None:
+        """Give the twins the model's weights, and no gradients."""
+        for parameter, *twins in self._parameters:
+            for twin in twins:
+                twin.data, twin.grad, twin.requires_grad = parameter.data, None, parameter.requires_grad
+        for module, *twin_modules in zip(*(one.modules() for one in self.models), strict=True):
+            for twin_module in twin_modules:
+                twin_module.training = module.training
+
+    def add_up(self) -> None:
+        """Add the twins' gradients to the model's, one twin after the other."""
+        for parameter, *twins in self._parameters:
+            for twin in twins:
+                gradient, twin.grad = twin.grad, None
+                if parameter.grad is None:
+                    parameter.grad = gradient
+                elif gradient is not None:
+                    backend.of(gradient).add_in_place(parameter.grad, gradient)
