@@ -377,8 +377,12 @@ class GradientBuckets:
             self._buckets.append(_Bucket(members))
 
     @contextmanager
-    def summing(self, last: bool = True) -> Iterator[None]:
-        """Add up the gradients that are computed inside this context; last: False for micro-batches before the last."""
+    def summing(self, last: bool = True, as_they_come: bool = True) -> Iterator[None]:
+        """Add up the gradients that are computed inside this context.
+
+        last: False for micro-batches before the last. as_they_come: False where a gradient is not yet complete when the
+        engine says so, because other shares' are added to it; then the sums begin at the end.
+        """
         if self.world.size == 1 or not last:
             yield
             return
@@ -386,6 +390,8 @@ class GradientBuckets:
         with contextlib.ExitStack() as hooks:
             for bucket in self._buckets:
                 bucket.waiting, bucket.sum = len(bucket.parameters), None
+                if not as_they_come:
+                    continue
                 for place, number, parameter in zip(
                     bucket.places, bucket.numbers, bucket.parameters, strict=True
                 ):

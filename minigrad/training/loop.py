@@ -73,8 +73,8 @@ class Training(Run):
         raise NotImplementedError
 
     def compute(self, whole: Batch, factor: float) -> list[tuple[Share, Any, Tensor]]:
-        """The gradients of a batch times `factor`, of each share into a replica: the shares, what was made of them, and
-        their parts of the loss."""
+        """Add the gradients of a batch times `factor` to the model's. Returns its shares, what was made of them, and their
+        parts of the loss."""
         count = min(len(self.replicas), max(1, len(next(iter(whole.values()))) // self.world.size))
         draws = random.get_state()["draws"]
 
@@ -85,7 +85,9 @@ class Training(Run):
             self.scaler.scale(loss * factor).backward()
             return share, output, loss.detach()
 
-        return self.replicas.each(work, count)
+        computed = self.replicas.each(work, count)
+        self.replicas.add_up()
+        return computed
 
     def train_step(self, tally: Any) -> tuple[Array, float]:
         """One optimiser step. Returns the gradients' norm, an array without axes, and the learning rate.
@@ -93,20 +95,17 @@ class Training(Run):
         Nothing here waits for a GPU (except loss scaling): the next step is prepared while it works on this one.
         """
         micro_batches = self.arguments.gradient_accumulation_steps
-        alone = len(self.replicas) == 1  # then gradients are added up over processes as they come
         self.optimizer.zero_grad()
         self.replicas.begin()
         with quiet_overflow():
             with backend.default_matmul_precision(self.arguments.precision):
                 for number in range(1, micro_batches + 1):
-                    with self.buckets.summing(alone and number == micro_batches):
-                        computed = self.compute(self.data.next_batch(), 1 / micro_batches)
+                    last, batch = number == micro_batches, self.data.next_batch()
+                    with self.buckets.summing(last, as_they_come=len(self.replicas) == 1):
+                        computed = self.compute(batch, 1 / micro_batches)
                     for share, output, loss in computed:
                         self.unchecked.append((self.step + 1, "the loss", loss.data))
                         tally.add(output, share.batch)
-                self.replicas.add_up()
-                with self.buckets.summing(not alone):
-                    pass
                 self.scaler.unscale_(self.optimizer)
             norm = optim.clip_grad_norm(self.model.parameters(), self.arguments.max_grad_norm)
             rate = self.optimizer.groups[0]["lr"]

@@ -8,8 +8,10 @@ each round each takes a turn, in a new process (or under `mpirun` in new ones), 
 machine slows all alike. The figures are medians over rounds; the spread is the middle half of the rounds. An efficiency
 of 1 is half the time of one process with one thread.
 
-Bytes: of each process and step, what it gives to be added up, the gradients in float32, and what a ring sends of that,
-2 (n - 1) / n of it. It needs mpi4py, an `mpirun` beside this Python or on the path, two cores, and nobody else on them.
+Waits: of the first process and step, how often a thread has slept until another one woke it, such as the one that held
+the interpreter. Bytes: of each process and step, what it gives to be added up, the gradients in float32, and what a
+ring sends of that, 2 (n - 1) / n of it. It needs mpi4py, an `mpirun` beside this Python or on the path, two cores, and
+nobody else on them.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import shutil
 import statistics
 import subprocess
@@ -91,18 +94,24 @@ def take_turn(case: str, count: int, shares: int, steps: int, bucket: int) -> di
             for _ in range(WARM_UP):
                 run.train_step(run.tally)
             world.barrier()
-            given, started = world.bytes_given, time.perf_counter()
+            given, waits, started = world.bytes_given, _waits(), time.perf_counter()
             for _ in range(steps):
                 run.train_step(run.tally)
             world.barrier()
-            ms = (time.perf_counter() - started) * 1000 / steps
+            ms, waits = (time.perf_counter() - started) * 1000 / steps, _waits() - waits
     if not world.is_first:
         return None
     return {
         "ms": ms,
+        "waits": waits / steps,
         "bytes_given": (world.bytes_given - given) / steps,
         "bytes_of_a_ring": ring_bytes(world.size, run.buckets.bytes),
     }
+
+
+def _waits() -> int:
+    """How often a thread of this process has slept until another one woke it."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
 
 
 # --- All turns -------------------------------------------------------------------------------------------
@@ -148,6 +157,9 @@ def measure(case: str, rounds: int, steps: int) -> dict[str, Any]:
         "middle_half_ms": {name: middle_half(values) for name, values in times.items()},
         "all_ms": times,
         "efficiency": {name: median[BASELINE] / median[name] / cores_used[name] for name in names},
+        "waits": {
+            name: statistics.median(turn["waits"] for turn in of_name) for name, of_name in turns.items()
+        },
         "bytes_given": {name: of_name[0]["bytes_given"] for name, of_name in turns.items()},
         "bytes_of_a_ring": {name: of_name[0]["bytes_of_a_ring"] for name, of_name in turns.items()},
     }
@@ -158,12 +170,13 @@ def print_case(case: str, figures: dict[str, Any]) -> None:
     print(f"\n{case}: {figures['setting']}; {figures['rounds']} rounds of {figures['steps']} steps")
     if (others := figures["others_share_of_cores"] or 0.0) > 0.05:
         print(f"  other processes used {others:.0%} of the cores: measure again on an idle machine")
-    print(f"{'':28}{'ms':>8}{'middle half':>18}{'efficiency':>12}{'given':>10}{'of a ring':>11}")
+    print(f"{'':28}{'ms':>8}{'middle half':>18}{'efficiency':>12}{'waits':>8}{'given':>10}{'of a ring':>11}")
     for name, ms in figures["ms"].items():
         low, high = figures["middle_half_ms"][name]
         given, ring = (figures[what][name] / 1e6 for what in ("bytes_given", "bytes_of_a_ring"))
         print(
             f"{name:28}{ms:8.1f}{f'{low:.1f} … {high:.1f}':>18}{figures['efficiency'][name]:12.2f}"
+            f"{figures['waits'][name]:8.0f}"
             f"{given:7.2f} MB{ring:8.2f} MB"
         )
 
