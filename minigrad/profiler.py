@@ -15,6 +15,7 @@ operation which calls another is not charged for it, and the rows add up to the 
 from __future__ import annotations
 
 import functools
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -63,6 +64,7 @@ class Report:
         self._accounts: dict[str, _Account] = {}
         self._running: tuple[str, int] | None = None  # the row and phase that the stopwatch runs for
         self._since = 0.0
+        self._thread = threading.get_ident()  # that is measured
 
     @property
     def rows(self) -> list[Row]:
@@ -110,6 +112,9 @@ class Report:
 
     @contextmanager
     def _measured(self, op: str, phase: int) -> Iterator[None]:
+        if threading.get_ident() != self._thread:
+            yield
+            return
         before = self._switch((op, phase))
         try:
             yield
@@ -119,7 +124,8 @@ class Report:
     def _call(self, op: str, phase: int, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `function` on the account of `op`."""
         with self._measured(op, phase):
-            self._accounts.setdefault(op, _Account()).calls += 1
+            if threading.get_ident() == self._thread:
+                self._accounts.setdefault(op, _Account()).calls += 1
             return function(*args, **kwargs)
 
 
@@ -130,7 +136,9 @@ _active: Report | None = None
 def profile() -> Iterator[Report]:
     """Measure what is called inside the context: `with profile() as report: step()`, then `print(report)`.
 
-    On a GPU each operation is waited for, so that the whole takes longer than without. An operation that was
+    Of several threads that share a batch (`training.shares`), the one that entered the context is measured: its share,
+    and as "everything else" that it waits for the others. On a GPU each operation is waited for, so that the whole
+    takes longer than without. An operation that was
     imported by its own name (`from minigrad.ops import softmax`) before the context is not seen, and counts
     as "everything else"; of a graph recorded before it, the backward pass counts as "adding up gradients". Raises
     RuntimeError inside another `profile()`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 import weakref
 
@@ -229,3 +230,16 @@ def test_an_empty_context_has_one_row():
     with profile() as report:
         pass
     assert [row.op for row in report.rows] == [ELSE]
+
+
+def test_one_thread_is_measured():
+    def work():
+        for _ in range(50):
+            (Tensor(np.ones((20, 20)), requires_grad=True) * 2.0).sum().backward()
+
+    with profile() as report:
+        other = threading.Thread(target=work)
+        other.start()
+        Tensor(np.ones(3)).exp()
+        other.join()
+    assert {row.op: row.calls for row in report.rows} == {"exp": 1, "everything else": 0}

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
-from minigrad import backend, optim, random
+from minigrad import backend, optim
 from minigrad.distributed import Share
 from minigrad.nn import Module
 from minigrad.tensor import Array, Tensor
-from minigrad.training.epochs import Batch
 from minigrad.training.progress import interruptible
 from minigrad.training.run import Run
 from minigrad.training.shares import Replicas
@@ -72,37 +71,25 @@ class Training(Run):
         """What a model makes of a share of a batch, and its part of the loss of the whole batch."""
         raise NotImplementedError
 
-    def compute(self, whole: Batch, factor: float) -> list[tuple[Share, Any, Tensor]]:
-        """Add the gradients of a batch times `factor` to the model's. Returns its shares, what was made of them, and their
-        parts of the loss."""
-        count = min(len(self.replicas), max(1, len(next(iter(whole.values()))) // self.world.size))
-        draws = random.get_state()["draws"]
-
-        def work(model: Module, number: int) -> tuple[Share, Any, Tensor]:
-            share = self.share(whole, self.world.rank * count + number, self.world.size * count)
-            with random.rows_of_the_whole(share.places, draws) if share.count > 1 else nullcontext():
-                output, loss = self.forward(model, share)
-            self.scaler.scale(loss * factor).backward()
-            return share, output, loss.detach()
-
-        computed = self.replicas.each(work, count)
-        self.replicas.add_up()
-        return computed
-
     def train_step(self, tally: Any) -> tuple[Array, float]:
         """One optimiser step. Returns the gradients' norm, an array without axes, and the learning rate.
 
         Nothing here waits for a GPU (except loss scaling): the next step is prepared while it works on this one.
         """
         micro_batches = self.arguments.gradient_accumulation_steps
+
+        def backward(loss: Tensor) -> None:
+            self.scaler.scale(loss * (1 / micro_batches)).backward()
+
         self.optimizer.zero_grad()
-        self.replicas.begin()
         with quiet_overflow():
             with backend.default_matmul_precision(self.arguments.precision):
                 for number in range(1, micro_batches + 1):
                     last, batch = number == micro_batches, self.data.next_batch()
                     with self.buckets.summing(last, as_they_come=len(self.replicas) == 1):
-                        computed = self.compute(batch, 1 / micro_batches)
+                        computed = self.replicas.compute(
+                            batch, self.share, self.forward, backward, self.world
+                        )
                     for share, output, loss in computed:
                         self.unchecked.append((self.step + 1, "the loss", loss.data))
                         tally.add(output, share.batch)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, TypeVar
+from contextlib import nullcontext
+from typing import Any
 
-from minigrad import backend
+from minigrad import backend, random
 from minigrad.backend import threads
-from minigrad.distributed import World
+from minigrad.distributed import Share, World
 from minigrad.nn import Module, Parameter
-
-Result = TypeVar("Result")
+from minigrad.tensor import Tensor
+from minigrad.training.epochs import Batch
 
 
 def shares_of(rows: int, world: World, asked: int | None = None) -> int:
@@ -59,21 +60,40 @@ class Replicas:
     def __len__(self) -> int:
         return len(self.models)
 
-    def each(self, work: Callable[[Module, int], Result], count: int) -> list[Result]:
-        """What `work(model, number)` returns for the first `count`, all at once, in threads with a BLAS of one thread.
+    def compute(
+        self,
+        whole: Batch,
+        kind: type[Share],
+        forward: Callable[[Module, Any], tuple[Any, Tensor]],
+        backward: Callable[[Tensor], object],
+        world: World | None = None,
+    ) -> list[tuple[Any, Any, Tensor]]:
+        """Add the gradients of a batch to the model's: its shares at once, in threads, each with a BLAS of one thread.
 
-        Raises what one has raised, when all have ended.
+        kind: of the shares. forward: from a model and a share to what the model makes of it, and its part of the loss
+        of the whole batch, from which `backward` goes back. world: the processes that have shares too, by default this
+        one alone. Returns the shares, what was made of them, and their parts of the loss. Raises what one has raised,
+        when all have ended.
         """
-        results: list[Any] = [None] * count
+        world = world or World()
+        count = min(len(self), max(1, len(next(iter(whole.values()))) // world.size))
+        draws = random.get_state()["draws"]
+        computed: list[Any] = [None] * count
+        self._begin()
 
         def run(numbers: range) -> None:
             for number in numbers:
-                results[number] = work(self.models[number], number)
+                share = kind(whole, world.rank * count + number, world.size * count)
+                with random.rows_of_the_whole(share.places, draws) if share.count > 1 else nullcontext():
+                    output, loss = forward(self.models[number], share)
+                backward(loss)
+                computed[number] = share, output, loss.detach()
 
         threads.on_one_blas_thread(threads.share, run, range(count))
-        return results
+        self._add_up()
+        return computed
 
-    def begin(self) -> None:
+    def _begin(self) -> None:
         """Give the twins the model's weights, and no gradients."""
         for parameter, *twins in self._parameters:
             for twin in twins:
@@ -82,7 +102,7 @@ class Replicas:
             for twin_module in twin_modules:
                 twin_module.training = module.training
 
-    def add_up(self) -> None:
+    def _add_up(self) -> None:
         """Add the twins' gradients to the model's, one twin after the other."""
         for parameter, *twins in self._parameters:
             for twin in twins:

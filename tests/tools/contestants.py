@@ -20,9 +20,12 @@ import minigrad
 from minigrad import backend, optim
 from minigrad.bert.config import IGNORED, BertConfig
 from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.pretraining import PairShare
 from minigrad.bert.training import parameter_groups
 from minigrad.course.chapters.fast import work_everywhere
+from minigrad.distributed import World
 from minigrad.training.epochs import Batch
+from minigrad.training.shares import Replicas, shares_of
 
 Array = Any  # a NumPy or CuPy ndarray
 
@@ -54,8 +57,10 @@ def minigrad_step(
     """
     minigrad.manual_seed(0)
     model = BertForPreTraining(config)
+    replicas = Replicas(model, shares_of(len(batch["input_ids"]), World()))
     if plain:
-        work_everywhere(model, vocabulary=False)
+        for one in replicas.models:
+            work_everywhere(one, vocabulary=False)
     kernels = backend.of(next(model.parameters()).data)
     kernels.keep_freed_memory()
     optimizer = optim.AdamW(
@@ -66,17 +71,19 @@ def minigrad_step(
     )
     scaler = optim.GradScaler(enabled=precision == "float16")
 
-    def step() -> minigrad.Tensor:
+    def forward(model: Any, share: PairShare) -> tuple[None, minigrad.Tensor]:
+        output = model(**share.batch)
+        return None, output.mlm_loss * share.of_tokens + output.nsp_loss * share.of_pairs
+
+    def step() -> Array:
         optimizer.zero_grad()
         with backend.default_matmul_precision(precision):
-            output = model(**batch)
-        assert output.loss is not None
-        scaler.scale(output.loss).backward()
+            computed = replicas.compute(batch, PairShare, forward, lambda loss: scaler.scale(loss).backward())
         scaler.unscale_(optimizer)
         optim.clip_grad_norm(model.parameters(), SETTINGS.max_grad_norm)
         scaler.step(optimizer)
         scaler.update()
-        return output.loss.detach()
+        return sum(loss.data for _, _, loss in computed)
 
     return Contestant(step, kernels.synchronize, _cupy_pool_mb if device == "cuda" else None)
 

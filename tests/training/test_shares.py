@@ -15,7 +15,7 @@ from commands import error_of
 from tiny import quietly
 from tiny_translation import CONFIGS, translating
 
-from minigrad import random
+from minigrad import Tensor, random
 from minigrad.backend import threads
 from minigrad.bert.__main__ import main as bert_main
 from minigrad.distributed import Share, World
@@ -38,14 +38,16 @@ def make(folder, kind, shares, **changes):
     return translating(folder, kind, shares=shares)
 
 
+def compute(run, batch):
+    return run.replicas.compute(batch, run.share, run.forward, Tensor.backward, run.world)
+
+
 def gradients(run, batch):
     """What a batch adds to the gradients, in float64."""
     run.model.astype("float64")
     random.manual_seed(5)
     run.model.train()
-    run.replicas.begin()
-    losses = [float(loss.data) for _, _, loss in run.compute(batch, 0.5)]
-    run.replicas.add_up()
+    losses = [float(loss.data) for _, _, loss in compute(run, batch)]
     return sum(losses), {name: p.grad for name, p in run.model.named_parameters()}, random.get_state()
 
 
@@ -81,8 +83,7 @@ def test_rows_and_weights_of_shares():
 def test_a_batch_of_fewer_rows_is_in_fewer_shares(tmp_path):
     with make(tmp_path, "pretraining", 4) as run:
         batch = {name: array[:3] for name, array in run.data.next_batch().items()}
-        run.replicas.begin()
-        assert [len(share.rows) for share, _, _ in run.compute(batch, 1.0)] == [1, 1, 1]
+        assert [len(share.rows) for share, _, _ in compute(run, batch)] == [1, 1, 1]
 
 
 # --- How many --------------------------------------------------------------------------------------------
@@ -220,7 +221,7 @@ def test_all_shares_have_the_same_weights_also_when_others_are_assigned(tmp_path
         assert all(a.data is b.data for a, b in zip(model.parameters(), twin.parameters(), strict=True))
         run.train_step(run.tally)
         run.model.load_state_dict({name: 0 * array for name, array in run.model.state_dict().items()})
-        run.replicas.begin()
+        compute(run, run.data.next_batch())
         assert all(a.data is b.data for a, b in zip(model.parameters(), twin.parameters(), strict=True))
         assert not any(p.data.any() for p in twin.parameters())
 
