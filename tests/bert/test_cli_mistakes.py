@@ -80,7 +80,6 @@ def test_a_text_that_is_not_there(tmp_path, failing):
         (["--steps", "1"], "warmup_steps must be within 0 … steps = 1, got 2"),
         (["--batch-size", "0"], "batch_size must be at least 1"),
         (["--shares", "0"], "shares must be at least 1, got 0"),
-        (["--shares", "5"], "a batch of 4 rows cannot be shared out over 5 shares"),
         (["--max-length", "4"], "max_length must be at least 5"),
         (["--max-length", "25"], "max_length is 25, but the model has 24 positions"),
         (["--learning-rate", "-1"], "learning_rate must be positive and finite, got -1.0"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
+from types import SimpleNamespace
 
 import commands
 import numpy as np
@@ -15,7 +16,7 @@ from commands import error_of
 from tiny import quietly
 from tiny_translation import CONFIGS, translating
 
-from minigrad import Tensor, random
+from minigrad import Tensor, backend, random
 from minigrad.backend import threads
 from minigrad.bert.__main__ import main as bert_main
 from minigrad.distributed import Share, World
@@ -112,6 +113,14 @@ def test_numbers_that_make_no_sense(tmp_path, shares, message):
     with pytest.raises(ValueError, match=message):
         make(tmp_path / "run", "pretraining", shares)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_gpu_has_one(monkeypatch, cores):
+    cores(4)
+    monkeypatch.setattr(backend, "default", lambda: SimpleNamespace(name="cupy"))
+    assert shares_of(32, World()) == shares_of(32, World(), 1) == 1
+    with pytest.raises(ValueError, match="shares must be 1 on a GPU, got 2"):
+        shares_of(32, World(), 2)
 
 
 def test_a_page_has_one_core(monkeypatch):
