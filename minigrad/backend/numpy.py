@@ -17,7 +17,7 @@ import numpy as xp
 
 from minigrad.backend import float16_as_float32, numpy_recurrent
 from minigrad.backend.numpy_recurrent import *  # noqa: F403
-from minigrad.backend.threads import in_blocks, on_one_blas_thread, share
+from minigrad.backend.threads import alone, in_blocks, on_one_blas_thread, share
 
 __all__ = [
     "adamw_step", "add_bias", "add_in_place", "asarray", "attention", "attention_backward", "dropout", "erf", "gelu",
@@ -110,7 +110,7 @@ SMALL_PRODUCT = 2**18  # multiplications; fewer are not shared, because waking a
 def matmul(a: Array, b: Array) -> Array:
     """The product of two matrices: (n, k) @ (k, m) -> (n, m)."""
     (n, k), m = a.shape, b.shape[1]
-    if n * k * m < SMALL_PRODUCT:
+    if n * k * m < SMALL_PRODUCT or alone():
         return xp.matmul(a, b)
     y = xp.empty((n, m), a.dtype)
 

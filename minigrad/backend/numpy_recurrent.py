@@ -9,6 +9,7 @@ live (n,) of booleans, or None: where it is false, a row keeps its state, and no
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as xp
@@ -149,16 +150,27 @@ def lstm_step(gates: Array, h: Array, c: Array, h_new: Array, c_new: Array, live
 def lstm_step_block(gates, h, c, h_new, c_new, live):
     d = h.shape[1]
     i, f, g, o = _side_by_side(gates, d)
-    _sigmoid(gates[:, : 2 * d])
-    xp.tanh(g, out=g)
-    _sigmoid(o)
+    half, shift = _of_sigmoids(d, gates.dtype)
+    gates *= half  # σ(x) = tanh(x / 2) / 2 + 1/2: one tanh for all gates
+    xp.tanh(gates, out=gates)
+    gates *= half
+    gates += shift
     xp.multiply(f, c, out=c_new)
     c_new += i * g
     xp.tanh(c_new, out=h_new)
     h_new *= o
-    ended = _ended(live)
-    xp.copyto(c_new, c, where=ended)
-    xp.copyto(h_new, h, where=ended)
+    if live is not None:
+        ended = _ended(live)
+        xp.copyto(c_new, c, where=ended)
+        xp.copyto(h_new, h, where=ended)
+
+
+@functools.lru_cache
+def _of_sigmoids(d: int, dtype: Any) -> tuple[Array, Array]:
+    """What the gates i, f, g and o, (4 d,), are multiplied by around a tanh, and what is added: g stays as it is."""
+    half, shift = xp.full((4, d), 0.5, dtype), xp.full((4, d), 0.5, dtype)
+    half[2], shift[2] = 1, 0
+    return half.reshape(-1), shift.reshape(-1)
 
 
 def lstm_step_backward(
@@ -173,22 +185,26 @@ def lstm_step_backward(
 
 
 def lstm_step_backward_block(dh, dc, gates, c, c_new, live):
-    ended = _ended(live)
-    i, f, g, o = _side_by_side(gates, c.shape[1])
+    if live is not None:
+        before = dh.copy(), dc.copy()
+    d = c.shape[1]
+    i, f, g, o = _side_by_side(gates, d)
+    slopes = _slope_of_sigmoid(gates)
+    slope_of_g = slopes[:, 2 * d : 3 * d]
+    xp.square(g, out=slope_of_g)
+    xp.subtract(1, slope_of_g, out=slope_of_g)
     tanh_c = xp.tanh(c_new)
     through_h = dh * o
     through_h *= _slope_of_tanh(tanh_c)
-    through_h += dc  # the whole gradient of c_new
-    d_o = dh * tanh_c
-    d_o *= _slope_of_sigmoid(o)
-    d_g = through_h * i
-    d_g *= _slope_of_tanh(g)
-    d_i = through_h * g
-    d_i *= _slope_of_sigmoid(i)
-    d_f = through_h * c
-    d_f *= _slope_of_sigmoid(f)
-    through_h *= f
-    i[:], f[:], g[:], o[:] = d_i, d_f, d_g, d_o
-    xp.copyto(gates, 0, where=ended)
-    xp.copyto(dc, through_h, where=~ended if live is not None else True)
-    xp.copyto(dh, 0, where=~ended if live is not None else True)
+    dc += through_h  # the whole gradient of c_new
+    outer = xp.empty_like(gates)
+    for factor, other, out in zip((dc, dc, dc, dh), (g, c, i, tanh_c), _side_by_side(outer, d), strict=True):
+        xp.multiply(factor, other, out=out)
+    dc *= f
+    dh[:] = 0
+    xp.multiply(outer, slopes, out=gates)
+    if live is not None:
+        ended = _ended(live)
+        xp.copyto(gates, 0, where=ended)
+        for now, past in zip((dh, dc), before, strict=True):
+            xp.copyto(now, past, where=ended)

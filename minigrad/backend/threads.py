@@ -49,6 +49,8 @@ def in_blocks(kernel: Callable[..., Any], *arrays: Any, **same: Any) -> list[Any
     """
     first, *_ = arrays
     rows = len(first)
+    if first.size <= BLOCK:
+        return [kernel(*arrays, **same)]
     most = max(1, BLOCK * rows // max(1, first.size))  # in a block
     count = max(1, -(-rows // most))
     step = -(-rows // count)
@@ -126,6 +128,11 @@ def share(run: Callable[[range], None], items: range) -> None:
     for error in errors:
         if error is not None:
             raise error
+
+
+def alone() -> bool:
+    """Whether what is shared here stays in this thread: there is one core, or this is a part of what is shared."""
+    return THREADS == 1 or _in_a_part.get()
 
 
 def _workers_here() -> _Workers | None:

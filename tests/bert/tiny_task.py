@@ -99,7 +99,7 @@ def run_in(
     resume: bool = False,
     dropout: float | None = None,
     said: list[str] | None = None,
-    shares: int | None = None,
+    shares: int | None = 1,
     **changes: Any,
 ) -> Finetuning:
     """A run in `folder/run` on 42 examples, evaluated on 10 others; its model and files are made if need be.

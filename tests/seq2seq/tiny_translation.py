@@ -62,6 +62,7 @@ def translating(output: str | Path, name: str = "transformer", **changes: Any) -
         "held_out": pairs(5, seed=2),
         "arguments": ARGUMENTS,
         "corpus": "stories",
+        "shares": 1,
     }
     return TranslationTraining(output=output, **{**settings, **changes})
 
