@@ -96,8 +96,8 @@ def add_shares(command: argparse.ArgumentParser) -> None:
         "--shares",
         type=integer,
         metavar="N",
-        help="in how many parts a process computes a batch at once (default: one for each core, 1 on a GPU, of a "
-        "resumed run as before)",
+        help="in how many parts a process computes a batch at once (default: one for each core, fewer where "
+        "each would have little work, 1 on a GPU, of a resumed run as before)",
     )
 
 

@@ -21,6 +21,7 @@ from minigrad.backend import threads
 from minigrad.bert.__main__ import main as bert_main
 from minigrad.distributed import Share, World
 from minigrad.seq2seq.__main__ import main as translating_main
+from minigrad.training import shares
 from minigrad.training.folders import latest_checkpoint
 from minigrad.training.shares import shares_of
 
@@ -100,6 +101,17 @@ def test_by_default_one_for_each_core(cores, count, rows, processes, expected):
     assert shares_of(rows, world) == expected
 
 
+@pytest.mark.parametrize(("least", "expected"), [(2.5e9, 1), (1, 3), (None, 2)])
+def test_by_default_each_share_has_work_enough(tmp_path, cores, monkeypatch, least, expected):
+    """A tiny step is Python's time, for which threads take turns."""
+    cores(3)
+    parameters = sum(p.size for p in make(tmp_path / "one", "pretraining", 1).model.parameters())
+    of_half = 6 * parameters * 4 * 16 / 2  # 4 rows of 16 tokens
+    monkeypatch.setattr(shares, "LEAST_WORK", of_half if least is None else least)
+    with make(tmp_path / "run", "pretraining", None) as run:
+        assert run.shares == expected
+
+
 @pytest.mark.parametrize(
     ("shares", "message"),
     [
@@ -148,10 +160,10 @@ def test_the_same_number_gives_the_same_bits_on_any_number_of_cores(tmp_path, co
 def stopped(tmp_path, cores):
     """The folder of a run in two shares, stopped at step 6 of 10, and the weights of one that was not stopped."""
     cores(2)
-    with make(tmp_path / "whole", "pretraining", None) as run:
+    with make(tmp_path / "whole", "pretraining", 2) as run:
         quietly(run)
         weights = {name: p.data.copy() for name, p in run.model.named_parameters()}
-    with make(tmp_path / "run", "pretraining", None) as run:
+    with make(tmp_path / "run", "pretraining", 2) as run:
         tiny.before_step(run, 6, lambda: signal.raise_signal(signal.SIGTERM))
         quietly(run)
     assert latest_checkpoint(tmp_path / "run").name == "checkpoint-000006"
