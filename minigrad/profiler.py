@@ -138,10 +138,9 @@ def profile() -> Iterator[Report]:
 
     Of several threads that share a batch (`training.shares`), the one that entered the context is measured: its share,
     and as "everything else" that it waits for the others. On a GPU each operation is waited for, so that the whole
-    takes longer than without. An operation that was
-    imported by its own name (`from minigrad.ops import softmax`) before the context is not seen, and counts
-    as "everything else"; of a graph recorded before it, the backward pass counts as "adding up gradients". Raises
-    RuntimeError inside another `profile()`.
+    takes longer than without. An operation that was imported by its own name (`from minigrad.ops import softmax`)
+    before the context is not seen, and counts as "everything else"; of a graph recorded before it, the backward pass
+    counts as "adding up gradients". Raises RuntimeError inside another `profile()`.
     """
     global _active
     if _active is not None:

@@ -95,9 +95,8 @@ class _Workers:
 
 
 _workers: _Workers | None = None  # made at the first use, and again in a forked process
-_in_a_part = ContextVar(
-    "in_a_part", default=False
-)  # whether the work here is a part of what is shared already
+# whether the work here is a part of what is shared already
+_in_a_part = ContextVar("in_a_part", default=False)
 
 
 def share(run: Callable[[range], None], items: range) -> None:

@@ -47,6 +47,12 @@ class PairShare(Share):
         tokens = range(len(chosen) + before, len(chosen) + before + own)
         self.places[len(self.rows) + own] = [self.rows, tokens]
 
+    def loss(self, output: BertPreTrainingOutput) -> Tensor:
+        """The share's part of the loss of the whole batch, from what a model makes of `batch`."""
+        assert output.mlm_loss is not None
+        assert output.nsp_loss is not None
+        return output.mlm_loss * self.of_tokens + output.nsp_loss * self.of_pairs
+
 
 class Pretraining(BertTraining):
     """A run of pre-training: what `python -m minigrad.bert pretrain` and the chapters use.
@@ -109,7 +115,7 @@ class Pretraining(BertTraining):
     def forward(self, model: Module, share: PairShare) -> tuple[BertPreTrainingOutput, Tensor]:
         """What a model makes of a share of a batch, and its part of the loss of the whole batch."""
         output = model(**share.batch)
-        return output, output.mlm_loss * share.of_tokens + output.nsp_loss * share.of_pairs
+        return output, share.loss(output)
 
     def measure(self) -> dict[str, float]:
         """Losses and accuracies of both tasks."""

@@ -99,7 +99,10 @@ class Replicas:
                 backward(loss)
                 computed[number] = share, output, loss.detach()
 
-        threads.on_one_blas_thread(threads.share, run, range(count))
+        if count == 1:  # kernels and products have all cores
+            run(range(1))
+        else:
+            threads.on_one_blas_thread(threads.share, run, range(count))
         self._add_up()
         return computed
 

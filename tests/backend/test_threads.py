@@ -172,8 +172,9 @@ def two_blas_threads():
 
 @pytest.mark.usefixtures("two_blas_threads")
 @pytest.mark.parametrize("fails", [False, True])
-def test_matmul_gives_the_blas_its_threads_back(fails, monkeypatch, rng):
+def test_matmul_gives_the_blas_its_threads_back(fails, monkeypatch, cores, rng):
     inside = []
+    cores(2)
 
     def share(run, items):
         inside.append(blas_threads())

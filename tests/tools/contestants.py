@@ -72,8 +72,7 @@ def minigrad_step(
     scaler = optim.GradScaler(enabled=precision == "float16")
 
     def forward(model: Any, share: PairShare) -> tuple[None, minigrad.Tensor]:
-        output = model(**share.batch)
-        return None, output.mlm_loss * share.of_tokens + output.nsp_loss * share.of_pairs
+        return None, share.loss(model(**share.batch))
 
     def step() -> Array:
         optimizer.zero_grad()
