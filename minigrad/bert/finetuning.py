@@ -175,7 +175,10 @@ def prepare_finetuning(
     config = read_latest(model, read_config)
     require_positions(settings.max_length, config)
     require_memory(
-        config, settings.batch_size, settings.max_length, shares_of(settings.batch_size, World(), shares)
+        config,
+        settings.batch_size,
+        settings.max_length,
+        shares_of(settings.batch_size, settings.max_length, World(), shares),
     )
     train = read_examples(data, task)
     held_out = None if evaluation is None else read_examples(evaluation, train.task)

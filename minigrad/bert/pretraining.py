@@ -149,7 +149,7 @@ def require_fit(
     require_positions(settings.max_length, config)
     if config.type_vocab_size < 2:
         raise ValueError("type_vocab_size must be at least 2, for sentences A and B; got 1")
-    shares = shares_of(settings.batch_size, world, shares)
+    shares = shares_of(settings.batch_size, settings.max_length, world, shares)
     require_memory(config, -(-settings.batch_size // world.size), settings.max_length, shares)
 
 

@@ -231,7 +231,7 @@ def prepare_translation(
     Raises what TranslationTraining and `read_pairs` raise; TranslationError if nothing is left to learn from or to
     score on; ValueError for a model that does not fit into memory.
     """
-    count = shares_of(settings.batch_size, World(), shares)
+    count = shares_of(settings.batch_size, settings.max_length, World(), shares)
     folder = RunFolder(output, TRANSLATION)
     with folder.locked_unless_it_fails():
         folder.to_resume(resume)

@@ -32,7 +32,7 @@ from minigrad.training.folders import RunFolder, RunFolderError, RunKind, enviro
 from minigrad.training.pretrained import Pretrained, listed
 from minigrad.training.progress import SIGNALS, Progress, Stop
 from minigrad.training.reading import SUMS, CheckpointError, is_there
-from minigrad.training.shares import shares_of, worth_sharing
+from minigrad.training.shares import shares_of
 from minigrad.training.state import STATE, TrainingState, differences, read_moments, read_state, state_files
 from minigrad.training.tally import of_all_processes
 
@@ -51,7 +51,7 @@ class Run:
     text, for the evaluation of the model later. total_steps: how many there are to make. world: the processes that
     train it together, by default this one alone; their number is no part of a run, which may go on with another.
     shares: in how many each process computes its part of a batch at once; by default one for each core, as far as each
-    has work enough, or of a resumed run as many as before. They change the last bits.
+    has tokens enough, or of a resumed run as many as before. They change the last bits.
     """
 
     kind: RunKind
@@ -72,7 +72,7 @@ class Run:
     ) -> None:
         self.world = world or World()
         self._asked_shares = shares
-        self.shares = shares_of(arguments.batch_size, self.world, shares)
+        self.shares = shares_of(arguments.batch_size, arguments.max_length, self.world, shares)
         self.arguments, self.tokenizer, self.held_out = arguments, tokenizer, held_out
         self.corpus, self.held_out_share = corpus, held_out_share
         self.folder = (
@@ -91,10 +91,6 @@ class Run:
     def set_up(self, model: Module, total_steps: int, warmup_steps: int) -> None:
         """Make the optimiser, the schedule and the loss scaling of a model."""
         self.model, self.total_steps = model, total_steps
-        if self._asked_shares is None:
-            tokens = self.arguments.batch_size // self.world.size * self.arguments.max_length
-            parameters = sum(parameter.size for parameter in model.parameters())
-            self.shares = min(self.shares, worth_sharing(parameters, tokens))
         self.optimizer, self.schedule = self.optimizer_and_schedule(warmup_steps)
         self.scaler = optim.GradScaler(enabled=self.arguments.precision == "float16")
         self.buckets = GradientBuckets(dict(model.named_parameters()), self.world)

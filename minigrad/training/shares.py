@@ -18,26 +18,22 @@ from minigrad.nn import Module, Parameter
 from minigrad.tensor import Tensor
 from minigrad.training.epochs import Batch
 
-# FLOPs of a step, at least, in each share that nobody has asked for. Smaller ones are mostly Python, for which threads
-# take turns. The reduced BERT on two cores: two shares of 512 tokens together (2.9e9) take as long as one, of 128 1.4
-# times as long, and of 2,048 0.75 times.
-LEAST_WORK = 2.5e9
+# Tokens, at least, in each share that nobody has asked for. What a share costs does not depend on its tokens: Python's
+# time, for which threads take turns, and gradients of all weights. The step in two shares over the step in one, on two
+# cores, with 256, 512 and 1,024 tokens in each: reduced BERT 1.05, 0.88, 0.88; BERT-Base 1.11, 1.04, 0.98.
+LEAST_TOKENS = 1024
 
 
-def worth_sharing(parameters: int, tokens: int) -> int:
-    """Into how many shares a batch of so many tokens may be cut so that each has LEAST_WORK; at least 1."""
-    return max(1, int(6 * parameters * tokens / LEAST_WORK))
+def shares_of(rows: int, length: int, world: World, asked: int | None = None) -> int:
+    """How many shares a process makes of its part of a batch of so many rows of this length.
 
-
-def shares_of(rows: int, world: World, asked: int | None = None) -> int:
-    """How many shares a process makes of its part of a batch of so many rows, if there is work enough.
-
-    asked: how many, if somebody has said it; else one for each core that this process may use, but no more than there
-    are rows. On a GPU it is 1: it has cores of its own. Raises ValueError for more than there are rows, or below 1.
+    asked: how many, if somebody has said it; else one for each core that this process may use, as far as each has
+    LEAST_TOKENS. On a GPU it is 1: it has cores of its own. Raises ValueError for more than there are rows, or below 1.
     """
     on_gpu = backend.default().name != "numpy"
     if asked is None:
-        shares = 1 if on_gpu else max(1, min(threads.THREADS, rows // world.size))
+        here = rows // world.size
+        shares = 1 if on_gpu else max(1, min(threads.THREADS, here, here * length // LEAST_TOKENS))
     elif asked < 1:
         raise ValueError(f"shares must be at least 1, got {asked}")
     elif on_gpu and asked > 1:

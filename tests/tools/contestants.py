@@ -57,7 +57,7 @@ def minigrad_step(
     """
     minigrad.manual_seed(0)
     model = BertForPreTraining(config)
-    replicas = Replicas(model, shares_of(len(batch["input_ids"]), World()))
+    replicas = Replicas(model, shares_of(*batch["input_ids"].shape, World()))
     if plain:
         for one in replicas.models:
             work_everywhere(one, vocabulary=False)

@@ -21,7 +21,6 @@ from minigrad.backend import threads
 from minigrad.bert.__main__ import main as bert_main
 from minigrad.distributed import Share, World
 from minigrad.seq2seq.__main__ import main as translating_main
-from minigrad.training import shares
 from minigrad.training.folders import latest_checkpoint
 from minigrad.training.shares import shares_of
 
@@ -92,24 +91,23 @@ def test_a_batch_of_fewer_rows_is_in_fewer_shares(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("count", "rows", "processes", "expected"), [(3, 32, 1, 3), (8, 5, 1, 5), (4, 7, 3, 2)]
+    ("count", "rows", "length", "processes", "expected"),
+    [
+        (3, 32, 512, 1, 3),
+        (8, 5, 2048, 1, 5),
+        (4, 7, 1024, 3, 2),
+        (4, 47, 64, 1, 2),
+        (4, 32, 63, 1, 1),
+        (4, 8, 8, 1, 1),
+    ],
 )
-def test_by_default_one_for_each_core(cores, count, rows, processes, expected):
+def test_by_default_one_for_each_core_as_far_as_each_has_tokens_enough(
+    cores, count, rows, length, processes, expected
+):
     cores(count)
     world = World()
     world.size = processes
-    assert shares_of(rows, world) == expected
-
-
-@pytest.mark.parametrize(("least", "expected"), [(2.5e9, 1), (1, 3), (None, 2)])
-def test_by_default_each_share_has_work_enough(tmp_path, cores, monkeypatch, least, expected):
-    """A tiny step is Python's time, for which threads take turns."""
-    cores(3)
-    parameters = sum(p.size for p in make(tmp_path / "one", "pretraining", 1).model.parameters())
-    of_half = 6 * parameters * 4 * 16 / 2  # 4 rows of 16 tokens
-    monkeypatch.setattr(shares, "LEAST_WORK", of_half if least is None else least)
-    with make(tmp_path / "run", "pretraining", None) as run:
-        assert run.shares == expected
+    assert shares_of(rows, length, world) == expected
 
 
 @pytest.mark.parametrize(
@@ -130,9 +128,9 @@ def test_numbers_that_make_no_sense(tmp_path, shares, message):
 def test_a_gpu_has_one(monkeypatch, cores):
     cores(4)
     monkeypatch.setattr(backend, "default", lambda: SimpleNamespace(name="cupy"))
-    assert shares_of(32, World()) == shares_of(32, World(), 1) == 1
+    assert shares_of(32, 64, World()) == shares_of(32, 64, World(), 1) == 1
     with pytest.raises(ValueError, match="shares must be 1 on a GPU, got 2"):
-        shares_of(32, World(), 2)
+        shares_of(32, 64, World(), 2)
 
 
 def test_a_page_has_one_core(monkeypatch):
