@@ -192,11 +192,11 @@ trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that 
 gpu-check:  ## the tests on real CuPy, with the Python that calls it; skips where there is no GPU
 	@$(PYTHON) tests/tools/gpu_check.py
 
-bench: $(ORACLES)  ## time a pre-training step beside PyTorch and JAX; writes the record and book/speed.md (half an hour, an idle machine)
+bench: $(ORACLES)  ## time a pre-training step beside PyTorch and JAX; writes the record and book/speed.md (half an hour, an idle machine; AGAIN=--again adds to the record)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[benchmarks]'
-	$(BIN)/python tests/tools/pretraining_step.py --record book/runs/pretraining_step.json
-	$(BIN)/python tests/tools/pretraining_step.py --kernels Haswell --record book/runs/pretraining_step.json
+	for setting in "" --one-core "--kernels Haswell"; do $(BIN)/python tests/tools/pretraining_step.py $$setting --record book/runs/pretraining_step.json $(AGAIN) || exit; done
 	$(BIN)/python tests/tools/several_processes.py --record book/runs/several_processes.json
+	$(BIN)/python tests/tools/inference.py --record book/runs/inference.json
 	$(BIN)/python tests/tools/speed_table.py
 
 machine: $(ORACLES)  ## measure again what chapters `step_cost` and `fast` quote of a machine (ten minutes to an hour, an idle machine)

@@ -42,7 +42,7 @@ def entry(ours: tuple[int, int], plain: tuple[int, int], torch: tuple[int, int],
     }
     library = {"version": "2.4.6+cpu"}
     return {
-        "date": "2026-01-02",
+        "date": "2026-01-02 10:00",
         "cores": 2,
         "processor": "X",
         "libraries": {"numpy": library},
@@ -50,31 +50,42 @@ def entry(ours: tuple[int, int], plain: tuple[int, int], torch: tuple[int, int],
     }
 
 
+FAST, SLOW = ((2, 4), (3, 5), (6, 10)), ((2, 6), (4, 8), (6, 10))
+
+
 @pytest.mark.parametrize(
-    ("halves", "said"),
+    ("measured", "said"),
     [
-        (((1, 2), (3, 4), (5, 6)), "both of minigrad's ranges lie below"),
-        (((1, 2), (3, 5), (5, 6)), "first range lies below all of PyTorch's and JAX's, its second does not"),
-        (((1, 6), (3, 7), (5, 6)), "neither of minigrad's ranges lies below"),
-        (((1, 6), (3, 4), (5, 6)), "second range lies below all of PyTorch's and JAX's, its first does not"),
+        ([FAST], "| **0.38** | **0.50** |"),
+        ([SLOW], "| 0.50 | 0.75 |"),
+        ([FAST, FAST, SLOW], "| 0.38 (0.38 to 0.50) | 0.50 (0.50 to 0.75) |"),
+        ([FAST, FAST, FAST], "| **0.38 (0.38 to 0.38)** | **0.50 (0.50 to 0.50)** |"),
     ],
 )
-def test_ranges_that_overlap_are_not_ranked(halves, said):
-    text = speed_table.of_steps({"cpu": entry(*halves)})
-    assert said in text
-    assert "| `reduced`, 32 x 64 | " in text.replace("\u00a0", " ")
+def test_only_what_is_faster_each_time_is_in_bold(measured, said):
+    """Faster: the middle halves of the rounds do not overlap."""
+    text = speed_table.of_steps({"cpu": [entry(*halves) for halves in measured]}).replace("\u00a0", " ")
+    assert text.count("| `reduced`, 32 x 64 | ") == 1
+    assert f"| 8 |  |  |  {said}" in text
     assert "NumPy 2.4.6" in text
     assert "cores meanwhile" not in text
 
 
-def test_a_noisy_machine_is_said():
+def test_each_setting_has_its_table_and_a_noisy_machine_is_said():
     record = {
-        "cpu": entry((1, 2), (3, 4), (5, 6)),
-        "cpu, Haswell kernels": entry((1, 2), (3, 4), (5, 6), 0.21),
+        "cpu": [entry(*FAST)],
+        "cpu, one core": [entry(*FAST)],
+        "cpu, Haswell kernels": [entry(*FAST), entry(*FAST, 0.21)],
     }
     text = speed_table.of_steps(record)
     assert text.count("other processes used 21% of the cores meanwhile") == 1
-    assert text.index("kept to its Haswell kernels, on 2026-01-02") < text.index("21%")
+    where = [
+        "On 2 cores (",
+        "On one core (",
+        "On 2 cores, with OpenBLAS kept to its Haswell kernels (",
+        "21%",
+    ]
+    assert sorted(where, key=text.index) == where
 
 
 def test_a_page_without_a_place_is_named():

@@ -49,6 +49,7 @@ from minigrad import Tensor, backend, ops, optim, profiler
 from minigrad.backend import threads
 from minigrad.bert.config import PRESETS
 from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.pretraining import PairShare
 from minigrad.bert.training import parameter_groups
 from minigrad.course.chapters import fast
 from minigrad.course.chapters.fast import (
@@ -58,9 +59,12 @@ from minigrad.course.chapters.fast import (
     LAST_LAYER,
     NAIVE_WITH_ERF,
     PAIRS,
+    SHARES,
     THREADS,
     WORDS,
 )
+from minigrad.distributed import World
+from minigrad.training.shares import Replicas, shares_of
 
 ROWS, LENGTH = 32, 64  # of a batch: B sequences of L tokens
 CONFIG = PRESETS["reduced"].replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
@@ -95,16 +99,20 @@ def pretraining_step(
     """
     minigrad.manual_seed(0)
     model = BertForPreTraining(CONFIG)
+    replicas = Replicas(model, 1 if SHARES in without else shares_of(ROWS, LENGTH, World()))
     if {WORDS, LAST_LAYER} & set(without):
-        fast.work_everywhere(model, vocabulary=WORDS in without)
+        for one in replicas.models:
+            fast.work_everywhere(one, vocabulary=WORDS in without)
     optimizer = optim.AdamW(parameter_groups(model, 0.01), lr=1e-4)
     batch = batch_of(padding)
 
+    def forward(model: Any, share: PairShare) -> tuple[None, Tensor]:
+        output = fast.forward_without_padding(model, **share.batch) if packed else model(**share.batch)
+        return None, share.loss(output)
+
     def step() -> None:
         optimizer.zero_grad()
-        loss = (fast.forward_without_padding(model, **batch) if packed else model(**batch)).loss
-        assert loss is not None
-        loss.backward()
+        replicas.compute(batch, PairShare, forward, Tensor.backward)
         optim.clip_grad_norm(model.parameters(), 1.0)
         optimizer.step()
 
@@ -288,10 +296,12 @@ def child(*arguments: str, one_thread: bool = False, **environment: str) -> Any:
 
 
 def padding(rounds: int) -> list[dict[str, Any]]:
-    """Milliseconds of a step with padding computed and with it left out, by the share of padding."""
+    """Milliseconds of a step in one share with padding computed and with it left out, by the share of padding."""
     shares = (0.0, 0.05, 0.1, 0.25, 0.5)
     contestants = {
-        f"{share} {packed}": pretraining_step(share, packed) for share in shares for packed in (False, True)
+        f"{share} {packed}": pretraining_step(share, packed, (SHARES,))
+        for share in shares
+        for packed in (False, True)
     }
     times = spreads(contestants, rounds)
     return [
@@ -436,7 +446,8 @@ def measure(minutes: float, count: int, rounds: int, pytorch: bool) -> dict[str,
     print(f"{'steps':20} measured in {time.perf_counter() - start:.0f} s", flush=True)
     parts: dict[str, Callable[[], Any]] = {
         "wake_up": wake_up,
-        "operations": lambda: operations(5),
+        # A stopwatch sees one thread, so this step is in one share.
+        "operations": lambda: operations(5, (SHARES,)),
         "operations_naive": lambda: operations(3, IDEAS),
         "regimes": lambda: regimes(rounds),
         "products": lambda: product_rates(rounds),

@@ -1,13 +1,14 @@
 """How long one pre-training step takes beside PyTorch and JAX: forward, backward, clipping, AdamW, dropout on.
 
     python tests/tools/pretraining_step.py [--cases reduced small base] [--device cpu|cuda]
-        [--rounds N] [--steps K] [--kernels Haswell] [--record FILE.json]
+        [--rounds N] [--steps K] [--one-core] [--kernels Haswell] [--record FILE.json [--again]]
 
 All train the same model on the same batch in float32 (on a GPU also with products in 16 bits), from the same
 weights, with the chosen positions alone on the vocabulary; before anything is timed, all must give the same
 losses with dropout off. Each contestant is a process of its own, and they take turns, so that a noisy machine
 slows all alike. The step's matrix products alone are the floor. The figures are medians over rounds; the spread
-is the middle half of the rounds.
+is the middle half of the rounds. A machine is faster in one hour than in the next, so the record has several
+measurements, hours apart: `--again` adds one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import platform
 import statistics
 import sys
 from contextlib import ExitStack
-from datetime import date
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -236,12 +237,18 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--cases", nargs="+", choices=CASES, metavar="CASE", help=f"of {', '.join(CASES)}")
     parser.add_argument("--device", choices=tuple(ON), default="cpu")
     parser.add_argument(
+        "--one-core", action="store_true", help="keep all to one core; another entry of the record"
+    )
+    parser.add_argument(
         "--kernels",
         metavar="NAME",
         help="let OpenBLAS use another processor's kernels: Haswell for AVX2, as PyTorch's MKL on AMD",
     )
     parser.add_argument(
         "--record", type=Path, metavar="FILE", help="write the figures to this JSON file, as one entry of it"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="add them to what the record's entry has, of the same machine"
     )
     options = parser.parse_args(arguments)
     here = [name for name, case in CASES.items() if options.device in case.devices]
@@ -250,16 +257,36 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         parser.error(f"not on {options.device}: {', '.join(elsewhere)}; there are {', '.join(here)}")
     if options.kernels and options.device == "cuda":
         parser.error("--kernels is about the CPU")
+    if options.one_core and not hasattr(os, "sched_setaffinity"):
+        parser.error("--one-core: this system cannot keep a process to one core")
+    if options.again and not options.record:
+        parser.error("--again is about --record")
     if options.record and not options.record.resolve().parent.is_dir():
         parser.error(f"--record: there is no folder {options.record.parent}")
     return options
 
 
-def write_entry(file: Path, key: str, entry: dict[str, Any]) -> None:
-    """Put `entry` into the file under `key`; entries of other devices and kernels stay."""
+def key_of(options: argparse.Namespace) -> str:
+    """Which entry of the record this is."""
+    kernels = f", {options.kernels} kernels" if options.kernels else ""
+    return f"{options.device}{', one core' if options.one_core else ''}{kernels}"
+
+
+def earlier(file: Path, key: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """The measurements under `key` that `entry` can be added to; SystemExit for those of another machine."""
+    measured = json.loads(file.read_text()).get(key, []) if file.exists() else []
+    for one in measured:
+        for fact in ("processor", "cores", "cases_asked_for"):
+            if one[fact] != entry[fact]:
+                sys.exit(f"--again: the record's {fact} is {one[fact]}, here it is {entry[fact]}")
+    return measured
+
+
+def write_entry(file: Path, key: str, measured: list[dict[str, Any]]) -> None:
+    """Put measurements into the file under `key`; entries of other devices, cores and kernels stay."""
     record = json.loads(file.read_text()) if file.exists() else {}
-    record = {name: value for name, value in record.items() if isinstance(value, dict) and "cases" in value}
-    record[key] = entry
+    record = {name: value for name, value in record.items() if isinstance(value, list)}  # no "not run yet"
+    record[key] = measured
     file.write_text(json.dumps(rounded(record), indent=2, ensure_ascii=False) + "\n")
 
 
@@ -276,15 +303,18 @@ def main() -> None:
     """Measure, print the tables, write the record."""
     options = parse()
     load = os.getloadavg()[0]
+    if options.one_core:
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     environment, left_out = machine.clean_environment(options.kernels)
     if left_out:
         print(f"left out of the environment, so that each library picks its kernels: {', '.join(left_out)}")
     entry: dict[str, Any] = {
-        "date": date.today().isoformat(),
+        "date": f"{datetime.now():%Y-%m-%d %H:%M}",
         "processor": machine.processor(),
         "cores": machine.cores(),
         "load_before": load,
         "python": platform.python_version(),
+        "cases_asked_for": options.cases,
         "kernels_asked_for": options.kernels,
         "left_out_of_environment": left_out,
         "threads_asked_for": {n: v for n, v in environment.items() if n.endswith("_NUM_THREADS")},
@@ -299,6 +329,7 @@ def main() -> None:
     chosen = libraries["numpy"]["kernels"]
     if options.kernels and chosen.lower() != options.kernels.lower():
         sys.exit(f"OpenBLAS runs its {chosen} kernels, not {options.kernels!r}: is the name right?")
+    before = earlier(options.record, key_of(options), entry) if options.again else []
     benchmark = Benchmark(options.device, environment, set(libraries), options.rounds, options.steps)
     for name in ON[options.device]:
         if name not in benchmark.contestants:
@@ -317,8 +348,7 @@ def main() -> None:
         cells = [f"after {steps} steps {mb:.0f} MB" for steps, mb in entry["growth_mb"].items()]
         print(f"resident memory: {', '.join(cells)}")
     if options.record:
-        kernels = f", {options.kernels} kernels" if options.kernels else ""
-        write_entry(options.record, f"{options.device}{kernels}", entry)
+        write_entry(options.record, key_of(options), [*before, entry])
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Writes the tables of book/speed.md again, from the records of `pretraining_step.py` and `pretraining_run.py`.
+"""Writes the tables of book/speed.md again, from the records of `pretraining_step.py`, `inference.py` and
+`pretraining_run.py`.
 
     python tests/tools/speed_table.py
 
-What the timings say in words, who is faster than whom, is made here too: two are ranked only where the middle halves
-of their rounds do not overlap.
+Who is faster than whom is said here too, by bold ratios: only where the middle halves of the rounds do not overlap, in
+each of the measurements.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "book" / "speed.md"
-STEPS, RUNS = (
-    ROOT / "book" / "runs" / "pretraining_step.json",
-    ROOT / "tests" / "tools" / "pretraining_run.json",
-)
+STEPS = ROOT / "book" / "runs" / "pretraining_step.json"
+READING = ROOT / "book" / "runs" / "inference.json"
+RUNS = ROOT / "tests" / "tools" / "pretraining_run.json"
 STEPS_BEGIN = "<!-- the steps, by tests/tools/speed_table.py -->\n"
+READING_BEGIN = "<!-- reading and starting, by tests/tools/speed_table.py -->\n"
 RUNS_BEGIN = "<!-- the runs, by tests/tools/speed_table.py -->\n"
 END = "<!-- until here -->\n"
 
@@ -37,84 +38,123 @@ CONTESTANTS = {
     "JAX": "JAX `jit`",
     "products": "products alone",
 }
-OURS = ("minigrad", "minigrad, plain path")
+OURS, LIKE_FOR_LIKE = "minigrad", "minigrad, plain path"
 OTHERS = ("PyTorch", "PyTorch, compiled", "JAX")
 QUIET = 0.05  # share of the cores that other processes may use
+SETTINGS = {  # by what the keys of the record have beside the device
+    "": "on {cores} cores",
+    ", one core": "on one core",
+    ", Haswell kernels": "on {cores} cores, with OpenBLAS kept to its Haswell kernels",
+}
+
+Measured = list[dict[str, Any]]  # the measurements of one entry of the record
 
 
-def of_steps(record: dict[str, Any]) -> str:
+def of_steps(record: dict[str, Measured]) -> str:
     """The timings in text. Raises KeyError for a record without the CPU's own kernels."""
-    entry = record["cpu"]
+    first = record["cpu"][0]
     versions = {"numpy": "NumPy", "torch": "PyTorch", "jax": "JAX"}
     libraries = ", ".join(
-        f"{name} {entry['libraries'][key]['version'].partition('+')[0]}"
+        f"{name} {first['libraries'][key]['version'].partition('+')[0]}"
         for key, name in versions.items()
-        if key in entry["libraries"]
+        if key in first["libraries"]
     )
     parts = [
-        f"Measured on {entry['date']} on {entry['cores']} cores of an {entry['processor']}, with {libraries}. Each "
-        "cell is the median in milliseconds, with the middle half of the rounds.",
-        _table(entry),
-        _verdicts(entry),
+        f"Measured with {libraries} on an {first['processor']}. A cell with milliseconds is the median of the "
+        "measurements, each itself a median of rounds."
     ]
-    for name, other in record.items():
-        if name.startswith("cpu, "):
-            kernels = name.removeprefix("cpu, ")
-            parts += [
-                f"The same with OpenBLAS kept to its {kernels}, on {other['date']}:",
-                _table(other),
-                _verdicts(other),
-            ]
+    for suffix, where in SETTINGS.items():
+        if measured := record.get(f"cpu{suffix}"):
+            dates = " and ".join(one["date"] for one in measured)
+            where = where.format(cores=measured[0]["cores"])
+            parts += [f"{where[0].upper()}{where[1:]} ({dates}):", _table(measured), *_remarks(measured)]
     return "\n\n".join(parts) + "\n"
 
 
-def _table(entry: dict[str, Any]) -> str:
+def _table(measured: Measured) -> str:
+    titles = [*CONTESTANTS.values(), "minigrad / fastest other", "all of the last layer / fastest other"]
     lines = [
-        "| milliseconds | " + " | ".join(CONTESTANTS.values()) + " |",
-        "|---" * (len(CONTESTANTS) + 1) + "|",
+        "| milliseconds | " + " | ".join(titles) + " |",
+        "|---" * (len(titles) + 1) + "|",
     ]
     for case, title in CASES.items():
-        if case in entry["cases"]:
-            cells = [_cell(entry["cases"][case], name) for name in CONTESTANTS]
+        figures = [one["cases"][case] for one in measured if case in one["cases"]]
+        if figures:
+            cells = [_milliseconds(figures, name) for name in CONTESTANTS]
+            cells += [_ratio(figures, name) for name in (OURS, LIKE_FOR_LIKE)]
             lines.append(f"| {title} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _cell(figures: dict[str, Any], name: str) -> str:
-    if name not in figures["ms"]:
-        return ""
-    low, high = figures["middle_half_ms"][name]
-    return f"{figures['ms'][name]:,.0f} ({low:,.0f}\u00a0to\u00a0{high:,.0f})"  # the range stays on one line
+def _milliseconds(figures: Measured, name: str) -> str:
+    found = [one["ms"][name] for one in figures if name in one["ms"]]
+    return f"{statistics.median(found):,.0f}" if found else ""
 
 
-def _verdicts(entry: dict[str, Any]) -> str:
-    """Sentences on who is faster, and on what went on beside the measurement."""
-    cases = {title: entry["cases"][case] for case, title in CASES.items() if case in entry["cases"]}
-    said = {title: SAID[tuple(clearly_faster(figures))] for title, figures in cases.items()}
-    if len(set(said.values())) == 1:
-        lines = [f"In each row, {next(iter(said.values()))}."]
-    else:
-        lines = [f"- {title}: {text}." for title, text in said.items()]
-    for title, figures in cases.items():
-        noise = figures["others_share_of_cores"] or 0.0
-        if noise > QUIET:
-            lines.append(f"- {title}: other processes used {noise:.0%} of the cores meanwhile.")
-    return "\n".join(lines)
+def _ratio(figures: Measured, name: str) -> str:
+    """The median over the measurements, the lowest and the highest; in bold where it is faster in each."""
+    found = [to_fastest_other(one, name) for one in figures]
+    text = f"{statistics.median(found):.2f}"
+    if len(found) > 1:
+        text += f" ({min(found):.2f}\u00a0to\u00a0{max(found):.2f})"  # the range stays on one line
+    return f"**{text}**" if all(clearly_faster(one, name) for one in figures) else text
 
 
-SAID = {
-    (True, True): "both of minigrad's ranges lie below all of PyTorch's and JAX's",
-    (True, False): "minigrad's first range lies below all of PyTorch's and JAX's, its second does not",
-    (False, False): "neither of minigrad's ranges lies below all of PyTorch's and JAX's",
-    (False, True): "minigrad's second range lies below all of PyTorch's and JAX's, its first does not",
-}
+def to_fastest_other(figures: dict[str, Any], name: str) -> float:
+    """The time over that of the fastest of PyTorch, compiled PyTorch and JAX in the same measurement."""
+    return figures["ms"][name] / min(figures["ms"][other] for other in OTHERS if other in figures["ms"])
 
 
-def clearly_faster(figures: dict[str, Any]) -> list[bool]:
-    """Of each of OURS, whether its middle half lies below all of the others'."""
+def clearly_faster(figures: dict[str, Any], name: str) -> bool:
+    """Whether the middle half of the rounds lies below all of the others'."""
     halves = figures["middle_half_ms"]
-    lowest = min(halves[name][0] for name in OTHERS if name in halves)
-    return [halves[name][1] < lowest for name in OURS]
+    return halves[name][1] < min(halves[other][0] for other in OTHERS if other in halves)
+
+
+def _remarks(measured: Measured) -> list[str]:
+    """What went on beside the measurements."""
+    shares = [
+        (title, one["date"], one["cases"][case]["others_share_of_cores"] or 0.0)
+        for one in measured
+        for case, title in CASES.items()
+        if case in one["cases"]
+    ]
+    noisy = [
+        f"- {title}, {when}: other processes used {share:.0%} of the cores meanwhile."
+        for title, when, share in shares
+        if share > QUIET
+    ]
+    return ["\n".join(noisy)] if noisy else []
+
+
+def of_reading(record: dict[str, Any]) -> str:
+    """How fast a model reads and the commands start, as a table."""
+    rows = {
+        "tokens a second, BERT-Base reads 64 sentences of 128 tokens": record["tokens_per_second"],
+        "seconds, `fill-mask` with BERT-Base, from the start of the process to its end": record["seconds"][
+            "fill-mask"
+        ],
+        "seconds, `pretrain`, from the start of the process to the end of the first step": record["seconds"][
+            "pretrain"
+        ],
+    }
+    lines = [
+        f"Measured on {record['date']} on {record['cores']} cores of an {record['processor']}: the median of "
+        f"{record['rounds']} rounds, with the lowest and the highest.",
+        "",
+        "| | minigrad | transformers |",
+        "|---|---|---|",
+    ]
+    for title, figures in rows.items():
+        digits = 0 if title.startswith("tokens") else 1
+        cells = [
+            "{:,.{d}f} ({:,.{d}f}\u00a0to\u00a0{:,.{d}f})".format(*figures[who].values(), d=digits)
+            if who in figures
+            else ""
+            for who in ("minigrad", "transformers")
+        ]
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def of_runs(record: dict[str, Any]) -> str:
@@ -141,7 +181,12 @@ def differences(record: dict[str, Any], name: str, figure: str) -> list[float]:
 
 def renewed(page: str) -> str:
     """The page's text with what the records say now. Raises ValueError where the page has no place for it."""
-    for begin, record, text in ((STEPS_BEGIN, STEPS, of_steps), (RUNS_BEGIN, RUNS, of_runs)):
+    parts = (
+        (STEPS_BEGIN, STEPS, of_steps),
+        (READING_BEGIN, READING, of_reading),
+        (RUNS_BEGIN, RUNS, of_runs),
+    )
+    for begin, record, text in parts:
         before, found, rest = page.partition(begin)
         _, end, after = rest.partition(END)
         if not (found and end):
@@ -152,7 +197,7 @@ def renewed(page: str) -> str:
 
 
 def main() -> None:
-    """Write both tables into the page, each between its two marks."""
+    """Write all tables into the page, each between its two marks."""
     try:
         PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     except ValueError as error:

@@ -174,8 +174,9 @@ WORDS, LAST_LAYER = "words scored where asked", "last layer where it is read"
 AS_WHOLE_ARRAYS, ONE_NODE, KEPT = "erf of whole arrays", "one node for each operation", "freed memory kept"
 BLOCKS, PRODUCTS = "blocks, shared by the cores", "products shared by our threads"
 BITS, SORTED, ADAMW = "16 random bits, not a float", "rows sorted, then summed", "AdamW in place, in blocks"
+SHARES = "batch shared by the cores"
 
-IDEAS = (WORDS, LAST_LAYER, AS_WHOLE_ARRAYS, ONE_NODE, KEPT, BLOCKS, PRODUCTS, BITS, SORTED, ADAMW)
+IDEAS = (WORDS, LAST_LAYER, AS_WHOLE_ARRAYS, ONE_NODE, KEPT, BLOCKS, PRODUCTS, BITS, SORTED, ADAMW, SHARES)
 NAIVE_WITH_ERF = (
     "naive, with erf of whole arrays"  # a row of the record: a baseline without calls of `math.erf`
 )
@@ -191,7 +192,8 @@ _IN_THE_BACKEND: dict[str, dict[str, Any]] = {  # what stands in the place of a 
 
 @contextmanager
 def engine_without(ideas: Sequence[str]) -> Iterator[None]:
-    """The engine without these of `IDEAS`, as far as they are the engine's: not the model's work, nor kept memory.
+    """The engine without these of `IDEAS`, as far as they are the engine's: not the model's work, nor kept memory, nor
+    the shares of a batch, which are the run's.
 
     Raises ValueError for what is none of them.
     """
