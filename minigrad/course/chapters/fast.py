@@ -71,9 +71,10 @@ def gelu_in_blocks(x: Array, block: int, threads: int) -> tuple[Array, Array]:
 # --- Random bits, sorted rows, AdamW, many small products ------------------------------------------------
 
 
-def mask_from_floats(shape: tuple[int, ...], p: float, keys: tuple[int, int]) -> Array:
-    """Which entries dropout keeps: a random float for each, compared with p."""
-    return np.random.default_rng(keys).random(shape, dtype=np.float32) >= p
+def mask_from_floats(shape: tuple[int, ...], p: float, keys: tuple[int, int], first: int = 0) -> Array:
+    """Which entries dropout keeps: a random float for each, compared with p. first: where in a larger array they are;
+    the draws there are others than the whole array's."""
+    return np.random.default_rng((*keys, first)).random(shape, dtype=np.float32) >= p
 
 
 def add_at(num_rows: int, ids: Array, values: Array) -> Array:
