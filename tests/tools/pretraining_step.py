@@ -276,7 +276,7 @@ def earlier(file: Path, key: str, entry: dict[str, Any]) -> list[dict[str, Any]]
     """The measurements under `key` that `entry` can be added to; SystemExit for those of another machine."""
     measured = json.loads(file.read_text()).get(key, []) if file.exists() else []
     for one in measured:
-        for fact in ("processor", "cores", "cases_asked_for"):
+        for fact in ("processor", "cores"):
             if one[fact] != entry[fact]:
                 sys.exit(f"--again: the record's {fact} is {one[fact]}, here it is {entry[fact]}")
     return measured
@@ -314,7 +314,6 @@ def main() -> None:
         "cores": machine.cores(),
         "load_before": load,
         "python": platform.python_version(),
-        "cases_asked_for": options.cases,
         "kernels_asked_for": options.kernels,
         "left_out_of_environment": left_out,
         "threads_asked_for": {n: v for n, v in environment.items() if n.endswith("_NUM_THREADS")},
