@@ -7,10 +7,11 @@ import difflib
 import minigrad.course.exercises  # noqa: F401
 from minigrad.course.check.cells import remember_failures
 from minigrad.course.check.exercise import EXERCISES, Exercise, progress
+from minigrad.course.check.report import Report, tell
 
 __all__ = ["progress"]  # and every exercise by its name
 
-remember_failures()
+remember_failures(lambda words: tell(Report("note", "Nothing to check:", words)))
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,8 @@
-"""In a notebook: which cell an answer comes from, and whether a later cell that defines it anew has failed.
+"""In a notebook: which cell an answer comes from, whether a later cell that defines it anew has failed, and what to run
+when it has no value.
 
-A cell with a mistake in its syntax leaves the function of before in place, and a check would judge that one.
+A cell with a mistake in its syntax leaves the function of before in place, and a check would judge that one. After a
+restart, a check alone finds no function.
 """
 
 from __future__ import annotations
@@ -24,10 +26,27 @@ class Failure:
 _failures: list[Failure] = []
 
 
-def remember_failures() -> None:
-    """From here on, remember the cells that fail; without IPython, nothing."""
+def remember_failures(say: Callable[[str], object]) -> None:
+    """From here on, remember the cells that fail, and tell `say` what to run where a check finds no answer.
+
+    Without IPython, nothing.
+    """
     if shell := _shell():
         shell.events.register("post_run_cell", _remember)
+        shell.events.register("post_run_cell", lambda result: _say_what_to_run(result, say))
+
+
+def _say_what_to_run(result: Any, say: Callable[[str], object]) -> None:
+    error = result.error_in_exec
+    if (
+        isinstance(error, NameError)
+        and error.name
+        and f"check.{error.name}({error.name})" in result.info.raw_cell
+    ):
+        say(
+            f"{error.name} has no value in this kernel: run the cell above, which defines it, then check again. After a "
+            "restart, the first cell of the page comes before that."
+        )
 
 
 def _remember(result: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,9 @@ TO_FLOAT64 = (
 )
 
 
+ROUNDINGS = 100  # of the largest entry, that a sum may be off by
+MASKING = 1e30  # numbers from here on stand for infinity
+
 _SHORT = reprlib.Repr()
 _SHORT.maxother = 300  # a program of a check says all its steps
 
@@ -28,7 +30,7 @@ def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | Non
     if expected is None:
         return None if value is None else differs
     if isinstance(expected, tuple | list):
-        came, value = value, _members(value)
+        came, value = value, members(value)
         if not isinstance(value, tuple | list) or len(value) != len(expected):
             values = "1 value" if len(expected) == 1 else f"{len(expected)} values"
             return f"it should return {values}, and returned {described(came)}"
@@ -64,7 +66,7 @@ def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | Non
         return differs
     if got.shape != want.shape:
         return f"it should return shape {want.shape}, and returned shape {got.shape}"
-    wrong = ~_close(got, want, rtol, atol)
+    wrong = ~close(got, want, rtol, atol)
     if not wrong.any():
         return None
     if not want.ndim:
@@ -94,7 +96,7 @@ class Differing:
 def differing(value: Any, expected: Any, rtol: float, atol: float, where: str = "") -> Differing:
     """The first place where `value` differs from `expected`; where it does not, all of it."""
     if isinstance(expected, tuple | list):
-        value = _members(value)
+        value = members(value)
     if isinstance(expected, tuple | list) and isinstance(value, tuple | list) and len(value) == len(expected):
         for number, (one, other) in enumerate(zip(value, expected, strict=True), 1):
             if difference(one, other, rtol, atol):
@@ -103,10 +105,12 @@ def differing(value: Any, expected: Any, rtol: float, atol: float, where: str = 
         for key, other in expected.items():
             if difference(value[key], other, rtol, atol):
                 return differing(value[key], other, rtol, atol, f"{where} {key}".strip())
-    elif all(isinstance(one, Tensor | np.ndarray | np.number) for one in (value, expected)):
+    elif isinstance(value, Tensor) == isinstance(expected, Tensor) and all(
+        isinstance(one, Tensor | np.ndarray | np.number) for one in (value, expected)
+    ):
         got, want = as_array(value), as_array(expected)
         alike = got.shape == want.shape and got.dtype.kind in "fiub"
-        return Differing(where, got, want, ~_close(got, want, rtol, atol) if alike else None)
+        return Differing(where, got, want, ~close(got, want, rtol, atol) if alike else None)
     return Differing(where, value, expected, None)
 
 
@@ -114,7 +118,7 @@ def other_dtype(value: Any, expected: Any) -> str | None:
     """That an array, or one of several, has not the dtype of the right one, and how that comes about."""
     if dtypes := differing_dtypes(value, expected):
         text = "The numbers are right, and are {} for {}.".format(*dtypes)
-        return f"{text} {TO_FLOAT64}" if dtypes[0] == np.float64 else text
+        return f"{text} {TO_FLOAT64}" if dtypes == (np.float64, np.float32) else text
     return None
 
 
@@ -132,13 +136,33 @@ def differing_dtypes(value: Any, expected: Any) -> tuple[Any, Any] | None:
     return (value.dtype, expected.dtype) if value.dtype != expected.dtype else None
 
 
-def _close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> np.ndarray:
-    """Entry by entry; in float32 the tolerances are 10⁵ times as large."""
-    slack = 1e5 if np.float32 in (got.dtype, want.dtype) else 1
+def close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> np.ndarray:
+    """Entry by entry; in float32 within 1e-4, or 1e-6 of 0, where less is asked for.
+
+    A sum of terms as large as the largest entry may be off by their rounding, also where it is near 0. (What a mask puts
+    in the place of -inf is no such term.)
+    """
+    if in_float32 := np.float32 in (got.dtype, want.dtype):
+        rtol, atol = max(rtol, min(1e5 * rtol, 1e-4)), max(atol, min(1e5 * atol, 1e-6))
+    terms = np.abs(want) if want.dtype.kind == "f" else np.zeros(0)
+    largest = float(terms[terms < MASKING].max(initial=0))
+    rounding = ROUNDINGS * float(np.finfo(np.float32 if in_float32 else np.float64).eps)
     with np.errstate(
         over="ignore"
     ):  # the lowest and the largest number are further apart than a float can say
-        return np.isclose(got, want, rtol=rtol * slack, atol=atol * slack, equal_nan=True)
+        return np.isclose(got, want, rtol=rtol, atol=max(atol, rounding * largest), equal_nan=True)
+
+
+def has_digits(value: Any) -> bool:
+    """Whether a value is made of numbers that are not whole: two answers that agree in one agree by no chance."""
+    if isinstance(value, tuple | list):
+        return any(map(has_digits, value))
+    if isinstance(value, dict):
+        return any(map(has_digits, value.values()))
+    if not isinstance(value, Tensor | np.ndarray | float | np.floating):
+        return False
+    numbers = as_array(value)
+    return numbers.dtype.kind == "f" and bool((numbers[np.isfinite(numbers)] % 1 != 0).any())
 
 
 def digits_that_differ(want: Any, got: Any) -> tuple[str, str]:
@@ -150,7 +174,7 @@ def digits_that_differ(want: Any, got: Any) -> tuple[str, str]:
     return f"{want:.17g}", f"{got:.17g}"
 
 
-def _members(value: Any) -> Any:
+def members(value: Any) -> Any:
     """Of an array in the place of several values, what it has along its first axis; else the value."""
     return tuple(value) if isinstance(value, np.ndarray) and value.ndim else value
 
@@ -187,127 +211,3 @@ def equal(before: Any, after: Any) -> bool:
     if isinstance(before, dict):
         return equal(list(before), list(after)) and equal(list(before.values()), list(after.values()))
     return not isinstance(before, str | int | float | set) or before is after or before == after
-
-
-# --- What is true of a difference that no known slip explains ---------------------------------------------
-
-
-def _sorted(x: np.ndarray) -> np.ndarray:
-    return np.sort(x, axis=None).reshape(x.shape)
-
-
-# What makes the right numbers of the answer's, and what the answer's are then.
-ALIKE: list[tuple[Callable[[np.ndarray], np.ndarray], str]] = [
-    (
-        lambda x: x.swapaxes(-1, -2) if x.ndim > 1 else x,
-        "What you return is the transpose of what is asked for.",
-    ),
-    (np.negative, "Every number is the negative of what it should be."),
-    (np.reciprocal, "Every number is one over what it should be."),
-    (np.sqrt, "Every number is the square of what it should be."),
-    (np.square, "Every number is the square root of what it should be."),
-]
-
-
-@np.errstate(all="ignore")
-def what_is_true(values: Sequence[Any], expected: Sequence[Any], rtol: float, atol: float) -> str | None:
-    """A sentence on how the values of the wrong cases differ from the right ones, the same way on all of them."""
-    if not expected:
-        return None
-    if all(isinstance(right, tuple | list) for right in expected):
-        return _of_several(values, expected, rtol, atol)
-    if not all(isinstance(right, Tensor | np.ndarray | int | float) for right in expected):
-        return None
-    try:
-        got, want = [as_array(value) for value in values], [as_array(right) for right in expected]
-    except Exception:  # whatever a foreign type raises
-        return None
-    if any(one.dtype.kind not in "fiub" for one in got) or any(one.dtype.kind == "b" for one in want):
-        return None
-    got = [one if one.dtype.kind == "f" else one.astype(float) for one in got]
-
-    def always(change: Callable[[np.ndarray], np.ndarray]) -> bool:
-        return all(
-            change(one).shape == other.shape and bool(_close(change(one), other, rtol, atol).all())
-            for one, other in zip(got, want, strict=True)
-        )
-
-    if all(
-        difference(value, right, rtol, atol) is None for value, right in zip(values, expected, strict=True)
-    ):
-        return "The numbers themselves are right."
-    if all(one.size == other.size for one, other in zip(got, want, strict=True)):
-        flat = [one.reshape(other.shape) for one, other in zip(got, want, strict=True)]
-        if all(bool(_close(one, other, rtol, atol).all()) for one, other in zip(flat, want, strict=True)):
-            same_type = all(type(value) is type(right) for value, right in zip(values, expected, strict=True))
-            return f"The numbers are right; only the {'shape' if same_type else 'type'} is not what is asked for."
-    for change, sentence in ALIKE:
-        if always(change):
-            return sentence
-    if not any(one.any() for one in got):
-        return "Every number is 0."
-    factor = _factor(got, want)
-    if factor is not None and always(lambda x: x / factor):
-        return f"Every number is {factor:.6g} times what it should be."
-    if all(one.shape == other.shape and _near(one, other) for one, other in zip(got, want, strict=True)):
-        return (
-            "Every number is within 5 % of what it should be. Random draws, a coarse step, a constant that was added and "
-            "digits that are cut off do that."
-        )
-    if all(
-        one.shape == other.shape and bool(_close(_sorted(one), _sorted(other), rtol, atol).all())
-        for one, other in zip(got, want, strict=True)
-    ):
-        return "The numbers are the right ones, in another order."
-    return None
-
-
-def _near(got: np.ndarray, want: np.ndarray) -> bool:
-    return bool(np.all(np.abs(got - want) <= 0.05 * np.abs(want)))
-
-
-def _factor(got: list[np.ndarray], want: list[np.ndarray]) -> float | None:
-    """The ratio at the largest entry of the first pair of one shape."""
-    if got[0].shape != want[0].shape or not got[0].size:
-        return None
-    place = np.unravel_index(np.argmax(np.abs(want[0])), want[0].shape)
-    ratio = float(got[0][place]) / float(want[0][place]) if want[0][place] else 0.0
-    return ratio if np.isfinite(ratio) and ratio else None
-
-
-NUMBERS = ("first", "second", "third", "fourth", "fifth")
-
-
-def _of_several(values: Sequence[Any], expected: Sequence[Any], rtol: float, atol: float) -> str | None:
-    """Which of several returned values are right on each wrong case, and what is true of the others."""
-    values = [_members(value) for value in values]
-    count = len(expected[0])
-    if not all(isinstance(value, tuple | list) and len(value) == count for value in values):
-        return None
-    if any(len(right) != count for right in expected) or not 2 <= count <= len(NUMBERS):
-        return None
-    if all(
-        difference(tuple(reversed(value)), right, rtol, atol) is None
-        for value, right in zip(values, expected, strict=True)
-    ):
-        return "The values are right, and in the other order."
-    wrong = [
-        place
-        for place in range(count)
-        if any(
-            difference(value[place], right[place], rtol, atol)
-            for value, right in zip(values, expected, strict=True)
-        )
-    ]
-    if len(wrong) == count:
-        return None
-    if not wrong:
-        return "The numbers themselves are right."
-    right_ones = [NUMBERS[place] for place in range(count) if place not in wrong]
-    text = f"The {' and the '.join(right_ones)} of the {count} values {'is' if len(right_ones) == 1 else 'are'} right."
-    if len(wrong) == 1:
-        more = what_is_true(
-            [value[wrong[0]] for value in values], [right[wrong[0]] for right in expected], rtol, atol
-        )
-        text += f" Of the {NUMBERS[wrong[0]]}: {more[0].lower()}{more[1:]}" if more else ""
-    return text

@@ -7,7 +7,7 @@ import re
 # A pattern of the error's text, and what to tell; (?P<…>) goes into the sentence.
 SAYINGS = [
     (
-        r"remapped shapes|dimension mismatch|einstein sum|subscript",
+        r"remapped shapes|dimension mismatch|einstein sum|subscript(?!able)",
         "The letters of an einsum stand for axes: one for each, the same length wherever one comes twice.",
     ),
     (
@@ -48,9 +48,20 @@ SAYINGS = [
         "own.",
     ),
     (
-        r"only (length-1|0-dimensional|size-1|integer scalar)",
+        r"only (length-1|0-dimensional|size-1)",
         "math's functions, float() and int() take one number; np's functions take an array, entry by entry.",
     ),
+    (
+        r"math domain error|expected a positive input",
+        "A logarithm of 0 or less, and a root of less than 0, do not exist. Where a count is 0, its term of a sum, "
+        "0 · log 0, counts as 0.",
+    ),
+    (
+        r"math range error|Numerical result out of range|too large to convert",
+        "That number is beyond the largest float, some 1e308. Subtract before an exponential is taken, or add logarithms "
+        "where numbers are multiplied.",
+    ),
+    (r"^module .* has no attribute", "That module has no function of this name."),
     (r"(division|modulo) by zero", "You divide by a number that is 0 for this input."),
     (r"unhashable", "A set, and the keys of a dict, cannot hold arrays or lists: those can change."),
     (r"has no attribute", "That value is of another type than the line takes it for."),

@@ -19,6 +19,7 @@ from typing import Any
 from minigrad.course.check import record
 from minigrad.course.check.cells import failed_since
 from minigrad.course.check.differences import described
+from minigrad.course.check.outcome import own_line
 from minigrad.course.check.report import Report, tell
 from minigrad.course.check.slips import source_of
 from minigrad.course.check.trial import Answer, Task, Trial
@@ -28,6 +29,7 @@ from minigrad.course.furniture.show import Source
 from minigrad.course.furniture.tables import table
 
 NOT_ATTEMPTED = "not attempted yet: replace the `...` above, run that cell, then check again"
+ENDLESS = "The line was `{}`. If it is in a loop, can what the loop waits for happen with this input?"
 LISTING = 88  # columns of a solution: JupyterLab breaks longer lines inside of words
 
 EXERCISES: dict[str, Exercise] = {}  # by name, in the order of the course
@@ -99,9 +101,12 @@ class Exercise(Task):
         watch = Watch()
         try:
             return self._tried(answer, Trial(self, int(said)), watch)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             where = f"It was at {watch.case}." if watch.case else "It was between two cases."
-            return Report("note", f"{self.name}: interrupted.", where)
+            line = own_line(interrupt, answer)
+            return Report(
+                "note", f"{self.name}: interrupted.", where, paragraphs=[ENDLESS.format(line)] if line else []
+            )
         finally:
             watch.close()
 
@@ -118,24 +123,43 @@ class Exercise(Task):
         report = Report("right" if solved else "wrong", "", caution=failed_since(answer) or "")
         if solved:
             report.title = f"{self.name}: right."
-            report.more = f"{len(trial.names)} cases: {'; '.join(dict.fromkeys(trial.names))}."
+            report.more = f"{right} case{'s' * (right > 1)}."
             report.paragraphs = list(filter(None, [trial.remark(outcomes)]))
+            report.call = f"To compare with a solution: check.{self.name}.solution()"
         else:
             report.title = f"{self.name}: not yet."
             report.more = f"{right} of {len(complaints)} cases {'is' if right == 1 else 'are'} right."
-            named = zip(trial.names, complaints, strict=True)
-            report.symptom = next(f"On {name}: {words}" for name, words in named if words)
-            report.values = trial.values(outcomes, complaints)
+            shown = next(place for place, words in enumerate(complaints) if words)
             try:
-                report.paragraphs = trial.diagnosis(outcomes, complaints)
+                diagnosis = trial.diagnosis(outcomes, complaints)
+                report.paragraphs, shown, report.besides = (
+                    diagnosis.paragraphs,
+                    diagnosis.shown,
+                    diagnosis.asides,
+                )
             except KeyboardInterrupt:  # that the answer is wrong is known all the same
                 report.paragraphs = ["Interrupted: the check was still looking for the mistake behind it."]
-            if besides := trial.besides(outcomes, complaints, report.paragraphs):
-                report.paragraphs.append(besides)
-            report.hints, report.solution = self._hints, partial(_listing, self.answer)
+            report.symptom = f"On {trial.names[shown]}: {complaints[shown]}"
+            report.values = trial.values(outcomes, shown)
+            if seen := trial.besides(outcomes, complaints[shown] or "", report.paragraphs):
+                report.besides.append(seen)
+            report.hints = self._hints
             report.call = f"For a hint: check.{self.name}.hint()"
+        report.solution = partial(_listing, self.answer)
         report.footnotes = record.count_attempt(self.name, solved)
+        report.onward = self._onward() if solved else ""
         return report
+
+    def _onward(self) -> str:
+        """After a right answer: the chapter's next exercise that is not solved, or that all are."""
+        names = [one.name for one in EXERCISES.values() if one.chapter == self.chapter]
+        solved = [name for name, entry in record.known().items() if entry["solved"]]
+        here = names.index(self.name)
+        for name in [*names[here + 1 :], *names[:here]]:
+            if name not in solved:
+                one = EXERCISES[name]
+                return f"Next: {name}, difficulty {one.difficulty}, {one.minutes} minutes."
+        return "That was the last of this page: all of it is solved."
 
     @property
     def _hints(self) -> list[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import textwrap
 import traceback
 import tracemalloc
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,11 +69,36 @@ def _arrays(count: int, called: str) -> str:
     return f"{count} arrays as large as {called}" if count > 1 else f"an array as large as {called}"
 
 
+NOT_CALLED = "it never calls `{0}`. Choose what goes into it, and return what the page's `{0}` makes of that."
+
+
+@contextlib.contextmanager
+def _counting_calls(function: Callable[..., Any], given: str) -> Iterator[list[int]]:
+    """How often the function of this name is called that the answer sees, in a list; an empty one if there is none."""
+    scope = getattr(function, "__globals__", {})
+    original = scope.get(given)
+    if not callable(original):
+        yield []
+        return
+    calls = [0]
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        calls[0] += 1
+        return original(*arguments, **named)
+
+    scope[given] = counted
+    try:
+        yield calls
+    finally:
+        scope[given] = original
+
+
 class Outcome:
     """What `function` did with `arguments`.
 
     arguments: made for this call alone. unchanged: the same once more, to see what the call changed. into: the name
-    of the argument that takes the result, if it is not returned. probes: what else to look at.
+    of the argument that takes the result, if it is not returned. probes: what else to look at. given: the name of a
+    function that the page gives and that has to be called; where the answer knows none of this name, nobody asks.
     """
 
     def __init__(
@@ -82,6 +108,7 @@ class Outcome:
         unchanged: Mapping[str, Any],
         into: str = "",
         probes: Sequence[Probe] = (),
+        given: str = "",
     ) -> None:
         self.function = function
         self.returned: Any = None
@@ -90,11 +117,17 @@ class Outcome:
         seen = [(probe, probe.before(arguments)) for probe in probes]
         try:
             # An answer may change NumPy's settings: they end with the call.
-            with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+            with (
+                warnings.catch_warnings(action="ignore"),
+                np.errstate(all="ignore"),
+                _counting_calls(function, given) as calls,
+            ):
                 self.returned = function(*arguments.values())
         except (Exception, SystemExit) as error:  # exit() must not end the learner's kernel
             self.error = error
         found = [probe.after(start, self.returned, arguments) for probe, start in seen]
+        if calls == [0]:
+            found.append(NOT_CALLED.format(given))
         self.seen = [sentence for sentence in found if sentence] if self.error is None else []
         self.value = arguments[into] if into else self.returned
         self.untouched = not into or equal(arguments[into], unchanged[into])
@@ -198,7 +231,15 @@ def has_gap(function: Callable[..., Any]) -> bool:
 
 def _in_a_line(error: Exception | SystemExit, function: Callable[..., Any]) -> str:
     """The error on one line, with the line of the learner's own code that led to it."""
-    text = textwrap.shorten(f"{type(error).__name__}: {error}".rstrip(": "), 300, placeholder=" …")
+    text = textwrap.shorten(f"{type(error).__name__}: {error}".rstrip(": "), 300, placeholder=" …").rstrip(
+        "."
+    )
+    line = own_line(error, function)
+    return f"{text}. The line is: {line}" if line else text
+
+
+def own_line(error: BaseException, function: Callable[..., Any]) -> str:
+    """The innermost line of the learner's own code that led to an error; empty where it was not reached."""
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return f"{text}. The line is: {own[-1].line}" if own and own[-1].line else text
+    return (own[-1].line or "") if own else ""

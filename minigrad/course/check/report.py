@@ -28,6 +28,7 @@ _STYLE = f"""<style>
 .course-check.is-right {{border-color: {colour("right")}}}
 .course-check.is-wrong {{border-color: {colour("wrong")}}}
 .course-check p {{margin: 0.35rem 0}}
+.course-check .behind {{font-size: 1.12em}}
 .course-check.is-right .verdict {{color: {colour("right")}}}
 .course-check.is-wrong .verdict, .course-check .caution {{color: {colour("wrong")}}}
 .course-check .values {{display: flex; flex-wrap: wrap; gap: 0.4rem 2rem; margin: 0.4rem 0}}
@@ -65,7 +66,7 @@ class Values:
         both = [(label, _rows(value), value) for label, value, _ in self._both()]
         if not both or any(not rows or not _fits(rows, TEXT_ROWS, TEXT_COLUMNS) for _, rows, _ in both):
             return []
-        shown = [(name, _rows(value), value) for name, value in self.inputs.items()] + both
+        shown = both + [(name, _rows(value), value) for name, value in self.inputs.items()]
         wide = max(len(label) for label, _, _ in shown) + 2
         lines = []
         for label, rows, value in shown:
@@ -79,15 +80,20 @@ class Values:
         return lines
 
     def html(self) -> str:
-        """The inputs in one row, yours and expected side by side below."""
-        inputs = [_value_html(name, value) for name, value in self.inputs.items()]
-        parts = [f'<div class="values">{"".join(inputs)}</div>'] if inputs else []
+        """Yours and expected side by side, the inputs in one row, to unfold if there is something to compare."""
+        parts = []
         one = self.differing
         if one is not None and one.wrong is not None and not _fits(_rows(one.got), ROWS, COLUMNS):
             parts.append(_entries_html(one))
         elif one is not None:
             shown = "".join(_value_html(*labelled) for labelled in self._both())
             parts.append(f'<div class="values">{shown}</div>')
+        if self.inputs:
+            inputs = "".join(_value_html(name, value) for name, value in self.inputs.items())
+            inputs = f'<div class="values">{inputs}</div>'
+            parts.append(
+                f"<details><summary>The input</summary>{inputs}</details>" if one is not None else inputs
+            )
         return "\n".join(parts)
 
 
@@ -96,30 +102,34 @@ class Report:
     """One thing that a check says.
 
     verdict: a key of MARKS. title: what it is about and the verdict in words. more: the rest of the first paragraph.
-    caution: what stands above all else. paragraphs: before and after the values. hints: to unfold one after the other
-    in HTML; solution: gives the source that stands behind the last one. call: the line that asks for a hint, in text. footnotes: asides.
+    caution: what stands above all else. paragraphs: what is behind a wrong answer, or what else there is to say. symptom
+    and values: a case that shows it. besides: what else was seen. hints: to unfold one after the other in HTML;
+    solution: gives the source that stands behind the last one. call: the line that asks for the next hint or the
+    solution, in text. onward: what to do next. footnotes: asides.
     """
 
     verdict: str
     title: str
     more: str = ""
     caution: str = ""
+    paragraphs: list[str] = field(default_factory=list)
     symptom: str = ""
     values: Values | None = None
-    paragraphs: list[str] = field(default_factory=list)
+    besides: list[str] = field(default_factory=list)
     hints: Sequence[str] = ()
     solution: Callable[[], str] | None = None
     call: str = ""
+    onward: str = ""
     footnotes: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        first = [part for part in (self.caution, f"{self.title} {self.more}".rstrip(), self.symptom) if part]
+        first = [self.caution, f"{self.title} {self.more}".rstrip(), *self.paragraphs, self.symptom]
         return "\n".join(
             [
-                *map(_filled, first),
+                *map(_filled, filter(None, first)),
                 *(self.values.text() if self.values else []),
-                *map(_filled, self.paragraphs),
-                *([self.call] if self.call else []),
+                *map(_filled, self.besides),
+                *filter(None, [self.call, self.onward]),
                 *self.footnotes,
             ]
         )
@@ -129,10 +139,12 @@ class Report:
         parts = [
             f'<p class="caution"><b>! {_marked_up(self.caution)}</b></p>' if self.caution else "",
             f'<p><b class="verdict">{mark} {_marked_up(self.title)}</b> {_marked_up(self.more)}</p>',
+            *(f'<p class="behind">{_marked_up(text)}</p>' for text in self.paragraphs),
             f"<p>{_marked_up(self.symptom)}</p>" if self.symptom else "",
             self.values.html() if self.values else "",
-            *(f"<p>{_marked_up(text)}</p>" for text in self.paragraphs),
+            *(f"<p>{_marked_up(text)}</p>" for text in self.besides),
             self._hints_html(),
+            f"<p>{_marked_up(self.onward)}</p>" if self.onward else "",
             *(f"<p>{_marked_up(text)}</p>" for text in self.footnotes),
         ]
         body = "\n".join(part for part in parts if part)

@@ -225,6 +225,7 @@ def _overwrite_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=2,
     minutes=15,
     cases=_overwrite_cases,
+    given="normalised",
     hints="""
 x W has to be the change: the new token minus the old one. For all features but one the change is 0, so almost all of W is 0.
 
@@ -434,7 +435,7 @@ You give the share that the sub-layers have written. Return the share of what ca
 That is the limit for small v. Each LayerNorm divides by exactly 1 + v.
     (1 + v) ** -n -> np.exp(-n * v)
 [share-negative] A share cannot be negative or grow: after each sub-layer the old share is multiplied by 1 / (1 + v).
-    (1 + v) ** -n -> 1 - n * v || (1 - v) ** n
+    (1 + v) ** -n -> 1 - n * v || (1 - v) ** n || 1 - v
 You divide once too often: with n sub-layers there are n LayerNorms.
     (1 + v) ** -n -> (1 + v) ** -(n + 1)
 You count two LayerNorms for each sub-layer. There are two in a layer, one after each of its two sub-layers.

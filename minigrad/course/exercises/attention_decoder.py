@@ -192,6 +192,7 @@ def _attend_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=2,
     minutes=20,
     cases=_attend_cases,
+    given="softmax",
     hints="""
 Write the scores that you want first: a matrix with a row for each decoder's state and a column for each word. What must the difference in a row be, so that softmax gives 0.99 to one word?
 

@@ -163,6 +163,7 @@ def _filled(good: Mapping[str, float], count: int = 20) -> dict[str, float]:
     difficulty=3,
     minutes=25,
     cases=_widths,
+    given="widths_that_find_it",
     hints="""
 Begin with k = 2. Let the first words be a, b and c, in this order of probability. Width 2 keeps a and b, and width 3 also c.
 

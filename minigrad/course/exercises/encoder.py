@@ -266,6 +266,13 @@ Try the smallest choices first, beginning with none, so that a matrix that is it
     mistakes="""
 You try one matrix at a time. When two are the wrong way round, mending one still gives a wrong output: try every choice of names.
     range(len(square) + 1) -> range(2)
+    square = [name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1]]
+    return sorted(n for n in square if np.allclose(run({**loaded, n: loaded[n].T}), expected))
+
+    for name, W in loaded.items():
+        if W.ndim == 2 and W.shape[0] == W.shape[1] and np.allclose(run({**loaded, name: W.T}), expected):
+            return [name]
+    return []
 [one-at-a-time] You transpose one matrix at a time and keep it if the output comes nearer. While another matrix is wrong, the right way round can look worse, and the wrong way better. Try whole choices, and keep the one that gives the expected output.
     before = np.abs(run(loaded) - expected).max()
     square = [name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1]]

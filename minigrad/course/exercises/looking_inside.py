@@ -176,6 +176,7 @@ def _same_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=2,
     minutes=25,
     cases=_same_cases,
+    given="run",
     hints="""
 Let the keys be X itself, so W_K is the identity. Then W_Q says what a token asks for, first about words and then about places. A large multiple of the identity for the words asks for the same word.
 
@@ -349,6 +350,8 @@ Your k counts from 1. Start at 0, because a head may find no arc at all.
     (k * np.diff -> ((k + 1) * np.diff
 You leave out the binomial coefficient, the number of ways in which k of n arcs can be found.
     math.comb(n, int(i)) * ->
+You take the heads for normal numbers, whose largest is near √(2 log h) standard deviations above the mean. That holds for very many heads; the binomial distribution is exact.
+    return math.sqrt(2 * math.log(h)) * math.sqrt(p * (1 - p) / n)
 Your distribution has n - 1 arcs.
     chance = -> n = n - 1; k = np.arange(n + 1); chance =
 """,

@@ -17,6 +17,7 @@ def _share_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "equal shares", np.array([1.0, 2.0, 4.0]), np.array([5, 5, 5])
     yield "one process", np.array([3.5]), np.array([7])
     yield "a process without a chosen token", np.array([1.0, np.nan, 3.0]), np.array([4, 0, 2])
+    yield "a process that is certain of its tokens", np.array([0.0, 2.0]), np.array([6, 2])
     size = int(rng.integers(4, 9))
     yield "random shares", rng.uniform(0.5, 9, size), rng.integers(1, 40, size)
 

@@ -39,7 +39,6 @@ def _multi_head_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "2 texts of 5 tokens, 3 heads of 4", draw(2, 5, 12), _weights(rng, 12), 3, np.zeros((2, 1, 1, 5))
     yield "B = L = h = d_k = 4", draw(4, 4, 16), _weights(rng, 16), 4, np.zeros((4, 1, 1, 4))
     yield "one head", draw(1, 6, 5), _weights(rng, 5), 1, np.zeros((1, 1, 1, 6))
-    yield "a mask of small numbers", draw(2, 7, 6), _weights(rng, 6), 2, draw(2, 1, 1, 7)
     padding = np.zeros((3, 1, 1, 4), np.float32)
     padding[1, ..., 2:] = padding[2, ..., 1:] = np.finfo(np.float32).min
     yield (
@@ -50,6 +49,7 @@ def _multi_head_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         padding,
     )
     yield "large scores", 60 * draw(1, 5, 8), _weights(rng, 8), 2, np.zeros((1, 1, 1, 5))
+    yield "a mask of other numbers, to be added as well", draw(2, 7, 6), _weights(rng, 6), 2, draw(2, 1, 1, 7)
 
 
 @exercise(
@@ -114,6 +114,8 @@ You add the mask before the scale, so the mask is divided too. Add it to the sca
     Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> (Q @ K.swapaxes(-1, -2) + mask) / math.sqrt(d_k)
 You subtract the mask. Add it, because it holds large negative numbers for the hidden tokens.
     + mask -> - mask
+You set the weights of hidden tokens to 0 after the softmax, so a row no longer sums to 1. Add the mask to the scores.
+    + mask -> ; softmax(S) -> softmax(S) * (mask == 0)
 [mask-multiplied] You multiply the scores by the mask. Add it instead, so that 0 leaves a score as it is.
     Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) * mask
 The mask lies along the queries. Its shape is (B, 1, 1, L), with the keys last, so add it as it is.
@@ -230,6 +232,7 @@ def _neighbour_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "8 tokens, 4 words", rng.integers(0, 4, 8), 4
     yield "5 tokens that are the same word", np.full(5, 1), 3
     yield "7 tokens, 12 words", rng.integers(0, 12, 7), 12
+    yield "40 tokens, 5 words", rng.integers(0, 5, 40), 5
 
 
 @exercise(
@@ -237,6 +240,7 @@ def _neighbour_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=2,
     minutes=25,
     cases=_neighbour_cases,
+    given="run",
     hints="""
 Chapter `one_head`'s exercise 3 has one of the heads: its keys say "I am at j", its queries "I want i - 1", and its values are the words. What must change for "I want i + 1"?
 

@@ -124,6 +124,10 @@ You set weights to 0 after the softmax. The other weights then no longer sum to 
     E / E.sum(axis=-1, keepdims=True) -> softmax(S) * allowed ; np.where(allowed, dS, 0) -> dS
 A row that may see nothing comes out as NaN: -∞ minus -∞ is not a number. Its gradient is 0.
     np.finfo(S.dtype).min -> -np.inf ; np.where(allowed, dS, 0) -> dS
+You subtract the largest of all scores, hidden ones too. Where a hidden score lies far above the visible ones, all visible powers are 0.
+    x.max(axis=-1, keepdims=True) -> S.max(axis=-1, keepdims=True)
+You return dA, the gradient of the weights. The softmax lies between the weights and the scores: dS = A (dA - Σ dA A).
+    return dA
 Your mask is inverted: `allowed` is True where a query may look.
     np.where(allowed, S, np.finfo(S.dtype).min) -> np.where(allowed, np.finfo(S.dtype).min, S) ; np.where(allowed, dS, 0) -> np.where(allowed, 0, dS)
     np.where(allowed, S, np.finfo(S.dtype).min) -> np.where(allowed, np.finfo(S.dtype).min, S)

@@ -102,6 +102,7 @@ def _tied_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "two [MASK]: one row is looked up twice", *case(6, 3, [0, 4, 0, 2, 1], [3, -100, 5, -100, -100])
     yield "a kept word", *case(5, 3, [1, 3, 4, 2], [-100, 3, -100, -100])
     yield "float32, a hidden and a kept word", *case(9, 5, [0, 7, 7, 2], [4, 7, -100, -100], np.float32)
+    yield "a chosen token whose id is 0", *case(6, 4, [3, 2, 5], [-100, 0, 4])
     yield "every token is chosen", *case(4, 3, [0, 0, 2], [1, 3, 2])
 
 

@@ -95,6 +95,7 @@ def _norm_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "float32, all below 0", -1 - rng.random(6).astype(np.float32)
     yield "float32, one entry below 0", np.array([-2.5], dtype=np.float32)
     yield "float32, all 0", np.zeros((2, 3), dtype=np.float32)
+    yield "float32, four times 3e38", np.full(4, 3e38, dtype=np.float32)
 
 
 @exercise(

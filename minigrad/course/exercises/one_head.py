@@ -235,6 +235,7 @@ def _look_left_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "5 tokens that are the same word", np.full(5, 2), 4
     yield "9 tokens, 4 words", rng.integers(0, 4, 9), 4
     yield "6 tokens, 11 words", rng.integers(0, 11, 6), 11
+    yield "24 tokens, 5 words", rng.integers(0, 5, 24), 5
 
 
 @exercise(
@@ -242,6 +243,7 @@ def _look_left_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=2,
     minutes=20,
     cases=_look_left_cases,
+    given="run",
     hints="""
 A query and a key have L entries, one for each position: the key says "I am at j", the query says "I want j". X @ W_Q is row i of the lower half of W_Q for the token at i, as long as the upper half, which the word picks from, is 0.
 
@@ -326,8 +328,15 @@ def _heads(scale: float) -> dict[str, Callable[[np.ndarray, np.ndarray, np.ndarr
         "a head that takes the values of the next column": lambda q, k, v: (
             softmax(1000 * scores(q, k)) @ np.roll(v, 1, axis=1)
         ),
+        "a head that goes too low": lambda q, k, v: _spread(softmax(scores(q, k)) @ v, np.max),
+        "a head that goes too high": lambda q, k, v: _spread(softmax(scores(q, k)) @ v, np.min),
         "a head that gives everybody the mean": lambda q, k, v: np.full((len(q), len(k)), 1 / len(k)) @ v,
     }
+
+
+def _spread(z: np.ndarray, end: Callable[..., Any]) -> np.ndarray:
+    """Each column's distances from its largest, or least, number made much larger."""
+    return end(z, axis=0) + 30 * (z - end(z, axis=0))
 
 
 def _catch_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
@@ -358,6 +367,10 @@ The test of the keys is missing: an output that stays the same with other keys d
     if same(head(q, other, v), z): -> if False:
 Your test of the keys comes before that of the order. Where a head fails on both, the first in the list is its name.
     if not same(head(q, k[order], v[order]), z): -> if same(head(q, other, v), z): ; return "order" -> return "keys" ; if same(head(q, other, v), z): -> if not same(head(q, k[order], v[order]), z): ; return "keys" -> return "order"
+Your test of the range looks at its top alone: a mixture is not below v.min(axis=0) either.
+    (z < v.min(axis=0) - 1e-9).any() or ->
+Your test of the range looks at its bottom alone: a mixture is not above v.max(axis=0) either.
+    or (z > v.max(axis=0) + 1e-9).any() ->
 Your range is that of all values. Each column has its own: v.min(axis=0) and v.max(axis=0).
     v.min(axis=0) -> v.min() ; v.max(axis=0) -> v.max()
 You compare floats with ==. Rounding makes 0.9999999999999999 of a 1, and a right head fails: allow for a small difference, as np.allclose does.

@@ -177,6 +177,7 @@ def _lengths(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=2,
     minutes=15,
     cases=_lengths,
+    given="spread_out",
     hints="""
 b has a number for each distance j - i: from -(L - 1) at b[0], through 0 at b[L - 1], to L - 1 at the end. Which entry belongs to the token before?
 
@@ -207,6 +208,8 @@ Your number is e to the power of the bias. The shares are made with powers of e,
     math.log(share / (1 - share) * (L - 1)) -> share / (1 - share) * (L - 1)
 The bias is a score and not a share. The exponentials turn scores into shares.
     math.log(share / (1 - share) * (L - 1)) -> share
+You forget what the others weigh. The token before weighs `share` where all others together weigh 1 - share.
+    math.log(share / (1 - share) * (L - 1)) -> math.log(share * (L - 1)) || math.log(share * L)
 The logarithm of the share alone is below 0, so the token before would get less than the others.
     math.log(share / (1 - share) * (L - 1)) -> math.log(share)
 The shares are made with powers of e, so the logarithm is the natural one.

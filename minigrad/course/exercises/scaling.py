@@ -102,8 +102,14 @@ The ratio is upside down: a dearer size (a larger A) asks for a larger model.
     alpha * A / (beta * B) -> beta * B / (alpha * A)
 The factors α and β belong to A and B, the other way round.
     alpha * A / (beta * B) -> beta * A / (alpha * B)
-The exponent of C/6 is β over the sum: where data help fast (a large β), a budget asks for a larger model.
+The exponent of C/6 is β over the sum: where data help fast (a large β), a budget asks for a larger model. (D before N, with the ratio upside down, gives the same.)
     (C / 6) ** (beta / (alpha + beta)) -> (C / 6) ** (alpha / (alpha + beta))
+You spend the budget on as many tokens as parameters. The law's A, B, α and β say how many of each.
+    N = (C / 6) ** 0.5
+    return N, N
+Twenty tokens for each parameter is what one law said for its own A, B, α and β. Here they are given: find the minimum.
+    N = (C / 120) ** 0.5
+    return N, 20 * N
 That sets N to the square root of the budget, which holds for equal exponents only.
     (C / 6) ** (beta / (alpha + beta)) -> (C / 6) ** 0.5
 The root of the ratio is missing: it is N^(α+β), not N.
@@ -271,9 +277,9 @@ The two must be drawn together: a run keeps its size and its loss.
 Draw runs, not their order: each row of `drawn` holds the numbers of the runs.
     drawn] -> np.sort(drawn, axis=1)] ; N[row] -> N[np.arange(len(row))] ; above[row] -> above[np.arange(len(row))]
 You return the mean and the spread of the exponents. Return the two ends of the interval.
-    return np.percentile(exponents, [5, 95]) -> return np.array([np.mean(exponents), np.std(exponents)])
+    low, high = np.percentile(exponents, [5, 95]) -> low, high = np.mean(exponents), np.std(exponents)
 A mean plus and minus 1.645 standard deviations is the interval of a normal distribution. Take the percentiles of the draws.
-    return np.percentile(exponents, [5, 95]) -> return np.mean(exponents) + np.std(exponents) * np.array([-1.645, 1.645])
+    low, high = np.percentile(exponents, [5, 95]) -> low, high = np.mean(exponents) + np.std(exponents) * np.array([-1.645, 1.645])
 You fit the values themselves. A power law is a straight line of logarithms.
     np.polyfit(np.log(N[row]), np.log(above[row]), 1) -> np.polyfit(N[row], above[row], 1)
 That is the other number of the line, its height. The exponent is the slope.
@@ -282,4 +288,5 @@ That is the other number of the line, its height. The exponent is the slope.
 )
 def exponent_interval(N, above, drawn):
     exponents = [-np.polyfit(np.log(N[row]), np.log(above[row]), 1)[0] for row in drawn]
-    return np.percentile(exponents, [5, 95])
+    low, high = np.percentile(exponents, [5, 95])
+    return low, high

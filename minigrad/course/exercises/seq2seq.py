@@ -58,6 +58,8 @@ Your gates go through tanh. A gate is a share from 0 to 1, so it goes through th
     _sigmoid(i), _sigmoid(f), _sigmoid(o) -> np.tanh(i), np.tanh(f), np.tanh(o)
 There is no forget gate in your cell, as in the first LSTM of 1997. What is in the cell can never leave it. Multiply the old cell by f.
     f * c + -> c +
+You add 1 inside of the forget gate, as TensorFlow's cell does. Here b holds all of the bias.
+    _sigmoid(f) -> _sigmoid(f + 1)
 You write with 1 - f, as a GRU does. An LSTM has an input gate of its own, i.
     i * g -> (1 - f) * g
 The input gate is missing: what is written is i times g.

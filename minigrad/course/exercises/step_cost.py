@@ -268,6 +268,12 @@ def _profile_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         {f"faster {op}": (op, 4.0) for op in ops},
         0.1,
     )
+    yield (
+        "exactly half saved, and more than half asked for",
+        {"a": 5.0, "b": 5.0},
+        {"a": ("a", math.inf)},
+        0.5,
+    )
     tiny = {"a": 0.03, "b": 0.01, "c": 0.02}
     yield "hundredths of a millisecond", tiny, {"b": ("b", 3.0), "a": ("a", 1.8), "c": ("c", 1.05)}, 0.05
 
@@ -292,6 +298,8 @@ That is what is left of the operation after the change: what is saved is the res
     1 - 1 / times -> 1 / times
 An operation cannot save more than it takes: `times` faster leaves 1 / times of it.
     1 - 1 / times -> times || times - 1
+You keep what saves exactly `least`, too. More than that is asked for.
+    > least -> >= least
 You compare milliseconds with a share: divide by the milliseconds of the whole step.
     / total ->
 You divide by the operation's own time, so each change is judged as if nothing else took time. The share is of the whole step.
@@ -343,6 +351,11 @@ def _start_counting(_: Mapping[str, Any]) -> None:
 
 def _too_many_passes(_: None, returned: Any, arguments: Mapping[str, Any]) -> str | None:
     passes = round(Counted.entries / arguments["x"].size)
+    if passes < 8:
+        return (
+            f"only {passes} passes over arrays of the size of x are seen, and GELU takes more. Use operators on x as it comes: "
+            "a loop over the entries, np.vectorize and np.asarray(x) hide from the count."
+        )
     if passes <= 16:
         return None
     return f"it makes {passes} passes over arrays of the size of x; 16 are enough."

@@ -199,6 +199,7 @@ def _rules_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=2,
     minutes=20,
     cases=_rules_cases,
+    given="first_merge",
     hints="""
 Both pairs are inside words, so each word needs a letter in front. This letter makes a pair too: (x, ##u) in xug.
 
@@ -338,6 +339,7 @@ def _fewest_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     word = "".join("ab"[i] for i in rng.integers(0, 2, 18))
     cuts = [word[i : i + n] for i in range(1, 16) for n in (2, 3, 5) if rng.random() < 0.5]
     yield "18 letters", word, {"a", "b", "##a", "##b", *("##" + piece for piece in cuts)}
+    yield "60 letters, which can be cut in 2^59 ways", 60 * a, {a, "##" + a, "##" + 7 * a}
 
 
 @exercise(

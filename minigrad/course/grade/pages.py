@@ -75,6 +75,7 @@ td.number {{white-space: nowrap}}
 ul:not(.mistakes) {{padding-left: 1.2rem; margin: 0.4rem 0}}
 summary {{cursor: pointer; color: var(--token); font-size: 0.9rem}}
 .report {{border-left: 4px solid var(--third); padding: 0.1rem 0 0.1rem 0.9rem; margin: 0.6rem 0 1.4rem}}
+.report .behind {{font-size: 1.12em}}
 .report.right {{border-color: var(--right)}} .report.right .verdict {{color: var(--right)}}
 .report.wrong {{border-color: var(--wrong)}} .report.wrong .verdict {{color: var(--wrong)}}
 pre {{overflow-x: auto; background: var(--raised); border: 1px solid var(--grid); padding: 0.5rem 0.7rem;
@@ -180,9 +181,10 @@ def _report(found: Verdict) -> str:
         f"<p><b>{_marked_up(found.caution)}</b></p>" if found.caution else "",
         f'<p><b class="verdict"><span aria-hidden="true">{MARKS.get(found.right, "?")}</span> {_marked_up(title)}</b> '
         f"{_marked_up(found.more)}</p>",
+        *(f'<p class="behind">{_marked_up(text)}</p>' for text in found.paragraphs),
         f"<p>{_marked_up(found.symptom)}</p>" if found.symptom else "",
         f"<pre>{_text(chr(10).join(found.values))}</pre>" if found.values else "",
-        *(f"<p>{_marked_up(text)}</p>" for text in found.paragraphs),
+        *(f"<p>{_marked_up(text)}</p>" for text in found.besides),
     ]
     if found.printed.strip():
         parts.append(

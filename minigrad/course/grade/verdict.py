@@ -25,9 +25,10 @@ class Verdict:
     title: str = ""
     more: str = ""
     caution: str = ""
+    paragraphs: list[str] = field(default_factory=list)
     symptom: str = ""
     values: list[str] = field(default_factory=list)
-    paragraphs: list[str] = field(default_factory=list)
+    besides: list[str] = field(default_factory=list)
     printed: str = ""  # by the answer, cut
     seconds: float = 0.0
 
@@ -36,7 +37,14 @@ class Verdict:
         """What a check says, without hints and the solution."""
         values = report.values.text() if report.values else []
         return cls(
-            right, report.title, report.more, report.caution, report.symptom, values, report.paragraphs
+            right,
+            report.title,
+            report.more,
+            report.caution,
+            report.paragraphs,
+            report.symptom,
+            values,
+            report.besides,
         )
 
     @classmethod
@@ -45,7 +53,7 @@ class Verdict:
         if not isinstance(data, Mapping) or data.get("right") not in STATES:
             raise ValueError("this is no verdict")
         texts = {name: data.get(name, "") for name in ("title", "more", "caution", "symptom", "printed")}
-        lists = {name: data.get(name, []) for name in ("values", "paragraphs")}
+        lists = {name: data.get(name, []) for name in ("values", "paragraphs", "besides")}
         seconds = data.get("seconds", 0.0)
         well = all(isinstance(text, str) for text in texts.values()) and isinstance(seconds, int | float)
         for one in lists.values():
@@ -63,7 +71,7 @@ class Verdict:
     @property
     def message(self) -> str:
         """All of it but the values, on one line."""
-        parts = [self.caution, self.title, self.more, self.symptom, *self.paragraphs]
+        parts = [self.caution, self.title, self.more, *self.paragraphs, self.symptom, *self.besides]
         sentences = [
             part if part.endswith((".", "!", "?", ":", ",")) else f"{part}." for part in parts if part
         ]

@@ -50,6 +50,12 @@ RAISED = [
     (lambda: np.einsum("ij,ij->i", x, y), "letters of an einsum"),
     (lambda: x[7, 0], "beyond the end"),
     (lambda: [1][3], "beyond the end"),
+    (lambda: math.log(0), "its term of a sum, 0 · log 0, counts as 0"),
+    (lambda: math.sqrt(-1), "a root of less than 0"),
+    (lambda: math.exp(1000), "beyond the largest float"),
+    (lambda: 2.0**5000, "beyond the largest float"),
+    (lambda: math.factorial(200) * 1.0, "beyond the largest float"),
+    (lambda: np.erf, "no function of this name"),
 ]
 
 
@@ -69,6 +75,13 @@ def test_every_saying_is_tried():
         except Exception as error:
             tried.add(explained(error))
     assert len(tried) == len(sentences)
+
+
+@pytest.mark.parametrize("raise_it", [lambda: len(x)[0], lambda: math.pi[0]])
+def test_a_number_with_square_brackets_is_no_einsum(raise_it):
+    with pytest.raises(TypeError) as caught:
+        raise_it()
+    assert "einsum" not in (explained(caught.value) or "")
 
 
 def test_a_key_that_is_missing_is_told():

@@ -42,6 +42,8 @@ SOURCES = [
     ("check.progress(7)", ""),
     ("check.attend.hint()\ncheck.attend.solution()", ""),
     ("def heads_of_batch(x, h):\n    ...\ncheck.heads_of_batch(heads_of_batch)", ""),
+    ("check.pool(pool)", FAILS),
+    ("print(pool)", FAILS),
 ]
 
 
@@ -63,7 +65,8 @@ def shown(outputs):
 
 def test_a_check_shows_text_and_html(ran):
     text, markup = shown(ran[3])
-    assert text.startswith("attend: not yet. 0 of 5 cases are right. On 3 queries, 5 keys")
+    assert text.startswith("attend: not yet. 0 of 5 cases are right. ")
+    assert "On 3 queries, 5 keys" in text
     assert '<div class="course-check course-colours is-wrong">' in markup
 
 
@@ -119,7 +122,16 @@ def test_an_empty_answer_is_one_friendly_line(ran):
     assert "is-note" in markup
 
 
+def test_a_check_without_its_answer_says_what_to_run(ran):
+    """As after a restart."""
+    assert [output.output_type for output in ran[18]] == ["error", "display_data"]
+    assert shown(ran[18])[0].startswith(
+        "Nothing to check: pool has no value in this kernel: run the cell above,"
+    )
+    assert [output.output_type for output in ran[19]] == ["error"]
+
+
 def test_without_ipython_there_is_nothing_to_say(monkeypatch):
     monkeypatch.setattr(cells, "_shell", lambda: None)
-    cells.remember_failures()
+    cells.remember_failures(print)
     assert cells.failed_since(test_without_ipython_there_is_nothing_to_say) is None

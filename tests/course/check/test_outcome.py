@@ -181,9 +181,10 @@ def test_what_was_not_changed_is_not_named(argument, told):
 def test_a_tensor_comes_with_or_without_gradient_as_in_the_case(told):
     given = ("two tensors", Tensor(np.ones(2), requires_grad=True), Tensor(np.ones(2)))
     exercise = make(answer=lambda a, b: 1.0, cases=lambda rng: [given])
-    assert told(exercise, lambda a, b: float(a.requires_grad and not b.requires_grad)) == [
-        "double: right. 1 cases: two tensors."
-    ]
+    assert (
+        told(exercise, lambda a, b: float(a.requires_grad and not b.requires_grad))[0]
+        == "double: right. 1 case."
+    )
 
 
 def test_each_call_gets_its_own_random_generator(told):
@@ -191,9 +192,10 @@ def test_each_call_gets_its_own_random_generator(told):
     exercise = make(
         answer=lambda rng, n: rng.random(n), cases=lambda _: [("draws", np.random.default_rng(3), 4)]
     )
-    assert told(exercise, lambda rng, n: np.array([rng.random() for _ in range(n)])) == [
-        "double: right. 1 cases: draws."
-    ]
+    assert (
+        told(exercise, lambda rng, n: np.array([rng.random() for _ in range(n)]))[0]
+        == "double: right. 1 case."
+    )
 
 
 @pytest.mark.parametrize(
@@ -216,8 +218,8 @@ def test_ways_to_change_a_list_are_different_mistakes(told):
     mistakes = "You take out.\n    2 * x[0] -> 2 * x.pop(0)\n\nYou put in.\n    2 * x[0] -> (2 * x[0], x.append(1))[0]"
     cases = lambda rng: [("a list", [np.ones(2), np.ones(2)])]  # noqa: E731
     exercise = make(answer=twice_the_first, cases=cases, mistakes=mistakes)
-    assert told(exercise, lambda x: x.pop() + 1)[-2] == "You take out."
-    assert told(exercise, lambda x: (x.append(1), x[0] + 1)[1])[-2] == "You put in."
+    assert told(exercise, lambda x: x.pop() + 1)[1] == "You take out."
+    assert told(exercise, lambda x: (x.append(1), x[0] + 1)[1])[1] == "You put in."
 
 
 def test_an_argument_put_back_by_arithmetic_is_told_so(told):
@@ -248,7 +250,7 @@ def into():
 
 def test_what_was_written_is_judged(into, told):
     assert told(into, lambda x, out: np.add(x, x, out=out))[0].startswith("double: right.")
-    assert told(into, lambda x, out: np.add(x, 2, out=out))[-2] == "Added."
+    assert told(into, lambda x, out: np.add(x, 2, out=out))[1] == "Added."
 
 
 def test_who_writes_elsewhere_too_is_told_where_to_write(into, told):
@@ -330,7 +332,7 @@ def test_a_mistake_with_the_same_numbers_is_known_by_what_it_does_to_memory(told
     probe = temporaries(lambda returned, given: given["x"], called="x", allowed="one is enough", most=1)
     mistakes = "You copy first.\n    2 * x -> (x.copy(), 2 * x)[1]\n\nYou halve.\n    2 * x -> x / 2"
     exercise = make(cases=lambda rng: [("a long array", X.copy())], probes=[probe], mistakes=mistakes)
-    assert told(exercise, lambda x: (2 * x, 2 * x)[0])[-2] == "You copy first."
+    assert told(exercise, lambda x: (2 * x, 2 * x)[0])[1] == "You copy first."
 
 
 def test_memory_is_told_besides_a_mistake_in_the_numbers(careful, told):
@@ -341,9 +343,7 @@ def test_memory_is_told_besides_a_mistake_in_the_numbers(careful, told):
         mistakes="Halved.\n    2 * x -> x / 2",
     )
     text = " ".join(told(exercise, lambda x: (x.copy(), x * 0.5)[1]))
-    assert (
-        "Halved. Besides, on a long array: it takes 2 arrays as large as x at one time; one is enough."
-        in text
-    )
+    assert "Halved." in text
+    assert "Besides, on a long array: it takes 2 arrays as large as x at one time; one is enough." in text
     assert "Besides" not in " ".join(told(exercise, lambda x: x * 0.5))
     assert "Besides" not in " ".join(told(exercise, lambda x: (x.copy(), x + x)[1]))

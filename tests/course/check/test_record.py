@@ -85,7 +85,7 @@ def test_a_damaged_record_is_begun_anew(content, told, capsys):
     progress()
     assert "0 of 1 solved" in capsys.readouterr().out
     lines = told(exercise, double)
-    assert lines[1:] == [
+    assert lines[3:] == [
         "(.progress.json could not be read: it is now .progress.json.damaged, and counting starts anew.)"
     ]
     assert Path(".progress.json.damaged").read_bytes() == content
@@ -96,7 +96,7 @@ def test_a_record_that_cannot_be_written_is_said_and_nothing_more(told, folder):
     (folder / ".progress.json").mkdir()
     lines = told(make(), double)
     assert lines[0].startswith("double: right.")
-    assert lines[1:] == ["(Your progress could not be kept in .progress.json: Is a directory.)"]
+    assert lines[3:] == ["(Your progress could not be kept in .progress.json: Is a directory.)"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only POSIX removes a folder that is in use")
@@ -107,7 +107,7 @@ def test_a_folder_that_is_gone(told, folder, monkeypatch):
     gone.rmdir()
     lines = told(make(), double)
     monkeypatch.chdir(folder)
-    assert lines[1:] == ["(Your progress could not be kept in .progress.json: No such file or directory.)"]
+    assert lines[3:] == ["(Your progress could not be kept in .progress.json: No such file or directory.)"]
 
 
 def test_progress_can_be_switched_off(told, folder, monkeypatch, capsys):

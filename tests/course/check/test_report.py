@@ -17,6 +17,9 @@ from minigrad.course.check.report import Report, Values
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
 
 
+COMPARE = "To compare with a solution: check.double.solution()"
+
+
 @pytest.fixture
 def reported(monkeypatch):
     """`reported(exercise, answer)`: what the check shows."""
@@ -33,7 +36,7 @@ def reported(monkeypatch):
 
 def words(markup):
     """The text of HTML, on one line."""
-    markup = re.sub(r"<style>.*?</style>|<details.*</details>", " ", markup, flags=re.DOTALL)
+    markup = re.sub(r"<style>.*?</style>|<summary>.*?</summary>", " ", markup, flags=re.DOTALL)
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", markup)).split())
 
 
@@ -56,7 +59,7 @@ def small(rng):
 )
 def test_all_that_the_text_says_is_in_the_html(answer, reported):
     report = reported(make(cases=small, mistakes="You `halve` it.\n    2 * x -> x / 2"), answer)
-    text = repr(report).replace("`", " ").replace(HINT, "").replace(".1", " .1")
+    text = repr(report).replace("`", " ").replace(HINT, "").replace(COMPARE, "").replace(".1", " .1")
     for word in text.split():
         assert word in words(report._repr_html_()).replace(".1", " .1"), word
 
@@ -86,15 +89,17 @@ def test_it_needs_no_script(reported):
 
 def test_small_arrays_are_shown_whole_with_what_differs_marked(reported):
     markup = reported(make(cases=small), lambda x: np.where(x > 0, 2 * x, x))._repr_html_()
-    assert table_cells(markup) == ["1", "-2", "2", "-2", "2", "-4"]
+    assert table_cells(markup) == ["2", "-2", "2", "-4", "1", "-2"]
     assert re.findall(r'<td class="off">(.*?)</td>', markup) == ["-2", "-4"]
     labels = re.findall(r"<div>(.*?)</div>", markup)
-    assert labels == ["x", "yours", "expected"]
+    assert labels == ["yours", "expected", "x"]
+    assert markup.index("<summary>The input</summary>") > markup.index("expected")
 
 
 def test_small_arrays_are_lines_of_the_text(reported):
     lines = repr(reported(make(cases=small), lambda x: x)).splitlines()
-    assert lines[2:5] == ["  x         1  -2", "  yours     1  -2", "  expected  2  -4"]
+    assert lines[1] == "Every number is 0.5 times what it should be."
+    assert lines[3:6] == ["  yours     1  -2", "  expected  2  -4", "  x         1  -2"]
 
 
 def test_of_a_large_array_the_first_entries_that_differ_are_shown(reported):
@@ -112,14 +117,14 @@ def test_of_a_large_array_the_first_entries_that_differ_are_shown(reported):
 
 def test_another_shape_is_shown_without_marks(reported):
     markup = reported(make(cases=small), lambda x: np.append(x, x))._repr_html_()
-    assert table_cells(markup) == ["1", "-2", "1", "-2", "1", "-2", "2", "-4"]
+    assert table_cells(markup) == ["1", "-2", "1", "-2", "2", "-4", "1", "-2"]
 
 
 def test_of_several_values_the_first_that_differs_is_shown(reported):
     exercise = make(answer=lambda x: (x, {"a": 2 * x}), cases=small)
     markup = reported(exercise, lambda x: (x, {"a": 3 * x}))._repr_html_()
     assert "yours, value 2 of 2 a" in words(markup)
-    assert table_cells(markup)[2:] == ["3", "-6", "2", "-4"]
+    assert table_cells(markup)[:4] == ["3", "-6", "2", "-4"]
 
 
 @pytest.mark.parametrize("answer", [lambda x: x[7, 7], lambda x: None, lambda x: 2 * x.astype(np.float32)])
@@ -164,7 +169,7 @@ def test_an_argument_that_takes_the_result_is_no_input(reported):
 
     exercise = make(answer=fill, cases=lambda rng: [("two", np.ones(2), np.full(2, np.nan))], into="out")
     markup = reported(exercise, lambda x, out: out.fill(3))._repr_html_()
-    assert re.findall(r"<div>(.*?)</div>", markup) == ["x", "yours", "expected"]
+    assert re.findall(r"<div>(.*?)</div>", markup) == ["yours", "expected", "x"]
 
 
 # --- Hints -------------------------------------------------------------------------------------------------
@@ -172,12 +177,45 @@ def test_an_argument_that_takes_the_result_is_no_input(reported):
 
 def test_hints_unfold_one_within_the_other_and_the_solution_last(reported):
     markup = reported(make(), lambda x: x)._repr_html_()
-    assert re.findall(r"<summary>(.*?)</summary>", markup) == ["Hint 1 of 2", "Hint 2 of 2", "One solution"]
+    assert re.findall(r"<summary>(.*?)</summary>", markup)[1:] == [
+        "Hint 1 of 2",
+        "Hint 2 of 2",
+        "One solution",
+    ]
     assert "return 2 * x" in markup
     assert markup.count("</details></details></details>") == 1
     assert " open" not in markup
 
 
-@pytest.mark.parametrize("answer", [lambda x: ..., lambda x: 2 * x, 3])
-def test_only_an_attempt_that_is_wrong_brings_hints(answer, reported):
+@pytest.mark.parametrize("answer", [lambda x: ..., 3])
+def test_what_is_no_attempt_brings_neither_hints_nor_the_solution(answer, reported):
     assert "<details>" not in reported(make(), answer)._repr_html_()
+
+
+def test_a_right_answer_can_be_compared_with_one_solution(reported):
+    markup = reported(make(), lambda x: 2 * x)._repr_html_()
+    assert re.findall(r"<summary>(.*?)</summary>", markup) == ["One solution"]
+    assert "return 2 * x" in markup
+    assert "all of it is solved" in markup
+
+
+def test_the_diagnosis_comes_first_and_is_larger(reported):
+    exercise = make(cases=small, mistakes="You `halve` it.\n    2 * x -> x / 2")
+    report = reported(exercise, lambda x: x / 2)
+    markup = report._repr_html_()
+    assert '<p class="behind">You <code>halve</code> it.</p>' in markup
+    assert markup.index("You <code>") < markup.index("entries are off") < markup.index("yours")
+    assert repr(report).splitlines()[1] == "You `halve` it."
+
+
+def test_the_case_that_is_shown_is_one_that_the_mistake_explains(reported):
+    def cases(rng):
+        yield from ((f"case {n}", np.full(2, n + 0.5)) for n in range(1, 5))
+
+    exercise = make(cases=cases, mistakes="You halve it.\n    2 * x -> x / 2")
+    report = reported(exercise, lambda x: x / 2 if x[0] > 2 else x * np.pi)
+    assert report.paragraphs == [
+        "On 3 of the 4 wrong cases your answer gives what this mistake gives: You halve it."
+    ]
+    assert report.symptom.startswith("On case 2: ")
+    assert report.values.inputs["x"][0] == 2.5

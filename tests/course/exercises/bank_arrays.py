@@ -153,7 +153,7 @@ WRONG = {
             first_copy_in_front_mean_of_the_stretched,
             ("[one-copy]", "[mean-of-copies]"),
         ),
-        (lambda dy, shape: as_in_the_library(dy, shape) if shape else dy, "Wrong is only: (2, 3) to ()"),
+        (lambda dy, shape: as_in_the_library(dy, shape) if shape else dy, "Wrong only on: (2, 3) to ()"),
         (
             lambda dy, shape: as_in_the_library(dy.astype(np.float64), shape),
             "The numbers are right, and are float64 for float32",

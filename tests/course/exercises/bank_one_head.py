@@ -116,14 +116,6 @@ def a_list(X, W_Q, W_K, W_V, dZ):
     return list(row_by_row(X, W_Q, W_K, W_V, dZ))
 
 
-def by_the_diagonal(X, W_Q, W_K, W_V, dZ):
-    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
-    root = math.sqrt(K.shape[1])
-    A = right_softmax(Q @ K.T / root)
-    dS = (dZ @ V.T) * A * (1 - A) / root
-    return X.T @ (dS @ K), X.T @ (dS.T @ Q), X.T @ (A.T @ dZ)
-
-
 def two_slips_back(X, W_Q, W_K, W_V, dZ):
     Q, K, V = X @ W_Q, X @ W_K, X @ W_V
     root = math.sqrt(K.shape[1])
@@ -134,7 +126,6 @@ def two_slips_back(X, W_Q, W_K, W_V, dZ):
 
 GRADIENTS_RIGHT = [by_the_engine, row_by_row, with_einsum_back, a_list]
 GRADIENTS_WRONG = [
-    (by_the_diagonal, "[sigmoid]"),
     (
         two_slips_back,
         ("[no-mean]", "[weights-transposed]"),

@@ -229,7 +229,7 @@ def by_a_loop(curvatures, beta1):
 
 RATE_LIMIT_RIGHT = [by_trying, in_one_line, by_a_loop]
 RATE_LIMIT_WRONG = [
-    (lambda curvatures, beta1: 3.8 / max(curvatures), "Right is only: the page's valley"),
+    (lambda curvatures, beta1: 3.8 / max(curvatures), "Right only on: the page's valley"),
 ]
 
 # --- shortest_warmup -------------------------------------------------------------------------------------

@@ -171,7 +171,7 @@ def test_each_slip_is_told_apart_from_the_others(exercise):
         outcomes = list(trial.outcomes(build(exercise.answer, slip)))
         complaints = trial.complaints(outcomes)
         assert any(complaints), slip
-        text = " ".join(trial.diagnosis(outcomes, complaints))
+        text = " ".join(trial.diagnosis(outcomes, complaints).paragraphs)
         assert [sentence for sentence in sentences if sentence in text] == [slip.sentence], f"{slip}: {text}"
         assert "Two slips" not in text, slip
 

@@ -152,12 +152,15 @@ def test_a_student_sees_own_exercises_alone():
 
 def test_a_student_sees_the_words_of_the_check():
     found = Verdict(
-        WRONG, "attend: not yet.", "2 of 5 cases are right.", "Beware.", "On `one` case.", ["  q  1  2", "     3  4"],
-        ["A sentence."], "hello",
+        WRONG, "attend: not yet.", "2 of 5 cases are right.", "Beware.", ["A sentence."], "On `one` case.",
+        ["  q  1  2", "     3  4"], ["Besides."], "hello",
     )  # fmt: skip
     page = Page(student_page("anna", [Row("anna", "x", "one_head", "attend", found)]))
     words = " ".join(page.texts("body")[0].split())
-    assert "Beware. ✗ attend: not yet. 2 of 5 cases are right. On one case. q 1 2 3 4 A sentence." in words
+    assert (
+        "Beware. ✗ attend: not yet. 2 of 5 cases are right. A sentence. On one case. q 1 2 3 4 Besides."
+        in words
+    )
     assert page.texts("pre") == ["  q  1  2\n     3  4", "hello"]
     assert page.texts("code") == ["one"]
 
@@ -166,7 +169,8 @@ def test_a_student_sees_the_words_of_the_check():
 def test_what_students_write_is_text(kind):
     parts = dict.fromkeys(("title", "more", "caution", "symptom", "printed"), NASTY)
     rows = [
-        row(NASTY, right, **parts, values=[NASTY], paragraphs=[NASTY]) for right in (RIGHT, WRONG, CRASHED)
+        row(NASTY, right, **parts, values=[NASTY], paragraphs=[NASTY], besides=[NASTY])
+        for right in (RIGHT, WRONG, CRASHED)
     ]
     refused = [Refused(NASTY, NASTY, NASTY)]
     text = instructor_page(rows, refused) if kind == "instructor" else student_page(NASTY, rows)

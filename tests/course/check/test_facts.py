@@ -1,0 +1,174 @@
+"""What is measured of an answer that no known mistake explains: true of all wrong cases, and of some use."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from doubling import make
+
+from minigrad.course.check.facts import FACTORS, Facts, Wrong
+
+pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
+
+
+def fact(*cases, answer=lambda *_: None):
+    """What is said of cases: what came, what was expected, and the arguments."""
+    wrong = [Wrong(got, want, arguments[0] if arguments else {}) for got, want, *arguments in cases]
+    return Facts(answer, 1e-9, 1e-11).sentence(wrong)
+
+
+X = np.array([[0.5, -1.5], [2.5, 3.5]])
+
+# --- A factor --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [
+        (3, "Every number is 3 times what it should be."),
+        (math.log(10), "is 2.30259 times what it should be: that is log 10, the factor between np.log and np.log10."),
+        (1 / math.log(2), "that is one over log 2, the factor between nats and bits."),
+        (2 * math.pi, "that is 2π."),
+    ],
+)  # fmt: skip
+def test_one_factor_on_all_cases(factor, words):
+    assert words in fact((factor * X, X), (factor * X[0], X[0]))
+    assert words in fact((factor * 1.5, 1.5), (factor * 2.5, 2.5))
+
+
+def test_no_factor_is_named_twice():
+    values = [value for value, _ in FACTORS]
+    assert all(abs(a / b - 1) > 1e-3 for i, a in enumerate(values) for b in values[:i])
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [
+        [(3.0, 2.0)],
+        [(4.0, 2.0)],
+        [(2.0, -2.0)],
+        [(4.0, 2.0), (4.0, 2.0)],
+        [(3.0, 2.0), (6.0, 2.0)],
+        [(0.0, 2.0), (1.0, 2.0)],
+        [(1.0, 0.0)],
+    ],
+)
+def test_one_number_or_several_ratios_are_no_factor(cases):
+    assert "times" not in (fact(*cases) or "")
+
+
+def sums(rng):
+    for rows in (2, 3, 5):
+        yield f"{rows} rows", rng.standard_normal((rows, 4)), rows
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda x, n: x.mean(axis=0), "is 0.5 times what it should be, and on another case 0.3333 times: that is one"),
+        (lambda x, n: x.sum(axis=0) * len(x), "is 2 times what it should be, and on another case 3 times: that is the"),
+    ],
+)  # fmt: skip
+def test_a_factor_that_is_a_size(answer, words, told):
+    text = " ".join(told(make(answer=lambda x, n: x.sum(axis=0), cases=sums), answer))
+    assert words in text
+    assert "the length of axis 0 of `x`. Is there a mean in the place of a sum, or the reverse?" in text
+
+
+def test_a_whole_number_among_the_arguments_is_a_size():
+    text = fact((X * 7, X, {"n": 7, "flag": True}), (X * 3, X, {"n": 3, "flag": True}))
+    assert text.endswith("that is `n`. Is there a mean in the place of a sum, or the reverse?")
+    assert fact((X * 7, X, {"n": 7}), (X * 3, X, {"n": 2})) is None
+
+
+# --- A part of a sum, and some of the entries ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("place", "which"), [(0, ":1"), (-1, "-1:")])
+def test_a_sum_of_which_one_part_is_taken(place, which, told):
+    def products(rng):
+        for rows in (1, 2, 3):
+            yield f"{rows} rows", rng.standard_normal((rows, 4)), rng.standard_normal((rows, 3))
+
+    exercise = make(answer=lambda x, dy: np.einsum("bi,bj->ij", x, dy), cases=products)
+    text = " ".join(told(exercise, lambda x, dy: np.outer(x[place], dy[place])))
+    assert f"That is what `x[{which}]` alone would give: the others are left out." in text
+    assert "left out" not in " ".join(told(exercise, lambda x, dy: np.outer(x[0], dy[-1])))
+
+
+def test_the_part_is_taken_of_copies():
+    rows = np.ones((2, 3))
+
+    def spoiling(x):
+        x *= 2
+        return x.sum(axis=0)
+
+    fact((rows[0], rows.sum(axis=0), {"x": rows}), answer=spoiling)
+    assert (rows == 1).all()
+
+
+A = np.arange(16.0).reshape(4, 4) - 5.5
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (np.eye(4, dtype=bool), "Only the entries on the diagonal are wrong."),
+        (np.triu(np.ones((4, 4), bool), 1), "Only the entries above the diagonal are wrong."),
+        (~np.eye(4, dtype=bool), "Only the entries on the diagonal are right."),
+        (np.arange(4)[:, None] == np.zeros(4), "Only the entries of the first row are wrong."),
+        (np.arange(4) == np.full((4, 1), 3), "Only the entries of the last column are wrong."),
+        (A < 0, "Only the entries that should be negative are wrong."),
+        (np.add.outer(np.arange(4), np.arange(4)) % 3 == 0, None),
+    ],
+)
+def test_which_entries_are_wrong(wrong, words):
+    assert fact((A + wrong * (1.7 + A**2), A)) == words
+    if words:  # not where another case is wrong elsewhere
+        assert fact((A + wrong * (1.7 + A**2), A), (A + (A > 7) * (1.7 + A**2), A)) is None
+
+
+def test_entries_may_be_told_by_an_argument():
+    pairs = np.array([[1.0, 2.0], [4.0, 3.0], [-1.0, 0.5]])
+    want = pairs.max(axis=1)
+    assert "Only the entries where the second number of `X` is the largest are wrong." in fact(
+        (np.where(pairs.argmax(axis=1) == 1, want + [1, 5, 8], want), want, {"X": pairs})
+    )
+    signs = np.array([-1.0, 2.0, 0.5])
+    assert fact((want + (signs > 0) * [1, 5, 8], want, {"x": signs})) == (
+        "Only the entries where `x` is positive are wrong."
+    )
+
+
+# --- Near, and what says nothing --------------------------------------------------------------------------
+
+
+def test_near_numbers_may_miss_a_small_part():
+    text = "A small part that is missing does that, and so do random"
+    assert text in fact((112009, 112033), (5009.0, 5033.0))
+    found = fact((np.array([1.01, 1e-3]), np.array([1.0, 0.0])))
+    assert found.startswith("All numbers are within 5 % of what they should be, or small where that is 0.")
+    assert fact((np.array([1.01, 0.2]), np.array([1.0, 0.0]))) is None
+
+
+@pytest.mark.parametrize(
+    ("got", "want"), [(-np.inf, 0.0), (1.14e18, np.inf), (np.nan, 2.0), (np.array([np.inf, 2.0]), np.array([0.0, 0.5]))]
+)  # fmt: skip
+def test_of_what_is_not_finite_nothing_empty_is_said(got, want):
+    assert fact((got, want)) is None
+
+
+def test_which_of_five_values_are_right():
+    want = (1.0, 2.0, 3.0, 4.0, 5.0)
+    assert (
+        fact(((1.0, 2.0, 0.3, 4.0, 5.0), want))
+        == "The first, the second, the fourth and the fifth of the 5 values are right."
+    )
+
+
+def test_what_is_true_of_all_of_several_values():
+    want = (np.array([1.0, 2.5]), 3.0)
+    assert fact(((2 * want[0], 6.0), want)) == "Every number is 2 times what it should be."
+    assert fact(((2 * want[0], 7.0), want)) is None
