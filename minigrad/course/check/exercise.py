@@ -151,15 +151,14 @@ class Exercise(Task):
         return report
 
     def _onward(self) -> str:
-        """After a right answer: the chapter's next exercise that is not solved, or that all are."""
+        """After a right answer: the page's next exercise that is not solved."""
         names = [one.name for one in EXERCISES.values() if one.chapter == self.chapter]
-        solved = [name for name, entry in record.known().items() if entry["solved"]]
-        here = names.index(self.name)
-        for name in [*names[here + 1 :], *names[:here]]:
-            if name not in solved:
+        known = record.known()
+        for name in names[names.index(self.name) + 1 :]:
+            if not known.get(name, {}).get("solved"):
                 one = EXERCISES[name]
                 return f"Next: {name}, difficulty {one.difficulty}, {one.minutes} minutes."
-        return "That was the last of this page: all of it is solved."
+        return f'No exercise of this page is left after it; check.progress("{self.chapter}") lists what is solved.'
 
     @property
     def _hints(self) -> list[str]:

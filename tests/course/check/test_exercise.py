@@ -25,7 +25,7 @@ def test_a_right_answer_is_told_the_cases(told):
     assert told(make(), lambda x: x + x) == [
         "double: right. 2 cases.",
         "To compare with a solution: check.double.solution()",
-        "That was the last of this page: all of it is solved.",
+        'No exercise of this page is left after it; check.progress("modules") lists what is solved.',
     ]
 
 
@@ -37,10 +37,12 @@ def test_a_call_prints_what_it_found_and_returns_nothing(capsys):
 
 def test_after_a_right_answer_the_next_exercise_that_is_not_solved_is_named(told):
     exercises = [make(name=name) for name in ("one", "two", "three")]
+    assert told(exercises[0], double)[-1] == "Next: two, difficulty 1, 5 minutes."
     assert told(exercises[1], double)[-1] == "Next: three, difficulty 1, 5 minutes."
-    assert told(exercises[1], double)[-1] == "Next: three, difficulty 1, 5 minutes."  # again
-    assert told(exercises[2], double)[-1] == "Next: one, difficulty 1, 5 minutes."
-    assert told(exercises[0], double)[-1] == "That was the last of this page: all of it is solved."
+    assert told(exercises[0], double)[-1] == "Next: three, difficulty 1, 5 minutes."  # two is solved
+    assert told(exercises[2], double)[-1] == (
+        'No exercise of this page is left after it; check.progress("modules") lists what is solved.'
+    )
     assert "Next" not in " ".join(told(exercises[0], abs))
 
 
