@@ -139,6 +139,8 @@ class Facts:
 
     def _part_of_a_sum(self, cases: Sequence[Wrong]) -> str | None:
         """That what came is what the first, or the last, along the first axis of the arguments would give alone."""
+        if len(cases) < 2:  # of one case it can be chance
+            return None
         for place, which in ((slice(None, 1), ":1"), (slice(-1, None), "-1:")):
             for name in cases[0].arguments:
                 if all(has_digits(case.got) and self._of_one(case, name, place) for case in cases):

@@ -105,8 +105,16 @@ def test_the_part_is_taken_of_copies():
         x *= 2
         return x.sum(axis=0)
 
-    fact((rows[0], rows.sum(axis=0), {"x": rows}), answer=spoiling)
+    case = rows[0], rows.sum(axis=0), {"x": rows}
+    fact(case, case, answer=spoiling)
     assert (rows == 1).all()
+
+
+def test_one_case_is_no_sign_of_a_part():
+    rows = np.random.default_rng(0).standard_normal((2, 3))
+    case = rows[0], rows.sum(axis=0), {"x": rows}
+    assert "alone would give" in fact(case, case, answer=lambda x: x.sum(axis=0))
+    assert fact(case, answer=lambda x: x.sum(axis=0)) is None
 
 
 A = np.arange(16.0).reshape(4, 4) - 5.5
