@@ -19,7 +19,6 @@ import itertools
 import json
 import os
 import platform
-import shlex
 import statistics
 import subprocess
 import sys
@@ -428,7 +427,7 @@ def measure(minutes: float, count: int, rounds: int, pytorch: bool) -> dict[str,
     others = Others()
     record: dict[str, Any] = {
         "made_by": "tests/tools/before_after.py",
-        "command": shlex.join(["python", *sys.argv]),
+        "command": f"python tests/tools/before_after.py --minutes {minutes:g} --record book/runs/machine.json",
         "date": date.today().isoformat(),
         "processor": processor(),
         "peak": peak(),

@@ -223,7 +223,7 @@ def _turned(x: np.ndarray) -> np.ndarray:
 
 def _reciprocal(x: np.ndarray) -> np.ndarray:
     """1 / x where that says something: NaN for 0 and what is infinite, which are no number's reciprocal."""
-    return np.where((x != 0) & np.isfinite(x), 1 / x, np.inf * 0)
+    return np.where((x != 0) & np.isfinite(x), 1 / x, np.nan)
 
 
 # What makes the right numbers of the answer's, and what the answer's are then.
