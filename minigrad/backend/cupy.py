@@ -7,6 +7,7 @@ of float16 go through float32 or CuPy's own operators.
 Products of float32 matrices run as TF32 on devices that have it (compute capability 8.0, Ampere, or newer):
 operands are rounded to 10 bits after the point, sums are float32, and a product is several times faster.
 CUPY_TF32=0 in the environment switches it off, for a comparison to the last digits; float64 has no part in it.
+CuPy compiles kernels so that a float32 below 1.2e-38 counts as 0, also as a factor.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ def test_numpy_integers_are_indices(leaf):
     x = leaf(3, 5)
     np.testing.assert_array_equal(x[np.int64(1)].numpy(), x.numpy()[1])
     np.testing.assert_array_equal(x[:, np.int32(-1)].numpy(), x.numpy()[:, -1])
-    with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0 with size 3"):
+    with pytest.raises(IndexError, match="ndex 3 is out of bounds for axis 0 with size 3"):
         x[np.int64(3)]
 
 

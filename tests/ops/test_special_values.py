@@ -247,9 +247,14 @@ def same_as_torch(torch, ours, theirs, arrays, dtype, atol=0.0):
         pairs += [
             (host(leaf.grad), tensor.grad.numpy()) for leaf, tensor in zip(leaves, tensors, strict=True)
         ]
-        for got, expected in pairs:
-            least = max(atol, np.finfo(dtype).tiny)  # below it PyTorch may flush to 0, and digits go
-            np.testing.assert_allclose(got, expected, rtol=3e-6, atol=least, err_msg=f"cotangent {dy}")
+        if dy == 1:
+            # PyTorch on some processors, and CuPy on a GPU, take what is below `tiny` for 0, also as a factor.
+            tiny = np.finfo(dtype).tiny
+            told = [(expected == 0) | ~(np.abs(expected) < tiny) for _, expected in pairs]
+        for (got, expected), of_these in zip(pairs, told, strict=True):
+            np.testing.assert_allclose(
+                got[of_these], expected[of_these], rtol=3e-6, atol=atol, err_msg=f"cotangent {dy}"
+            )
 
 
 @pytest.mark.oracle

@@ -6,7 +6,8 @@ step can do without are named when they are missing, and what needs them is skip
 exit status is 1 if a step failed.
 
 Tests and notebooks run with products in full float32 (CUPY_TF32=0), because what they compare with was
-computed so; the benchmark runs as a user would.
+computed so; the benchmark runs as a user would. Pytest loads no plugins but those needed here: others may warn,
+and a warning is an error.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = ("numpy", "pytest", "threadpoolctl")
 NEEDED_BY_BERT = ("filelock", "safetensors", "tqdm")
-NEEDED_BY_NOTEBOOKS = ("nbval", "ipykernel", "matplotlib", *NEEDED_BY_BERT)
+NEEDED_BY_NOTEBOOKS = ("nbval", "nbformat", "nbclient", "ipykernel", "matplotlib", *NEEDED_BY_BERT)
 OPTIONAL = ("hypothesis", "torch", "transformers", "tokenizers")
 RECORD = "tests/tools/pretraining_step_gpu.json"
+WITHOUT_ARRAYS = ("book", "make", "site", "tools")  # folders of tests that have nothing to do with a GPU
+MEMORY_FOR_A_PROCESS = 3 << 30  # bytes of the GPU's; CUDA itself takes half a GiB
 
 
 def missing(packages: tuple[str, ...]) -> list[str]:
@@ -43,21 +46,33 @@ def why_not() -> str:
     return f"these packages are missing: {', '.join(lacking)}" if lacking else ""
 
 
+def pytest(distribution: str) -> list[str]:
+    """Pytest's command, with as many processes as the cores and the GPU's memory allow."""
+    import cupy
+
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    if missing(("xdist",)):
+        return command
+    processes = min(os.cpu_count() or 1, cupy.cuda.Device().mem_info[0] // MEMORY_FOR_A_PROCESS)
+    return [*command, "-p", "xdist.plugin", "-n", str(max(1, processes)), "--dist", distribution]
+
+
 def suite() -> list[str]:
     """The command of the test suite."""
-    command = ["-m", "pytest", "-q", "--backend", "cupy", "tests"]
+    left_out = set(WITHOUT_ARRAYS)
     for name in missing(NEEDED_BY_BERT):
         print(f"gpu-check: {name} is missing, tests/bert and tests/training are left out", flush=True)
-        command += ["--ignore=tests/bert", "--ignore=tests/training"]
-    return command
+        left_out |= {"bert", "training"}
+    ignored = [f"--ignore=tests/{name}" for name in sorted(left_out)]
+    return [*pytest("loadgroup"), "--backend", "cupy", *ignored, "tests"]
 
 
 def notebooks() -> list[str]:
     """The command of the Makefile's `nbval`."""
     found = [str(path.relative_to(ROOT)) for name in ("book", "solutions", "exercises")
              for path in sorted((ROOT / name).glob("*.ipynb"))]  # fmt: skip
-    options = ["-p", "no:cacheprovider", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=600"]
-    return ["-m", "pytest", "-q", *options, *found]
+    return [*pytest("loadfile"), "-p", "nbval.plugin", "--nbval", "--nbval-current-env",
+            "--nbval-cell-timeout=600", *found]  # fmt: skip
 
 
 def benchmark() -> list[str]:
@@ -68,7 +83,8 @@ def benchmark() -> list[str]:
 def run(command: list[str], **settings: str) -> tuple[str, float]:
     """Run Python with `command`: "passed" or what it ended with, and the seconds it took."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **settings}
+    environment = {**os.environ, **settings, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
     start = time.monotonic()
     status = subprocess.run([sys.executable, *command], cwd=ROOT, env=environment).returncode
     return f"FAILED with status {status}" if status else "passed", time.monotonic() - start
@@ -87,12 +103,14 @@ def main() -> int:
     print(f"gpu-check: {device}", flush=True)
     for name in missing(OPTIONAL):
         print(f"gpu-check: {name} is missing, the tests that need it are skipped", flush=True)
-    outcomes = {"tests": run(suite(), CUPY_TF32="0")}
+    outcomes = {"tests": run(suite(), CUPY_TF32="0", OPENBLAS_NUM_THREADS="1")}
     lacking = missing(NEEDED_BY_NOTEBOOKS)
     if lacking:
         outcomes["notebooks"] = f"skipped: no {', '.join(lacking)}", 0.0
     else:
-        outcomes["notebooks"] = run(notebooks(), CUPY_TF32="0", MINIGRAD_BACKEND="cupy")
+        outcomes["notebooks"] = run(
+            notebooks(), CUPY_TF32="0", MINIGRAD_BACKEND="cupy", OPENBLAS_NUM_THREADS="1"
+        )
     outcomes["benchmark"] = run(benchmark())
 
     print(f"\ngpu-check: {device}")

@@ -125,7 +125,8 @@ def cuda_device(environment: dict[str, str]) -> str:
 
 
 def libraries(environment: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """What each library says of itself, from a process of its own; those that are not installed are left out."""
+    """What each library says of itself on the CPU, from a process of its own; those not installed are left out."""
+    environment = {**environment, "JAX_PLATFORMS": "cpu"}  # else it takes a GPU that it finds
     found = {}
     for name in LIBRARIES:
         command = [sys.executable, __file__, name]

@@ -65,7 +65,7 @@ def of_steps(record: dict[str, Measured]) -> str:
     ]
     for suffix, where in SETTINGS.items():
         if measured := record.get(f"cpu{suffix}"):
-            dates = " and ".join(one["date"] for one in measured)
+            dates = ", ".join(one["date"] for one in measured)
             where = where.format(cores=measured[0]["cores"])
             parts += [f"{where[0].upper()}{where[1:]} ({dates}):", _table(measured), *_remarks(measured)]
     return "\n\n".join(parts) + "\n"
