@@ -40,6 +40,7 @@ from minigrad.course.parts import MADE_WITH, chapter_of
 FOLDER = "my-exercises"
 BOOK = "book"  # below it
 START = "START.ipynb"
+KERNEL_START = str(Path(__file__).with_name("kernel_start.py"))
 TO_CHAPTER = re.compile(r"\]\((?:\.\./)?book/(\w+\.ipynb)")  # in an exercise, and in its copy
 FORBIDDEN = re.compile(r'[<>:"/\\|?*]')  # in the name of a file, by Windows
 # The names that copies get, and those that they once got: "07_one_head.new2.ipynb".
@@ -308,9 +309,8 @@ def main(arguments: Any = None) -> int:
         settings.write_text(json.dumps(SETTINGS))
         paths = os.pathsep.join(filter(None, [config, os.environ.get("JUPYTER_CONFIG_PATH")]))
         port, token = known.port or free_port(), secrets.token_hex(16)
-        lab = subprocess.Popen(
-            command(root, options, as_root, port, token), env={**os.environ, "JUPYTER_CONFIG_PATH": paths}
-        )
+        environment = {"PYTHONSTARTUP": KERNEL_START, **os.environ, "JUPYTER_CONFIG_PATH": paths}
+        lab = subprocess.Popen(command(root, options, as_root, port, token), env=environment)
         print(
             f"JupyterLab is at http://localhost:{port}/lab?token={token}\n"
             f"Ctrl-C twice ends it; your answers are in {FOLDER}/",

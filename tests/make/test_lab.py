@@ -278,6 +278,7 @@ def opened(root, monkeypatch):
             (folder,) = (Path(p) for p in env["JUPYTER_CONFIG_PATH"].split(":") if "minigrad-lab" in p)
             (settings,) = folder.rglob("*.json")
             seen.update(arguments=arguments, settings=json.loads(settings.read_text()), folder=folder)
+            seen.update(startup=env.get("PYTHONSTARTUP"))
             self.interrupts = 2
 
         def wait(self):
@@ -312,6 +313,7 @@ def test_jupyterlab_opens_on_the_start_page(uid, as_root, opened, root, monkeypa
     ]
     assert opened["settings"]["@jupyterlab/apputils-extension:notification"]["fetchNews"] == "false"
     assert opened["trusted"] == root
+    assert opened["startup"] == lab.KERNEL_START
     assert not opened["folder"].exists()
 
 

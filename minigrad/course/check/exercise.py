@@ -18,6 +18,7 @@ from typing import Any
 
 from minigrad.course.check import record
 from minigrad.course.check.cells import failed_since
+from minigrad.course.check.diagnosis import diagnose
 from minigrad.course.check.differences import described
 from minigrad.course.check.outcome import own_line
 from minigrad.course.check.report import Report, tell
@@ -131,7 +132,7 @@ class Exercise(Task):
             report.more = f"{right} of {len(complaints)} cases {'is' if right == 1 else 'are'} right."
             shown = next(place for place, words in enumerate(complaints) if words)
             try:
-                diagnosis = trial.diagnosis(outcomes, complaints)
+                diagnosis = diagnose(trial, outcomes, complaints)
                 report.paragraphs, shown, report.besides = (
                     diagnosis.paragraphs,
                     diagnosis.shown,

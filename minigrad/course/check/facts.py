@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,18 @@ from minigrad.course.check.differences import as_array, close, difference, has_d
 from minigrad.tensor import Tensor
 
 RIGHT_NUMBERS = "The numbers themselves are right."
+STRONG = (
+    r"[Ee]very number is (?:the |one over |(?:2|0\.5) times |\S+ times what it should be(?:: that|, and))"
+)
+
+
+def is_strong(fact: str | None) -> bool:
+    """Whether a sentence says, of each wrong value, how its numbers come from the right ones, as they do by no chance.
+
+    A factor can be one: it must have a name, or be 2 or 1/2.
+    """
+    text = fact or ""
+    return len(re.findall(STRONG, text)) >= max(1, text.count("Of the "))
 
 
 @dataclass(frozen=True)
@@ -65,15 +78,20 @@ class Facts:
         if len(wrong) == count:  # is it the same with all of them?
             each = [replace(case, got=case.got[n], want=case.want[n]) for case in cases for n in range(count)]
             text = self.sentence(each)
-            return text if text and text.startswith("Every number") else None
+            if text and text.startswith("Every number"):
+                return text
         right = [NUMBERS[n] for n in range(count) if n not in wrong]
         verb = "is" if len(right) == 1 else "are"
-        text = f"The {_listed(right)} of the {count} values {verb} right."
-        if len(wrong) == 1:
-            n = wrong[0]
-            more = self.sentence([Wrong(case.got[n], case.want[n], {}) for case in cases])
-            text += f" Of the {NUMBERS[n]}: {more[0].lower()}{more[1:]}" if more else ""
-        return text
+        parts = [f"The {_listed(right)} of the {count} values {verb} right."] if right else []
+        facts = [self.sentence([Wrong(case.got[n], case.want[n], {}) for case in cases]) for n in wrong]
+        if all(facts):
+            value = "" if right else " value"
+            parts += [
+                f"Of the {NUMBERS[n]}{value}: {fact[0].lower()}{fact[1:]}"
+                for n, fact in zip(wrong, facts, strict=True)
+                if fact
+            ]
+        return " ".join(parts) or None
 
     # --- Numbers -----------------------------------------------------------------------------------------
 

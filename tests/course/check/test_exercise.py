@@ -13,7 +13,7 @@ from doubling import HINT, double, make, recorded
 
 from minigrad import Tensor, random
 from minigrad.course.check import exercise as module
-from minigrad.course.check import trial, watch
+from minigrad.course.check import watch
 from minigrad.course.furniture.show import Source
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
@@ -433,18 +433,46 @@ def test_a_second_slip_that_only_one_word_shows_is_not_told(told):
     assert "Two slips at once." in told(halves, lambda x: 1 + x / 2)
 
 
-def mean_and_mean_square(x):
-    return x.mean(), (x * x).mean()
+def mean_and_variance(x):
+    mean = x.mean()
+    return mean, ((x - mean) ** 2).mean()
+
+
+def two_moments(mistakes):
+    cases = [("two", np.array([1.5, -0.25])), ("three", np.array([1.0, -2.5, 4.0]))]
+    return make(answer=mean_and_variance, mistakes=mistakes, cases=lambda rng: cases)
 
 
 def test_a_later_value_may_follow_from_an_earlier_one(told):
-    exercise = make(
-        answer=mean_and_mean_square,
-        mistakes="A sum.\n    x.mean() -> x.sum()\n\nNo square.\n    (x * x).mean() -> x.sum() * x.mean()\n",
-        cases=lambda rng: [("two", rng.standard_normal(2)), ("three", rng.standard_normal(3))],
+    exercise = two_moments(
+        "A sum.\n    x.mean() -> x.sum()\n\nNo square.\n    (x - mean) ** 2 -> abs(x - mean)\n"
     )
-    lines = told(exercise, lambda x: (x.sum(), x.sum() * x.mean()))
+    lines = told(exercise, lambda x: (x.sum(), abs(x - x.sum()).mean()))
     assert lines[1:4] == ["Two slips at once.", "(1) A sum.", "(2) This may follow from (1). No square."]
+
+
+def test_two_slips_are_found_by_the_value_that_each_is_behind(told):
+    """As whole bodies they could not both be made at once."""
+    exercise = two_moments(
+        "No mean.\n    return x.mean(), (x ** 2).mean()\n\nNo division.\n    return x.sum(), x.var()\n\n"
+        "Other.\n    return x.max(), x.min()\n"
+    )
+    lines = told(exercise, lambda x: (x.sum(), (x * x).mean()))
+    assert lines[1:4] == ["Two slips at once.", "(1) No division.", "(2) No mean."]
+    assert "Two slips at once." not in told(exercise, lambda x: (x.sum(), 7.0))
+
+
+def test_a_slip_may_come_with_a_factor(told):
+    exercise = two_moments("No square.\n    (x - mean) ** 2 -> abs(x - mean)")
+    fact = "(2) Apart from that: every number is 0.5 times what it should be."
+    lines = told(exercise, lambda x: (x.mean() / 2, abs(x - x.mean()).mean() / 2))
+    assert lines[1:4] == ["Two slips at once.", "(1) No square.", fact]
+    of_the_second = "(2) Apart from that: the first of the 2 values is right. Of the second: every number is "
+    lines = told(exercise, lambda x: (x.mean(), -abs(x - x.mean()).mean()))
+    assert " ".join(lines).count(of_the_second + "the negative of what it should be.") == 1
+    assert "Two slips at once." not in told(exercise, lambda x: (x.mean(), 0 * x.sum()))
+    # With the factor alone behind it, no slip is named.
+    assert "Two slips at once." not in told(exercise, lambda x: (x.mean() / 2, x.var() / 2))
 
 
 def test_a_mistake_that_rounds_otherwise_is_recognised(told):
@@ -651,7 +679,7 @@ def test_an_interrupted_search_for_the_mistake_is_told(told, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(trial.Trial, "diagnosis", interrupt)
+    monkeypatch.setattr(module, "diagnose", interrupt)
     lines = told(make(), lambda x: x)
     assert lines[0] == "double: not yet. 0 of 2 cases are right."
     assert lines[1] == "Interrupted: the check was still looking for the mistake behind it."

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from doubling import make
 
-from minigrad.course.check.facts import FACTORS, Facts, Wrong
+from minigrad.course.check.facts import FACTORS, Facts, Wrong, is_strong
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
 
@@ -180,3 +180,33 @@ def test_what_is_true_of_all_of_several_values():
     want = (np.array([1.0, 2.5]), 3.0)
     assert fact(((2 * want[0], 6.0), want)) == "Every number is 2 times what it should be."
     assert fact(((2 * want[0], 7.0), want)) is None
+
+
+def test_what_is_true_of_each_of_several_values():
+    cases = [(np.array([1.0, 2.5]), 3.0), (np.array([-2.0, 0.5]), 4.5)]
+    found = fact(*(((2 * x, -y), (x, y)) for x, y in cases))
+    assert found == (
+        "Of the first value: every number is 2 times what it should be. "
+        "Of the second value: every number is the negative of what it should be."
+    )
+    assert is_strong(found)
+    assert fact(*(((2 * x, 7.0), (x, y)) for x, y in cases)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "strong"),
+    [
+        ("Every number is 0.5 times what it should be.", True),
+        ("Every number is 1.9 times what it should be.", False),
+        ("Every number is 0.693147 times what it should be: that is log 2", True),
+        ("Every number is one over what it should be.", True),
+        ("Every number is 0.", False),
+        ("The first of the 2 values is right. Of the second: every number is 0.", False),
+        ("The first of the 2 values is right. Of the second: every number is 2 times what it should be.", True),
+        ("Of the first value: every number is 0. Of the second value: every number is √2.", False),
+        ("The numbers are the right ones, in another order.", False),
+        (None, False),
+    ],
+)  # fmt: skip
+def test_strong_facts_tell_where_all_numbers_come_from(text, strong):
+    assert is_strong(text) == strong

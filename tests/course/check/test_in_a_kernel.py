@@ -10,7 +10,7 @@ pytest.importorskip("ipykernel", reason="ipykernel is not installed (as nbformat
 
 from nbformat.v4 import new_code_cell, new_notebook
 
-from book._make import notebooks
+from book._make import lab, notebooks
 from minigrad.course.check import cells
 
 pytestmark = pytest.mark.no_arrays
@@ -129,6 +129,14 @@ def test_a_check_without_its_answer_says_what_to_run(ran):
         "Nothing to check: pool has no value in this kernel: run the cell above,"
     )
     assert [output.output_type for output in ran[19]] == ["error"]
+
+
+def test_a_kernel_of_make_lab_knows_the_checks_from_its_start(tmp_path, monkeypatch):
+    """There not even the page's first cell has been run."""
+    monkeypatch.setenv("PYTHONSTARTUP", lab.KERNEL_START)
+    made = new_notebook(cells=[new_code_cell("check.pool(pool)", metadata={"tags": [FAILS]})])
+    notebooks.run(made, tmp_path)
+    assert shown(made.cells[0].outputs)[0].startswith("Nothing to check: pool has no value in this kernel")
 
 
 def test_without_ipython_there_is_nothing_to_say(monkeypatch):

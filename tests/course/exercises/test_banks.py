@@ -23,6 +23,7 @@ from banks import expected
 from doubling import make
 
 from minigrad.course import check
+from minigrad.course.check.diagnosis import diagnose
 from minigrad.course.check.differences import equal
 from minigrad.course.check.exercise import EXERCISES, Exercise
 from minigrad.course.check.outcome import Outcome
@@ -171,7 +172,7 @@ def test_each_slip_is_told_apart_from_the_others(exercise):
         outcomes = list(trial.outcomes(build(exercise.answer, slip)))
         complaints = trial.complaints(outcomes)
         assert any(complaints), slip
-        text = " ".join(trial.diagnosis(outcomes, complaints).paragraphs)
+        text = " ".join(diagnose(trial, outcomes, complaints).paragraphs)
         assert [sentence for sentence in sentences if sentence in text] == [slip.sentence], f"{slip}: {text}"
         assert "Two slips" not in text, slip
 
