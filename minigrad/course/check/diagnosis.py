@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from minigrad.course.check.differences import difference, has_digits, members
 from minigrad.course.check.errors import explained
 from minigrad.course.check.facts import RIGHT_NUMBERS, Facts, Wrong, is_strong
+from minigrad.course.check.mutants import mutants
 from minigrad.course.check.outcome import Outcome
 from minigrad.course.check.slips import Slip, pairs
 from minigrad.course.check.trial import Trial
@@ -61,10 +63,12 @@ class _Search:
         first = self.wrong[0]
         if all(one.value is None and one.error is None for one in self.outcomes):
             return Diagnosis([], first)  # told already, and no sign of more
-        if slip := self._single():
+        if slip := self._single(self.trial.task.slips):
             return Diagnosis([slip.sentence], first)
-        part, measured = self._in_part(), self._measured()
-        if both := self._two_slips(part, measured):
+        if slip := self._single(self._mutants):
+            return Diagnosis([slip.sentence], first)
+        part, measured = self._in_part(), self._measured
+        if both := self._two_slips(part):
             return Diagnosis(["Two slips at once.", f"(1) {both[0]}", f"(2) {both[1]}"], first)
         # What is true of all wrong cases, if most are wrong, says more than a slip behind some of them.
         most = 2 * len(self.wrong) > len(self.complaints) and len(self.wrong) > 1
@@ -75,12 +79,18 @@ class _Search:
             measured, asides = None, [measured, *asides]
         return Diagnosis([measured] if measured else [], first, [text for text in asides if text])
 
+    @cached_property
+    def _mutants(self) -> Sequence[Slip]:
+        """There are many, so that one of them explains a word or two by chance."""
+        telling = self._evidence(self.wrong) > 6 and not is_strong(self._measured)
+        return mutants(self.trial.task.answer) if telling else ()
+
     # --- One slip ----------------------------------------------------------------------------------------
 
-    def _single(self) -> Slip | None:
+    def _single(self, slips: Sequence[Slip]) -> Slip | None:
         """The slip that does on every case what the answer does."""
         for effects in self.kinds:
-            for slip in self.trial.task.slips:
+            for slip in slips:
                 if self._alike(self.trial.with_slip(slip), effects):
                     return slip
         return None
@@ -105,11 +115,11 @@ class _Search:
 
     # --- Two ---------------------------------------------------------------------------------------------
 
-    def _two_slips(self, part: Part | None, measured: str | None) -> tuple[str, str] | None:
+    def _two_slips(self, part: Part | None) -> tuple[str, str] | None:
         both = self._pair(part)
         if both or all(self.right_ones):
             return both
-        return self._of_each_value() or self._slip_and_fact(measured)
+        return self._of_each_value() or self._slip_and_fact()
 
     def _of_each_value(self) -> tuple[str, str] | None:
         """Of several returned values: two slips, each of which explains some of the wrong ones.
@@ -161,7 +171,8 @@ class _Search:
             others = set(range(len(self.outcomes))) - set(part.explained)
             if self._evidence(others) < 2:
                 return None
-        doubles = list(pairs(self.trial.task.answer, self.trial.task.slips))
+        task = self.trial.task
+        doubles = [*pairs(task.answer, task.slips), *pairs(task.answer, task.slips, self._mutants)]
         for effects in self.kinds:
             for one, other, wrong in doubles:
                 if self._alike(self.trial.outcomes(wrong), effects):
@@ -189,9 +200,9 @@ class _Search:
                     return False
         return found
 
-    def _slip_and_fact(self, measured: str | None) -> tuple[str, str] | None:
+    def _slip_and_fact(self) -> tuple[str, str] | None:
         """A slip, and what is true of the answer's numbers beside those that the slip gives."""
-        if is_strong(measured) or any(outcome.error is not None for outcome in self.outcomes):
+        if is_strong(self._measured) or any(outcome.error is not None for outcome in self.outcomes):
             return None
         for slip in self.trial.task.slips:
             others = list(self.trial.with_slip(slip))
@@ -258,6 +269,7 @@ class _Search:
 
     # --- No slip -----------------------------------------------------------------------------------------
 
+    @cached_property
     def _measured(self) -> str | None:
         """What is true of the numbers of all wrong cases; where the first ended in an error, what that says."""
         first = self.outcomes[self.wrong[0]]

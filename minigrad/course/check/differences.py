@@ -64,6 +64,8 @@ def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | Non
         return differs
     if got.dtype.kind not in "fiub" or (got.ndim and not is_array):
         return differs
+    if want.dtype.kind not in "fiub":  # as of a whole number that is too large for NumPy
+        return None if value == expected else differs
     if got.shape != want.shape:
         return f"it should return shape {want.shape}, and returned shape {got.shape}"
     wrong = ~close(got, want, rtol, atol)

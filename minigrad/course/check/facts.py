@@ -56,6 +56,10 @@ class Facts:
             return None
         with np.errstate(all="ignore"):
             if all(isinstance(case.want, tuple | list) for case in cases):
+                listed = [_list_of_numbers(case) for case in cases]
+                # Of two values each has its own meaning; a list may be of any length.
+                if all(listed) and len({len(case.want) for case in cases}) > 1:
+                    return self.sentence([case for case in listed if case])
                 return self._of_several(cases)
             numbers = _as_numbers(cases)
             return self._of_numbers(cases, numbers) if numbers else None
@@ -78,12 +82,15 @@ class Facts:
         if len(wrong) == count:  # is it the same with all of them?
             each = [replace(case, got=case.got[n], want=case.want[n]) for case in cases for n in range(count)]
             text = self.sentence(each)
-            if text and text.startswith("Every number"):
+            if text and text.startswith(("Every number", "All numbers are within")):
                 return text
         right = [NUMBERS[n] for n in range(count) if n not in wrong]
         verb = "is" if len(right) == 1 else "are"
         parts = [f"The {_listed(right)} of the {count} values {verb} right."] if right else []
-        facts = [self.sentence([Wrong(case.got[n], case.want[n], {}) for case in cases]) for n in wrong]
+        facts = [
+            self.sentence([replace(case, got=case.got[n], want=case.want[n]) for case in cases])
+            for n in wrong
+        ]
         if all(facts):
             value = "" if right else " value"
             parts += [
@@ -231,6 +238,17 @@ def _as_numbers(cases: Sequence[Wrong]) -> list[Numbers] | None:
     return [(got if got.dtype.kind == "f" else got.astype(float), want) for got, want in both]
 
 
+def _list_of_numbers(case: Wrong) -> Wrong | None:
+    """The case with arrays in the place of lists, or tuples, of numbers; None if something else is in them."""
+    both = [members(case.got), case.want]
+    if not all(
+        isinstance(one, tuple | list) and all(isinstance(n, int | float) for n in one) for one in both
+    ):
+        return None
+    got, want = (np.array(one, float) for one in both)
+    return replace(case, got=got, want=want)
+
+
 def _sorted(x: np.ndarray) -> np.ndarray:
     return np.sort(x, axis=None).reshape(x.shape)
 
@@ -302,6 +320,11 @@ def _sizes(arguments: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield from axes if len(axes) > 1 else ((f"the length of `{name}`", size) for _, size in axes)
             if len(axes) > 1:
                 yield f"the number of entries of `{name}`", argument.size
+            if len(axes) > 2:
+                yield (
+                    f"the number of rows of `{name}`, along all axes but the last",
+                    math.prod(argument.shape[:-1]),
+                )
         elif length := _length(argument):
             yield f"the length of `{name}`", length
 

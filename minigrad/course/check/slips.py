@@ -26,7 +26,7 @@ import inspect
 import itertools
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -117,7 +117,7 @@ def _edit(text: str) -> Edit:
 def build(answer: Callable[..., Any], *slips: Slip) -> Callable[..., Any] | None:
     """The answer with these slips in it; None if they do not go together: they change the same place, or one
     leaves nothing for the other to change. For a single slip that does not apply, ValueError says why."""
-    name, head, body = _parts(answer)
+    name, head, body = parts_of(answer)
     bodies = [slip.body for slip in slips if slip.body]
     if len(bodies) > 1:
         return None
@@ -139,9 +139,16 @@ def build(answer: Callable[..., Any], *slips: Slip) -> Callable[..., Any] | None
     return scope[name]
 
 
-def pairs(answer: Callable[..., Any], slips: list[Slip]) -> Iterator[tuple[Slip, Slip, Callable[..., Any]]]:
-    """Each two slips with different sentences that can be made at once, and the answer with both in it."""
-    for one, other in itertools.combinations(slips, 2):
+def pairs(
+    answer: Callable[..., Any], slips: Sequence[Slip], others: Sequence[Slip] | None = None
+) -> Iterator[tuple[Slip, Slip, Callable[..., Any]]]:
+    """Each two slips with different sentences that can be made at once, and the answer with both in it.
+
+    others: what to make together with the slips, in place of these themselves.
+    """
+    for one, other in (
+        itertools.product(slips, others) if others is not None else itertools.combinations(slips, 2)
+    ):
         if one.sentence != other.sentence and (both := build(answer, one, other)):
             yield one, other, both
 
@@ -154,7 +161,7 @@ def source_of(function: Callable[..., Any]) -> str:
 
 
 @functools.cache  # a diagnosis builds hundreds of pairs, and to find a source takes longer than all else
-def _parts(function: Callable[..., Any]) -> tuple[str, str, str]:
+def parts_of(function: Callable[..., Any]) -> tuple[str, str, str]:
     """The name of a function, its line with `def` (or lines), and its body."""
     source = source_of(function)
     lines = source.split("\n")

@@ -26,6 +26,7 @@ from minigrad.course import check
 from minigrad.course.check.diagnosis import diagnose
 from minigrad.course.check.differences import equal
 from minigrad.course.check.exercise import EXERCISES, Exercise
+from minigrad.course.check.mutants import mutants
 from minigrad.course.check.outcome import Outcome
 from minigrad.course.check.slips import Slip, build, pairs
 from minigrad.course.check.trial import Trial
@@ -188,6 +189,15 @@ def test_two_slips_come_to_an_end(exercise):
             break
         ended.append(answer)
     assert len(ended) > 10
+
+
+@each_exercise
+def test_mistakes_of_anybody_come_to_an_end(exercise):
+    for slip in mutants(exercise.answer):
+        answer = build(exercise.answer, slip)
+        for _, *arguments in itertools.islice(exercise.cases(np.random.default_rng(0)), 1):
+            with np.errstate(all="ignore"), contextlib.suppress(Exception):
+                answer(*arguments)
 
 
 @pytest.mark.slow

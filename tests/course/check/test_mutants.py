@@ -1,0 +1,144 @@
+"""Mistakes that anybody makes: what is changed in a right answer, what is said of it, and when nothing is said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from doubling import make
+
+from minigrad.course.check.mutants import mutants
+
+pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
+
+
+def weighted(x, w, n):
+    """π ≠ 3: the columns of a node count bytes."""
+    total = 0.0
+    for i in range(n):
+        total += w[i] * x[:, i].sum()
+    best = np.where(x > 0, x, -x).max(axis=0)
+    return best @ w / n - total
+
+
+def steps(x, w, n):
+    x = x * 2.0
+    x = x + w
+    return [row[0] for row in x if row[0] > 0 and row[1] < 1.5] + [float(n // 2)]
+
+
+def cases(rng):
+    for n in (2, 3, 5):
+        yield f"n = {n}", rng.standard_normal((4, n)), rng.standard_normal(n), n
+
+
+def step_cases(rng):
+    for n in (2, 3, 4, 5, 6):
+        yield f"n = {n}", rng.standard_normal((9, n)), rng.standard_normal(n), n
+
+
+def said(answer, right=weighted, of=cases):
+    """What a check of `right` says of an answer: the first paragraph after the verdict."""
+    return make(answer=right, cases=of, mistakes="Unlike all.\n    return 17.25").report(answer, 0).paragraphs
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("best @ w / n", "best @ w"), "a division by `n` is missing"),
+        (("- total", "+ total"), "something is subtracted that has to be added"),  # to the total
+        (("total += ", "total = "), "only the last is kept where all have to be added up"),
+        (("range(n)", "range(n - 1)"), "a loop leaves out its last turn"),
+        (("range(n)", "range(1, n)"), "a loop leaves out its first turn"),
+        (("w[i] * x[:, i]", "x[:, i]"), "a factor is missing"),
+        ((".sum()", ".mean()"), "a mean stands in the place of a sum"),
+        ((".max(axis=0)", ".min(axis=0)"), "the smallest is taken in the place of the largest"),
+        (("x, -x)", "-x, x)"), "the two sides of a choice have changed places"),
+        (("/ n", "/ (n - 1)"), "`n` is one too small"),
+    ],
+)
+def test_a_mistake_of_anybody_is_named(change, words):
+    assert said(edited(weighted, change)) == [f"Somewhere, {words}."]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("    x = x * 2.0\n    x = x + w\n", "    x = x + w\n    x = x * 2.0\n"), "two steps have changed places"),
+        ((" and row[1] < 1.5", ""), "one of several conditions is missing"),
+        (("row[0] for", "row[-1] for"), "the last is taken, not the first"),
+    ],
+)  # fmt: skip
+def test_and_one_in_a_condition_or_an_order(change, words):
+    assert said(edited(steps, change), steps, step_cases) == [f"Somewhere, {words}."]
+
+
+def edited(function, change):
+    """A function with a piece of its source changed."""
+    from minigrad.course.check.slips import source_of
+
+    source = source_of(function)
+    assert source.count(change[0]) == 1
+    scope = {"np": np}
+    exec(source.replace(*change), scope)
+    return scope[function.__name__]
+
+
+def test_what_an_exercise_knows_comes_first():
+    exercise = make(answer=weighted, cases=cases, mistakes="You forget n.\n    best @ w / n -> best @ w")
+    assert exercise.report(edited(weighted, ("best @ w / n", "best @ w")), 0).paragraphs == ["You forget n."]
+
+
+def test_with_a_mistake_that_the_exercise_knows_it_makes_two():
+    exercise = make(answer=weighted, cases=cases, mistakes="You forget w.\n    w[i] * x[:, i] -> x[:, i]")
+    answer = edited(edited_twice(), ("/ n", "* n"))
+    assert exercise.report(answer, 0).paragraphs == [
+        "Two slips at once.",
+        "(1) You forget w.",
+        "(2) Somewhere, something is multiplied that has to be divided.",
+    ]
+
+
+def edited_twice():
+    """`weighted` without a factor, as a function whose source is known."""
+
+    def weighted(x, w, n):
+        total = 0.0
+        for i in range(n):
+            total += x[:, i].sum()
+        best = np.where(x > 0, x, -x).max(axis=0)
+        return best @ w / n - total
+
+    return weighted
+
+
+def test_a_word_or_two_may_be_chance():
+    """Of yes and no on one case, some mistake is always the right one."""
+    numbers = [("a", 1.0, 2.0), ("b", 2.0, 1.0), ("c", 2.0, 2.0)]
+    exercise = make(answer=above, cases=lambda rng: numbers, mistakes="No.\n    return 3")
+    report = exercise.report(lambda x, limit: x >= limit, 0)
+    assert report.verdict == "wrong"
+    assert report.paragraphs == []
+
+
+def above(x, limit):
+    return x > limit
+
+
+def until(x):
+    while x > 1:
+        x = x / 2
+    return x
+
+
+def again(x):
+    return x if x < 1 else again(x / 2)
+
+
+@pytest.mark.parametrize("answer", [until, again])
+def test_what_might_not_come_to_an_end_is_left_as_it_is(answer):
+    assert mutants(answer) == ()
+
+
+def test_each_is_made_once():
+    bodies = [slip.body for slip in mutants(weighted)]
+    assert len(set(bodies)) == len(bodies) > 30
