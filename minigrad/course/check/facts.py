@@ -82,7 +82,7 @@ class Facts:
         if len(wrong) == count:  # is it the same with all of them?
             each = [replace(case, got=case.got[n], want=case.want[n]) for case in cases for n in range(count)]
             text = self.sentence(each)
-            if text and text.startswith(("Every number", "All numbers are within")):
+            if text and text.startswith(("Every number", "All numbers")):
                 return text
         right = [NUMBERS[n] for n in range(count) if n not in wrong]
         verb = "is" if len(right) == 1 else "are"
@@ -287,13 +287,20 @@ NEAR = 0.05
 def _near(numbers: list[Numbers]) -> str | None:
     """That all numbers nearly are what they should be: of those that are 0, nearly beside the others."""
     largest = max((float(np.abs(want).max(initial=0)) for _, want in numbers), default=0)
+    if not largest or not all(np.isfinite(got).all() and np.isfinite(want).all() for got, want in numbers):
+        return None
+    apart = max(
+        float((np.abs(got - want) / np.maximum(np.abs(want), largest / 1000)).max(initial=0))
+        for got, want in numbers
+    )
+    if 0 < apart < 1e-4:
+        return (
+            f"All numbers agree with what they should be in about {-math.log10(apart):.0f} digits. Is something rounded on the "
+            "way, cut off or approximated, or is a small constant added?"
+        )
     for got, want in numbers:
-        if not (np.isfinite(got).all() and np.isfinite(want).all()):
-            return None
         if (np.abs(got - want) > NEAR * np.where(want == 0, largest, np.abs(want))).any():
             return None
-    if not largest:
-        return None
     zeros = ", or small where that is 0" if any((want == 0).any() for _, want in numbers) else ""
     return (
         f"All numbers are within 5 % of what they should be{zeros}. A small part that is missing does that, and so do random "

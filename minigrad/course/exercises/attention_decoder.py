@@ -88,6 +88,8 @@ You take the state with the largest weight. The context is the sum of all states
 Large scores overflow. Subtract the largest score before the exponential.
     scores - scores.max() -> scores
     np.where(words, scores, -np.inf) -> scores ; np.exp(scores - scores.max()) -> np.exp(scores) * words
+You divide the dot products by the root of the states' length. Luong's scores have no such factor, although chapter `one_head`'s have it.
+    scores = H @ h -> scores = H @ h / np.sqrt(len(h))
 """,
 )
 def look_at_source(score, h, H, words, W_a, U_a, v):

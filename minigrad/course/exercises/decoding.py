@@ -120,6 +120,7 @@ You take the least probable word.
     log_p.argmax() -> log_p.argmin()
 Large logits overflow. Subtract the largest logit before the exponential.
     z = logits[0] - logits[0].max() -> z = logits[0]
+    z = logits[0] - logits[0].max() -> z = logits[0] ; last = int(log_p.argmax()) -> last = int(z.argmax())
 You return the words only. Return the words and log P.
     return ids, total -> return ids
 The order is the words, then log P.

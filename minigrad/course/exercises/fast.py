@@ -434,6 +434,9 @@ Blocks end where the next one begins: yours overlap, or leave a row out between 
     range(0, n, rows) -> range(0, n, rows + 1)
 That is where each block begins; where it ends is asked for too, (first row, row after the last).
     [(first, min(first + rows, n)) -> [first
+You count blocks by the numbers in them, n m / most. A block has whole rows, so count rows: n / (most // m), rounded up.
+    rows = max(1, most // m)
+    return [(i * rows, min((i + 1) * rows, n)) for i in range(-(-n * m // most))]
 """,
 )
 def row_blocks(n, m, most):

@@ -185,6 +185,10 @@ You return the real labels.
     drawn[inverse] -> labels[asked]
 You also draw for words that have no label anywhere. Count the different words among the tokens with a label.
     words, inverse = np.unique(ids[asked], return_inverse=True) -> words, inverse = np.unique(ids, return_inverse=True); inverse = inverse[asked]
+Your words stand in the order in which they come first. The classes are drawn for the words in the order of their ids, as np.unique gives them.
+    words, inverse = np.unique(ids[asked], return_inverse=True) -> words, first, inverse = np.unique(ids[asked], return_index=True, return_inverse=True); inverse = np.argsort(np.argsort(first))[inverse]
+A token without a label gets a class, because its word has one elsewhere. It has to stay without, -100.
+    found[asked] = drawn[inverse] -> table = dict(zip(words, drawn)); found = np.array([table.get(word, -100) for word in ids])
 """,
 )
 def control_labels(ids, labels, seed):

@@ -54,6 +54,10 @@ You weight each mean by the square of its share.
     m / M * mean -> (m / M) ** 2 * mean
 That is as many times too much as there are processes. This factor belongs to a library that divides the sum by their number.
     m / M * mean -> len(counts) * m / M * mean
+A process with one chosen token counts as well. Only one without any has no mean.
+    if m > 0) -> if m > 1)
+You leave out processes by their means. A mean of 0 is a process that is certain of its tokens: the counts say who has any.
+    if m > 0) -> if mean > 0) ; M = sum(counts) -> M = sum(m for mean, m in zip(means, counts, strict=True) if mean > 0)
 """,
 )
 def whole_loss(means, counts):

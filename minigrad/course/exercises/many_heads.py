@@ -213,6 +213,10 @@ You take dY as 1, but it comes from the layers above.
     rows = dY.reshape -> dY = np.ones_like(dY); rows = dY.reshape
 The order is dZ, dW_O, db_O.
     return dZ, joined.T @ rows, rows.sum(axis=0) -> return joined.T @ rows, rows.sum(axis=0), dZ || return joined.T @ rows, dZ, rows.sum(axis=0) || return dZ, rows.sum(axis=0), joined.T @ rows
+dW_O is a mean, but it must be a sum. If the loss is a mean, dY already contains the division.
+    joined.T @ rows -> joined.T @ rows / B || joined.T @ rows / len(rows)
+The heads of dZ come in the reverse order.
+    return dZ, -> return dZ[:, ::-1],
 """,
 )
 def heads_backward(Z, W_O, dY):
@@ -259,7 +263,7 @@ Both heads look to the right. The first has to look to the left: np.eye(L, k=-1)
 Your heads look at their own token. Row i of the queries must point at i - 1 in one head and at i + 1 in the other.
     k=-1 -> k=0 ; k=1 -> k=0
 Your heads look at the right places, but too softly, so a part of the weight still goes to the others. Longer queries make larger scores.
-    100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 *
+    100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 * || 10 * || 20 * || 5 * math.sqrt(L) *
 The signs of the scores are wrong, so the neighbour gets the least.
     100 * -> -100 *
 W_O adds both words into the same columns, so nobody can tell which word came first. Give each word its own columns.
@@ -277,6 +281,8 @@ The heads look at the right tokens, but they hand over positions. Hand over the 
     word = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> word = np.eye(n_words + L, n_words, k=-n_words)
 The first and the last token do not count. Leave them out, as the sheet's last line does.
     [1:-1] ->
+The keys of the first and the last token are missing. These two do not count in the output, and their neighbours have to find them.
+    place = np.vstack([no_words, np.eye(L)]) -> place = np.vstack([no_words, np.diag([0.0, *np.ones(L - 2), 0.0])])
 """,
 )
 def both_neighbours(words, n_words):

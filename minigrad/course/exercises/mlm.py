@@ -145,6 +145,8 @@ The product's part needs the rows that went into it, G. You took the rows before
     dY.T @ G -> dY.T @ W_T[ids[chosen]]
 You take the mean of the two gradients. By the chain rule, two uses of one parameter add up.
     return dW_T -> return dW_T / 2
+You take the labels above 0 as the chosen ones. 0 is a piece like the others: what is not chosen has the label -100.
+    np.flatnonzero(labels != -100) -> np.flatnonzero(labels > 0)
 """,
 )
 def tied_table_grad(W_T, W, ids, labels):
@@ -243,6 +245,8 @@ You choose only the pieces after the first. All pieces of a word are chosen toge
     chosen[word] = True -> chosen[word[1:] or word] = True
 You choose only the first piece of a word. All its pieces are chosen together.
     chosen[word] = True -> chosen[word[0]] = True
+np.argsort says at which place each number stands in the order, not which rank it has. Sort the words by their numbers themselves.
+    order[word[0]] -> np.argsort(order)[word[0]]
 """,
 )
 def whole_words(pieces, order):

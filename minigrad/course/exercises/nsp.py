@@ -129,6 +129,7 @@ Let N(r) be the expected number of IsNext from r sentences, and P(r) that of all
     return 0.5
     nexts.append(nexts[left - 1]) -> nexts.append(0.5 + nexts[left - 1])
 You leave out the pairs of single sentences. They are pairs, all of them NotNext.
+    pairs.append(1 + pairs[left - 1]) -> pairs.append(pairs[left - 1]) ; return nexts[sentences] / pairs[sentences] -> return nexts[sentences] / pairs[sentences] if pairs[sentences] else 0.0
     pairs.append(1 + pairs[left - 1]) -> pairs.append(pairs[left - 1])
 After a NotNext you go on after the whole chunk. The rest was not used, so it is put back, and the next chunk begins with it.
     sum(nexts[left - cut] for cut in range(1, n)) / (n - 1) -> nexts[left - n] ; sum(pairs[left - cut] for cut in range(1, n)) / (n - 1) -> pairs[left - n]

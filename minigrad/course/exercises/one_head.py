@@ -259,7 +259,7 @@ Your head looks to the right. Row i of the queries must point at i - 1: np.eye(L
 Your head looks two places to the left. One is asked for.
     k=-1 -> k=-2
 Your head looks to the left, but too softly: a part of the weight still goes to the others. Longer queries make larger scores.
-    100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 * || 10 *
+    100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 * || 10 * || 20 * || 5 * math.sqrt(L) *
 [everything-left] Your head looks at everything to the left. The token before it alone is asked for: one 1 in each row, np.eye(L, k=-1).
     np.eye(L, k=-1) -> np.tri(L, k=-1)
 0 times infinity is not a number. A large number is enough.
@@ -271,6 +271,7 @@ The sign is the wrong way round: the token to the left gets the least, and all o
 Your head compares words: a token then finds those with its own word, wherever they stand. Compare positions, the lower half of X.
     W_Q = np.vstack([no_words, 100 * np.eye(L, k=-1)]) -> W_Q = np.vstack([100 * np.eye(n_words), np.zeros((L, n_words))]) ; W_K = np.vstack([no_words, np.eye(L)]) -> W_K = np.vstack([np.eye(n_words), np.zeros((L, n_words))])
 The upper half of a matrix belongs to the words, and the lower half to the positions. Yours has them the other way round.
+    [no_words, 100 * np.eye(L, k=-1)] -> [100 * np.eye(L, k=-1), no_words] ; [no_words, np.eye(L)] -> [np.eye(L), no_words] ; W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.vstack([np.zeros((L, n_words)), np.eye(n_words)])
     [no_words, 100 * np.eye(L, k=-1)] -> [100 * np.eye(L, k=-1), no_words] ; [no_words, np.eye(L)] -> [np.eye(L), no_words]
 The queries or the keys are all 0: then all scores are 0, and every token gets an even mixture.
     100 * np.eye(L, k=-1) -> np.zeros((L, L))
@@ -281,6 +282,13 @@ It looks at the right token and hands over its position. The word is asked for: 
     W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.eye(n_words + L)
 It hands over nothing: the values are all 0.
     W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.zeros((n_words + L, n_words))
+Your head looks for the word that stood before. Where a word stands twice, it cannot tell which of the two is its neighbour: compare positions.
+    L = len(words)
+    X = np.eye(n_words)[words]
+    before = np.zeros((n_words, n_words))
+    before[words[1:], words[:-1]] = 1000
+    A = softmax(X @ before @ X.T)
+    return A[1:].round(1), (A @ X)[1:].round(1)
 """,
 )
 def look_left(words, n_words):

@@ -78,6 +78,8 @@ The cosines are missing.
     np.cos(i * omega) -> 0
 The sines are missing.
     np.sin(i * omega) -> 0
+Row 0 is missing. At position 0 the sines are 0, and the cosines are 1.
+    return table -> table[0] = 0; return table
 """,
 )
 def sinusoids(L, d_model):
@@ -147,6 +149,9 @@ You turn in degrees, but the angle is in radians.
     enumerate(k * omega) -> enumerate(np.radians(k * omega))
 The base of the frequencies is 10000.
     10000.0 -> 1000.0 || 100000.0
+The last hand is missing. There are d_model / 2 of them, the slowest with them.
+    enumerate(k * omega) -> enumerate((k * omega)[:-1])
+    R = np.zeros((d_model, d_model)) -> R = np.eye(d_model) ; enumerate(k * omega) -> enumerate((k * omega)[:-1])
 """,
 )
 def shift_matrix(k, d_model):

@@ -72,6 +72,8 @@ That is the best share of right guesses that draw the word by chance. The floor 
     cost += weight * -math.log(weight / sum(rivals)) -> cost += weight * weight / sum(rivals)
 You do not divide by the weights of all places.
     return cost / places -> return cost
+You compare the words that are seen and not where the gap is. A rival has its gap at the same place.
+    [w for other, w in language.items() if (other[:place], other[place + 1 :]) == seen] -> [w for other, w in language.items() for i in range(len(other)) if other[:i] + other[i + 1 :] == seen[0] + seen[1]]
 """,
 )
 def floor_of(language):

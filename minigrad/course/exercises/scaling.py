@@ -284,6 +284,8 @@ You fit the values themselves. A power law is a straight line of logarithms.
     np.polyfit(np.log(N[row]), np.log(above[row]), 1) -> np.polyfit(N[row], above[row], 1)
 That is the other number of the line, its height. The exponent is the slope.
     np.log(above[row]), 1)[0] -> np.log(above[row]), 1)[1]
+You count a run once, however often it was drawn. In a bootstrap it counts as often as it comes.
+    for row in drawn] -> for row in map(np.unique, drawn)]
 """,
 )
 def exponent_interval(N, above, drawn):

@@ -160,6 +160,10 @@ The order is the loss, its gradient, the lowest loss.
     return loss, p - q, lowest -> return loss, lowest, p - q
 Return three things: the loss, its gradient, and the lowest loss.
     return loss, p - q, lowest -> return loss, p - q || return loss
+You add a small number inside the logarithm, so a word that the model holds impossible costs too little. Take the logarithm of the softmax as in log_p: no number is then 0.
+    loss = -(q * log_p).sum() -> loss = -(q * np.log(p + 1e-9)).sum() || loss = -(q * np.log(p + 1e-12)).sum() || loss = -(q * np.log(p + 1e-8)).sum()
+Without smoothing, some targets are 0, and 0 times log 0 is NaN. They add nothing to an entropy: leave them out.
+    q[there] * np.log(q[there]) -> q * np.log(q)
 """,
 )
 def smoothed_loss(logits, label, eps):

@@ -153,6 +153,15 @@ def test_entries_may_be_told_by_an_argument():
 # --- Near, and what says nothing --------------------------------------------------------------------------
 
 
+def test_what_is_only_rounded_is_told_by_its_digits():
+    found = fact(
+        (np.array([1.0000002, 2.0]), np.array([1.0, 2.0])), (np.array([0.5, 0.0]), np.array([0.5, 1e-7]))
+    )
+    assert found.startswith(
+        "All numbers agree with what they should be in about 7 digits. Is something rounded"
+    )
+
+
 def test_near_numbers_may_miss_a_small_part():
     text = "A small part that is missing does that, and so do random"
     assert text in fact((112009, 112033), (5009.0, 5033.0))
