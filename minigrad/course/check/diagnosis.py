@@ -6,6 +6,10 @@ wrong with it; or the slip behind most of the wrong cases; or what is true of th
 
 from __future__ import annotations
 
+import contextlib
+import io
+import time
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,8 +20,11 @@ from minigrad.course.check.errors import explained
 from minigrad.course.check.facts import RIGHT_NUMBERS, Facts, Wrong, is_strong
 from minigrad.course.check.mutants import mutants
 from minigrad.course.check.outcome import Outcome
-from minigrad.course.check.slips import Slip, pairs
+from minigrad.course.check.slips import Slip, build, pairs
 from minigrad.course.check.trial import Trial
+
+SECONDS = 3  # for each search that goes through many changes, of a slow answer
+PLACE = "One small change makes your answer right, in the line `{}`."
 
 
 @dataclass(frozen=True)
@@ -65,19 +72,21 @@ class _Search:
             return Diagnosis([], first)  # told already, and no sign of more
         if slip := self._single(self.trial.task.slips):
             return Diagnosis([slip.sentence], first)
+        place = self._place()
         if slip := self._single(self._mutants):
-            return Diagnosis([slip.sentence], first)
+            return Diagnosis([slip.sentence, *place], first)
         part, measured = self._in_part(), self._measured
-        if both := self._two_slips(part):
+        if not place and (both := self._two_slips(part)):
             return Diagnosis(["Two slips at once.", f"(1) {both[0]}", f"(2) {both[1]}"], first)
         # What is true of all wrong cases, if most are wrong, says more than a slip behind some of them.
         most = 2 * len(self.wrong) > len(self.complaints) and len(self.wrong) > 1
         if part and not (most and (measured or "").startswith("Every number")):
-            return Diagnosis([part.sentence], part.explained[0])
+            return Diagnosis([part.sentence, *place], part.explained[0])
         asides = [self._which()]
         if measured == RIGHT_NUMBERS:
             measured, asides = None, [measured, *asides]
-        return Diagnosis([measured] if measured else [], first, [text for text in asides if text])
+        found = [measured] if measured else []
+        return Diagnosis([*found, *place], first, [text for text in asides if text])
 
     @cached_property
     def _mutants(self) -> Sequence[Slip]:
@@ -112,6 +121,28 @@ class _Search:
                 telling = not self.trial.same(other, right) and not self.trial.same(outcome, right)
                 telling = telling or (effects and not other.same_effects(right))
         return telling
+
+    def _place(self) -> list[str]:
+        """The one place of the answer's own source at which a small change makes it right, if there is one.
+
+        Where words are asked for, that may be chance.
+        """
+        if self._evidence(self.wrong) < 2 * len(self.wrong):
+            return []
+        answer, end = self.outcomes[0].function, time.monotonic() + SECONDS
+        # The answer may print, and a change may be one that Python warns of.
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
+            for mutant in mutants(answer):
+                with contextlib.suppress(SyntaxError):  # not all changes of all code are Python
+                    changed = build(answer, mutant)
+                    if changed and self.trial.accepts(changed):
+                        place = PLACE.format(mutant.line)
+                        return [
+                            place if mutant.piece == mutant.line else f"{place} Look at `{mutant.piece}`."
+                        ]
+                if time.monotonic() > end:
+                    break
+        return []
 
     # --- Two ---------------------------------------------------------------------------------------------
 
@@ -172,12 +203,18 @@ class _Search:
             if self._evidence(others) < 2:
                 return None
         task = self.trial.task
-        doubles = [*pairs(task.answer, task.slips), *pairs(task.answer, task.slips, self._mutants)]
+        doubles = list(pairs(task.answer, task.slips))
         for effects in self.kinds:
             for one, other, wrong in doubles:
                 if self._alike(self.trial.outcomes(wrong), effects):
                     follows = "This may follow from (1). " if self._only_later_values(one) else ""
                     return one.sentence, f"{follows}{other.sentence}"
+        end = time.monotonic() + SECONDS
+        for one, other, wrong in pairs(task.answer, task.slips, self._mutants):
+            if self._alike(self.trial.outcomes(wrong), self.kinds[-1]):
+                return one.sentence, other.sentence
+            if time.monotonic() > end:
+                break
         return None
 
     def _only_later_values(self, slip: Slip) -> bool:

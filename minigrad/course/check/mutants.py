@@ -1,7 +1,7 @@
-"""Mistakes that anybody makes in any code, made one by one in a right answer: a sign, a border, an axis, a transpose.
+"""Small changes of any code, one by one: of a sign, a border, an axis, a transpose.
 
-They stand behind the slips of an exercise, which know what the exercise is about. Each is a `Slip` whose body is the
-source of the answer with one place changed; so a slip's edits can be made in it as well.
+Made in the right answer they are mistakes that anybody makes; they stand behind the slips of an exercise, which know
+what it is about. Made in a learner's answer one of them may put it right, and then its place is that of the mistake.
 """
 
 from __future__ import annotations
@@ -12,9 +12,22 @@ import inspect
 import itertools
 import textwrap
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from minigrad.course.check.slips import Slip, parts_of
+
+
+@dataclass(frozen=True)
+class Mutant(Slip):
+    """A slip whose body is the source of a function with one place changed; a slip's edits can be made in it as well.
+
+    piece: what stood there. line: the line, or lines, that it stood in.
+    """
+
+    piece: str = ""
+    line: str = ""
+
 
 Change = tuple[str, str]  # what stands in the place of a node, and what that is, in words
 
@@ -235,13 +248,20 @@ SIMPLE = ast.Assign | ast.AugAssign | ast.Expr  # statements that can change pla
 
 
 @functools.cache
-def mutants(answer: Callable[..., Any]) -> tuple[Slip, ...]:
-    """The right answer with one mistake each; of one with a `while` or a call of itself, which might not end, none."""
-    _, head, body = parts_of(answer)
+def mutants(answer: Callable[..., Any]) -> tuple[Mutant, ...]:
+    """A function with one change each.
+
+    None of one with a `while` or a call of itself, which might not come to an end, and where there is no source.
+    """
+    try:
+        _, head, body = parts_of(answer)
+    except (OSError, TypeError, SyntaxError):
+        return ()
     source = f"{head}\n{body}"
     definition = ast.parse(source).body[0]
     assert isinstance(definition, ast.FunctionDef)
     nodes = [node for statement in definition.body for node in ast.walk(statement)]
+    nodes.sort(key=lambda node: isinstance(node, ast.Name))  # a name by one more or less says least
     if any(isinstance(node, ast.While) or getattr(node, "id", "") == definition.name for node in nodes):
         return ()
     parameters = set(inspect.signature(answer).parameters)
@@ -261,11 +281,15 @@ def mutants(answer: Callable[..., Any]) -> tuple[Slip, ...]:
     def name(node: ast.AST) -> str:
         return f"`{node.id}`" if isinstance(node, ast.Name) and node.id in parameters else ""
 
-    made: dict[str, Slip] = {}
+    made: dict[str, Mutant] = {}
 
     def make(start: int, end: int, new: str, what: str) -> None:
         changed = (encoded[first:start] + new.encode() + encoded[end:]).decode()
-        made.setdefault(changed, Slip(f"Somewhere, {what}.", body=textwrap.dedent(changed)))
+        piece = encoded[start:end].decode()
+        row = encoded[:start].count(b"\n")
+        line = b" ".join(b" ".join(lines[row : row + piece.count("\n") + 1]).split()).decode()
+        sentence = f"Somewhere, {what}."
+        made.setdefault(changed, Mutant(sentence, body=textwrap.dedent(changed), piece=piece, line=line))
 
     for node in nodes:
         for new, what in _changes(node, text, name):

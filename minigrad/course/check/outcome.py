@@ -11,6 +11,7 @@ import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,8 @@ class Outcome:
         self.function = function
         self.returned: Any = None
         self.error: Exception | SystemExit | None = None
-        members = {name: _members(argument) for name, argument in arguments.items()}
+        self._arguments, self._unchanged, self._into = arguments, unchanged, into
+        self._members = {name: _members(argument) for name, argument in arguments.items()}
         seen = [(probe, probe.before(arguments)) for probe in probes]
         try:
             # An answer may change NumPy's settings: they end with the call.
@@ -131,10 +133,14 @@ class Outcome:
         self.seen = [sentence for sentence in found if sentence] if self.error is None else []
         self.value = arguments[into] if into else self.returned
         self.untouched = not into or equal(arguments[into], unchanged[into])
-        self.changed = {
-            name: _how_changed(name, unchanged[name], arguments[name], members[name], into)
-            for name in arguments
-            if name != into and not equal(unchanged[name], arguments[name])
+
+    @cached_property
+    def changed(self) -> dict[str, str]:
+        """What became of the arguments that it changed. (To look takes longer than most answers.)"""
+        return {
+            name: _how_changed(name, before, self._arguments[name], self._members[name], self._into)
+            for name, before in self._unchanged.items()
+            if name != self._into and not equal(before, self._arguments[name])
         }
 
     @property

@@ -166,7 +166,8 @@ def parts_of(function: Callable[..., Any]) -> tuple[str, str, str]:
     source = source_of(function)
     lines = source.split("\n")
     definition = ast.parse(source).body[0]
-    assert isinstance(definition, ast.FunctionDef)
+    if not isinstance(definition, ast.FunctionDef):
+        raise TypeError(f"not the source of a function: {source}")
     first = definition.body[0].lineno - 1
     return definition.name, "\n".join(lines[:first]), "\n".join(lines[first:])
 

@@ -119,12 +119,16 @@ class Trial:
 
     def complaints(self, outcomes: Sequence[Outcome]) -> list[str | None]:
         """What is wrong on each case, or None."""
-        return [
-            outcome.complaint(right.value, self.task.rtol, self.task.atol)
-            or (self.task.same_dtype and other_dtype(outcome.value, right.value))
-            or None
-            for outcome, right in zip(outcomes, self.expected, strict=True)
-        ]
+        return [self._complaint(*both) for both in zip(outcomes, self.expected, strict=True)]
+
+    def accepts(self, answer: Answer) -> bool:
+        """Whether an answer is right; it is tried no further than to the first case that it is wrong on."""
+        both = zip(self.outcomes(answer), self.expected, strict=False)
+        return not any(self._complaint(outcome, right) for outcome, right in both)
+
+    def _complaint(self, outcome: Outcome, right: Outcome) -> str | None:
+        wrong = outcome.complaint(right.value, self.task.rtol, self.task.atol)
+        return wrong or (other_dtype(outcome.value, right.value) if self.task.same_dtype else None)
 
     def values(self, outcomes: Sequence[Outcome], place: int) -> Values:
         """Of a wrong case: its input, what came, what was expected."""

@@ -142,3 +142,51 @@ def test_what_might_not_come_to_an_end_is_left_as_it_is(answer):
 def test_each_is_made_once():
     bodies = [slip.body for slip in mutants(weighted)]
     assert len(set(bodies)) == len(bodies) > 30
+
+
+# --- The place in the learner's own answer -----------------------------------------------------------------
+
+
+def in_another_way(x, w, n):
+    """No change of `weighted` gives this."""
+    rows = (x @ w)[1:]
+    return abs(x).max(axis=0).dot(w) / n - rows.sum()
+
+
+def test_the_place_is_found_in_an_answer_of_another_form():
+    assert said(in_another_way) == [
+        "One small change makes your answer right, in the line `rows = (x @ w)[1:]`. Look at `(x @ w)[1:]`."
+    ]
+
+
+def a_loop_too_short(x, w, n):
+    columns = range(1, n)
+    return abs(x).max(axis=0) @ w / n - sum(w[i] * x[:, i].sum() for i in columns)
+
+
+def test_the_kind_of_mistake_and_its_place_are_both_told():
+    assert said(a_loop_too_short) == [
+        "Somewhere, a loop leaves out its first turn.",
+        "One small change makes your answer right, in the line `columns = range(1, n)`. Look at `range(1, n)`.",
+    ]
+
+
+def doubled_in_place(x, w, n):
+    print("looking")
+    x *= 1.0
+    return 2 * weighted(x, w, n)
+
+
+def test_what_a_search_runs_prints_nothing_more(capsys):
+    said(doubled_in_place)
+    assert capsys.readouterr().out.count("looking") == 3  # once a case
+
+
+def test_of_words_the_place_may_be_chance():
+    numbers = [(str(n), float(n), 3.0) for n in range(9)]
+    exercise = make(answer=above, cases=lambda rng: numbers, mistakes="No.\n    return 3")
+    assert exercise.report(from_there_on, 0).paragraphs == []
+
+
+def from_there_on(x, limit):
+    return x >= limit
