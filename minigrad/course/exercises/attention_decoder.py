@@ -38,6 +38,7 @@ def _look_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "general in float32", *draw("general", 6, 8, 2, np.float32)
     score, h, H, *others = draw("dot", 6, 6, 2, np.float64, 30.0)
     yield "dot, scores in the thousands", score, np.abs(h), np.abs(H), *others
+    yield "dot, scores in the thousands below 0", score, np.abs(h), -4 * np.abs(H), *others
 
 
 @exercise(
@@ -57,6 +58,8 @@ Padding gets weight. Give it a score of minus infinity before softmax.
     np.where(words, scores, -np.inf) -> scores
 You hide the words and look at the padding. words is True for a word.
     np.where(words, scores, -np.inf) -> np.where(words, -np.inf, scores)
+Padding has a number as its score that real scores can be below. Minus infinity is below all of them.
+    np.where(words, scores, -np.inf) -> np.where(words, scores, -999.0) || np.where(words, scores, -100.0)
 Padding has a score of 0. A score of 0 still gets weight, because e to the power of 0 is 1.
     np.where(words, scores, -np.inf) -> np.where(words, scores, 0.0)
 You remove the padding after softmax, so the weights of the words no longer sum to 1.
