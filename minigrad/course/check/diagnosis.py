@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,8 +19,9 @@ from minigrad.course.check.errors import explained
 from minigrad.course.check.facts import RIGHT_NUMBERS, Facts, Wrong, is_strong
 from minigrad.course.check.mutants import mutants
 from minigrad.course.check.outcome import Outcome
-from minigrad.course.check.slips import Slip, build, pairs
+from minigrad.course.check.slips import CHANGED, Slip, build, pairs
 from minigrad.course.check.trial import Trial
+from minigrad.course.check.watch import time_limit
 
 SECONDS = 3  # for each search that goes through many changes, of a slow answer
 PLACE = "One small change makes your answer right, in the line `{}`."
@@ -129,10 +129,14 @@ class _Search:
         """
         if self._evidence(self.wrong) < 2 * len(self.wrong):
             return []
-        answer, end = self.outcomes[0].function, time.monotonic() + SECONDS
+        answer = self.outcomes[0].function
         # The answer may print, and a change may be one that Python warns of.
-        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
-            for mutant in mutants(answer):
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            warnings.catch_warnings(action="ignore"),
+            time_limit(SECONDS, CHANGED) as over,
+        ):
+            for mutant in mutants(answer, own=True):
                 with contextlib.suppress(SyntaxError):  # not all changes of all code are Python
                     changed = build(answer, mutant)
                     if changed and self.trial.accepts(changed):
@@ -140,7 +144,7 @@ class _Search:
                         return [
                             place if mutant.piece == mutant.line else f"{place} Look at `{mutant.piece}`."
                         ]
-                if time.monotonic() > end:
+                if over():
                     break
         return []
 
@@ -209,12 +213,12 @@ class _Search:
                 if self._alike(self.trial.outcomes(wrong), effects):
                     follows = "This may follow from (1). " if self._only_later_values(one) else ""
                     return one.sentence, f"{follows}{other.sentence}"
-        end = time.monotonic() + SECONDS
-        for one, other, wrong in pairs(task.answer, task.slips, self._mutants):
-            if self._alike(self.trial.outcomes(wrong), self.kinds[-1]):
-                return one.sentence, other.sentence
-            if time.monotonic() > end:
-                break
+        with time_limit(SECONDS, CHANGED) as over:
+            for one, other, wrong in pairs(task.answer, task.slips, self._mutants):
+                if self._alike(self.trial.outcomes(wrong), self.kinds[-1]):
+                    return one.sentence, other.sentence
+                if over():
+                    break
         return None
 
     def _only_later_values(self, slip: Slip) -> bool:

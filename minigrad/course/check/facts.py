@@ -121,7 +121,7 @@ class Facts:
         if any(got.shape != want.shape for got, want in numbers):
             return None
         return (
-            (self._factor(cases, numbers) if several else None)
+            (self._factor(cases, numbers) or self._offset(numbers) if several else None)
             or self._part_of_a_sum(cases)
             or self._in_another_order(numbers)
             or self._which_entries(cases, numbers)
@@ -152,6 +152,18 @@ class Facts:
                         f"is {words}{name}. Is there a mean in the place of a sum, or the reverse?"
                     )
         return None
+
+    def _offset(self, numbers: list[Numbers]) -> str | None:
+        """That all numbers are larger, or smaller, by the same."""
+        got, want = numbers[0]
+        by = float((got - want).flat[0]) if want.size else 0.0
+        if (
+            not by
+            or not math.isfinite(by)
+            or not self._all_close([(got - by, want) for got, want in numbers])
+        ):
+            return None
+        return f"All numbers are {abs(by):.6g} too {'large' if by > 0 else 'small'}."
 
     def _ratio(self, got: np.ndarray, want: np.ndarray) -> float | None:
         """The one ratio of all entries; None if there is none, or it is 0 or not finite."""

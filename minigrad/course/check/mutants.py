@@ -29,6 +29,7 @@ class Mutant(Slip):
     line: str = ""
 
 
+Text = Callable[[ast.AST], str]  # of a node: its source, or its name
 Change = tuple[str, str]  # what stands in the place of a node, and what that is, in words
 
 # --- What can be wrong -----------------------------------------------------------------------------------
@@ -41,6 +42,8 @@ OPERATORS = {
     ast.FloorDiv: "//",
     ast.Pow: "**",
     ast.MatMult: "@",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
 }
 COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 BORDERS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
@@ -78,33 +81,27 @@ LEFT_OUT = {
 }
 
 
-def _operation(
-    node: ast.BinOp, text: Callable[[ast.AST], str], name: Callable[[ast.AST], str]
-) -> Iterator[Change]:
+def _operation(node: ast.BinOp, text: Text, name: Text) -> Iterator[Change]:
     left, right, sign = text(node.left), text(node.right), OPERATORS.get(type(node.op))
+    first, second = name(node.left), name(node.right)
+
+    def missing(kind: str, which: str) -> str:
+        return f"{kind} {which} is missing" if which else f"{kind} is missing"
+
     if sign == "+":
-        yield f"{left} - {right}", f"{name(node.right) or 'a term'} is subtracted that has to be added"
-        yield (
-            left,
-            f"the term {name(node.right)} is missing" if name(node.right) else "a term of a sum is missing",
-        )
-        yield (
-            right,
-            f"the term {name(node.left)} is missing" if name(node.left) else "a term of a sum is missing",
-        )
+        yield f"{left} - {right}", f"{second or 'a term'} is subtracted that has to be added"
+        yield left, missing("the term" if second else "a term of a sum", second)
+        yield right, missing("the term" if first else "a term of a sum", first)
     elif sign == "-":
-        yield f"{left} + {right}", f"{name(node.right) or 'a term'} is added that has to be subtracted"
+        yield f"{left} + {right}", f"{second or 'a term'} is added that has to be subtracted"
         yield f"{right} - {left}", "a difference is taken the wrong way round"
-        yield left, f"nothing is subtracted where {name(node.right) or 'something'} has to be"
+        yield left, f"nothing is subtracted where {second or 'something'} has to be"
     elif sign == "*":
-        yield left, f"the factor {name(node.right)} is missing" if name(node.right) else "a factor is missing"
-        yield right, f"the factor {name(node.left)} is missing" if name(node.left) else "a factor is missing"
+        yield left, missing("the factor" if second else "a factor", second)
+        yield right, missing("the factor" if first else "a factor", first)
         yield f"{left} / {right}", "something is divided that has to be multiplied"
     elif sign == "/":
-        yield (
-            left,
-            f"a division by {name(node.right)} is missing" if name(node.right) else "a division is missing",
-        )
+        yield left, missing("a division by" if second else "a division", second)
         yield f"{left} * {right}", "something is multiplied that has to be divided"
         yield f"{right} / {left}", "a fraction is upside down"
         yield f"{left} // {right}", "a division rounds down"
@@ -112,14 +109,30 @@ def _operation(
         yield f"-(-{left} // {right})", "a division rounds up, not down"
     elif sign == "**":
         yield left, "a power is missing"
+    elif sign in ("&", "|"):
+        words = (
+            "one condition is enough where both must hold"
+            if sign == "&"
+            else "both must hold where one is enough"
+        )
+        yield f"{left} {'|' if sign == '&' else '&'} {right}", words
+        yield left, "one of several conditions is missing"
+        yield right, "one of several conditions is missing"
+        if isinstance(node.left, ast.BinOp):
+            inner = OPERATORS.get(type(node.left.op))
+            regrouped = f"{text(node.left.left)} {inner} ({text(node.left.right)} {sign} {right})"
+            yield regrouped, "brackets stand in the wrong place"
     elif sign == "@":
         yield f"{right} @ {left}", "the factors of a matrix product have changed places"
-        for factor, new in ((node.left, f"{left}.T @ {right}"), (node.right, f"{left} @ {right}.T")):
+        for factor, which, new in (
+            (node.left, first, f"{left}.T @ {right}"),
+            (node.right, second, f"{left} @ {right}.T"),
+        ):
             if not text(factor).endswith(".T"):
-                yield new, f"{name(factor) or 'a matrix'} is transposed, and should stay as it is"
+                yield new, f"{which or 'a matrix'} is transposed, and should stay as it is"
 
 
-def _comparison(node: ast.Compare, text: Callable[[ast.AST], str]) -> Iterator[Change]:
+def _comparison(node: ast.Compare, text: Text) -> Iterator[Change]:
     sign = COMPARISONS.get(type(node.ops[0]))
     if len(node.ops) > 1 or sign is None:
         return
@@ -134,7 +147,7 @@ def _comparison(node: ast.Compare, text: Callable[[ast.AST], str]) -> Iterator[C
     yield f"{left} {ROUND[sign]} {right}", "a comparison is the wrong way round"
 
 
-def _call(node: ast.Call, text: Callable[[ast.AST], str]) -> Iterator[Change]:
+def _call(node: ast.Call, text: Text) -> Iterator[Change]:
     function, arguments = text(node.func), [text(one) for one in (*node.args, *node.keywords)]
     stem, dot, last = function.rpartition(".")
     if last in INSTEAD and not (last in ("max", "min") and len(arguments) == 2 and not dot):
@@ -153,6 +166,10 @@ def _call(node: ast.Call, text: Callable[[ast.AST], str]) -> Iterator[Change]:
         yield f"{function}({condition}, {no}, {yes})", "the two sides of a choice have changed places"
         yield yes, "a choice is missing: one side is always taken"
         yield no, "a choice is missing: one side is always taken"
+    if last in ("var", "std") and "ddof" not in "".join(arguments):
+        yield f"{function}({', '.join([*arguments, 'ddof=1'])})", "n - 1 stands in the place of n"
+    if last == "choice" and "replace" not in "".join(arguments):
+        yield f"{function}({', '.join([*arguments, 'replace=False'])})", "what was drawn is not put back"
     if last == "range":
         first, end = (arguments[0], arguments[1]) if len(arguments) > 1 else ("0", arguments[0])
         rest = "".join(f", {one}" for one in arguments[2:])
@@ -163,7 +180,7 @@ def _call(node: ast.Call, text: Callable[[ast.AST], str]) -> Iterator[Change]:
             yield f"range(0, {end}{rest})", "a loop has a turn too many at its beginning"
 
 
-def _subscript(node: ast.Subscript, text: Callable[[ast.AST], str]) -> Iterator[Change]:
+def _subscript(node: ast.Subscript, text: Text) -> Iterator[Change]:
     value, index = text(node.value), text(node.slice)
     *before, last = (
         [part.strip() for part in index.split(",")] if "(" not in index and "[" not in index else [index]
@@ -182,7 +199,7 @@ def _subscript(node: ast.Subscript, text: Callable[[ast.AST], str]) -> Iterator[
         yield f"{value}[{', '.join([*before, other])}]", words
 
 
-def _other(node: ast.AST, text: Callable[[ast.AST], str], name: Callable[[ast.AST], str]) -> Iterator[Change]:
+def _other(node: ast.AST, text: Text, name: Text) -> Iterator[Change]:
     match node:
         case ast.Attribute(attr="T"):
             whose = name(node.value)
@@ -214,21 +231,22 @@ def _other(node: ast.AST, text: Callable[[ast.AST], str], name: Callable[[ast.AS
             yield f"{text(node.target)} -= {text(node.value)}", "something is subtracted that has to be added"
         case ast.AugAssign(op=ast.Sub()):
             yield f"{text(node.target)} += {text(node.value)}", "something is added that has to be subtracted"
+        case ast.Attribute(attr="inf"):
+            yield "10.0", "a number stands in the place of infinity"
+            yield "1e9", "a number stands in the place of infinity"
         case ast.Name(ctx=ast.Load()) if name(node):
             yield f"{node.id} - 1", f"{name(node)} is one too small"
             yield f"{node.id} + 1", f"{name(node)} is one too large"
 
 
-def _loop(over: ast.expr, text: Callable[[ast.AST], str]) -> Iterator[Change]:
+def _loop(over: ast.expr, text: Text) -> Iterator[Change]:
     """Changes of what a loop goes over; those of a `range` are its call's."""
     if not text(over).startswith("range("):
         yield f"list({text(over)})[:-1]", "a loop leaves out its last turn"
         yield f"list({text(over)})[1:]", "a loop leaves out its first turn"
 
 
-def _changes(
-    node: ast.AST, text: Callable[[ast.AST], str], name: Callable[[ast.AST], str]
-) -> Iterator[Change]:
+def _changes(node: ast.AST, text: Text, name: Text) -> Iterator[Change]:
     match node:
         case ast.BinOp():
             yield from _operation(node, text, name)
@@ -248,10 +266,10 @@ SIMPLE = ast.Assign | ast.AugAssign | ast.Expr  # statements that can change pla
 
 
 @functools.cache
-def mutants(answer: Callable[..., Any]) -> tuple[Mutant, ...]:
+def mutants(answer: Callable[..., Any], own: bool = False) -> tuple[Mutant, ...]:
     """A function with one change each.
 
-    None of one with a `while` or a call of itself, which might not come to an end, and where there is no source.
+    own: it is the learner's, whose local names may be confused as well as its parameters. None of one with a `while` or a call of itself, which might not come to an end, and where there is no source.
     """
     try:
         _, head, body = parts_of(answer)
@@ -279,6 +297,8 @@ def mutants(answer: Callable[..., Any]) -> tuple[Mutant, ...]:
         return f"({found})" if isinstance(node, ast.BinOp | ast.Compare | ast.BoolOp | ast.IfExp) else found
 
     def name(node: ast.AST) -> str:
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            return text(node)
         return f"`{node.id}`" if isinstance(node, ast.Name) and node.id in parameters else ""
 
     made: dict[str, Mutant] = {}
@@ -297,9 +317,18 @@ def mutants(answer: Callable[..., Any]) -> tuple[Mutant, ...]:
         if isinstance(node, ast.For | ast.comprehension):
             for new, what in _loop(node.iter, text):
                 make(*span(node.iter), new, what)
+    names = set(parameters)
+    if own:
+        names |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    # Not in a loop: a list that is added to itself in each turn has no end.
+    in_loops = {id(node) for loop in nodes if isinstance(loop, ast.For) for node in ast.walk(loop)}
+    for node in nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names:
+            for other in sorted(names - {node.id} if id(node) not in in_loops else ()):
+                make(*span(node), other, f"`{other}` stands in the place of `{node.id}`")
     for block in [definition.body, *(node.body for node in nodes if isinstance(node, ast.For | ast.If))]:
-        for one, other in itertools.pairwise(block):
-            if isinstance(one, SIMPLE) and isinstance(other, SIMPLE):
-                swapped = f"{text(other)}\n{' ' * one.col_offset}{text(one)}"
-                make(span(one)[0], span(other)[1], swapped, "two steps have changed places")
+        for step, next_step in itertools.pairwise(block):
+            if isinstance(step, SIMPLE) and isinstance(next_step, SIMPLE):
+                swapped = f"{text(next_step)}\n{' ' * step.col_offset}{text(step)}"
+                make(span(step)[0], span(next_step)[1], swapped, "two steps have changed places")
     return tuple(made.values())

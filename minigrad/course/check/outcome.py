@@ -127,7 +127,12 @@ class Outcome:
                 self.returned = function(*arguments.values())
         except (Exception, SystemExit) as error:  # exit() must not end the learner's kernel
             self.error = error
-        found = [probe.after(start, self.returned, arguments) for probe, start in seen]
+        found = []
+        for probe, start in seen:
+            with contextlib.suppress(
+                Exception
+            ):  # what is returned may be anything; that it is wrong is told elsewhere
+                found.append(probe.after(start, self.returned, arguments))
         if calls == [0]:
             found.append(NOT_CALLED.format(given))
         self.seen = [sentence for sentence in found if sentence] if self.error is None else []

@@ -33,6 +33,7 @@ from typing import Any
 from minigrad.course.contents import numbered
 
 Edit = tuple[str, str]
+CHANGED = "<a changed"  # how the file names begin of code that was made here
 
 BRACKETS = re.compile(r"\[([^]]*[a-z][^]]*)\]\s*")  # with a small letter in them, which [CLS] has not
 
@@ -131,7 +132,7 @@ def build(answer: Callable[..., Any], *slips: Slip) -> Callable[..., Any] | None
         return None
     scope = {**answer.__globals__, "right": answer}
     try:
-        exec(compile(f"{head}\n{edited}", f"<a wrong {answer.__name__}>", "exec"), scope)
+        exec(compile(f"{head}\n{edited}", f"{CHANGED} {answer.__name__}>", "exec"), scope)
     except SyntaxError:
         if len(slips) == 1:
             raise

@@ -83,6 +83,12 @@ def test_a_whole_number_among_the_arguments_is_a_size():
     assert fact((X * 7, X, {"n": 7}), (X * 3, X, {"n": 2})) is None
 
 
+def test_numbers_that_are_off_by_the_same():
+    assert fact((X + 3, X), (3, 0)) == "All numbers are 3 too large."
+    assert fact((np.array([1, 2]), np.array([2, 3])), (0, 1)) == "All numbers are 1 too small."
+    assert fact((X + 3, X), (4, 0)) is None
+
+
 # --- A part of a sum, and some of the entries ------------------------------------------------------------
 
 
@@ -163,7 +169,7 @@ def test_what_is_only_rounded_is_told_by_its_digits():
 
 def test_near_numbers_may_miss_a_small_part():
     text = "A small part that is missing does that, and so do random"
-    assert text in fact((112009, 112033), (5009.0, 5033.0))
+    assert text in fact((112009, 112033), (5009.0, 5040.0))
     found = fact((np.array([1.01, 1e-3]), np.array([1.0, 0.0])))
     assert found.startswith("All numbers are within 5 % of what they should be, or small where that is 0.")
     assert fact((np.array([1.01, 0.2]), np.array([1.0, 0.0]))) is None

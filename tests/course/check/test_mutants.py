@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from doubling import make
 
 from minigrad.course.check.mutants import mutants
+from minigrad.course.check.slips import CHANGED
+from minigrad.course.check.watch import time_limit
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
 
@@ -190,3 +194,40 @@ def test_of_words_the_place_may_be_chance():
 
 def from_there_on(x, limit):
     return x >= limit
+
+
+# --- What takes long ---------------------------------------------------------------------------------------
+
+
+def test_the_time_is_over_for_changed_code_alone():
+    scope = {}
+    exec(compile("def forever():\n    while True:\n        pass", f"{CHANGED} f>", "exec"), scope)
+    before = sys.gettrace()
+    with time_limit(0.05, CHANGED) as over:
+        with pytest.raises(TimeoutError, match="not done within"):
+            scope["forever"]()
+        assert over()
+        assert sum(range(10)) == 45
+    assert sys.gettrace() is before
+
+
+def chosen(x, low, high):
+    rng = np.random.default_rng(0)
+    inside = (x > low) | (x < -high) & (x != 0.25)
+    return np.where(inside, x, -np.inf).max() + x.var() + rng.choice(x, 3).sum() / 6
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "`high` stands in the place of `low`",
+        "brackets stand in the wrong place",
+        "both must hold where one is enough",
+        "n - 1 stands in the place of n",
+        "what was drawn is not put back",
+        "a number stands in the place of infinity",
+        "a division by 6 is missing",
+    ],
+)
+def test_what_else_anybody_confuses(words):
+    assert f"Somewhere, {words}." in {mutant.sentence for mutant in mutants(chosen)}
