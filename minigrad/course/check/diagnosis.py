@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from minigrad.course.check.differences import difference, has_digits, members
 from minigrad.course.check.errors import explained
 from minigrad.course.check.facts import RIGHT_NUMBERS, Facts, Wrong, is_strong
@@ -90,9 +92,15 @@ class _Search:
 
     @cached_property
     def _mutants(self) -> Sequence[Slip]:
-        """There are many, so that one of them explains a word or two by chance."""
-        telling = self._evidence(self.wrong) > 6 and not is_strong(self._measured)
-        return mutants(self.trial.task.answer) if telling else ()
+        """None where one of so many explains the answer by chance: its values are words, or a few whole numbers."""
+        wrong_ones = [(self.outcomes[place].value, self.trial.expected[place].value) for place in self.wrong]
+        telling = sum(
+            has_digits(came) or has_digits(want) or (isinstance(want, np.ndarray) and want.size > 4)
+            for came, want in wrong_ones
+        )
+        if telling < 2 or is_strong(self._measured):
+            return ()
+        return mutants(self.trial.task.answer)
 
     # --- One slip ----------------------------------------------------------------------------------------
 
@@ -123,30 +131,30 @@ class _Search:
         return telling
 
     def _place(self) -> list[str]:
-        """The one place of the answer's own source at which a small change makes it right, if there is one.
+        """The one line of the answer's own source at which a small change makes it right, if there is one.
 
         Where words are asked for, that may be chance.
         """
         if self._evidence(self.wrong) < 2 * len(self.wrong):
             return []
-        answer = self.outcomes[0].function
+        found: dict[str, str] = {}  # to the piece of the line
         # The answer may print, and a change may be one that Python warns of.
         with (
             contextlib.redirect_stdout(io.StringIO()),
             warnings.catch_warnings(action="ignore"),
             time_limit(SECONDS, CHANGED) as over,
         ):
-            for mutant in mutants(answer, own=True):
+            for mutant in mutants(self.outcomes[0].function, own=True):
                 with contextlib.suppress(SyntaxError):  # not all changes of all code are Python
-                    changed = build(answer, mutant)
+                    changed = build(self.outcomes[0].function, mutant)
                     if changed and self.trial.accepts(changed):
-                        place = PLACE.format(mutant.line)
-                        return [
-                            place if mutant.piece == mutant.line else f"{place} Look at `{mutant.piece}`."
-                        ]
+                        found.setdefault(mutant.line, mutant.piece)
                 if over():
                     break
-        return []
+        if len(found) != 1:
+            return []
+        ((line, piece),) = found.items()
+        return [PLACE.format(line) + (f" Look at `{piece}`." if piece != line else "")]
 
     # --- Two ---------------------------------------------------------------------------------------------
 

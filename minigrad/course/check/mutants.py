@@ -119,9 +119,11 @@ def _operation(node: ast.BinOp, text: Text, name: Text) -> Iterator[Change]:
         yield left, "one of several conditions is missing"
         yield right, "one of several conditions is missing"
         if isinstance(node.left, ast.BinOp):
-            inner = OPERATORS.get(type(node.left.op))
-            regrouped = f"{text(node.left.left)} {inner} ({text(node.left.right)} {sign} {right})"
-            yield regrouped, "brackets stand in the wrong place"
+            one, inner, other = text(node.left.left), OPERATORS[type(node.left.op)], text(node.left.right)
+            yield f"{one} {inner} ({other} {sign} {right})", "brackets stand in the wrong place"
+        if isinstance(node.right, ast.BinOp):
+            one, inner, other = text(node.right.left), OPERATORS[type(node.right.op)], text(node.right.right)
+            yield f"({left} {sign} {one}) {inner} {other}", "brackets stand in the wrong place"
     elif sign == "@":
         yield f"{right} @ {left}", "the factors of a matrix product have changed places"
         for factor, which, new in (

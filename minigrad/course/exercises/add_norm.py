@@ -197,6 +197,8 @@ eps stands outside of the root. It is added to the variance.
 [other-order] The order is dx, dgain, dbias.
     return dx, (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens) -> return dx, dy.sum(axis=tokens), (dy * x_hat).sum(axis=tokens)
     return dx, (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens) -> return (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens), dx
+The variance is the sum of squares over d, not over d - 1.
+    (centred**2).mean(axis=-1, keepdims=True) -> (centred**2).sum(axis=-1, keepdims=True) / (x.shape[-1] - 1)
 """,
 )
 def layer_norm_backward(dy, x, gain, eps):

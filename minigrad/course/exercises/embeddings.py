@@ -299,6 +299,8 @@ The sign is wrong: a gradient says how the loss grows, and the optimiser subtrac
     return dW_T, dW_S, dW_P -> return -dW_T, -dW_S, -dW_P
 The order is tokens, segments, positions.
     return dW_T, dW_S, dW_P -> return dW_T, dW_P, dW_S || return dW_S, dW_T, dW_P
+Your positions run on from one text to the next. Each text begins at position 0 again.
+    dW_P[:L] = dX.sum(axis=0) -> flat = dX.reshape(-1, d_model)[:n_positions]; dW_P[:len(flat)] = flat
 """,
 )
 def table_gradients(input_ids, token_type_ids, dX, V, n_positions):

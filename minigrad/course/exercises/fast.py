@@ -437,6 +437,8 @@ That is where each block begins; where it ends is asked for too, (first row, row
 You count blocks by the numbers in them, n m / most. A block has whole rows, so count rows: n / (most // m), rounded up.
     rows = max(1, most // m)
     return [(i * rows, min((i + 1) * rows, n)) for i in range(-(-n * m // most))]
+Where a row is longer than `most`, each row is a block of its own. All rows in one block is the largest there can be.
+    max(1, most // m) -> most // m or max(1, n)
 """,
 )
 def row_blocks(n, m, most):

@@ -264,6 +264,12 @@ That is their mean. The distance is missing.
     [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, -1.0, 0.0], [1.0, -1.0, 0.0]] ; [[1.0], [1.0], [-1.0]] -> [[0.5], [-0.5], [0.0]]
 Return one number for each row of X, shape (n,), not a matrix with one column.
     W_2, b_2)[:, 0] -> W_2, b_2)
+The difference is written with the wrong sign: b + max(0, a - b) is the larger one, b - max(0, a - b) is neither.
+    [[1.0], [1.0], [-1.0]] -> [[-1.0], [1.0], [-1.0]]
+The difference adds nothing. Is 1 / s cut to 0 in an array of whole numbers?
+    [[1.0], [1.0], [-1.0]] -> [[0.0], [1.0], [-1.0]]
+Only the units that let b through are scaled back: a - b comes out as many times too large as W_1 makes it.
+    np.array([[1.0], [1.0], [-1.0]]) / s -> np.array([[s], [1.0], [-1.0]]) / s
 """,
 )
 def larger_of_two(X):

@@ -135,6 +135,12 @@ Return dX first, then the gradients of u and v.
     return dX, X.T @ ds, X.T @ de -> return X.T @ ds, X.T @ de, dX
 Your last two gradients have changed places. The gradient of the start vector u comes before that of v.
     return dX, X.T @ ds, X.T @ de -> return dX, X.T @ de, X.T @ ds
+One 1 is lost where the span is a single token: an array that gets `-= 1` at the same place twice is changed once.
+    X.T @ ds, X.T @ de -> X.T @ ds, X.T @ (de if first != last else de + 0.5 * (np.arange(len(X)) == last))
+You take one softmax over starts and ends together. Each is a choice of its own among the tokens.
+    ds, de = softmax(X @ u), softmax(X @ v) -> ds, de = softmax(np.stack([X @ u, X @ v]))
+You hide the tokens before the right start from the end. In training, the end is chosen among all tokens.
+    softmax(X @ v) -> softmax(np.where(np.arange(len(X)) >= first, X @ v, -np.inf))
 """,
 )
 def span_gradients(X, u, v, first, last):

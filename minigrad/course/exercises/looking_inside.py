@@ -354,6 +354,12 @@ You take the heads for normal numbers, whose largest is near √(2 log h) standa
     return math.sqrt(2 * math.log(h)) * math.sqrt(p * (1 - p) / n)
 Your distribution has n - 1 arcs.
     chance = -> n = n - 1; k = np.arange(n + 1); chance =
+Your sum of 1 - F(k)^h begins at k = 1. The mean of a count is the sum over all k from 0 on.
+    (k * np.diff(at_most, prepend=0)).sum() -> (1 - at_most[1:]).sum()
+That is the formula for continuous numbers, h f F^(h - 1). Here two heads can find as much, and that is likely: take differences of F^h.
+    (k * np.diff(at_most, prepend=0)).sum() -> (k * h * chance * below ** (h - 1)).sum()
+That is the median of the best. By how much is its mean above p?
+    (k * np.diff(at_most, prepend=0)).sum() -> float(k[np.searchsorted(at_most, 0.5)])
 """,
 )
 def flattery(n, p, h):

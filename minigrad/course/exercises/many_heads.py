@@ -217,6 +217,8 @@ dW_O is a mean, but it must be a sum. If the loss is a mean, dY already contains
     joined.T @ rows -> joined.T @ rows / B || joined.T @ rows / len(rows)
 The heads of dZ come in the reverse order.
     return dZ, -> return dZ[:, ::-1],
+Only one text counts in dW_O. One matrix serves all texts, so add up what they give.
+    joined.T @ rows -> joined.reshape(B, L, h * d_k)[-1].T @ dY[-1] || joined.reshape(B, L, h * d_k)[0].T @ dY[0]
 """,
 )
 def heads_backward(Z, W_O, dY):

@@ -247,6 +247,8 @@ You choose only the first piece of a word. All its pieces are chosen together.
     chosen[word] = True -> chosen[word[0]] = True
 np.argsort says at which place each number stands in the order, not which rank it has. Sort the words by their numbers themselves.
     order[word[0]] -> np.argsort(order)[word[0]]
+Only the first and the last token are left out. A pair of texts has a [SEP] in the middle as well.
+    elif piece not in ("[CLS]", "[SEP]"): -> elif 0 < i < len(pieces) - 1:
 """,
 )
 def whole_words(pieces, order):

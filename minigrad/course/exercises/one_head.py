@@ -212,6 +212,8 @@ You divide by the number of tokens. Where the loss is a mean, dZ holds that alre
     X.T @ dQ, X.T @ dK, X.T @ dV -> X.T @ dQ / len(X), X.T @ dK / len(X), X.T @ dV / len(X)
 The sign is the wrong way round: a gradient points where the loss grows; the optimiser subtracts it.
     X.T @ dQ, X.T @ dK, X.T @ dV -> -X.T @ dQ, -X.T @ dK, -X.T @ dV
+The scale comes from d_k, the length of a query and a key. Yours comes from d_v, that of a value.
+    Q.shape[-1] -> V.shape[-1]
 """,
 )
 def attention_gradients(X, W_Q, W_K, W_V, dZ):

@@ -306,6 +306,8 @@ Only the first parameter is moved.
 The gradients of a step stand in the order of the parameters: you take those of another one.
     g[i] -> g[0]
     g[i] -> g[-1 - i]
+The first gradient is the memory itself in your answer, so later steps change the caller's array.
+    u[i] = beta1 * u[i] + g[i] -> u[i] = g[i] if not u[i].any() else np.add(beta1 * u[i], g[i], out=u[i])
 """,
 )
 def momentum_steps(parameters, gradients, lr, beta1):

@@ -118,6 +118,8 @@ Return N first, then D.
     return N, C / 6 / N -> return C / 6 / N, N
 D is what the budget leaves: C / (6 N).
     return N, C / 6 / N -> return N, C / N
+D depends on N: D = C / (6 N). So the slope of the second term has a factor from the inner derivative, D / N.
+    N = (alpha * A / (beta * B)) ** (1 / (alpha + beta)) * (C / 6) ** (beta / (alpha + beta)) -> N = (alpha * A / (beta * B) * (C / 6) ** (beta + 1)) ** (1 / (alpha + beta + 2))
 """,
 )
 def best_size(C, A, alpha, B, beta):

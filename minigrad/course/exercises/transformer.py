@@ -164,6 +164,8 @@ You add a small number inside the logarithm, so a word that the model holds impo
     loss = -(q * log_p).sum() -> loss = -(q * np.log(p + 1e-9)).sum() || loss = -(q * np.log(p + 1e-12)).sum() || loss = -(q * np.log(p + 1e-8)).sum()
 Without smoothing, some targets are 0, and 0 times log 0 is NaN. They add nothing to an entropy: leave them out.
     q[there] * np.log(q[there]) -> q * np.log(q)
+That is the entropy of the model's p. The lowest loss is reached at p = q, so it is the entropy of q.
+    lowest = -(q[there] * np.log(q[there])).sum() -> lowest = -(p * log_p).sum()
 """,
 )
 def smoothed_loss(logits, label, eps):
