@@ -280,7 +280,7 @@ def mutants(answer: Callable[..., Any], own: bool = False) -> tuple[Mutant, ...]
     source = f"{head}\n{body}"
     definition = ast.parse(source).body[0]
     assert isinstance(definition, ast.FunctionDef)
-    nodes = [node for statement in definition.body for node in ast.walk(statement)]
+    nodes = [node for statement in definition.body for node in _walk(statement)]
     nodes.sort(key=lambda node: isinstance(node, ast.Name))  # a name by one more or less says least
     if any(isinstance(node, ast.While) or getattr(node, "id", "") == definition.name for node in nodes):
         return ()
@@ -334,3 +334,11 @@ def mutants(answer: Callable[..., Any], own: bool = False) -> tuple[Mutant, ...]
                 swapped = f"{text(next_step)}\n{' ' * step.col_offset}{text(step)}"
                 make(span(step)[0], span(next_step)[1], swapped, "two steps have changed places")
     return tuple(made.values())
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and all within it; not those in an f-string, whose places Python 3.11 does not know."""
+    yield node
+    if not isinstance(node, ast.JoinedStr):
+        for child in ast.iter_child_nodes(node):
+            yield from _walk(child)

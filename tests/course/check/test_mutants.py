@@ -231,3 +231,11 @@ def chosen(x, low, high):
 )
 def test_what_else_anybody_confuses(words):
     assert f"Somewhere, {words}." in {mutant.sentence for mutant in mutants(chosen)}
+
+
+def labelled(x):
+    return [f"{x[0] + i} of {len(x)}" for i in range(3)]
+
+
+def test_what_stands_in_an_f_string_is_left_alone():
+    assert {mutant.piece for mutant in mutants(labelled)} == {"range(3)"}
