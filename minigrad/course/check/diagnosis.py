@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from minigrad.course.check.mutants import mutants
 from minigrad.course.check.outcome import Outcome
 from minigrad.course.check.slips import CHANGED, Slip, build, pairs
 from minigrad.course.check.trial import Trial
-from minigrad.course.check.watch import time_limit
+from minigrad.course.check.watch import can_be_limited, time_limit
 
 SECONDS = 3  # for each search that goes through many changes, of a slow answer
 PLACE = "One small change makes your answer right, in the line `{}`."
@@ -93,11 +94,8 @@ class _Search:
     @cached_property
     def _mutants(self) -> Sequence[Slip]:
         """None where one of so many explains the answer by chance: its values are words, or a few whole numbers."""
-        wrong_ones = [(self.outcomes[place].value, self.trial.expected[place].value) for place in self.wrong]
-        telling = sum(
-            has_digits(came) or has_digits(want) or (isinstance(want, np.ndarray) and want.size > 4)
-            for came, want in wrong_ones
-        )
+        wrong_ones = ((self.outcomes[place].value, self.trial.expected[place].value) for place in self.wrong)
+        telling = sum(_says_much(came, want) for came, want in wrong_ones)
         if telling < 2 or is_strong(self._measured):
             return ()
         return mutants(self.trial.task.answer)
@@ -135,21 +133,19 @@ class _Search:
 
         Where words are asked for, that may be chance.
         """
-        if self._evidence(self.wrong) < 2 * len(self.wrong):
+        if self._evidence(self.wrong) < 2 * len(self.wrong) or not can_be_limited():
             return []
         found: dict[str, str] = {}  # to the piece of the line
+        answer, end = self.outcomes[0].function, time.monotonic() + SECONDS
         # The answer may print, and a change may be one that Python warns of.
-        with (
-            contextlib.redirect_stdout(io.StringIO()),
-            warnings.catch_warnings(action="ignore"),
-            time_limit(SECONDS, CHANGED) as over,
-        ):
-            for mutant in mutants(self.outcomes[0].function, own=True):
-                with contextlib.suppress(SyntaxError):  # not all changes of all code are Python
-                    changed = build(self.outcomes[0].function, mutant)
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
+            for mutant in mutants(answer, own=True):
+                # Not all changes of all code are Python, or come to an end.
+                with contextlib.suppress(SyntaxError), time_limit(SECONDS / 15, CHANGED):
+                    changed = build(answer, mutant)
                     if changed and self.trial.accepts(changed):
                         found.setdefault(mutant.line, mutant.piece)
-                if over():
+                if time.monotonic() > end:
                     break
         if len(found) != 1:
             return []
@@ -221,6 +217,8 @@ class _Search:
                 if self._alike(self.trial.outcomes(wrong), effects):
                     follows = "This may follow from (1). " if self._only_later_values(one) else ""
                     return one.sentence, f"{follows}{other.sentence}"
+        if not can_be_limited():
+            return None
         with time_limit(SECONDS, CHANGED) as over:
             for one, other, wrong in pairs(task.answer, task.slips, self._mutants):
                 if self._alike(self.trial.outcomes(wrong), self.kinds[-1]):
@@ -343,3 +341,8 @@ class _Search:
         if len(right) < len(wrong):
             return f"Right only on: {'; '.join(right)}."
         return f"Wrong only on: {'; '.join(wrong)}."
+
+
+def _says_much(came: Any, want: Any) -> bool:
+    """Whether a wrong value is no chance: there are digits in it, or it is an array of some size."""
+    return has_digits(came) or has_digits(want) or (isinstance(want, np.ndarray) and want.size > 4)

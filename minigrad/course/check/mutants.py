@@ -11,7 +11,7 @@ import functools
 import inspect
 import itertools
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +65,13 @@ INSTEAD = {
     "var": ("std", "a standard deviation stands in the place of a variance"),
     "std": ("var", "a variance stands in the place of a standard deviation"),
 }
+PLACES = {  # in brackets after a value
+    "0": ("-1", "the last is taken, not the first"),
+    "-1": ("0", "the first is taken, not the last"),
+    "1:": (":", "the first is not left out"),
+    ":-1": (":", "the last is not left out"),
+    "::-1": (":", "the order is not turned round"),
+}
 AXES = {"0": ("1",), "1": ("0",), "-1": ("-2", "0"), "-2": ("-1",)}
 LEFT_OUT = {
     "sqrt": "a square root",
@@ -110,20 +117,12 @@ def _operation(node: ast.BinOp, text: Text, name: Text) -> Iterator[Change]:
     elif sign == "**":
         yield left, "a power is missing"
     elif sign in ("&", "|"):
-        words = (
-            "one condition is enough where both must hold"
-            if sign == "&"
-            else "both must hold where one is enough"
-        )
-        yield f"{left} {'|' if sign == '&' else '&'} {right}", words
-        yield left, "one of several conditions is missing"
-        yield right, "one of several conditions is missing"
-        if isinstance(node.left, ast.BinOp):
-            one, inner, other = text(node.left.left), OPERATORS[type(node.left.op)], text(node.left.right)
-            yield f"{one} {inner} ({other} {sign} {right})", "brackets stand in the wrong place"
-        if isinstance(node.right, ast.BinOp):
-            one, inner, other = text(node.right.left), OPERATORS[type(node.right.op)], text(node.right.right)
-            yield f"({left} {sign} {one}) {inner} {other}", "brackets stand in the wrong place"
+        yield from _conditions([left, right], sign)
+        for whole, parts in ((node.left, "{0} {1} ({2} {3} {4})"), (node.right, "({4} {3} {0}) {1} {2}")):
+            if isinstance(whole, ast.BinOp):
+                inner = text(whole.left), OPERATORS[type(whole.op)], text(whole.right)
+                beside = right if whole is node.left else left
+                yield parts.format(*inner, sign, beside), "brackets stand in the wrong place"
     elif sign == "@":
         yield f"{right} @ {left}", "the factors of a matrix product have changed places"
         for factor, which, new in (
@@ -132,6 +131,20 @@ def _operation(node: ast.BinOp, text: Text, name: Text) -> Iterator[Change]:
         ):
             if not text(factor).endswith(".T"):
                 yield new, f"{which or 'a matrix'} is transposed, and should stay as it is"
+
+
+def _conditions(parts: Sequence[str], sign: str) -> Iterator[Change]:
+    """Of conditions that are joined by `sign`: by the other one, and without one of them."""
+    other = {"&": "|", "|": "&", "and": "or", "or": "and"}[sign]
+    words = (
+        "one condition is enough where all must hold"
+        if sign in ("&", "and")
+        else "all conditions must hold where one is enough"
+    )
+    yield f" {other} ".join(parts), words
+    for number in range(len(parts)):
+        others = [part for place, part in enumerate(parts) if place != number]
+        yield f" {sign} ".join(others), "one of several conditions is missing"
 
 
 def _comparison(node: ast.Compare, text: Text) -> Iterator[Change]:
@@ -187,17 +200,8 @@ def _subscript(node: ast.Subscript, text: Text) -> Iterator[Change]:
     *before, last = (
         [part.strip() for part in index.split(",")] if "(" not in index and "[" not in index else [index]
     )
-    swapped = {
-        "0": ("-1", "the last is taken, not the first"),
-        "-1": ("0", "the first is taken, not the last"),
-    }
-    swapped |= {
-        "1:": (":", "the first is not left out"),
-        ":-1": (":", "the last is not left out"),
-        "::-1": (":", "the order is not turned round"),
-    }
-    if last in swapped:
-        other, words = swapped[last]
+    if last in PLACES:
+        other, words = PLACES[last]
         yield f"{value}[{', '.join([*before, other])}]", words
 
 
@@ -210,16 +214,10 @@ def _other(node: ast.AST, text: Text, name: Text) -> Iterator[Change]:
             yield text(node.operand), "a minus is missing"
         case ast.UnaryOp(op=ast.Invert() | ast.Not()):
             yield text(node.operand), "a condition is the wrong way round"
-        case ast.BoolOp(op=ast.And()):
-            yield f"({' or '.join(map(text, node.values))})", "one condition is enough where all must hold"
-            for one in node.values:
-                others = [other for other in node.values if other is not one]
-                yield f"({' and '.join(map(text, others))})", "one of several conditions is missing"
-        case ast.BoolOp(op=ast.Or()):
-            yield f"({' and '.join(map(text, node.values))})", "all conditions must hold where one is enough"
-            for one in node.values:
-                others = [other for other in node.values if other is not one]
-                yield f"({' or '.join(map(text, others))})", "one of several conditions is missing"
+        case ast.BoolOp():
+            yield from _conditions(
+                list(map(text, node.values)), "and" if isinstance(node.op, ast.And) else "or"
+            )
         case ast.keyword(arg="axis", value=value):
             for other in AXES.get(text(value), ()):
                 yield f"axis={other}", "something is done along another axis"
@@ -262,78 +260,99 @@ def _changes(node: ast.AST, text: Text, name: Text) -> Iterator[Change]:
             yield from _other(node, text, name)
 
 
+# --- Making them -----------------------------------------------------------------------------------------
+
 SIMPLE = ast.Assign | ast.AugAssign | ast.Expr  # statements that can change places
 
-# --- Making them -----------------------------------------------------------------------------------------
+
+class _Source:
+    """A function's source, and where its nodes stand in it; in bytes, as the columns of nodes count."""
+
+    def __init__(self, answer: Callable[..., Any]) -> None:
+        _, head, body = parts_of(answer)
+        self.lines = f"{head}\n{body}".encode().split(b"\n")
+        self.all = b"\n".join(self.lines)
+        self.starts = [0, *itertools.accumulate(len(line) + 1 for line in self.lines)]
+        self.body = len(head.encode()) + 1
+        (definition,) = ast.parse(self.all).body
+        assert isinstance(definition, ast.FunctionDef)
+        self.definition = definition
+        self.nodes = [node for statement in definition.body for node in _walk(statement)]
+        self.parameters = set(inspect.signature(answer).parameters)
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        at = node.lineno, node.col_offset, node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
+        return self.starts[at[0] - 1] + at[1], self.starts[at[2] - 1] + at[3]
+
+    def text(self, node: ast.AST) -> str:
+        """As an operand: in brackets where it is more than one."""
+        start, end = self.span(node)
+        found = self.all[start:end].decode()
+        return f"({found})" if isinstance(node, ast.BinOp | ast.Compare | ast.BoolOp | ast.IfExp) else found
+
+    def name(self, node: ast.AST) -> str:
+        """Of a parameter, or a number; empty for all else, which only this source knows."""
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            return self.text(node)
+        return f"`{node.id}`" if isinstance(node, ast.Name) and node.id in self.parameters else ""
+
+    def mutant(self, start: int, end: int, new: str, what: str) -> Mutant:
+        changed = (self.all[self.body : start] + new.encode() + self.all[end:]).decode()
+        piece, row = self.all[start:end].decode(), self.all[:start].count(b"\n")
+        line = b" ".join(self.lines[row : row + piece.count("\n") + 1]).decode()
+        return Mutant(
+            f"Somewhere, {what}.", body=textwrap.dedent(changed), piece=piece, line=" ".join(line.split())
+        )
 
 
 @functools.cache
 def mutants(answer: Callable[..., Any], own: bool = False) -> tuple[Mutant, ...]:
-    """A function with one change each.
+    """A function with one change each; none where there is no source.
 
-    own: it is the learner's, whose local names may be confused as well as its parameters. None of one with a `while` or a call of itself, which might not come to an end, and where there is no source.
+    own: it is the learner's, whose local names may be confused as well as its parameters. Of a right answer with a
+    `while` or a call of itself, which might not come to an end, there are none.
     """
     try:
-        _, head, body = parts_of(answer)
+        source = _Source(answer)
     except (OSError, TypeError, SyntaxError):
         return ()
-    source = f"{head}\n{body}"
-    definition = ast.parse(source).body[0]
-    assert isinstance(definition, ast.FunctionDef)
-    nodes = [node for statement in definition.body for node in _walk(statement)]
-    nodes.sort(key=lambda node: isinstance(node, ast.Name))  # a name by one more or less says least
-    if any(isinstance(node, ast.While) or getattr(node, "id", "") == definition.name for node in nodes):
+    name = source.definition.name
+    if not own and any(
+        isinstance(node, ast.While) or getattr(node, "id", "") == name for node in source.nodes
+    ):
         return ()
-    parameters = set(inspect.signature(answer).parameters)
-    lines = source.encode().split(b"\n")  # the columns of a node count bytes
-    starts = [sum(len(line) + 1 for line in lines[:number]) for number in range(len(lines))]
-    encoded, first = source.encode(), len(head.encode()) + 1
-
-    def span(node: ast.AST) -> tuple[int, int]:
-        at = node.lineno, node.col_offset, node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
-        return starts[at[0] - 1] + at[1], starts[at[2] - 1] + at[3]
-
-    def text(node: ast.AST) -> str:
-        start, end = span(node)
-        found = encoded[start:end].decode()
-        return f"({found})" if isinstance(node, ast.BinOp | ast.Compare | ast.BoolOp | ast.IfExp) else found
-
-    def name(node: ast.AST) -> str:
-        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-            return text(node)
-        return f"`{node.id}`" if isinstance(node, ast.Name) and node.id in parameters else ""
-
     made: dict[str, Mutant] = {}
-
-    def make(start: int, end: int, new: str, what: str) -> None:
-        changed = (encoded[first:start] + new.encode() + encoded[end:]).decode()
-        piece = encoded[start:end].decode()
-        row = encoded[:start].count(b"\n")
-        line = b" ".join(b" ".join(lines[row : row + piece.count("\n") + 1]).split()).decode()
-        sentence = f"Somewhere, {what}."
-        made.setdefault(changed, Mutant(sentence, body=textwrap.dedent(changed), piece=piece, line=line))
-
-    for node in nodes:
-        for new, what in _changes(node, text, name):
-            make(*span(node), f"({new})" if isinstance(node, ast.expr) else new, what)
-        if isinstance(node, ast.For | ast.comprehension):
-            for new, what in _loop(node.iter, text):
-                make(*span(node.iter), new, what)
-    names = set(parameters)
-    if own:
-        names |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    # Not in a loop: a list that is added to itself in each turn has no end.
-    in_loops = {id(node) for loop in nodes if isinstance(loop, ast.For) for node in ast.walk(loop)}
-    for node in nodes:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names:
-            for other in sorted(names - {node.id} if id(node) not in in_loops else ()):
-                make(*span(node), other, f"`{other}` stands in the place of `{node.id}`")
-    for block in [definition.body, *(node.body for node in nodes if isinstance(node, ast.For | ast.If))]:
-        for step, next_step in itertools.pairwise(block):
-            if isinstance(step, SIMPLE) and isinstance(next_step, SIMPLE):
-                swapped = f"{text(next_step)}\n{' ' * step.col_offset}{text(step)}"
-                make(span(step)[0], span(next_step)[1], swapped, "two steps have changed places")
+    for place, new, what in _all_changes(source, own):
+        mutant = source.mutant(*place, new, what)
+        made.setdefault(mutant.body, mutant)
     return tuple(made.values())
+
+
+def _all_changes(source: _Source, own: bool) -> Iterator[tuple[tuple[int, int], str, str]]:
+    """Where something is changed, into what, and what that is; the last ones say least."""
+    plain = [node for node in source.nodes if not isinstance(node, ast.Name)]
+    names = [node for node in source.nodes if isinstance(node, ast.Name)]
+    for node in plain + names:
+        for new, what in _changes(node, source.text, source.name):
+            yield source.span(node), f"({new})" if isinstance(node, ast.expr) else new, what
+        if isinstance(node, ast.For | ast.comprehension):
+            for new, what in _loop(node.iter, source.text):
+                yield source.span(node.iter), new, what
+    blocks = [source.definition.body, *(node.body for node in plain if isinstance(node, ast.For | ast.If))]
+    for step, after in itertools.chain.from_iterable(map(itertools.pairwise, blocks)):
+        if isinstance(step, SIMPLE) and isinstance(after, SIMPLE):
+            swapped = f"{source.text(after)}\n{' ' * step.col_offset}{source.text(step)}"
+            yield (source.span(step)[0], source.span(after)[1]), swapped, "two steps have changed places"
+    known = source.parameters | (
+        {node.id for node in names if isinstance(node.ctx, ast.Store)} if own else set()
+    )
+    # Not in a loop: a list that is added to itself in each turn has no end.
+    loops = (node for node in plain if isinstance(node, ast.For | ast.While))
+    in_loops = {id(node) for loop in loops for node in ast.walk(loop)}
+    for node in names:
+        if isinstance(node.ctx, ast.Load) and node.id in known and id(node) not in in_loops:
+            for other in sorted(known - {node.id}):
+                yield source.span(node), other, f"`{other}` stands in the place of `{node.id}`"
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:

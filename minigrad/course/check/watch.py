@@ -113,6 +113,15 @@ def no_trace() -> Iterator[None]:
             random.set_state(states[2])
 
 
+def can_be_limited() -> bool:
+    """Whether there can be a time limit: not while an answer is graded, which may set no trace."""
+    try:
+        sys.settrace(sys.gettrace())
+    except PermissionError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def time_limit(seconds: float, files: str) -> Iterator[Callable[[], bool]]:
     """Whether the time is over; then code whose file name begins with `files` raises TimeoutError at its next line."""

@@ -196,6 +196,26 @@ def from_there_on(x, limit):
     return x >= limit
 
 
+def test_an_answer_with_a_while_is_looked_at_too():
+    def sums(x, w, n):
+        while abs(x).max() > 100:
+            x = x / 2
+        return abs(x).max(axis=0) @ w / n + (w * x.sum(axis=0)).sum()
+
+    (place,) = said(sums)[1:]
+    assert "Look at `abs(x).max(axis=0) @ w / n + (w * x.sum(axis=0)).sum()`." in place
+
+
+def test_where_no_trace_may_be_set_no_place_is_looked_for(monkeypatch):
+    """As while an answer is graded: a change might take all the time that the answer has."""
+
+    def refuse(_):
+        raise PermissionError
+
+    monkeypatch.setattr(sys, "settrace", refuse)
+    assert said(a_loop_too_short) == ["Somewhere, a loop leaves out its first turn."]
+
+
 # --- What takes long ---------------------------------------------------------------------------------------
 
 
@@ -222,7 +242,7 @@ def chosen(x, low, high):
     [
         "`high` stands in the place of `low`",
         "brackets stand in the wrong place",
-        "both must hold where one is enough",
+        "all conditions must hold where one is enough",
         "n - 1 stands in the place of n",
         "what was drawn is not put back",
         "a number stands in the place of infinity",
