@@ -117,7 +117,7 @@ class Facts:
             ):
                 return sentence
         if not any(got.any() for got, _ in numbers) and all(got.size for got, _ in numbers):
-            return "Every number is 0."
+            return "Where it is wrong, your answer is 0."
         if any(got.shape != want.shape for got, want in numbers):
             return None
         return (

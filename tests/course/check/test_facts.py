@@ -214,7 +214,7 @@ def test_what_is_true_of_each_of_several_values():
         ("Every number is 1.9 times what it should be.", False),
         ("Every number is 0.693147 times what it should be: that is log 2", True),
         ("Every number is one over what it should be.", True),
-        ("Every number is 0.", False),
+        ("Where it is wrong, your answer is 0.", False),
         ("The first of the 2 values is right. Of the second: every number is 0.", False),
         ("The first of the 2 values is right. Of the second: every number is 2 times what it should be.", True),
         ("Of the first value: every number is 0. Of the second value: every number is √2.", False),
