@@ -26,6 +26,7 @@ from minigrad.course.check.slips import CHANGED, Slip, build, pairs
 from minigrad.course.check.trial import Trial
 from minigrad.course.check.watch import can_be_limited, time_limit
 
+LOOSE = 1e-5  # a tolerance from which on numbers are near by chance
 SECONDS = 3  # for each search that goes through many changes, of a slow answer
 PLACE = "One small change makes your answer right, in the line `{}`."
 
@@ -67,6 +68,9 @@ class _Search:
         self.right_ones = [trial.same(*both) for both in zip(outcomes, trial.expected, strict=True)]
         self.kinds = (True,) if all(self.right_ones) else (True, False)
         self.facts = Facts(trial.task.answer, *self.close)
+        # Where one number is asked for, and one that is near will do, two mistakes or a change of many come near by chance.
+        numbers = all(isinstance(one.value, int | float | np.number) for one in trial.expected)
+        self.by_chance = max(self.close) > LOOSE and numbers
 
     def diagnosis(self) -> Diagnosis:
         """From the surest to the weakest."""
@@ -96,7 +100,7 @@ class _Search:
         """None where one of so many explains the answer by chance: its values are words, or a few whole numbers."""
         wrong_ones = ((self.outcomes[place].value, self.trial.expected[place].value) for place in self.wrong)
         telling = sum(_says_much(came, want) for came, want in wrong_ones)
-        if telling < 2 or is_strong(self._measured):
+        if telling < 2 or self.by_chance or is_strong(self._measured):
             return ()
         return mutants(self.trial.task.answer)
 
@@ -133,7 +137,7 @@ class _Search:
 
         Where words are asked for, that may be chance.
         """
-        if self._evidence(self.wrong) < 2 * len(self.wrong) or not can_be_limited():
+        if self.by_chance or self._evidence(self.wrong) < 2 * len(self.wrong) or not can_be_limited():
             return []
         found: dict[str, str] = {}  # to the piece of the line
         answer, end = self.outcomes[0].function, time.monotonic() + SECONDS
@@ -155,6 +159,8 @@ class _Search:
     # --- Two ---------------------------------------------------------------------------------------------
 
     def _two_slips(self, part: Part | None) -> tuple[str, str] | None:
+        if self.by_chance:
+            return None
         both = self._pair(part)
         if both or all(self.right_ones):
             return both
