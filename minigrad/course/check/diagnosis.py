@@ -176,9 +176,10 @@ class _Search:
         if not mine or len(mine) != len(right):
             return None
         wrong = [n for n in range(len(right)) if not self._all_like(mine[n], right[n])]
-        found: list[
-            tuple[set[int], int, str]
-        ] = []  # what a slip explains, how many others it spoils, its sentence
+        if not wrong:
+            return None
+        # What a slip explains, how many others it spoils, and its sentence.
+        found: list[tuple[set[int], int, str]] = []
         for slip in self.trial.task.slips:
             theirs = self._values(list(self.trial.with_slip(slip)))
             if len(theirs) == len(mine):

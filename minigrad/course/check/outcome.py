@@ -129,9 +129,8 @@ class Outcome:
             self.error = error
         found = []
         for probe, start in seen:
-            with contextlib.suppress(
-                Exception
-            ):  # what is returned may be anything; that it is wrong is told elsewhere
+            # What is returned may be anything; that it is wrong is told elsewhere.
+            with contextlib.suppress(Exception):
                 found.append(probe.after(start, self.returned, arguments))
         if calls == [0]:
             found.append(NOT_CALLED.format(given))

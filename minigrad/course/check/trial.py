@@ -121,9 +121,9 @@ class Trial:
         """What is wrong on each case, or None."""
         return [self._complaint(*both) for both in zip(outcomes, self.expected, strict=True)]
 
-    def accepts(self, answer: Answer) -> bool:
+    def accepts(self, answer: Answer, watch: Watch | None = None) -> bool:
         """Whether an answer is right; it is tried no further than to the first case that it is wrong on."""
-        both = zip(self.outcomes(answer), self.expected, strict=False)
+        both = zip(self.outcomes(answer, watch), self.expected, strict=False)
         return not any(self._complaint(outcome, right) for outcome, right in both)
 
     def _complaint(self, outcome: Outcome, right: Outcome) -> str | None:
