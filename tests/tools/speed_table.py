@@ -1,5 +1,5 @@
-"""Writes the tables of book/speed.md again, from the records of `pretraining_step.py`, `inference.py` and
-`pretraining_run.py`.
+"""Writes the tables of book/speed.md again, from the records of `pretraining_step.py`, on the CPU and on a GPU,
+`inference.py` and `pretraining_run.py`.
 
     python tests/tools/speed_table.py
 
@@ -18,9 +18,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "book" / "speed.md"
 STEPS = ROOT / "book" / "runs" / "pretraining_step.json"
+GPU = ROOT / "tests" / "tools" / "pretraining_step_gpu.json"
 READING = ROOT / "book" / "runs" / "inference.json"
 RUNS = ROOT / "tests" / "tools" / "pretraining_run.json"
 STEPS_BEGIN = "<!-- the steps, by tests/tools/speed_table.py -->\n"
+GPU_BEGIN = "<!-- on a GPU, by tests/tools/speed_table.py -->\n"
 READING_BEGIN = "<!-- reading and starting, by tests/tools/speed_table.py -->\n"
 RUNS_BEGIN = "<!-- the runs, by tests/tools/speed_table.py -->\n"
 END = "<!-- until here -->\n"
@@ -29,6 +31,11 @@ CASES = {
     "reduced": "`reduced`, 32 x 64",
     "small": "4 layers, hidden 256, 16 x 128",
     "base": "BERT-Base, 4 x 128",
+}
+GPU_CASES = {
+    "reduced": "`reduced`, 32 x 64",
+    "base-32x128": "BERT-Base, 32 x 128",
+    "base-8x512": "BERT-Base, 8 x 512",
 }
 CONTESTANTS = {
     "minigrad": "minigrad",
@@ -127,6 +134,31 @@ def _remarks(measured: Measured) -> list[str]:
     return ["\n".join(noisy)] if noisy else []
 
 
+def of_gpu(record: dict[str, Measured]) -> str:
+    """The timings on a GPU, in text. Raises KeyError for a record without them."""
+    one = record["cuda"][-1]
+    cases = {title: one["cases"][case] for case, title in GPU_CASES.items() if case in one["cases"]}
+    names = [name for name in CONTESTANTS if all(name in figures["ms"] for figures in cases.values())]
+    rounds = min(figures["rounds"] for figures in cases.values())
+    torch = one["libraries"]["torch"]["version"].partition("+")[0]
+    lines = [
+        f"Measured on {one['date']} on an {one['gpu']}, with PyTorch {torch} and products in TF32: medians of "
+        f"{rounds} rounds.",
+        "",
+        "| milliseconds | " + " | ".join(CONTESTANTS[name] for name in names) + " |",
+        "|---" * (len(names) + 1) + "|",
+        *(
+            f"| {title} | " + " | ".join(f"{figures['ms'][name]:.1f}" for name in names) + " |"
+            for title, figures in cases.items()
+        ),
+        "",
+        "minigrad's step of `reduced` by the number of texts: "
+        + ", ".join(f"{row['batch']}: {row['ms']:.0f} ms" for row in one["scaling"])
+        + ".",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def of_reading(record: dict[str, Any]) -> str:
     """How fast a model reads and the commands start, as a table."""
     rows = {
@@ -183,6 +215,7 @@ def renewed(page: str) -> str:
     """The page's text with what the records say now. Raises ValueError where the page has no place for it."""
     parts = (
         (STEPS_BEGIN, STEPS, of_steps),
+        (GPU_BEGIN, GPU, of_gpu),
         (READING_BEGIN, READING, of_reading),
         (RUNS_BEGIN, RUNS, of_runs),
     )
