@@ -8,8 +8,9 @@ ORACLES := $(VENV)/.oracles
 RUN := _build/run
 # Tests start hundreds of processes, which need not compile the package each.
 export PYTHONDONTWRITEBYTECODE :=
-# As many tests at once as there are cores, each with one thread of the BLAS.
-PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup --durations=15 --durations-min=4
+# Three tests at once for two cores, as many of them wait; each with one thread of the BLAS.
+WORKERS := $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 )))
+PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --durations=15 --durations-min=4
 COURSE := $(BIN)/python -m book._make.notebooks
 NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 
