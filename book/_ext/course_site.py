@@ -6,6 +6,7 @@ find.py        the search                         head.py        titles, preview
 run.py         cells that run in the page         ask.py         the page "Ask the model"
 policy.py      what a page may load               exercise_pages.py  the exercises as pages
 download.py    a zip of the course                bundle.py      one script, one style sheet
+offline.py     pages without a network
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ PARTS = (
     "find",
     "ask",
     "download",
+    "offline",
     "bundle",
     "policy",
 )

@@ -2,9 +2,11 @@
 //
 //   node check.mjs SITE PYODIDE PAGE …      SITE: the folder _static/run; PYODIDE: that of the npm package
 //
+// Beside PYODIDE it keeps the image of Python's memory, as a browser does.
+//
 // A line of JSON for each page: {page, ready, cells: [{id, ok, seconds, outputs}]}. Seconds are the processor's.
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -26,9 +28,15 @@ const { startPython } = await import("./page_python.js");
 const spent = () => process.cpuUsage().user / 1e6;
 
 const started = spent();
-const { archives, data } = JSON.parse(read("site.json"));
+const { archives, data, core: files } = JSON.parse(read("site.json"));
+const kept = path.join(core, "..", `image-${files["pyodide.asm.wasm"].path.split(".").at(-2)}`);
+const image = existsSync(kept) ? new Uint8Array(readFileSync(kept)) : null;
+const keep = (made) => {
+  writeFileSync(`${kept}.${process.pid}`, made);
+  renameSync(`${kept}.${process.pid}`, kept); // others read it meanwhile
+};
 const tars = { packages: unpacked(archives.packages), course: unpacked(archives.course) };
-const python = await startPython(loadPyodide, { indexURL: core + path.sep }, tars, data, unpacked);
+const python = await startPython(loadPyodide, { indexURL: core + path.sep }, tars, data, unpacked, { image, keep });
 const ready = spent() - started;
 
 for (const page of pages) {

@@ -3,13 +3,17 @@
 // It takes   {type: "load", page}                      start Python, if it has not been; a fresh namespace for a page
 //            {type: "run", cell, source, random, tag}  run a cell; random: [seed, draws] or null
 //            {type: "forget"}                          a fresh namespace
-// and sends  {type: "progress", text, share}           while it loads; share from 0 to 1
+// and sends  {type: "progress", text, share}           while it loads: what it does, and how far it is, from 0 to 1
 //            {type: "ready", seconds}
 //            {type: "output", tag, output}             as a notebook's file has it, while the cell runs
 //            {type: "done", tag, seconds, failed}
 //            {type: "broken", text}                    Python cannot go on
 //
 // Whoever wants to stop a cell ends the worker.
+//
+// Why not one Python for all tabs: a page can end a SharedWorker's only by what ends it for the others too, for there is no
+// Worker and no SharedArrayBuffer in one (Chromium 156), and it is gone when a reader goes from the only page to the next.
+// So each page has its own, and the browser keeps an image of its memory, from which it starts in half the time.
 //
 // Why not thebe-lite 0.5 (tried on 2026-11-23): it cannot stop a cell, its restart ends the session, it asks other hosts
 // for Python unless it is patched, and with the same packages it took 12 MB and 9 s to the first output, this 9 and 6.
@@ -23,6 +27,9 @@ const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
 
 // What takes bytes comes first; then Python starts and imports NumPy and the course, which takes about as long again.
 const SHARE_OF_LOADING = 0.6;
+const SHARE_OF_STARTING = 0.1; // each of the three things that it then does
+
+const IMAGES = "course-python"; // where the browser keeps the image of Python's memory
 
 let starting = null; // a promise of what startPython returns
 let broken = false;
@@ -35,7 +42,7 @@ async function fetchAll(files, total) {
   const tell = (bytes) => {
     got += bytes;
     const share = Math.min(1, got / total);
-    const text = `Loading Python: ${megabytes(got)} of ${megabytes(total)} MB`;
+    const text = `fetching Python, ${megabytes(got)} of ${megabytes(total)} MB`;
     postMessage({ type: "progress", text, share: share * SHARE_OF_LOADING });
   };
   return Promise.all(files.map((file) => fetchOne(file, tell)));
@@ -75,16 +82,38 @@ function fetchNow(file) {
   return new Uint8Array(request.response);
 }
 
+// --- The image of Python's memory ------------------------------------------------------------------------
+
+const imageOf = (version) => address(`image/${version}`); // no file has this address: it is a name
+
+// That of an earlier start of the same Python, or null: the first one, or a browser that keeps nothing.
+async function keptImage(version) {
+  try {
+    const kept = await (await caches.open(IMAGES)).match(imageOf(version));
+    return kept ? new Uint8Array(await kept.arrayBuffer()) : null;
+  } catch {
+    return null;
+  }
+}
+
+async function keepImage(version, image) {
+  try {
+    const cache = await caches.open(IMAGES);
+    await Promise.all((await cache.keys()).map((one) => cache.delete(one)));
+    await cache.put(imageOf(version), new Response(image));
+  } catch {} // there is no room, and the next start is as slow as this one
+}
+
 // --- Python ----------------------------------------------------------------------------------------------
 
 async function start() {
   const manifest = await (await fetch(address("site.json"), { cache: "no-cache" })).json();
   const core = Object.keys(manifest.core);
+  let image = await keptImage(manifest.version);
   const entries = [...Object.values(manifest.core), manifest.archives.packages, manifest.archives.course];
   const files = await fetchAll(entries, manifest.bytes);
   const [packages, course] = files.slice(core.length);
   const fetched = Object.fromEntries(core.map((name, i) => [name, files[i]]));
-  postMessage({ type: "progress", text: "Starting Python", share: SHARE_OF_LOADING });
 
   const script = new Blob([fetched["pyodide.asm.js"]], { type: "text/javascript" });
   const scriptAddress = URL.createObjectURL(script);
@@ -99,10 +128,18 @@ async function start() {
     const type = name.endsWith(".wasm") ? "application/wasm" : "application/octet-stream";
     return Promise.resolve(new Response(fetched[name], { headers: { "Content-Type": type } }));
   };
+  let share = SHARE_OF_LOADING;
+  const tell = (text) => postMessage({ type: "progress", text, share: (share += SHARE_OF_STARTING) });
+  const keep = (made) => keepImage(manifest.version, made);
+  const archives = { packages: new Uint8Array(packages), course: new Uint8Array(course) };
+  const begin = () => startPython(loadPyodide, { indexURL: address("core/") }, archives, manifest.data, fetchNow, { image, keep, tell });
   try {
-    const archives = { packages: new Uint8Array(packages), course: new Uint8Array(course) };
-    const settings = { indexURL: address("core/") };
-    return await startPython(loadPyodide, settings, archives, manifest.data, fetchNow);
+    return await begin();
+  } catch (error) {
+    if (!image) throw error;
+    image = null; // it is damaged
+    share = SHARE_OF_LOADING;
+    return await begin();
   } finally {
     self.fetch = ask;
   }

@@ -83,7 +83,8 @@ def runner(running_address: str, browser: Any) -> Iterator[Any]:
     def open_page(name: str, tab: bool = False, **settings: Any) -> Any:
         new = settings or not contexts
         if new:
-            contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings}))
+            plain = {"viewport": {"width": 1280, "height": 900}, "service_workers": "block"}
+            contexts.append(browser.new_context(**{**plain, **settings}))
             contexts[-1].set_default_timeout(10_000)
             contexts[-1].on("request", look)
         if new or tab:

@@ -107,14 +107,18 @@ def test_each_code_box_that_runs_has_its_buttons_and_no_other(runner: Any):
             for one in cell(page, name).locator("button.course-run-button").all()
         ]
         if name == "trains":
-            assert names == []
+            assert names == [None]
+            assert cell(page, name).locator(".course-run").inner_text() == ""
+            button(page, name, "Jupyter only").click()
             assert cell(page, name).locator(".course-run").inner_text() == SENTENCE
         else:
-            assert names[:4] == [f"{word} cell {number}" for word in ("Run", "Edit", "Reset", "Stop")]
+            assert names[:4] == [f"{word} cell {number}" for word in ("Edit", "Run", "Stop", "Reset")]
             shown = [
                 one.inner_text() for one in cell(page, name).locator("button.course-run-button:visible").all()
             ]
-            assert shown == ([] if name == "folded" else ["Run", "Edit"])  # folded with its code
+            assert [one.split(" (")[0] for one in shown] == (
+                [] if name == "folded" else ["Edit", "Run anyway" if name == "after" else "Run"]
+            )  # folded with its code
 
 
 def test_code_boxes_stay_where_they_are_when_their_buttons_come(runner: Any, running_address: str):
@@ -153,13 +157,19 @@ def test_nothing_of_python_is_loaded_before_the_first_run(runner: Any, running_a
 
 def test_a_cell_that_computes_for_long_says_so_before_it_runs(runner: Any):
     page = runner(PAGE)
-    said(page, "long", "about 20 s")
-    said(page, "after", "about 27 s, with the cells above that this one needs")
-    said(page, "below", "about 20 s, with the cells above that this one needs")
-    assert "about" not in cell(page, "plain").locator(".course-run-status").inner_text()
+    main = {
+        name: cell(page, name).locator(".course-run-main").first for name in ("long", "after", "below", "plain")
+    }
+    words = {name: one.inner_text() for name, one in main.items()}
+    assert words == {
+        "long": "Run (about 20 s)",
+        "after": "Run anyway (about 35 s)",  # 15 s, and 20 s of the cell above that it needs
+        "below": "Run (about 20 s)",
+        "plain": "Run",
+    }
     run(page, "long")
-    said(page, "after", "about 7 s")
-    assert cell(page, "below").locator(".course-run-status").inner_text() == ""
+    assert main["after"].inner_text() == "Run (about 15 s)"
+    assert main["below"].inner_text() == "Run"
 
 
 # --- Running ---------------------------------------------------------------------------------------------
@@ -169,7 +179,7 @@ def test_a_run_says_what_it_loads_and_replaces_the_stored_output_until_it_is_ask
     page = runner(PAGE)
     assert output(page, "plain") == "stored"
     status, share = run_until(page, "plain", "half of it")
-    assert "loading Python, 11 MB, once: half of it" in status
+    assert status == "half of it …"
     assert share == 0.5
     said(page, "plain", "run here, in 0.3 s")
     assert output(page, "plain") == "fresh"
@@ -180,7 +190,7 @@ def test_a_run_says_what_it_loads_and_replaces_the_stored_output_until_it_is_ask
     assert output(page, "plain") == "fresh"
     run(page, "uses")  # the second run loads nothing
     reloaded = runner(PAGE)
-    run_until(reloaded, "plain", "starting Python")
+    run_until(reloaded, "plain", "starting Python, about 1\u00a0s …")
 
 
 def test_the_cells_that_a_cell_needs_run_first_and_once(runner: Any):
@@ -194,7 +204,7 @@ def test_the_cells_that_a_cell_needs_run_first_and_once(runner: Any):
     }""")
     run(page, "uses")
     assert output(page, "uses") == "a is 1"
-    assert any("then 1 cell above that this one needs" in words for words in page.evaluate("heard"))
+    assert any("half of it; then 1 cell above that this one needs" in words for words in page.evaluate("heard"))
     assert any(
         words == "first runs 1 cell above that this one needs: 1 of 1" for words in page.evaluate("heard")
     )
@@ -240,8 +250,13 @@ def test_an_error_is_text_in_the_output_and_ends_what_waits_for_it(runner: Any):
     said(page, "first", "failed here, after 0.3 s")
     assert output(page, "first") == "ZeroDivisionError: division by zero"
     button(page, "uses", "Run").click()
-    said(page, "uses", "not run: cell 1 above, which it needs, failed")
+    said(page, "uses", "not run: the cell above, which it needs, failed")
     assert output(page, "uses") == "stored: a is 1"
+    cell(page, "uses").scroll_into_view_if_needed()
+    cell(page, "uses").locator(".course-run-status a").click()
+    assert "course-flash" in cell(page, "first").get_attribute("class")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Code of cell 1"
+    assert cell(page, "first").locator("textarea").bounding_box()["y"] > 0
 
 
 def test_a_missing_name_offers_the_cells_above(runner: Any):
@@ -297,7 +312,7 @@ def test_stop_ends_an_endless_loop_and_the_next_run_starts_afresh(runner: Any):
     button(page, "guess", "Run").click()
     said(page, "guess", "waits for the cell that runs")
     button(page, "plain", "Stop").click()
-    said(page, "plain", "stopped; the next run starts Python afresh")
+    said(page, "plain", "stopped; Python starts afresh with the next run")
     said(page, "guess", "not run")
     assert not button(page, "plain", "Stop").is_visible()
     run(page, "uses")  # a new Python needs the first cell again
@@ -329,7 +344,7 @@ def test_a_browser_that_has_python_is_not_told_that_it_loads(runner: Any):
     run(page, "plain")
     page.reload()
     page.wait_for_selector(".course-run-button")  # the page is there before its buttons are
-    run_until(page, "plain", "starting Python: half of it")
+    run_until(page, "plain", "starting Python, about 1\u00a0s")
     said(page, "plain", "run here")
 
 
@@ -623,3 +638,120 @@ def test_a_build_without_the_switch_takes_out_what_one_with_it_left(tmp_path: An
     assert "data-cell" not in text
     assert "course-cell-id" not in text
     assert "exercises/arrays.html" not in text
+
+
+# --- A warm Python, and none at all ----------------------------------------------------------------------
+
+
+def test_python_starts_by_itself_where_this_browser_has_it(runner: Any):
+    page = runner(PAGE)
+    page.clock.install()
+    page.clock.fast_forward(60_000)
+    page.wait_for_timeout(100)
+    assert page.evaluate("course.python.state") == "none"  # who never ran a cell loads nothing
+    run(page, "plain")
+    wait_for(page, "course.recall('python')")
+    page.reload()
+    page.locator(".course-python").wait_for(state="attached")
+    assert page.evaluate("course.python.state") == "none"
+    page.clock.fast_forward(5_000)
+    page.clock.resume()
+    wait_for(page, "course.python.state === 'ready'")
+    assert page.locator(".course-run-status", has_text="Python").count() == 0
+    run(page, "uses")
+    assert output(page, "uses") == "a is 1"
+
+
+def test_a_warm_python_that_fails_says_nothing_until_a_cell_runs(runner: Any):
+    page = runner(PAGE)
+    run(page, "plain")
+    wait_for(page, "course.recall('python')")
+    page.route("**/worker.js", lambda route: route.abort())
+    page.reload()
+    page.locator(".course-python").wait_for(state="attached")
+    page.evaluate("course.python.warm(course.page)")
+    wait_for(page, "course.python.state === 'none'")
+    assert page.locator(".course-run-status", has_text="Python").count() == 0
+    page.unroute("**/worker.js")
+    run(page, "plain")
+
+
+def test_stopping_one_tab_leaves_the_names_of_the_other(runner: Any):
+    one = runner(PAGE)
+    run(one, "first")
+    two = runner(PAGE, tab=True)
+    type_into(two, "plain", "while True:\n    pass").press("Shift+Enter")
+    said(two, "plain", "runs")
+    button(two, "plain", "Stop").click()
+    said(two, "plain", "stopped")
+    type_into(two, "plain", "die()").press("Shift+Enter")
+    said(two, "plain", "cannot go on")
+    run(one, "uses")
+    assert output(one, "uses") == "a is 1"
+
+
+def test_without_a_network_a_run_waits_for_it(runner: Any):
+    page = runner(PAGE)
+    page.context.set_offline(True)
+    button(page, "uses", "Run").click()
+    said(page, "uses", "you are offline, and Python is not here yet: it will start when you are back")
+    page.context.set_offline(False)
+    said(page, "uses", "run here")
+    assert output(page, "uses") == "a is 1"
+
+
+def test_an_old_output_is_dimmed_and_one_thing_is_said(runner: Any):
+    page = runner(PAGE)
+    run(page, "plain")
+    assert "course-old" not in cell(page, "plain").get_attribute("class")
+    type_into(page, "plain", "while True:\n    pass")
+    said(page, "plain", "not run since your last change")
+    assert "course-old" in cell(page, "plain").get_attribute("class")
+    button(page, "plain", "Run").click()
+    said(page, "plain", "runs")
+    button(page, "plain", "Stop").click()
+    said(page, "plain", "stopped")
+    status = cell(page, "plain").locator(".course-run-status").inner_text()
+    assert status == "stopped; Python starts afresh with the next run"
+    assert output(page, "plain") == "fresh"
+    assert "course-old" in cell(page, "plain").get_attribute("class")
+
+
+def test_the_second_click_of_a_double_one_does_not_stop(runner: Any):
+    page = runner(PAGE)
+    button(page, "plain", "Run").dblclick()
+    said(page, "plain", "run here")
+
+
+def test_a_failed_output_has_a_red_bar_and_lines_have_numbers(runner: Any):
+    page = runner(PAGE)
+    type_into(page, "plain", "x = 1\n1 / 0").press("Shift+Enter")
+    said(page, "plain", "failed here")
+    numbers = cell(page, "plain").locator(".course-line-numbers span")
+    assert numbers.all_inner_texts() == ["1", "2"]
+    lines = [one.bounding_box() for one in numbers.all()]
+    code = cell(page, "plain").locator("textarea").bounding_box()
+    assert lines[0]["y"] >= code["y"]
+    assert lines[1]["y"] - lines[0]["y"] == pytest.approx(lines[0]["height"])
+    colour = "(box) => getComputedStyle(box).borderLeftColor"
+    bad = cell(page, "plain").locator(".cell_output").evaluate(colour)
+    run(page, "uses")
+    assert bad != cell(page, "uses").locator(".cell_output").evaluate(colour)
+    type_into(page, "plain", "x = 1").press("Shift+Enter")
+    said(page, "plain", "run here")
+    assert "course-failed" not in cell(page, "plain").locator(".cell_output").get_attribute("class")
+
+
+def test_the_buttons_are_in_the_corner_and_large_enough_for_a_thumb(runner: Any):
+    for width, least in ((1280, 24), (390, 44)):
+        page = runner(PAGE, viewport={"width": width, "height": 844})
+        box = cell(page, "uses").locator(".cell_input").bounding_box()
+        for one in (button(page, "uses", "Run"), button(page, "uses", "Edit")):
+            found = one.bounding_box()
+            assert min(found["width"], found["height"]) >= least
+            assert found["y"] < box["y"] + 12
+            assert box["x"] + box["width"] / 4 < found["x"] < box["x"] + box["width"]
+        copy = cell(page, "uses").locator(".copybtn").bounding_box()
+        run_box = button(page, "uses", "Run").bounding_box()
+        assert run_box["x"] + run_box["width"] <= copy["x"]
+        assert min(copy["width"], copy["height"]) >= least

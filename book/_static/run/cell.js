@@ -1,7 +1,9 @@
-// One cell of the page: its row of buttons (Run, Edit, Reset, Stop), its code, and what it puts out. The author's text and
-// the stored output can always be had back. Which cell runs when is the business of cells.js.
+// One cell of the page: the buttons in its box's corner (Edit, Run, Stop), the row below with what there is to say, its
+// code, and what it puts out. The author's text and the stored output can always be had back. Which cell runs when is the
+// business of cells.js.
 course.Cell = (function () {
   const { element, add } = course.outputs;
+  const LONG = 30; // seconds from which a run is one that the reader may not want to wait for
   let clock = 0; // counts runs
 
   const took = (seconds) => (seconds < 0.05 ? "under 0.1 s" : seconds < 10 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`);
@@ -16,9 +18,11 @@ course.Cell = (function () {
       this.result = null; // the same of the last run, even if that Python is gone; and its outputs
       this.editor = null;
       this.outdated = false;
-      this.note = ""; // what goes before all else in the row
+      this.cut = false; // whether the last run was stopped
+      this.note = ""; // what goes before all else in the row: a text, or a list of texts and cells
       this.before = null; // what is to be done before it runs
       this.pre = node && node.querySelector(".cell_input:not([hidden]) pre");
+      this.corner = node && node.querySelector(".course-corner");
       this.row = node && node.querySelector(".course-run");
     }
 
@@ -44,19 +48,22 @@ course.Cell = (function () {
       return [this, ...this.needed.filter((one) => one.stale)].reduce((sum, one) => sum + one.seconds, 0);
     }
 
+    // What the button says.
+    get offer() {
+      const { expected } = this;
+      return expected > LONG ? `Run anyway (about ${Math.round(expected / 5) * 5} s)` : expected ? `Run (about ${expected} s)` : "Run";
+    }
+
     // Whether there is an output of a run and another one that is stored.
     get hasBoth() {
       return Boolean(this.result) && this.stored.nodes.length > 0 && (this.showsStored || this.box.classList.contains("course-fresh"));
     }
 
-    // --- Its row of buttons ---
+    // --- Its buttons ---
 
     furnish() {
       if (!this.row) return;
-      if (this.runs !== true) {
-        this.row.append(element("span", "course-run-why", this.runs));
-        return;
-      }
+      if (this.runs !== true) return this.refuse();
       const button = (name, press) => {
         const made = element("button", "course-run-button", name);
         made.type = "button";
@@ -68,7 +75,7 @@ course.Cell = (function () {
         run: button("Run", () => course.cells.ask(this)),
         edit: button("Edit", () => this.edit()),
         reset: button("Reset", () => this.reset()),
-        stop: button("Stop", course.cells.stop),
+        stop: button("Stop", ({ detail }) => detail > 1 || course.cells.stop()), // not the second click of a double one on Run
         above: button("Run all above first", () => course.cells.askAllAbove(this)),
         stored: button("Stored output", () => this.show(!this.showsStored)),
       };
@@ -78,9 +85,14 @@ course.Cell = (function () {
       this.bar.max = 1;
       this.bar.setAttribute("aria-label", "loading Python");
       const { run, edit, reset, stop: end, above, stored } = this.buttons;
-      this.row.setAttribute("role", "group");
-      this.row.setAttribute("aria-label", `Cell ${this.number}`);
-      this.row.append(run, edit, reset, end, this.bar, this.status, above, stored);
+      for (const box of [this.corner, this.row]) {
+        box.setAttribute("role", "group");
+        box.setAttribute("aria-label", `Cell ${this.number}`);
+      }
+      run.classList.add("course-run-main");
+      end.classList.add("course-run-main");
+      this.corner.append(edit, run, end);
+      this.row.append(this.bar, this.status, reset, above, stored);
       const kept = course.typed.of(this.id);
       if (kept && kept.source !== this.source) {
         this.text = kept.source;
@@ -90,15 +102,34 @@ course.Cell = (function () {
       this.update();
     }
 
+    // A button in place of Run, behind which stands why there is none.
+    refuse() {
+      const button = element("button", "course-run-button", "Jupyter only");
+      const why = element("span", "course-run-why", this.runs);
+      button.type = "button";
+      button.setAttribute("aria-expanded", "false");
+      why.hidden = true;
+      button.addEventListener("click", () => {
+        why.hidden = !why.hidden;
+        button.setAttribute("aria-expanded", String(!why.hidden));
+      });
+      this.corner.append(button);
+      this.row.append(why);
+    }
+
     update() {
       if (!this.buttons) return;
       const { run, edit, reset, stop: end, above, stored } = this.buttons;
       const busy = ["loads", "needs", "runs"].includes(this.state);
       run.setAttribute("aria-disabled", String(Boolean(this.state)));
+      if (!run.classList.contains("course-button")) run.textContent = this.offer; // that is a check's
       edit.hidden = Boolean(this.editor);
       reset.hidden = !this.edited;
-      if (!busy && document.activeElement === end) run.focus();
-      end.hidden = !busy;
+      const [there, gone] = busy ? [end, run] : [run, end]; // one takes the other's place, and its focus
+      const focused = document.activeElement === gone;
+      there.hidden = false;
+      gone.hidden = true;
+      if (focused) there.focus({ preventScroll: true });
       this.bar.hidden = this.state !== "loads";
       above.hidden = Boolean(this.state) || !this.misses;
       stored.hidden = Boolean(this.state) || !this.hasBoth;
@@ -106,28 +137,53 @@ course.Cell = (function () {
       stored.setAttribute("aria-label", `${stored.textContent} of cell ${this.number}`);
       this.say(this.state ? this.note : this.words());
       this.node.classList.toggle("course-edited", this.edited);
+      this.node.classList.toggle("course-old", Boolean(this.result) && !this.showsStored && (this.cut || this.result.text !== this.text));
       this.node.classList.toggle("course-runs", this.state === "runs");
       this.node.classList.toggle("course-waits", this.state === "waits");
     }
 
+    // Says it in the row. A cell among the words is a link to its box.
     say(words) {
-      const text = words.replace(/(\d) s\b/g, "$1\u00a0s"); // no line ends between a number and its unit
-      if (this.status && this.status.textContent !== text) this.status.textContent = text;
+      const parts = [words].flat();
+      const text = parts.map((one) => (typeof one === "string" ? one : "the cell above")).join("").replace(/(\d) s\b/g, "$1\u00a0s"); // no line ends between a number and its unit
+      if (!this.status || this.status.textContent === text) return;
+      if (parts.length === 1) this.status.textContent = text;
+      else this.status.replaceChildren(...parts.map((one) => (typeof one === "string" ? one : one.link("the cell above"))));
     }
 
-    // What there is to say of a cell that does nothing at the moment.
+    link(words) {
+      const made = element("a", "", words);
+      made.href = `#cell-${this.id}`;
+      made.addEventListener("click", (event) => {
+        event.preventDefault();
+        this.flash();
+      });
+      return made;
+    }
+
+    // Shows where it is: the page scrolls to it, and its box lights up for a moment.
+    flash() {
+      const folded = this.node.querySelector(":scope > details:not([open])");
+      if (folded) folded.open = true;
+      this.node.scrollIntoView({ block: "center" });
+      this.node.classList.remove("course-flash");
+      void this.node.offsetWidth; // so that it can begin again
+      this.node.classList.add("course-flash");
+      (this.editor ? this.editor.field : this.buttons.run).focus({ preventScroll: true });
+    }
+
+    // What there is to say of a cell that does nothing at the moment: what matters most, and no more.
     words() {
-      const said = this.note ? [this.note] : [];
       const { result } = this;
-      if (result && !this.showsStored) {
-        const verb = result.stopped ? "stopped after" : result.failed ? "failed here, after" : "run here, in";
-        said.push(`${verb} ${took(result.seconds)}${result.text === this.text ? "" : ", before your last change"}`);
-      } else if (result) said.push("this is the stored output");
-      if (!result && this.expected) said.push(`about ${this.expected} s${this.expected > this.seconds ? ", with the cells above that this one needs" : ""}`);
-      if (this.outdated) said.push("the page’s code has changed since you typed this");
-      if (this.edited && !course.typed.isKept) said.push("edited; this browser keeps nothing, so it is gone when you leave");
-      else if (this.edited && !this.node.classList.contains("course-answer")) said.push("edited, kept in this browser");
-      return said.join("; ");
+      const answers = this.node.classList.contains("course-answer");
+      if (this.note.length) return this.note;
+      if (this.outdated) return "the page’s code has changed since you typed this";
+      if (this.edited && !course.typed.isKept) return "this browser keeps nothing: what you typed is gone when you leave";
+      if (result && this.showsStored) return "this is the stored output";
+      if (result && result.text !== this.text) return "not run since your last change";
+      if (result && this.node.classList.contains("course-checks")) return "";
+      if (result) return `${result.stopped ? "stopped after" : result.failed ? "failed here, after" : "run here, in"} ${took(result.seconds)}`;
+      return this.edited && !answers ? "edited, kept in this browser" : "";
     }
 
     // --- Its code ---
@@ -208,7 +264,7 @@ course.Cell = (function () {
     clear() {
       this.showsStored = false;
       this.output.replaceChildren();
-      this.box.classList.remove("course-listing");
+      this.box.classList.remove("course-listing", "course-failed");
       this.box.classList.add("course-fresh");
       this.emptied = true;
     }
@@ -242,8 +298,7 @@ course.Cell = (function () {
       const { text } = this;
       this.state = "runs";
       this.note = "runs …";
-      this.misses = false;
-      this.emptied = false;
+      this.misses = this.cut = this.emptied = false;
       this.outputs = [];
       if (this.node) void this.output;
       const start = performance.now();
@@ -258,12 +313,14 @@ course.Cell = (function () {
         this.ran = { text, at: ++clock, seconds, failed };
         this.result = { ...this.ran, outputs: this.outputs };
         if (this.node && !this.emptied) this.clear();
+        if (this.node) this.box.classList.toggle("course-failed", failed);
         const error = this.outputs.find((one) => one.output_type === "error");
         this.misses = Boolean(error && error.ename === "NameError" && course.cells.above(this).some((one) => one.stale));
         this.note = "";
         return !failed;
       } catch (error) {
         this.note = "";
+        this.cut = true;
         if (this.emptied) {
           this.fresh = null;
           this.result = { text, seconds: (performance.now() - start) / 1000, failed: true, stopped: true, outputs: this.outputs };

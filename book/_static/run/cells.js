@@ -1,6 +1,8 @@
 // The cells of a page: which run when the reader asks for one, what to say meanwhile, and what a stop means for the rest.
 course.cells = (function () {
   const { element } = course.outputs;
+  const OPEN = 3_000; // milliseconds that a page is looked at until Python starts
+  const GONE = 300_000; // milliseconds out of sight until one that ran nothing ends
   const cells = []; // those of the notebook, in its order; hidden ones have no box in the page
   const byId = new Map();
   const queue = []; // what the reader asked for: {target, list}
@@ -59,7 +61,7 @@ course.cells = (function () {
         if (one.node) one.node.classList.remove("course-needed");
         if (!well) {
           target.state = "";
-          target.note = `not run: ${one.node ? `cell ${one.number}` : "a hidden cell"} above, which it needs, failed`;
+          target.note = ["not run: ", one.buttons ? one : "a hidden cell above", ", which it needs, failed"];
           if (!one.node) one.outputs.forEach((output) => output.output_type === "error" && target.put(output));
           target.update();
           return;
@@ -75,33 +77,32 @@ course.cells = (function () {
     if (course.python.state === "ready") return;
     const after = needed ? `; then ${plural(needed, "cell")} above that this one needs` : "";
     target.state = "loads";
-    target.note = "starting Python …";
+    target.note = `starting Python${after} …`;
     target.bar.removeAttribute("value");
     target.update();
     const stopsSoFar = stops;
-    const { version, bytes } = await course.python.about();
+    const seconds = await course.python.lastTook();
     if (stops > stopsSoFar) throw new course.python.Stopped();
-    const known = course.recall("python") === version; // then the browser has it
-    const what = known ? "starting Python" : `loading Python, ${Math.ceil(bytes / 1e6)} MB, once`;
-    const say = (text, share) => {
-      const done = text.replace(/^(Loading|Starting) Python(: )?/, ""); // the line says that already
-      target.note = `${what}${done ? `: ${done}` : " …"}${after}`;
-      if (share !== undefined) target.bar.value = share;
+    await course.python.load(course.page, (text, share) => {
+      target.note = `${seconds ? `starting Python, about ${Math.ceil(seconds)} s` : text}${after} …`;
+      target.bar.value = share;
       target.update();
-    };
-    say("");
-    await course.python.load(course.page, say);
-    if (!known) course.keep("python", version);
+    });
   }
 
   // A stop, or a Python that cannot go on: all that was asked for is off, and a new Python knows nothing.
   function ended({ target }, error) {
     const stopped = error instanceof course.python.Stopped;
+    const offline = !stopped && !navigator.onLine;
+    if (offline) window.addEventListener("online", () => ask(target), { once: true });
+    const why = stopped ? "stopped; Python starts afresh with the next run"
+      : offline ? "you are offline, and Python is not here yet: it will start when you are back"
+      : `Python cannot go on (${error.message}); the next run starts it afresh`;
     const waited = queue.splice(0).map((job) => job.target);
     cells.forEach((one) => { one.ran = null; });
     [target, ...waited].forEach((one) => {
       one.state = "";
-      one.note = one !== target ? "not run" : stopped ? "stopped; the next run starts Python afresh" : `Python cannot go on (${error.message}); the next run starts it afresh`;
+      one.note = one === target ? why : "not run";
       one.update();
     });
   }
@@ -123,15 +124,22 @@ course.cells = (function () {
   function makeRoom() {
     return [...document.querySelectorAll(".cell[data-cell]")].filter((node) => {
       const input = node.querySelector(".cell_input:not([hidden])");
-      if (input) input.after(element("div", "course-run"));
-      return input;
+      if (!input) return false;
+      node.id = `cell-${node.dataset.cell}`;
+      input.prepend(element("div", "course-corner"));
+      input.after(element("div", "course-run"));
+      return true;
     });
+  }
+
+  function clearRoom(which = "") {
+    document.querySelectorAll(`:is(.course-corner, .course-run)${which}`).forEach((box) => box.remove());
   }
 
   async function begin() {
     if (!makeRoom().length) return;
     if (location.protocol === "file:" || !window.Worker || !window.WebAssembly) {
-      document.querySelectorAll(".course-run").forEach((row) => row.remove());
+      clearRoom();
       sayWhyNot();
       return;
     }
@@ -139,7 +147,7 @@ course.cells = (function () {
     try {
       described = (await course.python.cells(course.page)).cells;
     } catch {
-      document.querySelectorAll(".course-run").forEach((row) => row.remove());
+      clearRoom();
       return;
     }
     let number = 0;
@@ -152,9 +160,19 @@ course.cells = (function () {
     }
     cells.forEach((cell) => cell.furnish());
     cells.forEach((cell) => cell.update()); // what a cell says hangs on those that it needs
-    document.querySelectorAll(".course-run:empty").forEach((row) => row.remove()); // of an empty cell
+    document.querySelectorAll(".course-corner:empty").forEach((corner) => corner.remove()); // of a cell without code
     document.dispatchEvent(new Event("course-cells"));
     document.addEventListener("course-memory", forgotten);
+    document.addEventListener("visibilitychange", keepWarm);
+    keepWarm();
+  }
+
+  // Who looks at a page for a while may want to run its cells; a page that was left without a run needs no Python.
+  let timer = 0;
+  function keepWarm() {
+    clearTimeout(timer);
+    const letGo = () => working || cells.some((one) => one.ran) || course.python.stop();
+    timer = document.hidden ? setTimeout(letGo, GONE) : setTimeout(() => course.python.warm(course.page), OPEN);
   }
 
   // "Forget it all", or a reset in another tab.

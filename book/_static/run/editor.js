@@ -1,5 +1,5 @@
-// An editor for a code box: a text field, transparent, exactly over the coloured code. The browser does the rest: the
-// caret, undoing, a phone's keyboard. The Tab key indents; Escape leaves the editor, so that the keyboard gets out.
+// An editor for a code box: a text field, transparent, exactly over the coloured code, with the numbers of the lines in its
+// margin. The browser does the rest: the caret, undoing, a phone's keyboard. The Tab key indents; Escape leaves the editor, so that the keyboard gets out.
 course.editor = (function () {
   const INDENT = "    ";
 
@@ -86,20 +86,28 @@ course.editor = (function () {
     field.setAttribute("aria-label", name);
     field.setAttribute("aria-description", "Shift and Enter run the cell, Escape leaves the editor");
     for (const one of ["autocapitalize", "autocomplete", "autocorrect"]) field.setAttribute(one, "off");
+    const numbers = document.createElement("div");
+    numbers.className = "course-line-numbers";
+    numbers.setAttribute("aria-hidden", "true");
     pre.before(box);
-    box.append(pre, field);
+    box.append(pre, field, numbers);
     pre.removeAttribute("tabindex"); // boxes.js gave it one if it scrolls: now the field is what has the focus
     pre.setAttribute("aria-hidden", "true"); // the field says it
     delete pre.dataset.cut;
 
     function colour() {
       pre.innerHTML = `${course.highlight(field.value)}\n`;
+      const lines = field.value.split("\n").length;
+      if (numbers.childElementCount !== lines) {
+        numbers.replaceChildren(...Array.from({ length: lines }, (_, i) => course.outputs.element("span", "", String(i + 1))));
+      }
     }
 
     // The same letters in the same places, whatever the window's width makes of the code.
     function fit() {
       const style = getComputedStyle(pre);
       for (const one of ["fontFamily", "fontSize", "lineHeight", "letterSpacing", "tabSize", "padding"]) field.style[one] = style[one];
+      for (const one of ["lineHeight", "paddingTop"]) numbers.style[one] = style[one];
     }
 
     field.addEventListener("input", () => {

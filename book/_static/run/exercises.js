@@ -32,13 +32,14 @@
 
   function check(cell) {
     const call = cell.source.trim();
-    const { run, edit, stored } = cell.buttons;
+    const { run, edit, stop, stored } = cell.buttons;
     cell.node.classList.add("course-checks");
     run.textContent = "Check";
     run.classList.add("course-button");
     run.setAttribute("aria-label", `Check ${checkOf(cell)}`);
     if (call.includes("\n")) return;
     cell.node.querySelector(".cell_input").hidden = true; // the button says it
+    cell.row.prepend(run, stop);
     edit.remove();
     stored.remove();
   }

@@ -1,4 +1,5 @@
-// The page's Python: one worker, made when the first cell runs, that runs one cell after the other.
+// The page's Python: one worker that runs one cell after the other. It is made when the first cell runs, or before that
+// where this browser has had it: then it is there when it is wanted, and nobody who only reads loads 9 MB.
 course.python = (function () {
   const FOLDER = new URL(`${document.documentElement.dataset.content_root}_static/run/`, location.href);
   const SLOW_NETWORK = 120_000; // without a word from the worker for so many milliseconds, loading has failed
@@ -9,6 +10,8 @@ course.python = (function () {
   let worker = null;
   let ready = null; // a promise; null before the first cell and after a stop
   let loaded = false;
+  let heard = null; // the last word while it loads: text, share
+  const listeners = new Set(); // who hears them
   let failLoading = null;
   let current = null; // the cell that runs: tag, what to do with its outputs, how to end its promise
   let tag = 0;
@@ -22,8 +25,9 @@ course.python = (function () {
 
   function end() {
     if (worker) worker.terminate();
-    worker = ready = failLoading = null;
+    worker = ready = failLoading = heard = null;
     loaded = false;
+    listeners.clear();
     document.dispatchEvent(new Event("course-python"));
   }
 
@@ -34,7 +38,8 @@ course.python = (function () {
     waits.forEach((one) => one && one(error));
   }
 
-  function load(page, progress) {
+  function start(page) {
+    const begun = performance.now();
     worker = new Worker(new URL("worker.js", FOLDER), { type: "module" });
     const mine = worker;
     ready = new Promise((resolve, reject) => {
@@ -49,11 +54,14 @@ course.python = (function () {
         if (mine !== worker) return;
         if (data.type === "progress") {
           wait();
-          progress(data.text, data.share);
+          heard = [data.text, data.share];
+          listeners.forEach((hear) => hear(...heard));
         } else if (data.type === "ready") {
           clearTimeout(patience);
           loaded = true;
           failLoading = null;
+          listeners.clear();
+          about().then(({ version }) => course.keep("python", { version, seconds: (performance.now() - begun) / 1000 }));
           document.dispatchEvent(new Event("course-python"));
           resolve();
         } else if (data.type === "broken") {
@@ -80,21 +88,51 @@ course.python = (function () {
     return ready;
   }
 
+  // Load Python unless it is there. progress(text, share) hears how far it is.
+  function load(page, progress) {
+    if (progress && !loaded) {
+      if (heard) progress(...heard);
+      listeners.add(progress);
+    }
+    return ready || start(page);
+  }
+
+  let site = null; // a promise of what the site says of its Python
+  function about() {
+    site ??= fetched("site.json").catch((error) => {
+      site = null;
+      throw error;
+    });
+    return site;
+  }
+
+  // How long the last start took in this browser, in seconds; nothing if it has not had this Python.
+  async function lastTook() {
+    const { version } = await about();
+    const kept = course.recall("python");
+    return kept && kept.version === version ? kept.seconds : null;
+  }
+
   return {
     Stopped,
     Broken,
 
-    // What the site says of a page's cells, and how much Python weighs.
+    // What the site says of a page's cells.
     cells: (page) => fetched(`cells/${page}.json`),
-    about: () => fetched("site.json"),
 
     get state() {
       return !ready ? "none" : !loaded ? "loading" : current ? "busy" : "ready";
     },
 
-    // Load Python unless it is there. progress(text, share) says how far it is.
-    load(page, progress) {
-      return ready || load(page, progress);
+    load,
+    lastTook,
+
+    // Load Python in the background, where it is not the first time: it then comes from what the browser keeps.
+    async warm(page) {
+      if (ready || !course.recall("python")) return;
+      try {
+        if ((await lastTook()) && !ready) await load(page);
+      } catch {} // whoever runs a cell will hear it
     },
 
     // Run one cell's source; output(one) gets what it puts out. Gives its seconds, and whether it failed.
