@@ -41,7 +41,7 @@ from book._make import rows
 from book._make.install_cell import furnish, repository_url
 from book._make.nbgrader_source import nbgrader_source, write_config
 from book._make.package_metadata import with_address, with_pictures
-from book._make.site import NEEDS_OF, note_needs, parts, reason, stamp
+from book._make.site import NEEDS_OF, note_needs, parts, reason, stamp, takes_long
 from minigrad.course.contents import PLACES
 from minigrad.course.furniture.show import Source
 from minigrad.course.grade.answers import ANSWER, CHECK, bound_in, label_cells
@@ -159,8 +159,8 @@ def make_exercise(solution: Any) -> Any:
 def _let_answers_read(notebook: Any) -> None:
     """Note that an answer needs, beside what the solution reads, every given cell above that defines something.
 
-    But for cells that do not run in a page, and those that need an answer. So does grading (`grade.answers.needed`),
-    which knows the answer and takes the cells with the names that it uses.
+    But for cells that do not run in a page, or for long, and those that need an answer. So does grading
+    (`grade.answers.needed`), which knows the answer and takes the cells with the names that it uses.
     """
     given: list[str] = []
     with_answers: set[str] = set()
@@ -170,7 +170,7 @@ def _let_answers_read(notebook: Any) -> None:
             cell.metadata["course"][key] = " ".join(dict.fromkeys([*needs, *given]))
         if ANSWER in tags or not with_answers.isdisjoint(needs):
             with_answers.add(name)
-        elif CHECK not in tags and not reason(tags) and bound_in(source):
+        elif CHECK not in tags and not reason(tags) and not takes_long(tags) and bound_in(source):
             given.append(name)
 
 

@@ -47,20 +47,18 @@ LEFT_OUT = re.compile(
 
 # Why a cell does not run in a page, by its tag, said to the reader.
 REASONS = {
-    "long-training": "This cell trains for minutes",
-    "training": "This cell trains a model",
     "native=threads": "This cell starts threads, which a page cannot",
     "native=time": "This cell measures time",
     "native=numbers": "This cell has numbers that hang on the machine, and are others in a page",
-    "native=heavy": "This cell computes for too long in a page",
-    "native=slow": "This cell computes for too long in a page",  # though not in Jupyter
     "native=files": "This cell needs files or programs that a page does not have",
 }
+# What merely takes long: the reader decides. `make site-check` runs these cells too, CI does not.
+LONG = ("training", "long-training", "native=heavy", "native=slow")
 NEEDS_OTHER = "This cell needs a result of a cell above that does not run in a page"
 ELSEWHERE = ". It runs in Jupyter; here its stored output stands."
 NAMES = "-names"  # behind the id of what a cell names
 NEEDS, NEEDS_OF = "needs", "needs_of"  # in the metadata of a cell under "course"; in those of the notebook
-RUNS_ANYWAY = "page"  # the tag of a cell that trains, but quickly
+QUICK = "page"  # the tag of a cell that trains, but quickly
 
 
 # --- Cells -----------------------------------------------------------------------------------------------
@@ -69,13 +67,13 @@ RUNS_ANYWAY = "page"  # the tag of a cell that trains, but quickly
 def parts(notebook: Any) -> Iterator[tuple[str, str, Any, str]]:
     """What runs by itself, in order: id, source, the cell of the notebook, and its key for what is needed.
 
-    Before a cell that does not run in a page stands what that only names (`split`), with `NAMES` behind its id, for the
-    cells below that need no more of it; its own source is then the rest.
+    Before a cell that does not run in a page, or for long, stands what that only names (`split`), with `NAMES` behind
+    its id, for the cells below that need no more of it; its own source is then the rest.
     """
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "code" and cell.source.strip() and "install" not in tags:
-            names, rest = split(cell.source) if reason(tags) else ("", cell.source)
+            names, rest = split(cell.source) if reason(tags) or takes_long(tags) else ("", cell.source)
             if names:
                 yield cell.id + NAMES, names, cell, NEEDS + NAMES
             yield cell.id, rest, cell, NEEDS
@@ -114,7 +112,8 @@ def page_cells(notebook: Any, path: str = "") -> list[dict[str, Any]]:
     """The code cells of a notebook as pages get them: source, what each needs, and whether it runs.
 
     A cell's metadata say what it needs (`note_needs`); `course.random` has seed and draws of `minigrad.random` before
-    it, and `course.page_seconds` how long it computes in a page, where that is long. Raises ValueError where a cell
+    it, and `course.page_seconds` how long it computes in a page, where that is five seconds and more. `long` is whether
+    it, or a cell that it needs, has a tag of `LONG`. Raises ValueError where a cell
     does not say what it needs, or names one that is not above it.
     """
     stored = {name: cell.metadata.get("course", {}).get(key) for name, _, cell, key in parts(notebook)}
@@ -128,23 +127,31 @@ def page_cells(notebook: Any, path: str = "") -> list[dict[str, Any]]:
         raise ValueError(f"{path}: {error}: {to_note(path)}") from None
     cells: list[dict[str, Any]] = []
     runs: dict[str, bool] = {}
+    long: dict[str, bool] = {}
     for name, source, cell, key in parts(notebook):
         said, why = cell.metadata.get("course", {}), reason(cell.metadata.get("tags", []))
         one = {"id": name, "source": source, "needs": needs[name], "random": None, "runs": True, "seconds": 0}
+        long[name] = any(long[other] for other in needs[name])
         if key == NEEDS:
+            long[name] |= takes_long(cell.metadata.get("tags", []))
             one |= {"source": cell.source, "random": said.get("random"), "runs": why or True}
             one["seconds"] = said.get("page_seconds", 0)
         if one["runs"] is True and not all(runs[other] for other in needs[name]):
             one["runs"] = NEEDS_OTHER + ELSEWHERE
-        cells.append(one)
+        cells.append(one | {"long": long[name]})
         runs[name] = one["runs"] is True
     return cells
 
 
 def reason(tags: Sequence[str]) -> str:
     """Why a cell with these tags does not run in a page; empty if it does."""
-    found = [] if RUNS_ANYWAY in tags else [why for tag, why in REASONS.items() if tag in tags]
+    found = [why for tag, why in REASONS.items() if tag in tags]
     return found[0] + ELSEWHERE if found else ""
+
+
+def takes_long(tags: Sequence[str]) -> bool:
+    """Whether a cell with these tags computes for longer than a reader waits without being asked."""
+    return QUICK not in tags and any(tag in tags for tag in LONG)
 
 
 # --- Archives --------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@
 //
 // Beside PYODIDE it keeps the image of Python's memory, as a browser does.
 //
+// Cells that take long, and those that need them, run where LONG_CELLS=1.
+//
 // A line of JSON for each page: {page, ready, cells: [{id, ok, seconds, outputs}]}. Seconds are the processor's.
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -23,7 +25,7 @@ process.on("uncaughtException", (error) => {
 
 const { loadPyodide } = await import(pathToFileURL(path.join(core, "pyodide.mjs")));
 await import(pathToFileURL(path.join(core, "pyodide.asm.js")));
-const { startPython } = await import("./page_python.js");
+const { keep: keepOutput, startPython } = await import("./page_python.js");
 
 const spent = () => process.cpuUsage().user / 1e6;
 
@@ -43,10 +45,12 @@ for (const page of pages) {
   const { cells } = JSON.parse(read(`cells/${page}.json`));
   python.forget();
   const done = [];
-  for (const cell of cells.filter((one) => one.runs === true)) {
+  for (const cell of cells.filter((one) => one.runs === true && (!one.long || process.env.LONG_CELLS === "1"))) {
     const outputs = [];
     const from = spent();
-    const ok = python.run(cell.source, cell.random, (output) => outputs.push(output));
+    const hear = (output) => keepOutput(outputs, output);
+    let ok = python.run(cell.source, cell.random, hear);
+    while (python.hasMore()) ok = python.goOn(Infinity, hear);
     const seconds = spent() - from;
     if (process.env.SHOW_CELLS) console.error(page, cell.id, ok, seconds.toFixed(2));
     done.push({ id: cell.id, ok, seconds, outputs });

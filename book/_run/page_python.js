@@ -23,7 +23,7 @@ import page_numpy
 from minigrad.bert import stored
 stored.bring = bring
 from minigrad.course.furniture.page_kernel import Kernel
-kernel = Kernel(lambda output: send(json.dumps(output)))
+kernel = Kernel(lambda output: send(json.dumps(output)), slices=True)
 `;
 
 // NumPy was compiled for a C library with backtrace(), which tells it who asks for a sum before it takes an operand's
@@ -45,7 +45,7 @@ function giveBacktrace() {
 // archives: the tar files of packages and course.
 // data: what the course has stored, {name: {path, bytes}}. fetchNow(entry): the tar file of one, at once, compressed or not.
 // image: that of an earlier start, or null; keep(image) is then called with one. tell(words): what it does at the moment.
-// Returns what runs cells: run(source, random, hear) and forget().
+// Returns what runs cells.
 export async function startPython(loadPyodide, settings, archives, data, fetchNow, { image, keep, tell = () => {} }) {
   giveBacktrace();
   tell("starting Python");
@@ -80,18 +80,38 @@ export async function startPython(loadPyodide, settings, archives, data, fetchNo
   pyodide.runPython(START);
   const kernel = names.get("kernel");
 
+  // hear: called with each output of what `act` does.
+  const heard = (hear, act) => {
+    onOutput = hear;
+    try {
+      return act();
+    } finally {
+      onOutput = () => {};
+    }
+  };
+
   return {
     forget: () => kernel.forget(),
-    // Run a cell; returns whether it went well. random: [seed, draws] or null. hear: called with each output.
+    // Run a cell; returns whether it went well. random: [seed, draws] or null.
     run(source, random, hear) {
-      onOutput = hear;
       const state = random ? pyodide.toPy(random) : undefined;
       try {
-        return kernel.run(source, state);
+        return heard(hear, () => kernel.run(source, state));
       } finally {
-        onOutput = () => {};
         state?.destroy();
       }
     },
+    // A training goes on after its cell, a slice at a time: between two of them the page can hear its reader.
+    hasMore: () => kernel.has_more,
+    goOn: (seconds, hear) => heard(hear, () => kernel.go_on(seconds)),
+    drop: (hear) => heard(hear, () => kernel.drop()),
   };
+}
+
+// Put an output to those of its cell, as Jupyter does: one that is updated takes the place of what it was.
+export function keep(outputs, output) {
+  const { output_type: kind, transient, ...rest } = output;
+  if (kind !== "update_display_data") return outputs.push(output);
+  const old = outputs.find((one) => one.transient?.display_id === transient.display_id);
+  if (old) Object.assign(old, rest);
 }

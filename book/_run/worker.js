@@ -3,13 +3,15 @@
 // It takes   {type: "load", page}                      start Python, if it has not been; a fresh namespace for a page
 //            {type: "run", cell, source, random, tag}  run a cell; random: [seed, draws] or null
 //            {type: "forget"}                          a fresh namespace
+//            {type: "pause"}                           end a cell that runs in slices, after the present one
 // and sends  {type: "progress", text, share}           while it loads: what it does, and how far it is, from 0 to 1
 //            {type: "ready", seconds}
 //            {type: "output", tag, output}             as a notebook's file has it, while the cell runs
-//            {type: "done", tag, seconds, failed}
+//            {type: "slices", tag}                     the cell goes on in slices, and can be paused
+//            {type: "done", tag, seconds, failed, paused}
 //            {type: "broken", text}                    Python cannot go on
 //
-// Whoever wants to stop a cell ends the worker.
+// Whoever wants to stop another cell ends the worker.
 //
 // Why not one Python for all tabs: a page can end a SharedWorker's only by what ends it for the others too, for there is no
 // Worker and no SharedArrayBuffer in one (Chromium 156), and it is gone when a reader goes from the only page to the next.
@@ -150,11 +152,22 @@ function breakDown(error) {
   postMessage({ type: "broken", text: String(error?.message ?? error) });
 }
 
+const SLICE = 0.1; // seconds
+let paused = false;
+
 async function run({ source, random, tag }) {
   const python = await starting;
   const from = performance.now();
-  const well = python.run(source, random, (output) => postMessage({ type: "output", tag, output }));
-  postMessage({ type: "done", tag, seconds: seconds(from), failed: !well });
+  const hear = (output) => postMessage({ type: "output", tag, output });
+  paused = false;
+  let well = python.run(source, random, hear);
+  if (python.hasMore()) postMessage({ type: "slices", tag });
+  while (python.hasMore() && !paused) {
+    well = python.goOn(SLICE, hear);
+    await new Promise((next) => setTimeout(next)); // a message may come in
+  }
+  if (python.hasMore()) python.drop(hear);
+  postMessage({ type: "done", tag, seconds: seconds(from), failed: !well, paused });
 }
 
 async function load() {
@@ -168,8 +181,9 @@ async function load() {
 
 const answers = { load, run, forget: async () => (await starting)?.forget() };
 
-// One message after the other: a cell that is asked for while Python starts waits for it.
+// One message after the other: a cell that is asked for while Python starts waits for it. A pause does not wait.
 let last = Promise.resolve();
 self.onmessage = ({ data }) => {
-  last = last.then(() => (broken ? undefined : answers[data.type](data))).catch(breakDown);
+  if (data.type === "pause") paused = true;
+  else last = last.then(() => (broken ? undefined : answers[data.type](data))).catch(breakDown);
 };

@@ -158,7 +158,8 @@ def test_nothing_of_python_is_loaded_before_the_first_run(runner: Any, running_a
 def test_a_cell_that_computes_for_long_says_so_before_it_runs(runner: Any):
     page = runner(PAGE)
     main = {
-        name: cell(page, name).locator(".course-run-main").first for name in ("long", "after", "below", "plain")
+        name: cell(page, name).locator(".course-run-main").first
+        for name in ("long", "after", "below", "plain")
     }
     words = {name: one.inner_text() for name, one in main.items()}
     assert words == {
@@ -204,7 +205,9 @@ def test_the_cells_that_a_cell_needs_run_first_and_once(runner: Any):
     }""")
     run(page, "uses")
     assert output(page, "uses") == "a is 1"
-    assert any("half of it; then 1 cell above that this one needs" in words for words in page.evaluate("heard"))
+    assert any(
+        "half of it; then 1 cell above that this one needs" in words for words in page.evaluate("heard")
+    )
     assert any(
         words == "first runs 1 cell above that this one needs: 1 of 1" for words in page.evaluate("heard")
     )
@@ -755,3 +758,35 @@ def test_the_buttons_are_in_the_corner_and_large_enough_for_a_thumb(runner: Any)
         run_box = button(page, "uses", "Run").bounding_box()
         assert run_box["x"] + run_box["width"] <= copy["x"]
         assert min(copy["width"], copy["height"]) >= least
+
+
+# --- A training that is watched --------------------------------------------------------------------------
+
+
+def test_a_training_shows_each_step_in_the_place_of_the_last_one(runner: Any):
+    page = runner(PAGE)
+    type_into(page, "plain", "train(3)").press("Shift+Enter")
+    said(page, "plain", "run here")
+    assert output(page, "plain") == "step 3"
+    assert cell(page, "plain").locator(".cell_output b").count() == 1
+    kept_outputs = page.evaluate(
+        "course.cells.find('plain').result.outputs.map((one) => one.data['text/plain'])"
+    )
+    assert kept_outputs == ["step 3"]
+
+
+def test_stop_pauses_a_training_and_a_run_goes_on(runner: Any):
+    page = runner(PAGE)
+    run(page, "first")
+    type_into(page, "plain", "train(1000)").press("Shift+Enter")
+    cell(page, "plain").locator(".cell_output b", has_text="step 2").wait_for()
+    button(page, "plain", "Stop").click()
+    said(page, "plain", "stopped after 0.3\u00a0s; run it again, and it goes on")
+    steps = int(output(page, "plain").split()[1])
+    assert 2 <= steps < 100
+    run(page, "uses")  # the same Python
+    assert output(page, "uses") == "a is 1"
+    button(page, "plain", "Run").click()
+    cell(page, "plain").locator(".cell_output b", has_text=f"step {steps + 2}").wait_for()
+    button(page, "plain", "Stop").click()
+    said(page, "plain", "stopped after")

@@ -27,7 +27,7 @@ from pages_check import ROOT, root_conftest
 
 from book._make.cell_needs import Recorder
 from book._make.notebooks import note_random, read, write
-from book._make.site import NEEDS_OF, RUNS_ANYWAY, note_needs, page_cells, parts, reason, stamp
+from book._make.site import NEEDS_OF, QUICK, note_needs, page_cells, parts, reason, stamp, takes_long
 from minigrad import random
 
 LONG, HEAVY = 2.0, "native=heavy"  # seconds on a processor, natively, and the tag of a cell that takes longer
@@ -84,11 +84,16 @@ def state() -> list[int]:
     return [now["seed"], now["draws"]]
 
 
+def is_run(cell: dict[str, Any]) -> bool:
+    """Whether a page runs it without asking its reader for patience."""
+    return cell["runs"] is True and not cell["long"]
+
+
 def tree_of(page: Page) -> dict[str, Any]:
     """Cells below the cells that run before them: {cell: (is it looked at here, those below)}."""
     root: dict[str, Any] = {}
     for cell in page.cells.values():
-        if cell["runs"] is not True:
+        if not is_run(cell):
             continue
         below = root
         for one in cell["needs"]:
@@ -123,7 +128,7 @@ def alone(page: Page) -> list[str]:
         walk(page, tree_of(page), file.fileno())
         file.seek(0)
         said = dict(json.loads(line) for line in file)
-    asked = [cell["id"] for cell in page.cells.values() if cell["runs"] is True]
+    asked = [cell["id"] for cell in page.cells.values() if is_run(cell)]
     return [f"{cell} alone: {said.get(cell, 'no word')}" for cell in asked if said.get(cell, "no word")]
 
 
@@ -152,7 +157,7 @@ def write_down(path: Path, record: dict[str, Any]) -> None:
         found = record[cell.id]
         note_random(cell, found["before"], found["after"])
         tags = [tag for tag in cell.metadata.get("tags", []) if tag != HEAVY]
-        if found["seconds"] > LONG and RUNS_ANYWAY not in tags and not reason(tags):
+        if found["seconds"] > LONG and QUICK not in tags and not reason(tags) and not takes_long(tags):
             tags.append(HEAVY)
         if tags:
             cell.metadata["tags"] = tags
@@ -189,7 +194,7 @@ def main() -> int:
         for one in found:
             print(f"    {one}", flush=True)
         for cell, one in page.record.items():
-            if one["seconds"] > LONG and page.cells[cell]["runs"] is True:
+            if one["seconds"] > LONG and is_run(page.cells[cell]):
                 print(f"    {cell} takes {one['seconds']} s", flush=True)
         differ += len(found)
         record[name] = page.record

@@ -4,8 +4,9 @@
 
 Each output is held against the stored one with the comparison of `pytest --nbval` (conftest.py in the root). A page's
 cells run in order in a fresh namespace. Ends with a line for each page, and with 1 if a cell failed or differed.
-With --write a chapter's notebook says which cells compute for long (`course.page_seconds`, which the page tells its
-reader) and which do so for longer than a page should (`native=slow`).
+With --long the cells that take long run too: those that the page runs when its reader wants to wait. With --write a
+chapter's notebook says which cells compute for five seconds and more (`course.page_seconds`, which the page tells its
+reader), and which do so for longer than a page should without being asked (`native=slow`).
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(ROOT))
 
 from book._make.notebooks import read, write  # noqa: E402
+from book._make.site import takes_long  # noqa: E402
 
 RUNNER = ROOT / "book" / "_run" / "check.mjs"
-PATIENCE = 600  # seconds for a page
+PATIENCE = 600  # seconds for a page, of the cells that take no longer than a reader waits
+LONG_PATIENCE = 3600  # and with all cells
 # Seconds of the processor from which a cell is said to take long, and from which it does not run in a page.
 SAID, LONG, SLOW = 5.0, 30.0, "native=slow"
 
@@ -70,29 +73,33 @@ def write_down(path: Path, seconds: dict[str, float]) -> None:
             continue
         course = dict(cell.metadata.get("course", {}))
         course.pop("page_seconds", None)
-        if SAID < seconds[cell.id] <= LONG:
+        if seconds[cell.id] > SAID:
             course["page_seconds"] = round(seconds[cell.id])
         cell.metadata.pop("course", None)
         if course:
             cell.metadata["course"] = course
-        if seconds[cell.id] > LONG:
-            cell.metadata["tags"] = [*cell.metadata.get("tags", []), SLOW]
+        tags = cell.metadata.get("tags", [])
+        if seconds[cell.id] > LONG and not takes_long(tags):
+            cell.metadata["tags"] = [*tags, SLOW]
     if json.dumps(notebook) != before:
         write(path, notebook)
 
 
-def check(page: str, site: Path, packages: Path, note: bool = False) -> tuple[str, list[str]]:
+def check(
+    page: str, site: Path, packages: Path, note: bool = False, long: bool = False
+) -> tuple[str, list[str]]:
     """Run a page in a process of its own; a line that says how it went, and its faults."""
-    begun = time.monotonic()
+    begun, patience = time.monotonic(), LONG_PATIENCE if long else PATIENCE
     try:
         done = subprocess.run(
             ["node", str(RUNNER), str(site), str(packages / "pyodide"), page],
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=patience,
+            env={**os.environ, "LONG_CELLS": str(int(long))},
         )
     except subprocess.TimeoutExpired:
-        return f"{page}: stopped", [f"{page}: not done after {PATIENCE} s"]
+        return f"{page}: stopped", [f"{page}: not done after {patience} s"]
     if done.returncode:
         return f"{page}: broken", [f"{page}: Python broke: {done.stderr[-2000:]}"]
     ran = json.loads(done.stdout)
@@ -100,7 +107,12 @@ def check(page: str, site: Path, packages: Path, note: bool = False) -> tuple[st
     found = faults(page, ran)
     if note and "/" not in page:
         write_down(ROOT / "book" / f"{page}.ipynb", {one["id"]: one["seconds"] for one in ran["cells"]})
-    slow = [f"{one['id']} {one['seconds']:.0f} s" for one in ran["cells"] if one["seconds"] > LONG]
+    known = {one["id"] for one in asked if one["long"]}
+    slow = [
+        f"{one['id']} {one['seconds']:.0f} s"
+        for one in ran["cells"]
+        if one["seconds"] > LONG and one["id"] not in known
+    ]
     return (
         f"{page}: {len(ran['cells'])} of {len(asked)} cells, {len(found)} differ, {time.monotonic() - begun:.0f} s"
         + (f"; slow: {', '.join(slow)}" if slow else "")
@@ -118,6 +130,7 @@ def main() -> int:
     parser.add_argument(
         "--write", action="store_true", help="write into the chapters' notebooks what takes long"
     )
+    parser.add_argument("--long", action="store_true", help="run the cells that take long, too")
     options = parser.parse_args()
     cells = options.site / "cells"
     pages = options.pages or sorted(
@@ -128,7 +141,7 @@ def main() -> int:
     found: list[str] = []
     with ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2) as pool:
         for line, wrong in pool.map(
-            lambda page: check(page, options.site, options.packages, options.write), pages
+            lambda page: check(page, options.site, options.packages, options.write, options.long), pages
         ):
             print(line, flush=True)
             for one in wrong:

@@ -182,6 +182,7 @@ course.Cell = (function () {
       if (result && this.showsStored) return "this is the stored output";
       if (result && result.text !== this.text) return "not run since your last change";
       if (result && this.node.classList.contains("course-checks")) return "";
+      if (result && result.paused) return `stopped after ${took(result.seconds)}; run it again, and it goes on`;
       if (result) return `${result.stopped ? "stopped after" : result.failed ? "failed here, after" : "run here, in"} ${took(result.seconds)}`;
       return this.edited && !answers ? "edited, kept in this browser" : "";
     }
@@ -283,7 +284,7 @@ course.Cell = (function () {
     }
 
     put(output) {
-      this.outputs.push(output);
+      course.outputs.keep(this.outputs, output);
       if (!this.node) return;
       if (output.output_type === "clear") {
         this.outputs = [];
@@ -308,9 +309,9 @@ course.Cell = (function () {
       this.update();
       try {
         if (this.before) await this.before();
-        const { seconds, failed } = await course.python.run({ id: this.id, source: text, random: this.random }, (output) => this.put(output));
+        const { seconds, failed, paused } = await course.python.run({ id: this.id, source: text, random: this.random }, (output) => this.put(output));
         this.fresh = null;
-        this.ran = { text, at: ++clock, seconds, failed };
+        this.ran = { text, at: ++clock, seconds, failed, paused };
         this.result = { ...this.ran, outputs: this.outputs };
         if (this.node && !this.emptied) this.clear();
         if (this.node) this.box.classList.toggle("course-failed", failed);

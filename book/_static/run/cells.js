@@ -107,14 +107,17 @@ course.cells = (function () {
     });
   }
 
+  // A cell that trains step by step ends after the present one; anything else ends with its Python.
   function stop() {
+    if (course.python.pause()) return;
     stops += 1;
     course.python.stop();
   }
 
   // Forget what ran, without touching what is shown.
   function afresh() {
-    stop();
+    stops += 1;
+    course.python.stop();
     cells.forEach((one) => { one.ran = null; });
   }
 

@@ -103,6 +103,14 @@ course.outputs = (function () {
   return {
     element,
 
+    // Put an output to those of its cell: one that is updated takes the place of what it was.
+    keep(outputs, output) {
+      if (output.output_type !== "update_display_data") return outputs.push(output);
+      const old = outputs.find((one) => one.transient && one.transient.display_id === output.transient.display_id);
+      if (old) Object.assign(old, { data: output.data, metadata: output.metadata });
+      return outputs.length;
+    },
+
     // Add an output to a box that is in the page. Pieces of one stream are one text.
     add(box, output) {
       if (output.output_type === "stream") {
@@ -117,7 +125,13 @@ course.outputs = (function () {
         return;
       }
       const nodes = nodesOf(output);
-      box.append(...nodes);
+      const name = output.transient && output.transient.display_id;
+      const there = name && [...box.children].filter((one) => one.dataset.display === name);
+      if (name) nodes.forEach((node) => { node.dataset.display = name; }); // a later one may take their place
+      if (there && there.length) {
+        there[0].before(...nodes);
+        there.forEach((node) => node.remove());
+      } else box.append(...nodes);
       nodes.forEach(startScripts);
       const formulas = nodes.filter((node) => node.matches(".math") || node.querySelector(".math"));
       if (formulas.length && window.MathJax && MathJax.typesetPromise) MathJax.typesetPromise(formulas);

@@ -69,10 +69,11 @@ course.python = (function () {
           fail(new Broken(data.text));
         } else if (current && data.tag === current.tag) {
           if (data.type === "output") current.output(data.output);
+          else if (data.type === "slices") current.canPause = true;
           else if (data.type === "done") {
             const { done } = current;
             current = null;
-            done({ seconds: data.seconds, failed: data.failed });
+            done({ seconds: data.seconds, failed: data.failed, paused: data.paused });
           }
         }
       });
@@ -135,12 +136,21 @@ course.python = (function () {
       } catch {} // whoever runs a cell will hear it
     },
 
-    // Run one cell's source; output(one) gets what it puts out. Gives its seconds, and whether it failed.
+    // Run one cell's source; output(one) gets what it puts out. Gives its seconds, and whether it failed or was paused.
     run({ id, source, random }, output) {
       return new Promise((done, failed) => {
         current = { tag: ++tag, output, done, fail: failed };
         worker.postMessage({ type: "run", cell: id, source, random: random || null, tag });
       });
+    },
+
+    // End a cell that trains step by step, after the present one: what it has learned stays. Returns whether that is
+    // under way; whoever asks again wants more than that.
+    pause() {
+      const can = Boolean(current && current.canPause);
+      if (can) worker.postMessage({ type: "pause" });
+      if (can) current.canPause = false;
+      return can;
     },
 
     // End Python in the middle of whatever it does. The next run loads it again.

@@ -33,7 +33,8 @@ def make(case: Case) -> dict[str, Any]:
     """Train once and score on stories that are not trained on."""
     seed, peak, name = case
     pairs = chapter.pairs_of(HELD_OUT)
-    model = chapter.train(chapter.REDUCED, STEPS, WARMUP, seed, chapter.VARIANTS[name], peak=peak)
+    variant = chapter.VARIANTS[name]
+    model = chapter.train(chapter.REDUCED, STEPS, WARMUP, seed=seed, variant=variant, peak=peak)
     nats, words = chapter.held_out(model, pairs)
     exact = sum(chapter.right(model, pairs)) / len(pairs)
     return {

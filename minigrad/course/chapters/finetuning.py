@@ -20,6 +20,7 @@ from minigrad.bert.tasks import (
 )
 from minigrad.course.furniture.figures import Figure, Picture, Rectangle, figure
 from minigrad.course.furniture.fit import fine_tune as fine_tune
+from minigrad.course.furniture.fit import fine_tuning as fine_tuning
 from minigrad.course.furniture.flow import Box, Flow, Step, flow
 from minigrad.stories.grammar import Story
 from minigrad.stories.lexicon import SETTINGS

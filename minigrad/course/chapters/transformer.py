@@ -185,19 +185,17 @@ def paper_peak(d_model: int, warmup_steps: int) -> float:
     return (d_model * warmup_steps) ** -0.5
 
 
-def train(
+def training(
     config: TransformerConfig,
     steps: int,
     warmup_steps: int,
     seed: int = 0,
     variant: Variant | None = None,
-    every: int = 0,
-    tell: Callable[[int, Transformer, float], object] = lambda step, model, loss: None,
     peak: float | None = None,
-) -> Transformer:
-    """A Transformer after `steps` steps on batches of 32 fresh stories, by the paper's Adam and schedule.
+) -> Iterator[tuple[Transformer, float]]:
+    """A Transformer after each of `steps` steps, and the step's loss: on batches of 32 fresh stories, by the paper's
+    Adam and schedule.
 
-    tell is called with the step, the model and the mean training loss since the last time, after each `every` steps.
     peak: the schedule's highest rate, at the end of the warm-up; None for the paper's, `paper_peak`. Gradients are
     clipped at a norm of 1, which the paper does not mention.
     """
@@ -210,13 +208,30 @@ def train(
     schedule = optim.InverseSquareRootWarmup(adam, config.d_model, warmup_steps)
     pairs = pairs_of(32 * steps, seed + 1000)
     data = TranslationData(pairs, 32, seed, config.end_token_id, config.pad_token_id)
-    losses: list[float] = []
     for step in range(1, steps + 1):
         if not variant.warm_up and step <= warmup_steps:
             adam.groups[0]["lr"] = peak
         loss = model(**data.next_batch()).loss
         descend(model, loss, adam, schedule)
-        losses.append(loss.item())
+        yield model, loss.item()
+
+
+def train(
+    config: TransformerConfig,
+    steps: int,
+    warmup_steps: int,
+    *,
+    every: int = 0,
+    tell: Callable[[int, Transformer, float], object] = lambda step, model, loss: None,
+    **settings: Any,
+) -> Transformer:
+    """A Transformer after `steps` steps of `training`, which has the settings.
+
+    tell is called with the step, the model and the mean training loss since the last time, after each `every` steps.
+    """
+    losses: list[float] = []
+    for step, (model, loss) in enumerate(training(config, steps, warmup_steps, **settings), 1):
+        losses.append(loss)
         if every and step % every == 0:
             model.eval()
             tell(step, model, float(np.mean(losses[-every:])))

@@ -13,12 +13,14 @@ import ast
 import builtins
 import contextlib
 import io
+import itertools
 import linecache
 import re
 import sys
+import time
 import traceback
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,14 +42,16 @@ RICH = {
 class Kernel:
     """Runs cells in one namespace.
 
-    send: called with each output as it comes.
+    send: called with each output as it comes. slices: whether the caller asks for the rest of a cell's work, if it is
+    in slices (`has_more`, `go_on`); without it the cell does all of it.
     """
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, slices: bool = False) -> None:
         self._tell = send
         self._count = 0
         self._pieces = self._characters = 0
-        self._shell = Shell()
+        self._shell = Shell(slices)
+        self._displays = itertools.count()
         self.forget()
 
     def forget(self) -> None:
@@ -67,10 +71,43 @@ class Kernel:
         """
         self._count += 1
         self._pieces = self._characters = 0
+        self.drop()
         if draws is not None:
             random.set_state({"seed": draws[0], "draws": draws[1]})
         name = f"<cell {self._count}>"
         linecache.cache[name] = (len(source) + 1, None, f"{source}\n".splitlines(keepends=True), name)
+        error = self._guarded(lambda: self._value(source, name))
+        self._shell.note(self._count, source, error)
+        return error is None
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the cell that ran last has left work to be done in slices (`Shell.in_slices`)."""
+        return self._shell.work is not None
+
+    def go_on(self, seconds: float) -> bool:
+        """Do of that work what can be done in so many seconds, and at least a slice; returns whether it went well."""
+        end = time.monotonic() + seconds
+
+        def slices() -> None:
+            for _ in self._shell.work or ():
+                if time.monotonic() >= end:
+                    return
+            self._shell.work = None
+
+        error = self._guarded(slices)
+        if error is not None:
+            self._shell.work = None
+        return error is None
+
+    def drop(self) -> None:
+        """Leave what there is of that work."""
+        work, self._shell.work = self._shell.work, None
+        if work is not None:
+            self._guarded(work.close)
+
+    def _guarded(self, do: Callable[[], Any]) -> BaseException | None:
+        """Do something of a cell in its place, show the value, and tell the error, which is returned."""
         streams = Stream("stdout", self._put), Stream("stderr", self._put)
         error: BaseException | None = None
         with (
@@ -79,7 +116,7 @@ class Kernel:
             self._in_place(),
         ):
             try:
-                value = self._value(source, name)
+                value = do()
             except BaseException as raised:
                 error = raised
             else:
@@ -88,10 +125,9 @@ class Kernel:
                     self._tell({"output_type": "execute_result", **_described(value)})
         for stream in streams:
             stream.end()
-        self._shell.note(self._count, source, error)
         if error is not None:
             self._tell(_told(error))
-        return error is None
+        return error
 
     def parsed(self, source: str, name: str) -> ast.Module:
         """The statements of a cell that are run; a kernel that looks at what they do puts its calls between them."""
@@ -124,10 +160,15 @@ class Kernel:
                 else:
                     sys.modules[name] = module
 
-    def _display(self, *values: Any) -> None:
+    def _display(self, *values: Any, display_id: bool = False) -> Handle | None:
+        """Show values as IPython does; with `display_id`, what is returned can show others in their place."""
         sys.stdout.flush()
+        handle = Handle(self, f"display {next(self._displays)}") if display_id else None
         for value in values:
-            self._put({"output_type": "display_data", **_described(value)})
+            self._put(
+                {"output_type": "display_data", **_described(value), **(handle.named if handle else {})}
+            )
+        return handle
 
     def _put(self, output: dict[str, Any]) -> None:
         """Send what is printed or displayed, until that is too much; then say so, once, and send no more."""
@@ -143,6 +184,17 @@ class Kernel:
                 f"… a page shows {MOST_PIECES:,} lines of a cell, or {MOST_TEXT:,} characters, and no more.\n"
             )
             self._tell({"output_type": "stream", "name": "stderr", "text": rest})
+
+
+class Handle:
+    """What `display(…, display_id=True)` returns."""
+
+    def __init__(self, kernel: Kernel, name: str) -> None:
+        self._kernel, self.named = kernel, {"transient": {"display_id": name}}
+
+    def update(self, value: Any) -> None:
+        """Show this value where the first one stands; it counts as none of the cell's pieces."""
+        self._kernel._tell({"output_type": "update_display_data", **_described(value), **self.named})
 
 
 class Stream(io.TextIOBase):
@@ -279,9 +331,11 @@ def _is_cell(file: str) -> bool:
 class Shell:
     """What `IPython.get_ipython()` gives: which cell a function comes from, and a call after each cell."""
 
-    def __init__(self) -> None:
+    def __init__(self, slices: bool) -> None:
         self.config: dict[str, Any] = {}
         self.events = self.compile = self
+        self._slices = slices
+        self.work: Generator[None] | None = None
         self._after_cell: list[Callable[[Any], object]] = []
 
     def register(self, event: str, function: Callable[[Any], object]) -> None:
@@ -289,6 +343,14 @@ class Shell:
         if event != "post_run_cell":
             raise ValueError(f"the page's kernel knows the event 'post_run_cell', not {event!r}")
         self._after_cell.append(function)
+
+    def in_slices(self, work: Generator[None]) -> None:
+        """Do this work from one `yield` to the next, between which the page hears its reader, after the cell."""
+        if self._slices:
+            self.work = work
+        else:
+            for _ in work:
+                pass
 
     def format_code_name(self, file: str) -> tuple[str, str] | None:
         """The words for the cell that `file` is; None for a file."""
@@ -307,7 +369,7 @@ class Shell:
             function(result)
 
 
-def _ipython(shell: Shell, display: Callable[..., None]) -> dict[str, types.ModuleType]:
+def _ipython(shell: Shell, display: Callable[..., Any]) -> dict[str, types.ModuleType]:
     """The modules `IPython` and `IPython.display`, with what the course takes from them."""
     package, part = types.ModuleType("IPython"), types.ModuleType("IPython.display")
     package.version_info = (9, 0, 0, "")  # type: ignore[attr-defined]  # matplotlib asks
