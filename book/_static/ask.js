@@ -6,6 +6,7 @@
   const LEVELS = 20; // shades of an attention map: full from a weight of a half on
   const FEW = 1000; // pieces of a vocabulary that can be shown whole
   const NAMED = 5; // unknown words that are named
+  const COVER = Infinity; // in place of a piece that was pressed: the chip that covers
 
   const safe = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
   const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
@@ -43,11 +44,14 @@
     let wanted = current; // and the one that was chosen
     let model = null;
     let timer = 0;
+    const alone = root.classList.contains("short"); // the box of the first page: its address says nothing
+    let asks = null; // what the address asks for, until its model is there
     let pressed = -1; // the piece that was pressed before the model was there
     let asked = { text: null, read: { pieces: [], dropped: 0 }, gaps: [] }; // what was last read
     let plain = null; // what the model says of it, and
-    let without = null; // of it without the hidden piece
+    let without = null; // of it without the hidden piece, or the covered ones
     let hidden = -1; // the place of that piece, or -1
+    let covered = 0; // how many pieces are covered, from the right
     let shown = 0; // which gap's guesses are shown: 0 is the first
     let row = 0; // the piece whose attention is shown
     let head = find(".head :checked").value.split(" ").map(Number); // layer, head
@@ -72,6 +76,7 @@
       const unknown = model.unknown(field.value);
       asked = { text: field.value, read, gaps, ids: read.pieces.map(({ id }) => id), mask, best: example && example.best, unknown };
       hidden = -1;
+      covered = 0;
       without = null;
       shown = Math.max(0, Math.min(shown, gaps.length - 1));
       row = gaps.length ? gaps[shown] : Math.min(1, read.pieces.length - 1);
@@ -85,15 +90,57 @@
 
     function hide(place) {
       hidden = place === hidden ? -1 : place;
+      covered = 0;
       without = hidden < 0 ? null : ask(asked.ids.map((id, i) => (i === hidden ? asked.mask : id)), [...asked.gaps, hidden]);
       row = hidden >= 0 ? hidden : asked.gaps.length ? asked.gaps[shown] : place;
       draw();
     }
 
+    const isCovered = (place) => place < asked.ids.length - 1 && place >= asked.ids.length - 1 - covered;
+    const coverable = () => asked.ids.length - 2 - (asked.gaps.length ? asked.gaps.at(-1) : 0); // what is right of the gap
+
+    function cover(count) {
+      hidden = -1;
+      covered = Math.max(0, Math.min(count, coverable()));
+      without = covered ? ask(asked.ids.map((id, i) => (isCovered(i) ? asked.mask : id)), asked.gaps) : null;
+      draw();
+    }
+
+    // --- The address ---------------------------------------------------------------------------------------------
+
+    // What is asked, as the address has it after its #: nothing for what stands there at first.
+    function address() {
+      const said = { model: current.name, text: asked.text, gap: shown || "", hide: hidden < 0 ? "" : hidden, cover: covered || "" };
+      const plain = current === about[0] && asked.text === about[0].examples[0].text && !shown && hidden < 0 && !covered;
+      return plain ? "" : `#${new URLSearchParams(Object.entries(said).filter(([, value]) => value !== ""))}`;
+    }
+
+    function remember() {
+      if (alone || asked.text === null || address() === location.hash) return;
+      history.replaceState(history.state, "", address() || location.pathname + location.search);
+    }
+
+    // What the address asks for.
+    function recall() {
+      const said = new URLSearchParams(location.hash.slice(1));
+      if (!said.has("text")) return null;
+      const place = (name) => (/^\d+$/.test(said.get(name) || "") ? Number(said.get(name)) : -1);
+      return { model: about.find(({ name }) => name === said.get("model")) || about[0], text: said.get("text").slice(0, field.maxLength), gap: place("gap"), hide: place("hide"), cover: place("cover") };
+    }
+
+    function restore(said) {
+      if (!said || said.model !== current) return;
+      field.value = said.text;
+      readText();
+      if (said.gap > 0 && said.gap < asked.gaps.length) [shown, row] = [said.gap, asked.gaps[said.gap]];
+      if (said.hide > 0 && said.hide < asked.ids.length - 1 && !asked.gaps.includes(said.hide)) hide(said.hide);
+      else cover(said.cover);
+    }
+
     // --- Drawing ---------------------------------------------------------------------------------------------
 
     const name = (id) => safe(model.tokenizer.pieces[id]);
-    const seen = () => asked.read.pieces.map(({ piece }, i) => (i === hidden ? "[MASK]" : piece));
+    const seen = () => asked.read.pieces.map(({ piece }, i) => (i === hidden || isCovered(i) ? "[MASK]" : piece));
 
     // Replaces what stands in a box only if it differs, so that the focus stays.
     function put(box, html) {
@@ -115,6 +162,7 @@
       drawHeads();
       drawMap();
       find(".heard").textContent = heard();
+      remember();
     }
 
     const likely = (shares) => Object.entries(shares).slice(0, TOP).map(([word, share]) => `${word} ${share.toFixed(2)}`).join(", ");
@@ -139,7 +187,7 @@
       const strange = asked.unknown.length ? `<p class="cut strange">${safe(unknownWords())}</p>` : "";
       put(find(".pieces"), asked.read.pieces.map(({ piece, continues }, i) => {
         const gap = asked.gaps.includes(i);
-        const kinds = [gap && "gap", gap && i === asked.gaps[shown] && "shown", i === hidden && "hidden",
+        const kinds = [gap && "gap", gap && i === asked.gaps[shown] && "shown", (i === hidden || isCovered(i)) && "hidden",
           continues && "more", piece === "[UNK]" && "unknown"].filter(Boolean).join(" ");
         if (i === 0 || i === last) return `<span class="piece fixed">${piece}<small></small></span>`;
         const top = gap ? best(said.at.get(i))[0] : null;
@@ -149,6 +197,10 @@
         return `<button type="button" class="piece ${kinds}" data-place="${i}" tabindex="-1" aria-pressed="${pressed}" ` +
           `aria-label="${does}">${safe(piece)}<small>${note}</small></button>`;
       }).join("") + cut + strange);
+      const slider = find(".cover input");
+      slider.max = coverable();
+      slider.value = covered;
+      slider.disabled = coverable() < 1;
       const buttons = [...root.querySelectorAll("button.piece")];
       const stop = buttons.find((button) => button.dataset.place === focused) || buttons[0];
       if (!stop) return;
@@ -179,9 +231,9 @@
       put(find(".before"), gap === undefined
         ? title("Guesses for the gap") + quiet("There is no gap yet. Type an underscore, or press “Insert a gap”.")
         : title(`Guesses for ${which}`) + guesses(plain.at.get(gap), null, null, asked.best));
-      put(find(".after"), hidden < 0
+      put(find(".after"), !without
         ? title("With one piece hidden") + quiet("Press a piece above. The guesses without it will stand here.")
-        : title(`The same, with “${piece}” hidden`) +
+        : title(covered ? "The same, with the right side covered" : `The same, with “${piece}” hidden`) +
           (gap === undefined ? quiet("There is no other gap.") : guesses(without.at.get(gap), plain.at.get(gap))));
       if (hidden < 0) {
         put(find(".itself"), title("The hidden piece") + quiet("The guesses for the piece itself will stand here."));
@@ -242,12 +294,32 @@
       readText();
     });
 
-    find(".examples").addEventListener("change", (event) => {
-      if (!event.target.value) return;
-      field.value = event.target.value;
-      event.target.value = "";
+    find(".chips").addEventListener("click", ({ target }) => {
+      const chip = target.closest(".chip");
+      if (!chip) return;
+      const { text, cover: covers } = chip.dataset;
+      field.value = text;
       shown = 0;
+      if (!model) { // the box of the first page
+        pressed = covers === undefined ? -1 : COVER;
+        return choose(current);
+      }
+      asked.text = null; // ask again, even the same
       readText();
+      if (covers !== undefined) cover(Infinity);
+    });
+
+    find(".cover input").addEventListener("input", ({ target }) => cover(Number(target.value)));
+
+    find(".link").addEventListener("click", async ({ target }) => {
+      const address = location.href;
+      try {
+        await navigator.clipboard.writeText(address);
+        target.textContent = "Copied";
+      } catch {
+        prompt("The address of what you see:", address); // a browser that lets no page write there
+      }
+      setTimeout(() => { target.textContent = "Copy link"; }, 1500);
     });
 
     find(".pieces").addEventListener("click", (event) => {
@@ -350,8 +422,7 @@
         field.value = texts[one.name] === undefined ? one.examples[0].text : texts[one.name];
         current = one;
         shown = 0;
-        find(".examples").innerHTML = `<option value="">Examples</option>${one.examples.map(({ text, name }) =>
-          `<option value="${safe(text)}">${safe(name)}</option>`).join("")}`;
+        find(".chips").innerHTML = one.chips;
       }
       model = models[one.name];
       asked.text = null; // it has read nothing yet
@@ -361,8 +432,11 @@
       map.setAttribute("aria-orientation", "vertical");
       map.tabIndex = 0;
       readText();
-      if (pressed > 0 && pressed < asked.read.pieces.length - 1 && !asked.gaps.includes(pressed)) hide(pressed);
+      if (pressed === COVER) cover(Infinity);
+      else if (pressed > 0 && pressed < asked.read.pieces.length - 1 && !asked.gaps.includes(pressed)) hide(pressed);
       pressed = -1;
+      restore(asks);
+      asks = null;
     }
 
     // A choice for each head of the model; the first of the last layer is chosen.
@@ -388,7 +462,15 @@
     root.querySelectorAll(".models input").forEach((input) => {
       input.addEventListener("change", () => choose(about.find(({ name }) => name === input.value)));
     });
-    if (!root.classList.contains("short")) return choose(current);
+    if (!alone) {
+      const read = () => {
+        asks = recall();
+        if (asks) radio(asks.model) && (radio(asks.model).checked = true);
+        choose(asks ? asks.model : current);
+      };
+      window.addEventListener("hashchange", read);
+      return read();
+    }
     const wake = ({ target }) => {
       const piece = target.closest(".piece");
       if (piece) pressed = [...piece.parentElement.children].indexOf(piece);

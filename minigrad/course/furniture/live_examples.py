@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from minigrad.course.furniture.small_model import EXAMPLES
 from minigrad.stories.floors import Scorer
 from minigrad.stories.lexicon import SETTINGS
 from minigrad.text.wordpiece import MASK, SEP
@@ -16,11 +15,29 @@ from minigrad.text.wordpiece import MASK, SEP
 
 @dataclass(frozen=True)
 class Example:
-    """A text with one gap, a word that may stand in it, and a name for the list of examples: by default the text."""
+    """A text with one gap, a word that may stand in it, and a name: by default the text with a line for the gap.
+
+    cover: whether what is right of the gap is covered.
+    """
 
     text: str
     word: str
     name: str = ""
+    cover: bool = False
+
+    @property
+    def says(self) -> str:
+        """Its name."""
+        return self.name or self.text.replace(MASK, "_")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two examples that show something beside each other."""
+
+    title: str
+    one: Example
+    other: Example
 
 
 @dataclass(frozen=True)
@@ -33,43 +50,68 @@ class Shown:
 
     title: str
     text: str
-    examples: Sequence[Example]
+    pairs: Sequence[Pair]
     checked: bool = False
 
+    @property
+    def examples(self) -> list[Example]:
+        """Those of all pairs."""
+        return [example for pair in self.pairs for example in (pair.one, pair.other)]
+
+
+_SOCKET = "Open the [MASK] and wait for a message."
+DOCUMENTATION = (
+    Pair(
+        "One letter changes everything",
+        Example("Raise an [MASK] if the file does not exist.", "exception", "Raise an _"),
+        Example("Raise a [MASK] if the file does not exist.", "valueerror", "Raise a _"),
+    ),
+    Pair(
+        "It reads both sides",
+        Example(_SOCKET, "socket", "Open the _ and wait"),
+        Example(_SOCKET, "file", "Open the _", cover=True),
+    ),
+    Pair(
+        "It knows grammar, not the world",
+        Example("Boil the [MASK] for ten minutes.", "egg"),
+        Example("The capital of France is [MASK].", "paris"),
+    ),
+)
 
 _A = "mary is in the attic with john ."
 _ABOUT_BOOKS = f"{_A} he has four books . [SEP]"
 
 # Two halves of a story, or the first one alone.
-STORY_EXAMPLES = (
-    Example(f"{_A} [MASK] has four books .", "he", "he or she"),
-    Example(
-        f"{_A} [MASK] has four books . [SEP] john gives them to mary . she reads the books .",
-        "he",
-        "he or she, with what follows",
+STORIES = (
+    Pair(
+        "What follows settles it",
+        Example(f"{_A} [MASK] has four books .", "he", "he or she?"),
+        Example(
+            f"{_A} [MASK] has four books . [SEP] john gives them to mary . she reads the books .",
+            "he",
+            "he or she, with what follows",
+        ),
     ),
-    Example(f"{_ABOUT_BOOKS} john gives [MASK] to mary . she reads the books .", "them", "it or them"),
-    Example(
-        f"{_ABOUT_BOOKS} john gives them to mary . the books of [MASK] are secret .",
-        "mary",
-        "who has what is given",
+    Pair(
+        "It follows who has the books",
+        Example(
+            f"{_ABOUT_BOOKS} john gives them to mary . the books of [MASK] are secret .", "mary", "given away"
+        ),
+        Example(f"{_ABOUT_BOOKS} john keeps them . the books of [MASK] are secret .", "john", "kept"),
     ),
-    Example(
-        f"{_ABOUT_BOOKS} john keeps them . the books of [MASK] are secret .", "john", "who has what is kept"
-    ),
-    Example(
-        f"{_ABOUT_BOOKS} john gives them to mary . she [MASK] the books .", "reads", "what is done with books"
+    Pair(
+        "It knows its words",
+        Example(f"{_ABOUT_BOOKS} john gives [MASK] to mary . she reads the books .", "them", "it or them?"),
+        Example(
+            f"{_ABOUT_BOOKS} john gives them to mary . she [MASK] the books .", "reads", "what one does with books"
+        ),
     ),
 )
 
 MODELS = {
-    "start": Shown(
-        "Documentation",
-        "the documentation that comes with Python",
-        [Example(text, word) for text, word in EXAMPLES.items()],
-    ),
+    "start": Shown("Documentation", "the documentation that comes with Python", DOCUMENTATION),
     "stories": Shown(
-        "Stories", "stories that a grammar draws, new ones for each epoch", STORY_EXAMPLES, checked=True
+        "Stories", "stories that a grammar draws, new ones for each epoch", STORIES, checked=True
     ),
 }
 

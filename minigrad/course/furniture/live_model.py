@@ -141,7 +141,7 @@ def page(scripts: Mapping[str, str], short: bool = False) -> str:
         "MODELS": html.escape(json.dumps([_model(one, script) for one, script in scripts.items()])),
         "CHOICE": _choice(list(scripts)) if len(scripts) > 1 else "",
         "TEXT": html.escape(text),
-        "OPTIONS": _options(name),
+        "CHIPS": _chips(name),
         "COUNTS": f"{len(said.pieces)} pieces, {len(said.places)} gap",
         "PIECES": _pieces(said),
         "GUESSES": _guesses(said.guesses[0]),
@@ -186,14 +186,15 @@ def _model(name: str, script: str) -> dict[str, Any]:
     """What ask.js knows of a model before its script is loaded."""
     shown = MODELS[name]
     examples = [
-        {
-            "text": one.text,
-            "name": one.name or one.text,
-            "best": best_possible(one) if shown.checked else None,
-        }
-        for one in shown.examples
+        {"text": one.text, "best": best_possible(one) if shown.checked else None} for one in shown.examples
     ]
-    return {"name": name, "title": shown.title, "script": script, "examples": examples}
+    return {
+        "name": name,
+        "title": shown.title,
+        "script": script,
+        "examples": examples,
+        "chips": _chips(name),
+    }
 
 
 def _choice(names: Sequence[str]) -> str:
@@ -205,11 +206,17 @@ def _choice(names: Sequence[str]) -> str:
     return f'<fieldset class="models"><legend>What the model has read</legend>{radios}</fieldset>'
 
 
-def _options(name: str) -> str:
-    return "".join(
-        f'<option value="{html.escape(one.text)}">{html.escape(one.name or one.text)}</option>'
-        for one in MODELS[name].examples
-    )
+def _chips(name: str) -> str:
+    """The pairs of examples of a model: a title, and a button for each."""
+    groups = []
+    for pair in MODELS[name].pairs:
+        buttons = "".join(
+            f'<button type="button" class="chip" data-text="{html.escape(one.text)}"{" data-cover" * one.cover}>'
+            f"{html.escape(one.says)}</button>"
+            for one in (pair.one, pair.other)
+        )
+        groups.append(f'<div class="pair"><span>{html.escape(pair.title)}</span>{buttons}</div>')
+    return "".join(groups)
 
 
 def _pieces(said: Answer) -> str:
@@ -288,9 +295,10 @@ _PAGE = """<div class="course-ask course-colours@SHORT@" data-models="@MODELS@">
 @CHOICE@
 <label for="course-ask-text">Your sentence</label>
 <textarea id="course-ask-text" rows="2" maxlength="2000" autocomplete="off" spellcheck="false">@TEXT@</textarea>
+<div class="chips" role="group" aria-label="Examples">@CHIPS@</div>
 <div class="row">
 <button type="button" class="course-button insert">Insert a gap</button>
-<select class="examples" aria-label="Examples"><option value="">Examples</option>@OPTIONS@</select>
+<button type="button" class="course-button link">Copy link</button>
 <span class="counts" role="status">@COUNTS@</span><span class="time"></span>
 <span class="heard" role="status"></span>
 </div>
@@ -298,6 +306,7 @@ _PAGE = """<div class="course-ask course-colours@SHORT@" data-models="@MODELS@">
 <div class="tray"><p class="title" id="course-ask-reads">What the model reads
 <span class="quiet waits">Press a piece to hide it, or a gap to see its guesses.</span></p>
 <div class="pieces" role="group" aria-labelledby="course-ask-reads">@PIECES@</div>
+<label class="cover waits">Cover the right side <input type="range" min="0" max="1" value="0" autocomplete="off"></label>
 <details class="words waits" hidden><summary></summary><p></p></details></div>
 <div class="lists">
 <div class="list before"><p class="title">Guesses for the gap</p>@GUESSES@</div>

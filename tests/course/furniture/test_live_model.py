@@ -26,7 +26,7 @@ from minigrad.bert.predict import fill_mask
 from minigrad.bert.stored import stored
 from minigrad.course.chapters.start import EXAMPLES, SENTENCES
 from minigrad.course.furniture import live_model
-from minigrad.course.furniture.live_examples import STORY_EXAMPLES, Example, best_possible
+from minigrad.course.furniture.live_examples import MODELS, Example, best_possible
 from minigrad.stories.floors import GrammarError
 from minigrad.stories.lexicon import SETTINGS
 from minigrad.stories.stories import draw_pairs
@@ -37,6 +37,7 @@ pytestmark = pytest.mark.numpy_only("the page is made on the CPU")
 
 STATIC = Path(__file__).resolve().parents[3] / "book" / "_static"
 FIRST = next(iter(EXAMPLES))
+STORY_EXAMPLES = MODELS["stories"].examples
 TOLERANCE = 1e-4  # of a score: float32 with its sums in another order makes a difference of about 1e-5
 HARD = [
     "",
@@ -406,13 +407,86 @@ def test_the_button_inserts_a_gap_where_the_caret_is(page):
     assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
 
 
-def test_an_example_can_be_chosen(page):
-    text = list(EXAMPLES)[1]
+def chip(page: Any, one: Example) -> Any:
+    """The button of an example."""
+    found = page.locator(f'.chip[data-text="{one.text}"]')
+    return found.nth(1) if one.cover else found.first
+
+
+def test_an_example_can_be_chosen(page, loaded):
     width = page.locator("button.gap").bounding_box()["width"]
-    page.select_option(".examples", text)
-    assert page.input_value("textarea") == text
-    assert page.inner_text(".before li:first-child .word") == EXAMPLES[text]
+    one = MODELS["start"].pairs[0].other
+    chip(page, one).click()
+    assert page.input_value("textarea") == one.text
+    assert page.evaluate(LIST, "before") == guesses(*loaded, one.text)
     assert page.locator("button.gap").bounding_box()["width"] == width, "a longer guess would move the others"
+
+
+def test_what_the_chips_say_is_so(loaded):
+    """One letter turns the best guess; the right side does; and two guesses are of grammar alone."""
+    letter, sides, world = MODELS["start"].pairs
+
+    def best(text: str) -> str:
+        return fill_mask(*loaded, text)[0][0].token
+
+    assert [best(letter.one.text), best(letter.other.text)] == ["exception", "filename"]
+    covered = re.sub(r"(?<=\[MASK\]).*", " [MASK]" * 6, sides.other.text)
+    assert [best(sides.one.text), best(covered)] == ["socket", "file"]
+    assert [best(world.one.text), best(world.other.text)] == ["implementation", "used"]
+
+
+def test_the_right_side_can_be_covered(page, loaded):
+    one = MODELS["start"].pairs[1].other
+    chip(page, one).click()
+    assert page.locator(".piece.hidden").all_inner_texts() == ["and", "wait", "for", "a", "message", "."]
+    masked = re.sub(r"(?<=\[MASK\]).*", " [MASK]" * 6, one.text)
+    assert page.evaluate(LIST, "after") == guesses(*loaded, masked)
+    assert page.inner_text(".after .title") == "The same, with the right side covered"
+    page.locator(".cover input").focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.locator(".piece.hidden").count() == 5
+    page.locator("button.piece", has_text="open").click()  # one piece hidden, and nothing covered
+    assert page.locator(".piece.hidden").all_inner_texts() == ["open"]
+    assert page.input_value(".cover input") == "0"
+    write(page, "Wait for the _")
+    assert not page.is_visible(".cover")
+
+
+def test_the_address_has_what_is_asked_and_brings_it_back(page, browser, site, loaded):
+    home = (site / "page.html").as_uri()
+    assert page.url == home, "what stands there at first needs no words"
+    write(page, "Close the _ & read it, 100 %.")
+    page.locator("button.piece", has_text="read").click()
+    address = page.url
+    assert address.startswith(f"{home}#model=start&text=Close+the+_+%26+read")
+    told = page.evaluate(LIST, "after")
+    page.goto("about:blank")
+    page.goto(address)
+    page.wait_for_selector(".piece.hidden")
+    assert page.input_value("textarea") == "Close the _ & read it, 100 %."
+    assert page.locator(".piece.hidden").inner_text() == "read"
+    assert page.evaluate(LIST, "after") == told
+    page.goto(f"{home}#model=start&text=Open+the+_+and+wait.&cover=2")  # the page is there already
+    page.wait_for_selector(".piece.hidden")
+    assert page.locator(".piece.hidden").all_inner_texts() == ["wait", "."]
+    for bad in ("#text=", "#model=none&text=a+_&hide=99&cover=-1", "#text=%3Cimg+src%3Dx%3E&hide=x", "#nonsense"):
+        page.goto("about:blank")
+        page.goto(home + bad)
+        page.wait_for_selector(".course-ask[aria-busy=false]")
+        assert page.locator(".piece.hidden").count() == 0
+
+
+def test_the_link_can_be_copied(page, browser):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    write(page, "Close the _.")
+    page.locator(".link").click()
+    page.get_by_text("Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')); }")
+    asked = []
+    page.once("dialog", lambda dialog: (asked.append(dialog.default_value), dialog.dismiss()))
+    page.locator(".link").click()
+    assert asked == [page.url]
 
 
 def test_what_does_not_fit_is_told(page):
@@ -447,7 +521,7 @@ def test_a_piece_that_looks_like_html_is_text(page):
 
 
 def test_the_keyboard_does_all(page):
-    page.focus(".examples")
+    page.focus(".link")
     page.keyboard.press("Tab")
     focused = "document.activeElement.getAttribute('aria-label')"
     assert page.evaluate(focused) == "hide raise"
@@ -457,6 +531,8 @@ def test_the_keyboard_does_all(page):
     page.keyboard.press("Enter")
     assert page.evaluate(focused) == "show exist again", "the focus is lost"
     assert page.locator(".after li").count() == 5
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.type") == "range"
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.value") == "1 0"
     before = page.inner_html(".map")
@@ -581,7 +657,7 @@ def test_the_scores_of_stories_are_the_library_s(stories, teller):
 
 def test_the_examples_stand_beside_the_best_possible(stories, teller):
     for one in STORY_EXAMPLES:
-        stories.select_option(".examples", one.text)
+        chip(stories, one).click()
         said = live_model.answer(*teller, one.text).guesses[0]
         assert stories.evaluate(LIST, "before") == [[word, f"{share:.2f}"] for word, share in said]
         possible = best_possible(one)
@@ -649,7 +725,7 @@ def test_each_model_keeps_its_text(stories, loaded):
     assert stories.evaluate(LIST, "before") == guesses(*loaded, "The [MASK] of documentation.")
     assert stories.locator(".head").count() == 4
     assert not stories.is_visible(".words")
-    assert stories.locator(".examples option").nth(1).inner_text() == FIRST
+    assert stories.locator(".chip").first.get_attribute("data-text") == FIRST
     stories.keyboard.press("ArrowRight")
     assert stories.input_value("textarea") == "mary has one _ ."
     assert stories.locator(".head").count() == 8
@@ -681,11 +757,11 @@ def test_the_best_possible_guesses_are_the_grammar_s():
     settled = best_possible(STORY_EXAMPLES[1])
     assert settled["he"] == pytest.approx(2 / 3, abs=1e-3)
     assert settled["john"] == pytest.approx(1 / 3, abs=1e-3)
-    for example, word in zip(STORY_EXAMPLES[2:5], ("them", "mary", "john"), strict=True):
+    for example, word in zip(STORY_EXAMPLES[2:5], ("mary", "john", "them"), strict=True):
         assert best_possible(example)[word] > 0.999
 
 
-@pytest.mark.parametrize("one", STORY_EXAMPLES, ids=lambda one: one.name)
+@pytest.mark.parametrize("one", STORY_EXAMPLES, ids=lambda one: one.says)
 def test_the_model_is_near_the_best_possible_and_needs_the_separator(one, teller):
     """What the page says of its examples; and no word of weight is missing among the guesses that it shows."""
     said = dict(live_model.answer(*teller, one.text).guesses[0])
