@@ -4,7 +4,8 @@
     ```
 
 puts the widget there, with the models that book/runs has under these names, the first of them chosen; with the option
-`:short:` only its guesses, and the model is loaded when it is asked. `facts-of-the-model` says what a model is. Nothing
+`:short:` only its guesses, and the model is loaded when it is asked. `beat-the-model` is the game with that of stories.
+`facts-of-the-model` says what a model is. Nothing
 of them is stored twice: the scripts are written when the site is built. The page alone gets the styles and scripts.
 """
 
@@ -18,7 +19,7 @@ from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
 from minigrad.bert.stored import stored
-from minigrad.course.furniture import live_examples, live_model
+from minigrad.course.furniture import live_examples, live_game, live_model
 from minigrad.stories import floors, grammar, lexicon
 
 
@@ -38,6 +39,19 @@ class AskTheModel(SphinxDirective):
         up = "../" * self.env.docname.count("/")
         scripts = {name: f"{up}_static/{live_model.script_name(name)}" for name in names}
         text = live_model.page(scripts, short="short" in self.options)
+        return [nodes.raw("", text, format="html")]
+
+
+class BeatTheModel(SphinxDirective):
+    """The game. The page has the widget too, with this model among its own."""
+
+    def run(self) -> list[nodes.Node]:
+        """Its HTML."""
+        self.env.note_dependency(str(live_game.__file__))
+        depends(self, "stories")
+        self.env.metadata[self.env.docname]["beat"] = True
+        up = "../" * self.env.docname.count("/")
+        text = live_game.page(f"{up}_static/{live_model.script_name('stories')}")
         return [nodes.raw("", text, format="html")]
 
 
@@ -65,6 +79,8 @@ def add_files(app: Any, page: str, template: str, context: dict[str, Any], doctr
         app.add_css_file("ask.css")
         app.add_js_file("bert.js", loading_method="defer")
         app.add_js_file("ask.js", loading_method="defer")
+    if app.env.metadata.get(page, {}).get("beat"):
+        app.add_js_file("beat.js", loading_method="defer")
 
 
 def write(app: Any, error: Exception | None) -> None:
@@ -79,6 +95,7 @@ def write(app: Any, error: Exception | None) -> None:
 def setup(app: Any) -> None:
     """Sphinx calls this."""
     app.add_directive("ask-the-model", AskTheModel)
+    app.add_directive("beat-the-model", BeatTheModel)
     app.add_directive("facts-of-the-model", FactsOfTheModel)
     app.connect("html-page-context", add_files)
     app.connect("build-finished", write)

@@ -9,23 +9,17 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from minigrad.bert.predict import fill_mask
 from minigrad.course.furniture.palette import COLOURS
+from minigrad.course.furniture.small_model import small_model
 
 SIZE = (1200, 630)  # pixels, as Open Graph's users ask for
-# From below, as the course builds them: what, chapters, colour.
-TOWER = [
-    ("arrays, gradients, optimisers", "1 to 4", "third"),
-    ("text cut into pieces", "5", "query"),
-    ("embeddings", "6", "query"),
-    ("attention", "7 to 9", "key"),
-    ("feed-forward, Add & Norm", "10 to 12", "key"),
-    ("pre-training", "13 to 15", "value"),
-    ("fine-tuning, looking inside", "16 to 19", "value"),
-]
+TEXT = "Raise an [MASK] if the file does not exist."
+LINES = ("Raise an", "if the file", "does not exist.")  # the gap ends the first one
 
 
 def draw_preview(path: str | Path) -> None:
-    """Draw the preview and write it as a PNG."""
+    """Draw the preview, a mask that the stored model fills, and write it as a PNG."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
@@ -41,11 +35,18 @@ def draw_preview(path: str | Path) -> None:
     words = "Build an autograd engine,\nthen every part of BERT,\nthen train it on your laptop."
     axes.text(70, 240, words, fontsize=23, color=ink, va="center", linespacing=1.4)
     axes.text(70, 105, "NumPy only. No GPU, no PyTorch.", fontsize=19, color=colours["third"], va="center")
-    for i, (what, chapters, name) in enumerate(TOWER):
-        bottom, colour = 65 + 74 * i, colours[name]
-        axes.add_patch(Rectangle((655, bottom), 480, 56, fill=False, edgecolor=colour, linewidth=3))
-        axes.text(673, bottom + 28, what, fontsize=17, color=ink, va="center")
-        axes.text(1118, bottom + 28, chapters, fontsize=17, color=colour, va="center", ha="right")
+    first, second = colours["first"], colours["grid"]
+    for row, line in enumerate(LINES):
+        axes.text(655, 545 - 62 * row, line, fontsize=29, color=ink, va="center")
+    axes.add_patch(Rectangle((838, 517), 190, 54, fill=False, edgecolor=first, linewidth=3))
+    axes.text(933, 544, "[MASK]", fontsize=25, color=first, va="center", ha="center", weight="bold")
+    (guesses,) = fill_mask(*small_model(), TEXT)
+    for row, guess in enumerate(guesses[:5]):
+        y = 340 - 62 * row
+        axes.text(655, y, guess.token, fontsize=22, color=ink, va="center")
+        axes.text(1140, y, f"{guess.probability:.2f}", fontsize=22, color=ink, va="center", ha="right")
+        axes.add_patch(Rectangle((655, y - 30), 485, 8, color=second, linewidth=0))
+        axes.add_patch(Rectangle((655, y - 30), 485 * guess.probability, 8, color=first, linewidth=0))
     figure.savefig(path, metadata={"Software": None})
 
 

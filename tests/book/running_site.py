@@ -14,6 +14,10 @@ SENTENCE = "This cell trains a model for minutes, so it keeps its stored output.
 SCRIPT = (
     "<div class='alive'><script>document.currentScript.parentElement.textContent = 'alive'</script></div>"
 )
+MOVES = (
+    "<div class='moves'>still<script>document.currentScript.parentElement.onclick = (event) => "
+    "{ event.currentTarget.firstChild.textContent = 'moved'; };</script></div>"
+)
 LISTING = r"*From `minigrad/x.py`:*\n\n```python\ndef f(x):\n    return x\n```"
 
 # id: source, stored output (text, or HTML), tags, needs, whether it runs.
@@ -35,6 +39,7 @@ CELLS: dict[str, dict[str, Any]] = {
     "long": {"source": 'print("computed")\nlong = 1', "seconds": 20},
     "after": {"source": "use(long)", "needs": ["long"], "seconds": 15},
     "below": {"source": "use(long + 1)", "needs": ["long"]},
+    "moves": {"source": f'html("{MOVES}")', "output": MOVES, "tags": ["predict"]},
 }
 EXERCISES: dict[str, str | dict[str, Any]] = {
     "title": "# Exercises: arrays\n\n*To run this page outside of the folder, `pip install`.*\n\n"

@@ -103,7 +103,9 @@ STORIES = (
         "It knows its words",
         Example(f"{_ABOUT_BOOKS} john gives [MASK] to mary . she reads the books .", "them", "it or them?"),
         Example(
-            f"{_ABOUT_BOOKS} john gives them to mary . she [MASK] the books .", "reads", "what one does with books"
+            f"{_ABOUT_BOOKS} john gives them to mary . she [MASK] the books .",
+            "reads",
+            "what one does with books",
         ),
     ),
 )

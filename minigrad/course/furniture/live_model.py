@@ -306,7 +306,8 @@ _PAGE = """<div class="course-ask course-colours@SHORT@" data-models="@MODELS@">
 <div class="tray"><p class="title" id="course-ask-reads">What the model reads
 <span class="quiet waits">Press a piece to hide it, or a gap to see its guesses.</span></p>
 <div class="pieces" role="group" aria-labelledby="course-ask-reads">@PIECES@</div>
-<label class="cover waits">Cover the right side <input type="range" min="0" max="1" value="0" autocomplete="off"></label>
+<label class="cover waits">Cover the right side
+<input type="range" min="0" max="1" value="0" autocomplete="off"></label>
 <details class="words waits" hidden><summary></summary><p></p></details></div>
 <div class="lists">
 <div class="list before"><p class="title">Guesses for the gap</p>@GUESSES@</div>

@@ -469,7 +469,12 @@ def test_the_address_has_what_is_asked_and_brings_it_back(page, browser, site, l
     page.goto(f"{home}#model=start&text=Open+the+_+and+wait.&cover=2")  # the page is there already
     page.wait_for_selector(".piece.hidden")
     assert page.locator(".piece.hidden").all_inner_texts() == ["wait", "."]
-    for bad in ("#text=", "#model=none&text=a+_&hide=99&cover=-1", "#text=%3Cimg+src%3Dx%3E&hide=x", "#nonsense"):
+    for bad in (
+        "#text=",
+        "#model=none&text=a+_&hide=99&cover=-1",
+        "#text=%3Cimg+src%3Dx%3E&hide=x",
+        "#nonsense",
+    ):
         page.goto("about:blank")
         page.goto(home + bad)
         page.wait_for_selector(".course-ask[aria-busy=false]")
