@@ -124,6 +124,9 @@ site-check: site  ## run every cell as the pages do, in Node, and hold its outpu
 	$(call timed,cells in the pages,$(BIN)/python tests/tools/pages_check.py _build/html/_static/run $(RUN)/node_modules)
 	$(call timed,the worker in Chromium,MINIGRAD_REQUIRE_SITE=1 $(BIN)/python -m pytest -q -p no:cacheprovider tests/site)
 
+long-cells: site  ## run the cells, too, that take long in a page, and note for how long (an hour; after a change of such a cell)
+	$(call timed,long cells in the pages,$(BIN)/python tests/tools/pages_check.py _build/html/_static/run $(RUN)/node_modules --long --write)
+
 live: $(READY)  ## build the course again whenever a page changes, until Ctrl-C
 	@mkdir -p _build; while true; do touch _build/.seen; $(MAKE) --no-print-directory book; \
 		until find book _config.yml _toc.yml -type f -newer _build/.seen | grep -q .; do sleep 1; done; done

@@ -22,7 +22,8 @@ import pages_check
         ({"random": [0, 3]}, ["predict"], 12.6, {"random": [0, 3], "page_seconds": 13}, ["predict"]),
         ({"page_seconds": 12}, [], 4.0, {}, []),
         ({"page_seconds": 12, "random": [0, 3]}, [], 4.0, {"random": [0, 3]}, []),
-        ({}, ["predict"], 31.0, {}, ["predict", "native=slow"]),
+        ({}, ["predict"], 31.0, {"page_seconds": 31}, ["predict", "native=slow"]),
+        ({}, ["training", "long"], 90.4, {"page_seconds": 90}, ["training", "long"]),
     ],
 )
 def test_cells_that_compute_for_long_say_so(tmp_path, course, tags, seconds, said, tagged):

@@ -48,6 +48,7 @@ def test_a_page_has_its_code_cells_in_order():
         "random": [0, 12],
         "runs": True,
         "seconds": 12,
+        "long": False,
     }
     assert found["a"]["seconds"] == 0
 
@@ -56,18 +57,26 @@ def test_hidden_cells_are_there_and_the_one_that_installs_is_not():
     assert list(cells(code("i", "install()", ["install"]), code("h", "x = 1", ["remove-cell"]))) == ["h"]
 
 
-@pytest.mark.parametrize(
-    "tag",
-    [
-        "training", "long-training", "native=threads", "native=time", "native=numbers", "native=heavy", "native=slow",
-        "native=files",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("tag", ["native=threads", "native=time", "native=numbers", "native=files"])
 def test_what_cannot_run_says_why(tag):
     found = cells(code("a", "x = run()", [tag]), code("b", "x", needs="a"), code("c", "1"))
     assert found["a"]["runs"].startswith("This cell ")
     assert found["b"]["runs"] == site.NEEDS_OTHER + site.ELSEWHERE
     assert found["c"]["runs"] is True
+
+
+@pytest.mark.parametrize("tag", ["training", "long-training", "native=heavy", "native=slow"])
+def test_what_merely_takes_long_runs_and_says_so(tag):
+    found = cells(
+        code("a", "x = run()", [tag], page_seconds=90),
+        code("b", "x", needs="a"),
+        code("c", "1"),
+        code("d", "x", ["native=time"]),
+    )
+    assert [one["runs"] for one in found.values()][:3] == [True, True, True]
+    assert [one["long"] for one in found.values()] == [True, True, False, False]
+    assert found["a"]["seconds"] == 90
+    assert found["d"]["runs"] is not True
 
 
 def names_only(**course):
@@ -82,13 +91,13 @@ def test_what_a_cell_names_is_there_without_it():
     assert found["a-names"]["source"] == "import math"
     assert found["a"]["source"] == "import math\nx = run()"
     assert found["b"]["needs"] == ["a-names"]
-    assert found["b"]["runs"] is True
+    assert not found["b"]["long"]
     assert found["c"]["needs"] == ["a-names", "a", "b"]
-    assert found["c"]["runs"] is not True
+    assert found["c"]["long"]
 
 
-def test_quick_training_may_run():
-    assert cells(code("a", "x = 1", ["training", "page"]))["a"]["runs"] is True
+def test_quick_training_takes_no_patience():
+    assert not cells(code("a", "x = 1", ["training", "page"]))["a"]["long"]
 
 
 PATHS = [
