@@ -87,12 +87,18 @@ function fetchNow(file) {
 // --- The image of Python's memory ------------------------------------------------------------------------
 
 const imageOf = (version) => address(`image/${version}`); // no file has this address: it is a name
+const SUM = "X-Sum"; // a header: a damaged image would be a damaged Python
+
+async function sum(bytes) {
+  return btoa(String.fromCharCode(...new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))));
+}
 
 // That of an earlier start of the same Python, or null: the first one, or a browser that keeps nothing.
 async function keptImage(version) {
   try {
     const kept = await (await caches.open(IMAGES)).match(imageOf(version));
-    return kept ? new Uint8Array(await kept.arrayBuffer()) : null;
+    const image = new Uint8Array(await kept.arrayBuffer());
+    return (await sum(image)) === kept.headers.get(SUM) ? image : null;
   } catch {
     return null;
   }
@@ -102,7 +108,7 @@ async function keepImage(version, image) {
   try {
     const cache = await caches.open(IMAGES);
     await Promise.all((await cache.keys()).map((one) => cache.delete(one)));
-    await cache.put(imageOf(version), new Response(image));
+    await cache.put(imageOf(version), new Response(image, { headers: { [SUM]: await sum(image) } }));
   } catch {} // there is no room, and the next start is as slow as this one
 }
 
@@ -111,7 +117,7 @@ async function keepImage(version, image) {
 async function start() {
   const manifest = await (await fetch(address("site.json"), { cache: "no-cache" })).json();
   const core = Object.keys(manifest.core);
-  let image = await keptImage(manifest.version);
+  const image = await keptImage(manifest.version);
   const entries = [...Object.values(manifest.core), manifest.archives.packages, manifest.archives.course];
   const files = await fetchAll(entries, manifest.bytes);
   const [packages, course] = files.slice(core.length);
@@ -134,14 +140,12 @@ async function start() {
   const tell = (text) => postMessage({ type: "progress", text, share: (share += SHARE_OF_STARTING) });
   const keep = (made) => keepImage(manifest.version, made);
   const archives = { packages: new Uint8Array(packages), course: new Uint8Array(course) };
-  const begin = () => startPython(loadPyodide, { indexURL: address("core/") }, archives, manifest.data, fetchNow, { image, keep, tell });
+  const settings = { indexURL: address("core/") };
   try {
-    return await begin();
+    return await startPython(loadPyodide, settings, archives, manifest.data, fetchNow, { image, keep, tell });
   } catch (error) {
-    if (!image) throw error;
-    image = null; // it is damaged
-    share = SHARE_OF_LOADING;
-    return await begin();
+    await self.caches?.delete(IMAGES); // the next start does not trust it
+    throw error;
   } finally {
     self.fetch = ask;
   }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsers import wait_for
 from serving import served
 
 from minigrad.course import check
@@ -58,6 +59,11 @@ def opened(context: Any, address: str, name: str) -> Any:
     """A page of the site, with the buttons of its cells."""
     page = context.new_page()
     page.set_default_timeout(SLOW)
+    return visited(page, address, name)
+
+
+def visited(page: Any, address: str, name: str) -> Any:
+    """The same in this tab."""
     page.goto(f"{address}{name}.html")
     page.locator(".course-run-button:visible").first.wait_for()
     answers = page.get_by_role("button", name="show all answers of this page").first
@@ -96,7 +102,7 @@ def test_a_reader_runs_edits_stops_and_comes_back(context: Any, address: str):
     output = cell.locator(".cell_output")
     stored = output.inner_text().strip()
     press(cell, "Run")
-    said(cell, "loading Python, ")
+    said(cell, "fetching Python, ")
     said(cell, "run here, in ")
     assert output.inner_text().strip() == stored
     assert page.locator(".course-run-status", has_text="run here").count() >= 3  # with those that it needs
@@ -112,7 +118,7 @@ def test_a_reader_runs_edits_stops_and_comes_back(context: Any, address: str):
     page.keyboard.press("Shift+Enter")
     said(cell, "runs, for 1 s")
     press(cell, "Stop")
-    said(cell, "the next run starts Python afresh")
+    said(cell, "Python starts afresh with the next run")
 
     page.reload()
     said(cell, "edited, kept in this browser")
@@ -157,6 +163,94 @@ def test_a_check_names_the_mistake_then_says_right(context: Any, address: str):
     page.locator(".course-solved", has_text="1 of 5 right").wait_for()
     chapter = opened(context, address, CHAPTER)
     assert chapter.locator("li.course-check-attend .course-read").count() == 1
+
+
+IMAGES = "(async () => (await (await caches.open('course-python')).keys()).length)()"
+STARTED = "course.recall('python')?.seconds"
+
+
+def run_one(page: Any, words: str) -> Any:
+    """Run the first cell with these words; gives it when it has run."""
+    cell = cell_with(page, words)
+    page.evaluate("(id) => course.cells.ask(course.cells.find(id))", cell.get_attribute("data-cell"))
+    cell.locator(".course-run-status", has_text="run here, in ").wait_for(state="attached")
+    return cell
+
+
+def test_the_second_start_is_quick_and_needs_no_network(context: Any, address: str):
+    """An image of Python's memory, and the files of what was read: on that page, on another one, with stored models."""
+    page = opened(context, address, CHAPTER)
+    run_one(page, "mixture of the values:")
+    wait_for(page, STARTED)
+    wait_for(page, f"{IMAGES}.then((count) => count === 1)")
+    first = page.evaluate(STARTED)
+    visited(page, address, "book/start")
+    run_one(page, "fill_mask(")  # its model comes with the cell
+    wait_for(page, f"{STARTED} !== {first}")
+    second = page.evaluate(STARTED)
+    assert second < first, "the image is of no use"
+
+    page.context.set_offline(True)
+    visited(page, address, "book/start")
+    assert run_one(page, "fill_mask(").locator(".cell_output").count() == 1
+    visited(page, address, CHAPTER)
+    run_one(page, "mixture of the values:")
+    page.context.set_offline(False)
+
+
+def test_a_damaged_image_is_replaced(context: Any, address: str):
+    page = opened(context, address, CHAPTER)
+    version = json.loads((SITE / "_static" / "run" / "site.json").read_text())["version"]
+    spoil = """async (address) => {
+      await (await caches.open("course-python")).put(address, new Response(new Uint8Array(1000)));
+    }"""
+    page.evaluate(spoil, f"{address}_static/run/image/{version}")
+    run_one(page, "mixture of the values:")
+    size = f"""caches.match("{address}_static/run/image/{version}").then((one) => one.arrayBuffer())
+      .then((bytes) => bytes.byteLength > 1e6)"""
+    wait_for(page, size)
+
+
+def test_a_slow_network_is_told_and_the_next_visit_does_not_wait(browser: Any, address: str):
+    """1.6 Mbit/s, as a phone may have it."""
+    with served(SITE, bytes_a_second=200_000) as slow:
+        context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+        page = opened(context, slow, CHAPTER)
+        cell = cell_with(page, "mixture of the values:")
+        press(cell, "Run")
+        said(cell, "fetching Python, ")
+        assert cell.locator("progress").is_visible()
+        said(cell, "run here, in ")
+        page.reload()
+        page.locator(".course-run-button:visible").first.wait_for()
+        begun = page.evaluate("performance.now()")
+        run_one(page, "mixture of the values:")
+        assert page.evaluate("performance.now()") - begun < 20_000, "9 MB came again"
+        context.close()
+
+
+def test_one_s_own_loss_falls_stops_and_goes_on(context: Any, address: str):
+    page = opened(context, address, "book/pretraining")
+    cell = page.locator(".cell[data-cell='own-watch']")
+    press(cell, "Run")
+    output = cell.locator(".cell_output")
+    steps = (
+        "document.querySelector(\".cell[data-cell='own-watch'] .course-drawing\")?.getAttribute('aria-label')"
+    )
+    wait_for(page, f"/^step ([5-9]|\\d\\d): /.test({steps} ?? '')", seconds=120)
+    press(cell, "Stop")
+    said(cell, "run it again, and it goes on")
+    first = re.fullmatch(r"step (\d+): ([\d.]+), best possible 0\.49", page.evaluate(steps))
+    assert first, page.evaluate(steps)
+    assert float(first[2]) < 5.5
+    press(cell, "Run")
+    wait_for(page, f"Number(/^step (\\d+)/.exec({steps})[1]) > {int(first[1]) + 5}", seconds=120)
+    press(cell, "Stop")
+    said(cell, "run it again, and it goes on")
+    second = re.match(r"step (\d+): ([\d.]+)", page.evaluate(steps))
+    assert int(second[1]) > int(first[1])
+    assert float(second[2]) < float(first[2])
+    assert output.locator(".course-drawing").count() == 1
 
 
 def test_each_page_has_the_cells_that_the_runtime_describes(address: str):

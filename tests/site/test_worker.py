@@ -86,7 +86,7 @@ def test_it_gets_ready_and_says_how_far_it_is(page):
     shares = [one["share"] for one in progress]
     assert shares == sorted(shares)
     assert 0 < shares[0] < shares[-1] <= 1
-    assert progress[0]["text"].startswith("Loading Python: ")
+    assert progress[0]["text"].startswith("fetching Python, ")
 
 
 def test_no_request_leaves_the_site(page, address):
