@@ -109,7 +109,7 @@ def test_a_reader_runs_edits_stops_and_comes_back(context: Any, address: str):
 
     replace(cell, "print(z.shape)\n1 / 0")
     page.keyboard.press("Shift+Enter")
-    said(cell, "failed here, after ")
+    said(cell, "failed here")
     assert output.inner_text().split("\n")[0] == "(3,)"
     assert "line 2" in output.inner_text()
     assert output.inner_text().strip().endswith("ZeroDivisionError: division by zero")

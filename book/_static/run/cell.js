@@ -51,7 +51,8 @@ course.Cell = (function () {
     // What the button says.
     get offer() {
       const { expected } = this;
-      return expected > LONG ? `Run anyway (about ${Math.round(expected / 5) * 5} s)` : expected ? `Run (about ${expected} s)` : "Run";
+      const about = expected > 90 ? `${Math.round(expected / 60)} min` : `${expected > LONG ? Math.round(expected / 5) * 5 : expected} s`;
+      return expected > LONG ? `Run anyway (about ${about})` : expected ? `Run (about ${about})` : "Run";
     }
 
     // Whether there is an output of a run and another one that is stored.
@@ -183,7 +184,8 @@ course.Cell = (function () {
       if (result && result.text !== this.text) return "not run since your last change";
       if (result && this.node.classList.contains("course-checks")) return "";
       if (result && result.paused) return `stopped after ${took(result.seconds)}; run it again, and it goes on`;
-      if (result) return `${result.stopped ? "stopped after" : result.failed ? "failed here, after" : "run here, in"} ${took(result.seconds)}`;
+      if (result && result.failed && !result.stopped) return "failed here";
+      if (result) return `${result.stopped ? "stopped after" : "run here, in"} ${took(result.seconds)}`;
       return this.edited && !answers ? "edited, kept in this browser" : "";
     }
 

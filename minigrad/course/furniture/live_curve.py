@@ -29,6 +29,7 @@ class LiveCurve:
     ) -> None:
         self.steps, self.loss, self.floor = steps, loss, floor
         self.losses: list[float] = []
+        self._end = 0  # of the horizontal axis: the step up to which it was told to train
 
     def run(self, count: int) -> None:
         """Train `count` steps more, or as many as there are. Stopped, it keeps what it has; the next run goes on.
@@ -37,6 +38,7 @@ class LiveCurve:
         """
         if count < 1:
             raise ValueError(f"count must be at least 1, got {count}")
+        self._end = len(self.losses) + count
         work = self._work(count)
         shell = _ipython("get_ipython")
         if hasattr(shell, "in_slices"):  # a page hears its reader only between them
@@ -86,11 +88,10 @@ class LiveCurve:
         steps = np.arange(1, len(self.losses) + 1)
         axes.plot(steps, self.losses, color=colours["first"], linewidth=0.8, alpha=0.4)
         axes.plot(steps, self.means(), color=colours["first"], linewidth=2)
-        last = max(len(steps), 20)
         if self.floor is not None:
             axes.axhline(self.floor, color=colours["second"], linewidth=1, linestyle="--")
-            axes.text(last, self.floor, "best possible", color=colours["second"], ha="right", va="bottom")
-        axes.set_xlim(0, last)
+            axes.text(self._end, self.floor, "best possible", color=colours["second"], ha="right", va="bottom")
+        axes.set_xlim(0, self._end)
         axes.set_ylim(0, max([*self.losses, 1.0]) * 1.05)
         axes.set_xlabel("steps")
         axes.set_ylabel(self.loss)
