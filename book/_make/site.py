@@ -49,7 +49,7 @@ LEFT_OUT = re.compile(
 REASONS = {
     "native=threads": "This cell starts threads, which a page cannot",
     "native=time": "This cell measures time",
-    "native=numbers": "This cell has numbers that hang on the machine, and are others in a page",
+    "native=numbers": "This cell has numbers that depend on the machine, and are others in a page",
     "native=files": "This cell needs files or programs that a page does not have",
 }
 # What merely takes long: the reader decides. `make site-check` runs these cells too, CI does not.

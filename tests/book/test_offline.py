@@ -65,6 +65,17 @@ def test_what_an_older_python_was_made_of_is_forgotten(runner: Any, running_addr
     wait_for(page, f"(url) => ({KEPT})().then((urls) => !urls.includes(url))", old)
 
 
+def test_what_a_reader_saves_elsewhere_is_not_kept(runner: Any, running_site: Any):
+    page = runner(PAGE, service_workers="allow")
+    wait_for(page, CONTROLLED)
+    (packed,) = (running_site / "_static").glob("*.zip")
+    get = "async (url) => (await (await fetch(url)).blob()).size"
+    assert page.evaluate(get, f"../_static/{packed.name}") == packed.stat().st_size
+    assert page.evaluate(get, "../_static/logo.svg") > 0
+    kept(page, "logo.svg")
+    assert not [url for url in page.evaluate(f"({KEPT})()") if url.endswith(".zip")]
+
+
 def test_a_browser_that_refuses_the_worker_reads_on(runner: Any):
     page = runner("book/index", service_workers="allow")
     page.evaluate("navigator.serviceWorker.ready.then((one) => one.unregister())")

@@ -4,6 +4,8 @@ const KEPT = "course-site";
 const STAMPED = /\/_static\/run\/(core|archives)\/.*\.[0-9a-f]{12}\.gz$/; // its name says what is in it: never another thing
 const ABOUT = /\/_static\/run\/site\.json$/; // which of these are of today
 
+const TO_KEEP_ELSEWHERE = /\.(zip|pdf)$/; // a reader saves these
+
 const open = () => caches.open(KEPT);
 const kept = async (request) => (await open()).match(request, { ignoreSearch: request.mode === "navigate" });
 
@@ -44,9 +46,9 @@ self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim(
 
 self.addEventListener("fetch", (event) => {
   const { request } = event;
-  if (request.method === "GET" && new URL(request.url).origin === location.origin && !request.headers.has("range")) {
-    event.respondWith(answered(event));
-  }
+  const { origin, pathname } = new URL(request.url);
+  if (request.method !== "GET" || origin !== location.origin || TO_KEEP_ELSEWHERE.test(pathname) || request.headers.has("range")) return;
+  event.respondWith(answered(event));
 });
 
 // A page that came before there was a worker says what it loaded.
