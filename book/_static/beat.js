@@ -42,6 +42,7 @@
     }
 
     function show() {
+      root.classList.add("plays");
       const { halves, choices: words } = games[game][round];
       story.hidden = false;
       story.replaceChildren(...halves.flatMap((half, n) => {
@@ -71,12 +72,12 @@
       said.replaceChildren(...guesses.map((one, i) => {
         const worth = exact[one] || 0;
         points[i] += worth;
-        const note = i === 1 ? `, which it gives ${share.toFixed(2)}` : "";
-        const line = make("li", one === truth ? "right" : "", [make("b", "", [NAMES[i]]), ` ${one}${note}: ${worth.toFixed(2)}`]);
-        line.style.setProperty("--share", worth);
+        const note = i === 1 ? ` (it is ${Math.round(100 * share)} % sure)` : "";
+        const line = make("li", one === truth ? "right" : "", [make("b", "", [NAMES[i]]), ` ${one}${note}: ${worth.toFixed(2)} points`]);
+        line.style.setProperty("--share", worth < 0.01 ? 0 : worth);
         return line;
       }));
-      said.append(make("li", "truth", [`In the story stood ${truth}.`]));
+      story.querySelector("mark").textContent = truth;
       said.hidden = false;
       for (const button of choices.children) {
         button.disabled = true;

@@ -2,6 +2,7 @@
 // cell, `model` or `game`; &theme=light or dark fixes the colours. Under each of them stands how to put it elsewhere.
 (function () {
   const ASKED = { model: ".course-ask:not(.short)", game: ".course-beat" };
+  const LEAST = { game: 520 }; // pixels of height that it will need
   const words = new URLSearchParams(location.search);
 
   function made(tag, name, ...children) {
@@ -41,7 +42,7 @@
   function share(name, box) {
     if (box.querySelector(":scope > .course-embed") || box.nextElementSibling?.matches(".course-embed")) return;
     const address = () => new URL(`${location.pathname}?alone=${name}${name === "model" ? location.hash : ""}`, location.href).href;
-    const link = made("a", "", "It alone on a page");
+    const link = made("a", "", "Open it on a page of its own");
     const line = made("input", "");
     const copy = course.button("Copy", async () => {
       try {
@@ -57,7 +58,7 @@
     line.setAttribute("aria-label", "The line of HTML that embeds it");
     panel.addEventListener("toggle", () => {
       link.href = address();
-      line.value = `<iframe src="${address().replaceAll("&", "&amp;")}" title="${title().replaceAll('"', "&quot;")}" width="100%" height="${box.offsetHeight + 60}" style="border: 0" loading="lazy"></iframe>`;
+      line.value = `<iframe src="${address().replaceAll("&", "&amp;")}" title="${title().replaceAll('"', "&quot;")}" width="100%" height="${Math.max(box.offsetHeight, LEAST[name] || 0) + 60}" style="border: 0" loading="lazy"></iframe>`;
     });
     if (name in ASKED) box.after(panel);
     else box.append(panel);

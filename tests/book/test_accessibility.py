@@ -57,7 +57,7 @@ def test_nothing_serious(visited: Any, scheme: str):
 def test_nothing_serious_where_cells_run(runner: Any, name: str, scheme: str):
     page = runner(name)
     page.get_by_role("button", name="Run cell 1", exact=True).click()
-    page.locator(".course-run-status", has_text="run here").first.wait_for()
+    page.locator(".course-run-status", has_text="ran here in").first.wait_for()
     if name.startswith("book"):
         page.get_by_role("button", name="Edit cell 2", exact=True).click()
     page.locator(".course-python summary").dispatch_event("click")

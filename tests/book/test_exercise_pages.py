@@ -163,7 +163,7 @@ def test_answers_of_other_pages_are_brought_to_the_exercise_that_puts_them_toget
       course.python.run = (cell, output) => { ran.push(cell.source); return run(cell, output); };
     }""")
     cell(page, "borrows").get_by_role("button", name="Run").click()
-    cell(page, "borrows").locator(".course-run-status", has_text="run here").wait_for()
+    cell(page, "borrows").locator(".course-run-status", has_text="ran here in").wait_for()
     written, own = page.evaluate("ran")
     assert own == 'own = mine("arrays")'
     before, text = written.split(".write_text(")

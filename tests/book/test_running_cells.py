@@ -34,7 +34,7 @@ def button(page: Any, name: str, text: str) -> Any:
 def run(page: Any, name: str) -> None:
     """Run a cell and wait until it has."""
     button(page, name, "Run").click()
-    said(page, name, "here, ")
+    said(page, name, "ran here in")
 
 
 def said(page: Any, name: str, words: str) -> None:
@@ -182,7 +182,7 @@ def test_a_run_says_what_it_loads_and_replaces_the_stored_output_until_it_is_ask
     status, share = run_until(page, "plain", "half of it")
     assert status == "half of it …"
     assert share == 0.5
-    said(page, "plain", "run here, in 0.3 s")
+    said(page, "plain", "ran here in 0.3 s")
     assert output(page, "plain") == "fresh"
     assert not cell(page, "plain").locator("progress").is_visible()
     button(page, "plain", "Stored output").click()
@@ -208,14 +208,12 @@ def test_the_cells_that_a_cell_needs_run_first_and_once(runner: Any):
     assert any(
         "half of it; then 1 cell above that this one needs" in words for words in page.evaluate("heard")
     )
-    assert any(
-        words == "first runs 1 cell above that this one needs: 1 of 1" for words in page.evaluate("heard")
-    )
-    said(page, "first", "run here, in")
+    assert any(words == "first a cell above, running …" for words in page.evaluate("heard"))
+    said(page, "first", "ran here in")
     assert not page.locator(".course-needed").count()
     page.evaluate("heard = []")
     run(page, "uses")
-    assert not any("first runs" in words for words in page.evaluate("heard"))
+    assert not any("first a cell" in words for words in page.evaluate("heard"))
 
 
 def test_a_hidden_cell_runs_for_the_one_that_needs_it(runner: Any):
@@ -236,7 +234,7 @@ def test_a_cell_between_runs_again_when_one_above_it_has(runner: Any):
     page = runner(PAGE)
     run(page, "last")
     type_into(page, "first", "a = 2").press("Shift+Enter")
-    said(page, "first", "run here")
+    said(page, "first", "ran here in")
     page.evaluate("""() => {
       window.ran = [];
       const run = course.python.run;
@@ -253,7 +251,7 @@ def test_an_error_is_text_in_the_output_and_ends_what_waits_for_it(runner: Any):
     said(page, "first", "failed here")
     assert output(page, "first") == "ZeroDivisionError: division by zero"
     button(page, "uses", "Run").click()
-    said(page, "uses", "not run: the cell above, which it needs, failed")
+    said(page, "uses", "not run: a cell above, which it needs, failed")
     assert output(page, "uses") == "stored: a is 1"
     cell(page, "uses").scroll_into_view_if_needed()
     cell(page, "uses").locator(".course-run-status a").click()
@@ -268,7 +266,7 @@ def test_a_missing_name_offers_the_cells_above(runner: Any):
     said(page, "plain", "failed here")
     assert output(page, "plain") == "NameError: name 'a' is not defined"
     button(page, "plain", "Run all above first").click()
-    said(page, "plain", "run here")
+    said(page, "plain", "ran here in")
     assert output(page, "plain") == "a is 1"
 
 
@@ -311,7 +309,7 @@ def test_stop_ends_an_endless_loop_and_the_next_run_starts_afresh(runner: Any):
     page = runner(PAGE)
     run(page, "uses")
     type_into(page, "plain", "while True:\n    pass").press("Shift+Enter")
-    said(page, "plain", "runs")
+    said(page, "plain", "running")
     button(page, "guess", "Run").click()
     said(page, "guess", "waits for the cell that runs")
     button(page, "plain", "Stop").click()
@@ -348,7 +346,7 @@ def test_a_browser_that_has_python_is_not_told_that_it_loads(runner: Any):
     page.reload()
     page.wait_for_selector(".course-run-button")  # the page is there before its buttons are
     run_until(page, "plain", "starting Python, about 1\u00a0s")
-    said(page, "plain", "run here")
+    said(page, "plain", "ran here in")
 
 
 def test_a_python_that_cannot_go_on_is_said_and_replaced(runner: Any):
@@ -511,7 +509,7 @@ def test_run_all_above_runs_what_is_above_the_place_that_is_read(runner: Any):
     cell(page, "relies").evaluate("(one) => one.scrollIntoView({ behavior: 'instant', block: 'start' })")
     page.evaluate("scrollBy({ top: -350, behavior: 'instant' })")
     menu(page, "Run all above")
-    said(page, "relies", "run here")
+    said(page, "relies", "ran here in")
     assert output(page, "plain") == "fresh"
     assert cell(page, "alive").locator(".course-run-status").inner_text() == ""
 
@@ -519,7 +517,7 @@ def test_run_all_above_runs_what_is_above_the_place_that_is_read(runner: Any):
 def test_reset_page_asks_and_brings_everything_back(runner: Any):
     page = runner(PAGE)
     type_into(page, "plain", 'print("mine")').press("Shift+Enter")
-    said(page, "plain", "run here")
+    said(page, "plain", "ran here in")
     run(page, "uses")
     asked: list[str] = []
     page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
@@ -557,7 +555,7 @@ def test_the_download_is_a_notebook_with_edits_and_outputs(runner: Any):
     page.reload()
     page.locator(".course-python").wait_for(state="attached")
     type_into(page, "plain", 'print("mine")').press("Shift+Enter")
-    said(page, "plain", "run here")
+    said(page, "plain", "ran here in")
     run(page, "alive")
     type_into(page, "first", "1 / 0").press("Shift+Enter")
     said(page, "first", "failed here")
@@ -584,7 +582,7 @@ def test_a_phone_is_wide_enough(runner: Any):
     page = runner(PAGE, viewport={"width": 390, "height": 844})
     type_into(page, "wide", "wide = " + "1 + " * 60 + "1")
     button(page, "plain", "Run").click()
-    said(page, "plain", "run here")
+    said(page, "plain", "ran here in")
     page.locator(".course-python summary").click()
     box = page.locator(".course-python-panel").bounding_box()
     assert box["x"] >= 0
@@ -595,7 +593,7 @@ def test_a_phone_is_wide_enough(runner: Any):
 def test_nothing_of_it_is_on_paper(runner: Any):
     page = runner(PAGE)
     type_into(page, "plain", 'print("mine")').press("Shift+Enter")
-    said(page, "plain", "run here")
+    said(page, "plain", "ran here in")
     page.emulate_media(media="print")
     for part in (".course-run", ".course-python", ".course-editor textarea"):
         assert not page.locator(part).first.is_visible(), part
@@ -684,7 +682,7 @@ def test_stopping_one_tab_leaves_the_names_of_the_other(runner: Any):
     run(one, "first")
     two = runner(PAGE, tab=True)
     type_into(two, "plain", "while True:\n    pass").press("Shift+Enter")
-    said(two, "plain", "runs")
+    said(two, "plain", "running")
     button(two, "plain", "Stop").click()
     said(two, "plain", "stopped")
     type_into(two, "plain", "die()").press("Shift+Enter")
@@ -699,7 +697,7 @@ def test_without_a_network_a_run_waits_for_it(runner: Any):
     button(page, "uses", "Run").click()
     said(page, "uses", "you are offline, and Python is not here yet: it will start when you are back")
     page.context.set_offline(False)
-    said(page, "uses", "run here")
+    said(page, "uses", "ran here in")
     assert output(page, "uses") == "a is 1"
 
 
@@ -711,7 +709,7 @@ def test_an_old_output_is_dimmed_and_one_thing_is_said(runner: Any):
     said(page, "plain", "not run since your last change")
     assert "course-old" in cell(page, "plain").get_attribute("class")
     button(page, "plain", "Run").click()
-    said(page, "plain", "runs")
+    said(page, "plain", "running")
     button(page, "plain", "Stop").click()
     said(page, "plain", "stopped")
     status = cell(page, "plain").locator(".course-run-status").inner_text()
@@ -723,7 +721,7 @@ def test_an_old_output_is_dimmed_and_one_thing_is_said(runner: Any):
 def test_the_second_click_of_a_double_one_does_not_stop(runner: Any):
     page = runner(PAGE)
     button(page, "plain", "Run").dblclick()
-    said(page, "plain", "run here")
+    said(page, "plain", "ran here in")
 
 
 def test_a_failed_output_has_a_red_bar_and_lines_have_numbers(runner: Any):
@@ -741,7 +739,7 @@ def test_a_failed_output_has_a_red_bar_and_lines_have_numbers(runner: Any):
     run(page, "uses")
     assert bad != cell(page, "uses").locator(".cell_output").evaluate(colour)
     type_into(page, "plain", "x = 1").press("Shift+Enter")
-    said(page, "plain", "run here")
+    said(page, "plain", "ran here in")
     assert "course-failed" not in cell(page, "plain").locator(".cell_output").get_attribute("class")
 
 
@@ -766,7 +764,7 @@ def test_the_buttons_are_in_the_corner_and_large_enough_for_a_thumb(runner: Any)
 def test_a_training_shows_each_step_in_the_place_of_the_last_one(runner: Any):
     page = runner(PAGE)
     type_into(page, "plain", "train(3)").press("Shift+Enter")
-    said(page, "plain", "run here")
+    said(page, "plain", "ran here in")
     assert output(page, "plain") == "step 3"
     assert cell(page, "plain").locator(".cell_output b").count() == 1
     kept_outputs = page.evaluate(
@@ -790,3 +788,71 @@ def test_stop_pauses_a_training_and_a_run_goes_on(runner: Any):
     cell(page, "plain").locator(".cell_output b", has_text=f"step {steps + 2}").wait_for()
     button(page, "plain", "Stop").click()
     said(page, "plain", "stopped after")
+
+
+# --- What new users stumbled over ------------------------------------------------------------------------
+
+
+def test_code_that_is_wider_than_its_box_scrolls_with_the_caret(runner: Any):
+    for width in (1280, 390):
+        page = runner(PAGE, viewport={"width": width, "height": 844})
+        field = type_into(page, "plain", "x = [" + "1, " * 70)
+        page.keyboard.type("last = 7")
+        inside = field.evaluate("(one) => one.scrollLeft")
+        box = (
+            cell(page, "plain")
+            .locator(".course-editor")
+            .evaluate("(one) => [one.scrollLeft, one.scrollWidth - one.clientWidth]")
+        )
+        assert inside == 0, "the field scrolls, and the coloured code does not"
+        assert box[0] == pytest.approx(box[1], abs=30)
+        assert box[0] > 100
+        numbers = cell(page, "plain").locator(".course-line-numbers")
+        left = cell(page, "plain").locator(".cell_input").bounding_box()["x"]
+        assert numbers.bounding_box()["x"] == pytest.approx(left, abs=8)
+
+
+def test_a_name_that_no_cell_above_has_offers_none_of_them(runner: Any):
+    page = runner(PAGE)
+    type_into(page, "plain", "use(oops)").press("Shift+Enter")
+    said(page, "plain", "failed here")
+    assert not button(page, "plain", "Run all above first").is_visible()
+
+
+def test_a_loop_in_a_needed_cell_is_told_with_its_time_and_named_when_it_is_stopped(runner: Any):
+    page = runner(PAGE)
+    type_into(page, "first", "while True:\n    pass")
+    button(page, "uses", "Run").click()
+    said(page, "uses", "first a cell above, running for 1\u00a0s")
+    button(page, "uses", "Stop").click()
+    said(page, "uses", "stopped; Python starts afresh with the next run")
+    said(page, "first", "stopped here")
+
+
+def test_what_ran_in_a_python_that_is_gone_says_so(runner: Any):
+    page = runner(PAGE)
+    run(page, "first")
+    type_into(page, "plain", "while True:\n    pass").press("Shift+Enter")
+    said(page, "plain", "running")
+    button(page, "plain", "Stop").click()
+    said(page, "first", "ran here, before Python started afresh")
+
+
+def test_edited_code_stands_above_a_dimmed_output_after_a_reload(runner: Any):
+    page = runner(PAGE)
+    type_into(page, "plain", 'print("mine")')
+    page.evaluate("course.typed.write()")
+    page = runner(PAGE)
+    assert "course-old" in cell(page, "plain").get_attribute("class")
+    button(page, "plain", "Reset").click()
+    assert "course-old" not in cell(page, "plain").get_attribute("class")
+
+
+def test_a_verdict_is_dimmed_when_its_answer_has_changed(runner: Any):
+    page = runner("exercises/arrays")
+    type_into(page, "answer1", "def one(x):\n    return 'right'")
+    button(page, "check1", "Check").click()
+    cell(page, "check1").locator(".is-right").wait_for()
+    assert "course-old" not in cell(page, "check1").get_attribute("class")
+    type_into(page, "answer1", "def one(x):\n    return 'wrong'")
+    assert "course-old" in cell(page, "check1").get_attribute("class")

@@ -36,7 +36,7 @@ async function answered(event) {
     const found = await kept(event.request);
     if (found) return found;
     if (event.request.mode !== "navigate") throw error;
-    const text = "<!DOCTYPE html><meta name=viewport content='width=device-width'><title>Offline</title><body style='font: 1.1rem/1.6 system-ui, sans-serif; max-width: 34rem; margin: 20vh auto 0; padding: 0 1.5rem'><h1>You are offline</h1><p>This page was not read in this browser before, so it is not here. Pages that you have read are. <a href='javascript:history.back()'>Back</a></p>";
+    const text = "<!DOCTYPE html><meta name=viewport content='width=device-width'><link rel=icon href='data:,'><title>Offline</title><body style='font: 1.1rem/1.6 system-ui, sans-serif; max-width: 34rem; margin: 20vh auto 0; padding: 0 1.5rem'><h1>You are offline</h1><p>You have not read this page in this browser yet, so it is not here. The pages that you have read are. <a href='javascript:history.back()'>Back</a></p>";
     return new Response(text, { headers: { "Content-Type": "text/html; charset=utf-8" } });
   }
 }

@@ -18,6 +18,7 @@ course.Cell = (function () {
       this.result = null; // the same of the last run, even if that Python is gone; and its outputs
       this.editor = null;
       this.outdated = false;
+      this.judges = false; // whether it is a check, whose verdict is on the text of another cell
       this.cut = false; // whether the last run was stopped
       this.note = ""; // what goes before all else in the row: a text, or a list of texts and cells
       this.before = null; // what is to be done before it runs
@@ -41,6 +42,13 @@ course.Cell = (function () {
     // Whether a run of another cell must run this one first. `needs` names what its needs need, too.
     get stale() {
       return !this.hasRun || this.needed.some((one) => !one.hasRun || one.ran.at > this.ran.at);
+    }
+
+    // Whether the output that is shown is that of another text than the code that stands above it.
+    get isOld() {
+      const { result } = this;
+      if (!result || this.showsStored) return this.edited;
+      return this.cut || result.text !== this.text || (this.judges && this.needed.some((one, i) => one.text !== result.basis[i]));
     }
 
     // How long a run takes where the course was checked, with the cells that have to run first; 0 if that is not long.
@@ -90,6 +98,7 @@ course.Cell = (function () {
         box.setAttribute("role", "group");
         box.setAttribute("aria-label", `Cell ${this.number}`);
       }
+      run.title = "Shift + Enter, in the editor";
       run.classList.add("course-run-main");
       end.classList.add("course-run-main");
       this.corner.append(edit, run, end);
@@ -138,7 +147,7 @@ course.Cell = (function () {
       stored.setAttribute("aria-label", `${stored.textContent} of cell ${this.number}`);
       this.say(this.state ? this.note : this.words());
       this.node.classList.toggle("course-edited", this.edited);
-      this.node.classList.toggle("course-old", Boolean(this.result) && !this.showsStored && (this.cut || this.result.text !== this.text));
+      this.node.classList.toggle("course-old", this.isOld);
       this.node.classList.toggle("course-runs", this.state === "runs");
       this.node.classList.toggle("course-waits", this.state === "waits");
     }
@@ -146,10 +155,10 @@ course.Cell = (function () {
     // Says it in the row. A cell among the words is a link to its box.
     say(words) {
       const parts = [words].flat();
-      const text = parts.map((one) => (typeof one === "string" ? one : "the cell above")).join("").replace(/(\d) s\b/g, "$1\u00a0s"); // no line ends between a number and its unit
+      const text = parts.map((one) => (typeof one === "string" ? one : "a cell above")).join("").replace(/(\d) s\b/g, "$1\u00a0s"); // no line ends between a number and its unit
       if (!this.status || this.status.textContent === text) return;
       if (parts.length === 1) this.status.textContent = text;
-      else this.status.replaceChildren(...parts.map((one) => (typeof one === "string" ? one : one.link("the cell above"))));
+      else this.status.replaceChildren(...parts.map((one) => (typeof one === "string" ? one : one.link("a cell above"))));
     }
 
     link(words) {
@@ -182,10 +191,11 @@ course.Cell = (function () {
       if (this.edited && !course.typed.isKept) return "this browser keeps nothing: what you typed is gone when you leave";
       if (result && this.showsStored) return "this is the stored output";
       if (result && result.text !== this.text) return "not run since your last change";
-      if (result && this.node.classList.contains("course-checks")) return "";
+      if (result && this.judges) return "";
+      if (result && !this.ran) return "ran here, before Python started afresh";
       if (result && result.paused) return `stopped after ${took(result.seconds)}; run it again, and it goes on`;
       if (result && result.failed && !result.stopped) return "failed here";
-      if (result) return `${result.stopped ? "stopped after" : "run here, in"} ${took(result.seconds)}`;
+      if (result) return `${result.stopped ? "stopped after" : "ran here in"} ${took(result.seconds)}`;
       return this.edited && !answers ? "edited, kept in this browser" : "";
     }
 
@@ -297,16 +307,21 @@ course.Cell = (function () {
       add(this.output, output);
     }
 
-    async run() {
+    // heard(words): called each second with how long it has been running.
+    async run(heard = null) {
       const { text } = this;
       this.state = "runs";
-      this.note = "runs …";
+      this.note = "running …";
       this.misses = this.cut = this.emptied = false;
       this.outputs = [];
       if (this.node) void this.output;
       const start = performance.now();
       const whole = this.seconds ? ` of about ${this.seconds}` : "";
-      const watch = setInterval(() => this.say(`runs, for ${Math.round((performance.now() - start) / 1000)} s${whole} …`), 1000);
+      const watch = setInterval(() => {
+        const words = `running for ${Math.round((performance.now() - start) / 1000)} s${whole} …`;
+        this.say(words);
+        if (heard) heard(words);
+      }, 1000);
       if (this.node) this.node.classList.add("course-dims");
       this.update();
       try {
@@ -314,15 +329,16 @@ course.Cell = (function () {
         const { seconds, failed, paused } = await course.python.run({ id: this.id, source: text, random: this.random }, (output) => this.put(output));
         this.fresh = null;
         this.ran = { text, at: ++clock, seconds, failed, paused };
-        this.result = { ...this.ran, outputs: this.outputs };
+        this.result = { ...this.ran, outputs: this.outputs, basis: this.needed.map((one) => one.text) };
         if (this.node && !this.emptied) this.clear();
         if (this.node) this.box.classList.toggle("course-failed", failed);
         const error = this.outputs.find((one) => one.output_type === "error");
-        this.misses = Boolean(error && error.ename === "NameError" && course.cells.above(this).some((one) => one.stale));
+        const [, name] = (error && error.ename === "NameError" && error.evalue.match(/'(\w+)'/)) || [];
+        this.misses = Boolean(name) && course.cells.above(this).some((one) => one.stale && new RegExp(`\\b${name}\\b`).test(one.text));
         this.note = "";
         return !failed;
       } catch (error) {
-        this.note = "";
+        this.note = "stopped here";
         this.cut = true;
         if (this.emptied) {
           this.fresh = null;

@@ -55,9 +55,13 @@ course.cells = (function () {
       await load(target, first.length);
       for (const [done, one] of first.entries()) {
         target.state = "needs";
-        target.note = `first runs ${plural(first.length, "cell")} above${list ? "" : " that this one needs"}: ${done + 1} of ${first.length}`;
-        target.update();
-        const well = await one.run();
+        const step = first.length > 1 ? ` (${done + 1} of ${first.length})` : "";
+        const tell = (words) => {
+          target.note = ["first ", one.buttons ? one : "a hidden cell above", `${step}, ${words}`];
+          target.update();
+        };
+        tell("running …");
+        const well = await one.run(tell);
         if (one.node) one.node.classList.remove("course-needed");
         if (!well) {
           target.state = "";
@@ -105,6 +109,7 @@ course.cells = (function () {
       one.note = one === target ? why : "not run";
       one.update();
     });
+    cells.forEach((one) => one.update()); // what they put out is that of a Python that is gone
   }
 
   // A cell that trains step by step ends after the present one; anything else ends with its Python.

@@ -34,6 +34,7 @@
     const call = cell.source.trim();
     const { run, edit, stop, stored } = cell.buttons;
     cell.node.classList.add("course-checks");
+    cell.judges = true;
     run.textContent = "Check";
     run.classList.add("course-button");
     run.setAttribute("aria-label", `Check ${checkOf(cell)}`);
@@ -89,5 +90,6 @@
     show();
     document.addEventListener("course-memory", show);
     document.addEventListener("course-output", ({ detail }) => judge(detail));
+    document.addEventListener("course-python", () => course.cells.list.forEach((one) => one.judges && one.update())); // an answer was typed
   });
 })();

@@ -90,8 +90,10 @@ class LiveCurve:
         axes.plot(steps, self.means(), color=colours["first"], linewidth=2)
         if self.floor is not None:
             axes.axhline(self.floor, color=colours["second"], linewidth=1, linestyle="--")
-            axes.text(self._end, self.floor, "best possible", color=colours["second"], ha="right", va="bottom")
-        axes.set_xlim(0, self._end)
+            axes.text(
+                self._end, self.floor, "best possible", color=colours["second"], ha="right", va="bottom"
+            )
+        axes.set_xlim(0, 1.02 * self._end)  # room for the last number
         axes.set_ylim(0, max([*self.losses, 1.0]) * 1.05)
         axes.set_xlabel("steps")
         axes.set_ylabel(self.loss)

@@ -69,7 +69,7 @@ DOCUMENTATION = (
     Pair(
         "It reads both sides",
         Example(_SOCKET, "socket", "Open the _ and wait"),
-        Example(_SOCKET, "file", "Open the _", cover=True),
+        Example(_SOCKET, "file", "its right side covered", cover=True),
     ),
     Pair(
         "It knows grammar, not the world",

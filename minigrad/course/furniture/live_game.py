@@ -101,6 +101,9 @@ def page(script: str) -> str:
 
 _PAGE = """<div class="course-beat course-colours" data-games="@GAMES@" data-script="@SCRIPT@">@PALETTE@
 <noscript><p>Without JavaScript the game cannot be played.</p></noscript>
+<p class="rules">Guess the hidden word of a story. Then the model guesses, and then whoever knows the grammar. A guess
+gets as many points as it has probability, given all other words, so luck counts for nothing. In half of the stories
+careful reading tells the word. In the others nobody can know it, but some words are likelier than others.</p>
 <p class="story" hidden></p>
 <div class="choices" role="group" aria-label="Your guess"></div>
 <ol class="said" hidden></ol>
