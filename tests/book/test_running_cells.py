@@ -39,7 +39,7 @@ def run(page: Any, name: str) -> None:
 
 def said(page: Any, name: str, words: str) -> None:
     """Wait until the row under a cell says so."""
-    cell(page, name).locator(".course-run-status", has_text=words).wait_for(timeout=5000)
+    cell(page, name).locator(".course-run-status", has_text=words).wait_for(timeout=15_000)
 
 
 # A look from outside can miss what stands there for a moment; this one is called at each change.
@@ -57,7 +57,7 @@ RUN_UNTIL = """([name, words, then]) => new Promise((resolve, reject) => {
   };
   const watch = new MutationObserver(look);
   watch.observe(cell, { subtree: true, childList: true, characterData: true, attributes: true });
-  setTimeout(() => reject(new Error(`never said: ${words}`)), 5000);
+  setTimeout(() => reject(new Error(`never said: ${words}`)), 15000);
   button("Run").click();
 })"""
 

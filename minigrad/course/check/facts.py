@@ -116,7 +116,8 @@ class Facts:
                 [(change(got), want) for got, want in numbers]
             ):
                 return sentence
-        if not any(got.any() for got, _ in numbers) and all(got.size for got, _ in numbers):
+        whole = all(got.size == 1 or (got.size and got.shape == want.shape) for got, want in numbers)
+        if whole and not any(got.any() for got, _ in numbers):
             return "Where it is wrong, your answer is 0."
         if any(got.shape != want.shape for got, want in numbers):
             return None

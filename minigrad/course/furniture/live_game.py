@@ -47,7 +47,8 @@ class Round:
 @cache
 def games() -> list[list[Round]]:
     """`SETS` times `ROUNDS` rounds, the same each time; half of each are settled by the rest of the story."""
-    settled, unsettled = [], []
+    settled: list[Round] = []
+    unsettled: list[Round] = []
     for round_, best in _candidates():
         if best >= SETTLED and len(settled) < SETS * ROUNDS // 2:
             settled.append(round_)

@@ -224,3 +224,9 @@ def test_what_is_true_of_each_of_several_values():
 )  # fmt: skip
 def test_strong_facts_tell_where_all_numbers_come_from(text, strong):
     assert is_strong(text) == strong
+
+
+def test_zeros_of_another_shape_are_a_matter_of_shape():
+    assert fact((np.zeros(3), X), (np.zeros(3), X[0])) is None
+    assert fact((0.0, X), (0.0, X[0])) == "Where it is wrong, your answer is 0."
+    assert fact((0 * X, X), (0 * X[0], X[0])) == "Where it is wrong, your answer is 0."
