@@ -790,6 +790,19 @@ def test_stop_pauses_a_training_and_a_run_goes_on(runner: Any):
     said(page, "plain", "stopped after")
 
 
+def test_stop_ends_all_that_was_asked_for_beside_a_training(runner: Any):
+    page = runner(PAGE)
+    type_into(page, "first", "train(1000)")
+    button(page, "uses", "Run").click()
+    said(page, "uses", "first a cell above, running")
+    button(page, "plain", "Run").click()
+    said(page, "plain", "waits for the cell that runs")
+    button(page, "uses", "Stop").click()
+    said(page, "uses", "not run: a cell above, which it needs, was stopped")
+    said(page, "plain", "not run")
+    assert output(page, "plain") == "stored"
+
+
 # --- What new users stumbled over ------------------------------------------------------------------------
 
 

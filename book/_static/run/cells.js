@@ -63,9 +63,9 @@ course.cells = (function () {
         tell("running …");
         const well = await one.run(tell);
         if (one.node) one.node.classList.remove("course-needed");
-        if (!well) {
+        if (!well || one.ran.paused) {
           target.state = "";
-          target.note = ["not run: ", one.buttons ? one : "a hidden cell above", ", which it needs, failed"];
+          target.note = ["not run: ", one.buttons ? one : "a hidden cell above", `, which it needs, ${well ? "was stopped" : "failed"}`];
           if (!one.node) one.outputs.forEach((output) => output.output_type === "error" && target.put(output));
           target.update();
           return;
@@ -102,21 +102,26 @@ course.cells = (function () {
     const why = stopped ? "stopped; Python starts afresh with the next run"
       : offline ? "you are offline, and Python is not here yet: it will start when you are back"
       : `Python cannot go on (${error.message}); the next run starts it afresh`;
-    const waited = queue.splice(0).map((job) => job.target);
+    forgetQueue();
     cells.forEach((one) => { one.ran = null; });
-    [target, ...waited].forEach((one) => {
-      one.state = "";
-      one.note = one === target ? why : "not run";
-      one.update();
-    });
+    target.state = "";
+    target.note = why;
     cells.forEach((one) => one.update()); // what they put out is that of a Python that is gone
   }
 
   // A cell that trains step by step ends after the present one; anything else ends with its Python.
   function stop() {
-    if (course.python.pause()) return;
+    if (course.python.pause()) return forgetQueue();
     stops += 1;
     course.python.stop();
+  }
+
+  function forgetQueue() {
+    for (const { target } of queue.splice(0)) {
+      target.state = "";
+      target.note = "not run";
+      target.update();
+    }
   }
 
   // Forget what ran, without touching what is shown.
