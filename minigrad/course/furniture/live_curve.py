@@ -52,9 +52,8 @@ class LiveCurve:
         return None
 
     def _work(self, count: int) -> Generator[None]:
-        shown = None
-        if _ipython("get_ipython") is not None:
-            shown = _ipython("display.display")(self, display_id=True)
+        display = _ipython("display.display") if _ipython("get_ipython") is not None else None
+        shown = display(Nothing(), display_id=True) if display else None
         drawn = time.monotonic()
         try:
             for loss in islice(self.steps, count):
@@ -64,8 +63,9 @@ class LiveCurve:
                     drawn = time.monotonic()
                 yield
         finally:
-            if shown:
-                shown.update(self)
+            if display and shown:  # what a notebook keeps is the same whether somebody looked on or not
+                shown.update(Nothing())
+                display(self)
 
     def means(self) -> np.ndarray:
         """For each step the mean loss of the last `MEAN_OF` up to it (n,)."""
@@ -97,6 +97,16 @@ class LiveCurve:
         axes.set_ylim(0, max([*self.losses, 1.0]) * 1.05)
         axes.set_xlabel("steps")
         axes.set_ylabel(self.loss)
+
+
+class Nothing:
+    """What stands in the place of the moving picture before and after it moves."""
+
+    def _repr_html_(self) -> str:
+        return ""
+
+    def __repr__(self) -> str:
+        return ""
 
 
 def _ipython(name: str) -> Any:

@@ -42,12 +42,13 @@ RICH = {
 class Kernel:
     """Runs cells in one namespace.
 
-    send: called with each output as it comes. slices: whether the caller asks for the rest of a cell's work, if it is
-    in slices (`has_more`, `go_on`); without it the cell does all of it.
+    send: called with each output as it comes. slices: whether somebody looks on, who asks for the rest of a cell's
+    work, if it is in slices (`has_more`, `go_on`); without it the cell does all of it, and what it shows meanwhile is
+    not sent.
     """
 
     def __init__(self, send: Send, slices: bool = False) -> None:
-        self._tell = send
+        self._tell, self._watched = send, slices
         self._count = 0
         self._pieces = self._characters = 0
         self._shell = Shell(slices)
@@ -193,7 +194,9 @@ class Handle:
         self._kernel, self.named = kernel, {"transient": {"display_id": name}}
 
     def update(self, value: Any) -> None:
-        """Show this value where the first one stands; it counts as none of the cell's pieces."""
+        """Show this value where the first one stands, if somebody looks on; it counts as none of the cell's pieces."""
+        if not self._kernel._watched:
+            return
         self._kernel._tell({"output_type": "update_display_data", **_described(value), **self.named})
 
 

@@ -29,6 +29,7 @@ from minigrad.course.check.differences import equal
 from minigrad.course.check.exercise import EXERCISES, Exercise
 from minigrad.course.check.mutants import mutants
 from minigrad.course.check.outcome import Outcome
+from minigrad.course.check.diagnosis import LOOSE
 from minigrad.course.check.slips import Slip, build, pairs
 from minigrad.course.check.trial import Trial
 from minigrad.course.grade import command
@@ -205,7 +206,13 @@ def test_mistakes_of_anybody_come_to_an_end(exercise):
 @pytest.mark.slow
 @each_exercise
 def test_two_slips_are_explained(exercise, told):
-    """A few drawn at random: they get sentences, their own or those of slips that come to the same."""
+    """A few drawn at random: they get sentences, their own or those of slips that come to the same.
+
+    But not where one number is asked for, and one that is near will do: there two slips are chance.
+    """
+    _, *arguments = next(iter(exercise.cases(np.random.default_rng(0))))
+    if max(exercise.rtol, exercise.atol) > LOOSE and isinstance(exercise.answer(*arguments), float | int):
+        return
     sentences = {slip.sentence for slip in exercise.slips}
     doubles = [answer for _, _, answer in pairs(exercise.answer, exercise.slips)]
     for place in np.random.default_rng(0).choice(len(doubles), 4, replace=False):

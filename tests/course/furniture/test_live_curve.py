@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from minigrad.course.furniture import live_curve
 from minigrad.course.furniture.live_curve import LiveCurve
 from minigrad.course.furniture.page_kernel import Kernel
 
@@ -75,12 +76,22 @@ def test_a_page_does_it_in_slices():
     assert kernel.go_on(10)
     assert not kernel.has_more
     assert len(curve.losses) == 4
-    first, *later = sent
-    assert first["output_type"] == "display_data"
+    first, *later, last = sent
+    assert first["output_type"] == last["output_type"] == "display_data"
     assert {one["output_type"] for one in later} == {"update_display_data"}
-    assert {one["transient"]["display_id"] for one in sent} == {first["transient"]["display_id"]}
-    assert later[-1]["data"]["text/plain"] == "step 4: 4.85, best possible 2.00"
-    assert "<svg" in later[-1]["data"]["text/html"]
+    assert {one["transient"]["display_id"] for one in later} == {first["transient"]["display_id"]}
+    assert first["data"] == later[-1]["data"] == {"text/plain": "", "text/html": ""}
+    assert last["data"]["text/plain"] == "step 4: 4.85, best possible 2.00"
+    assert "<svg" in last["data"]["text/html"]
+
+
+def test_it_is_drawn_while_it_trains(monkeypatch):
+    monkeypatch.setattr(live_curve, "EVERY", -1.0)
+    sent = []
+    kernel = Kernel(sent.append, slices=True)
+    kernel.run(SOURCE)
+    kernel.go_on(0)
+    assert [one["data"]["text/plain"] for one in sent] == ["", "step 1: 5.00, best possible 2.00"]
 
 
 def test_whoever_asks_for_no_slices_gets_all_of_it_at_once():
@@ -89,6 +100,7 @@ def test_whoever_asks_for_no_slices_gets_all_of_it_at_once():
     assert kernel.run(SOURCE)
     assert not kernel.has_more
     assert len(kernel.names["curve"].losses) == 4
+    assert [one["output_type"] for one in sent] == ["display_data", "display_data"]
     assert sent[-1]["data"]["text/plain"].startswith("step 4: ")
 
 
