@@ -5,7 +5,7 @@
 //            {type: "forget"}                          a fresh namespace
 //            {type: "pause"}                           end a cell that runs in slices, after the present one
 // and sends  {type: "progress", text, share}           while it loads: what it does, and how far it is, from 0 to 1
-//            {type: "ready", seconds}
+//            {type: "ready", seconds, fromImage}
 //            {type: "output", tag, output}             as a notebook's file has it, while the cell runs
 //            {type: "slices", tag}                     the cell goes on in slices, and can be paused
 //            {type: "done", tag, seconds, failed, paused}
@@ -35,6 +35,7 @@ const IMAGES = "course-python"; // where the browser keeps the image of Python's
 
 let starting = null; // a promise of what startPython returns
 let broken = false;
+let fromImage = false;
 
 // --- Files -----------------------------------------------------------------------------------------------
 
@@ -118,6 +119,7 @@ async function start() {
   const manifest = await (await fetch(address("site.json"), { cache: "no-cache" })).json();
   const core = Object.keys(manifest.core);
   const image = await keptImage(manifest.version);
+  fromImage = image !== null;
   const entries = [...Object.values(manifest.core), manifest.archives.packages, manifest.archives.course];
   const files = await fetchAll(entries, manifest.bytes);
   const [packages, course] = files.slice(core.length);
@@ -180,7 +182,7 @@ async function load() {
   starting ??= start();
   const python = await starting;
   if (!fresh) python.forget();
-  postMessage({ type: "ready", seconds: seconds(from) });
+  postMessage({ type: "ready", seconds: seconds(from), fromImage });
 }
 
 const answers = { load, run, forget: async () => (await starting)?.forget() };

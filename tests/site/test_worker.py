@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsers import wait_for
 from serving import served
 
 pytestmark = pytest.mark.no_arrays
@@ -87,6 +88,22 @@ def test_it_gets_ready_and_says_how_far_it_is(page):
     assert shares == sorted(shares)
     assert 0 < shares[0] < shares[-1] <= 1
     assert progress[0]["text"].startswith("fetching Python, ")
+
+
+def test_the_next_worker_starts_from_the_image_of_the_first(page):
+    assert page.loading[-1]["fromImage"] is False
+    wait_for(page, "(async () => (await (await caches.open('course-python')).keys()).length === 1)()")
+    second = page.evaluate("""() => new Promise((resolve) => {
+      const other = new Worker("/_static/run/worker.js", { type: "module" });
+      other.onmessage = ({ data }) => {
+        if (!["ready", "broken"].includes(data.type)) return;
+        other.terminate();
+        resolve(data);
+      };
+      other.postMessage({ type: "load", page: "one_head" });
+    })""")
+    assert second["type"] == "ready", second
+    assert second["fromImage"] is True
 
 
 def test_no_request_leaves_the_site(page, address):

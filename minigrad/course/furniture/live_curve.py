@@ -54,6 +54,8 @@ class LiveCurve:
     def _work(self, count: int) -> Generator[None]:
         display = _ipython("display.display") if _ipython("get_ipython") is not None else None
         shown = display(Nothing(), display_id=True) if display else None
+        if shown and self.losses:
+            shown.update(self)
         drawn = time.monotonic()
         try:
             for loss in islice(self.steps, count):

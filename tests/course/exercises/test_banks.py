@@ -24,12 +24,11 @@ from doubling import make
 
 from minigrad.course import check
 from minigrad.course.check import diagnosis
-from minigrad.course.check.diagnosis import diagnose
+from minigrad.course.check.diagnosis import LOOSE, diagnose
 from minigrad.course.check.differences import equal
 from minigrad.course.check.exercise import EXERCISES, Exercise
 from minigrad.course.check.mutants import mutants
 from minigrad.course.check.outcome import Outcome
-from minigrad.course.check.diagnosis import LOOSE
 from minigrad.course.check.slips import Slip, build, pairs
 from minigrad.course.check.trial import Trial
 from minigrad.course.grade import command
