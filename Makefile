@@ -80,7 +80,7 @@ test-op: $(READY)  ## what an edit of one operation can break: make test-op OP=s
 		-k "$(or $(OP),$(error which one? make test-op OP=softmax)) or test_structure or every_operation or test_notebooks"
 
 everything: $(READY)  ## all there is but the matrix, leg by leg; goes on after a leg that fails, and names it at the end (an hour)
-	@failed=; for leg in $(LEGS); do $(MAKE) --no-print-directory $$leg || failed="$$failed $$leg"; done; \
+	@failed=; for leg in $(LEGS); do $(MAKE) --no-print-directory $$leg ALL=1 || failed="$$failed $$leg"; done; \
 		[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }; echo "everything is green"
 
 slow: $(READY)  ## a leg of everything: all pages in Chromium, notebooks with their long cells, stored runs, what else takes long
@@ -122,7 +122,7 @@ serve: site  ##! the course in your browser: every chapter and exercise runs the
 
 site-check: site  ## run every cell as the pages do, in Node, and hold its output against the stored one; the worker in Chromium
 	$(call timed,cells in the pages,$(BIN)/python tests/tools/pages_check.py _build/html/_static/run $(RUN)/node_modules)
-	$(call timed,the worker in Chromium,MINIGRAD_REQUIRE_SITE=1 $(BIN)/python -m pytest -q -p no:cacheprovider tests/site)
+	$(call timed,the worker in Chromium,MINIGRAD_REQUIRE_SITE=1 $(BIN)/python -m pytest -q -p no:cacheprovider $(if $(ALL),-m "slow or not slow") tests/site)
 
 long-cells: site  ## run the cells, too, that take long in a page, and note for how long (an hour; after a change of such a cell)
 	$(call timed,long cells in the pages,$(BIN)/python tests/tools/pages_check.py _build/html/_static/run $(RUN)/node_modules --long --write)

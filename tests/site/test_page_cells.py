@@ -207,6 +207,7 @@ def test_a_damaged_image_is_replaced(context: Any, address: str):
     wait_for(page, size)
 
 
+@pytest.mark.slow  # 48 s of waiting; what it finds broken, the tests of offline pages and of the progress find too
 def test_a_slow_network_is_told_and_the_next_visit_does_not_wait(browser: Any, address: str):
     """1.6 Mbit/s, as a phone may have it."""
     with served(SITE, bytes_a_second=200_000) as slow:
