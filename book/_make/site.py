@@ -52,7 +52,7 @@ REASONS = {
     "native=numbers": "This cell has numbers that depend on the machine, and are others in a page",
     "native=files": "This cell needs files or programs that a page does not have",
 }
-# What merely takes long: the reader decides. `make site-check` runs these cells too, CI does not.
+# What merely takes long: the reader decides. `make long-cells` runs these too, `make site-check` does not.
 LONG = ("training", "long-training", "native=heavy", "native=slow")
 NEEDS_OTHER = "This cell needs a result of a cell above that does not run in a page"
 ELSEWHERE = ". It runs in Jupyter; here its stored output stands."

@@ -172,8 +172,9 @@ async function run({ source, random, tag }) {
     well = python.goOn(SLICE, hear);
     await new Promise((next) => setTimeout(next)); // a message may come in
   }
-  if (python.hasMore()) python.drop(hear);
-  postMessage({ type: "done", tag, seconds: seconds(from), failed: !well, paused });
+  const cut = python.hasMore(); // a pause in the last slice cuts nothing
+  if (cut) python.drop(hear);
+  postMessage({ type: "done", tag, seconds: seconds(from), failed: !well, paused: cut });
 }
 
 async function load() {
