@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from minigrad import nn, no_grad, ops, optim, random
+from minigrad.course.furniture.rotary import rotated
 from minigrad.course.furniture.small_model import hide_each, small_model
 from minigrad.nn import truncated_normal
 from minigrad.seq2seq.transformer import sinusoids
@@ -56,24 +57,13 @@ class OneLayer(nn.Module):
             x = x + Tensor(sinusoids(L, D_MODEL, start), dtype=x.dtype)
         q, k, v = self.query(x), self.key(x), self.value(x)
         if self.kind == "rotary":
-            q, k = _turned(q), _turned(k)
+            q, k = rotated(q), rotated(k)
         scores = q @ k.transpose() * self.scale  # (B, L, L)
         if self.kind.startswith("bias"):
             place = np.arange(L)
             distance = np.clip(place - place[:, None], -self.furthest, self.furthest)  # (L, L), j - i
             scores = scores + self.bias[distance + self.furthest]
         return self.decoder(ops.softmax(scores) @ v)
-
-
-def _turned(x: Tensor) -> Tensor:
-    """Each pair of entries of (B, L, d_model), turned by its angle at the row's position.
-
-    In the direction of Su et al. (2021), whose vectors are columns: row i is multiplied by R_{-i} of the page.
-    """
-    table = sinusoids(x.shape[1], D_MODEL)  # (L, d_model)
-    sine, cosine = (Tensor(table[:, i::2].repeat(2, axis=1), dtype=x.dtype) for i in (0, 1))  # (L, d_model)
-    across = Tensor(np.kron(np.eye(D_MODEL // 2), [[0, 1], [-1, 0]]), dtype=x.dtype)  # (a, b) -> (-b, a)
-    return x * cosine + (x @ across) * sine
 
 
 def batch_of(rng: np.random.Generator, n: int, L: int, task: str) -> tuple[np.ndarray, np.ndarray]:

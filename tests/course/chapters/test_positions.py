@@ -66,7 +66,7 @@ def test_rotary_scores_depend_on_the_distance():
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((2, positions.D_MODEL))
     rows = [positions.Tensor(np.tile(one, (1, 9, 1))) for one in (x, y)]
-    q, k = (positions._turned(one).numpy()[0] for one in rows)
+    q, k = (positions.rotated(one).numpy()[0] for one in rows)
     scores = q @ k.T
     for distance in range(-8, 9):
         assert np.ptp(np.diag(scores, distance)) < 1e-10
