@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from minigrad import backend, ops, optim, random
+from minigrad import ops, random
 from minigrad.bert.attention import BertSelfAttention
-from minigrad.bert.config import IGNORED
-from minigrad.bert.data import PretrainingData, mask_tokens
 from minigrad.bert.embeddings import BertEmbeddings
 from minigrad.bert.encoder import BertLayer
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.training import parameter_groups
-from minigrad.course.furniture.fit import descend
-from minigrad.course.furniture.light_stories import BATCH, DECAY, LENGTH, small_config
+from minigrad.course.furniture.light_stories import CHOSEN, batches, pretrain, small_config
+from minigrad.course.furniture.light_stories import LENGTH as LENGTH
 from minigrad.course.furniture.light_stories import stories as stories
 from minigrad.stories.lexicon import SETTINGS
 from minigrad.stories.stories import Stories, draw_pairs
@@ -127,20 +124,6 @@ class _Few(Stories):
         return [self.encode(pair, max_length) for pair in draw_pairs(self.setting, FEW, seed=1)]
 
 
-class _Chosen(PretrainingData):
-    """Batches in which another share of the tokens than 15 % is chosen; set `share`."""
-
-    share: float
-
-    def next_batch(self) -> Batch:
-        """The same texts as in the library, masked anew."""
-        batch = super().next_batch()
-        read = np.where(batch["labels"] == IGNORED, batch["input_ids"], batch["labels"])
-        rng = np.random.default_rng([self.seed, 4, self.epoch, self.index])
-        masked, labels = mask_tokens(read, self.tokenizer, rng, self.share)
-        return batch | {"input_ids": masked, "labels": labels}
-
-
 def _as_drawn(model: BertForPreTraining) -> None:
     """Nothing is changed."""
 
@@ -156,7 +139,7 @@ class Variant:
     change: Callable[[BertForPreTraining], None] = _as_drawn
     stories: type[Stories] = Stories
     pairs: bool = True
-    chosen: float = 0.15
+    chosen: float = CHOSEN
 
 
 VARIANTS = {
@@ -188,34 +171,19 @@ def model_of(variant: Variant, seed: int) -> BertForPreTraining:
     return model
 
 
-def batches(variant: Variant, seed: int) -> PretrainingData:
-    """The endless batches of a variant: fresh stories in each epoch, or the few."""
-    source = variant.stories(SETTINGS["light"])
-    if variant.chosen == 0.15:
-        return PretrainingData(source, source.tokenizer, BATCH, LENGTH, seed)
-    data = _Chosen(source, source.tokenizer, BATCH, LENGTH, seed)
-    data.share = variant.chosen
-    return data
-
-
 def train(
     variant: Variant, seed: int, rate: float, steps: int, points: Sequence[int]
 ) -> Iterator[tuple[int, BertForPreTraining]]:
     """Train for so many steps; stops at each of `points` and gives the step and the model, which may be asked there.
 
-    The loss of both tasks, AdamW with weight decay on the matrices, gradients clipped at norm 1, a linear warm-up of
-    WARMUP steps to `rate`, then a linear fall to 0.
+    The loss of both tasks, a warm-up of WARMUP steps, and else as `pretrain` does.
     """
     model = model_of(variant, seed)
-    optimizer = optim.AdamW(parameter_groups(model, DECAY), lr=rate, eps=1e-6)
-    schedule = optim.LinearWarmupDecay(optimizer, min(WARMUP, steps), steps)
-    data = batches(variant, seed)
-    backend.of(next(model.parameters()).data).keep_freed_memory()
-    if 0 in points:
-        yield 0, model
-    for step in range(1, steps + 1):
-        model.train()
-        output = model(**data.next_batch())
-        descend(model, output.loss if variant.pairs else output.mlm_loss, optimizer, schedule)
-        if step in points:
-            yield step, model
+    data = batches(variant.stories(SETTINGS["light"]), seed, variant.chosen)
+
+    def loss(batch: Batch) -> Tensor | None:
+        output = model(**batch)
+        return output.loss if variant.pairs else output.mlm_loss
+
+    for step in pretrain(model, loss, data, rate, steps, min(WARMUP, steps), points):
+        yield step, model

@@ -10,15 +10,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from minigrad import backend, optim, random
+from minigrad import random
 from minigrad.bert.config import BertConfig
 from minigrad.bert.data import PretrainingData
 from minigrad.bert.model import BertForPreTraining
-from minigrad.bert.training import parameter_groups
-from minigrad.course.furniture.fit import descend
 from minigrad.course.furniture.hidden_words import questions as questions
 from minigrad.course.furniture.hidden_words import score as score
-from minigrad.course.furniture.light_stories import BATCH, DECAY, LENGTH, small_config, stories
+from minigrad.course.furniture.light_stories import batches, pretrain, small_config, stories
 from minigrad.stories.stories import STORIES_AN_EPOCH, Stories, draw_pairs
 from minigrad.text.sentences import SentencePair
 
@@ -74,7 +72,7 @@ def batches_of(pairs: int | None, seed: int) -> PretrainingData:
     if pairs is not None:
         source = _Fixed(source.setting)
         source.count = pairs
-    return PretrainingData(source, source.tokenizer, BATCH, LENGTH, seed)
+    return batches(source, seed)
 
 
 # --- Training --------------------------------------------------------------------------------------------
@@ -85,18 +83,11 @@ def train(
 ) -> Iterator[tuple[int, BertForPreTraining]]:
     """Train for so many steps; stops at each of `points` and gives the step and the model, which may be asked there.
 
-    The loss of the hidden words, AdamW with weight decay on the matrices, gradients clipped at norm 1, a linear
-    warm-up over a tenth of the steps to `rate`, then a linear fall to 0 at the last step.
+    The loss of the hidden words, a warm-up over a tenth of the steps, and else as `pretrain` does.
     """
     random.manual_seed(seed)
     model = BertForPreTraining(config_of(width))
-    optimizer = optim.AdamW(parameter_groups(model, DECAY), lr=rate, eps=1e-6)
-    schedule = optim.LinearWarmupDecay(optimizer, max(1, round(WARMUP_SHARE * steps)), steps)
     data = batches_of(pairs, seed)
-    backend.of(next(model.parameters()).data).keep_freed_memory()
-    if 0 in points:
-        yield 0, model
-    for step in range(1, steps + 1):
-        descend(model, model(**data.next_batch()).mlm_loss, optimizer, schedule)
-        if step in points:
-            yield step, model
+    warmup = max(1, round(WARMUP_SHARE * steps))
+    for step in pretrain(model, lambda batch: model(**batch).mlm_loss, data, rate, steps, warmup, points):
+        yield step, model

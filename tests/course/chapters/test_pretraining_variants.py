@@ -13,6 +13,7 @@ from minigrad.bert.stored import stored
 from minigrad.bert.story_scores import score_stories
 from minigrad.course.chapters import pretraining
 from minigrad.course.chapters.pretraining import LENGTH, VARIANTS, model_of, stories, train
+from minigrad.course.furniture.light_stories import batches
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import draw_pairs
 
@@ -113,8 +114,8 @@ def test_training_stops_at_its_points_and_few_stories_come_again(monkeypatch):
 
 @pytest.mark.parametrize(("name", "share"), [("5 % chosen", 0.05), ("BERT", 0.15), ("40 % chosen", 0.4)])
 def test_so_many_words_are_chosen_of_the_same_texts(name, share):
-    batch, again = (pretraining.batches(VARIANTS[name], 0).next_batch() for _ in range(2))
-    as_bert = pretraining.batches(VARIANTS["BERT"], 0).next_batch()
+    batch, again = (batches(stories(), 0, VARIANTS[name].chosen).next_batch() for _ in range(2))
+    as_bert = batches(stories(), 0).next_batch()
     lengths = batch["attention_mask"].sum(axis=1)
     np.testing.assert_array_equal((batch["labels"] >= 0).sum(axis=1), np.maximum(1, np.rint(share * lengths)))
     texts = [np.where(b["labels"] >= 0, b["labels"], b["input_ids"]) for b in (batch, as_bert, again)]
