@@ -15,9 +15,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from minigrad.course.chapters import modern
-from minigrad.course.furniture.hidden_words import HELD_OUT, questions, score
+from minigrad.course.furniture.hidden_words import HELD_OUT_SEED, Questions, questions, score
 
-STEPS, POINTS = 3000, tuple(range(0, 3001, 250))
+STEPS = {"light": 3000, "long": 2000}
+EVERY = 250  # steps between two points of a curve
+HELD_OUT = {"light": 150, "long": 50}  # pairs, whose words are about as many
 RATES, WIDENED = (1e-3, 2e-3, 4e-3), 2  # so often at most the search goes on by a factor of two
 SEARCH_SEED, SEEDS, MORE_SEEDS = 100, (0, 1, 2), (3, 4)
 SEARCH_HELD_OUT_SEED = 2**21  # of the pairs on which rates are compared
@@ -32,11 +34,13 @@ Case = tuple[str, str, float, int]
 
 def fields() -> dict[str, Any]:
     """What stands beside the runs."""
-    floors = {
-        text: round(questions(setting=setting, length=length).floor, 6)
-        for text, (setting, length) in modern.TEXTS.items()
-    }
+    floors = {text: round(asked(text, HELD_OUT_SEED).floor, 6) for text in modern.TEXTS}
     return {"steps": STEPS, "floors": floors, "labels": LABELS}
+
+
+def asked(text: str, seed: int) -> Questions:
+    """The held-out pairs of a text."""
+    return questions(HELD_OUT[text], seed, modern.TEXTS[text])
 
 
 def recipes() -> list[tuple[str, str]]:
@@ -77,15 +81,15 @@ def stages(runs: list[dict[str, Any]]) -> Iterator[list[Case]]:
 def make(case: Case) -> dict[str, Any]:
     """Train once."""
     change, text, rate, seed = case
-    setting, length = modern.TEXTS[text]
     is_search = seed == SEARCH_SEED
-    asked = questions(HELD_OUT, SEARCH_HELD_OUT_SEED if is_search else 2**20, setting, length)
+    held_out = asked(text, SEARCH_HELD_OUT_SEED if is_search else HELD_OUT_SEED)
+    points = range(0, STEPS[text] + 1, EVERY)
     curve, seconds = [], 0.0
     started = time.perf_counter()
-    for step, model in modern.train(change, text, seed, rate, STEPS, POINTS):
+    for step, model in modern.train(change, text, seed, rate, STEPS[text], points):
         seconds += time.perf_counter() - started
         if not modern.RECIPES[change].detects:
-            curve.append([step, round(score(model, asked).nats, 5)])
+            curve.append([step, round(score(model, held_out).nats, 5)])
         started = time.perf_counter()
     run = {
         "change": change,
@@ -98,7 +102,7 @@ def make(case: Case) -> dict[str, Any]:
     if text == "light" and not is_search:
         run |= tuned(model)
     if change in PROBED:
-        run["probe"] = round(score(modern.probe(model, text, seed, PROBE_STEPS), asked).nats, 5)
+        run["probe"] = round(score(modern.probe(model, text, seed, PROBE_STEPS), held_out).nats, 5)
     return run
 
 

@@ -14,25 +14,20 @@ import numpy as np
 
 from minigrad import backend, nn, ops, random
 from minigrad.bert.config import IGNORED, BertConfig
+from minigrad.bert.data import PretrainingData
 from minigrad.bert.heads import BertPooler, BertPredictionHeadTransform, BertPreTrainingHeads
 from minigrad.bert.model import BertPreTrainingOutput
 from minigrad.bert.tasks import SequenceClassifierOutput
 from minigrad.course.furniture.fit import fine_tune
-from minigrad.course.furniture.light_stories import CHOSEN, LENGTH, batches, pretrain, small_config
+from minigrad.course.furniture.light_stories import CHOSEN, LENGTHS, batches, pretrain, small_config, stories
 from minigrad.course.furniture.rotary import rotated
 from minigrad.course.furniture.story_tasks import accuracy, holder_examples
 from minigrad.nn import Parameter
 from minigrad.nn.initial import constant, truncated_normal
-from minigrad.stories.lexicon import SETTINGS
-from minigrad.stories.stories import Stories
 from minigrad.tensor import Array, Tensor
 from minigrad.training.epochs import Batch
 
-# By name the stories, and the tokens of a pair of them at most.
-TEXTS = {
-    "light": (SETTINGS["light"], LENGTH),
-    "long": (replace(SETTINGS["light"], sentences=(12,)), 88),
-}
+TEXTS = {"light": 4, "long": 12}  # sentences of a story
 WARMUP_SHARE = 0.1  # of the steps
 NEAR = 4  # tokens to either side that a local layer sees
 FAR = -1e9  # is added to the scores of the others
@@ -413,14 +408,19 @@ class Classifier(nn.Module):
 
 def config_of(text: str) -> BertConfig:
     """The reduced model with as many positions as a pair of this text has tokens at most."""
-    return small_config(max_position_embeddings=TEXTS[text][1])
+    return small_config(max_position_embeddings=LENGTHS[TEXTS[text]])
+
+
+def batches_of(text: str, seed: int, chosen: float = CHOSEN) -> PretrainingData:
+    """Endless batches of fresh pairs."""
+    sentences = TEXTS[text]
+    return batches(stories(sentences), seed, chosen, LENGTHS[sentences])
 
 
 def train(
     change: str, text: str, seed: int, rate: float, steps: int, points: Sequence[int]
 ) -> Iterator[tuple[int, Model]]:
     """Train a recipe on fresh pairs; stops at each of `points` and gives the step and the model."""
-    setting, length = TEXTS[text]
     recipe = RECIPES[change]
     random.manual_seed(seed)
     trained: Any
@@ -430,7 +430,7 @@ def train(
     else:
         trained = model = Model(config_of(text), recipe)
         loss = _loss_of(model, recipe.pairs)
-    data = batches(Stories(setting), seed, recipe.chosen, length)
+    data = batches_of(text, seed, recipe.chosen)
     for step in pretrain(trained, loss, data, rate, steps, round(WARMUP_SHARE * steps), points):
         yield step, model
 
@@ -448,11 +448,9 @@ def _loss_of(model: nn.Module, pairs: bool) -> Callable[[Batch], Tensor | None]:
 
 def probe(model: Model, text: str, seed: int, steps: int, rate: float = 1e-3) -> Probe:
     """A new head on the frozen encoder, trained for so many steps on the same text; the model is used up."""
-    setting, length = TEXTS[text]
-    source = Stories(setting)
     random.manual_seed(seed)
-    judge = Probe(model.encoder, source.tokenizer.mask_token_id)
-    data = batches(source, seed + 1000, CHOSEN, length)
+    judge = Probe(model.encoder, stories().tokenizer.mask_token_id)
+    data = batches_of(text, seed + 1000)
     loss = _loss_of(judge, pairs=False)
     for _ in pretrain(judge, loss, data, rate, steps, round(WARMUP_SHARE * steps), ()):
         pass

@@ -15,10 +15,9 @@ import numpy as np
 
 from minigrad import backend
 from minigrad.bert.data import make_rows
-from minigrad.course.furniture.light_stories import LENGTH
+from minigrad.course.furniture.light_stories import LENGTHS, stories
 from minigrad.stories.floors import Scorer
-from minigrad.stories.lexicon import SETTINGS, Setting
-from minigrad.stories.stories import Stories, draw_pairs
+from minigrad.stories.stories import draw_pairs
 from minigrad.tensor import no_grad
 
 CERTAIN = 1e-9  # a rival of which less is possible cannot have stood there
@@ -51,11 +50,10 @@ class Questions:
 def questions(
     count: int = HELD_OUT,
     seed: int = HELD_OUT_SEED,
-    setting: Setting = SETTINGS["light"],
-    length: int = LENGTH,
+    sentences: int = 4,
 ) -> Questions:
-    """The questions about so many held-out pairs of a setting, in rows of `length` tokens."""
-    source = Stories(setting)
+    """The questions about so many held-out pairs of stories of so many sentences."""
+    source, length = stories(sentences), LENGTHS[sentences]
     scorer, tokenizer = Scorer(source.setting), source.tokenizer
     special = [tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id]
     ids, segments, places = [], [], []

@@ -19,13 +19,14 @@ from minigrad.tensor import Tensor
 from minigrad.training.epochs import Batch
 
 LENGTH = 32  # tokens of a pair, at most 30 of the light stories
+LENGTHS = {4: LENGTH, 12: 88}  # by the sentences of a story
 BATCH, DECAY = 32, 0.01
 CHOSEN = 0.15  # the share of the tokens that BERT must guess
 
 
-def stories() -> Stories:
-    """The light stories."""
-    return Stories(SETTINGS["light"])
+def stories(sentences: int = 4) -> Stories:
+    """The light stories, or the same told in more sentences."""
+    return Stories(replace(SETTINGS["light"], sentences=(sentences,)))
 
 
 def small_config(**changes: Any) -> BertConfig:
