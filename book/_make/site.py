@@ -45,12 +45,14 @@ LEFT_OUT = re.compile(
     r"|\.(pyi|a|h|pxd|pyc|ini|so\.map)$|_(rational|umath|operand_flag|struct_ufunc)_tests\.|_simd\.cpython|/conftest\.py$"
 )
 
+PUBLISHED = "native=published"  # the tag of a cell that needs the model of chapter `published`
 # Why a cell does not run in a page, by its tag, said to the reader.
 REASONS = {
     "native=threads": "This cell starts threads, which a page cannot",
     "native=time": "This cell measures time",
     "native=numbers": "This cell has numbers that depend on the machine, and are others in a page",
     "native=files": "This cell needs files or programs that a page does not have",
+    PUBLISHED: "This cell needs the published model, 83 MB that a page does not have",
 }
 # What merely takes long: the reader decides. `make long-cells` runs these too, `make site-check` does not.
 LONG = ("training", "long-training", "native=heavy", "native=slow")
@@ -141,6 +143,16 @@ def page_cells(notebook: Any, path: str = "") -> list[dict[str, Any]]:
         cells.append(one | {"long": long[name]})
         runs[name] = one["runs"] is True
     return cells
+
+
+def tagged(notebook: Any, tags: Iterable[str]) -> list[str]:
+    """The ids of the cells that have one of these tags, and of those that need one of them."""
+    asked = set(tags)
+    found = {cell.id for cell in notebook.cells if asked & set(cell.metadata.get("tags", []))}
+    for cell in page_cells(notebook):
+        if found & {*cell["needs"]}:
+            found.add(cell["id"])
+    return sorted(found)
 
 
 def reason(tags: Sequence[str]) -> str:

@@ -238,12 +238,11 @@ CHAPTERS: tuple[Chapter, ...] = (
     ),
     Chapter(
         "published",
-        "A published BERT on your parts",
+        "Your BERT, and one that the world uses",
         "A published BERT",
         USING,
-        "a BERT that others trained, opened with the parts that you wrote, and asked what it knows",
+        "a BERT that others trained, computed by the parts that you wrote, and a search by meaning with it",
         ("minigrad/bert/checkpoint.py",),
-        planned=True,
     ),
     Chapter(
         "seq2seq",

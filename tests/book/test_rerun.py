@@ -25,7 +25,8 @@ from filelock import FileLock
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 
-from book._make.site import page_cells  # noqa: E402
+from book._make.site import PUBLISHED, tagged  # noqa: E402
+from minigrad.course.chapters.published import PACKAGE  # noqa: E402
 
 pytestmark = pytest.mark.numpy_only("a notebook chooses its backend itself")
 
@@ -81,30 +82,26 @@ def rerun(installed: Path) -> Iterator[Callable[..., list[str]]]:
         yield ask
 
 
-def long_cells(path: Path) -> list[str]:
-    """The ids of the cells that compute for long, and of those that need them."""
-    notebook = nbformat.read(path, as_version=4)
-    found = {cell.id for cell in notebook.cells if LONG & set(cell.metadata.get("tags", []))}
-    for cell in page_cells(notebook):
-        if found & {*cell["needs"]}:
-            found.add(cell["id"])
-    return sorted(found)
+def left_out(path: Path, tags: set[str]) -> list[str]:
+    """The ids of the cells with these tags, and of those that need them; of those for a model that is not here too."""
+    missing = set() if importlib.util.find_spec(PACKAGE) else {PUBLISHED}
+    return tagged(nbformat.read(path, as_version=4), tags | missing)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_notebook_does_what_it_did(path: Path, rerun: Callable[..., list[str]], tmp_path: Path):
     taken = path.parent.glob("*.ipynb") if path.stem in BESIDE else [path]
     names = {Path(shutil.copy(one, tmp_path)).name for one in taken}
-    assert rerun(tmp_path / path.name, tmp_path, long_cells(path)) == []
+    assert rerun(tmp_path / path.name, tmp_path, left_out(path, LONG)) == []
     assert set(os.listdir(tmp_path)) == names, "it left files behind"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [path for path in PATHS if long_cells(path)], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [path for path in PATHS if left_out(path, LONG)], ids=lambda path: path.stem)
 def test_a_notebook_with_its_long_cells_does_what_it_did(
     path: Path, rerun: Callable[..., list[str]], tmp_path: Path
 ):
-    assert rerun(path, tmp_path) == []
+    assert rerun(path, tmp_path, left_out(path, set())) == []
 
 
 def test_the_wheel_says_what_it_is(installed: Path):

@@ -71,7 +71,9 @@ def next_rate(runs: list[dict[str, Any]], change: str, text: str) -> float | Non
 
 def stages(runs: list[dict[str, Any]]) -> Iterator[list[Case]]:
     """The runs to make, stage by stage; a stage reads the best rates of those before it."""
-    yield [(*one, rate, SEARCH_SEED) for one in recipes() for rate in RATES]
+    first, *others = recipes()
+    for some in ([first], others):
+        yield [(*one, rate, SEARCH_SEED) for one in some for rate in RATES]
     for _ in range(WIDENED):
         yield [(*one, rate, SEARCH_SEED) for one in recipes() if (rate := next_rate(runs, *one)) is not None]
     for seed in SEEDS + MORE_SEEDS:

@@ -6,8 +6,10 @@ longer equals the source is found (`stale` in book/_make/notebooks.py).
 
 from __future__ import annotations
 
+import html
 import inspect
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,54 @@ def show(thing: Any, lines: tuple[int, int] | None = None) -> Source:
         raise TypeError(
             f"show() takes a function, a class or a module with a source file; got {thing!r}"
         ) from None
+
+
+_BESIDE = """<style>
+.course-beside {overflow-x: auto; margin: 0.5rem 0}
+.course-beside table {border-collapse: collapse; margin: 0; font-size: 0.72rem; line-height: 1.45}
+.course-beside table :is(th, td) {padding: 0 0.9em 0 0.4em; border: 0; text-align: left; background: none}
+.course-beside table td {white-space: pre; font-family: monospace}
+.course-beside table tr.other td {background: rgba(128, 128, 128, 0.14)}
+</style>"""
+
+
+class Beside:
+    """Two listings of equally many lines, line beside line; the lines that differ are shaded."""
+
+    def __init__(self, listings: Mapping[str, str]) -> None:
+        self.names = list(listings)
+        lines = [text.rstrip("\n").split("\n") for text in listings.values()]
+        if len(lines) != 2 or len(lines[0]) != len(lines[1]):
+            raise ValueError(
+                f"two listings of one length stand beside each other, got {list(map(len, lines))} lines"
+            )
+        self.lines = list(zip(*lines, strict=True))
+
+    def _repr_html_(self) -> str:
+        head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in self.names)
+        rows = []
+        for one, other in self.lines:
+            classes = ' class="other"' if one != other else ""
+            cells = (f"<td>{html.escape(line) or ' '}</td>" for line in (one, other))
+            rows.append(f"<tr{classes}>{''.join(cells)}</tr>")
+        body = "\n".join(rows)
+        return (
+            f'<div class="course-beside">{_BESIDE}<table><thead><tr>{head}</tr></thead>\n'
+            f"<tbody>{body}</tbody></table></div>"
+        )
+
+    def __repr__(self) -> str:
+        width = max(len(one) for one, _ in self.lines) + 2
+        rows = [tuple(self.names), *self.lines]
+        return "\n".join(f"{one:{width}}{other}".rstrip() for one, other in rows)
+
+
+def beside(listings: Mapping[str, str]) -> Beside:
+    """Two listings line beside line, to be the last line of a cell.
+
+    listings: by the name that stands above each. Raises ValueError unless there are two, of equally many lines.
+    """
+    return Beside(listings)
 
 
 def _path(thing: Any) -> str:

