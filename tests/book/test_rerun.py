@@ -3,7 +3,7 @@ minigrad, its outputs as stored and its shape comments true.
 
 The notebooks run in forks of one process (rerun.py), in the kernel of the site's pages; `make nbval` runs them in
 Jupyter's own. Cells that compute for long (tags `long-training` and `long`), and cells that need them, are left to
-the slow tests, which run those notebooks whole.
+the slow tests, which run those notebooks whole; so are exercises, which are their solutions without the answers.
 """
 
 from __future__ import annotations
@@ -88,7 +88,15 @@ def left_out(path: Path, tags: set[str]) -> list[str]:
     return tagged(nbformat.read(path, as_version=4), tags | missing)
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def is_exercise(path: Path) -> bool:
+    return path.parent.name == "exercises"
+
+
+def of_folder(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if not is_exercise(path)], ids=of_folder)
 def test_a_notebook_does_what_it_did(path: Path, rerun: Callable[..., list[str]], tmp_path: Path):
     taken = path.parent.glob("*.ipynb") if path.stem in BESIDE else [path]
     names = {Path(shutil.copy(one, tmp_path)).name for one in taken}
@@ -97,7 +105,14 @@ def test_a_notebook_does_what_it_did(path: Path, rerun: Callable[..., list[str]]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [path for path in PATHS if left_out(path, LONG)], ids=lambda path: path.stem)
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [path for path in PATHS if is_exercise(path)], ids=of_folder)
+def test_exercises_do_what_they_did(path: Path, rerun: Callable[..., list[str]], tmp_path: Path):
+    test_a_notebook_does_what_it_did(path, rerun, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [path for path in PATHS if left_out(path, LONG)], ids=of_folder)
 def test_a_notebook_with_its_long_cells_does_what_it_did(
     path: Path, rerun: Callable[..., list[str]], tmp_path: Path
 ):

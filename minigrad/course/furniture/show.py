@@ -57,11 +57,11 @@ def show(thing: Any, lines: tuple[int, int] | None = None) -> Source:
 
 
 _BESIDE = """<style>
-.course-beside {overflow-x: auto; margin: 0.5rem 0}
-.course-beside table {border-collapse: collapse; margin: 0; font-size: 0.72rem; line-height: 1.45}
-.course-beside table :is(th, td) {padding: 0 0.9em 0 0.4em; border: 0; text-align: left; background: none}
-.course-beside table td {white-space: pre; font-family: monospace}
-.course-beside table tr.other td {background: rgba(128, 128, 128, 0.14)}
+.course-beside {display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 23rem), 1fr)); gap: 0 0.5rem}
+.course-beside p {margin: 0; font-weight: bold}
+.course-beside pre {margin: 0.2rem 0 0.8rem; padding: 0.5rem; overflow-x: auto; font-size: 0.66rem; line-height: 1.5}
+.course-beside pre span {display: block; min-height: 1.5em}
+.course-beside pre span.other {background: rgba(128, 128, 128, 0.18)}
 </style>"""
 
 
@@ -78,17 +78,14 @@ class Beside:
         self.lines = list(zip(*lines, strict=True))
 
     def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in self.names)
-        rows = []
-        for one, other in self.lines:
-            classes = ' class="other"' if one != other else ""
-            cells = (f"<td>{html.escape(line) or ' '}</td>" for line in (one, other))
-            rows.append(f"<tr{classes}>{''.join(cells)}</tr>")
-        body = "\n".join(rows)
-        return (
-            f'<div class="course-beside">{_BESIDE}<table><thead><tr>{head}</tr></thead>\n'
-            f"<tbody>{body}</tbody></table></div>"
-        )
+        listings = []
+        for name, lines in zip(self.names, zip(*self.lines, strict=True), strict=True):
+            spans = []
+            for line, (one, other) in zip(lines, self.lines, strict=True):
+                classes = ' class="other"' if one != other else ""
+                spans.append(f"<span{classes}>{html.escape(line)}</span>")
+            listings.append(f"<div><p>{html.escape(name)}</p><pre>{''.join(spans)}</pre></div>")
+        return f'<div class="course-beside">{_BESIDE}{"".join(listings)}</div>'
 
     def __repr__(self) -> str:
         width = max(len(one) for one, _ in self.lines) + 2
