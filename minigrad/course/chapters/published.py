@@ -133,7 +133,7 @@ def parameters_by_part(config: BertConfig = SIZES) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda one: -one[1]))
 
 
-_ROLES = {"embed": "token", "multi_head": "first", "feed_forward": "second", "pool": "third"}
+_ROLES = {"embed": "third", "multi_head": "first", "feed_forward": "second", "pool": "ink"}
 
 
 def parts_figure(config: BertConfig = SIZES) -> Picture:
@@ -160,20 +160,21 @@ def parts_figure(config: BertConfig = SIZES) -> Picture:
             axes.text(x, y, text, ha="center", va="center", fontsize=10, color=colours[role])
 
         area("embed", 0, 0, wide, 1)
-        words(f"embed\n{counts['embed'] / total:.0%}", wide / 2, 0.5)
         high = (1 - top) / layers
         for layer in range(layers):
             area("multi_head", wide, layer * high, (1 - wide) * split, high)
             area("feed_forward", wide + (1 - wide) * split, layer * high, (1 - wide) * (1 - split), high)
-            words(f"layer {layer + 1}", 1.05, (layer + 0.5) * high)
+            words(f"layer {layer + 1}", 1.06, (layer + 0.5) * high)
         area("pool", wide, 1 - top, 1 - wide, top)
-        for part, left, right in (
-            ("multi_head", wide, wide + (1 - wide) * split),
-            ("feed_forward", wide + (1 - wide) * split, 1),
-        ):
-            words(f"{part}\n{counts[part] / total:.0%}", (left + right) / 2, 0.5 - top / 2)
-        words(f"pool {counts['pool'] / total:.1%}", (1 + wide) / 2, 1.04, _ROLES["pool"])
-        axes.set(xlim=(-0.005, 1.11), ylim=(-0.005, 1.08))
+        ends = {
+            "embed": (0, wide),
+            "multi_head": (wide, wide + (1 - wide) * split),
+            "feed_forward": (wide + (1 - wide) * split, 1),
+        }
+        for part, (left, right) in ends.items():
+            words(f"{part}\n{counts[part] / total:.0%}", (left + right) / 2, -0.1, _ROLES[part])
+        words(f"pool {counts['pool'] / total:.1%}", (1 + wide) / 2, 1.05, _ROLES["pool"])
+        axes.set(xlim=(-0.005, 1.13), ylim=(-0.2, 1.1))
         axes.axis("off")
 
     shares = ", ".join(f"{part} {number / total:.1%}" for part, number in counts.items())

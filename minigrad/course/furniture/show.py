@@ -59,7 +59,7 @@ def show(thing: Any, lines: tuple[int, int] | None = None) -> Source:
 _BESIDE = """<style>
 .course-beside {display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 23rem), 1fr)); gap: 0 0.5rem}
 .course-beside p {margin: 0; font-weight: bold}
-.course-beside pre {margin: 0.2rem 0 0.8rem; padding: 0.5rem; overflow-x: auto; font-size: 0.66rem; line-height: 1.5}
+.course-beside pre {margin: 0.2rem 0 0.8rem; padding: 0.5rem; overflow-x: auto; font-size: 0.7rem; line-height: 1.5}
 .course-beside pre span {display: block; min-height: 1.5em}
 .course-beside pre span.other {background: rgba(128, 128, 128, 0.18)}
 </style>"""
