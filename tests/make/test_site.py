@@ -100,6 +100,18 @@ def test_quick_training_takes_no_patience():
     assert not cells(code("a", "x = 1", ["training", "page"]))["a"]["long"]
 
 
+def test_cells_with_a_tag_are_found_with_those_that_need_them():
+    made = [
+        code("a", "x = 1"),
+        code("b", "y = load()", [site.PUBLISHED], needs="a"),
+        code("c", "y", needs="b"),
+        code("d", "x", needs="a"),
+        code("e", "y", needs="c"),
+    ]
+    assert site.tagged(new_notebook(cells=made), [site.PUBLISHED, "long"]) == ["b", "c", "e"]
+    assert "83 MB" in cells(*made)["b"]["runs"]
+
+
 PATHS = [
     ("book/01.ipynb", "make notebook NB=book/01.ipynb"),
     ("exercises/01.ipynb", "make notebook NB=solutions/01.ipynb && make exercises"),

@@ -70,7 +70,7 @@ class Beside:
 
     def __init__(self, listings: Mapping[str, str]) -> None:
         self.names = list(listings)
-        lines = [text.rstrip("\n").split("\n") for text in listings.values()]
+        lines = [text.removesuffix("\n").split("\n") for text in listings.values()]
         if len(lines) != 2 or len(lines[0]) != len(lines[1]):
             raise ValueError(
                 f"two listings of one length stand beside each other, got {list(map(len, lines))} lines"

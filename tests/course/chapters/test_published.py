@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -189,3 +190,8 @@ def test_what_chapters_say_is_plain_text():
     assert len(sentences) > 90
     assert {"one_head", "pretraining", "modules"} <= {one.chapter for one in sentences}
     assert not [one for one in sentences if set("$\\*`{}") & set(one.text)]
+
+
+def test_the_makefile_and_the_page_fetch_the_same_package():
+    makefile = (Path(__file__).parents[3] / "Makefile").read_text("utf-8")
+    assert page.HOW.removeprefix("pip install ") in makefile

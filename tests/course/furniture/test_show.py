@@ -9,7 +9,7 @@ import pytest
 from minigrad import backend, ops
 from minigrad.bert import attention
 from minigrad.course.furniture import show as module
-from minigrad.course.furniture.show import show
+from minigrad.course.furniture.show import beside, show
 
 pytestmark = pytest.mark.no_arrays
 
@@ -53,3 +53,18 @@ def test_lines_that_are_not_there_are_named(lines):
 def test_what_has_no_source_is_named(thing):
     with pytest.raises(TypeError, match=r"show\(\) takes a function, a class or a module"):
         show(thing)
+
+
+def test_two_listings_stand_beside_each_other_and_what_differs_is_shaded():
+    both = beside({"one": "a\nb < 1\n", "other": "a\n\n"})
+    assert repr(both) == "one    other\na      a\nb < 1"
+    page = both._repr_html_()
+    assert page.count("<pre>") == 2
+    assert '<span>a</span><span class="other">b &lt; 1</span></pre>' in page
+    assert '<span>a</span><span class="other"></span></pre>' in page
+
+
+@pytest.mark.parametrize("listings", [{"one": "a"}, {"one": "a", "other": "a\nb"}])
+def test_listings_of_other_lengths_are_refused(listings):
+    with pytest.raises(ValueError, match="two listings of one length"):
+        beside(listings)
