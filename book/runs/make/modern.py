@@ -1,7 +1,7 @@
 """What came after BERT, each change alone, on stories whose floor is known: the record that chapter `modern` shows.
 
-First each recipe of `minigrad/course/chapters/modern.py` is tried at several learning rates, with a seed that no other
-run has and judged on other stories, until the best has a worse one on either side or WIDENED is used up. At the best
+First each recipe of `minigrad/course/chapters/modern.py` is tried at several learning rates, in runs of SEARCH_STEPS
+with a seed that no other run has, judged on other stories, until the best has a worse one on either side or WIDENED is used up. At the best
 come the runs that are compared, with SEEDS; BERT and all together also with MORE_SEEDS. Light stories for all recipes,
 long ones for those that are about distance. What is stored of a run is its expected loss on one hidden word at some
 steps; the same with a new head on the frozen encoder, of the recipe without that head and, beside it, of BERT; and how
@@ -17,7 +17,7 @@ from typing import Any
 from minigrad.course.chapters import modern
 from minigrad.course.furniture.hidden_words import HELD_OUT_SEED, Questions, questions, score
 
-STEPS = {"light": 3000, "long": 2000}
+STEPS, SEARCH_STEPS = {"light": 3000, "long": 2000}, {"light": 2000, "long": 1200}
 EVERY = 250  # steps between two points of a curve
 HELD_OUT = {"light": 150, "long": 50}  # pairs, whose words are about as many
 RATES, WIDENED = (1e-3, 2e-3, 4e-3), 2  # so often at most the search goes on by a factor of two
@@ -85,10 +85,11 @@ def make(case: Case) -> dict[str, Any]:
     change, text, rate, seed = case
     is_search = seed == SEARCH_SEED
     held_out = asked(text, SEARCH_HELD_OUT_SEED if is_search else HELD_OUT_SEED)
-    points = range(0, STEPS[text] + 1, EVERY)
+    steps = (SEARCH_STEPS if is_search else STEPS)[text]
+    points = [steps] if is_search else [*range(0, steps, EVERY), steps]
     curve, seconds = [], 0.0
     started = time.perf_counter()
-    for step, model in modern.train(change, text, seed, rate, STEPS[text], points):
+    for step, model in modern.train(change, text, seed, rate, steps, points):
         seconds += time.perf_counter() - started
         if not modern.RECIPES[change].detects:
             curve.append([step, round(score(model, held_out).nats, 5)])
@@ -98,6 +99,7 @@ def make(case: Case) -> dict[str, Any]:
         "text": text,
         "rate": rate,
         "seed": seed,
+        "steps": steps,
         "seconds": round(seconds),
         "curve": curve,
     }
