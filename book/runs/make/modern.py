@@ -20,7 +20,7 @@ from minigrad.course.furniture.hidden_words import HELD_OUT_SEED, Questions, que
 STEPS, SEARCH_STEPS = {"light": 3000, "long": 2000}, {"light": 2000, "long": 1200}
 EVERY = 250  # steps between two points of a curve
 HELD_OUT = {"light": 150, "long": 50}  # pairs, whose words are about as many
-RATES, WIDENED = (1e-3, 2e-3, 4e-3), 2  # so often at most the search goes on by a factor of two
+RATES, WIDENED = (1e-3, 2e-3), 2  # so often at most the search goes on by a factor of two
 SEARCH_SEED, SEEDS, MORE_SEEDS = 100, (0, 1, 2), (3, 4)
 SEARCH_HELD_OUT_SEED = 2**21  # of the pairs on which rates are compared
 TWICE = ("BERT", "all together")
