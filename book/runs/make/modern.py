@@ -1,11 +1,12 @@
 """What came after BERT, each change alone, on stories whose floor is known: the record that chapter `modern` shows.
 
 First each recipe of `minigrad/course/chapters/modern.py` is tried at several learning rates, in runs of SEARCH_STEPS
-with a seed that no other run has, judged on other stories, until the best has a worse one on either side or WIDENED is used up. At the best
-come the runs that are compared, with SEEDS; BERT and all together also with MORE_SEEDS. Light stories for all recipes,
-long ones for those that are about distance. What is stored of a run is its expected loss on one hidden word at some
-steps; the same with a new head on the frozen encoder, of the recipe without that head and, beside it, of BERT; and how
-often it is right on *holder*, fine-tuned with LABELS labels at the best of three rates. Five hours on one idle core.
+with a seed that no other run has, judged on other stories, until the best has a worse one on either side or WIDENED
+is used up. At the best come the runs that are compared, with SEEDS; BERT and all together also with MORE_SEEDS. Light
+stories for all recipes, long ones for those that are about distance. What is stored of a run is its expected loss on
+one hidden word at some steps; the same with a new head on the frozen encoder, of the recipe without that head and,
+beside it, of BERT; and how often it is right on *holder*, fine-tuned with LABELS labels at the best of three rates.
+Five hours on one idle core.
 """
 
 from __future__ import annotations
