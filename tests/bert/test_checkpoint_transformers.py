@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from checkpoints import (
@@ -11,6 +17,7 @@ from checkpoints import (
     make_model,
     tokenizer,
 )
+from safetensors.numpy import save_file
 from tiny import SMALL
 
 from minigrad import backend
@@ -18,8 +25,8 @@ from minigrad.bert.checkpoint import (
     from_pretrained,
     save_pretrained,
 )
-from minigrad.bert.config import BertConfig
-from minigrad.bert.model import BertModel
+from minigrad.bert.config import PRESETS, BertConfig
+from minigrad.bert.model import BertModel, parameter_shapes
 
 
 @pytest.fixture(scope="module")
@@ -158,3 +165,48 @@ def test_the_tokenizer_of_transformers_opens_here(tmp_path, transformers, lower_
     assert not (tmp_path / "theirs" / "vocab.txt").exists()  # transformers 5 writes a tokenizer.json
     loaded = from_pretrained(tmp_path / "theirs").tokenizer
     assert (loaded.vocab, loaded.lower_case, loaded.strip_accents) == (mine.vocab, lower_case, None)
+
+
+def bert_base_uncased(folder):
+    """A folder with the names, shapes and dtypes of bert-base-uncased's files, its numbers all drawn alike."""
+    shapes = parameter_shapes(PRESETS["base"])
+    state = {}
+    for name, shape in shapes.items():
+        other = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        )
+        turned = len(shape) == 2 and not name.endswith("embeddings.weight")
+        drawn = np.random.default_rng(len(state)).standard_normal(math.prod(shape), np.float32)
+        state[other] = (0.02 * drawn).reshape(shape[::-1] if turned else shape)
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
+    pieces = ["[PAD]", *(f"[unused{i}]" for i in range(99)), "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    pieces += [f"w{i}" for i in range(30_522 - len(pieces))]
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", "utf-8")
+    sizes = {"architectures": ["BertForMaskedLM"], "model_type": "bert", "layer_norm_eps": 1e-12}
+    (folder / "config.json").write_text(json.dumps({**PRESETS["base"].to_dict(), **sizes}), "utf-8")
+    return state
+
+
+@pytest.mark.oracle
+def test_a_folder_like_that_of_bert_base_opens_with_little_memory(tmp_path):
+    """110 million parameters in at most 2 GB, opened by what chapter `published` calls, in a process of its own."""
+    state = bert_base_uncased(tmp_path)
+    code = (
+        "import resource, numpy as np\n"
+        "from minigrad.course.chapters.published import published, vectors\n"
+        "loaded = published()\n"
+        "X, mask = vectors(loaded, ['w1 w2', 'w3'])\n"
+        "names = sorted(loaded.model.state_dict())\n"
+        "W = loaded.model.state_dict()['encoder.layer.11.attention.self.query.weight']\n"
+        "print(X.shape, len(names), float(W[0, 1]), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    environment = {**os.environ, "COURSE_PUBLISHED": str(tmp_path), "OPENBLAS_NUM_THREADS": "1"}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300, check=True
+    )
+    *shape, arrays, entry, kilobytes = ran.stdout.replace("(", "").replace(")", "").replace(",", "").split()
+    assert shape == ["2", "4", "768"]
+    assert int(arrays) == sum(name.startswith("bert.") for name in state)
+    stored = state["bert.encoder.layer.11.attention.self.query.weight"]  # (out, in)
+    assert float(entry) == pytest.approx(float(stored[1, 0]))
+    assert int(kilobytes) < 2_000_000

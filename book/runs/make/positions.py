@@ -1,6 +1,6 @@
 """Ways to tell a head positions, on two tasks: the record that chapter `positions` shows.
 
-126 runs of about 6 seconds on one core.
+144 runs of about 6 seconds on one core.
 Each way has three learning rates and three seeds on each task (`minigrad/course/chapters/positions.py` says what they
 are); the two tables also with sequences that begin at a random position. All train on the same sequences.
 What is stored of a run is `score` on sequences as long as those in training, and on longer ones; of the relative
@@ -17,7 +17,7 @@ from minigrad.course.chapters import positions
 STEPS, RATES, SEEDS = 1000, (1e-3, 3e-3, 1e-2), (0, 1, 2)
 WAYS = [*itertools.product(positions.KINDS, (False,)), ("learned", True), ("sinusoids", True)]
 LONGER = (64, 128, positions.LONGEST)  # tokens, on which only relative kinds can be tested
-RELATIVE = ("bias", "bias without a limit", "rotary")
+RELATIVE = ("bias", "bias without a limit", "rotary", "ALiBi")
 CASE = ("task", "kind", "moved", "rate", "seed")  # of a run: what it was made for
 Case = tuple[str, str, bool, float, int]
 CASES: list[Case] = [

@@ -17,7 +17,8 @@ from minigrad.tensor import Tensor
 
 WORDS, D_MODEL, PLACE, SHORT, LONG, FURTHEST = 16, 64, 3, 16, 32, 8
 LONGEST = 256  # of the texts on which a relative kind is tested
-KINDS = ("none", "learned", "sinusoids", "bias", "bias without a limit", "rotary")
+KINDS = ("none", "learned", "sinusoids", "bias", "bias without a limit", "rotary", "ALiBi")
+SLOPE = 0.5  # of ALiBi: the steepest of the eight heads of Press et al. (2022)
 
 
 class OneLayer(nn.Module):
@@ -25,8 +26,9 @@ class OneLayer(nn.Module):
 
     none: nowhere. learned, sinusoids: a table (LONG, D_MODEL) is added to the words' vectors. bias: a learned number
     for each distance, up to FURTHEST on both sides and the same beyond, is added to the scores; without a limit, up to
-    LONGEST. rotary: queries and keys are turned by the angles of their positions. For a seed, what all kinds have is
-    drawn alike. Raises ValueError for another kind.
+    LONGEST. rotary: queries and keys are turned by the angles of their positions. ALiBi: the distance times SLOPE is
+    taken off the scores, the same to both sides. For a seed, what all kinds have is drawn alike. Raises ValueError for
+    another kind.
 
     scale: what the scores are multiplied by.
     """
@@ -63,6 +65,9 @@ class OneLayer(nn.Module):
             place = np.arange(L)
             distance = np.clip(place - place[:, None], -self.furthest, self.furthest)  # (L, L), j - i
             scores = scores + self.bias[distance + self.furthest]
+        elif self.kind == "ALiBi":
+            place = np.arange(L)
+            scores = scores + Tensor(-SLOPE * np.abs(place - place[:, None]), dtype=scores.dtype)
         return self.decoder(ops.softmax(scores) @ v)
 
 

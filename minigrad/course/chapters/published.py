@@ -38,7 +38,7 @@ SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 }
 SIZES = BertConfig(30522, 384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
-LONGEST = 128  # tokens of a text; the model was trained on texts of that length
+LONGEST = 128  # tokens of a text; the model was trained on texts of that length at most
 
 
 # --- The model -------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def parts_figure(config: BertConfig = SIZES) -> Picture:
 
 # --- Sentences -------------------------------------------------------------------------------------------
 
-# Each says something twice, with hardly a word in common.
+# The two of a pair tell of the same thing, with hardly a word in common.
 PAIRS = (
     ("A man is eating food.", "Someone has a meal."),
     ("The child is asleep.", "A little girl sleeps."),
@@ -241,6 +241,51 @@ PAIRS = (
     ("The film made us laugh.", "We enjoyed a funny movie."),
     ("The stock market fell today.", "Shares lost much of their value."),
 )
+
+
+# Pairs that share most of their words; those of the last kind keep their meaning.
+CHANGED = {
+    "with and without not": (
+        ("The film was good.", "The film was not good."),
+        ("She likes the new teacher.", "She does not like the new teacher."),
+        ("The train was late.", "The train was not late."),
+        ("He can swim.", "He cannot swim."),
+        ("The door is locked.", "The door is not locked."),
+        ("We have met before.", "We have not met before."),
+        ("The test was passed.", "The test was not passed."),
+        ("This water is safe to drink.", "This water is not safe to drink."),
+    ),
+    "roles exchanged": (
+        ("The dog bites the man.", "The man bites the dog."),
+        ("Mary gave John the book.", "John gave Mary the book."),
+        ("The teacher praised the student.", "The student praised the teacher."),
+        ("Spain beat Italy.", "Italy beat Spain."),
+        ("The car hit the bus.", "The bus hit the car."),
+        ("Anna is taller than Kate.", "Kate is taller than Anna."),
+        ("The cat chased the mouse.", "The mouse chased the cat."),
+        ("He moved from Paris to Rome.", "He moved from Rome to Paris."),
+    ),
+    "another number": (
+        ("She has two books.", "She has nine books."),
+        ("The ticket costs five euros.", "The ticket costs fifty euros."),
+        ("They won three games.", "They won eight games."),
+        ("He waited for ten minutes.", "He waited for forty minutes."),
+        ("The house has two floors.", "The house has six floors."),
+        ("The class has twelve students.", "The class has thirty students."),
+        ("The war ended in 1945.", "The war ended in 1918."),
+        ("I slept four hours.", "I slept nine hours."),
+    ),
+    "same meaning": (
+        ("The film was good.", "The film was excellent."),
+        ("She likes the new teacher.", "She is fond of the new teacher."),
+        ("The train was late.", "The train was delayed."),
+        ("The teacher praised the student.", "The teacher commended the student."),
+        ("She has two books.", "She owns two books."),
+        ("The door is locked.", "The door is bolted."),
+        ("The house has two floors.", "The building has two floors."),
+        ("I slept four hours.", "I was asleep for four hours."),
+    ),
+}
 
 
 def vectors(loaded: Pretrained, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

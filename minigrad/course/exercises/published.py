@@ -126,6 +126,8 @@ You divide each row by its largest entry. Its length is the root of the sum of t
     np.linalg.norm(index, axis=1, keepdims=True) -> np.abs(index).max(axis=1, keepdims=True)
 You take the mean off each row of index and off the question, too. That is a correlation; the cosine leaves rows as they are.
     V = index / np.linalg.norm(index, axis=1, keepdims=True) -> index = index - index.mean(axis=1, keepdims=True); questions = questions - questions.mean(axis=1, keepdims=True); V = index / np.linalg.norm(index, axis=1, keepdims=True)
+You subtract the mean of all rows first. That can help a search, but the cosine of the rows as they are is asked for.
+    V = index / np.linalg.norm(index, axis=1, keepdims=True) -> index = index - index.mean(axis=0); V = index / np.linalg.norm(index, axis=1, keepdims=True)
 You rank by the distance of the rows as they are. Rows of length 1 have the same order by distance as by cosine; these have other lengths.
     return np.argsort(np.linalg.norm(questions[:, None] - index, axis=-1), axis=1)[:, :k]
 The furthest come first. np.argsort sorts upwards.
@@ -244,8 +246,8 @@ def renamed(state):
 def _broken_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     shapes: dict[str, tuple[int, ...]] = {
         "embeddings.word": (6, 3),
-        "layer.0.query.weight": (3, 3),
-        "layer.0.query.bias": (3,),
+        "layer.0.key.weight": (3, 3),
+        "layer.0.key.bias": (3,),
         "layer.0.output.weight": (3, 4),
         "layer.0.LayerNorm.weight": (3,),
         "layer.0.LayerNorm.bias": (3,),
@@ -256,7 +258,7 @@ def _broken_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         states = [{one: rng.standard_normal(shape) for one, shape in shapes.items()} for _ in range(3)]
         for state in states:
             state["embeddings.word"][0] = 0  # [PAD]
-            state["layer.0.query.bias"][:] = 0
+            state["layer.0.key.bias"][:] = 0
             state["layer.0.LayerNorm.bias"][:] = 0
         names = list(shapes)
         for later in names[names.index(name) :]:
@@ -265,7 +267,7 @@ def _broken_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         return states
 
     yield "broken in the middle of a matrix", case(1, "layer.0.output.weight", 5)
-    yield "from a matrix's first entry on", case(0, "layer.0.query.weight", 0)
+    yield "from a matrix's first entry on", case(0, "layer.0.key.weight", 0)
     yield "the last entry alone is lost", case(2, "pooler.weight", 8)
     yield "broken in the table of words", case(2, "embeddings.word", 7)
     yield "lost after a bias that is 0 in all three", case(0, "pooler.weight", 0)

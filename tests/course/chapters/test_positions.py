@@ -40,7 +40,7 @@ def test_what_a_layer_knows_of_the_order(kind):
     assert off < 1e-12 if kind == "none" else off > 1e-3
 
 
-@pytest.mark.parametrize("kind", ["bias", "bias without a limit", "rotary"])
+@pytest.mark.parametrize("kind", ["bias", "bias without a limit", "rotary", "ALiBi"])
 def test_a_relative_layer_is_what_the_page_says(kind):
     """With the page's matrices for the turns, and the bias put in by hand."""
     layer = OneLayer(kind).astype(np.float64)
@@ -55,6 +55,8 @@ def test_a_relative_layer_is_what_the_page_says(kind):
             if kind.startswith("bias"):
                 far = 8 if kind == "bias" else positions.LONGEST
                 scores[i, j] = q[i] @ k[j] / 8 + layer.bias.numpy()[np.clip(j - i, -far, far) + far]
+            elif kind == "ALiBi":
+                scores[i, j] = q[i] @ k[j] / 8 - abs(i - j) / 2
             else:
                 scores[i, j] = q[i] @ check.shift_matrix.answer(j - i, positions.D_MODEL) @ k[j] / 8
     shares = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
@@ -77,7 +79,7 @@ def test_rotary_scores_depend_on_the_distance():
 def test_a_kind_that_there_is_not_is_named():
     with pytest.raises(
         ValueError,
-        match="kind should be one of none, learned, sinusoids, bias, bias without a limit, rotary, and is 'T5'",
+        match="kind should be one of none, learned, sinusoids, bias, bias without a limit, rotary, ALiBi, and is 'T5'",
     ):
         OneLayer("T5")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -134,6 +135,11 @@ def encoder_of(listing):
     return scope["encode"]
 
 
+def arrays_by_part(model):
+    """The weights as NumPy's arrays, as the formulas have them."""
+    return by_part({f"bert.{name}": W.numpy() for name, W in model.named_parameters()})
+
+
 def some_model():
     """A model with random weights, its arrays by part, and a padded batch."""
     random.manual_seed(0)
@@ -145,7 +151,7 @@ def some_model():
             for name, W in model.state_dict().items()
         }
     )
-    weights = by_part({f"bert.{name}": array for name, array in model.eval().state_dict().items()})
+    weights = arrays_by_part(model.eval())
     ids = rng.integers(0, 40, (3, 7))
     mask = (np.arange(7) < np.array([7, 4, 1])[:, None]).astype(np.int64)
     return model, weights, ids, mask
@@ -159,22 +165,52 @@ def test_the_listing_in_numpy_is_the_librarys_encoder():
     np.testing.assert_allclose(found[mask == 1], expected[mask == 1], atol=2e-5)
 
 
+def tensors(part):
+    """Arrays in dicts, lists and tuples as PyTorch's tensors."""
+    import torch
+
+    if isinstance(part, dict):
+        return {name: tensors(one) for name, one in part.items()}
+    if isinstance(part, (list, tuple)):
+        return type(part)(map(tensors, part))
+    return torch.tensor(np.asarray(part))
+
+
 @pytest.mark.oracle
 def test_the_listing_in_pytorch_is_the_librarys_encoder():
     torch = pytest.importorskip("torch")
     model, weights, ids, mask = some_model()
 
-    def tensors(part):
-        if isinstance(part, dict):
-            return {name: tensors(one) for name, one in part.items()}
-        if isinstance(part, (list, tuple)):
-            return type(part)(map(tensors, part))
-        return torch.tensor(np.asarray(part))
-
     found = encoder_of("bert_in_pytorch.txt")(torch.tensor(ids), torch.tensor(mask == 1), tensors(weights), 3)
     with no_grad():
         expected = model(ids, mask).last_hidden_state.numpy()
     np.testing.assert_allclose(found.numpy()[mask == 1], expected[mask == 1], atol=2e-5)
+
+
+@pytest.mark.oracle
+def test_the_listing_in_pytorch_computes_the_published_model():
+    torch = pytest.importorskip("torch")
+    if not importlib.util.find_spec(page.PACKAGE):
+        pytest.skip(page.HOW)
+    weights = arrays_by_part(page.published().model)
+    expected = page.reference()
+    ids, mask = (torch.tensor(expected[name]) for name in ("input_ids", "attention_mask"))
+    found = encoder_of("bert_in_pytorch.txt")(ids, mask == 1, tensors(weights), SIZES.num_attention_heads)
+    seen = expected["attention_mask"] == 1
+    np.testing.assert_allclose(found.numpy()[seen], expected["last_hidden_state"][seen], atol=2e-5)
+
+
+@pytest.mark.oracle
+def test_the_reference_is_what_transformers_computes(monkeypatch):
+    pytest.importorskip("transformers")
+    if not importlib.util.find_spec(page.PACKAGE):
+        pytest.skip(page.HOW)
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "tools")
+    tool = importlib.import_module("published_reference")
+    fresh, stored_one = tool.computed(page.published_folder()), page.reference()
+    assert sorted(fresh) == sorted(stored_one)
+    for name, array in stored_one.items():
+        np.testing.assert_allclose(fresh[name], array, atol=1e-5)
 
 
 def test_both_listings_stand_line_beside_line():
