@@ -113,4 +113,4 @@ def test_the_direction_of_the_rows_counts_for_more_than_their_place():
 def test_the_record_has_every_run_once():
     record = json.loads(stored("positions.json").read_text())
     cases = [tuple(run[name] for name in ("task", "kind", "moved", "rate", "seed")) for run in record["runs"]]
-    assert len(cases) == len(set(cases)) == 3 * 3 * (6 + 6 + 2)
+    assert len(cases) == len(set(cases)) == 3 * 3 * (7 + 7 + 2)
