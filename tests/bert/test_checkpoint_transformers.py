@@ -190,6 +190,7 @@ def bert_base_uncased(folder):
 @pytest.mark.oracle
 def test_a_folder_like_that_of_bert_base_opens_with_little_memory(tmp_path):
     """110 million parameters in at most 2 GB, opened by what chapter `published` calls, in a process of its own."""
+    pytest.importorskip("transformers")  # it takes too long for the tests without oracles
     state = bert_base_uncased(tmp_path)
     code = (
         "import resource, numpy as np\n"
