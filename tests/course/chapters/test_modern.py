@@ -88,6 +88,22 @@ def test_layers_that_leave_their_sum_alone_end_with_a_norm(name, batch):
     np.testing.assert_allclose((x**2).mean(axis=-1), 1, atol=1e-3)
 
 
+@pytest.mark.parametrize("silent", ["attention.dense", "feed_forward.output"])
+def test_pre_ln_adds_to_its_input_what_does_not_know_how_large_it_is(silent):
+    """With one half silent, the other adds the same to x and to 100 x, because it reads it normalised."""
+    random.manual_seed(0)
+    layer = modern.PreNorm(config_of("light"), RECIPES["pre-LN"], 1)
+    layer.load_state_dict(
+        {name: 0 * W.numpy() for name, W in layer.named_parameters() if name.startswith(silent)}, strict=False
+    )
+    x = np.random.default_rng(0).standard_normal((2, 5, 128)).astype(np.float32)
+    mask = np.zeros((2, 1, 1, 5))
+    with no_grad():
+        added, to_more = (layer(Tensor(c * x), mask).numpy() - c * x for c in (1, 100))
+    assert np.abs(added).max() > 0.1
+    np.testing.assert_allclose(added, to_more, atol=1e-3)
+
+
 def test_rms_norm():
     norm = modern.RMSNorm(config_of("light"), bias=True)
     norm.load_state_dict({"weight": np.linspace(0.5, 2, 128)})
