@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from book.runs.make import _rates
 from minigrad.course.chapters import modern
 from minigrad.course.furniture.hidden_words import HELD_OUT_SEED, Questions, questions, score
 
@@ -60,14 +61,7 @@ def searched(runs: list[dict[str, Any]], change: str, text: str) -> dict[float, 
 
 def best_rate(runs: list[dict[str, Any]], change: str, text: str) -> float:
     """The rate with the lowest last loss in the search."""
-    found = searched(runs, change, text)
-    return min(found, key=found.__getitem__)
-
-
-def next_rate(runs: list[dict[str, Any]], change: str, text: str) -> float | None:
-    """Twice the highest rate tried if that was the best, half the lowest if that was; otherwise None."""
-    best, tried = best_rate(runs, change, text), searched(runs, change, text)
-    return 2 * best if best == max(tried) else best / 2 if best == min(tried) else None
+    return _rates.best(searched(runs, change, text))
 
 
 def stages(runs: list[dict[str, Any]]) -> Iterator[list[Case]]:
@@ -76,7 +70,11 @@ def stages(runs: list[dict[str, Any]]) -> Iterator[list[Case]]:
     for some in ([first], others):
         yield [(*one, rate, SEARCH_SEED) for one in some for rate in RATES]
     for _ in range(WIDENED):
-        yield [(*one, rate, SEARCH_SEED) for one in recipes() if (rate := next_rate(runs, *one)) is not None]
+        yield [
+            (*one, rate, SEARCH_SEED)
+            for one in recipes()
+            if (rate := _rates.next_rate(searched(runs, *one))) is not None
+        ]
     for seed in SEEDS + MORE_SEEDS:
         yield [(*one, best_rate(runs, *one), seed) for one in recipes() if seed in SEEDS or one[0] in TWICE]
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from book.runs.make import _rates
 from minigrad.course.chapters import scaling
 from minigrad.course.chapters.pretraining import stories
 
@@ -44,14 +45,7 @@ def searched(runs: list[dict[str, Any]], width: int) -> dict[float, float]:
 
 def best_rate(runs: list[dict[str, Any]], width: int) -> float:
     """The rate with the lowest last loss in the search."""
-    found = searched(runs, width)
-    return min(found, key=found.__getitem__)
-
-
-def next_rate(runs: list[dict[str, Any]], width: int) -> float | None:
-    """Twice the highest rate tried if that was the best, half the lowest if that was; otherwise None."""
-    best, tried = best_rate(runs, width), searched(runs, width)
-    return 2 * best if best == max(tried) else best / 2 if best == min(tried) else None
+    return _rates.best(searched(runs, width))
 
 
 def stages(runs: list[dict[str, Any]]) -> Iterator[list[Case]]:
@@ -65,7 +59,7 @@ def stages(runs: list[dict[str, Any]]) -> Iterator[list[Case]]:
         yield [
             (width, None, rate, SEARCH_STEPS, SEARCH_SEED)
             for width in widest_first
-            if (rate := next_rate(runs, width)) is not None
+            if (rate := _rates.next_rate(searched(runs, width))) is not None
         ]
     rates = {width: best_rate(runs, width) for width in WIDTHS}
     for seed in SEEDS:  # the longest ones last: what the others say of them can then be tested

@@ -18,12 +18,11 @@ from minigrad.bert.tasks import (
 from minigrad.course.furniture.light_stories import LENGTH
 from minigrad.stories.grammar import Story
 from minigrad.stories.lexicon import SETTINGS
-from minigrad.stories.stories import labels, questions, story_tokenizer, tell_stories
+from minigrad.stories.stories import HALF, labels, questions, story_tokenizer, tell_stories
 from minigrad.tensor import no_grad
 
 LIGHT = SETTINGS["light"]
 TOKENIZER = story_tokenizer(LIGHT)
-HALF = 2  # sentences in A, as in pre-training
 
 
 def _encoded(a: str, b: str, **targets: Any) -> Features:
