@@ -273,7 +273,9 @@ def _runs(losses: dict[str, dict[float, float]], spread: float) -> Callable[[str
                 raise ValueError(f"a {name} is one of {', '.join(map(repr, known))}, and {came!r} came")
         called += 1
         if called > BUDGET:
-            raise RuntimeError(f"this is run {called}, and only {BUDGET} are paid for; a search needs one seed")
+            raise RuntimeError(
+                f"this is run {called}, and only {BUDGET} are paid for; a search needs one seed"
+            )
         if seed not in seeds[model]:
             seeds[model].append(seed)
         turn = seeds[model].index(seed) + list(losses).index(model)

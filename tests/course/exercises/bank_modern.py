@@ -186,5 +186,8 @@ WRONG = {
     "geglu_width": [(lambda d_model, d_ff, bias, multiple: 64, "64")],
     "alibi": [(lambda n_heads, L: np.zeros((n_heads, L, L)), "entries")],
     "rotary_head": [(by_absolute_weights, "entries")],
-    "verdict": [(until_the_money_is_gone, "only 12 are paid for"), (by_a_step, "it should return 'cannot tell'")],
+    "verdict": [
+        (until_the_money_is_gone, "only 12 are paid for"),
+        (by_a_step, "it should return 'cannot tell'"),
+    ],
 }
