@@ -1,0 +1,156 @@
+"""What chapter `modern` draws: BERT's encoder beside ModernBERT's, and the stored runs of each change."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.pencil import box, upright, words
+from minigrad.course.furniture.widgets import svg
+
+SEARCH_SEED = 100
+NEARLY = 0.9  # of the way from the first loss to the floor
+
+# --- Two encoders ----------------------------------------------------------------------------------------
+
+# From the input to the task, each with whether the other has something else; an empty name leaves the row free.
+LOOKS = {
+    "BERT, 2018": (
+        ("words + positions + segments", True),
+        ("normalise", False),
+        ("", False),
+        ("attention to all tokens", True),
+        ("add, normalise", True),
+        ("", False),
+        ("feed-forward, GELU", True),
+        ("add, normalise", True),
+        ("", False),
+        ("15 % hidden, next sentence", True),
+    ),
+    "ModernBERT, 2024": (
+        ("words", True),
+        ("normalise", False),
+        ("normalise", True),
+        ("rotary attention, mostly local", True),
+        ("add", True),
+        ("normalise", True),
+        ("feed-forward, GeGLU", True),
+        ("add", True),
+        ("normalise", True),
+        ("30 % hidden", True),
+    ),
+}
+LAYER = range(2, 8)  # the rows in a layer
+TONES, TIMES = ("second", "weight"), ("12 layers", "22 layers")
+COLUMN, GAP, ROW, HIGH, AROUND = 218, 22, 41, 28, 18
+
+
+def two_encoders() -> Picture:
+    """A layer of BERT-Base beside one of ModernBERT-base (Warner et al. 2024); what differs is in colour."""
+    parts = []
+    for column, (title, rows) in enumerate(LOOKS.items()):
+        x = 12 + column * (COLUMN + GAP)
+        middle = x + COLUMN / 2
+        parts.append(words(middle, 20, title, 16, font_weight="bold"))
+        top, bottom = _row(LAYER[0]) - 8, _row(LAYER[-1]) + HIGH + 8
+        parts.append(box(x - 8, top, COLUMN + 16, bottom - top, "token", line=1.4, stroke_dasharray="5 4"))
+        parts.append(words(x + COLUMN + 8, top - 6, TIMES[column], 13, "token", "end"))
+        foot = None  # of the box above
+        for i, (name, differs) in enumerate(rows):
+            if not name:
+                continue
+            if foot is not None:
+                parts.append(upright(middle, foot, _row(i)))
+            foot = _row(i) + HIGH
+            tone, fill = (TONES[column], 0.2) if differs else ("token", 0.08)
+            parts.append(box(x, _row(i), COLUMN, HIGH, tone, fill, 1.4))
+            parts.append(words(middle, _row(i) + HIGH / 2 + 5, name, 14))
+    alt = (
+        "Two encoders side by side, from the input down to the task. BERT of 2018 adds words, positions and segments, "
+        "normalises, and has 12 layers of attention to all tokens, add, normalise, feed-forward with GELU, add, "
+        "normalise. Its tasks are 15 percent hidden words and the next sentence. ModernBERT of 2024 has words alone, "
+        "and 22 layers that normalise before attention and before the feed-forward part, and once more after the last. "
+        "Its attention is rotary and mostly local, its feed-forward part a GeGLU, its task 30 percent hidden words. "
+        "Only the first norm is the same."
+    )
+    return Picture(svg(2 * COLUMN + GAP + 24, _row(len(rows)) - 6, parts), alt, 560)
+
+
+def _row(i: int) -> int:
+    """The upper edge of a row of boxes; there is room above a layer and below it."""
+    return 32 + i * ROW + AROUND * ((i >= LAYER.start) + (i >= LAYER.stop))
+
+
+# --- The stored runs -------------------------------------------------------------------------------------
+
+
+class Runs:
+    """The runs that a record compares, by change and text; not those that chose a rate."""
+
+    def __init__(self, record: Mapping[str, Any]) -> None:
+        self.floors = record["floors"]
+        self.runs = [run for run in record["runs"] if run["seed"] != SEARCH_SEED]
+
+    def of(self, change: str, text: str = "light") -> list[dict[str, Any]]:
+        """Those of a change, by seed. Raises LookupError if there are none."""
+        found = [run for run in self.runs if (run["change"], run["text"]) == (change, text)]
+        if not found:
+            raise LookupError(f"the record has no run of {change!r} on {text} stories")
+        return sorted(found, key=lambda run: run["seed"])
+
+    def gaps(self, change: str, text: str = "light", judge: str = "curve") -> np.ndarray:
+        """Nats above the floor at the end, a number for each seed; judge: "curve", or "probe" for the new head."""
+        ends = [run["curve"][-1][1] if judge == "curve" else run["probe"] for run in self.of(change, text)]
+        return np.array(ends) - self.floors[text]
+
+    def steps_to(self, change: str, share: float = NEARLY, text: str = "light") -> np.ndarray:
+        """The first step at which so much of the way to the floor is gone, a number for each seed; NaN if never."""
+        return np.array(
+            [_first_step(run["curve"], self.floors[text], share) for run in self.of(change, text)]
+        )
+
+
+def _first_step(curve: Sequence[Sequence[float]], floor: float, share: float) -> float:
+    """Between two points of a curve of (step, loss) it is a straight line."""
+    limit = curve[0][1] - share * (curve[0][1] - floor)
+    for (step, loss), (later, lower) in itertools.pairwise(curve):
+        if lower <= limit:
+            return step + (later - step) * (loss - limit) / (loss - lower)
+    return float("nan")
+
+
+def overlap(one: Iterable[float], other: Iterable[float]) -> bool:
+    """Whether the ranges of two sets of numbers have a point in common."""
+    one, other = list(one), list(other)
+    return min(one) <= max(other) and min(other) <= max(one)
+
+
+def gaps_figure(gaps: Mapping[str, Sequence[float]], baseline: str, what: str, alt: str) -> Picture:
+    """A row for each change, the best on top, a dot for each seed; the range of `baseline` is shaded through all.
+
+    A row is in colour if its range has no point in common with the baseline's. what: the label of the axis.
+    """
+    rows = sorted(gaps, key=lambda name: -np.mean(gaps[name]))
+    low, high = min(gaps[baseline]), max(gaps[baseline])
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.add_subplot()
+        axes.fill_between([low, high], -1, len(rows), color=colours["grid"], alpha=0.6)
+        for y, name in enumerate(rows):
+            tone = (
+                "third"
+                if overlap(gaps[name], gaps[baseline])
+                else "weight"
+                if max(gaps[name]) < low
+                else "second"
+            )
+            axes.plot(gaps[name], [y] * len(gaps[name]), "o", color=colours[tone], markersize=6)
+        axes.set_yticks(range(len(rows)), rows)
+        axes.set(xlabel=what, xlim=(0, None), ylim=(-0.6, len(rows) - 0.4))
+        axes.grid(False, axis="y")
+
+    return figure(plot, alt, (5.4, 0.9 + 0.32 * len(rows)))
