@@ -1,14 +1,14 @@
-"""What chapter `modern` draws: BERT's encoder beside ModernBERT's, and the stored runs of each change."""
+"""What chapter `modern` shows: BERT's encoder drawn beside ModernBERT's, and the stored runs of each change."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from minigrad.course.furniture.figures import Figure, Picture, figure
+from minigrad.course.furniture.figures import Picture
 from minigrad.course.furniture.pencil import box, upright, words
 from minigrad.course.furniture.widgets import svg
 
@@ -121,36 +121,3 @@ def _first_step(curve: Sequence[Sequence[float]], floor: float, share: float) ->
         if lower <= limit:
             return step + (later - step) * (loss - limit) / (loss - lower)
     return float("nan")
-
-
-def overlap(one: Iterable[float], other: Iterable[float]) -> bool:
-    """Whether the ranges of two sets of numbers have a point in common."""
-    one, other = list(one), list(other)
-    return min(one) <= max(other) and min(other) <= max(one)
-
-
-def gaps_figure(gaps: Mapping[str, Sequence[float]], baseline: str, what: str, alt: str) -> Picture:
-    """A row for each change, the best on top, a dot for each seed; the range of `baseline` is shaded through all.
-
-    A row is in colour if its range has no point in common with the baseline's. what: the label of the axis.
-    """
-    rows = sorted(gaps, key=lambda name: -np.mean(gaps[name]))
-    low, high = min(gaps[baseline]), max(gaps[baseline])
-
-    def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        axes = canvas.add_subplot()
-        axes.fill_between([low, high], -1, len(rows), color=colours["grid"], alpha=0.6)
-        for y, name in enumerate(rows):
-            tone = (
-                "third"
-                if overlap(gaps[name], gaps[baseline])
-                else "weight"
-                if max(gaps[name]) < low
-                else "second"
-            )
-            axes.plot(gaps[name], [y] * len(gaps[name]), "o", color=colours[tone], markersize=6)
-        axes.set_yticks(range(len(rows)), rows)
-        axes.set(xlabel=what, xlim=(0, None), ylim=(-0.6, len(rows) - 0.4))
-        axes.grid(False, axis="y")
-
-    return figure(plot, alt, (5.4, 0.9 + 0.32 * len(rows)))

@@ -1,15 +1,13 @@
-"""The runs of chapter `modern` are read as they are stored, and a figure says which changes differ from BERT."""
+"""The runs of chapter `modern` are read as they are stored, and its two encoders differ as the picture says."""
 
 from __future__ import annotations
 
 import math
-import re
 
 import numpy as np
 import pytest
 
-from minigrad.colours import COLOURS
-from minigrad.course.chapters.modern_figures import LOOKS, Runs, gaps_figure, overlap, two_encoders
+from minigrad.course.chapters.modern_figures import LOOKS, Runs, two_encoders
 
 pytestmark = pytest.mark.numpy_only("figures are drawn on the CPU")
 
@@ -47,28 +45,6 @@ def test_the_step_at_which_so_much_is_gone_lies_between_two_points():
     assert first == pytest.approx(250 + 250 * 0.75)
     assert math.isnan(second)
     assert runs.steps_to("ALiBi", 0.25)[0] == pytest.approx(250)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "common"),
-    [([1, 2], [3, 4], False), ([1, 3], [3, 4], True), ([3, 4], [1, 2], False), ([1, 4], [2, 3], True)],
-)
-def test_ranges_overlap(one, other, common):
-    assert overlap(one, other) is common
-
-
-def test_the_figure_colours_what_differs_from_the_baseline_and_has_the_best_on_top(monkeypatch):
-    monkeypatch.setattr("minigrad.course.furniture.figures.IN_A_PAGE", True)
-    gaps = {"BERT": [0.1, 0.2], "better": [0.05, 0.09], "alike": [0.15, 0.3], "worse": [0.21, 0.4]}
-    drawn = gaps_figure(gaps, "BERT", "nats", "four rows").svg
-    names = sorted(
-        gaps, key=lambda name: float(re.search(rf'<text[^>]* y="([\d.]+)"[^>]*>{name}<', drawn)[1])
-    )
-    assert names == ["better", "BERT", "alike", "worse"]
-    dots = {
-        tone: len(re.findall(rf'<circle[^>]*fill="{light}"', drawn)) for tone, (light, _) in COLOURS.items()
-    }
-    assert {tone: count for tone, count in dots.items() if count} == {"weight": 2, "third": 4, "second": 2}
 
 
 def test_only_the_first_norm_is_the_same():

@@ -1,0 +1,37 @@
+"""Rows of dots: repeated measurements of several things, and which of them differ from a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from minigrad.course.furniture.figures import Figure, Picture, figure
+
+
+def overlap(one: Iterable[float], other: Iterable[float]) -> bool:
+    """Whether the ranges of two sets of numbers have a point in common."""
+    one, other = list(one), list(other)
+    return min(one) <= max(other) and min(other) <= max(one)
+
+
+def dot_rows(measured: Mapping[str, Sequence[float]], baseline: str, what: str, alt: str) -> Picture:
+    """A row for each thing, the lowest on top, a dot for each measurement; the range of `baseline` is shaded.
+
+    A row is in colour if its range has no point in common with the baseline's. what: the label of the axis.
+    """
+    rows = sorted(measured, key=lambda name: -np.mean(measured[name]))
+    low, high = min(measured[baseline]), max(measured[baseline])
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.add_subplot()
+        axes.fill_between([low, high], -1, len(rows), color=colours["grid"], alpha=0.6)
+        for y, name in enumerate(rows):
+            same = overlap(measured[name], measured[baseline])
+            tone = "third" if same else "weight" if max(measured[name]) < low else "second"
+            axes.plot(measured[name], [y] * len(measured[name]), "o", color=colours[tone], markersize=6)
+        axes.set_yticks(range(len(rows)), rows)
+        axes.set(xlabel=what, xlim=(0, None), ylim=(-0.6, len(rows) - 0.4))
+        axes.grid(False, axis="y")
+
+    return figure(plot, alt, (5.4, 0.9 + 0.32 * len(rows)))

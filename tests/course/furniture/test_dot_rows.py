@@ -1,0 +1,34 @@
+"""Rows of dots: which differ from the baseline, and in which order they stand."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from minigrad.colours import COLOURS
+from minigrad.course.furniture.dot_rows import dot_rows, overlap
+
+pytestmark = pytest.mark.numpy_only("figures are drawn on the CPU")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "common"),
+    [([1, 2], [3, 4], False), ([1, 3], [3, 4], True), ([3, 4], [1, 2], False), ([1, 4], [2, 3], True)],
+)
+def test_ranges_overlap(one, other, common):
+    assert overlap(one, other) is common
+
+
+def test_the_figure_colours_what_differs_from_the_baseline_and_has_the_best_on_top(monkeypatch):
+    monkeypatch.setattr("minigrad.course.furniture.figures.IN_A_PAGE", True)
+    rows = {"BERT": [0.1, 0.2], "better": [0.05, 0.09], "alike": [0.15, 0.3], "worse": [0.21, 0.4]}
+    drawn = dot_rows(rows, "BERT", "nats", "four rows").svg
+    names = sorted(
+        rows, key=lambda name: float(re.search(rf'<text[^>]* y="([\d.]+)"[^>]*>{name}<', drawn)[1])
+    )
+    assert names == ["better", "BERT", "alike", "worse"]
+    dots = {
+        tone: len(re.findall(rf'<circle[^>]*fill="{light}"', drawn)) for tone, (light, _) in COLOURS.items()
+    }
+    assert {tone: count for tone, count in dots.items() if count} == {"weight": 2, "third": 4, "second": 2}
