@@ -19,6 +19,7 @@ from minigrad.bert.heads import BertPooler, BertPredictionHeadTransform, BertPre
 from minigrad.bert.model import BertPreTrainingOutput
 from minigrad.bert.tasks import SequenceClassifierOutput
 from minigrad.course.furniture.fit import fine_tune
+from minigrad.course.furniture.graph import product_flops
 from minigrad.course.furniture.light_stories import CHOSEN, LENGTHS, batches, pretrain, small_config, stories
 from minigrad.course.furniture.rotary import rotated
 from minigrad.course.furniture.story_tasks import accuracy, holder_examples
@@ -417,22 +418,33 @@ def batches_of(text: str, seed: int, chosen: float = CHOSEN) -> PretrainingData:
     return batches(stories(sentences), seed, chosen, LENGTHS[sentences])
 
 
+def made(change: str, text: str, seed: int) -> tuple[Model, nn.Module, Callable[[Batch], Tensor | None]]:
+    """A new model of a recipe; what is trained, in which it is; and the loss of a batch."""
+    recipe = RECIPES[change]
+    random.manual_seed(seed)
+    if recipe.detects:
+        detection = Detection(config_of(text), recipe, seed)
+        return detection.model, detection, detection.loss
+    model = Model(config_of(text), recipe)
+    return model, model, _loss_of(model, recipe.pairs)
+
+
 def train(
     change: str, text: str, seed: int, rate: float, steps: int, points: Sequence[int]
 ) -> Iterator[tuple[int, Model]]:
     """Train a recipe on fresh pairs; stops at each of `points` and gives the step and the model."""
-    recipe = RECIPES[change]
-    random.manual_seed(seed)
-    trained: Any
-    if recipe.detects:
-        trained = Detection(config_of(text), recipe, seed)
-        model, loss = trained.model, trained.loss
-    else:
-        trained = model = Model(config_of(text), recipe)
-        loss = _loss_of(model, recipe.pairs)
-    data = batches_of(text, seed, recipe.chosen)
+    model, trained, loss = made(change, text, seed)
+    data = batches_of(text, seed, RECIPES[change].chosen)
     for step in pretrain(trained, loss, data, rate, steps, round(WARMUP_SHARE * steps), points):
         yield step, model
+
+
+def step_flops(change: str, text: str) -> int:
+    """The FLOPs of a training step's matrix products, of which two thirds are backward."""
+    _, _, loss = made(change, text, seed=0)
+    output = loss(batches_of(text, 0, RECIPES[change].chosen).next_batch())
+    assert output is not None
+    return 3 * product_flops(output)
 
 
 def _loss_of(model: nn.Module, pairs: bool) -> Callable[[Batch], Tensor | None]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import backend, ops
-from minigrad.graph import Node
+from minigrad.course.furniture.graph import nodes_before
 from minigrad.tensor import Tensor
 
 
@@ -26,22 +26,6 @@ def attend(words: Sequence[Tensor], W_q: Tensor, W_k: Tensor, W_v: Tensor) -> Te
     x = ops.concat(list(words), axis=0)  # (L, d)
     scores = (x @ W_q) @ (x @ W_k).transpose() * (1 / math.sqrt(x.shape[-1]))  # (L, L)
     return ops.softmax(scores) @ (x @ W_v)  # (L, d)
-
-
-def nodes_before(output: Tensor) -> list[Node]:
-    """The nodes of the graph that led to `output`, from the oldest to the newest: a node comes after its parents.
-
-    Raises ValueError for a leaf, to which no operation led.
-    """
-    if output.node is None:
-        raise ValueError("the output is a leaf: no operation led to it")
-    nodes, waiting = {output.node}, [output.node]
-    while waiting:
-        for parent in waiting.pop().parents or ():
-            if isinstance(parent, Node) and parent not in nodes:
-                nodes.add(parent)
-                waiting.append(parent)
-    return sorted(nodes, key=lambda node: node.number)
 
 
 def path_lengths(output: Tensor, word: Tensor) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from minigrad import ops
-from minigrad.course.chapters.path_length import attend, nodes_before, orthogonal, path_lengths, reach, recur
+from minigrad.course.chapters.path_length import attend, orthogonal, path_lengths, reach, recur
 from minigrad.ops import composed
 from minigrad.tensor import Tensor
 
@@ -48,14 +48,6 @@ def test_there_is_no_way_from_a_later_word():
         path_lengths(recur(words, *W[:2])[0], words[2])
     with pytest.raises(ValueError, match="is a leaf"):
         path_lengths(words[0], words[0])
-
-
-def test_the_nodes_come_after_their_parents():
-    words, W = drawn(3)
-    nodes = nodes_before(recur(words, *W[:2])[-1])
-    place = {node: i for i, node in enumerate(nodes)}
-    assert len(nodes) == 3 + 2 + 2 + 3  # products with W_x, with W_h, sums, tanh
-    assert all(place[parent] < place[node] for node in nodes for parent in node.parents if parent in place)
 
 
 def test_the_recurrent_network_is_its_formula():
