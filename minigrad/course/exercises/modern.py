@@ -16,7 +16,10 @@ from minigrad.course.check.exercise import exercise
 def _widths(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "BERT-Base without biases", 768, 3072, False, 1
     yield "BERT-Base with biases", 768, 3072, True, 1
-    yield "BERT-Base with biases, a multiple of 64", 768, 3072, True, 64
+    yield "BERT-Base with biases, a multiple of 48", 768, 3072, True, 48
+    yield "as many parameters in both parts", 2, 8, True, 1
+    yield "d_model = 5, d_ff = 6", 5, 6, True, 1
+    yield "less than one multiple", 128, 64, False, 64
     yield "a narrow feed-forward part with biases", 128, 128, True, 1
     yield "d_model = 2, d_ff = 100", 2, 100, True, 1
     yield "d_model = 2, d_ff = 6", 2, 6, True, 1
@@ -52,12 +55,18 @@ The biases of GeGLU's two inner matrices are missing, w each.
     per_unit = 3 * d_model + 2 * bias -> per_unit = 3 * d_model
 Both parts have d_model biases at the end, so these cancel. You count them for one of the two alone.
     d_ff * bias -> (d_ff + d_model) * bias || (d_ff - d_model) * bias
+Both parts may have equally many parameters: "at most" includes that.
+    return budget // per_unit // multiple * multiple -> return (budget - 1) // per_unit // multiple * multiple
+A bias has one number for each output of its matrix. You count one for each input.
+    budget = 2 * d_model * d_ff + d_ff * bias -> budget = 2 * d_model * d_ff + (d_model + d_ff) * bias - 2 * d_model * bias ; per_unit = 3 * d_model + 2 * bias -> per_unit = 3 * d_model + bias
 You round up or to the nearest, so the GeGLU can have more parameters than BERT's part. Round down.
     return budget // per_unit // multiple * multiple -> return -(-budget // (per_unit * multiple)) * multiple || return round(budget / per_unit / multiple) * multiple
 You do not round to a multiple of `multiple`.
     // multiple * multiple ->
 You return how many multiples there are. Multiply by `multiple`.
     // multiple * multiple -> // multiple
+The smallest width that you return is one multiple. Where that is too much, the answer is 0.
+    return budget // per_unit // multiple * multiple -> return max(multiple, budget // per_unit // multiple * multiple)
 You take the largest power of two. A multiple of `multiple` is asked for.
     return budget // per_unit // multiple * multiple -> return 2 ** int(math.log2(budget // per_unit))
 The width is a whole number.
@@ -105,6 +114,8 @@ The distance of tokens i and j is abs(i - j), a matrix (L, L). Give the slopes t
     return -m[:, None, None] -> return m[:, None, None]
 Your bias is 0 to the right. That is the causal form, as in a GPT. An encoder takes distances to both sides.
     np.abs(i[:, None] - i) -> np.maximum(i[:, None] - i, 0)
+Your bias is 0 to the left. An encoder takes distances to both sides.
+    np.abs(i[:, None] - i) -> np.maximum(i - i[:, None], 0)
 You use i - j with its sign, so tokens to one side get more with the distance. The distance is its absolute value.
     np.abs(i[:, None] - i) -> (i[:, None] - i) || (i - i[:, None])
 You take the square of the distance. ALiBi is linear in it.
@@ -117,6 +128,8 @@ You take the slopes of the next larger power of two and drop some.
     p = 2 ** int(math.log2(n_heads)) -> p = 2 ** math.ceil(math.log2(n_heads))
 From the slopes of twice the power you take the first ones. Take every second one: 1st, 3rd, 5th, …
     slopes(2 * p)[::2] -> slopes(2 * p)
+Of the 1st, 3rd, 5th, … slope you take the last ones. Take the first ones, as many as are missing.
+    slopes(2 * p)[::2][: n_heads - p] -> slopes(2 * p)[::2][2 * p - n_heads :]
 From the slopes of twice the power you take the 2nd, 4th, … Those you have already: take the 1st, 3rd, 5th, …
     slopes(2 * p)[::2] -> slopes(2 * p)[1::2]
 You sort the slopes. They come in the order of the text: the power's own first, then those that were filled in.
@@ -129,6 +142,12 @@ Your slopes are 2^(-1), 2^(-2), … for every number of heads. The exponent is a
     2.0 ** (-8 * np.arange(1, n + 1) / n) -> 2.0 ** -np.arange(1.0, n + 1)
 Your slopes fall evenly. They are a geometric sequence: each is the first one's factor times the one before.
     2.0 ** (-8 * np.arange(1, n + 1) / n) -> np.linspace(2.0 ** (-8 / n), 2.0**-8, n)
+Brackets are missing: 2.0 ** -8 is computed first, and then multiplied. The whole fraction is the exponent.
+    2.0 ** (-8 * np.arange(1, n + 1) / n) -> 2.0 ** -8 * np.arange(1, n + 1) / n
+The slopes are cut down to whole numbers. They are fractions.
+    return -m[:, None, None] * np.abs(i[:, None] - i) -> return -m.astype(int)[:, None, None] * np.abs(i[:, None] - i)
+The exponent is upside down: it is 8 h / A.
+    -8 * np.arange(1, n + 1) / n -> -8 / np.arange(1, n + 1)
 The powers are of 2, and not of e.
     2.0 ** ( -> np.exp(
 The slopes rise from head to head. The first head has the largest slope.
@@ -159,15 +178,15 @@ def alibi(n_heads, L):
 
 
 def _heads(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    def draw(L: int, d_model: int, d_k: int, d_v: int, dtype: type = np.float64) -> Iterator[np.ndarray]:
+    def draw(L: int, d_model: int, d_k: int, d_v: int) -> Iterator[np.ndarray]:
         for shape in ((L, d_model), (d_model, d_k), (d_model, d_k), (d_model, d_v)):
-            yield rng.standard_normal(shape).astype(dtype)
+            yield rng.standard_normal(shape)
 
     yield "5 tokens, d_model = 6, d_k = 4, d_v = 3", *draw(5, 6, 4, 3)
     yield "L = d_model = d_k = d_v = 4", *draw(4, 4, 4, 4)
     yield "d_k = 2", *draw(6, 3, 2, 5)
     yield "one token", *draw(1, 5, 6, 2)
-    yield "float32, d_k = 8", *draw(7, 5, 8, 8, np.float32)
+    yield "7 tokens, d_k = 8", *draw(7, 5, 8, 8)
     X, W_Q, W_K, W_V = draw(4, 6, 4, 3)
     yield "large scores", 40 * X, W_Q, W_K, W_V
 
@@ -197,12 +216,22 @@ You rotate the input. Queries and keys are rotated after W_Q and W_K have made t
     rotated(X @ W_Q) @ rotated(X @ W_K).T -> (rotated(X) @ W_Q) @ (rotated(X) @ W_K).T
 You add the waves to queries and keys. They are to be rotated.
     y[:, 0::2] = a * np.cos(angle) + b * np.sin(angle) -> y[:, 0::2] = a + np.sin(angle) ; y[:, 1::2] = b * np.cos(angle) - a * np.sin(angle) -> y[:, 1::2] = b + np.cos(angle)
-[other-way] You rotate the other way round, as the paper does, whose vectors are columns. Here (a, b) becomes (a cos + b sin, b cos - a sin), as a row times the R_i of chapter `positions`.
+[other-way] You rotate the other way round, as the paper does, whose vectors are columns; sine and cosine swapped have the same effect. Here (a, b) becomes (a cos + b sin, b cos - a sin), as a row times the R_i of chapter `positions`.
     + b * np.sin(angle) -> - b * np.sin(angle) ; - a * np.sin(angle) -> + a * np.sin(angle)
 A sign is wrong, so lengths change: a rotation has one minus.
     - a * np.sin(angle) -> + a * np.sin(angle)
 A sign is wrong, so lengths change: one of the two sines has a plus.
     + b * np.sin(angle) -> - b * np.sin(angle)
+You have overwritten a before you compute the new b: x[:, 0::2] is a view of x. Compute both first, or write to another array.
+    - a * np.sin(angle) -> - y[:, 0::2] * np.sin(angle)
+The exponent is twice what it should be. It is -2n / d_k, where n counts hands up to d_k/2.
+    -2 * np.arange(d_k // 2) / d_k -> -4 * np.arange(d_k // 2) / d_k
+Both columns of a hand have the same angle. You lay the angles side by side twice, so column 2n has another hand's.
+    y[:, 0::2] = a * np.cos(angle) + b * np.sin(angle) -> tiled = np.tile(angle, 2); y[:, 0::2] = a * np.cos(tiled[:, 0::2]) + b * np.sin(tiled[:, 0::2]) ; y[:, 1::2] = b * np.cos(angle) - a * np.sin(angle) -> y[:, 1::2] = b * np.cos(tiled[:, 1::2]) - a * np.sin(tiled[:, 1::2])
+W_Q and W_K have changed places: the rows of the scores belong to the queries.
+    rotated(X @ W_Q) @ rotated(X @ W_K).T -> rotated(X @ W_K) @ rotated(X @ W_Q).T
+You hide the later tokens, a causal mask. This head has no mask.
+    weights = np.exp( -> scores = np.where(np.tri(len(X)), scores, -np.inf); weights = np.exp(
 You pair column n with column n + d_k/2, as many libraries do. Here hand n has the columns 2n and 2n + 1.
     x[:, 0::2] -> x[:, : d_k // 2] ; x[:, 1::2] -> x[:, d_k // 2 :] ; y[:, 0::2] -> y[:, : d_k // 2] ; y[:, 1::2] -> y[:, d_k // 2 :]
 The exponent has the wrong sign. Later hands must be slower.
@@ -258,10 +287,12 @@ def rotary_head(X, W_Q, W_K, W_V):
 BUDGET = 12  # runs
 
 
-def _runs(losses: dict[str, dict[float, float]], spread: float) -> Callable[[str, float, int], float]:
+def _runs(
+    losses: dict[str, dict[float, float]], seeds_add: dict[str, tuple[float, ...]]
+) -> Callable[[str, float, int], float]:
     """A stand-in for a training run: the loss of a model at a rate, and what its seed adds; BUDGET calls at most.
 
-    Of any three seeds one after the other, one adds -spread, one nothing and one spread; the other model's add another.
+    seeds_add: what a model's first seed adds, its second and its third, and so on from the first again.
     """
     called = 0
     seeds: dict[str, list[int]] = {name: [] for name in losses}
@@ -278,33 +309,54 @@ def _runs(losses: dict[str, dict[float, float]], spread: float) -> Callable[[str
             )
         if seed not in seeds[model]:
             seeds[model].append(seed)
-        turn = seeds[model].index(seed) + list(losses).index(model)
-        return losses[model][rate] + spread * (turn % 3 - 1)
+        add = seeds_add[model]
+        return losses[model][rate] + add[seeds[model].index(seed) % len(add)]
 
     return run
 
 
-RATES = (1e-3, 2e-3, 4e-3)
-
-
 def _verdicts(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     del rng
+    inf = math.inf
 
-    def case(bert: tuple[float, ...], change: tuple[float, ...], spread: float) -> tuple[Any, ...]:
+    def case(
+        bert: tuple[float, ...],
+        change: tuple[float, ...],
+        spread: float,
+        rates: tuple[float, ...] = (1e-3, 2e-3, 4e-3),
+        worst: dict[str, float] | None = None,
+    ) -> tuple[Any, ...]:
+        """The losses at each rate; what seeds add at most; what a model's third seed adds, where that is more."""
         losses = {
-            name: dict(zip(RATES, values, strict=True))
+            name: dict(zip(rates, values, strict=True))
             for name, values in (("BERT", bert), ("change", change))
         }
-        return _runs(losses, spread), RATES
+        add = {"BERT": (-spread, 0, spread), "change": (0, -spread, spread)}
+        for name, most in (worst or {}).items():
+            add[name] = (*add[name][:2], most)
+        return _runs(losses, add), rates
 
     yield "better at every rate", *case((0.70, 0.64, 0.90), (0.60, 0.55, 0.80), 0.01)
     yield "worse at every rate", *case((0.60, 0.55, 0.80), (0.70, 0.64, 0.90), 0.01)
     yield "worse at BERT's best rate, better at its own", *case((0.64, 0.80, 1.30), (0.90, 0.70, 0.58), 0.01)
     yield "better at BERT's worst rate alone", *case((0.55, 0.70, 2.00), (0.80, 0.66, 0.60), 0.01)
-    yield "the same but for the seeds", *case((0.75, 0.64, 0.90), (0.75, 0.63, 0.90), 0.03)
-    yield "a lower mean, but the ranges overlap", *case((0.80, 0.64, 0.90), (0.60, 0.75, 0.90), 0.03)
-    yield "a higher mean, but the ranges overlap", *case((0.90, 0.80, 0.62), (0.64, 0.75, 0.90), 0.03)
-    yield "BERT diverges at two rates", *case((0.60, math.inf, math.inf), (0.75, 0.70, 0.68), 0.01)
+    yield (
+        "other rates, in another order",
+        *case((0.90, 0.60, 0.80), (0.56, 0.80, 0.70), 0.01, (3e-3, 1e-2, 5e-4)),
+    )
+    yield "the same but for the seeds", *case((0.75, 0.64, 0.90), (0.75, 0.65, 0.90), 0.03)
+    yield "far lower on average, but the ranges overlap", *case((0.80, 0.64, 0.90), (0.586, 0.75, 0.90), 0.03)
+    yield (
+        "far higher on average, but the ranges overlap",
+        *case((0.90, 0.80, 0.586), (0.64, 0.75, 0.90), 0.03),
+    )
+    yield "the ranges touch", *case((0.75, 0.625, 0.875), (0.75, 0.5625, 0.875), 0.03125)
+    yield "BERT diverges at two rates", *case((0.60, inf, inf), (0.75, 0.70, 0.68), 0.01)
+    yield (
+        "one run of the change diverges",
+        *case((0.70, 0.64, 0.90), (0.60, 0.55, 0.8), 0.01, worst={"change": inf}),
+    )
+    yield "one run of BERT diverges", *case((0.70, 0.64, 0.90), (0.60, 0.55, 0.80), 0.01, worst={"BERT": inf})
 
 
 @exercise(
@@ -328,8 +380,29 @@ You do not search: one rate for both favours the model whose best rate it is.
     rate = min(rates, key=lambda rate: run(model, rate, 100)) -> rate = rates[0] || rate = rates[1] || rate = rates[2]
 You choose the rate with the highest loss. Lower is better.
     rate = min( -> rate = max(
-[one-seed] You compare one run with one run. Some of the difference is the seeds': run three, and compare their ranges.
+You search for the change's rate and give BERT a fixed one, so BERT is punished for it. BERT needs a search, too.
+    rate = min(rates, key=lambda rate: run(model, rate, 100)) -> rate = min(rates, key=lambda rate: run(model, rate, 100)) if model == "change" else rates[0] || rate = min(rates, key=lambda rate: run(model, rate, 100)) if model == "change" else rates[1]
+You search for BERT's rate and give the change a fixed one, so the change is punished for it.
+    rate = min(rates, key=lambda rate: run(model, rate, 100)) -> rate = min(rates, key=lambda rate: run(model, rate, 100)) if model == "BERT" else rates[0]
+You choose one rate for both, the one with the lowest sum. Each model needs a rate of its own.
+    joint = min(rates, key=lambda rate: run("BERT", rate, 100) + run("change", rate, 100))
+    found = {model: [run(model, joint, seed) for seed in (0, 1, 2)] for model in ("BERT", "change")}
+    if max(found["change"]) < min(found["BERT"]):
+        return "better"
+    return "worse" if min(found["change"]) > max(found["BERT"]) else "cannot tell"
+
+[one-seed] You compare one run with one run, or one seed three times. Some of the difference is the seeds': run three, and compare their ranges.
     seeds = (0, 1, 2) -> seeds = (0,)
+You compare two runs with two. Twelve runs pay for three of each model.
+    seeds = (0, 1, 2) -> seeds = (0, 1)
+You compare the runs in pairs, and ask that one model wins all three. Runs of the same seed are not a pair here: "better" needs the largest loss of the change to be below the smallest of BERT.
+    if max(found["change"]) < min(found["BERT"]): -> if all(c < b for c, b in zip(found["change"], found["BERT"])): ; if min(found["change"]) > max(found["BERT"]): -> if all(c > b for c, b in zip(found["change"], found["BERT"])):
+Ranges that touch have a point in common: then say "cannot tell".
+    if max(found["change"]) < min(found["BERT"]): -> if max(found["change"]) <= min(found["BERT"]): ; if min(found["change"]) > max(found["BERT"]): -> if min(found["change"]) >= max(found["BERT"]):
+You leave out runs that diverge. Such a run counts, with a loss of infinity: it is part of the range.
+    found[model] = [run(model, rate, seed) for seed in seeds] -> found[model] = [loss for seed in seeds if math.isfinite(loss := run(model, rate, seed))] or [math.inf]
+You say "cannot tell" as soon as one run diverges. Such a run counts, with a loss of infinity.
+    found[model] = [run(model, rate, seed) for seed in seeds] -> found[model] = [run(model, rate, seed) for seed in seeds] ; if max(found["change"]) < min(found["BERT"]): -> if math.inf not in found["change"] + found["BERT"] and max(found["change"]) < min(found["BERT"]): ; if min(found["change"]) > max(found["BERT"]): -> if math.inf not in found["change"] + found["BERT"] and min(found["change"]) > max(found["BERT"]):
 You compare one number of each model, the mean or the best of its runs. Where the ranges of three runs overlap, the difference can be the seeds': then say "cannot tell".
     if max(found["change"]) < min(found["BERT"]): -> if np.mean(found["change"]) < np.mean(found["BERT"]): ; if min(found["change"]) > max(found["BERT"]): -> if np.mean(found["change"]) > np.mean(found["BERT"]):
     if max(found["change"]) < min(found["BERT"]): -> if min(found["change"]) < min(found["BERT"]): ; if min(found["change"]) > max(found["BERT"]): -> if min(found["change"]) > min(found["BERT"]):
@@ -348,7 +421,7 @@ You say "better" where the ranges overlap. It needs the *largest* loss of the ch
     if max(found["change"]) < min(found["BERT"]): -> if min(found["change"]) < max(found["BERT"]): ; if min(found["change"]) > max(found["BERT"]): -> if max(found["change"]) > min(found["BERT"]):
 You never say "cannot tell". Where the ranges overlap, three runs cannot decide.
     return "cannot tell" -> return "worse"
-You always say "cannot tell". Where the ranges do not overlap, give a verdict.
+You say "cannot tell" every time. Where the ranges do not overlap, give a verdict.
     if max(found["change"]) < min(found["BERT"]): -> if False: ; if min(found["change"]) > max(found["BERT"]): -> if False:
 A change can be worse, too.
     if min(found["change"]) > max(found["BERT"]): -> if False:

@@ -13,7 +13,7 @@ def by_trying(d_model, d_ff, bias, multiple):
     def inner(width, matrices):
         return matrices * d_model * width + (matrices - 1) * width * bias
 
-    width = multiple
+    width = 0
     while inner(width + multiple, 3) <= inner(d_ff, 2):
         width += multiple
     return width
