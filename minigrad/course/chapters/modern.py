@@ -218,6 +218,7 @@ RECIPES = {
     "no biases": Recipe(bias=False),
     "GeGLU": Recipe(feed_forward=GeGLU),
     "rotary": Recipe(attention=Rotary, positions=False),
+    "rotary and a table": Recipe(attention=Rotary),
     "ALiBi": Recipe(attention=ALiBi, positions=False),
     "local attention": Recipe(attention=Local),
     "30 % hidden": Recipe(chosen=0.3),

@@ -73,7 +73,7 @@ def test_a_recipe_has_what_its_name_says():
     sizes = {name: sum(p.data.size for p in model_of(name).parameters()) for name in RECIPES}
     for name in ("pre-LN", "GeGLU"):
         assert sizes[name] == pytest.approx(sizes["BERT"], rel=1e-3)
-    for name in ("local attention", "30 % hidden", "replaced tokens"):
+    for name in ("local attention", "30 % hidden", "replaced tokens", "rotary and a table"):
         assert sizes[name] == sizes["BERT"]
     assert not [name for name, _ in model_of("no biases").encoder.named_parameters() if name.endswith("bias")]
     for name in ("rotary", "ALiBi", "all together"):
