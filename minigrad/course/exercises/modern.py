@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -288,7 +288,7 @@ BUDGET = 12  # runs
 
 
 def _runs(
-    losses: dict[str, dict[float, float]], seeds_add: dict[str, tuple[float, ...]]
+    losses: Mapping[str, Mapping[float, float]], seeds_add: Mapping[str, tuple[float, ...]]
 ) -> Callable[[str, float, int], float]:
     """A stand-in for a training run: the loss of a model at a rate, and what its seed adds; BUDGET calls at most.
 
@@ -331,7 +331,7 @@ def _verdicts(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
             name: dict(zip(rates, values, strict=True))
             for name, values in (("BERT", bert), ("change", change))
         }
-        add = {"BERT": (-spread, 0, spread), "change": (0, -spread, spread)}
+        add = {"BERT": (-spread, 0.0, spread), "change": (0.0, -spread, spread)}
         for name, most in (worst or {}).items():
             add[name] = (*add[name][:2], most)
         return _runs(losses, add), rates
