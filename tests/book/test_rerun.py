@@ -111,7 +111,6 @@ def test_a_notebook_does_what_it_did(path: Path, rerun: Callable[..., list[str]]
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize("path", [path for path in PATHS if is_exercise(path)], ids=of_folder)
 def test_exercises_do_what_they_did(path: Path, rerun: Callable[..., list[str]], tmp_path: Path):
     test_a_notebook_does_what_it_did(path, rerun, tmp_path)
