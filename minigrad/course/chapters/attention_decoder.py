@@ -11,6 +11,7 @@ import numpy as np
 from minigrad import backend, no_grad, ops, optim, random
 from minigrad.bert.config import IGNORED
 from minigrad.bert.stored import stored
+from minigrad.course.furniture import pencil
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.fit import descend
 from minigrad.course.furniture.flow import Box, Flow, Step, flow
@@ -418,6 +419,39 @@ def _step_picture(one: Mapping[str, Any], source: Sequence[str], at: int) -> str
     strip(5, "h̃", one["h̃"], "second")
     bars(6, words if at >= 6 else ["?"] * len(words), np.array(shares), "right", at >= 6)
     return svg(_WIDE, round(y), parts)
+
+
+SQUARE, BESIDE, OVER = (
+    24,
+    76,
+    66,
+)  # of the map: a weight's square, the room for the words to its left and above
+
+
+def weights_map(A: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Picture:
+    """The weights of each step as shades of a square: a row for each word written, a column for each source word.
+
+    A (T, S), with a word for each row and column.
+    """
+    parts = []
+    for s, word in enumerate(source):
+        x = BESIDE + SQUARE * (s + 0.6)
+        parts.append(
+            pencil.words(x, OVER - 6, word, 14, anchor="start", transform=f"rotate(-60 {x:.1f} {OVER - 6})")
+        )
+    for t, word in enumerate(target):
+        y = OVER + SQUARE * t
+        parts.append(pencil.words(BESIDE - 6, y + 15, word, 14, anchor="end"))
+        for s, weight in enumerate(A[t]):
+            parts.append(
+                pencil.box(
+                    BESIDE + SQUARE * s, y, SQUARE - 2, SQUARE - 2, "weight", max(0.04, float(weight)), 0.5
+                )
+            )
+    strongest = "; ".join(f"{word}: {source[int(row.argmax())]}" for word, row in zip(target, A, strict=True))
+    width, height = BESIDE + SQUARE * len(source) + 34, OVER + SQUARE * len(target) + 2
+    alt = f"A square for each word written and each source word, stronger with its weight. The strongest: {strongest}."
+    return Picture(svg(width, height, parts), alt, round(1.2 * width))
 
 
 def length_figure(series: Mapping[str, Sequence[float]], sentences: Sequence[int]) -> Picture:

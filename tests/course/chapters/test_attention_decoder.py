@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -166,3 +167,12 @@ def test_pictures_have_what_they_show():
     assert "mary" in frames[0].svg, "the words are there, pale, before the weights"
     assert "0.75" in frames[2].svg
     assert "“sings”, with 0.75" in frames[6].text
+
+
+def test_the_map_has_a_row_for_each_word_written():
+    A = np.array([[0.75, 0.25, 0.0], [0.0, 0.5, 0.5]])
+    drawn = chapter.weights_map(A, ["mary", "sings", "(end)"], ["tum", "fesh"])
+    shades = [float(shade) for shade in re.findall(r'<rect[^>]*fill-opacity="([\d.]+)"', drawn.svg)]
+    np.testing.assert_allclose(shades, np.maximum(A, 0.04).reshape(-1))
+    assert re.findall(r">([^<>]+)</text>", drawn.svg) == ["mary", "sings", "(end)", "tum", "fesh"]
+    assert drawn.alt.endswith("tum: mary; fesh: sings.")
