@@ -21,7 +21,7 @@ from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.seq2seq import RecurrentConfig, RecurrentSeq2Seq, TranslationData, from_pretrained
 from minigrad.seq2seq.data import shift_right
 from minigrad.seq2seq.recurrent import Attention, RecurrentMemory
-from minigrad.stories.language import IT, NOUNS
+from minigrad.stories.language import IT, NOUNS, SovianWord
 from minigrad.stories.translation import translation_tokenizer
 from minigrad.tensor import Array, Tensor
 from minigrad.text.tokenizer import WordPieceTokenizer
@@ -135,6 +135,15 @@ def alignment_error_rate(weights: Sequence[np.ndarray], texts: Sequence[Text]) -
             linked += place < len(text.source)
             gold += len(word.aligned)
     return 1 - 2 * both / (linked + gold)
+
+
+def kind_of(text: Text, word: SovianWord) -> str:
+    """Of a target word, what it translates: "name", "noun", "it, them", "full stop", "other", or "no word"."""
+    if not word.aligned:
+        return "no word"
+    english, noun = text.source[word.aligned[0]], str(text.story.facts.noun)
+    kinds = {word.text: "name", ".": "full stop", noun: "noun", noun + "s": "noun"}
+    return (kinds | dict.fromkeys(["it", "them"], "it, them")).get(english, "other")
 
 
 # --- States that are swapped ------------------------------------------------------------------------------
@@ -468,5 +477,5 @@ def length_figure(series: Mapping[str, Sequence[float]], sentences: Sequence[int
     return figure(
         plot,
         "The share of right translations falls with the number of sentences. With attention it stays at 1 up to four "
-        "sentences; without attention, or with even weights, it is near 0 there.",
+        "sentences; without attention, or with uniform weights, it is near 0 there.",
     )

@@ -176,3 +176,17 @@ def test_the_map_has_a_row_for_each_word_written():
     np.testing.assert_allclose(shades, np.maximum(A, 0.04).reshape(-1))
     assert re.findall(r">([^<>]+)</text>", drawn.svg) == ["mary", "sings", "(end)", "tum", "fesh"]
     assert drawn.alt.endswith("tum: mary; fesh: sings.")
+
+
+def test_the_kind_of_a_word_is_that_of_what_it_translates(texts):
+    kinds = {}
+    for text in texts:
+        for word in text.words:
+            english = text.source[word.aligned[0]] if word.aligned else ""
+            kinds.setdefault(chapter.kind_of(text, word), set()).add(english)
+    assert kinds["no word"] == {""}
+    assert kinds["full stop"] == {"."}
+    assert kinds["it, them"] <= {"it", "them"}
+    assert {word.removesuffix("s") for word in kinds["noun"]} <= set(NOUNS)
+    assert not kinds["name"] & set(NOUNS)
+    assert "has" in kinds["other"]
