@@ -1,17 +1,18 @@
-"""Paths of optimisers over the contours of a valley as a picture, and PyTorch's steps done again."""
+"""Paths of optimisers over the contours of a valley, losses of trainings, and PyTorch's steps done again."""
 
 from __future__ import annotations
 
 import html
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from minigrad import Tensor, nn, ops, optim
 from minigrad.bert.stored import stored
+from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.palette import colour
 from minigrad.course.furniture.widgets import svg
 
@@ -77,6 +78,21 @@ def _axis_numbers(reach: float, climb: float, scale: float, middle: np.ndarray, 
 
     across = [number(middle[0] + scale * value, height + 14, value, "middle") for value in even(reach)]
     return across + [number(2, middle[1] - scale * value + 4, value, "start") for value in even(climb)]
+
+
+def loss_curves(series: Mapping[str, Sequence[float]], guess: float, alt: str) -> Picture:
+    """The loss of each step on a logarithmic axis, a line for each of up to four; and that of a guess."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.add_subplot()
+        axes.axhline(guess, color=colours["grid"], linewidth=1.4)
+        for (name, losses), ink in zip(series.items(), ("third", "first", "second", "ink"), strict=False):
+            axes.plot(losses, color=colours[ink], linewidth=1.2, label=name)
+        lowest, highest = (float(of([of(losses) for losses in series.values()])) for of in (min, max))
+        axes.set(xlabel="step", ylabel="loss (nats)", yscale="log", ylim=(lowest / 2, 20 * highest))
+        axes.legend(loc="upper right", ncols=2)
+
+    return figure(plot, alt, (5.4, 3.2))
 
 
 # --- PyTorch's steps -------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 
 from minigrad import optim
 from minigrad.bert.stored import stored
-from minigrad.course.chapters.optimisers import distance, pytorch_reference, replay, valley
+from minigrad.course.chapters.optimisers import distance, loss_curves, pytorch_reference, replay, valley
 
 SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "optimiser_trajectories.py"
 
@@ -51,3 +51,9 @@ def test_the_valley_has_a_line_for_each_path_and_numbers_on_both_axes():
     assert picture.count("<polyline") == 2
     assert re.findall(r">(−?\d)<", picture) == ["−4", "−2", "0", "2", "4", "−2", "0", "2"]
     assert "b &lt; c" in picture
+
+
+def test_the_curves_leave_room_for_their_names():
+    picture = loss_curves({"low": [1.0, 0.5], "high": [1.0, 30.0]}, 1.1, "two losses")
+    assert picture.alt == "two losses"
+    assert all(f">{name}<" in picture.svg for name in ("low", "high", "loss (nats)"))
