@@ -1,4 +1,4 @@
-"""What `add_norm` shows: sub-layers to stack, the hand-sized Add & Norm, whose mean it is, gradients by depth."""
+"""What `add_norm` shows: sub-layers to stack, the hand-sized Add & Norm, the stream, whose mean it is, gradients."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import numpy as np
 from minigrad import nn, no_grad, ops, random
 from minigrad.bert.attention import BertSelfAttention
 from minigrad.bert.config import PRESETS
+from minigrad.course.furniture import pencil
 from minigrad.course.furniture.figures import Figure, Picture, Rectangle, figure
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
 from minigrad.course.furniture.small_model import hide_each, small_model
+from minigrad.course.furniture.widgets import svg
 from minigrad.tensor import Tensor
 
 # --- Sub-layers without what is around them ---------------------------------------------------------------
@@ -130,6 +132,37 @@ def add_norm_flow(X: np.ndarray, Y: np.ndarray, gain: np.ndarray, bias: np.ndarr
 
 
 # --- Whose mean? ------------------------------------------------------------------------------------------
+
+
+def stream_picture() -> Picture:
+    """One layer of BERT along the line that a token takes: each sub-layer reads from it and adds to it."""
+    line, under = 52, 104  # of the stream, and of the sub-layers
+    parts = [
+        pencil.words(8, line - 22, "a token", 14, anchor="start"),
+        pencil.arrow(8, 512, line, "first"),
+        pencil.words(512, line - 22, "the next layer", 14, anchor="end"),
+    ]
+    for x, name, tone in ((74, "attention", "query"), (288, "feed-forward", "value")):
+        plus, norm = x + 112, x + 140
+        parts += [
+            pencil.upright(x, line, under, tone),
+            pencil.box(x - 14, under, 140, 32, tone, 0.16, 1.4),
+            pencil.words(x + 56, under + 21, name, 15),
+            pencil.upright(plus, under, line + 11, tone),
+            pencil.box(plus - 10, line - 10, 20, 20, tone, 0.95),
+            f'<text x="{plus}" y="{line + 6}" font-size="18" font-weight="bold" text-anchor="middle" '
+            'fill="light-dark(#fff, #000)">+</text>',
+            f'<rect x="{norm}" y="{line - 13}" width="44" height="26" rx="3" fill="light-dark(#fff, #111)"/>',
+            pencil.box(norm, line - 13, 44, 26, "token", 0.2, 1.4),
+            pencil.words(norm + 22, line + 5, "Norm", 13),
+        ]
+    parts.append(pencil.words(74 + 56, under + 50, "reads all tokens", 13, "query"))
+    parts.append(pencil.words(288 + 56, under + 50, "reads this token", 13, "value"))
+    alt = (
+        "A token as one line from left to right through a layer. Attention reads from the line and adds to it, then a "
+        "norm lies on the line; then the feed-forward network reads from it and adds to it, and another norm follows."
+    )
+    return Picture(svg(520, 162, parts), alt, 560)
 
 
 def who_shares(texts: int, tokens: int, features: int) -> Picture:

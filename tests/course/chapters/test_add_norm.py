@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from minigrad.course.chapters.add_norm import (
     _apart,
     add_norm_flow,
     depth_curves,
+    stream_picture,
     sublayers,
     through_layers,
     who_shares,
@@ -124,3 +127,11 @@ def test_only_what_is_named_is_changed(trained):
     seen = []
     trained.loss(["bert.embeddings.LayerNorm.bias"], lambda name, array: seen.append(name) or array)
     assert seen == ["bert.embeddings.LayerNorm.bias"]
+
+
+def test_the_stream_has_its_parts_in_their_order():
+    drawn = stream_picture().svg
+    places = {name: [m.start() for m in re.finditer(f">{re.escape(name)}<", drawn)] for name in ("+", "Norm")}
+    assert [len(found) for found in places.values()] == [2, 2]
+    assert places["+"][0] < places["Norm"][0] < places["+"][1] < places["Norm"][1]
+    assert drawn.index("attention") < drawn.index("feed-forward")
