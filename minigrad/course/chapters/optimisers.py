@@ -85,9 +85,10 @@ def loss_curves(series: Mapping[str, Sequence[float]], guess: float, alt: str) -
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.add_subplot()
-        axes.axhline(guess, color=colours["grid"], linewidth=1.4)
         for (name, losses), ink in zip(series.items(), ("third", "first", "second", "ink"), strict=False):
             axes.plot(losses, color=colours[ink], linewidth=1.2, label=name)
+        axes.axhline(guess, color=colours["ink"], linewidth=0.8, linestyle="--")
+        axes.text(0, guess / 1.25, "a guess", va="top", fontsize=11)
         lowest, highest = (float(of([of(losses) for losses in series.values()])) for of in (min, max))
         axes.set(xlabel="step", ylabel="loss (nats)", yscale="log", ylim=(lowest / 2, 20 * highest))
         axes.legend(loc="upper right", ncols=2)
