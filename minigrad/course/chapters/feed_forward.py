@@ -46,7 +46,7 @@ def network_flow(X: np.ndarray, W_1: np.ndarray, b_1: np.ndarray, W_2: np.ndarra
             "X has a row for each token. Attention has brought each token what it needs to know.",
         ),
         Step(
-            "Four questions",
+            "Four dot products",
             [[View("X", lit=[3]), "·", "W_1", "=", bad("XW")]],
             "The row of not bad times W_1 is four numbers, its dot product with each column.",
         ),
@@ -68,7 +68,7 @@ def network_flow(X: np.ndarray, W_1: np.ndarray, b_1: np.ndarray, W_2: np.ndarra
         Step(
             "All tokens at once",
             [["P", "→", "G"], ["Y", "+ X =", "R"]],
-            "Every row goes through the same steps by itself. The output is added to X.",
+            "Every row goes through the same steps by itself. BERT then adds X to the output.",
         ),
     ]
     names = {
