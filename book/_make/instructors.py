@@ -53,7 +53,7 @@ PLANS: dict[int, tuple[Evening, ...]] = {
         Evening(("embeddings",), ("embed", "pack", "table_gradients")),
         Evening(("one_head",), ("attend", "attention_gradients", "look_left")),
         Evening(("many_heads", "masking"), ("multi_head", "padding_mask")),
-        Evening(("feed_forward", "add_norm"), ("feed_forward", "add_norm")),
+        Evening(("feed_forward", "add_norm"), ("feed_forward", "add_norm", "overwrite")),
         Evening(("encoder", "mlm"), ("bert",)),
         Evening(("nsp", "pretraining"), ("make_pair", "mlm_loss", "floor_of")),
     ),
