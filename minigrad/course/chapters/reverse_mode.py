@@ -14,10 +14,10 @@ import numpy as np
 from minigrad import Tensor, backend, no_grad, ops
 from minigrad.bert import BertForPreTraining
 from minigrad.bert.config import PRESETS
+from minigrad.course.furniture.graph import nodes_before
 from minigrad.course.furniture.palette import colour
 from minigrad.course.furniture.pencil import box, words
 from minigrad.course.furniture.widgets import Frame, svg
-from minigrad.graph import Node
 
 if TYPE_CHECKING:
     from minigrad.course.furniture.figures import Picture
@@ -239,31 +239,13 @@ def regions(
 # --- What the library's graph holds ----------------------------------------------------------------------
 
 
-def record(output: Tensor) -> list[Node]:
-    """The nodes that `output` was made by, the newest first.
-
-    Raises ValueError if no operation was recorded.
-    """
-    if output.node is None:
-        raise ValueError(
-            "no operation was recorded: no input has requires_grad=True, or this is a leaf, or no_grad() was on"
-        )
-    found, waiting = {output.node}, [output.node]
-    while waiting:
-        for parent in waiting.pop().parents or ():
-            if isinstance(parent, Node) and parent not in found:
-                found.add(parent)
-                waiting.append(parent)
-    return sorted(found, key=lambda node: node.number, reverse=True)
-
-
 def saved_by(output: Tensor) -> list[tuple[str, str, np.ndarray]]:
     """The arrays that the rules behind `output` hold on to: operation, variable, array; each array once.
 
     A Python function keeps the variables of the function around it that it mentions, in its closure.
     """
     found: dict[int, tuple[str, str, np.ndarray]] = {}
-    for node in reversed(record(output)):
+    for node in nodes_before(output):
         names = node.backward.__code__.co_freevars  # type: ignore[union-attr]
         for name, cell in zip(names, node.backward.__closure__ or (), strict=True):  # type: ignore[union-attr]
             if backend.is_array(cell.cell_contents):
@@ -279,7 +261,7 @@ def nodes_of_bert(layers: int) -> int:
     ids, labels = np.arange(12).reshape(2, 6), np.full((2, 6), -100)
     labels[:, 2] = 7
     output = BertForPreTraining(config)(ids, labels=labels, next_sentence_label=np.array([0, 1]))
-    return len(record(output.loss))
+    return len(nodes_before(output.loss))
 
 
 # --- Slopes by trying ------------------------------------------------------------------------------------

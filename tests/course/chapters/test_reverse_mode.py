@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from minigrad import Tensor, backend, check_grad, no_grad, ops
+from minigrad import Tensor, backend, check_grad, ops
 from minigrad.course.chapters.reverse_mode import (
     LAYOUT,
     by_trying,
@@ -18,7 +18,6 @@ from minigrad.course.chapters.reverse_mode import (
     jacobian,
     nodes_of_bert,
     play_backward,
-    record,
     regions,
     saved_by,
     spirals,
@@ -137,15 +136,6 @@ def test_each_place_is_filled_in_the_colour_of_its_guess():
 
 
 # --- What the library's graph holds ----------------------------------------------------------------------
-
-
-def test_a_record_has_each_node_once_and_the_newest_first():
-    a = Tensor(np.ones(3), requires_grad=True)
-    square = a * a
-    nodes = record((square * a + square).sum())
-    assert [node.op for node in nodes] == ["sum", "add", "mul", "mul"]
-    with no_grad(), pytest.raises(ValueError, match="no operation was recorded"):
-        record(a * a)
 
 
 def test_what_rules_hold_on_to_is_listed_once():
