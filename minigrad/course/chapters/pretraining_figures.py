@@ -39,8 +39,61 @@ SLOTS = {
     "place": "where the two are",
 }
 
-
 THOUSAND = 1000  # small numbers are drawn in thousandths
+
+# --- Losses and their floors -------------------------------------------------------------------------------
+
+
+def loss_bars(losses: Mapping[str, Mapping[str, float | None]]) -> Picture:
+    """By text and by who guesses, a loss as a bar; None, a loss that nobody knows, is a question mark."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        row, labels = 0, {}
+        for text, by_name in losses.items():
+            axes.text(0, row, text, va="center", fontsize=12, fontweight="bold")
+            for name, loss in by_name.items():
+                row -= 1
+                labels[row] = name
+                tone = "second" if name == "the best possible" else "first"
+                if loss is not None:
+                    axes.barh([row], [loss], 0.66, color=colours[tone])
+                axes.text((loss or 0) + 0.1, row, _number(loss), va="center", color=colours["ink"])
+            row -= 1
+        axes.set_yticks(list(labels), list(labels.values()))
+        axes.set(xlim=(0, 9.2), ylim=(row + 0.4, 0.6), xlabel="loss in nats")
+        axes.grid(False, axis="y")
+
+    alt = "; ".join(
+        f"{text}: " + ", ".join(f"{name} {_number(loss)}" for name, loss in by_name.items())
+        for text, by_name in losses.items()
+    )
+    return figure(plot, f"Losses in nats. {alt}", (5.4, 3.8))
+
+
+def _number(loss: float | None) -> str:
+    return "?" if loss is None else f"{loss:.2f}"
+
+
+def floor_bars(floors: Mapping[str, float]) -> Picture:
+    """The floor of each slot as a bar, the lowest on top, with what a word of the slot depends on."""
+    slots = sorted(floors, key=floors.__getitem__)
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        rows = [-row for row in range(len(slots))]
+        axes.barh(rows, [floors[slot] for slot in slots], 0.66, color=colours["second"])
+        for row, slot in zip(rows, slots, strict=True):
+            what = f"{floors[slot]:.2f}  {SLOTS[slot]}"
+            axes.text(floors[slot] + 0.05, row, what, va="center", fontsize=10)
+        axes.set_yticks(rows, slots)
+        axes.set(xlim=(0, 4.2), ylim=(rows[-1] - 0.6, 0.6), xlabel="lowest possible loss in nats")
+        axes.set_xticks([0, 1, 2])
+        axes.grid(False, axis="y")
+
+    alt = ", ".join(f"{slot} {floors[slot]:.2f}" for slot in slots)
+    return figure(plot, f"The lowest possible loss of a hidden word, in nats, by slot: {alt}", (5.8, 3.9))
+
 
 # --- One step of training ----------------------------------------------------------------------------------
 
