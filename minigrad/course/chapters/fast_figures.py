@@ -1,0 +1,67 @@
+"""What chapter `fast` draws from the record of a machine: times of steps, and those of blocks of all sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from minigrad.course.furniture.figures import Figure, Picture, figure
+
+Timed = Mapping[str, float]  # what a record has of one measurement: its median, lowest and highest
+
+
+def time_rows(times: Mapping[str, Timed], alt: str, other: str = "PyTorch") -> Picture:
+    """A row for each thing in the order given: its median in milliseconds as a dot, and a line for its range.
+
+    other: rows whose name begins so have another colour.
+    """
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        for row, (name, time) in enumerate(times.items()):
+            tone = colours["second" if name.startswith(other) else "first"]
+            axes.plot([time["lowest"], time["highest"]], [-row, -row], color=tone, linewidth=3, alpha=0.5)
+            axes.plot(time["median"], -row, "o", color=tone)
+            axes.text(1.06 * time["highest"], -row, f"{time['median']:.0f}", va="center", fontsize=11)
+        axes.set_yticks([-row for row in range(len(times))], list(times))
+        most = max(time["highest"] for time in times.values())
+        axes.set(xlabel="ms a step", xscale="log", xlim=(40, 1.4 * most), ylim=(0.5 - len(times), 0.5))
+        axes.set_xticks([50, 100, 200, 400], ["50", "100", "200", "400"])
+        axes.minorticks_off()
+        axes.grid(False, axis="y")
+
+    return figure(plot, alt, (5.6, 0.9 + 0.3 * len(times)))
+
+
+def block_curves(curves: Mapping[int, Sequence[Timed]], starts: Sequence[float], ours: int) -> Picture:
+    """The time of GELU by the size of its blocks, for each number of cores in `curves`, both axes logarithmic.
+
+    starts: of one core, the milliseconds of each point that are for the starts of operators. ours: the library's size.
+    """
+    one, *others = curves
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        at = [point["block"] for point in curves[one]]
+        times = {cores: np.array([point["median"] for point in curve]) for cores, curve in curves.items()}
+        less = times[one] - starts
+        less[less <= 0] = np.nan  # not on a logarithmic axis
+        lines = [
+            (times[one], "o-", "first", "one core"),
+            (less, "o:", "first", "one core, less the starts"),
+        ]
+        lines += [(times[cores], "s--", "second", f"{cores} cores") for cores in others]
+        for y, mark, tone, label in lines:
+            axes.loglog(at, y, mark, base=2, color=colours[tone], markersize=5, label=label)
+        axes.axvline(ours, color=colours["grid"], zorder=0)
+        axes.text(ours, times[one].max(), "the library's", ha="center", fontsize=10, color=colours["ink"])
+        axes.set(xlabel="numbers in a block", ylabel="ms, GELU of 2048 x 512 numbers")
+        axes.legend(labelcolor=colours["ink"])
+
+    alt = (
+        "Time of GELU against the size of a block, both axes logarithmic. On one core and on all cores it falls "
+        "steeply from the smallest blocks to blocks of some ten or hundred thousand numbers. With the starts of the "
+        "operators subtracted, the curve of one core rises much less on the left."
+    )
+    return figure(plot, alt)
