@@ -171,11 +171,11 @@ def _count(source: str) -> int:
 
 
 def _rich(notebook: Any) -> Iterator[str]:
-    """The HTML that cells put out."""
+    """The HTML that cells put out, without what a reader must unfold."""
     for cell in notebook["cells"]:
         if "remove-cell" not in _tags(cell):
             for output in cell.get("outputs", []):
-                yield _joined(output.get("data", {}).get("text/html", ""))
+                yield BOX.sub(" ", _joined(output.get("data", {}).get("text/html", "")))
 
 
 def _printed(notebook: Any) -> Iterator[str]:

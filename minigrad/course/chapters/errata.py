@@ -1,7 +1,7 @@
 """The list of the sources' mistakes, errata.toml: what chapter `errata` shows.
 
-An entry says what the document has, what is right and who says so, what sort of slip it is, on what kind of evidence
-this course says so, where it is run, and which exercise's check turns it down. What its formula computes beside the
+An entry says what the document has, what is right and who says so, what sort of slip it is and whose, on what kind of
+evidence this course says so, where it is run, and which exercise's check turns it down. What its formula computes beside the
 right one is in `errata_runs.py`. A charge that does not hold keeps its number, withdrawn, with the reason.
 """
 
@@ -37,8 +37,14 @@ EVIDENCE = {
     "quote": "no cell can tell: the page quotes a source",
 }
 
+WHOSE = {
+    "copy": "our copy of the document, probably",
+    "text": "the document",
+    "paper": "a paper, which the document follows",
+}
+
 # What an entry needs beside `number`, `says` and `chapters` while it stands. A withdrawn one has none of it.
-CHARGE = ("right", "primary", "kind", "evidence")
+CHARGE = ("right", "primary", "kind", "evidence", "whose")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +54,7 @@ class Erratum:
     says: what the document says or leaves out, in this course's letters; "our copy" where the slip may be the
     transcription's. computes: what that comes to, in words. right: what holds instead. primary: where that is written.
     unseen: what of `primary` this course knows from copies of copies only. kind: a key of KINDS. evidence: a key of
-    EVIDENCE. chapters: the names of the chapters that show it, "errata" if that page does. caught_by: the name of an
+    EVIDENCE. whose: a key of WHOSE. chapters: the names of the chapters that show it, "errata" if that page does. caught_by: the name of an
     exercise's check, and the id there of this mistake. withdrawn: why the charge does not hold; such an entry has
     `number`, `says` and `chapters` beside it, and nothing else.
     """
@@ -60,6 +66,7 @@ class Erratum:
     primary: str = ""
     kind: str = ""
     evidence: str = ""
+    whose: str = ""
     computes: str = ""
     unseen: str = ""
     caught_by: tuple[str, str] | None = None
@@ -125,7 +132,7 @@ def entry(found: dict[str, Any]) -> Erratum:
         raise ValueError(
             f"erratum {erratum.number}: it lacks {', '.join(missing)}, or `withdrawn` with the reason"
         )
-    for key, known in (("kind", KINDS), ("evidence", EVIDENCE)):
+    for key, known in (("kind", KINDS), ("evidence", EVIDENCE), ("whose", WHOSE)):
         if found[key] not in known:
             raise ValueError(
                 f"erratum {erratum.number}: {key} must be one of {', '.join(known)}, got {found[key]!r}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,22 @@ def table(
         numbers,
         caption,
     )
+
+
+class Folded:
+    """Tables that a reader unfolds one by one, each under its name; as text all of them."""
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        self.tables = dict(tables)
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            f"<details><summary>{html.escape(name)}</summary>{found._repr_html_()}</details>"
+            for name, found in self.tables.items()
+        )
+
+    def __repr__(self) -> str:
+        return "\n\n".join(f"{name}\n{found!r}" for name, found in self.tables.items())
 
 
 def spread(values: Iterable[float], digits: int = 3) -> str:
