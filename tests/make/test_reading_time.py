@@ -110,6 +110,8 @@ def test_tables_made_and_typed():
     typed = text("Before.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nAfter | it.")
     below = text("<details>\n<summary>How</summary>\n\n| a |\n|---|\n| 1 |\n\n</details>")
     assert reading_time.tables(of(code("x", outputs=(html(TABLE),)), typed, below)) == [2, 1]
+    folded = html(f"<details><summary>All</summary>{TABLE}</details>")
+    assert reading_time.tables(of(code("x", outputs=(folded,)))) == []
     assert reading_time.tables(of(code("x", outputs=(html('<table role="grid"><tr></tr></table>'),)))) == []
 
 

@@ -1,8 +1,8 @@
 """The list of the sources' mistakes, errata.toml: what chapter `errata` shows.
 
 An entry says what the document has, what is right and who says so, what sort of slip it is and whose, on what kind of
-evidence this course says so, where it is run, and which exercise's check turns it down. What its formula computes beside the
-right one is in `errata_runs.py`. A charge that does not hold keeps its number, withdrawn, with the reason.
+evidence this course says so, where it is run, and which exercise's check turns it down. What its formula computes
+beside the right one is in `errata_runs.py`. A charge that does not hold keeps its number, withdrawn, with the reason.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Erratum:
     says: what the document says or leaves out, in this course's letters; "our copy" where the slip may be the
     transcription's. computes: what that comes to, in words. right: what holds instead. primary: where that is written.
     unseen: what of `primary` this course knows from copies of copies only. kind: a key of KINDS. evidence: a key of
-    EVIDENCE. whose: a key of WHOSE. chapters: the names of the chapters that show it, "errata" if that page does. caught_by: the name of an
-    exercise's check, and the id there of this mistake. withdrawn: why the charge does not hold; such an entry has
-    `number`, `says` and `chapters` beside it, and nothing else.
+    EVIDENCE. whose: a key of WHOSE. chapters: the names of the chapters that show it, "errata" if that page does.
+    caught_by: the name of an exercise's check, and the id there of this mistake. withdrawn: why the charge does not
+    hold; such an entry has `number`, `says` and `chapters` beside it, and nothing else.
     """
 
     number: int

@@ -28,9 +28,7 @@ def level_bars(
             axes.axvline(line[1], color=colours["ink"], linestyle="--", linewidth=1.2)
             axes.text(line[1] + 0.015 * most, len(values) - 0.45, line[0], fontsize=11)
         axes.set_yticks(rows, list(values))
-        axes.set(
-            xlim=(0, 1.08 * most), ylim=(-0.5, len(values) - (0.5 if line is None else 0.1)), xlabel=of
-        )
+        axes.set(xlim=(0, 1.08 * most), ylim=(-0.5, len(values) - (0.5 if line is None else 0.1)), xlabel=of)
         axes.grid(False, axis="y")
 
     return figure(plot, alt, (5.4, 0.9 + 0.5 * len(values)))

@@ -104,6 +104,14 @@ class Folded:
         return "\n\n".join(f"{name}\n{found!r}" for name, found in self.tables.items())
 
 
+def folded(tables: Mapping[str, tuple[Sequence[str], Iterable[Sequence[Any]]]]) -> Folded:
+    """Tables to be the last line of a cell, each folded under its name: a list to look something up in.
+
+    tables: by name, the header and the rows, as for `table`.
+    """
+    return Folded({name: table(header, rows) for name, (header, rows) in tables.items()})
+
+
 def spread(values: Iterable[float], digits: int = 3) -> str:
     """A figure over several draws or rounds: its mean, and its lowest and highest value; of one value, that alone.
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from minigrad.course.furniture.tables import spread, table
+from minigrad.course.furniture.tables import folded, spread, table
 
 pytestmark = pytest.mark.no_arrays
 
@@ -70,3 +70,11 @@ def test_spread_is_mean_lowest_and_highest():
     assert spread(np.array([1234.5]), digits=1) == "1,234.5"
     with pytest.raises(ValueError, match="at least one value"):
         spread([])
+
+
+def test_folded_tables_have_names():
+    made = folded({"one & two": (["a", "b"], [["x", 1]]), "three": (["c"], [["y"]])})
+    boxes = re.findall(r"<details><summary>(.*?)</summary>.*?</details>", made._repr_html_(), re.DOTALL)
+    assert boxes == ["one &amp; two", "three"]
+    assert cells(made._repr_html_()) == [["a", "b"], ["x", "1"], ["c"], ["y"]]
+    assert repr(made) == "one & two\na  b\nx  1\n\nthree\nc\ny"
