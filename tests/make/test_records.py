@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 import types
 
 import pytest
@@ -87,3 +91,48 @@ def test_a_record_of_other_settings_is_left_alone(maker, monkeypatch, tmp_path, 
         made(monkeypatch, path)
     assert "squares.json has other power: name another --record" in capsys.readouterr().err
     assert json.loads(path.read_text()) == before
+
+
+WORKS = """
+import os, time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from book.runs.make.__main__ import end_with
+
+if __name__ == "__main__":
+    pool = ProcessPoolExecutor(1, get_context("spawn"), end_with, (os.getpid(),))
+    print(pool.submit(os.getpid).result(), flush=True)
+    pool.submit(time.sleep, 60).result()
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc"), reason="it looks for the worker in /proc")
+def test_a_killed_run_leaves_no_worker_behind(tmp_path):
+    script = tmp_path / "works.py"
+    script.write_text(WORKS)
+    environment = {**os.environ, "PYTHONPATH": str(records.HERE.parents[2])}
+    with subprocess.Popen(
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment,
+    ) as main:
+        worker = int(main.stdout.readline())
+        os.kill(worker, 0)  # it is there
+        main.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while _is_there(worker) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not _is_there(worker)
+
+
+def _is_there(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    with open(f"/proc/{process}/stat", encoding="utf-8") as found:
+        return (
+            found.read().rsplit(")", 1)[1].split()[0] != "Z"
+        )  # one that nobody has waited for has ended too

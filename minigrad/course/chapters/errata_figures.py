@@ -35,4 +35,4 @@ def error_bars(errors: Mapping[str, tuple[float, str]]) -> Picture:
         axes.grid(False, axis="y")
 
     alt = ", ".join(f"{name} {errors[name][0]:.2f}" for name in names)
-    return figure(plot, f"Relative errors of the sources' formulas at random weights: {alt}", (6.0, 4.9))
+    return figure(plot, f"Relative errors of the sources' formulas at random weights: {alt}", (5.4, 4.9))

@@ -31,7 +31,7 @@ def time_rows(times: Mapping[str, Timed], alt: str, other: str = "PyTorch") -> P
         axes.minorticks_off()
         axes.grid(False, axis="y")
 
-    return figure(plot, alt, (5.6, 0.9 + 0.3 * len(times)))
+    return figure(plot, alt, (5.4, 0.9 + 0.3 * len(times)))
 
 
 def block_curves(curves: Mapping[int, Sequence[Timed]], starts: Sequence[float], ours: int) -> Picture:

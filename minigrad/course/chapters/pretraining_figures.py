@@ -92,7 +92,7 @@ def floor_bars(floors: Mapping[str, float]) -> Picture:
         axes.grid(False, axis="y")
 
     alt = ", ".join(f"{slot} {floors[slot]:.2f}" for slot in slots)
-    return figure(plot, f"The lowest possible loss of a hidden word, in nats, by slot: {alt}", (5.8, 3.9))
+    return figure(plot, f"The lowest possible loss of a hidden word, in nats, by slot: {alt}", (5.4, 3.9))
 
 
 # --- One step of training ----------------------------------------------------------------------------------
