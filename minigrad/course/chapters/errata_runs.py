@@ -246,7 +246,7 @@ def no_first_add_and_norm(d: Draw) -> tuple[np.ndarray, np.ndarray]:
 
 
 @erratum(4)
-def first_embedding_added(d: Draw) -> tuple[np.ndarray, np.ndarray]:
+def embeddings_for_input(d: Draw) -> tuple[np.ndarray, np.ndarray]:
     def layer(X_0: np.ndarray, x: np.ndarray, attention: SubLayer, ffn: SubLayer) -> np.ndarray:
         z = norm(x + attention(x))
         return norm(X_0 + ffn(z))
@@ -266,18 +266,18 @@ def no_norm_of_the_embeddings(d: Draw) -> tuple[np.ndarray, np.ndarray]:
 
 
 @erratum(7)
-def relu(d: Draw) -> tuple[np.ndarray, np.ndarray]:
+def relu_for_gelu(d: Draw) -> tuple[np.ndarray, np.ndarray]:
     h = d.X @ d.W_1  # (L, d_ff)
     return np.maximum(h, 0) @ d.W_2, ops.gelu(Tensor(h)).numpy() @ d.W_2
 
 
 @erratum(11)
-def padding_seen(d: Draw) -> tuple[np.ndarray, np.ndarray]:
+def no_padding_mask(d: Draw) -> tuple[np.ndarray, np.ndarray]:
     return d.attention[: d.words], d.from_scores(d.S + d.hidden_after(d.words))[: d.words]
 
 
 @erratum(20)
-def padding_of_the_other_text(d: Draw) -> tuple[np.ndarray, np.ndarray]:
+def mask_of_the_other_text(d: Draw) -> tuple[np.ndarray, np.ndarray]:
     """The decoder's text has four words less than the encoder's, whose keys these are."""
     return d.from_scores(d.S + d.hidden_after(d.words - 4)), d.from_scores(d.S + d.hidden_after(d.words))
 
@@ -295,7 +295,7 @@ def weights_transposed(d: Draw) -> tuple[np.ndarray, np.ndarray]:
 
 
 @erratum(43)
-def second_residual_from_the_start(d: Draw) -> tuple[np.ndarray, np.ndarray]:
+def second_residual_from_input(d: Draw) -> tuple[np.ndarray, np.ndarray]:
     def layer(X_0: np.ndarray, x: np.ndarray, attention: SubLayer, ffn: SubLayer) -> np.ndarray:
         return norm(x + ffn(norm(x + attention(x))))
 
@@ -303,7 +303,7 @@ def second_residual_from_the_start(d: Draw) -> tuple[np.ndarray, np.ndarray]:
 
 
 @erratum(44)
-def scale_of_the_heads(d: Draw) -> tuple[np.ndarray, np.ndarray]:
+def root_of_h_for_d_k(d: Draw) -> tuple[np.ndarray, np.ndarray]:
     return d.divided_by(math.sqrt(d.h)), d.attention
 
 
@@ -321,13 +321,13 @@ def no_scale(d: Draw) -> tuple[np.ndarray, np.ndarray]:
 
 
 @erratum(63)
-def scale_outside_of_the_softmax(d: Draw) -> tuple[np.ndarray, np.ndarray]:
+def scale_after_the_softmax(d: Draw) -> tuple[np.ndarray, np.ndarray]:
     z = softmax(d.S * math.sqrt(d.d_k)) / math.sqrt(d.d_k) @ d.V  # (h, L, d_k)
     return d.joined(z) @ d.W_O, d.attention
 
 
 @erratum(70)
-def formulas_residual(d: Draw) -> tuple[np.ndarray, np.ndarray]:
+def errata_3_and_4_together(d: Draw) -> tuple[np.ndarray, np.ndarray]:
     return d.stacked(lambda X_0, x, attention, ffn: norm(X_0 + ffn(attention(x)))), d.encoded
 
 

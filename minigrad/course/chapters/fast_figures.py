@@ -61,7 +61,8 @@ def block_curves(curves: Mapping[int, Sequence[Timed]], starts: Sequence[float],
 
     alt = (
         "Time of GELU against the size of a block, both axes logarithmic. On one core and on all cores it falls "
-        "steeply from the smallest blocks to blocks of some ten or hundred thousand numbers. With the starts of the "
+        "steeply from the smallest blocks to blocks of some ten or hundred thousand numbers. On the left, more cores "
+        "are slower than one, and for one block of all numbers they take the same time. With the starts of the "
         "operators subtracted, the curve of one core rises much less on the left."
     )
     return figure(plot, alt)

@@ -24,7 +24,7 @@ from minigrad.training.epochs import Batch
 
 # what a model must know for a word of each slot, in the order of a table
 SLOTS = {
-    "glue": "where a, the, has and full stops stand",
+    "glue": "a, the, has and full stops",
     "preposition": "in, with, to, of",
     "number of the verb": "is or are, from the subject",
     "it or them": "one thing or several",
@@ -309,14 +309,15 @@ def gap_figure(
 def order_figure(steps: Mapping[str, Sequence[float]], last: float) -> Picture:
     """When each slot was learned: a dot for each run, those that came first at the top. last: the last stored step."""
 
+    slots = sorted(steps, key=lambda slot: float(np.median(steps[slot])))
+
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.add_subplot()
-        slots = sorted(steps, key=lambda slot: -float(np.median(steps[slot])))
-        for y, slot in enumerate(slots):
+        for y, slot in enumerate(slots[::-1]):
             found = [min(step, 1.25 * last) for step in steps[slot]]
             axes.plot([min(found), max(found)], [y, y], color=colours["grid"], linewidth=3, zorder=1)
             axes.scatter(found, [y] * len(found), color=colours["first"], s=26, zorder=2, alpha=0.8)
-        axes.set_yticks(range(len(slots)), slots)
+        axes.set_yticks(range(len(slots)), slots[::-1])
         axes.set_xscale("log")
         axes.set_xticks(
             [250, 500, 1000, 2000, 5000, 10000], ["250", "500", "1,000", "2,000", "5,000", "10,000"]
@@ -324,7 +325,7 @@ def order_figure(steps: Mapping[str, Sequence[float]], last: float) -> Picture:
         axes.minorticks_off()
         axes.set_xlabel("step from which 90 % of the gap is closed")
 
-    names = ", ".join(sorted(steps, key=lambda slot: float(np.median(steps[slot]))))
+    names = ", ".join(slots)
     return figure(
         plot, f"The order in which slots are learned, one dot for each of five runs: {names}", (5.4, 3.6)
     )
