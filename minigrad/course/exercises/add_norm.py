@@ -75,13 +75,13 @@ You divide by the mean distance from the mean. LayerNorm divides by the root of 
     (centred**2).mean(axis=-1, keepdims=True) -> abs(centred).mean(axis=-1, keepdims=True) ** 2
 You do not divide at all, but a row has to come out with variance 1.
     / np.sqrt(variance + eps) ->
-[eps-outside] eps stands outside of the root. It is added to the variance, under the root.
+[eps-outside] eps is outside the root. Add it to the variance, under the root.
     np.sqrt(variance + eps) -> (np.sqrt(variance) + eps)
 You add eps twice, or its square. Add eps itself to the variance.
     variance + eps -> variance + eps**2 || variance + 2 * eps
 eps is missing, so a row of equal numbers becomes 0 / 0.
     variance + eps -> variance
-The parameter eps does not count in your answer, but a large eps must change the output. Add it to the variance, under the root, instead of using an eps of your own or repairing NaNs afterwards.
+Your answer ignores the parameter eps, but a large eps must change the output. Add it to the variance, under the root, instead of using an eps of your own or repairing NaNs afterwards.
     variance + eps -> variance + 1e-5 || variance + 1e-12
     return centred / np.sqrt(variance + eps) * gain + bias -> return np.nan_to_num(centred / np.sqrt(variance)) * gain + bias
     return centred / np.sqrt(variance + eps) * gain + bias -> return centred / np.where(variance == 0, 1, np.sqrt(variance)) * gain + bias
@@ -370,7 +370,7 @@ Your test of the mean comes before that of the neighbours. Where both fail, retu
     if not np.allclose(z.mean(axis=-1), 0):
         return "mean"
     return right(norm)
-You compare with a right LayerNorm. That tells whether this norm is wrong, but not which test fails first.
+You compare with a right LayerNorm. That shows whether this norm is wrong, but not which test it fails first.
     x = np.random.default_rng(0).standard_normal((3, 4, 5)) + 2
     z = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 0.5)
     return "none" if np.allclose(norm(x, 0.5), z) else "size"

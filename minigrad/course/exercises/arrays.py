@@ -97,7 +97,7 @@ Where no axis was added in front, you change nothing: axes can be stretched ther
 Where axes were added in front, you leave out those that were stretched: both can happen at once.
     added = dy.ndim - len(shape)
     return dy.sum(axis=tuple(range(added))) if added else right(dy, shape)
-You sum over the same axis whatever `shape` is. It is `shape` that says which axes were copied.
+You sum over the same axis whatever `shape` is. `shape` determines which axes were copied.
     return dy.sum(axis=0)
 
     return dy.sum(axis=0, keepdims=True)
@@ -151,11 +151,11 @@ The head is still the third axis. Each token is cut; now bring the heads in fron
     .transpose(0, 2, 1, 3) ->
 You deal the columns out like cards: head 0 gets the columns 0, h, 2h. It gets the first d_k columns.
     x.reshape(B, L, h, d_model // h) -> x.reshape(B, L, d_model // h, h).swapaxes(2, 3)
-Each head lies on its side, (d_k, L). Tokens are rows.
+Each head is transposed, (d_k, L). Tokens are rows.
     (0, 2, 1, 3) -> (0, 2, 3, 1)
 The heads are in front of the batch: (h, B, L, d_k). The batch stays the first axis.
     (0, 2, 1, 3) -> (2, 0, 1, 3)
-The axes come out in another order than asked for. After the cut they are (B, L, h, d_k), and they have to become (B, h, L, d_k).
+The axes are not in the order asked for. After the cut they are (B, L, h, d_k), and they have to become (B, h, L, d_k).
     (0, 2, 1, 3) -> (3, 2, 1, 0) || (0, 1, 3, 2) || (0, 3, 1, 2) || (0, 3, 2, 1) || (1, 2, 0, 3)
 You take h for the length of a head. It is how many heads there are; the length is d_model / h.
     x.reshape(B, L, h, d_model // h) -> x.reshape(B, L, d_model // h, h)
@@ -165,7 +165,7 @@ The heads come in the opposite order: head 0 has the first part of each token.
     return parts -> return parts[:, :, ::-1]
 Every sequence gets the heads of the first one: each has tokens of its own.
     return parts -> return parts[[0] * B]
-That is the first sequence alone: all of the batch is asked for.
+That is only the first sequence: return the whole batch.
     return parts.transpose(0, 2, 1, 3) -> return parts[0].transpose(1, 0, 2)
 Your slices begin one column apart. Head i begins at column i d_k.
     return np.stack([x[:, :, i : i + x.shape[2] // h] for i in range(h)], axis=1)
@@ -350,7 +350,7 @@ You count two rows for each gap. Between neighbours there is one gap, so there i
     gaps + 1 -> 2 * gaps
 You count one row too many: between neighbours there is one gap, so there is one solution more than gaps.
     gaps + 1 -> gaps + 2
-[no-minus-one] You take a common divisor of h and L, or of h + 1 and L + 1. In t (h - 1) = i (L - 1) stand h - 1 and L - 1.
+[no-minus-one] You take a common divisor of h and L, or of h + 1 and L + 1. The equation t (h - 1) = i (L - 1) contains h - 1 and L - 1.
     math.gcd(h - 1, L - 1) -> math.gcd(h, L) || math.gcd(h + 1, L + 1)
 In t (h - 1) = i (L - 1) stand h - 1 and L - 1. You have one of them right.
     math.gcd(h - 1, L - 1) -> math.gcd(h - 1, L) || math.gcd(h, L - 1)

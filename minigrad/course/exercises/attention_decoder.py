@@ -80,7 +80,7 @@ Your additive score applies tanh after v. Apply tanh to the vector first. Then v
     e = np.exp( -> scores = scores / np.sqrt(len(h)); e = np.exp(
 You return only the context. Return the weights and the context.
     return a, a @ H -> return a @ H
-You return the scores in place of the weights.
+You return the scores instead of the weights.
     return a, a @ H -> return scores, a @ H
 The order is the weights, then the context.
     return a, a @ H -> return a @ H, a
@@ -344,7 +344,7 @@ Only words that come at least `least` times count. Of these, take the one with t
     mistakes="""
 You count words without a gold word as misaligned. Leave them out, because nothing is right for them.
     if places: -> if True:
-You count rare words too. A share of one or two words says little, so the word must come at least `least` times.
+You count rare words too. A share of one or two words means little, so the word must occur at least `least` times.
     if len(hits) >= least -> if len(hits) >= 1
 A word that comes exactly `least` times counts. Leave out only the words that come fewer times.
     if len(hits) >= least -> if len(hits) > least

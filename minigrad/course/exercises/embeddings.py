@@ -59,7 +59,7 @@ The positions are missing: without them the encoder cannot know the order of the
     + W_P[:L] ->
 [no-segments] The segments are missing: without them a token's row does not say which text it is in.
     + W_S[token_type_ids] ->
-The token table is missing: it says which piece each token is.
+The token table is missing: without it a row does not depend on its piece.
     W_T[input_ids] + ->
 All sequences get the segments of the first sequence. Each sequence has a row of token_type_ids of its own.
     W_S[token_type_ids] -> W_S[token_type_ids[0]]
@@ -85,7 +85,7 @@ The number of positions is L, the length of a sequence: input_ids.shape[1]. You 
     L = input_ids.shape[1] -> L = len(input_ids)
 You add all rows of W_P. A sequence of L tokens uses the first L of them.
     W_P[:L] -> W_P
-You divide the sum. The three rows are added, and nothing else.
+You divide the sum. The three rows are only added.
     return W_T[input_ids] + W_S[token_type_ids] + W_P[:L] -> return (W_T[input_ids] + W_S[token_type_ids] + W_P[:L]) / 3
     return W_T[input_ids] + W_S[token_type_ids] + W_P[:L] -> return (W_T[input_ids] + W_S[token_type_ids] + W_P[:L]) / 3**0.5
 You multiply the tokens' rows by √d_model, as the Transformer of 2017 does. BERT adds the three rows as they are.
@@ -202,7 +202,7 @@ The last [SEP] is missing: both texts end with one.
     *second[:keep_second], "[SEP]"] -> *second[:keep_second]]
 The second text gets a [CLS] of its own. There is one [CLS], in front of the first text.
     *second[:keep_second] -> "[CLS]", *second[:keep_second] ; [1] * (keep_second + 1) -> [1] * (keep_second + 2) ; room = length - 3 -> room = length - 4
-[CLS] is missing: it stands in front of the first text.
+[CLS] is missing: it comes before the first text.
     "[CLS]", *first -> *first
 The second text comes first: the order is [CLS] first [SEP] second [SEP].
     return right(second, first, length)
@@ -359,7 +359,7 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Test in the order of the list and return at the first fault. The three lengths come first, so that later tests may walk through the lists together.
 
-The tokens without padding: real = [token for token in tokens if token != "[PAD]"]. Then real[0], real.count(...) and real[-1] say nearly everything.
+The tokens without padding: real = [token for token in tokens if token != "[PAD]"]. Then real[0], real.count(...) and real[-1] show nearly everything.
 
 The right segments can be computed from the tokens: tokens.index("[SEP]") + 1 zeros, then ones up to the end of real, then zeros. Compare the whole list.
 """,

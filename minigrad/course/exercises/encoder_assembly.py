@@ -190,7 +190,7 @@ The first layer is missing.
     in model["layers"]: -> in model["layers"][1:]:
 Only one layer runs. Run every layer in the list, each on what the layer before returned.
     in model["layers"]: -> in model["layers"][:1]:
-Each layer begins with the embeddings again. It has to begin with what the layer before returned.
+Each layer begins with the embeddings again. It has to begin with the output of the previous layer.
     hidden = -> start = X; hidden = ; parts.multi_head(X, -> parts.multi_head(start, ; parts.add_norm(X, Y, *layer["attention_norm"] -> parts.add_norm(start, Y, *layer["attention_norm"]
 The second add & norm adds what went into the layer. It has to add what went into its own sub-layer: the output of the first add & norm.
     Y = parts.multi_head( -> start = X; Y = parts.multi_head( ; parts.add_norm(X, Y, *layer["output_norm"] -> parts.add_norm(start, Y, *layer["output_norm"]
@@ -231,7 +231,7 @@ The second text comes first in your input.
     in (first, second): -> in (second, first):
 The second text is missing.
     pack(*texts, -> pack(texts[0], [],
-You put words in whole. A word that is not in the vocabulary has to be cut into pieces first, with split_word.
+You look up whole words. A word that is not in the vocabulary has to be split into pieces first, with split_word.
     parts.split_word(word, vocabulary) -> [word if word in vocabulary else "[UNK]"]
 You put in only the first piece of each word. Put in all its pieces, one after the other.
     parts.split_word(word, vocabulary) -> parts.split_word(word, vocabulary)[:1]

@@ -184,7 +184,7 @@ Both q and k are there a second time: copied or scaled by you, or inside a call 
     .transpose(0, 2, 1, 3) -> .transpose(0, 2, 1, 3).copy()
 Nothing is saved yet: q and k are there a second time, and then an array as large as the scores too. Look for what copies, line by line.
     .transpose(0, 2, 1, 3) -> .transpose(0, 2, 1, 3).copy() ; scores /= math.sqrt(d_k) -> scores = scores / math.sqrt(d_k)
-Beside the result there is another array of about its size at one moment. `scores / …` makes a new one, and so do np.stack or np.array of the heads' scores. Have one array: write to it and scale it in place.
+At one moment there is a second array of about the size of the result. `scores / …` makes a new one, and so do np.stack or np.array of the heads' scores. Have one array: write to it and scale it in place.
     scores /= math.sqrt(d_k) -> scores = scores / math.sqrt(d_k)
 
     q, k = (x.reshape(*x.shape[:2], h, -1).swapaxes(1, 2) for x in (q, k))
@@ -200,7 +200,7 @@ Beside the result there is another array of about its size at one moment. `score
     scores = q @ -> k /= math.sqrt(d_k); scores = q @ ; scores /= math.sqrt(d_k) -> k *= math.sqrt(d_k)
 [no-scale] The scale is missing.
     scores /= math.sqrt(d_k) ->
-[other-scale] The scale is the root of a head's length, d_k = d_model / h, and of nothing else.
+[other-scale] The scale is the root of one head's length, d_k = d_model / h.
     math.sqrt(d_k) -> math.sqrt(d_model) || math.sqrt(h) || math.sqrt(L) || 8
 You divide by d_k (or by its root twice); the scale is its root, once.
     math.sqrt(d_k) -> d_k
@@ -305,7 +305,7 @@ The first contribution is borrowed, the second addition makes a new array, all l
 total = a[0] + a[1], then total += one for the rest; with a single contribution, return it.
 """,
     mistakes="""
-[into-borrowed] You add into one of the arrays, at least in some cases. All are borrowed: in a + a it is the second one too, and in a residual sum somebody else reads it later. That it can be written to does not make it yours.
+[into-borrowed] You add into one of the arrays, at least in some cases. All are borrowed: in a + a it is the second one too, and in a residual sum another parent reads the array later. That it can be written to does not make it yours.
     total = total + -> total += || total = total if total.flags.writeable else total.copy(); total +=
     total = total + -> total = total.copy() if any(one is total for one in contributions[1:]) else total; total +=
     total = total + -> total = total.copy() if total is contributions[1] else total; total +=

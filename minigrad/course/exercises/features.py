@@ -58,7 +58,7 @@ Your concatenation has the layers in the wrong order. The earliest layer comes f
     np.concatenate(last, axis=-1) -> np.concatenate(last[::-1], axis=-1)
 You take the first k layers, not the last k.
     last = states[-k:] -> last = states[1 : k + 1]
-You take the mean of the last layers, whatever the scores say.
+You take the mean of the last layers, whatever the scores are.
     sum(w * x for w, x in zip(softmax(s_last), last, strict=True)) -> sum(last) / k
 You take the mean of the layers in both sums, whatever the scores say.
     return e / e.sum() -> return np.full(len(s), 1 / len(s))
@@ -173,19 +173,19 @@ np.unique(ids, return_inverse=True) tells which word each token is, so that draw
 Your classes depend on the token, not on the word. The same word must have the same class everywhere, or no probe can learn the task at all.
     rng.choice(labels[asked], size=len(words)) -> rng.choice(labels[asked], size=asked.sum()) ; drawn[inverse] -> drawn
     drawn[inverse] -> np.random.default_rng(seed).permutation(labels[asked])
-Your classes are drawn evenly. Draw from the labels that occur, so that the frequent classes stay frequent.
+Your classes are drawn uniformly. Draw from the labels that occur, so that the frequent classes stay frequent.
     rng.choice(labels[asked], size=len(words)) -> rng.choice(np.unique(labels[asked]), size=len(words))
 You draw from all labels, and -100 is among them. Draw from those of the tokens that have a label.
     rng.choice(labels[asked], size=len(words)) -> rng.choice(labels, size=len(words))
 Tokens without a label must stay without one, -100.
     found = np.full_like(labels, -100) -> found = np.zeros_like(labels)
-You only reorder the classes: words of one class still have one class in common. The control task has to say nothing about the real one.
+You only reorder the classes: words of one class still have one class in common. The control task must reveal nothing about the real one.
     drawn[inverse] -> rng.permutation(np.arange(labels.max() + 1))[labels[asked]]
 You return the real labels.
     drawn[inverse] -> labels[asked]
 You also draw for words that have no label anywhere. Count the different words among the tokens with a label.
     words, inverse = np.unique(ids[asked], return_inverse=True) -> words, inverse = np.unique(ids, return_inverse=True); inverse = inverse[asked]
-Your words stand in the order in which they come first. The classes are drawn for the words in the order of their ids, as np.unique gives them.
+Your words are in the order of their first occurrence. The classes are drawn for the words in the order of their ids, as np.unique gives them.
     words, inverse = np.unique(ids[asked], return_inverse=True) -> words, first, inverse = np.unique(ids[asked], return_index=True, return_inverse=True); inverse = np.argsort(np.argsort(first))[inverse]
 A token without a label gets a class, because its word has one elsewhere. It has to stay without, -100.
     found[asked] = drawn[inverse] -> table = dict(zip(words, drawn)); found = np.array([table.get(word, -100) for word in ids])

@@ -73,7 +73,7 @@ The 1 is missing: erf goes from -1 to 1, and Φ from 0 to 1.
     (1 + _erf(H / math.sqrt(2))) -> _erf(H / math.sqrt(2))
 The 1 is subtracted. Φ(x) = (1 + erf(x / √2)) / 2.
     (1 + _erf -> (1 - _erf
-You apply GELU to the output as well: it stands only between the layers.
+You apply GELU to the output as well: it belongs only between the layers.
     return A @ W_2 + b_2 -> Y = A @ W_2 + b_2; return 0.5 * Y * (1 + _erf(Y / math.sqrt(2)))
 You apply GELU to the output. It stands between the layers, behind the first bias.
     A = 0.5 * H * (1 + _erf(H / math.sqrt(2))) -> A = H ; return A @ W_2 + b_2 -> Y = A @ W_2 + b_2; return 0.5 * Y * (1 + _erf(Y / math.sqrt(2)))

@@ -285,13 +285,13 @@ Four questions, one for each fault: does `before` hold the checkpoint's weights 
 A weight that was trained with any gradient has moved a little, so compare arrays with np.array_equal, without a tolerance.
 """,
     mistakes="""
-You do not compare `before` with the checkpoint. A weight that was not found there was drawn anew, and no error says so.
+You do not compare `before` with the checkpoint. A weight that was not found there was initialised at random, and no error is raised.
     if name not in run.before or not np.array_equal(run.before[name], array): -> if False:
 You do not ask whether the classifier has moved.
     if "classifier" not in moved: -> if False:
 You do not ask whether the encoder has moved.
     if moved == {"classifier"}: -> if False:
-The classifier has to move, so its moving is no fault. The fault is that it stays where it was.
+A classifier that changes is right. The fault is one that does not change.
     if "classifier" not in moved: -> if "classifier" in moved:
 You do not call logits() twice. Dropout that is still on gives other logits each time.
     if not np.array_equal(run.logits(), run.logits()): -> if False:
@@ -333,7 +333,7 @@ def _hits_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=20,
     cases=_hits_cases,
     hints="""
-A model that guesses is right for k of n examples with the probability C(n, k) p^k (1 - p)^(n - k), where p is the yardstick.
+A model that guesses is right on k of n examples with probability C(n, k) p^k (1 - p)^(n - k), where p is the baseline.
 
 You look for the smallest k such that a guessing model has k *or more* right with a probability of at most `level`. Add the probabilities from k = n downwards, and stop before the sum is above `level`.
 
@@ -350,7 +350,7 @@ You test on two sides. Only a model that is better than chance is of interest he
     if tail > level: -> if tail > level / 2:
 If even n right answers are not enough, return n + 1.
     tail, least = 0.0, n + 1 -> tail, least = 0.0, n
-You take one half for chance. The yardstick is p.
+You take one half for chance. The baseline is p.
     p**k * (1 - p) ** (n - k) -> 0.5**n
 That is the normal approximation. With few examples, or a p far from one half, it is off, so add up the exact probabilities.
     for k in range(n + 1):

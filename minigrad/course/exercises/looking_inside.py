@@ -263,7 +263,7 @@ def _weights_of(L: int, *heads: dict[tuple[int, int], float]) -> np.ndarray:
     minutes=30,
     cases=_fault_cases,
     hints="""
-Invent weights of one story with five tokens, [CLS], three words and [SEP], for which you know what a sound report says. For each fault, choose them so that the faulty report says something else.
+Invent weights of one story with five tokens, [CLS], three words and [SEP], for which you know the right report. For each fault, choose them so that the faulty report differs.
 
 For "columns", "itself" and "special" one head is enough: give the arc's end the second largest weight in the row, and the largest to what must not count. For the columns, let the arc be right in the column and wrong in the row.
 

@@ -74,7 +74,7 @@ You put the heads together with a reshape alone. First exchange the axes of head
     Z.transpose(0, 2, 1, 3).reshape(B, L, d_model) -> Z.reshape(B, L, d_model)
 You put the heads together entry by entry, interleaved. All d_k columns of head 1 come first, then those of head 2.
     Z.transpose(0, 2, 1, 3) -> Z.transpose(0, 2, 3, 1)
-The heads stand in reverse order. Each must meet its own rows of W_O.
+The heads are in reverse order. Each must meet its own rows of W_O.
     Z.transpose(0, 2, 1, 3) -> Z[:, ::-1].transpose(0, 2, 1, 3)
 [no-output-projection] The output projection is missing. The heads' outputs, side by side, still have to go through W_O and b_O.
     joined @ weights["W_O"] + weights["b_O"] -> joined
@@ -268,7 +268,7 @@ Your heads look at the right places, but too softly, so a part of the weight sti
     100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 * || 10 * || 20 * || 5 * math.sqrt(L) *
 The signs of the scores are wrong, so the neighbour gets the least.
     100 * -> -100 *
-W_O adds both words into the same columns, so nobody can tell which word came first. Give each word its own columns.
+W_O adds both words into the same columns, so the two words cannot be distinguished. Give each word its own columns.
     W_O = np.eye(2 * n_words) -> W_O = np.vstack([np.eye(n_words), np.eye(n_words)])
     W_O = np.eye(2 * n_words) -> W_O = np.tile(np.eye(n_words), (2, 2))
 W_O takes the mean of both words. Each has to keep its own columns.
@@ -352,7 +352,7 @@ You exchange the columns of W_O, and in the inverse order too. The heads meet th
     new = weights["W_O"][found] -> new = weights["W_O"][:, np.argsort(found)]
 You return W_O as it was.
     new = weights["W_O"][found] -> new = weights["W_O"]
-You turn the heads round in W_O for every layer. Only the probe can say in which order the heads stand.
+You turn the heads round in W_O for every layer. Only the probe shows the order of the heads.
     new = weights["W_O"][found] -> new = weights["W_O"].reshape(h, -1, d_model)[::-1].reshape(d_model, d_model)
 You undo an interleaving in W_O for every layer. Only the probe can say in which order the columns stand.
     new = weights["W_O"][found] -> new = weights["W_O"].reshape(h, -1, d_model).swapaxes(0, 1).reshape(d_model, d_model)

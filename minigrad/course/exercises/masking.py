@@ -190,7 +190,7 @@ def _sees_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Each rule is a matrix of yes and no, with a row for each query and a column for each key. np.arange(L)[:, None] is the query's place and np.arange(L) the key's.
 
-documents[:, None] == documents says for each pair whether both tokens are of one document.
+documents[:, None] == documents is True for each pair of tokens from the same document.
 
 A key may be seen if it does not come after the query, or is in the prefix: that "or" is |. All rules have to hold together: that "and" is &.
 """,

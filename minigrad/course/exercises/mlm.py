@@ -245,7 +245,7 @@ You choose only the pieces after the first. All pieces of a word are chosen toge
     chosen[word] = True -> chosen[word[1:] or word] = True
 You choose only the first piece of a word. All its pieces are chosen together.
     chosen[word] = True -> chosen[word[0]] = True
-np.argsort says at which place each number stands in the order, not which rank it has. Sort the words by their numbers themselves.
+np.argsort gives the index of the number at each rank, not the rank of each number. Sort the words by their numbers themselves.
     order[word[0]] -> np.argsort(order)[word[0]]
 Only the first and the last token are left out. A pair of texts has a [SEP] in the middle as well.
     elif piece not in ("[CLS]", "[SEP]"): -> elif 0 < i < len(pieces) - 1:
@@ -319,7 +319,7 @@ Four of the faults show in the chosen places: are special tokens among them, how
 If every own token has a label, there are too many labels. If only some have, but more than 15 % of the text without its padding, the padding counts. Ask for the labels first.
 """,
     mistakes="""
-You draw too rarely. One call cannot tell whether the places change, and 10 % of three tokens are often none. Draw some hundred times.
+You call hide too few times. One call cannot show whether the positions change, and 10 % of three tokens are often none. Draw some hundred times.
     range(400) -> range(1)
 [specials-unseen] You do not look for special tokens among the chosen ones. [CLS], [SEP] and [PAD] must never be chosen.
     if (chosen & special).any(): -> if False:

@@ -212,7 +212,7 @@ Only the keys are rotated. Then the score depends on where the key is, and not o
     rotated(X @ W_Q) -> (X @ W_Q)
 [values-too] You rotate the values as well. Positions belong in the scores; what is handed over stays as it is.
     weights @ (X @ W_V) -> weights @ rotated(X @ W_V)
-You rotate the input. Queries and keys are rotated after W_Q and W_K have made them, or the scores know more than distances.
+You rotate the input. Queries and keys are rotated after W_Q and W_K have made them, or the scores depend on more than distances.
     rotated(X @ W_Q) @ rotated(X @ W_K).T -> (rotated(X) @ W_Q) @ (rotated(X) @ W_K).T
 You add the waves to queries and keys. They are to be rotated.
     y[:, 0::2] = a * np.cos(angle) + b * np.sin(angle) -> y[:, 0::2] = a + np.sin(angle) ; y[:, 1::2] = b * np.cos(angle) - a * np.sin(angle) -> y[:, 1::2] = b + np.cos(angle)

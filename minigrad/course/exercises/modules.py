@@ -54,10 +54,10 @@ Three kinds of things matter: an array, a list, a box. A function that calls its
 
 vars(box) gives a box's attributes by name, enumerate(items) a list's by number.
 
-Found once means: the same object. id(array) tells objects apart, also if they hold the same numbers.
+Found once means: the same object. id(array) distinguishes objects even if they hold the same numbers.
 """,
     mistakes="""
-[no-lists] You pass lists by, so the parameters in them are not found, and no error tells. Ask each item of a list.
+[no-lists] You pass lists by, so the parameters in them are not found, and no error is raised. Search each item of a list.
     elif isinstance(thing, list) -> elif False
 In a list there can be parameters, too, not only boxes.
     walk(item, f"{name}.{number}") -> isinstance(item, np.ndarray) or walk(item, f"{name}.{number}")
@@ -302,7 +302,7 @@ def _other_mode(before: list[bool], returned: Any, arguments: Mapping[str, Any])
     hints="""
 What does no_grad() switch off? Is dropout among it?
 
-model.training says in which mode the model came. model.train(True) and model.train(False) set it.
+model.training is the mode in which the model came. model.train(True) and model.train(False) set it.
 """,
     mistakes="""
 The model is still in training mode, so dropout falsifies the test. no_grad() stops the recording, not the dropout: call eval().

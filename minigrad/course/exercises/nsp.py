@@ -197,7 +197,7 @@ def _negative_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "two sentences", [river, money, birds], 0, river[0] + river[1], 2
     yield "A of the second document", [river, money, birds], 1, money[0] + money[1], 2
     twice = ["bank", "bank", "bank", "late", "it"]
-    yield "A says a word more than once", [text("a bank . it is late . we go"), money], 1, twice, 1
+    yield "A repeats a word", [text("a bank . it is late . we go"), money], 1, twice, 1
     again = text("bank bank bank bank . it is late . the bank")
     yield "B says a word twice", [money, again], 0, ["it", "is", "bank"], 1
     yield "two runs that share as many words", [river, text("we . home . we home . home we")], 0, river[2], 1
@@ -222,7 +222,7 @@ Different words: make a set of A's words and a set of the run's words. The numbe
 Keep the best so far with its document and place, and replace it only if a run shares *more*. Start below 0, so that a run that shares nothing can be the best too.
 """,
     mistakes="""
-Your B can be of A's own document. Then topic no longer tells the label, which makes it another task. Leave A's document out.
+Your B can be of A's own document. Then topic no longer gives the label away, which makes it another task. Leave A's document out.
     if other != number -> if True
 You count how often the shared words come in B. Count different words, or a B that repeats one word wins.
     len(set(a) & words) -> sum(word in set(a) for sentence in document[place : place + size] for word in sentence)

@@ -58,7 +58,7 @@ The sum does not grow for ever: a small step is lost in a large total.
     return np.inf
 You have float16's 11 digits for every dtype: a float32 and a float64 have more.
     digits = np.finfo(type(step)).nmant + 1 -> digits = 11
-You have float32's 24 digits for every dtype. np.finfo(type(step)) knows how many this one has.
+You have float32's 24 digits for every dtype. np.finfo(type(step)) gives the number for this one.
     digits = np.finfo(type(step)).nmant + 1 -> digits = 24
 You have float64's 53 digits for every dtype, which Python's own floats have too. Each total is rounded to the dtype of the step.
     digits = np.finfo(type(step)).nmant + 1 -> digits = 53
@@ -70,7 +70,7 @@ You raise the step to a power. The power of two says how many steps it takes: mu
     return float(step) * steps -> return float(step) ** digits
 The step comes in twice. Twice the step gives twice the total.
     float(step) * -> float(step) ** 2 *
-That is the distance from 1 to the next float: it says how many digits there are, and is no total.
+That is the distance from 1 to the next float: it shows how many digits there are, but is not a total.
     return float(step) * steps -> return float(np.finfo(type(step)).eps)
     * steps -> * float(np.finfo(type(step)).eps)
 """,

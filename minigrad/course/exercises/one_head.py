@@ -334,7 +334,7 @@ def _heads(scale: float) -> dict[str, Callable[[np.ndarray, np.ndarray, np.ndarr
         "a head that halves its output": lambda q, k, v: softmax(scores(q, k)) @ v / 2,
         "a head that divides the scores by their sum": plain_shares,
         "a head that prefers what stands near": nearest_places,
-        "a head that looks at places alone": places_alone,
+        "a head that uses only positions": places_alone,
         "a head that takes the values of the next column": lambda q, k, v: (
             softmax(1000 * scores(q, k)) @ np.roll(v, 1, axis=1)
         ),
@@ -392,7 +392,7 @@ You change the queries. A head that takes its values for keys notices that too: 
     head(q, other, v) -> head(other, k, v)
 With queries and keys of ones all weights are the same, and faults in them do not show. Only the values are ones.
     head(q, k, np.ones_like(v)) -> head(np.ones_like(q), np.ones_like(k), np.ones_like(v))
-You compare the head with a right one. That tells whether it is wrong, and not which of the four tests is the first to notice.
+You compare the head with a right one. That shows whether it is wrong, but not which of the four tests fails first.
     rng = np.random.default_rng(0)
     q, k, v = rng.standard_normal((3, 7, 4))
     alike = np.allclose(head(q, k, v), softmax(q @ k.T / math.sqrt(4)) @ v)
@@ -479,7 +479,7 @@ The deviation of the queries is missing: both multiply into the score.
     * std_q**2 ->
 You add the variances of q and k: the variance of a product of independent numbers is the product of theirs.
     std_q**2 * std_k**2 -> (std_q**2 + std_k**2)
-The deviations stand under the root without their squares: √(d_k σ_q² σ_k²) is √d_k σ_q σ_k.
+The deviations are under the root without their squares: √(d_k σ_q² σ_k²) is √d_k σ_q σ_k.
     **2 ->
 You add the deviations: a product of independent numbers multiplies them.
     std_q**2 * std_k**2 -> (std_q + std_k) ** 2 || ((std_q + std_k) / 2) ** 2 || ((std_q + std_k) / 2) ** 4

@@ -69,7 +69,7 @@ You use t - 1: the first step has t = 1 and divides by 1 - β, which t - 1 makes
     **t -> ** (t - 1)
 β₁ belongs to m and β₂ to v; you have them the other way round.
     beta1 -> beta2 ; beta2 -> beta1
-[eps-inside] ε stands inside the root: there it acts like its own root, which is far larger. It is added to the root.
+[eps-inside] ε is inside the root, where it acts like its own root, which is far larger. It is added to the root.
     np.sqrt(v_hat) + eps -> np.sqrt(v_hat + eps)
 ε is added to the root before v is corrected; the correction then scales ε as well. Correct v first, take the root, add ε.
     (np.sqrt(v_hat) + eps) -> ((np.sqrt(v_new) + eps) / math.sqrt(1 - beta2**t))
@@ -218,14 +218,14 @@ You multiply by the limit and do not divide by the norm: the length becomes anot
 [upside-down] The factor is upside down: it is max_norm / norm, below 1 where the norm is above the limit.
     max_norm / norm -> norm / max_norm
     min(1, max_norm / norm) -> max(1, norm / max_norm)
-The number that you add to the norm is not small beside it: the gradients become shorter than the limit.
+The number that you add to the norm is not small compared with it: the gradients become shorter than the limit.
     max_norm / norm -> max_norm / (norm + 1e-2) || max_norm / (norm + 1e-3) || max_norm / (norm + 1e-4)
     math.sqrt(squares) -> math.sqrt(squares) + 1e-3
 [norm-after] Return the norm that the gradients had before clipping, which tells you how training goes: yours is that of the clipped ones, or the limit.
     return clipped, norm -> return clipped, math.sqrt(sum(float((g**2).sum()) for g in clipped)) || return clipped, min(norm, max_norm)
 The second value is the norm, not the factor.
     return clipped, norm -> return clipped, scale
-The gradients alone do not tell how long they were: return the norm beside them, two values, the list and a number.
+The gradients alone do not show how long they were: return the norm with them, two values, the list and a number.
     return clipped, norm -> return clipped
 The order is the list of gradients first, then the norm.
     return clipped, norm -> return norm, clipped

@@ -364,7 +364,7 @@ You return the distance after the rise. Return the distance that has the larger 
     return k -> return k + 1
 You return the distance at which rows are least alike among the first 512. Return the distance at which the fall stops for the first time.
     return k -> return int(np.argmin([similarity(k) for k in range(512)]))
-You add up sines, which tell the direction. The dot product of two rows is a sum of cosines.
+You add up sines, which depend on the direction. The dot product of two rows is a sum of cosines.
     np.cos(k * omega) -> np.sin(k * omega)
 You return one full turn of the fastest hand, rounded. The cosines of the slower hands go on falling while the fastest hand returns, so find the first rise of the sum.
     return k -> return 6 || return 7

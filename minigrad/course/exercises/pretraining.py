@@ -25,7 +25,7 @@ def _language_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "one text", language(ann_has_a_hat=3)
     yield "two words, as likely", language(yes=1, no=1)
     yield "two words, one likelier", language(yes=7, no=2)
-    yield "the two sides together tell the middle", language(a_x_a=1, a_y_b=1, b_y_a=1, b_x_b=1)
+    yield "the two sides together determine the middle", language(a_x_a=1, a_y_b=1, b_y_a=1, b_x_b=1)
     yield "texts of different lengths", language(ann_sings=3, bob_sings=1, ann_sings_and_bob_sings=2, we=2)
     words = ["a", "b", "c"]
     drawn = {tuple(rng.choice(words, 3).tolist()): int(rng.integers(1, 9)) for _ in range(12)}

@@ -187,7 +187,7 @@ A number that the output does not depend on has the gradient 0, not None.
     value.grad for value in given -> value.grad or None for value in given
 You visit the oldest value first, or the output alone: the gradient flows from the output back, so the newest comes first.
     reversed(order) -> order || [output]
-You pass a value's gradient on before everything that used the value has been visited. Newest first is an order in which that cannot happen.
+You pass a value's gradient on before everything that used the value has been visited. Reverse topological order, newest first, rules that out.
     reversed(order) -> _walked(output, -1, True) || _walked(output, 0, True) || _walked(output, -1, False) || _walked(output, 0, False) || _down_from(output)
     for value in reversed(order) -> def visit(value) ; value.grad * slope -> value.grad * slope; visit(source) ; return [ -> visit(output); return [
     for value in reversed(order) -> def visit(value, seen=set()) ; in zip( -> in seen.add(value) or zip( ; value.grad * slope -> value.grad * slope; source in seen or visit(source) ; return [ -> visit(output); return [
@@ -297,7 +297,7 @@ You take the mean over the uses of a value. Every use moves the output by itself
     grad[source] += grad[name] * slope -> grad[source] += grad[name] * slope / sum(s == source for n in graph for s, _ in graph[n])
 Only the output's direct inputs get a gradient: you stop after one step, or visit the oldest value first. The gradient flows from the output back to the beginning, so the newest value comes first.
     reversed(graph) -> graph || [output]
-You pass a value's gradient on before everything that used the value has been visited. Newest first is an order in which that cannot happen.
+You pass a value's gradient on before everything that used the value has been visited. Reverse topological order, newest first, rules that out.
     reversed(graph) -> _as_reached(graph, output, -1, True) || _as_reached(graph, output, -1, False) || _as_reached(graph, output, 0, True)
     reversed(graph) -> _as_reached(graph, output, 0, False)
     for name in reversed(graph) -> def visit(name) ; * slope -> * slope; visit(source) ; return grad -> visit(output); return grad

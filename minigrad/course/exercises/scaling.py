@@ -104,10 +104,10 @@ The factors α and β belong to A and B, the other way round.
     alpha * A / (beta * B) -> beta * A / (alpha * B)
 The exponent of C/6 is β over the sum: where data help fast (a large β), a budget asks for a larger model. (D before N, with the ratio upside down, gives the same.)
     (C / 6) ** (beta / (alpha + beta)) -> (C / 6) ** (alpha / (alpha + beta))
-You spend the budget on as many tokens as parameters. The law's A, B, α and β say how many of each.
+You spend the budget on as many tokens as parameters. The law's A, B, α and β determine how many of each.
     N = (C / 6) ** 0.5
     return N, N
-Twenty tokens for each parameter is what one law said for its own A, B, α and β. Here they are given: find the minimum.
+Twenty tokens for each parameter is the answer of one law for its own A, B, α and β. Here they are given: find the minimum.
     N = (C / 120) ** 0.5
     return N, 20 * N
 That sets N to the square root of the budget, which holds for equal exponents only.

@@ -64,7 +64,7 @@ You write with 1 - f, as a GRU does. An LSTM has an input gate of its own, i.
     i * g -> (1 - f) * g
 The input gate is missing: what is written is i times g.
     + i * g -> + g
-You carry the state h on in place of the cell: f multiplies c.
+You carry on the state h instead of the cell: f multiplies c.
     f * c + -> f * h +
 The new state lacks a tanh: it is o times the tanh of the new cell.
     o * np.tanh(c_new) -> o * c_new
@@ -241,7 +241,7 @@ The cell must be positive after few and negative after many.
     [10, -10, 0, 0], 0 -> [-10, 10, 0, 0], 0
 Your candidate is too small, because tanh(1) is 0.76. It should be near 1 or -1.
     [10, -10, 0, 0], 0 -> [1, -1, 0, 0], 0
-Both counts write the same value. The sign of g has to tell them apart.
+Both counts write the same value. The sign of g has to distinguish them.
     [10, -10, 0, 0], 0 -> [10, 10, 0, 0], 0 || [0, 0, 0, 0], 10
 """,
 )

@@ -167,7 +167,7 @@ You stop looking too early: on one of these machines there is such an L, far out
     gain <= 0 -> gain <= 0 or inputs / bandwidth > 200 * gain || gain <= 0 or inputs / bandwidth > 256 * gain
     gain <= 0 -> gain <= 0 or inputs / bandwidth > 512 * gain || gain <= 0 or inputs / bandwidth > 4096 * gain
     gain <= 0 -> gain <= 0 or inputs / bandwidth > 1e5 * gain
-Your search ends at a limit of its own, and you return the limit. On one of these machines such an L lies far out, on others there is none. FLOPs per byte at a very large L tell which of the two it is.
+Your search ends at a limit of its own, and you return the limit. On one of these machines such an L lies far out, on others there is none. FLOPs per byte at a very large L show which of the two it is.
     return min(right(d_k, peak, bandwidth), 10**5)
 
     return min(right(d_k, peak, bandwidth), 10**4)
@@ -399,7 +399,7 @@ The factor c = √(2/π) belongs to both terms of z.
     -2 * c * 0.044715 -> -2 * 0.044715
     y -= 2 * c -> y -= 2
     c = math.sqrt(2 / math.pi) -> c = 1
-The factor is √(2/π), and nothing else.
+The factor is only √(2/π).
     math.sqrt(2 / math.pi) -> math.sqrt(2 * math.pi) || 2 / math.pi || math.sqrt(math.pi / 2)
 The cubic term is missing.
     y *= -2 * c * 0.044715 -> y *= 0

@@ -143,7 +143,7 @@ The gradient is p - q: yours has the sign the other way round, and points to whe
     return loss, p - q, lowest -> return loss, q - p, lowest
 The gradient uses the right word alone. Its targets are the smoothed ones.
     return loss, p - q, lowest -> return loss, p - (np.arange(V) == label), lowest
-You return p in place of the gradient, which is p - q for the logits.
+You return p instead of the gradient, which is p - q for the logits.
     return loss, p - q, lowest -> return loss, p, lowest
 The lowest loss is not 0. At p = q the loss is the entropy of q.
     return loss, p - q, lowest -> return loss, p - q, 0.0

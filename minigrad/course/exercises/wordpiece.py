@@ -208,7 +208,7 @@ For the count, put different letters in front of the same two. The pairs with th
 For the score, note that a pair whose two pieces occur nowhere else scores 1 / count. So does the pair with the letter in front, unless this letter also occurs elsewhere. A word that is only this letter raises the letter's count.
 """,
     mistakes="""
-By the count there is a tie, because the letter in front is beside the first letter of the pair as often as the pair occurs. Put different letters in front.
+By the count there is a tie, because the letter in front precedes the pair's first letter as often as the pair occurs. Put different letters in front.
     10 for x in fronts[:3] -> 30 for x in fronts[:1]
 By the score there is a tie, because the pair with the letter in front scores as much. Let this letter occur elsewhere too, for example as a word of its own.
     , fronts[3]: 9 ->
