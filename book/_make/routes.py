@@ -37,13 +37,13 @@ def minutes(root: Path, names: Any) -> tuple[int, int]:
 
 
 def hours(route: Route, root: Path) -> str:
-    """ "5 hours to read, 3 of exercises"; of the chapters that are written."""
+    """ "5 hours to read, 3 of exercises" or "20 minutes to read"; of the chapters that are written."""
     there = written(root)
-    reading, solving = (
-        round(found / 60) for found in minutes(root, [n for n in route.chapters if n in there])
-    )
-    words = f"{max(1, reading)} {'hours' if reading > 1 else 'hour'} to read"
-    return words + (f", {solving} of exercises" if solving else "")
+    reading, solving = minutes(root, [n for n in route.chapters if n in there])
+    whole = round(reading / 60)
+    words = f"{reading} minutes" if reading < 60 else f"{whole} hour{'s' * (whole > 1)}"
+    words += " to read"
+    return words + (f", {solving / 60:.0f} of exercises" if solving else "")
 
 
 def table(root: Path, link: str) -> str:

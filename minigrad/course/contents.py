@@ -60,7 +60,7 @@ APPENDIX = "Appendix"
 
 # Nothing after these builds on them: a reader may leave them out, or come in by them.
 OPTIONAL = {
-    ATTENTION: "masking",  # to be read after this chapter
+    ATTENTION: "encoder",  # to be read after this chapter
     MACHINES: "pretraining",
 }
 
@@ -178,7 +178,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Encoder and pooler",
         "Encoder",
         ENCODER,
-        "the whole encoder, whose outputs and gradients equal those of the published BERT",
+        "the whole encoder, equal to Hugging Face's implementation, number for number",
         ("minigrad/bert/encoder.py", "minigrad/bert/model.py"),
         once="12",
     ),
@@ -369,7 +369,7 @@ ROUTES = (
         "evenings",
         "Two evenings",
         "what attention is, and what BERT learns",
-        ("start", "one_head", "mlm", "finetuning"),
+        ("start", "one_head", "encoder", "mlm", "finetuning"),
     ),
     Route(
         "week",
@@ -377,7 +377,10 @@ ROUTES = (
         "BERT itself, from eight functions of your own",
         (
             "start",
+            "arrays",
             "reverse_mode",
+            "modules",
+            "optimisers",
             "wordpiece",
             "embeddings",
             "one_head",
@@ -387,6 +390,7 @@ ROUTES = (
             "add_norm",
             "encoder",
             "mlm",
+            "nsp",
             "pretraining",
         ),
     ),

@@ -37,6 +37,9 @@ def course(tmp_path):
 def test_hours_are_those_of_the_chapters_that_are_written(course):
     assert routes.minutes(course, ["start", "mlm"]) == (120, 40)
     assert routes.hours(Route("x", "X", "it", ("start",)), course) == "1 hour to read"
+    write(course / "book" / "mlm.ipynb", new_notebook(cells=[new_markdown_cell("word " * 3000)]))
+    assert routes.hours(Route("x", "X", "it", ("mlm",)), course) == "20 minutes to read, 1 of exercises"
+    write(course / "book" / "mlm.ipynb", new_notebook(cells=[new_markdown_cell("word " * 9000)]))
     assert (
         routes.hours(Route("x", "X", "it", ("start", "mlm", "published")), course)
         == "2 hours to read, 1 of exercises"
