@@ -1,4 +1,4 @@
-"""What chapter `fast` draws from the record of a machine: times of steps, and those of blocks of all sizes."""
+"""What chapter `fast` draws from the record of a machine: the times of blocks of all sizes."""
 
 from __future__ import annotations
 
@@ -9,29 +9,6 @@ import numpy as np
 from minigrad.course.furniture.figures import Figure, Picture, figure
 
 Timed = Mapping[str, float]  # what a record has of one measurement: its median, lowest and highest
-
-
-def time_rows(times: Mapping[str, Timed], alt: str, other: str = "PyTorch") -> Picture:
-    """A row for each thing in the order given: its median in milliseconds as a dot, and a line for its range.
-
-    other: rows whose name begins so have another colour.
-    """
-
-    def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        axes = canvas.subplots()
-        for row, (name, time) in enumerate(times.items()):
-            tone = colours["second" if name.startswith(other) else "first"]
-            axes.plot([time["lowest"], time["highest"]], [-row, -row], color=tone, linewidth=3, alpha=0.5)
-            axes.plot(time["median"], -row, "o", color=tone)
-            axes.text(1.06 * time["highest"], -row, f"{time['median']:.0f}", va="center", fontsize=11)
-        axes.set_yticks([-row for row in range(len(times))], list(times))
-        most = max(time["highest"] for time in times.values())
-        axes.set(xlabel="ms a step", xscale="log", xlim=(40, 1.4 * most), ylim=(0.5 - len(times), 0.5))
-        axes.set_xticks([50, 100, 200, 400], ["50", "100", "200", "400"])
-        axes.minorticks_off()
-        axes.grid(False, axis="y")
-
-    return figure(plot, alt, (5.4, 0.9 + 0.3 * len(times)))
 
 
 def block_curves(curves: Mapping[int, Sequence[Timed]], starts: Sequence[float], ours: int) -> Picture:

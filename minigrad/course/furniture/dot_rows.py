@@ -1,4 +1,4 @@
-"""Rows of dots: repeated measurements of several things, and which of them differ from a baseline."""
+"""Rows of dots: repeated measurements of several things, and which of them differ from a baseline; times."""
 
 from __future__ import annotations
 
@@ -35,3 +35,33 @@ def dot_rows(measured: Mapping[str, Sequence[float]], baseline: str, what: str, 
         axes.grid(False, axis="y")
 
     return figure(plot, alt, (5.4, 0.9 + 0.32 * len(rows)))
+
+
+def time_rows(times: Mapping[str, Mapping[str, float]], alt: str, other: str = "PyTorch") -> Picture:
+    """A row for each thing in the order given: its median in milliseconds as a dot, and a line for its range.
+
+    times: what a record has of each, its median, lowest and highest. other: rows whose name begins so have another
+    colour.
+    """
+    lowest, highest = (
+        min(time["lowest"] for time in times.values()),
+        max(time["highest"] for time in times.values()),
+    )
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        for row, (name, time) in enumerate(times.items()):
+            tone = colours["second" if name.startswith(other) else "first"]
+            axes.plot([time["lowest"], time["highest"]], [-row, -row], color=tone, linewidth=3, alpha=0.5)
+            axes.plot(time["median"], -row, "o", color=tone)
+            axes.text(1.1 * time["highest"], -row, f"{time['median']:.0f}", va="center", fontsize=11)
+        axes.set_yticks([-row for row in range(len(times))], list(times))
+        axes.set(
+            xlabel="ms a step", xscale="log", xlim=(lowest / 1.2, 1.4 * highest), ylim=(0.5 - len(times), 0.5)
+        )
+        ticks = [tick for tick in (10, 20, 50, 100, 200, 400) if lowest / 1.2 <= tick <= highest]
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.minorticks_off()
+        axes.grid(False, axis="y")
+
+    return figure(plot, alt, (5.4, 0.9 + 0.3 * len(times)))
