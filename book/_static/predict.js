@@ -121,7 +121,7 @@
       const left = answers.length - made.length;
       score.textContent = made.length
         ? `Your predictions: ${had} of ${made.length} right` + (left ? `, ${left} not made yet.` : ".")
-        : `This page asks for ${answers.length} predictions.`;
+        : `This page asks for ${answers.length} prediction${answers.length > 1 ? "s" : ""}.`;
       if (left) score.append(" ", all());
     }
     count();

@@ -338,7 +338,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "After BERT",
         AFTER,
         "an account of what later encoders kept of BERT and what they changed, each change tried on the reduced model",
-        planned=True,
     ),
     Chapter(
         "errata",

@@ -188,8 +188,6 @@ def test_the_start_page_lists_the_courses_chapters():
     for path in (ROOT / "book").glob("*.ipynb"):
         assert f"(book/{path.name})" in table
     for path in (ROOT / "exercises").glob("*.ipynb"):
-        if not (ROOT / "book" / path.name).exists():
-            continue  # its chapter is planned, and has no page yet
         copy = re.escape(quote(f"{lab.copy_stem(path.stem)}.ipynb"))
         assert re.search(rf"\[\d+ exercises\]\({copy}\) \| \d( to \d)? \| \d+ \|", table), path.name
 

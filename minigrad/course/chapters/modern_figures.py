@@ -20,7 +20,7 @@ NEARLY = 0.9  # of the way from the first loss to the floor
 # From the input to the task, each with whether the other has something else; an empty name leaves the row free.
 LOOKS = {
     "BERT, 2018": (
-        ("words + positions + segments", True),
+        ("words, positions, segments", True),
         ("normalise", False),
         ("", False),
         ("attention to all tokens", True),
@@ -34,7 +34,7 @@ LOOKS = {
     "ModernBERT, 2024": (
         ("words", True),
         ("normalise", False),
-        ("normalise", True),
+        ("normalise, from layer 2 on", True),
         ("rotary attention, mostly local", True),
         ("add", True),
         ("normalise", True),
@@ -70,12 +70,12 @@ def two_encoders() -> Picture:
             parts.append(box(x, _row(i), COLUMN, HIGH, tone, fill, 1.4))
             parts.append(words(middle, _row(i) + HIGH / 2 + 5, name, 14))
     alt = (
-        "Two encoders side by side, from the input down to the task. BERT of 2018 adds words, positions and segments, "
-        "normalises, and has 12 layers of attention to all tokens, add, normalise, feed-forward with GELU, add, "
+        "Two encoders side by side, from the input down to the task. BERT of 2018 adds words, positions and segments,"
+        " normalises, and has 12 layers of attention to all tokens, add, normalise, feed-forward with GELU, add, "
         "normalise. Its tasks are 15 percent hidden words and the next sentence. ModernBERT of 2024 has words alone, "
-        "and 22 layers that normalise before attention and before the feed-forward part, and once more after the last. "
-        "Its attention is rotary and mostly local, its feed-forward part a GeGLU, its task 30 percent hidden words. "
-        "Only the first norm is the same."
+        "and 22 layers that normalise before attention, from the second on, and before the feed-forward part, and "
+        "once more after the last. Its attention is rotary and mostly local, its feed-forward part a GeGLU, its task "
+        "30 percent hidden words. Only the first norm is the same."
     )
     return Picture(svg(2 * COLUMN + GAP + 24, _row(len(rows)) - 6, parts), alt, 560)
 

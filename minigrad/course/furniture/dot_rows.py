@@ -15,20 +15,23 @@ def overlap(one: Iterable[float], other: Iterable[float]) -> bool:
     return min(one) <= max(other) and min(other) <= max(one)
 
 
-def dot_rows(measured: Mapping[str, Sequence[float]], baseline: str, what: str, alt: str) -> Picture:
-    """A row for each thing, the lowest on top, a dot for each measurement; the range of `baseline` is shaded.
+def dot_rows(
+    measured: Mapping[str, Sequence[float]], baseline: str, what: str, alt: str, high: bool = False
+) -> Picture:
+    """A row for each thing, the best on top, a dot for each measurement; the range of `baseline` is shaded.
 
-    A row is in colour if its range has no point in common with the baseline's. what: the label of the axis.
+    A row is in colour if its range has no point in common with the baseline's. what: the label of the axis. high:
+    whether the highest is the best, and not the lowest.
     """
-    rows = sorted(measured, key=lambda name: -np.mean(measured[name]))
-    low, high = min(measured[baseline]), max(measured[baseline])
+    rows = sorted(measured, key=lambda name: (1 if high else -1) * np.mean(measured[name]))
+    least, most = min(measured[baseline]), max(measured[baseline])
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.add_subplot()
-        axes.fill_between([low, high], -1, len(rows), color=colours["grid"], alpha=0.6)
+        axes.fill_between([least, most], -1, len(rows), color=colours["grid"], alpha=0.6)
         for y, name in enumerate(rows):
             same = overlap(measured[name], measured[baseline])
-            tone = "third" if same else "weight" if max(measured[name]) < low else "second"
+            tone = "third" if same else "weight" if (max(measured[name]) < least) != high else "second"
             axes.plot(measured[name], [y] * len(measured[name]), "o", color=colours[tone], markersize=6)
         axes.set_yticks(range(len(rows)), rows)
         axes.set(xlabel=what, xlim=(0, None), ylim=(-0.6, len(rows) - 0.4))
