@@ -144,7 +144,8 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x (B, T, H) -> (B, T, H)."""
-        return self.output(ops.gelu(self.intermediate(x)))
+        inner = ops.gelu(self.intermediate(x))
+        return self.output(inner)
 
 
 class GeGLU(nn.Module):
@@ -157,7 +158,8 @@ class GeGLU(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x (B, T, H) -> (B, T, H)."""
-        return self.output(ops.gelu(self.gate(x)) * self.intermediate(x))
+        inner = ops.gelu(self.gate(x)) * self.intermediate(x)
+        return self.output(inner)
 
 
 class PostNorm(nn.Module):
