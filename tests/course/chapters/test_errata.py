@@ -22,6 +22,7 @@ from minigrad.course.chapters.errata import (
     Erratum,
     read,
 )
+from minigrad.course.chapters.errata_figures import TONES, error_bars
 from minigrad.course.chapters.errata_runs import (
     COUNTS,
     RUNS,
@@ -394,3 +395,14 @@ def test_the_small_model_without_something():
     np.testing.assert_allclose(biases.pooled(), whole.pooled(), atol=1e-12)  # softmax does not see them
     assert whole.pooled().shape == (12, 128)
     assert 2 < whole.loss() < 3 < gains.loss()
+
+
+# --- What it draws ----------------------------------------------------------------------------------------
+
+
+def test_the_largest_error_is_on_top_and_each_slip_has_a_colour():
+    assert TONES.keys() == WHOSE.keys()
+    picture = error_bars({"small": (0.25, "paper"), "large": (1.5, "copy")})
+    assert repr(picture).endswith(": large 1.50, small 0.25")
+    words = ("small", "large", "as bad as zeros", "a paper's", "our copy's")
+    assert all(f">{word}<" in picture.svg for word in words)

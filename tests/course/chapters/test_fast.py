@@ -22,6 +22,7 @@ from minigrad.course.chapters.fast import (
     in_blocks,
     work_everywhere,
 )
+from minigrad.course.chapters.fast_figures import block_curves
 
 on_the_cpu = pytest.mark.numpy_only("the CPU's memory")
 
@@ -246,3 +247,13 @@ def test_a_model_without_padding_learns():
         optimizer.step()
         losses.append(output.loss.item())
     assert losses[-1] < 0.8 * losses[0]
+
+
+def test_the_curve_without_the_starts_leaves_out_what_a_logarithm_cannot_show():
+    points = {
+        cores: [{"block": block, "median": ms} for block, ms in ((64, 9.0), (512, 3.0), (4096, 2.0))]
+        for cores in (1, 2)
+    }
+    picture = block_curves(points, starts=[10.0, 1.0, 0.1], ours=512)
+    words = ("one core", "one core, less the starts", "2 cores", "the library's")
+    assert all(f">{word}<" in picture.svg for word in words)

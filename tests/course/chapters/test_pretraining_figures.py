@@ -12,9 +12,11 @@ from minigrad.course.chapters.pretraining_figures import (
     SLOTS,
     ablation_figure,
     by_rate,
+    floor_bars,
     gap_figure,
     knowledge_player,
     learned_at,
+    loss_bars,
     order_figure,
     runs_of,
     step_flow,
@@ -121,3 +123,21 @@ def test_figures_say_in_which_order_things_stand():
     steps = {"late": [9000, 10_000], "never": [9000, float("inf"), float("inf")], "early": [250, 500]}
     assert repr(order_figure(steps, 10_000)).endswith(": early, late, never")
     assert "floor" in gap_figure([run("a", 1, 0, 30, 5, 3)], 0.5, 3.9, {0: 5.0})._repr_html_()
+
+
+def test_a_loss_that_nobody_knows_is_a_question_mark():
+    losses = {
+        "real text": {"a model": 3.5, "the best possible": None},
+        "stories": {"the best possible": 0.25},
+    }
+    picture = loss_bars(losses)
+    words = ("real text", "stories", "a model", "the best possible", "3.50", "?", "0.25")
+    assert all(f">{word}<" in picture.svg for word in words)
+    alt = "real text: a model 3.50, the best possible ?; stories: the best possible 0.25"
+    assert repr(picture).endswith(alt)
+
+
+def test_floors_are_drawn_from_low_to_high():
+    picture = floor_bars({"name": 1.75, "glue": 0.0, "event": 0.5})
+    assert repr(picture).endswith(": glue 0.00, event 0.50, name 1.75")
+    assert f">0.50  {SLOTS['event']}<" in picture.svg
