@@ -6,6 +6,7 @@ alike: by one hidden word of a held-out story (`hidden_words`), and by fine-tuni
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -445,9 +446,14 @@ def train(
 def step_flops(change: str, text: str) -> int:
     """The FLOPs of a training step's matrix products, of which two thirds are backward."""
     _, _, loss = made(change, text, seed=0)
-    output = loss(batches_of(text, 0, RECIPES[change].chosen).next_batch())
+    output = loss(_first_batch(text, RECIPES[change].chosen))
     assert output is not None
     return 3 * product_flops(output)
+
+
+@functools.cache  # an epoch of stories is drawn for it
+def _first_batch(text: str, chosen: float) -> Batch:
+    return batches_of(text, 0, chosen).next_batch()
 
 
 def _loss_of(model: nn.Module, pairs: bool) -> Callable[[Batch], Tensor | None]:

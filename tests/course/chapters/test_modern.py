@@ -231,11 +231,3 @@ def test_a_few_steps_of_each_recipe(name, monkeypatch):
     found = list(modern.train(name, "light", 0, 1e-3, 2, (0, 2)))
     assert [step for step, _ in found] == [0, 2]
     assert isinstance(found[0][1].encoder, Encoder)
-
-
-def test_the_steps_cost_what_the_page_says():
-    """In products all changes cost the same, but for the second model of replaced tokens."""
-    bert = modern.step_flops("BERT", "light")
-    for name in modern.RECIPES:
-        cost = modern.step_flops(name, "light") / bert
-        assert 1.25 < cost < 1.35 if name == "replaced tokens" else 0.995 < cost < 1.015, name
