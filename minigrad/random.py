@@ -114,7 +114,7 @@ def rows_of_the_whole(rows: Mapping[int, Sequence[range]], draws: int | None = N
 
 
 def mask_keys(seed: int, draw: int) -> tuple[int, int]:
-    """Two 32-bit keys for the draw number `draw` of `seed` (SplitMix64; Steele, Lea & Flood 2014)."""
+    """Two 32-bit keys for the draw number `draw` of `seed` (SplitMix64; Steele et al. 2014)."""
     z = seed * 0xD1342543DE82EF95 + draw * 0x9E3779B97F4A7C15
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64

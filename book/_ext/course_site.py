@@ -6,7 +6,7 @@ find.py        the search                         head.py        titles, preview
 run.py         cells that run in the page         ask.py         the page "Ask the model"
 policy.py      what a page may load               exercise_pages.py  the exercises as pages
 download.py    a zip of the course                bundle.py      one script, one style sheet
-offline.py     pages without a network
+offline.py     pages without a network          api.py         docstrings for the reference
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ PARTS = (
     "offline",
     "bundle",
     "policy",
+    "api",
 )
 
 # What the theme and sphinx-thebe put on each page that fails, loudly, on a page opened from disk: the preloading of

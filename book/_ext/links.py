@@ -41,6 +41,7 @@ CLOSED = (
     nodes.raw,
     nodes.comment,
     nodes.term,
+    nodes.field_name,
     addnodes.pending_xref,
     addnodes.download_reference,
 )

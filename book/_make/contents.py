@@ -30,7 +30,11 @@ format: jb-book
 root: book/index
 parts:
 """
-FIRST, LAST = ("book/ask",), ("symbols", "glossary", "references", "library", "instructors", "speed")
+FIRST, LAST = (
+    ("book/ask",),
+    ("symbols", "glossary", "references", "library", "api/index", "instructors", "speed"),
+)
+API = ("engine", "nn", "optim", "text", "training", "bert", "seq2seq", "distributed")
 
 
 def numbered(text: str) -> str:
@@ -57,7 +61,11 @@ def toc() -> str:
             lines += [f"  - caption: {part}", "    chapters:"]
             lines += [f"      - file: {page}" for page in FIRST if chapter is CHAPTERS[0]]
         lines.append(f"      - file: {chapter.page}")
-    lines += ["  - caption: Reference", "    chapters:", *(f"      - file: book/{page}" for page in LAST)]
+    lines += ["  - caption: Reference", "    chapters:"]
+    for page in LAST:
+        lines.append(f"      - file: book/{page}")
+        if page == "api/index":
+            lines += ["        sections:", *(f"          - file: book/api/{name}" for name in API)]
     return TOC + "\n".join(lines) + "\n"
 
 

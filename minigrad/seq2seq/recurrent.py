@@ -148,7 +148,7 @@ class RecurrentState:
 
 
 class RecurrentSeq2Seq(nn.Module):
-    """Recurrent encoder and decoder (Sutskever et al. 2014); with config.attention, Luong's (2015, section 3).
+    """Recurrent encoder and decoder (Sutskever et al. 2014); with config.attention, as in Luong et al. (2015).
 
     The encoder's last state is the decoder's first. That is all that a decoder without attention knows of the source.
     """

@@ -59,7 +59,7 @@ def train_wordpiece(
     `limit_alphabet` below 1 or a `vocab_size` too small for the characters.
 
     Source: `WordPieceTrainer` of `tokenizers` for the count; Schuster and Nakajima (2012) for the gain. The other is
-    the rule of tutorials, such as chapter 6 of Hugging Face's course.
+    the rule of tutorials, such as that in Hugging Face's course.
     """
     if isinstance(texts, str):
         raise TypeError("texts is one string: give a list of strings, [text]")
