@@ -11,8 +11,8 @@ from typing import Any
 
 CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 PLAIN = re.compile(r"[*_|\\]")  # marks of reStructuredText which a docstring means as they are
-ITEM = re.compile(r"^\w+[.)](?= |$)")  # would begin a list
-NAMES = r"\w+(?:, \w+)*"
+ITEM = re.compile(r"^\w[.)](?= |$)")  # would begin a list
+NAMED = re.compile(r"(?:^|(?<=[.;] ))(\w+(?:, \w+)*)( \([^()]*\))?: ")  # a shape may follow the name
 
 
 def as_rst(docstring: str, parameters: set[str]) -> str:
@@ -24,18 +24,15 @@ def _paragraph(text: str, parameters: set[str]) -> str:
     if text.lstrip().startswith(">>> "):
         return text
     words = " ".join(text.split())
-    begins = [
-        found
-        for found in re.finditer(rf"(?:^|(?<=[.;] ))({NAMES}): ", words)
-        if set(found[1].split(", ")) <= parameters
-    ]
+    begins = [found for found in NAMED.finditer(words) if set(found[1].split(", ")) <= parameters]
     if not begins or begins[0].start():
         return "\n".join(map(_marked, text.split("\n")))
     ends = [found.start() for found in begins[1:]] + [len(words)]
-    return "\n".join(
-        f":param {found[1].replace(', ', ',')}: {_marked(words[found.end() : end].rstrip())}"
-        for found, end in zip(begins, ends, strict=True)
-    )
+    fields = []
+    for found, end in zip(begins, ends, strict=True):
+        names, shape = found[1].replace(", ", ","), (found[2] or "").strip()
+        fields.append(f":param {names}: {_marked(f'{shape} {words[found.end() : end]}'.strip())}")
+    return "\n".join(fields)
 
 
 def _marked(line: str) -> str:

@@ -57,14 +57,14 @@ def test_each_module_of_a_package_without_a_list_is_there():
 
 def test_a_name_and_a_colon_begin_a_field():
     docstring = (
-        "Do it with `x`.\n\nx: (B, L), or\n    none. y: a `dict`; n, m: sizes. Raises ValueError: if not.\n\n"
+        "Do it with `x`.\n\nx: (B, L), or\n    none. y (L,): a `dict`; n, m: sizes. Raises ValueError: if not.\n\n"
         "z: no parameter."
     )
     assert as_rst(docstring, {"x", "y", "n", "m"}).split("\n") == [
         "Do it with ``x``.",
         "",
         ":param x: (B, L), or none.",
-        ":param y: a ``dict``;",
+        ":param y: (L,) a ``dict``;",
         ":param n,m: sizes. Raises ValueError: if not.",
         "",
         "z: no parameter.",
