@@ -42,8 +42,8 @@ LAYERS = [
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 
 TOP_LEVEL = {
-    ".ci", ".github", ".gitignore", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md",
-    "_config.yml", "_toc.yml", "book", "conftest.py", "exercises", "minigrad", "pyproject.toml", "requirements.txt",
+    ".ci", ".github", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile",
+    "README.md", "_config.yml", "_toc.yml", "book", "conftest.py", "exercises", "minigrad", "pyproject.toml", "requirements.txt",
     "solutions", "tests",
 }  # fmt: skip
 

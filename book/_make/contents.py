@@ -32,7 +32,7 @@ parts:
 """
 FIRST, LAST = (
     ("book/ask",),
-    ("symbols", "glossary", "references", "library", "api/index", "instructors", "speed"),
+    ("symbols", "glossary", "references", "library", "api/index", "instructors", "speed", "whats_new"),
 )
 API = ("engine", "nn", "optim", "text", "training", "bert", "seq2seq", "distributed")
 
