@@ -43,8 +43,8 @@ HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 
 TOP_LEVEL = {
     ".ci", ".github", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile",
-    "README.md", "_config.yml", "_toc.yml", "book", "conftest.py", "exercises", "minigrad", "pyproject.toml", "requirements.txt",
-    "solutions", "tests",
+    "README.md", "_config.yml", "_toc.yml", "book", "conftest.py", "exercises", "minigrad", "pyproject.toml",
+    "requirements.txt", "solutions", "tests",
 }  # fmt: skip
 
 # Inside of course/, in the same way.
