@@ -36,7 +36,7 @@ ITS_PAGES = $(basename $(notdir $(shell grep -lw 'check.$(EXERCISE)' solutions/*
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book site serve budget told site-check live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
+.PHONY: help train test test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book pdf site serve budget told site-check live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
 	machine compare clean
 
 # Targets with ##! are for those who learn, and stand first.
@@ -112,6 +112,9 @@ book: $(READY)  ## build the course; ends with the path of the site
 	@$(COURSE) stale || true  # a test fails for these, not the build
 	$(BIN)/jupyter-book build -W -n --keep-going -q .
 	@echo "the course: file://$(CURDIR)/_build/html/index.html"
+
+pdf: book  ## the course as one PDF, by Chromium (two minutes)
+	@$(BIN)/python -m book._make.pdf _build/html _build/bert-from-nothing.pdf
 
 $(RUN)/.ready: book/_run/package.json book/_run/package-lock.json
 	@command -v npm >/dev/null || { echo "the site's Python comes from npm, which is not here; on Debian: apt-get install npm"; exit 1; }

@@ -467,7 +467,7 @@ def read_glossary(app: Any, env: Any) -> None:
 
 def setup(app: Any) -> None:
     """Sphinx calls this."""
-    app.connect("env-check-consistency", read_glossary)
+    app.connect("env-updated", read_glossary)  # also where no page has changed, but a setting
     app.add_post_transform(ToChapters)
     app.add_post_transform(Links)
     app.add_post_transform(FormulaEnds)
