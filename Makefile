@@ -9,9 +9,10 @@ PUBLISHED := $(VENV)/.published
 RUN := _build/run
 # Tests start hundreds of processes, which need not compile the package each.
 export PYTHONDONTWRITEBYTECODE :=
-# Three tests at once for two cores, as many of them wait; each with one thread of the BLAS.
+# Three tests at once for two cores, as many of them wait; each with one thread of the BLAS. Tests of the running site are
+# left to its own leg, site-check.
 WORKERS := $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 )))
-PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --durations=15 --durations-min=4
+PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --ignore tests/site --durations=15 --durations-min=4
 COURSE := $(BIN)/python -m book._make.notebooks
 NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 

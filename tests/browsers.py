@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import pytest
+
+from book._make import chromium
 
 
 def skip(reason: str) -> NoReturn:
@@ -20,27 +20,12 @@ def skip(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-# The first has no windows, and takes two thirds of the processor's time of the others.
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-
-
-def chromium() -> str | None:
-    """The path of a Chromium or Chrome on this machine, if there is one."""
-    return next(filter(None, map(shutil.which, BROWSERS)), None)
-
-
 def open_browser() -> Iterator[Any]:
-    """A headless Chromium, closed in the end; one a process, for Playwright has no second one beside it."""
-    if importlib.util.find_spec("playwright") is None:
-        skip("playwright is not installed")
-    if not chromium():
-        skip("there is no Chromium on this machine (on Debian: apt-get install chromium-headless-shell)")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+    """A headless Chromium, or a reason to skip."""
+    if why := chromium.missing():
+        skip(why)
+    with chromium.opened() as browser:
         yield browser
-        browser.close()
 
 
 def wait_for(page: Any, expression: str, arg: Any = None, seconds: float = 30.0) -> None:

@@ -10,7 +10,6 @@ pages of a built site are opened in Chromium, and what stands in the first scree
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
@@ -19,7 +18,7 @@ from typing import Any
 
 import nbformat
 
-from book._make import reading_time
+from book._make import chromium, reading_time
 from minigrad.course.contents import CHAPTERS, PLACES
 
 MOST = {"words": 1800, "cells": 45, "minutes": 45, "tables": 5, "rows": 6, "below": 1000}
@@ -101,20 +100,15 @@ def first_screens(browser: Any, site: Path, names: list[str]) -> Iterator[tuple[
 
 def report_screens(site: Path, names: list[str]) -> None:
     """Print what the first screens show. Needs playwright and Chromium."""
-    from playwright.sync_api import sync_playwright
-
-    found = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     print(
         f"\n{'first screen':18}{'':8}{'words':>8}{'output at':>11}{'picture at':>12}  (pixels from the top)"
     )
-    with sync_playwright() as play:
-        browser = play.chromium.launch(args=["--no-sandbox"], executable_path=found)
+    with chromium.opened() as browser:
         for name, screen, seen in first_screens(browser, site, names):
             output, picture = (
                 "none" if seen[what] is None else f"{seen[what]:,}" for what in ("output", "picture")
             )
             print(f"{name:18}{screen:8}{seen['words']:>8}{output:>11}{picture:>12}")
-        browser.close()
 
 
 def read(name: str) -> Any:

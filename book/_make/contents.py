@@ -30,11 +30,9 @@ format: jb-book
 root: book/index
 parts:
 """
-FIRST, LAST = (
-    ("book/ask",),
-    ("symbols", "glossary", "references", "library", "api/index", "instructors", "speed", "whats_new"),
-)
-API = ("engine", "nn", "optim", "text", "training", "bert", "seq2seq", "distributed")
+FIRST = ("book/ask",)
+LAST = ("symbols", "glossary", "references", "library", "api/index", "instructors", "speed", "whats_new")
+BELOW = {"api/index": ("engine", "nn", "optim", "text", "training", "bert", "seq2seq", "distributed")}
 
 
 def numbered(text: str) -> str:
@@ -64,8 +62,12 @@ def toc() -> str:
     lines += ["  - caption: Reference", "    chapters:"]
     for page in LAST:
         lines.append(f"      - file: book/{page}")
-        if page == "api/index":
-            lines += ["        sections:", *(f"          - file: book/api/{name}" for name in API)]
+        if page in BELOW:
+            folder = Path(page).parent
+            lines += [
+                "        sections:",
+                *(f"          - file: book/{folder}/{name}" for name in BELOW[page]),
+            ]
     return TOC + "\n".join(lines) + "\n"
 
 

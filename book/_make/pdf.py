@@ -10,7 +10,6 @@ printed page has a number that the contents can name.
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,8 @@ import pikepdf
 import yaml
 from bs4 import BeautifulSoup, Tag
 
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+from book._make import chromium
+
 LEFT_OUT = ("book/ask", "book/api/index")  # what is of no use on paper
 LIVE = ".course-ask, .course-doors, .course-routes button, .headerlink, .course-zip, script"
 ANSWERS = "answers"
@@ -195,20 +195,12 @@ def main(arguments: list[str]) -> int:
     """Make the PDF; returns the exit status."""
     site = Path(arguments[0] if arguments else "_build/html").resolve()
     file = Path(arguments[1] if len(arguments) > 1 else "_build/bert-from-nothing.pdf").resolve()
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        print(
-            "there is no Chromium on this machine; on Debian: apt-get install chromium-headless-shell",
-            file=sys.stderr,
-        )
+    if why := chromium.missing():
+        print(why, file=sys.stderr)
         return 1
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        toc = yaml.safe_load(Path("_toc.yml").read_text(encoding="utf-8"))
+    toc = yaml.safe_load(Path("_toc.yml").read_text(encoding="utf-8"))
+    with chromium.opened() as browser:
         make(site, toc, file, _title(), browser)
-        browser.close()
     print(f"the course on paper: {file.as_uri()} ({file.stat().st_size / 1e6:.1f} MB)")
     return 0
 
