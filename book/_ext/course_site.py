@@ -7,6 +7,7 @@ run.py         cells that run in the page         ask.py         the page "Ask t
 policy.py      what a page may load               exercise_pages.py  the exercises as pages
 download.py    a zip of the course                bundle.py      one script, one style sheet
 offline.py     pages without a network          api.py         docstrings for the reference
+translated.py  chapters in other languages
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ PARTS = (
     "repository",
     "run",
     "exercise_pages",
+    "translated",
     "furniture",
     "links",
     "head",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from planned import chapters_of
+from planned import chapters_of, ending, original
 from sphinx import addnodes
 
 from minigrad.course.contents import Chapter
@@ -55,7 +55,7 @@ def chapter_of(app: Any, page: str) -> Chapter | None:
     """The chapter that a page has the exercises of; None for another page, and where cells do not run."""
     if not app.config.course_run:
         return None
-    return next((one for one in chapters_of(app) if page_of(one) == page), None)
+    return next((one for one in chapters_of(app) if page_of(one) == original(app, page)), None)
 
 
 def asks_in_page(app: Any, chapter: Chapter) -> bool:
@@ -65,7 +65,7 @@ def asks_in_page(app: Any, chapter: Chapter) -> bool:
 
 def exercise_address(app: Any, chapter: Chapter, number: int = 0) -> str:
     """Where a chapter's page finds its exercises, or the one with this number, counted from 1."""
-    address = app.builder.get_relative_uri(chapter.page, page_of(chapter))
+    address = app.builder.get_relative_uri(chapter.page, page_of(chapter) + ending(app, app.env.docname))
     return f"{address}#exercise-{number}" if number else address
 
 
@@ -96,6 +96,12 @@ def for_the_page(app: Any, page: str, source: list[str]) -> None:
     if chapter_of(app, page) is None:
         return
     notebook = json.loads(source[0])
+    for_readers(notebook)
+    source[0] = json.dumps(notebook)
+
+
+def for_readers(notebook: Any) -> None:
+    """Change a notebook of exercises into what the page shows."""
     for cell in notebook["cells"]:
         text, metadata = "".join(cell["source"]), cell["metadata"]
         if cell["cell_type"] == "markdown":
@@ -105,7 +111,6 @@ def for_the_page(app: Any, page: str, source: list[str]) -> None:
             cell["outputs"] = []
         if PROGRESS.search(text) or "install" in metadata.get("tags", []):
             metadata["tags"] = [*metadata.get("tags", []), "remove-cell"]
-    source[0] = json.dumps(notebook)
 
 
 def furnish(app: Any, document: nodes.document) -> None:
@@ -119,7 +124,7 @@ def furnish(app: Any, document: nodes.document) -> None:
     for number, one in enumerate(below, 1):
         one["ids"].append(f"exercise-{number}")
         quiet_heading(one)
-    section.insert(1, line("course-back", nodes.Text("Back to "), named(chapter)))
+    section.insert(1, line("course-back", nodes.Text("Back to "), named(chapter, ending(app, app.env.docname))))
     section += way_on(app, chapter)
 
 
@@ -127,7 +132,7 @@ def quiet_heading(section: nodes.section) -> None:
     """Put difficulty and minutes, "(difficulty 1, 10 minutes)", from the end of a heading into a quiet line below."""
     title = section.next_node(nodes.title)
     last = title.children[-1]
-    found = re.search(r"\s*\((difficulty .+)\)\s*$", last.astext()) if isinstance(last, nodes.Text) else None
+    found = re.search(r"\s*\((\w+ \d, \d+ \w+)\)\s*$", last.astext()) if isinstance(last, nodes.Text) else None
     if found:
         title[-1] = nodes.Text(last.astext()[: found.start()])
         section.insert(1, line("course-effort", nodes.Text(found[1])))
@@ -150,9 +155,9 @@ def way_on(app: Any, chapter: Chapter) -> nodes.container:
     return line("course-on", *words)
 
 
-def named(chapter: Chapter) -> addnodes.pending_xref:
-    """ "chapter 7, One attention head", as a link."""
-    return page_link(chapter.page, f"chapter {chapter.number}, {chapter.title}")
+def named(chapter: Chapter, ending: str = "") -> addnodes.pending_xref:
+    """ "chapter 7, One attention head", as a link; ending: of the page's name."""
+    return page_link(chapter.page + ending, f"chapter {chapter.number}, {chapter.title}")
 
 
 def page_link(page: str, text: str) -> addnodes.pending_xref:
@@ -175,7 +180,7 @@ def line(kind: str, *words: nodes.Node) -> nodes.container:
 def add_files(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Give the pages with cells their scripts and their style."""
     with_cells = {one.page for one in chapters_of(app)} | {page_of(one) for one in chapters_of(app)}
-    if app.config.course_run and doctree is not None and page in with_cells:
+    if app.config.course_run and doctree is not None and original(app, page) in with_cells:
         app.add_css_file("run/run.css")
         for name in SCRIPTS:
             app.add_js_file(f"run/{name}.js", loading_method="defer")

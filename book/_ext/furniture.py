@@ -13,7 +13,7 @@ from typing import Any
 import nbformat
 from docutils import nodes
 from exercise_pages import asks_in_page, check_of, exercise_address, page_link
-from planned import chapters_of, is_planned
+from planned import chapter_at, chapters_of, is_planned
 from repository import launch_addresses
 from sphinx import addnodes
 from sphinx.util import logging
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 def furnish(app: Any, document: nodes.document) -> None:
     """Add what a written chapter's page gets; other pages stay as they are."""
     docname = app.env.docname
-    chapter = next((one for one in chapters_of(app) if one.page == docname), None)
+    chapter = chapter_at(app, docname)
     section = next(document.findall(nodes.section), None)
     if chapter is None or section is None or is_planned(app, docname):
         return
@@ -81,7 +81,7 @@ def facts(
         items.append([exercises_link(app, chapter, f"{len(exercises)} {noun}")])
     if app.config.course_run:
         items.append([nodes.Text("runs here")])
-    source = "../" * chapter.page.count("/") + f"_sources/{chapter.page}.ipynb"
+    source = "../" * chapter.page.count("/") + f"_sources/{app.env.docname}.ipynb"
     items.append([nodes.raw("", f'<a href="{source}" download>Jupyter</a>', format="html")])
     items.append([nodes.raw("", PRINT, format="html")])
     line = nodes.paragraph()
@@ -163,7 +163,7 @@ def exercises_section(app: Any, chapter: Chapter, exercises: list[reading_time.E
 def ask(app: Any, document: nodes.document) -> None:
     """Put the answers to choose from above the output of a cell tagged `predict`: buttons, which predict.js shows."""
     path = Path(app.env.doc2path(app.env.docname))
-    if path.suffix != ".ipynb" or not any(one.page == app.env.docname for one in chapters_of(app)):
+    if path.suffix != ".ipynb" or not chapter_at(app, app.env.docname):
         return
     cells = read_notebook(app, path).cells
     for node in list(document.findall(nodes.container)):
@@ -190,7 +190,7 @@ OPEN = '<div class="course-open" hidden></div>\n\n'  # predict.js finds it
 
 def read_tags(app: Any, page: str, source: list[str]) -> None:
     """Fold the cells tagged `setup`, and mark the text tagged `open`, from which on nothing waits for a prediction."""
-    if any(one.page == page for one in chapters_of(app)) and not is_planned(app, page):
+    if chapter_at(app, page) and not is_planned(app, page):
         path = Path(app.env.doc2path(page))
         if path.suffix == ".ipynb":
             notebook = json.loads(source[0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sphinx.project import Project
 
@@ -44,6 +44,28 @@ def text_of(chapter: Chapter, chapters: list[Chapter], planned: set[str]) -> str
 def chapters_of(app: Any) -> list[Chapter]:
     """The chapters in this book's table of contents, in the order of the list."""
     return [chapter for chapter in CHAPTERS if chapter.page in app.config.external_site_map]
+
+
+class Translated(NamedTuple):
+    """A page in another language: which, and the English page that it is a translation of."""
+
+    language: str
+    page: str
+
+
+def original(app: Any, page: str) -> str:
+    """The English page that this one is a translation of (translated.py), or the page itself."""
+    return app.course_translated[page].page if page in app.course_translated else page
+
+
+def ending(app: Any, page: str) -> str:
+    """What the name of a page in another language ends in, such as "_de"; "" for an English one."""
+    return page.removeprefix(original(app, page))
+
+
+def chapter_at(app: Any, page: str) -> Chapter | None:
+    """The chapter of a page, in whatever language; None for other pages."""
+    return next((one for one in chapters_of(app) if one.page == original(app, page)), None)
 
 
 def is_planned(app: Any, page: str) -> bool:
@@ -86,7 +108,7 @@ def add_to_project(app: Any) -> None:
     chapters, planned = chapters_of(app), set(app.config.course_planned)
     project = BookProject(app.srcdir, app.project.source_suffix)
     project.restore(app.project)
-    project.beside = {}
+    project.beside, app.course_translated = {}, {}
     for chapter in (one for one in chapters if one.page in planned):
         path = folder / f"{chapter.name}.md"
         write_if_new(path, text_of(chapter, chapters, planned))

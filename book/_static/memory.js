@@ -38,6 +38,11 @@ window.course = (function () {
     }
   }
 
+  // What the page's head says in the element with an id.
+  function said(id, what) {
+    return document.getElementById(id)?.[what];
+  }
+
   function changed() {
     document.dispatchEvent(new Event("course-memory"));
   }
@@ -47,7 +52,8 @@ window.course = (function () {
   });
 
   return {
-    page: DOCUMENTATION_OPTIONS.pagename.replace(/^book\//, ""), // one_head, exercises/one_head
+    page: (said("course-page", "content") ?? DOCUMENTATION_OPTIONS.pagename).replace(/^book\//, ""), // one_head, exercises/one_head
+    words: JSON.parse(said("course-words", "textContent") ?? "{}"), // of a page in another language, by the English ones
 
     recall(name, otherwise) {
       if (refused.has(name)) return refused.get(name) ?? otherwise;

@@ -5,7 +5,8 @@
   const key = `predictions of ${course.page}`; // {number: whether the reader had it}
   const choices = `choices of ${course.page}`; // {number: which answer}
 
-  const asks = (one) => [...one.querySelectorAll("strong")].some((word) => word.textContent.startsWith("Predict"));
+  const PREDICT = course.words.Predict ?? "Predict";
+  const asks = (one) => [...one.querySelectorAll("strong")].some((word) => word.textContent.startsWith(PREDICT));
 
   // What stands between an answer and the next heading, question or text tagged `open`.
   function following(cell) {

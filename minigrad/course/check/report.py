@@ -7,12 +7,13 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from minigrad.course.check.differences import Differing, as_array, described, digits_that_differ
+from minigrad.course.check.language import said
 from minigrad.course.furniture.palette import STYLE, colour
 from minigrad.tensor import Tensor
 
@@ -20,6 +21,9 @@ WIDTH = 100  # of what is printed, in characters
 ROWS, COLUMNS = 8, 8  # what is shown whole as HTML
 TEXT_ROWS, TEXT_COLUMNS = 4, 6  # and as text
 ENTRIES = 5  # of a large array that differ, and are listed
+
+WORDS = ("title", "more", "caution", "symptom", "call", "onward")  # what a report says, by its fields
+LISTS = ("paragraphs", "besides", "hints", "footnotes")
 
 MARKS = {"right": "✓", "wrong": "✗", "note": "·"}  # not by colour alone
 
@@ -67,6 +71,7 @@ class Values:
         if not both or any(not rows or not _fits(rows, TEXT_ROWS, TEXT_COLUMNS) for _, rows, _ in both):
             return []
         shown = both + [(name, _rows(value), value) for name, value in self.inputs.items()]
+        shown = [(said(label), rows, value) for label, rows, value in shown]
         wide = max(len(label) for label, _, _ in shown) + 2
         lines = []
         for label, rows, value in shown:
@@ -92,7 +97,7 @@ class Values:
             inputs = "".join(_value_html(name, value) for name, value in self.inputs.items())
             inputs = f'<div class="values">{inputs}</div>'
             parts.append(
-                f"<details><summary>The input</summary>{inputs}</details>" if one is not None else inputs
+                f"<details><summary>{said('The input')}</summary>{inputs}</details>" if one is not None else inputs
             )
         return "\n".join(parts)
 
@@ -121,6 +126,12 @@ class Report:
     call: str = ""
     onward: str = ""
     footnotes: list[str] = field(default_factory=list)
+
+    def in_language(self) -> Report:
+        """The same in the language that the environment asks for."""
+        words = {name: said(getattr(self, name)) for name in WORDS}
+        lists = {name: list(map(said, getattr(self, name))) for name in LISTS}
+        return replace(self, **words, **lists)
 
     def __repr__(self) -> str:
         first = [self.caution, f"{self.title} {self.more}".rstrip(), *self.paragraphs, self.symptom]
@@ -155,15 +166,17 @@ class Report:
         inner = ""
         if self.solution:
             listing = f"<pre><code>{html.escape(self.solution())}</code></pre>"
-            inner = f"<details><summary>One solution</summary>{listing}</details>"
+            inner = f"<details><summary>{said('One solution')}</summary>{listing}</details>"
         for number, hint in reversed(list(enumerate(self.hints, 1))):
-            summary = f"<summary>Hint {number} of {len(self.hints)}</summary>"
+            summary = f"<summary>{said(f'Hint {number} of {len(self.hints)}')}</summary>"
             inner = f"<details>{summary}<p>{_marked_up(hint)}</p>{inner}</details>"
         return inner
 
 
 def tell(thing: Any) -> None:
     """Show it at once: as HTML in a notebook, as text elsewhere. It need not be the last line of a cell."""
+    if isinstance(thing, Report):
+        thing = thing.in_language()
     if _in_ipython():
         from IPython.display import display
 
@@ -222,7 +235,7 @@ def _fits(rows: list[list[str]] | None, most: int, wide: int) -> bool:
 def _value_html(label: str, value: Any, wrong: np.ndarray | None = None) -> str:
     kind = "value expected" if label.startswith("expected") and wrong is not None else "value"
     rows = _rows(value)
-    name = f"<div>{html.escape(label)}</div>"
+    name = f"<div>{html.escape(said(label))}</div>"
     if rows is None or not _fits(rows, ROWS, COLUMNS):
         return f'<div class="value">{name}<code>{html.escape(_in_short(value))}</code></div>'
     off = np.zeros((len(rows), len(rows[0])), bool) if wrong is None else np.atleast_2d(wrong)

@@ -1,0 +1,84 @@
+"""Chapters in other languages: pages beside the English ones, `book/masking_de`, made when the site is built.
+
+Their notebooks come from book/_make/translation.py and are written below the build's own folder. What scripts and
+players say is English in their sources; `words.js` replaces it on these pages, by the catalogue book/locale/*/words.po.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from docutils import nodes
+from exercise_pages import asks_in_page, for_readers, line, page_link, page_of
+from planned import Translated, chapters_of, write_if_new
+
+from book._make import translation
+
+
+def add_to_project(app: Any) -> None:
+    """Write the translated notebooks and let Sphinx find them."""
+    root, folder = Path(app.srcdir), Path(app.doctreedir).parent / "translated"
+    app.course_says = {}
+    for language in translation.languages(root):
+        of_the_site = translation.sayer(translation.catalogue(root, language, translation.WORDS))
+        app.course_says[language] = of_the_site
+        translated = set(translation.chapters(root, language))
+        chapters = [chapter for chapter in chapters_of(app) if chapter.name in translated]
+        names = {chapter.name: f"{chapter.name}_{language}" for chapter in chapters}
+        for chapter in chapters:
+            of_the_chapter = translation.sayer(translation.catalogue(root, language, chapter.name))
+            for page in [chapter.page] + [page_of(chapter)] * asks_in_page(app, chapter):
+                english = nbformat.read(root / f"{page}.ipynb", as_version=4)
+                mark = word(app, language, "Not translated yet:")
+                path = folder / f"{page}_{language}.ipynb"
+                if page == page_of(chapter):
+                    for_readers(english)
+                made = translation.translated(
+                    english, lambda text: of_the_chapter(text) or of_the_site(text), names, mark
+                )
+                write_if_new(path, nbformat.writes(made) + "\n")
+                app.course_translated[f"{page}_{language}"] = Translated(language, page)
+                app.project.beside[f"{page}_{language}"] = os.path.relpath(path, root)
+
+
+def word(app: Any, language: str, text: str) -> str:
+    """What the site says, in a language, or in English where its catalogue lacks it."""
+    return (app.course_says[language](text) if language in app.course_says else None) or text
+
+
+def furnish(app: Any, document: nodes.document) -> None:
+    """Say on a translated page which page it is of, and on that which translations there are."""
+    page = app.env.docname
+    section = next(document.findall(nodes.section), None)
+    if section is None:
+        return
+    if found := app.course_translated.get(page):
+        app.env.metadata[page]["orphan"] = True  # no table of contents has it, and that is meant
+        words = word(app, found.language, "A translation; what counts is the page in {}.").split("{}")
+        english = page_link(found.page, "English")
+        section.insert(1, line("course-language", nodes.Text(words[0]), english, nodes.Text(words[1])))
+    for name, (language, _) in ((name, one) for name, one in app.course_translated.items() if one.page == page):
+        section.insert(1, line("course-language", page_link(name, word(app, language, "In English:"))))
+
+
+def speak(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Give a translated page its language, and its scripts their words and the page whose memory they share."""
+    if found := app.course_translated.get(page):
+        catalogue = translation.catalogue(Path(app.srcdir), found.language, translation.WORDS)
+        say = app.course_says[found.language]
+        context["language"] = found.language
+        context["course_words"] = {
+            one.id: say(one.id) for one in catalogue if one.id and say(one.id) is not None
+        }
+        context["course_page"] = found.page
+        app.add_js_file("words.js")
+
+
+def setup(app: Any) -> None:
+    """Sphinx calls this."""
+    app.connect("builder-inited", add_to_project, priority=700)  # after the exercises' pages
+    app.connect("doctree-read", furnish, priority=450)
+    app.connect("html-page-context", speak)

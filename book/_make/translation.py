@@ -1,0 +1,191 @@
+"""Translations: what a chapter says in another language, and which sentences have changed since.
+
+    python -m book._make.translation [--check]
+
+book/locale/LANGUAGE/CHAPTER.po is a gettext catalogue of a chapter's page and exercises. A message is a paragraph of
+Markdown as the notebook has it, the page's idea, or an answer to choose from. No catalogue holds code: a translated
+notebook takes its cells and their outputs from the English one. Without --check the catalogues take the messages of
+today, and a translation whose message has changed is kept there as `fuzzy`; with it, as in `make stale`, they are only
+read, and each message without a translation of today is listed. On a page it is in English, with a mark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from babel.messages.catalog import Catalog
+from babel.messages.pofile import read_po, write_po
+
+from book._make.notebooks import read
+
+FOLDER = Path("book/locale")
+WORDS = "words"  # the catalogue of what the site and its players say
+
+Say = Callable[[str], "str | None"]  # a message in another language, or None
+
+
+# --- Messages --------------------------------------------------------------------------------------------
+
+
+def paragraphs(text: str) -> list[str]:
+    """Markdown in pieces between empty lines; a fenced block is one piece."""
+    pieces: list[str] = []
+    fenced = False
+    for piece in re.split(r"\n{2,}", text.strip("\n")):
+        if fenced:
+            pieces[-1] += f"\n\n{piece}"
+        else:
+            pieces.append(piece)
+        fenced ^= len(re.findall(r"^(?:```|:::)", piece, re.MULTILINE)) % 2 == 1
+    return pieces
+
+
+def has_words(piece: str) -> bool:
+    """Whether there is something to translate: neither a formula alone nor a tag alone."""
+    if piece.startswith("$$") and r"\text{" not in piece:
+        return False
+    return bool(re.search(r"[^\W\d]", re.sub(r"<[^>]*>", "", piece)))
+
+
+def messages(notebook: Any) -> Iterator[str]:
+    """What a notebook says, in order."""
+    if idea := notebook.metadata.get("course", {}).get("idea"):
+        yield idea
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            yield from filter(has_words, paragraphs(cell.source))
+        yield from cell.metadata.get("predict", {}).get("choices", [])
+
+
+def sources(root: Path, chapter: str) -> list[Path]:
+    """The notebooks that a chapter's catalogue is for: its page, and its exercises if there are some."""
+    found = [root / folder / f"{chapter}.ipynb" for folder in ("book", "exercises")]
+    return [path for path in found if path.exists()]
+
+
+# --- Notebooks -------------------------------------------------------------------------------------------
+
+
+def translated(notebook: Any, say: Say, names: dict[str, str], mark: str) -> Any:
+    """A notebook in another language; code and outputs are the same.
+
+    names: of the pages that it links and that are translated too, such as {"masking": "masking_de"}. mark: what stands
+    at a paragraph without a translation.
+    """
+    made = copy.deepcopy(notebook)
+    course = made.metadata.get("course", {})
+    if "idea" in course:
+        course["idea"] = say(course["idea"]) or course["idea"]
+    for cell in made.cells:
+        if cell.cell_type == "markdown":
+            pieces = (_said(piece, say, mark) for piece in paragraphs(cell.source))
+            cell.source = _linked("\n\n".join(pieces), names)
+        if predict := cell.metadata.get("predict"):
+            predict["choices"] = [say(one) or one for one in predict["choices"]]
+    return made
+
+
+def _said(piece: str, say: Say, mark: str) -> str:
+    if not has_words(piece):
+        return piece
+    if done := say(piece):
+        return done
+    if piece.startswith(("#", "<")):  # a box around a heading would be around all that follows
+        return re.sub(r"(?=</summary>|\Z)", f' <span class="course-english">{mark}</span>', piece, count=1)
+    return f'<div class="course-english" lang="en">\n\n<p>{mark}</p>\n\n{piece}\n\n</div>'
+
+
+def _linked(text: str, names: dict[str, str]) -> str:
+    return re.sub(
+        r"(\]\((?:\.\./\w+/)?)(\w+)(?=\.ipynb)", lambda found: found[1] + names.get(found[2], found[2]), text
+    )
+
+
+# --- Catalogues ------------------------------------------------------------------------------------------
+
+
+def languages(root: Path) -> list[str]:
+    """The languages that there are catalogues for, such as "de"."""
+    return sorted(path.name for path in (root / FOLDER).glob("*") if path.is_dir())
+
+
+def chapters(root: Path, language: str) -> list[str]:
+    """The chapters with a catalogue in a language."""
+    return sorted(path.stem for path in (root / FOLDER / language).glob("*.po") if path.stem != WORDS)
+
+
+def catalogue(root: Path, language: str, name: str) -> Catalog:
+    """A chapter's catalogue, or WORDS."""
+    with (root / FOLDER / language / f"{name}.po").open("rb") as file:
+        return read_po(file, locale=language)
+
+
+def sayer(found: Catalog) -> Say:
+    """What a catalogue says of a message: None where it has no translation, or that of a former message."""
+
+    def say(message: str) -> str | None:
+        entry = found.get(message)
+        return str(entry.string) if entry and entry.string and not entry.fuzzy else None
+
+    return say
+
+
+def renewed(old: Catalog, said: list[str]) -> Catalog:
+    """A catalogue of these messages; a translation of one that is much like it stays, marked as fuzzy."""
+    template = Catalog()
+    for message in said:
+        template.add(message)
+    new = copy.deepcopy(old)
+    new.update(template)
+    new.creation_date, new.header_comment = old.creation_date, old.header_comment
+    return new
+
+
+def renew(root: Path, language: str, chapter: str) -> None:
+    """Let a chapter's catalogue have the messages of today, in their order."""
+    old = catalogue(root, language, chapter)
+    said = [message for path in sources(root, chapter) for message in messages(read(path))]
+    new = renewed(old, said)
+    with (root / FOLDER / language / f"{chapter}.po").open("wb") as file:
+        write_po(file, new, width=0, ignore_obsolete=True, include_previous=True)
+
+
+def stale(root: Path) -> list[str]:
+    """A line for each message that has no translation of today."""
+    found = []
+    for language in languages(root):
+        for chapter in chapters(root, language):
+            say = sayer(catalogue(root, language, chapter))
+            for path in sources(root, chapter):
+                found += [
+                    f"{FOLDER}/{language}/{chapter}.po: {path.parent.name}: {' '.join(message.split())[:70]}"
+                    for message in messages(read(path))
+                    if say(message) is None
+                ]
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Renew the catalogues, or list what is stale; the exit status is 1 if something is."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="only list what is stale")
+    root = Path()
+    if not parser.parse_args(arguments).check:
+        for language in languages(root):
+            for chapter in chapters(root, language):
+                renew(root, language, chapter)
+    lines = stale(root)
+    print("\n".join(lines) or "every message has its translation")
+    return int(bool(lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
