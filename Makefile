@@ -37,7 +37,7 @@ ITS_PAGES = $(basename $(notdir $(shell grep -lw 'check.$(EXERCISE)' solutions/*
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book pdf site serve budget told site-check live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
+.PHONY: help train test test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book pdf site serve budget told stale site-check live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
 	machine compare clean
 
 # Targets with ##! are for those who learn, and stand first.
@@ -153,6 +153,9 @@ exercises: $(READY)  ## for authors: make exercises/ from solutions/; what holds
 
 budget: $(READY)  ## what each chapter spends above the line and below; SITE=_build/html: and what its first screens show
 	@$(BIN)/python -m book._make.budget $(if $(SITE),--screens $(SITE))
+
+stale: $(READY)  ## what translations lack: sentences that are new, or have changed since
+	@$(BIN)/python -m book._make.translation --check
 
 told: $(READY)  ## what a chapter said before it was rewritten and does not say now: make told SINCE=main NB=book/one_head.ipynb
 	@$(BIN)/python -m book._make.told $(or $(SINCE),$(error since which commit? make told SINCE=main NB=book/one_head.ipynb)) $(if $(NB),$(STEM))

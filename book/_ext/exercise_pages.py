@@ -124,7 +124,9 @@ def furnish(app: Any, document: nodes.document) -> None:
     for number, one in enumerate(below, 1):
         one["ids"].append(f"exercise-{number}")
         quiet_heading(one)
-    section.insert(1, line("course-back", nodes.Text("Back to "), named(chapter, ending(app, app.env.docname))))
+    section.insert(
+        1, line("course-back", nodes.Text("Back to "), named(chapter, ending(app, app.env.docname)))
+    )
     section += way_on(app, chapter)
 
 
@@ -132,7 +134,9 @@ def quiet_heading(section: nodes.section) -> None:
     """Put difficulty and minutes, "(difficulty 1, 10 minutes)", from the end of a heading into a quiet line below."""
     title = section.next_node(nodes.title)
     last = title.children[-1]
-    found = re.search(r"\s*\((\w+ \d, \d+ \w+)\)\s*$", last.astext()) if isinstance(last, nodes.Text) else None
+    found = (
+        re.search(r"\s*\((\w+ \d, \d+ \w+)\)\s*$", last.astext()) if isinstance(last, nodes.Text) else None
+    )
     if found:
         title[-1] = nodes.Text(last.astext()[: found.start()])
         section.insert(1, line("course-effort", nodes.Text(found[1])))

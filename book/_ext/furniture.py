@@ -13,7 +13,7 @@ from typing import Any
 import nbformat
 from docutils import nodes
 from exercise_pages import asks_in_page, check_of, exercise_address, page_link
-from planned import chapter_at, chapters_of, is_planned
+from planned import chapter_at, is_planned
 from repository import launch_addresses
 from sphinx import addnodes
 from sphinx.util import logging

@@ -29,16 +29,16 @@ def add_to_project(app: Any) -> None:
         chapters = [chapter for chapter in chapters_of(app) if chapter.name in translated]
         names = {chapter.name: f"{chapter.name}_{language}" for chapter in chapters}
         for chapter in chapters:
-            of_the_chapter = translation.sayer(translation.catalogue(root, language, chapter.name))
+            say = translation.either(
+                translation.sayer(translation.catalogue(root, language, chapter.name)), of_the_site
+            )
             for page in [chapter.page] + [page_of(chapter)] * asks_in_page(app, chapter):
                 english = nbformat.read(root / f"{page}.ipynb", as_version=4)
-                mark = word(app, language, "Not translated yet:")
+                mark = word(app, language, translation.NOT_YET)
                 path = folder / f"{page}_{language}.ipynb"
                 if page == page_of(chapter):
                     for_readers(english)
-                made = translation.translated(
-                    english, lambda text: of_the_chapter(text) or of_the_site(text), names, mark
-                )
+                made = translation.translated(english, say, names, mark)
                 write_if_new(path, nbformat.writes(made) + "\n")
                 app.course_translated[f"{page}_{language}"] = Translated(language, page)
                 app.project.beside[f"{page}_{language}"] = os.path.relpath(path, root)
@@ -60,7 +60,9 @@ def furnish(app: Any, document: nodes.document) -> None:
         words = word(app, found.language, "A translation; what counts is the page in {}.").split("{}")
         english = page_link(found.page, "English")
         section.insert(1, line("course-language", nodes.Text(words[0]), english, nodes.Text(words[1])))
-    for name, (language, _) in ((name, one) for name, one in app.course_translated.items() if one.page == page):
+    for name, (language, _) in (
+        (name, one) for name, one in app.course_translated.items() if one.page == page
+    ):
         section.insert(1, line("course-language", page_link(name, word(app, language, "In English:"))))
 
 

@@ -6,7 +6,8 @@ The copies are in my-exercises/, which git and the tests leave alone: what is so
 name says whose it is. A file that is there is never replaced once somebody has worked in it. An exercise's name has the
 chapter's place and title, "07 One attention head"; where these are others now, it gets a new name and stays as it is.
 The chapters are in my-exercises/book/, under their own names, so that their links lead to each other: JupyterLab saves
-what is open every two minutes, and would change the course's own files. Works in the repository's root; needs
+what is open every two minutes, and would change the course's own files. With MINIGRAD_LANGUAGE=de in the environment,
+chapters that have been translated are in German, and so is what their checks say. Works in the repository's root; needs
 JupyterLab.
 """
 
@@ -33,7 +34,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from book._make import routes
 from book._make.notebooks import KERNEL, fingerprint, make_exercise, read, write
+from book._make.translation import spoken
 from minigrad.course.check.exercise import EXERCISES
+from minigrad.course.check.language import asked
 from minigrad.course.contents import CHAPTERS, PLACES, Chapter
 from minigrad.course.parts import MADE_WITH, chapter_of
 
@@ -67,15 +70,16 @@ def prepare(root: Path) -> list[str]:
     folder.mkdir(exist_ok=True)
     said = rename(folder)
     for name, path in exercises.items():
-        mine = read(path)
+        mine = spoken(root, asked(), name, read(path))
         solution = root / "solutions" / path.name
-        version = fingerprint(make_exercise(read(solution)) if solution.exists() else mine)
+        made = make_exercise(read(solution)) if solution.exists() else read(path)
+        version = fingerprint(spoken(root, asked(), name, made))
         # Of the exercise as it was made, even if somebody has solved it in exercises/.
         mine.metadata[MADE_WITH] = version
         said += place(linked(mine, "book/"), folder, copy_stem(name))
     chapters = []
     for path in sorted((root / "book").glob("*.ipynb")):
-        mine = read(path)
+        mine = spoken(root, asked(), path.stem, read(path))
         mine.metadata[MADE_WITH] = fingerprint(mine)
         chapters += place(mine, folder / BOOK, path.stem)
     said += [line for line in chapters if not line.endswith("copied")]

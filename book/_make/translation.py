@@ -4,9 +4,11 @@
 
 book/locale/LANGUAGE/CHAPTER.po is a gettext catalogue of a chapter's page and exercises. A message is a paragraph of
 Markdown as the notebook has it, the page's idea, or an answer to choose from. No catalogue holds code: a translated
-notebook takes its cells and their outputs from the English one. Without --check the catalogues take the messages of
-today, and a translation whose message has changed is kept there as `fuzzy`; with it, as in `make stale`, they are only
-read, and each message without a translation of today is listed. On a page it is in English, with a mark.
+notebook takes its cells and their outputs from the English one. What checks say is in minigrad/course/check.
+
+Without --check the catalogues take the messages of today; a translation whose message has changed is kept as `fuzzy`.
+With it, as in `make stale`, they are only read, and each message without a translation of today is listed: on a page it
+is in English, with a mark.
 """
 
 from __future__ import annotations
@@ -23,8 +25,11 @@ from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po, write_po
 
 from book._make.notebooks import read
+from minigrad.course.check.exercise import EXERCISES
+from minigrad.course.check.language import catalogue as language_of_checks
 
 FOLDER = Path("book/locale")
+NOT_YET = "Not translated yet:"
 WORDS = "words"  # the catalogue of what the site and its players say
 
 Say = Callable[[str], "str | None"]  # a message in another language, or None
@@ -136,6 +141,20 @@ def sayer(found: Catalog) -> Say:
     return say
 
 
+def either(first: Say, other: Say) -> Say:
+    """What the first says of a message, or else the other."""
+    return lambda message: first(message) or other(message)
+
+
+def spoken(root: Path, language: str, chapter: str, notebook: Any) -> Any:
+    """A chapter's notebook in a language, or as it is where there is no catalogue."""
+    if chapter not in chapters(root, language):
+        return notebook
+    of_the_site = sayer(catalogue(root, language, WORDS))
+    say = either(sayer(catalogue(root, language, chapter)), of_the_site)
+    return translated(notebook, say, {}, of_the_site(NOT_YET) or NOT_YET)
+
+
 def renewed(old: Catalog, said: list[str]) -> Catalog:
     """A catalogue of these messages; a translation of one that is much like it stays, marked as fuzzy."""
     template = Catalog()
@@ -153,7 +172,7 @@ def renew(root: Path, language: str, chapter: str) -> None:
     said = [message for path in sources(root, chapter) for message in messages(read(path))]
     new = renewed(old, said)
     with (root / FOLDER / language / f"{chapter}.po").open("wb") as file:
-        write_po(file, new, width=0, ignore_obsolete=True, include_previous=True)
+        write_po(file, new, width=0, ignore_obsolete=True)
 
 
 def stale(root: Path) -> list[str]:
@@ -168,6 +187,14 @@ def stale(root: Path) -> list[str]:
                     for message in messages(read(path))
                     if say(message) is None
                 ]
+        known = language_of_checks(language)
+        found += [
+            f"minigrad/course/check/{language}.json: {exercise.name}: {sentence[:70]}"
+            for exercise in EXERCISES.values()
+            if exercise.chapter in chapters(root, language)
+            for sentence in exercise.sentences()
+            if sentence not in known
+        ]
     return found
 
 

@@ -438,3 +438,17 @@ def test_git_and_the_tests_leave_the_copies_alone():
 def test_what_copies_of_d558050_import_is_there(line):
     """Each alone, in a process of its own: a copy stays as it is, once somebody has worked in it."""
     subprocess.run([sys.executable, "-c", line], cwd=ROOT, check=True)
+
+
+def test_in_german(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in ("book/masking.ipynb", "exercises/masking.ipynb", "exercises/one_head.ipynb", "book/locale"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    monkeypatch.setenv("MINIGRAD_LANGUAGE", "de")
+    lab.prepare(tmp_path)
+    first = {path.name: notebooks.read(path).cells[0].source for path in (tmp_path / lab.FOLDER).rglob("*.ipynb")}
+    assert first["09 Masking.ipynb"].startswith("# Übungen: Maskierung")
+    assert first["masking.ipynb"].startswith("# 9. Maskierung")
+    assert first["07 One attention head.ipynb"].startswith("# Exercises")
+    assert lab.prepare(tmp_path) == []

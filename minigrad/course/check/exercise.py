@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from minigrad.course.check import record
 from minigrad.course.check.cells import failed_since
 from minigrad.course.check.diagnosis import diagnose
@@ -64,6 +66,11 @@ class Exercise(Task):
 
     def __repr__(self) -> str:
         return f"check.{self.name}: chapter {NUMBERS[self.chapter]}, difficulty {self.difficulty}, {self.minutes} minutes"
+
+    def sentences(self) -> list[str]:
+        """What the check has to say of this exercise: its mistakes, its hints and the names of its cases."""
+        cases = [name for name, *_ in self.cases(np.random.default_rng(0))]
+        return list(dict.fromkeys([*(slip.sentence for slip in self.slips), *self._hints, *cases]))
 
     # --- For the learner ---------------------------------------------------------------------------------
 

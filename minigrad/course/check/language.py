@@ -23,7 +23,7 @@ def asked() -> str:
 
 def catalogue(language: str) -> dict[str, str]:
     """The sentences of a language by those in English; none if there is no catalogue."""
-    path = Path(__file__).with_name(f"{language}.json")
+    path = Path(__file__).parent / f"{language}.json"
     return json.loads(path.read_text(encoding="utf-8")) if language.isalpha() and path.exists() else {}
 
 
@@ -55,5 +55,7 @@ def sayer(sentences: Mapping[str, str]) -> Callable[[str], str]:
 
 def _pattern(english: str, other: str) -> Pattern:
     if english.count("{}") != other.count("{}"):
-        raise ValueError(f"{english!r} has {english.count('{}')} places to fill, and {other!r} has another number")
+        raise ValueError(
+            f"{english!r} has {english.count('{}')} places to fill, and {other!r} has another number"
+        )
     return re.compile("(.+?)".join(map(re.escape, english.split("{}"))), re.DOTALL), other

@@ -97,7 +97,9 @@ class Values:
             inputs = "".join(_value_html(name, value) for name, value in self.inputs.items())
             inputs = f'<div class="values">{inputs}</div>'
             parts.append(
-                f"<details><summary>{said('The input')}</summary>{inputs}</details>" if one is not None else inputs
+                f"<details><summary>{said('The input')}</summary>{inputs}</details>"
+                if one is not None
+                else inputs
             )
         return "\n".join(parts)
 
@@ -129,9 +131,9 @@ class Report:
 
     def in_language(self) -> Report:
         """The same in the language that the environment asks for."""
-        words = {name: said(getattr(self, name)) for name in WORDS}
-        lists = {name: list(map(said, getattr(self, name))) for name in LISTS}
-        return replace(self, **words, **lists)
+        words: dict[str, Any] = {name: said(getattr(self, name)) for name in WORDS}
+        words |= {name: list(map(said, getattr(self, name))) for name in LISTS}
+        return replace(self, **words)
 
     def __repr__(self) -> str:
         first = [self.caution, f"{self.title} {self.more}".rstrip(), *self.paragraphs, self.symptom]

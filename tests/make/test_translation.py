@@ -1,0 +1,114 @@
+"""Translations: each message once, code from the English notebook alone, and what changed is English with a mark."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
+babel = pytest.importorskip("babel", reason="babel is not installed (it comes with jupyter-book)")
+from babel.messages.catalog import Catalog  # noqa: E402
+from babel.messages.pofile import write_po  # noqa: E402
+from nbformat import v4  # noqa: E402
+
+from book._make import translation  # noqa: E402
+from book._make.translation import FOLDER, messages, paragraphs, translated  # noqa: E402
+
+pytestmark = pytest.mark.no_arrays
+
+ROOT = Path(translation.__file__).resolve().parents[2]
+GERMAN = {
+    "# One": "# Eins",
+    "See [chapter 2](two.ipynb), [9](nine.ipynb).": "Siehe [Kapitel 2](two.ipynb), [9](nine.ipynb).",
+    "One idea.": "Eine Idee.",
+    "yes": "ja",
+}
+
+
+def page(*texts: str) -> Any:
+    """A page with these texts and a cell that asks."""
+    code = v4.new_code_cell("print('yes')", outputs=[v4.new_output("stream", text="yes\n")])
+    code.metadata["predict"] = {"choices": ["yes", "no"], "right": 0}
+    course = {"course": {"idea": "One idea."}}
+    return v4.new_notebook(cells=[*map(v4.new_markdown_cell, texts), code], metadata=course)
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("# A\n\nb\nc\n\n- d\n- e\n", ["# A", "b\nc", "- d\n- e"]),
+        ("a\n\n```python\nx\n\ny\n```\n\nb", ["a", "```python\nx\n\ny\n```", "b"]),
+        (":::{note}\na\n\nb\n:::\n\nc", [":::{note}\na\n\nb\n:::", "c"]),
+        ("a\n\n\n\nb", ["a", "b"]),
+    ],
+)
+def test_paragraphs(text: str, pieces: list[str]):
+    assert paragraphs(text) == pieces
+
+
+def test_messages_are_what_has_words():
+    said = messages(page("# One\n\n$$\nA = b\n$$\n\n<details>\n\n$$\nx \\text{ if}\n$$\n\n</details>\n\n42"))
+    assert list(said) == ["One idea.", "# One", "$$\nx \\text{ if}\n$$", "yes", "no"]
+
+
+def test_code_and_outputs_are_the_english_ones():
+    source = page("# One\n\nSee [chapter 2](two.ipynb), [9](nine.ipynb).")
+    made = translated(source, GERMAN.get, {"two": "two_de"}, "English:")
+    assert made.cells[0].source == "# Eins\n\nSiehe [Kapitel 2](two_de.ipynb), [9](nine.ipynb)."
+    assert made.cells[1].source == source.cells[1].source
+    assert made.cells[1].outputs == source.cells[1].outputs
+    assert [cell.id for cell in made.cells] == [cell.id for cell in source.cells]
+    assert made.cells[1].metadata["predict"]["choices"] == ["ja", "no"]
+    assert made.metadata["course"]["idea"] == "Eine Idee."
+    assert source.cells[0].source.startswith("# One"), "the English page has changed"
+
+
+def test_what_is_not_translated_is_english_with_a_mark():
+    (text, _) = translated(page("## Two\n\nNew.\n\n$$\nA\n$$"), GERMAN.get, {}, "English:").cells
+    assert text.source == (
+        '## Two <span class="course-english">English:</span>\n\n'
+        '<div class="course-english" lang="en">\n\n<p>English:</p>\n\nNew.\n\n</div>\n\n$$\nA\n$$'
+    )
+
+
+def catalogues(root: Path, said: dict[str, str]) -> None:
+    """A repository with a page and its German catalogue."""
+    (root / "book").mkdir()
+    nbformat.write(page("# One\n\nA sentence of a few words."), root / "book" / "one.ipynb")
+    (root / FOLDER / "de").mkdir(parents=True)
+    found = Catalog(locale="de", fuzzy=False)
+    for english, german in said.items():
+        found.add(english, german)
+    with (root / FOLDER / "de" / "one.po").open("wb") as file:
+        write_po(file, found)
+
+
+def test_a_changed_sentence_is_stale_until_it_is_translated_again(tmp_path: Path):
+    catalogues(
+        tmp_path, {**GERMAN, "no": "nein", "A sentence of few words.": "Ein Satz aus wenigen Wörtern."}
+    )
+    said = ["book/locale/de/one.po: book: A sentence of a few words."]
+    assert translation.stale(tmp_path) == said
+    translation.renew(tmp_path, "de", "one")
+    assert translation.stale(tmp_path) == said
+    entry = translation.catalogue(tmp_path, "de", "one").get("A sentence of a few words.")
+    assert entry is not None
+    assert entry.fuzzy
+    assert entry.string == "Ein Satz aus wenigen Wörtern.", "what the translator had is lost"
+    before = (tmp_path / FOLDER / "de" / "one.po").read_bytes()
+    translation.renew(tmp_path, "de", "one")
+    assert (tmp_path / FOLDER / "de" / "one.po").read_bytes() == before
+
+
+@pytest.mark.parametrize("language", translation.languages(ROOT))
+def test_a_translation_has_the_formulas_the_code_and_the_links_of_its_message(language: str):
+    for chapter in translation.chapters(ROOT, language):
+        for entry in translation.catalogue(ROOT, language, chapter):
+            if entry.id:
+                for what in (r"`[^`]+`", r"\]\([^)]+\)", r"</?(?:details|summary)>"):
+                    assert sorted(re.findall(what, entry.id)) == sorted(
+                        re.findall(what, str(entry.string))
+                    ), entry.id
