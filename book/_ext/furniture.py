@@ -13,7 +13,7 @@ from typing import Any
 import nbformat
 from docutils import nodes
 from exercise_pages import asks_in_page, check_of, exercise_address, page_link
-from planned import chapter_at, is_planned
+from planned import chapter_at, ending, is_planned, translated_file
 from repository import launch_addresses
 from sphinx import addnodes
 from sphinx.util import logging
@@ -49,7 +49,10 @@ def read_notebook(app: Any, path: Path) -> Any:
 
 def exercises_of(app: Any, chapter: Chapter) -> list[reading_time.Exercise]:
     """The chapter's exercises, if they are there for learners."""
-    solution = read_notebook(app, Path(app.srcdir) / "solutions" / f"{chapter.name}.ipynb")
+    language = ending(app, app.env.docname)
+    translated = translated_file(app, f"exercises/{chapter.name}{language}")
+    path = translated if language else Path(app.srcdir) / "solutions" / f"{chapter.name}.ipynb"
+    solution = read_notebook(app, path)
     there = (Path(app.srcdir) / exercise_path(chapter)).exists()
     return reading_time.exercises(solution) if solution is not None and there else []
 

@@ -415,16 +415,21 @@ def inside(node: nodes.Node, *what: type | str) -> bool:
 
 
 class ToChapters(SphinxPostTransform):
-    """Resolves "[chapter 8](many_heads.ipynb)" also where the chapter is planned, and there is no such file."""
+    """Resolves "[chapter 8](many_heads.ipynb)" also where there is no such file: of a planned chapter, or in another
+    language, where the file is in the build's own folder."""
 
     default_priority = 8  # before MyST's own, which warns
+    TARGET = re.compile(r"(?:\.\./book/|_build/translated/book/)?(\w+)(?:\.ipynb)?")
     formats = ("html",)
 
     def run(self, **options: Any) -> None:
         """Sphinx calls this for each page."""
-        pages = {f"{chapter.name}.ipynb": chapter.page for chapter in chapters_of(self.app)}
+        known = [chapter.page for chapter in chapters_of(self.app)]
+        known += [page for page in self.app.course_translated if page.startswith("book/")]
+        pages = {page.removeprefix("book/"): page for page in known}
         for link in list(self.document.findall(addnodes.pending_xref)):
-            page = pages.get(link["reftarget"]) if link["reftype"] == "myst" else None
+            named = self.TARGET.fullmatch(link["reftarget"]) if link["reftype"] in ("myst", "doc") else None
+            page = pages.get(named[1]) if named else None
             if page:
                 address = self.app.builder.get_relative_uri(self.env.docname, page)
                 put(link, nodes.reference("", "", *link.children, internal=True, refuri=address))

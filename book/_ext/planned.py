@@ -63,6 +63,11 @@ def ending(app: Any, page: str) -> str:
     return page.removeprefix(original(app, page))
 
 
+def translated_file(app: Any, page: str) -> Path:
+    """Where the notebook of a page in another language is written."""
+    return Path(app.doctreedir).parent / "translated" / f"{page}.ipynb"
+
+
 def chapter_at(app: Any, page: str) -> Chapter | None:
     """The chapter of a page, in whatever language; None for other pages."""
     return next((one for one in chapters_of(app) if one.page == original(app, page)), None)
@@ -128,18 +133,18 @@ def mark_in_sidebar(app: Any, page: str, template: str, context: dict[str, Any],
     their pages the buttons for a file."""
     if "generate_toctree_html" in context:
         generate, pathto = context["generate_toctree_html"], context["pathto"]
-        here = {"#"} if page in {one.page for one in chapters_of(app)} else set()
-        addresses = here | {pathto(one.page) for one in chapters_of(app)}
+        chapter_pages = {one.page for one in chapters_of(app)}
+        here = {"#"} if page in chapter_pages else set()
+        addresses = here | {pathto(one) for one in chapter_pages}
         planned = {pathto(one) for one in app.config.course_planned}
-        exercises = (
-            page.removeprefix("exercises/") if page.startswith("exercises/") else ""
-        )  # their chapter's place
+        # Exercises and pages in another language are where their chapter is.
+        place = f"book/{original(app, page).rpartition('/')[2]}"
 
         def generate_marked(*arguments: Any, **options: Any) -> Any:
             soup = generate(*arguments, **options)
             for link in soup.select("li > a"):
                 known = ["course-chapter"] if link["href"] in addresses else []
-                if exercises and link["href"] == pathto(f"book/{exercises}"):
+                if place in chapter_pages - {page} and link["href"] == pathto(place):
                     known += ["current", "active"]
                 if link["href"] in planned or (link["href"] == "#" and is_planned(app, page)):
                     known.append("planned")

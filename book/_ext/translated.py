@@ -13,14 +13,14 @@ from typing import Any
 import nbformat
 from docutils import nodes
 from exercise_pages import asks_in_page, for_readers, line, page_link, page_of
-from planned import Translated, chapters_of, write_if_new
+from planned import Translated, chapters_of, translated_file, write_if_new
 
 from book._make import translation
 
 
 def add_to_project(app: Any) -> None:
     """Write the translated notebooks and let Sphinx find them."""
-    root, folder = Path(app.srcdir), Path(app.doctreedir).parent / "translated"
+    root = Path(app.srcdir)
     app.course_says = {}
     for language in translation.languages(root):
         of_the_site = translation.sayer(translation.catalogue(root, language, translation.WORDS))
@@ -32,16 +32,17 @@ def add_to_project(app: Any) -> None:
             say = translation.either(
                 translation.sayer(translation.catalogue(root, language, chapter.name)), of_the_site
             )
-            for page in [chapter.page] + [page_of(chapter)] * asks_in_page(app, chapter):
+            for page in (chapter.page, page_of(chapter)):
                 english = nbformat.read(root / f"{page}.ipynb", as_version=4)
                 mark = word(app, language, translation.NOT_YET)
-                path = folder / f"{page}_{language}.ipynb"
+                path = translated_file(app, f"{page}_{language}")
                 if page == page_of(chapter):
                     for_readers(english)
                 made = translation.translated(english, say, names, mark)
                 write_if_new(path, nbformat.writes(made) + "\n")
-                app.course_translated[f"{page}_{language}"] = Translated(language, page)
-                app.project.beside[f"{page}_{language}"] = os.path.relpath(path, root)
+                if page == chapter.page or asks_in_page(app, chapter):
+                    app.course_translated[f"{page}_{language}"] = Translated(language, page)
+                    app.project.beside[f"{page}_{language}"] = os.path.relpath(path, root)
 
 
 def word(app: Any, language: str, text: str) -> str:
@@ -76,11 +77,12 @@ def speak(app: Any, page: str, template: str, context: dict[str, Any], doctree: 
             one.id: say(one.id) for one in catalogue if one.id and say(one.id) is not None
         }
         context["course_page"] = found.page
-        app.add_js_file("words.js")
+        context["sourcename"], context["page_source_suffix"] = f"{page}.ipynb", ".ipynb"
+        app.add_js_file("words.js", loading_method="defer")
 
 
 def setup(app: Any) -> None:
     """Sphinx calls this."""
     app.connect("builder-inited", add_to_project, priority=700)  # after the exercises' pages
     app.connect("doctree-read", furnish, priority=450)
-    app.connect("html-page-context", speak)
+    app.connect("html-page-context", speak, priority=400)  # before the theme links the source

@@ -138,7 +138,7 @@ class Exercise(NamedTuple):
 
 HEADING = re.compile(
     r"^##\s+(?:\d+\.\s+)?(?P<title>.+?)\s+"
-    r"\(difficulty\s+(?P<difficulty>[1-3][^;)]*?)[,;]\s+(?P<minutes>\d+)\s+minutes?\)\s*$",
+    r"\(\w+\s+(?P<difficulty>[1-3][^;)]*?)[,;]\s+(?P<minutes>\d+)\s+\w+\)\s*$",  # in any language
     re.MULTILINE,
 )
 

@@ -447,7 +447,9 @@ def test_in_german(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         copy(ROOT / name, tmp_path / name)
     monkeypatch.setenv("MINIGRAD_LANGUAGE", "de")
     lab.prepare(tmp_path)
-    first = {path.name: notebooks.read(path).cells[0].source for path in (tmp_path / lab.FOLDER).rglob("*.ipynb")}
+    first = {
+        path.name: notebooks.read(path).cells[0].source for path in (tmp_path / lab.FOLDER).rglob("*.ipynb")
+    }
     assert first["09 Masking.ipynb"].startswith("# Übungen: Maskierung")
     assert first["masking.ipynb"].startswith("# 9. Maskierung")
     assert first["07 One attention head.ipynb"].startswith("# Exercises")
