@@ -37,7 +37,7 @@ ITS_PAGES = $(basename $(notdir $(shell grep -lw 'check.$(EXERCISE)' solutions/*
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book pdf site serve budget told stale site-check live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
+.PHONY: help train test test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book pdf epub slides site serve budget told stale site-check live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
 	machine compare clean
 
 # Targets with ##! are for those who learn, and stand first.
@@ -116,6 +116,13 @@ book: $(READY)  ## build the course; ends with the path of the site
 
 pdf: book  ## the course as one PDF, by Chromium (two minutes)
 	@$(BIN)/python -m book._make.pdf _build/html _build/bert-from-nothing.pdf
+
+epub: $(READY)  ## the course as an EPUB, by Sphinx; formulas by Chromium
+	COURSE_EPUB=1 $(BIN)/jupyter-book build -W -n --keep-going -q --builder custom --custom-builder epub --path-output _build/epub .
+	@mv _build/epub/_build/epub/bert-from-nothing.epub _build/ && echo "the course to take away: file://$(CURDIR)/_build/bert-from-nothing.epub"
+
+slides: book  ## a deck of slides for each chapter, beside the site: make slides NB=book/one_head.ipynb
+	@$(BIN)/python -m book._make.slides _build/html $(if $(NB),$(STEM))
 
 $(RUN)/.ready: book/_run/package.json book/_run/package-lock.json
 	@command -v npm >/dev/null || { echo "the site's Python comes from npm, which is not here; on Debian: apt-get install npm"; exit 1; }

@@ -1,10 +1,12 @@
-"""A zip of the course, for a reader of the site who wants its folder: the directive `course-zip` links it.
+"""What a reader of the site can take away: the directive `course-zip` links a zip of the course, a PDF and an EPUB.
 
-Only where cells run (run.py). It has the files that git tracks, or, where there is no git, all but what tools make.
+Only where cells run (run.py). The zip has the files that git tracks, or, where there is no git, all but what tools
+make; the other two are linked where `make pdf` and `make epub` have made them.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -49,6 +51,8 @@ def pack(app: Any) -> None:
             for path in files(root):
                 packed.write(root / path, Path(NAME) / path)
         app.course_zip = to
+        made = (root / "_build" / f"{NAME}.{kind}" for kind in ("pdf", "epub"))
+        app.course_books = [shutil.copy(book, to.parent) for book in made if book.exists()]
 
 
 class CourseZip(SphinxDirective):
@@ -60,13 +64,19 @@ class CourseZip(SphinxDirective):
         if packed is None:
             return []
         up = "../" * self.env.docname.count("/")
-        megabytes = round(packed.stat().st_size / 1e6)
-        link = nodes.reference("", "Download the course", refuri=f"{up}_static/{packed.name}", internal=True)
-        text = (
-            f" ({megabytes} MB) to have it on your own computer. Its README says how to open it in Jupyter and how to "
-            "train the model."
-        )
-        return [nodes.paragraph("", "", link, nodes.Text(text))]
+
+        def link(words: str, file: Path) -> list[nodes.Node]:
+            there = nodes.reference("", words, refuri=f"{up}_static/{file.name}", internal=True)
+            return [there, nodes.Text(f" ({round(file.stat().st_size / 1e6)} MB)")]
+
+        says = " to have it on your own computer. Its README says how to open it in Jupyter and how to train the model."
+        line = [*link("Download the course", packed), nodes.Text(says)]
+        for i, book in enumerate(self.env.app.course_books):
+            words = " or as " if i else " To read it elsewhere, take it as "
+            line += [nodes.Text(words), *link("PDF" if book.suffix == ".pdf" else "EPUB", book)]
+        if self.env.app.course_books:
+            line.append(nodes.Text("."))
+        return [nodes.paragraph("", "", *line)]
 
 
 def setup(app: Any) -> None:
