@@ -7,7 +7,7 @@ run.py         cells that run in the page         ask.py         the page "Ask t
 policy.py      what a page may load               exercise_pages.py  the exercises as pages
 download.py    a zip of the course                bundle.py      one script, one style sheet
 offline.py     pages without a network          api.py         docstrings for the reference
-translated.py  chapters in other languages
+translated.py  chapters in other languages   epub.py        the course as an EPUB
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ PARTS = (
     "bundle",
     "policy",
     "api",
+    "epub",
 )
 
 # What the theme and sphinx-thebe put on each page that fails, loudly, on a page opened from disk: the preloading of

@@ -22,6 +22,8 @@ def add_to_project(app: Any) -> None:
     """Write the translated notebooks and let Sphinx find them."""
     root = Path(app.srcdir)
     app.course_says = {}
+    if app.builder.name != "html":
+        return
     for language in translation.languages(root):
         of_the_site = translation.sayer(translation.catalogue(root, language, translation.WORDS))
         app.course_says[language] = of_the_site

@@ -20,6 +20,31 @@ async (LIVE) => {
     one.replaceWith(make(MathJax.tex2mml(tex, { display })));
   }
 
+  document.querySelectorAll(".cell > details > summary").forEach((one) => { one.textContent = "code"; });
+
+  // Two drawings of a page may have the same names in them, which XML forbids.
+  document.querySelectorAll("svg").forEach((drawing, i) => {
+    if (drawing.matches("[role=group]")) drawing.setAttribute("role", "document");
+    for (const link of drawing.querySelectorAll("a")) {
+      const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
+      title.textContent = link.textContent.trim();
+      link.prepend(title);
+    }
+    const known = new Set([...drawing.querySelectorAll("[id]")].map((one) => one.id));
+    for (const one of [drawing, ...drawing.querySelectorAll("*")]) {
+      if (known.has(one.id)) one.id = `${one.id}-${i}`;
+      for (const { name, value } of [...one.attributes]) {
+        const renamed = value.replace(/#([\w-]+)/g, (all, id) => (known.has(id) ? `#${id}-${i}` : all));
+        if (name !== "id" && renamed !== value) one.setAttribute(name, renamed);
+      }
+    }
+  });
+
+  for (const link of document.querySelectorAll("a[href]")) {
+    const href = link.getAttribute("href");
+    if (!/^[a-z]+:/.test(href)) link.setAttribute("href", href.replace(/\.html(?=#|$)/, ".xhtml"));
+  }
+
   document.querySelectorAll(LIVE).forEach((one) => one.remove());
   document.querySelectorAll("[hidden]").forEach((one) => one.removeAttribute("hidden"));
   const written = new XMLSerializer();
