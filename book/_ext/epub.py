@@ -20,7 +20,7 @@ from book._make import chromium
 HERE = Path(__file__).resolve().parent
 LIVE = (
     "script, style, button, input, select, .headerlink, .course-ask, .course-doors, .course-zip, .course-python,"
-    " .controls, .course-facts, noscript"
+    " .controls, .room, .course-facts, noscript"
 )
 ITEM = re.compile(r'<item id="[^"]+" href="(book/[^"]+\.xhtml)"')
 STYLES = ("_static/pygments.css", "_static/epub.css")
@@ -34,6 +34,7 @@ def configure(app: Any, config: Any) -> None:
     cited = yaml.safe_load((Path(app.srcdir) / "CITATION.cff").read_text(encoding="utf-8"))
     config.html_static_path, config.html_css_files, config.html_js_files = [str(HERE / "epub")], [], []
     config.epub_css_files = ["epub.css"]
+    config.pygments_style = "a11y-high-contrast-light"
     config.epub_basename, config.epub_title = "bert-from-nothing", config.html_title
     config.epub_author = config.epub_publisher = cited["authors"][0]["name"]
     config.epub_description = " ".join(cited["abstract"].split())
@@ -86,6 +87,7 @@ class Reader:
         """The body of a page as XML."""
         page = self._browser.new_page()
         page.set_content(f'<!DOCTYPE html><html lang="en"><head></head><body>{body}</body></html>')
+        page.add_style_tag(path=HERE.parent / "_static" / "course.css")
         page.add_script_tag(path=self._mathjax)
         written = str(page.evaluate(self._run, LIVE))
         page.close()
@@ -112,4 +114,6 @@ def close(app: Any, error: Exception | None) -> None:
 def setup(app: Any) -> None:
     """Sphinx calls this."""
     app.add_builder(Builder, override=True)
-    app.connect("config-inited", configure, priority=600)  # after this site's static files, before Sphinx looks at them
+    app.connect(
+        "config-inited", configure, priority=600
+    )  # after this site's static files, before Sphinx looks at them

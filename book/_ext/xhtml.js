@@ -20,6 +20,29 @@ async (LIVE) => {
     one.replaceWith(make(MathJax.tex2mml(tex, { display })));
   }
 
+  // Colours come from the site's styles, which stay behind.
+  const DRAWN = ["fill", "stroke", "stroke-width", "stroke-dasharray", "fill-opacity", "stroke-opacity", "font-size", "font-weight", "text-anchor", "visibility", "opacity"];
+  const plain = document.body.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg")).appendChild(
+    document.createElementNS("http://www.w3.org/2000/svg", "text"));
+  const usual = Object.fromEntries(DRAWN.map((name) => [name, getComputedStyle(plain).getPropertyValue(name)]));
+  plain.parentElement.remove();
+  for (const one of document.querySelectorAll("svg *")) {
+    const computed = getComputedStyle(one);
+    const said = DRAWN.filter((name) => one.style[name] || one.hasAttribute(name) || computed.getPropertyValue(name) !== usual[name]);
+    const values = said.map((name) => [name, computed.getPropertyValue(name)]);
+    one.removeAttribute("style");
+    values.forEach(([name, value]) => one.setAttribute(name, value));
+    if (computed.display === "none") one.setAttribute("display", "none");
+  }
+  for (const one of document.querySelectorAll(".cell_output :is(td, th, div, span)")) {
+    const { backgroundColor, visibility, display } = getComputedStyle(one);
+    one.removeAttribute("style");
+    if (backgroundColor !== "rgba(0, 0, 0, 0)") one.style.backgroundColor = backgroundColor;
+    if (visibility === "hidden") one.style.visibility = "hidden";
+    if (display === "none") one.style.display = "none";
+  }
+
+  document.querySelectorAll(".course-player .text strong").forEach((one) => one.after(" "));
   document.querySelectorAll(".cell > details > summary").forEach((one) => { one.textContent = "code"; });
 
   // Two drawings of a page may have the same names in them, which XML forbids.
