@@ -17,21 +17,20 @@ from bs4 import BeautifulSoup, Tag
 
 from minigrad.course.contents import CHAPTERS
 
-PICTURE = ".course-player, svg, img"
+PICTURE = ".course-player, svg, img, script"  # a script: something that answers to the reader
 NOT_SHOWN = ".headerlink, .course-embed, .copybtn, details > summary"
 LAST = "What you can now say"
 STYLE = """
-html { scroll-snap-type: y mandatory; scroll-padding: 0; }
-body { font-size: 1.25rem; }
+html { scroll-snap-type: y mandatory; scroll-behavior: auto; font-size: 145%; }
 .slide { box-sizing: border-box; min-height: 100vh; padding: 4vh 6vw; scroll-snap-align: start; }
 .slide { display: flex; flex-direction: column; }
 .slide > :last-child { margin-bottom: auto; }
 .slide > h2 { margin: 0 0 3vh; }
-.slide .course-idea { font-size: 1.6em; max-width: 34em; margin-top: auto; }
+.slide .course-idea { font-size: 1.4em; max-width: 34em; }
 .slide h1 { margin-top: auto; }
 .slide pre { font-size: 0.85em; }
 .slide li { margin: 0.4em 0; }
-.slide .question { font-size: 1.25em; max-width: 34em; }
+.slide .question, .slide .question p { font-size: 1.1em; max-width: 34em; }
 """
 KEYS = """
 const slides = [...document.querySelectorAll(".slide")];
@@ -91,7 +90,8 @@ def deck(page: str) -> str:
     if article is None or head is None:
         raise ValueError("a page of the site has a <head> and an <article>, and this has not")
     for one in head.select("script"):
-        one.decompose()
+        if "mathjax" not in str(one).lower():
+            one.decompose()
     shown = "\n".join(f'<section class="slide">{one}</section>' for one in slides(article))
     return (
         f'<!DOCTYPE html><html lang="en" data-content_root="../" data-theme="light" data-mode="light">{head}'
