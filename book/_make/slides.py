@@ -21,8 +21,8 @@ PICTURE = ".course-player, svg, img, script"  # a script: something that answers
 NOT_SHOWN = ".headerlink, .course-embed, .copybtn, details > summary"
 LAST = "What you can now say"
 STYLE = """
-html { scroll-snap-type: y mandatory; scroll-behavior: auto; font-size: 145%; }
-.slide { box-sizing: border-box; min-height: 100vh; padding: 4vh 6vw; scroll-snap-align: start; }
+html { scroll-snap-type: y mandatory; scroll-behavior: auto; scroll-padding: 0; font-size: 145%; }
+.slide { box-sizing: border-box; min-height: 100vh; padding: 4vh 6vw; scroll-snap-align: start; scroll-margin: 0; }
 .slide { display: flex; flex-direction: column; }
 .slide > :last-child { margin-bottom: auto; }
 .slide > h2 { margin: 0 0 3vh; }

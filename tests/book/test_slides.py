@@ -20,7 +20,8 @@ ASKED = (
     '<div class="course-prediction" data-right="1" hidden><button>yes</button><button>a &lt; b</button></div>'
 )
 PAGE = f"""<html><head><link rel="stylesheet" href="../_static/a.css"><script src="../_static/bundle.js"></script>
-</head><body><article><section><h1>9. One<a class="headerlink">#</a></h1><p class="course-idea">The idea.</p><p>Words.</p>
+</head><body><article><section><h1>9. One<a class="headerlink">#</a></h1><p class="course-idea">The idea.</p>
+<p>Words.</p>
 {CELL.format("", "<svg><title>first</title></svg>")}
 <section><h2>Two<a class="headerlink">#</a></h2>{CELL.format("", "printed")}
 <p><strong>Predict:</strong> which?</p>{CELL.format(ASKED, "<pre>the answer</pre>")}
