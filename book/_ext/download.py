@@ -52,7 +52,7 @@ def pack(app: Any) -> None:
                 packed.write(root / path, Path(NAME) / path)
         app.course_zip = to
         made = (root / "_build" / f"{NAME}.{kind}" for kind in ("pdf", "epub"))
-        app.course_books = [shutil.copy(book, to.parent) for book in made if book.exists()]
+        app.course_books = [Path(shutil.copy(book, to.parent)) for book in made if book.exists()]
 
 
 class CourseZip(SphinxDirective):

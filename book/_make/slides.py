@@ -21,7 +21,7 @@ PICTURE = ".course-player, svg, img, script"  # a script: something that answers
 NOT_SHOWN = ".headerlink, .course-embed, .copybtn, details > summary"
 LAST = "What you can now say"
 STYLE = """
-html { scroll-snap-type: y mandatory; scroll-behavior: auto; scroll-padding: 0; font-size: 145%; }
+html { scroll-snap-type: y mandatory; scroll-padding: 0; font-size: 145%; }
 .slide { box-sizing: border-box; min-height: 100vh; padding: 4vh 6vw; scroll-snap-align: start; scroll-margin: 0; }
 .slide { display: flex; flex-direction: column; }
 .slide > :last-child { margin-bottom: auto; }
@@ -40,7 +40,7 @@ addEventListener("keydown", (event) => {
   if (!by) return;
   event.preventDefault();
   const here = slides.findIndex((one) => one.getBoundingClientRect().bottom > innerHeight / 2);
-  slides[Math.min(Math.max(here + by, 0), slides.length - 1)].scrollIntoView();
+  slides[Math.min(Math.max(here + by, 0), slides.length - 1)].scrollIntoView({ behavior: "instant" });
 });
 """
 
