@@ -101,6 +101,10 @@ def write(folder: Path) -> Path:
 
     v4 = nbformat.v4
     small_book.write(folder)
+    (folder / "_build").mkdir()
+    (folder / "_build" / "bert-from-nothing.pdf").write_bytes(b"%PDF" + bytes(2_000_000))
+    index = folder / "book" / "index.md"
+    index.write_text(index.read_text("utf-8") + "\n```{course-zip}\n```\n", encoding="utf-8")
     python = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     title = v4.new_markdown_cell("# 1. Arrays\n\n" + "A sentence with $y$. " * 40, id="title")
     chapter = [title, *(_cell(name, cell) for name, cell in CELLS.items())]

@@ -186,6 +186,16 @@ def test_the_page_has_a_place_in_the_sidebar_and_a_way_on(runner: Any):
     page.wait_for_url("**/book/reverse_mode.html")
 
 
+def test_the_site_links_what_was_made_to_take_away(running_site: Path):
+    page = (running_site / "book" / "index.html").read_text("utf-8")
+    assert (
+        'take it as <a class="reference internal" href="../_static/bert-from-nothing.pdf">PDF</a> (2 MB).'
+        in page
+    )
+    assert (running_site / "_static" / "bert-from-nothing.pdf").stat().st_size > 2_000_000
+    assert "EPUB" not in page
+
+
 def test_the_site_has_a_zip_of_the_course(running_site: Path):
     with zipfile.ZipFile(running_site / "_static" / "bert-from-nothing.zip") as packed:
         names = packed.namelist()
