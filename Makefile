@@ -138,7 +138,7 @@ serve: site  ##! the course in your browser: every chapter and exercise runs the
 	@$(BIN)/python -m book._make.serve _build/html $(PORT)
 
 site-check: site  ## run every cell as the pages do, in Node, and hold its output against the stored one; the worker in Chromium
-	$(call timed,cells in the pages,$(BIN)/python tests/tools/pages_check.py _build/html/_static/run $(RUN)/node_modules)
+	$(call timed,cells in the pages,$(BIN)/python tests/tools/pages_check.py _build/html/_static/run $(RUN)/node_modules $(if $(ALL),,--quick))
 	$(call timed,the worker in Chromium,MINIGRAD_REQUIRE_SITE=1 $(BIN)/python -m pytest -q -p no:cacheprovider $(if $(ALL),-m "slow or not slow") tests/site)
 
 long-cells: site  ## run the cells, too, that take long in a page, and note for how long (an hour; after a change of such a cell)

@@ -4,7 +4,8 @@
 //
 // Beside PYODIDE it keeps the image of Python's memory, as a browser does.
 //
-// Cells that take long, and those that need them, run where LONG_CELLS=1.
+// Cells that take long, and those that need them, run where LONG_CELLS=1. Those that take five seconds and more, and those
+// that need them, do not run where QUICK_CELLS=1.
 //
 // A line of JSON for each page: {page, ready, cells: [{id, ok, seconds, outputs}]}. Seconds are the processor's.
 
@@ -45,7 +46,9 @@ for (const page of pages) {
   const { cells } = JSON.parse(read(`cells/${page}.json`));
   python.forget();
   const done = [];
-  for (const cell of cells.filter((one) => one.runs === true && (!one.long || process.env.LONG_CELLS === "1"))) {
+  const late = new Set(cells.filter((one) => one.seconds && process.env.QUICK_CELLS === "1").map((one) => one.id));
+  const asked = (one) => one.runs === true && (!one.long || process.env.LONG_CELLS === "1");
+  for (const cell of cells.filter((one) => asked(one) && ![one.id, ...one.needs].some((id) => late.has(id)))) {
     const outputs = [];
     const from = spent();
     const hear = (output) => keepOutput(outputs, output);

@@ -4,6 +4,7 @@
 
 Each output is held against the stored one with the comparison of `pytest --nbval` (conftest.py in the root). A page's
 cells run in order in a fresh namespace. Ends with a line for each page, and with 1 if a cell failed or differed.
+With --quick the cells of five seconds and more are left out (`course.page_seconds`), with those that need them.
 With --long the cells that take long run too: those that the page runs when its reader wants to wait. With --write a
 chapter's notebook says which cells compute for five seconds and more (`course.page_seconds`, which the page tells its
 reader), and which do so for longer than a page should without being asked (`native=slow`).
@@ -17,7 +18,7 @@ import json
 import os
 import subprocess
 import sys
-import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from book._make.site import takes_long  # noqa: E402
 
 RUNNER = ROOT / "book" / "_run" / "check.mjs"
 PATIENCE = 600  # seconds for a page, of the cells that take no longer than a reader waits
+TOGETHER = 8  # pages of exercises in one process
 LONG_PATIENCE = 3600  # and with all cells
 # Seconds of the processor from which a cell is said to take long, and from which it does not run in a page.
 SAID, LONG, SLOW = 5.0, 30.0, "native=slow"
@@ -85,27 +87,34 @@ def write_down(path: Path, seconds: dict[str, float]) -> None:
         write(path, notebook)
 
 
-def check(
-    page: str, site: Path, packages: Path, note: bool = False, long: bool = False
-) -> tuple[str, list[str]]:
-    """Run a page in a process of its own; a line that says how it went, and its faults."""
-    begun, patience = time.monotonic(), LONG_PATIENCE if long else PATIENCE
+def run(pages: Sequence[str], options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
+    """Run pages in one process; for each a line that says how it went, and its faults."""
+    patience = LONG_PATIENCE if options.long else PATIENCE * len(pages)
     try:
         done = subprocess.run(
-            ["node", str(RUNNER), str(site), str(packages / "pyodide"), page],
+            ["node", str(RUNNER), str(options.site), str(options.packages / "pyodide"), *pages],
             capture_output=True,
             text=True,
             timeout=patience,
-            env={**os.environ, "LONG_CELLS": str(int(long))},
+            env={**os.environ, "LONG_CELLS": str(int(options.long)), "QUICK_CELLS": str(int(options.quick))},
         )
     except subprocess.TimeoutExpired:
-        return f"{page}: stopped", [f"{page}: not done after {patience} s"]
-    if done.returncode:
-        return f"{page}: broken", [f"{page}: Python broke: {done.stderr[-2000:]}"]
-    ran = json.loads(done.stdout)
-    asked = json.loads((site / "cells" / f"{page}.json").read_text(encoding="utf-8"))["cells"]
+        for page in pages:
+            yield f"{page}: stopped", [f"{page}: not done after {patience} s"]
+        return
+    ran = {one["page"]: one for one in map(json.loads, done.stdout.splitlines())}
+    for page in pages:
+        if page not in ran:
+            yield f"{page}: broken", [f"{page}: Python broke: {done.stderr[-2000:]}"]
+        else:
+            yield judged(page, ran[page], options)
+
+
+def judged(page: str, ran: dict[str, Any], options: argparse.Namespace) -> tuple[str, list[str]]:
+    """A line that says how a page went, and its faults."""
+    asked = json.loads((options.site / "cells" / f"{page}.json").read_text(encoding="utf-8"))["cells"]
     found = faults(page, ran)
-    if note and "/" not in page:
+    if options.write and "/" not in page:
         write_down(ROOT / "book" / f"{page}.ipynb", {one["id"]: one["seconds"] for one in ran["cells"]})
     known = {one["id"] for one in asked if one["long"]}
     slow = [
@@ -113,10 +122,16 @@ def check(
         for one in ran["cells"]
         if one["seconds"] > LONG and one["id"] not in known
     ]
-    return (
-        f"{page}: {len(ran['cells'])} of {len(asked)} cells, {len(found)} differ, {time.monotonic() - begun:.0f} s"
-        + (f"; slow: {', '.join(slow)}" if slow else "")
-    ), found
+    seconds = sum(one["seconds"] for one in ran["cells"])
+    said = f"{page}: {len(ran['cells'])} of {len(asked)} cells, {len(found)} differ, {seconds:.0f} s"
+    return said + (f"; slow: {', '.join(slow)}" if slow else ""), found
+
+
+def groups(pages: Sequence[str]) -> list[list[str]]:
+    """Pages that share a process, which takes three seconds to start: exercises, which compute little."""
+    exercises = [page for page in pages if page.startswith("exercises/")]
+    alone = [[page] for page in pages if page not in exercises]
+    return alone + [exercises[i : i + TOGETHER] for i in range(0, len(exercises), TOGETHER)]
 
 
 def main() -> int:
@@ -130,6 +145,7 @@ def main() -> int:
     parser.add_argument(
         "--write", action="store_true", help="write into the chapters' notebooks what takes long"
     )
+    parser.add_argument("--quick", action="store_true", help="leave out the cells of five seconds and more")
     parser.add_argument("--long", action="store_true", help="run the cells that take long, too")
     options = parser.parse_args()
     cells = options.site / "cells"
@@ -140,13 +156,10 @@ def main() -> int:
         parser.error(f"{cells} has no pages: run make site")
     found: list[str] = []
     with ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2) as pool:
-        for line, wrong in pool.map(
-            lambda page: check(page, options.site, options.packages, options.write, options.long), pages
-        ):
-            print(line, flush=True)
-            for one in wrong:
-                print(f"    {one}", flush=True)
-            found += wrong
+        for ran in pool.map(lambda group: list(run(group, options)), groups(pages)):
+            for line, wrong in ran:
+                print("\n    ".join([line, *wrong]), flush=True)
+                found += wrong
     print(f"{len(pages)} pages, {len(found)} differences")
     return 1 if found else 0
 
