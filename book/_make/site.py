@@ -145,10 +145,15 @@ def page_cells(notebook: Any, path: str = "") -> list[dict[str, Any]]:
     return cells
 
 
-def tagged(notebook: Any, tags: Iterable[str]) -> list[str]:
-    """The ids of the cells that have one of these tags, and of those that need one of them."""
+def tagged(notebook: Any, tags: Iterable[str], seconds: bool = False) -> list[str]:
+    """The ids of the cells that have one of these tags, and of those that need one of them.
+
+    seconds: so are those that compute for five seconds and more in a page.
+    """
     asked = set(tags)
     found = {cell.id for cell in notebook.cells if asked & set(cell.metadata.get("tags", []))}
+    if seconds:
+        found |= {cell.id for cell in notebook.cells if "page_seconds" in cell.metadata.get("course", {})}
     for cell in page_cells(notebook):
         if found & {*cell["needs"]}:
             found.add(cell["id"])

@@ -2,8 +2,9 @@
 minigrad, its outputs as stored and its shape comments true.
 
 The notebooks run in forks of one process (rerun.py), in the kernel of the site's pages; `make nbval` runs them in
-Jupyter's own. Cells that compute for long (tags `long-training` and `long`), and cells that need them, are left to
-the slow tests, which run those notebooks whole; so are exercises, which are their solutions without the answers.
+Jupyter's own. Cells that compute for long (tags `long-training` and `long`, and `course.page_seconds`), and cells that
+need them, are left to the slow tests, which run those notebooks whole; so are exercises, which are their solutions
+without the answers.
 """
 
 from __future__ import annotations
@@ -83,15 +84,15 @@ def rerun(installed: Path) -> Iterator[Callable[..., list[str]]]:
 
 
 def has_long_cells(path: Path) -> bool:
-    """Whether a tag of LONG stands in the file; to read a hundred notebooks whole takes a second in each process."""
+    """Whether a cell of the file is long; to read a hundred notebooks whole takes a second in each process."""
     text = path.read_text("utf-8")
-    return any(f'"{tag}"' in text for tag in LONG)
+    return any(f'"{word}"' in text for word in (*LONG, "page_seconds"))
 
 
-def left_out(path: Path, tags: set[str]) -> list[str]:
-    """The ids of the cells with these tags, and of those that need them; of those for a model that is not here too."""
+def left_out(path: Path, quick: bool) -> list[str]:
+    """The ids of long cells, if it shall be quick, and of those for a model that is not here; and of all that need them."""
     missing = set() if importlib.util.find_spec(PACKAGE) else {PUBLISHED}
-    return tagged(nbformat.read(path, as_version=4), tags | missing)
+    return tagged(nbformat.read(path, as_version=4), missing | (LONG if quick else set()), seconds=quick)
 
 
 def is_exercise(path: Path) -> bool:
@@ -106,7 +107,7 @@ def of_folder(path: Path) -> str:
 def test_a_notebook_does_what_it_did(path: Path, rerun: Callable[..., list[str]], tmp_path: Path):
     taken = path.parent.glob("*.ipynb") if path.stem in BESIDE else [path]
     names = {Path(shutil.copy(one, tmp_path)).name for one in taken}
-    assert rerun(tmp_path / path.name, tmp_path, left_out(path, LONG)) == []
+    assert rerun(tmp_path / path.name, tmp_path, left_out(path, quick=True)) == []
     assert set(os.listdir(tmp_path)) == names, "it left files behind"
 
 
@@ -121,7 +122,7 @@ def test_exercises_do_what_they_did(path: Path, rerun: Callable[..., list[str]],
 def test_a_notebook_with_its_long_cells_does_what_it_did(
     path: Path, rerun: Callable[..., list[str]], tmp_path: Path
 ):
-    assert rerun(path, tmp_path, left_out(path, set())) == []
+    assert rerun(path, tmp_path, left_out(path, quick=False)) == []
 
 
 def test_the_wheel_says_what_it_is(installed: Path):
