@@ -90,7 +90,7 @@ def has_long_cells(path: Path) -> bool:
 
 
 def left_out(path: Path, quick: bool) -> list[str]:
-    """The ids of long cells, if it shall be quick, and of those for a model that is not here; and of all that need them."""
+    """The ids of long cells, if it shall be quick, and of those without their model; and of those that need them."""
     missing = set() if importlib.util.find_spec(PACKAGE) else {PUBLISHED}
     return tagged(nbformat.read(path, as_version=4), missing | (LONG if quick else set()), seconds=quick)
 
