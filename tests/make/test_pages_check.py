@@ -50,3 +50,10 @@ def test_a_tool_is_run_from_anywhere(tool, tmp_path):
     path = Path(pages_check.__file__).with_name(tool)
     done = subprocess.run([sys.executable, path, "--help"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_exercises_share_processes_and_chapters_do_not():
+    exercises = [f"exercises/{i:02}" for i in range(pages_check.TOGETHER + 1)]
+    pages = ["arrays", *exercises, "start"]
+    found = pages_check.groups(pages)
+    assert found == [["arrays"], ["start"], exercises[:-1], exercises[-1:]]

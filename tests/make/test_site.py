@@ -108,7 +108,11 @@ def test_cells_with_a_tag_are_found_with_those_that_need_them():
         code("d", "x", needs="a"),
         code("e", "y", needs="c"),
     ]
-    assert site.tagged(new_notebook(cells=made), [site.PUBLISHED, "long"]) == ["b", "c", "e"]
+    notebook = new_notebook(cells=made)
+    assert site.tagged(notebook, [site.PUBLISHED, "long"]) == ["b", "c", "e"]
+    assert site.tagged(notebook, [], seconds=True) == []
+    made[0].metadata["course"]["page_seconds"] = 7
+    assert made[0].id in site.tagged(notebook, [], seconds=True)
     assert "83 MB" in cells(*made)["b"]["runs"]
 
 
