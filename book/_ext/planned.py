@@ -142,6 +142,8 @@ def mark_in_sidebar(app: Any, page: str, template: str, context: dict[str, Any],
 
         def generate_marked(*arguments: Any, **options: Any) -> Any:
             soup = generate(*arguments, **options)
+            for summary in soup.select("summary"):  # what unfolds the pages below one
+                summary["aria-label"] = f"Pages below {summary.parent.parent.a.get_text().strip()}"
             for link in soup.select("li > a"):
                 known = ["course-chapter"] if link["href"] in addresses else []
                 if place in chapter_pages - {page} and link["href"] == pathto(place):

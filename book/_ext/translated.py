@@ -12,10 +12,12 @@ from typing import Any
 
 import nbformat
 from docutils import nodes
-from exercise_pages import asks_in_page, for_readers, line, page_link, page_of
+from exercise_pages import asks_in_page, for_readers, page_link, page_of
 from planned import Translated, chapters_of, translated_file, write_if_new
 
 from book._make import translation
+
+IN_ENGLISH = "In English:"  # a catalogue has the name of its own language for it
 
 
 def add_to_project(app: Any) -> None:
@@ -62,11 +64,16 @@ def furnish(app: Any, document: nodes.document) -> None:
         app.env.metadata[page]["orphan"] = True  # no table of contents has it, and that is meant
         words = word(app, found.language, "A translation; what counts is the page in {}.").split("{}")
         english = page_link(found.page, "English")
-        section.insert(1, line("course-language", nodes.Text(words[0]), english, nodes.Text(words[1])))
+        section.insert(1, language_line(nodes.Text(words[0]), english, nodes.Text(words[1])))
     for name, (language, _) in (
         (name, one) for name, one in app.course_translated.items() if one.page == page
     ):
-        section.insert(1, line("course-language", page_link(name, word(app, language, "In English:"))))
+        section.insert(1, language_line(page_link(name, word(app, language, IN_ENGLISH))))
+
+
+def language_line(*words: nodes.Node) -> nodes.container:
+    """A quiet line about languages."""
+    return nodes.container("", nodes.paragraph("", "", *words), classes=["course-language"])
 
 
 def speak(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:

@@ -24,7 +24,10 @@ def test_the_pages_are_those_of_the_table_of_contents(site: Path):
         path.relative_to(site).as_posix() for path in site.rglob("*.html") if "_static" not in path.parts
     }
     former = {f"book/{chapter.once}_{chapter.name}.html" for chapter in CHAPTERS if chapter.once}
-    assert built == {f"{name}.html" for name in pages()} | {"index.html", "404.html", "search.html"} | former
+    translated = {path.stem: path.parent.name for path in (ROOT / "book" / "locale").glob("*/*.po")}
+    others = {f"book/{name}_{language}.html" for name, language in translated.items() if name != "words"}
+    made = {"index.html", "404.html", "search.html"} | former | others
+    assert built == {f"{name}.html" for name in pages()} | made
 
 
 def test_a_former_address_leads_to_the_page_with_its_name_of_today(visit: Any, site: Path):

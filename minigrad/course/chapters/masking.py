@@ -139,17 +139,22 @@ _SCRIPT = """
     cell.tabIndex = 0;
     cell.focus();
   }
+  var at = ""; // where the pointer last painted
+  function where(e) { return e.clientX + "," + e.clientY; }
   table.addEventListener("pointerdown", function (e) {
     var cell = e.target.closest(".cell");
     if (!cell) return;
     e.preventDefault();
     focus(cell);
     brush = 1 - allowed[place(cell)[0]][place(cell)[1]];
+    at = where(e);
     paint(cell, brush);
   });
   table.addEventListener("pointerover", function (e) {
     var cell = e.target.closest(".cell");
-    if (cell && brush !== null && e.buttons) paint(cell, brush);
+    if (!cell || brush === null || !e.buttons || where(e) === at) return; // a table that moves below it is no stroke
+    at = where(e);
+    paint(cell, brush);
   });
   window.addEventListener("pointerup", function () { brush = null; });
   table.addEventListener("focusin", function (e) { if (e.target.closest(".cell")) say(e.target); });
