@@ -138,7 +138,8 @@ def mark_in_sidebar(app: Any, page: str, template: str, context: dict[str, Any],
         addresses = here | {pathto(one) for one in chapter_pages}
         planned = {pathto(one) for one in app.config.course_planned}
         # Exercises and pages in another language are where their chapter is.
-        place = f"book/{original(app, page).rpartition('/')[2]}"
+        english = original(app, page)
+        place = english.replace("exercises/", "book/", 1) if english.startswith("exercises/") else english
 
         def generate_marked(*arguments: Any, **options: Any) -> Any:
             soup = generate(*arguments, **options)
