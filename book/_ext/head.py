@@ -37,7 +37,7 @@ def description(app: Any, page: str, doctree: nodes.document) -> str:
             return f"You will build {chapter.build}."
     for paragraph in doctree.findall(nodes.paragraph):
         text = " ".join(paragraph.astext().split())
-        if "course-facts" in paragraph.parent.get("classes", []):
+        if {"course-facts", "course-language"} & set(paragraph.parent.get("classes", [])):
             continue
         return re.split(r"(?<=[.?!]) ", text)[0]
     return ""

@@ -37,6 +37,8 @@ def add_to_project(app: Any) -> None:
                 translation.sayer(translation.catalogue(root, language, chapter.name)), of_the_site
             )
             for page in (chapter.page, page_of(chapter)):
+                if not (root / f"{page}.ipynb").exists():
+                    continue
                 english = nbformat.read(root / f"{page}.ipynb", as_version=4)
                 mark = word(app, language, translation.NOT_YET)
                 path = translated_file(app, f"{page}_{language}")
