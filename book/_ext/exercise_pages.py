@@ -18,6 +18,7 @@ from docutils import nodes
 from planned import chapters_of, ending, original
 from sphinx import addnodes
 
+from book._make.exercise_page import CHECK, for_readers
 from minigrad.course.contents import Chapter
 
 # In this order: each uses those above it.
@@ -33,17 +34,6 @@ SCRIPTS = (
     "exercises",
     "menu",
 )
-
-# How to work with the check, in the notebook's words and in the page's.
-IN_JUPYTER = re.compile(r"^Write your answer where the dots are, .*?shows one way\.", re.MULTILINE)
-IN_THE_PAGE = (
-    "Write your answer where the dots are, then press **Check** below it. A check says what it tried and what it saw. "
-    "Below a wrong answer, its hints unfold one after the other. What you write is kept in this browser."
-)
-INSTALLING = re.compile(r"^\*To run this page outside .*?\*\n\n", re.MULTILINE)
-
-CHECK = re.compile(r"^check\.(?!progress\b)(\w+)\(", re.MULTILINE)
-PROGRESS = re.compile(r"^check\.progress\(", re.MULTILINE)
 
 
 def page_of(chapter: Chapter) -> str:
@@ -98,19 +88,6 @@ def for_the_page(app: Any, page: str, source: list[str]) -> None:
     notebook = json.loads(source[0])
     for_readers(notebook)
     source[0] = json.dumps(notebook)
-
-
-def for_readers(notebook: Any) -> None:
-    """Change a notebook of exercises into what the page shows."""
-    for cell in notebook["cells"]:
-        text, metadata = "".join(cell["source"]), cell["metadata"]
-        if cell["cell_type"] == "markdown":
-            cell["source"] = IN_JUPYTER.sub(IN_THE_PAGE, INSTALLING.sub("", text))
-            continue
-        if CHECK.search(text):
-            cell["outputs"] = []
-        if PROGRESS.search(text) or "install" in metadata.get("tags", []):
-            metadata["tags"] = [*metadata.get("tags", []), "remove-cell"]
 
 
 def furnish(app: Any, document: nodes.document) -> None:

@@ -34,7 +34,8 @@ def furnish(app: Any, document: nodes.document) -> None:
     exercises = exercises_of(app, chapter)
     notebook = read_notebook(app, Path(app.env.doc2path(docname)))
     if notebook is not None:
-        section[1:1] = [*idea(notebook), facts(app, chapter, notebook, exercises)]
+        english = read_notebook(app, Path(app.srcdir) / f"{chapter.page}.ipynb")
+        section[1:1] = [*idea(notebook), facts(app, chapter, english, exercises)]
     if exercises:
         section += exercises_section(app, chapter, exercises)
 

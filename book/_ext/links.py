@@ -241,13 +241,13 @@ class Links(SphinxPostTransform):
         terms = [term for term in terms if term.name in known]
         met: set[str] = set()
         for text in list(self.prose()):
-            if not inside(text, nodes.strong, "course-facts", "course-exercises"):
+            if not inside(text, nodes.strong, "course-facts", "course-language", "course-exercises"):
                 self.replace(text, self.first_terms(text.astext(), terms, introduced, met))
 
     def prose(self) -> Iterator[nodes.Text]:
         """The pieces of text that may get a link."""
         for text in self.document.findall(nodes.Text):
-            if not inside(text, *CLOSED, "course-facts", "course-idea"):
+            if not inside(text, *CLOSED, "course-facts", "course-language", "course-idea"):
                 yield text
 
     def replace(self, text: nodes.Text, found: Iterable[tuple[int, int, nodes.reference]]) -> None:
@@ -419,14 +419,13 @@ class ToChapters(SphinxPostTransform):
     language, where the file is in the build's own folder."""
 
     default_priority = 8  # before MyST's own, which warns
-    TARGET = re.compile(r"(?:\.\./book/|_build/translated/book/)?(\w+)(?:\.ipynb)?")
+    TARGET = re.compile(r"(?:\.\./book/|(?:.*/)?translated/book/)?(\w+)(?:\.(?:ipynb|md))?")
     formats = ("html",)
 
     def run(self, **options: Any) -> None:
         """Sphinx calls this for each page."""
-        known = [chapter.page for chapter in chapters_of(self.app)]
-        known += [page for page in self.app.course_translated if page.startswith("book/")]
-        pages = {page.removeprefix("book/"): page for page in known}
+        known = {chapter.page for chapter in chapters_of(self.app)} | self.env.found_docs
+        pages = {page.removeprefix("book/"): page for page in known if page.startswith("book/")}
         for link in list(self.document.findall(addnodes.pending_xref)):
             named = self.TARGET.fullmatch(link["reftarget"]) if link["reftype"] in ("myst", "doc") else None
             page = pages.get(named[1]) if named else None

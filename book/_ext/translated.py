@@ -11,49 +11,70 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from babel import Locale
 from docutils import nodes
-from exercise_pages import asks_in_page, for_readers, page_link, page_of
+from exercise_pages import asks_in_page, chapter_of, page_link, page_of
 from planned import Translated, chapters_of, translated_file, write_if_new
 
 from book._make import translation
+from book._make.exercise_page import for_readers
+from minigrad.course.contents import Chapter
 
-IN_ENGLISH = "In English:"  # a catalogue has the name of its own language for it
+TRANSLATION = "A translation; what counts is the page in {}."
+
+
+def find_translations(app: Any, config: Any) -> None:
+    """Note which chapters there are in which language: a setting, so that a change of it reads every page again."""
+    root = Path(app.srcdir)
+    config.course_translations = [
+        f"{language}/{name}"
+        for language in translation.languages(root)
+        for name in translation.chapters(root, language)
+    ]
 
 
 def add_to_project(app: Any) -> None:
     """Write the translated notebooks and let Sphinx find them."""
     root = Path(app.srcdir)
-    app.course_says = {}
     if app.builder.name != "html":
         return
     for language in translation.languages(root):
-        of_the_site = translation.sayer(translation.catalogue(root, language, translation.WORDS))
-        app.course_says[language] = of_the_site
-        translated = set(translation.chapters(root, language))
-        chapters = [chapter for chapter in chapters_of(app) if chapter.name in translated]
-        names = {chapter.name: f"{chapter.name}_{language}" for chapter in chapters}
-        for chapter in chapters:
-            say = translation.either(
-                translation.sayer(translation.catalogue(root, language, chapter.name)), of_the_site
-            )
+        for chapter in of_language(app, language):
             for page in (chapter.page, page_of(chapter)):
                 if not (root / f"{page}.ipynb").exists():
                     continue
-                english = nbformat.read(root / f"{page}.ipynb", as_version=4)
-                mark = word(app, language, translation.NOT_YET)
-                path = translated_file(app, f"{page}_{language}")
-                if page == page_of(chapter):
-                    for_readers(english)
-                made = translation.translated(english, say, names, mark)
+                name, path = f"{page}_{language}", translated_file(app, f"{page}_{language}")
+                made = in_language(
+                    app, language, chapter, nbformat.read(root / f"{page}.ipynb", as_version=4)
+                )
                 write_if_new(path, nbformat.writes(made) + "\n")
                 if page == chapter.page or asks_in_page(app, chapter):
-                    app.course_translated[f"{page}_{language}"] = Translated(language, page)
-                    app.project.beside[f"{page}_{language}"] = os.path.relpath(path, root)
+                    app.course_translated[name] = Translated(language, page)
+                    app.project.beside[name] = os.path.relpath(path, root)
 
 
-def word(app: Any, language: str, text: str) -> str:
-    """What the site says, in a language, or in English where its catalogue lacks it."""
-    return (app.course_says[language](text) if language in app.course_says else None) or text
+def of_language(app: Any, language: str) -> list[Chapter]:
+    """This book's chapters that there are in a language."""
+    return [
+        chapter
+        for chapter in chapters_of(app)
+        if f"{language}/{chapter.name}" in app.config.course_translations
+    ]
+
+
+def in_language(app: Any, language: str, chapter: Chapter, notebook: Any) -> Any:
+    """A chapter's notebook in a language, with links to the other pages in it."""
+    names = {one.name: f"{one.name}_{language}" for one in of_language(app, language)}
+    return translation.spoken(Path(app.srcdir), language, chapter.name, notebook, names)
+
+
+def show_exercises(app: Any, page: str, source: list[str]) -> None:
+    """Let a page of exercises have the words of the page, where its notebook has those for Jupyter."""
+    found, chapter = app.course_translated.get(page), chapter_of(app, page)
+    if found and chapter:
+        english = nbformat.read(Path(app.srcdir) / f"{found.page}.ipynb", as_version=4)
+        for_readers(english)
+        source[0] = nbformat.writes(in_language(app, found.language, chapter, english))
 
 
 def furnish(app: Any, document: nodes.document) -> None:
@@ -64,13 +85,19 @@ def furnish(app: Any, document: nodes.document) -> None:
         return
     if found := app.course_translated.get(page):
         app.env.metadata[page]["orphan"] = True  # no table of contents has it, and that is meant
-        words = word(app, found.language, "A translation; what counts is the page in {}.").split("{}")
+        app.env.note_dependency(str(words_of(app, found.language)))
+        before, _, after = TRANSLATION.partition("{}")
         english = page_link(found.page, "English")
-        section.insert(1, language_line(nodes.Text(words[0]), english, nodes.Text(words[1])))
-    for name, (language, _) in (
-        (name, one) for name, one in app.course_translated.items() if one.page == page
-    ):
-        section.insert(1, language_line(page_link(name, word(app, language, IN_ENGLISH))))
+        section.insert(1, language_line(nodes.Text(before), english, nodes.Text(after)))
+    for name, one in app.course_translated.items():
+        if one.page == page:
+            here = Locale.parse(one.language).get_display_name() or one.language
+            section.insert(1, language_line(page_link(name, here)))
+
+
+def words_of(app: Any, language: str) -> Path:
+    """The catalogue of what the site says in a language."""
+    return Path(app.srcdir) / translation.FOLDER / language / f"{translation.WORDS}.po"
 
 
 def language_line(*words: nodes.Node) -> nodes.container:
@@ -81,12 +108,10 @@ def language_line(*words: nodes.Node) -> nodes.container:
 def speak(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Give a translated page its language, and its scripts their words and the page whose memory they share."""
     if found := app.course_translated.get(page):
-        catalogue = translation.catalogue(Path(app.srcdir), found.language, translation.WORDS)
-        say = app.course_says[found.language]
+        words = translation.catalogue(Path(app.srcdir), found.language, translation.WORDS)
+        say = translation.sayer(words)
         context["language"] = found.language
-        context["course_words"] = {
-            one.id: say(one.id) for one in catalogue if one.id and say(one.id) is not None
-        }
+        context["course_words"] = {one.id: say(one.id) for one in words if one.id and say(one.id)}
         context["course_page"] = found.page
         context["sourcename"], context["page_source_suffix"] = f"{page}.ipynb", ".ipynb"
         app.add_js_file("words.js", loading_method="defer")
@@ -94,6 +119,9 @@ def speak(app: Any, page: str, template: str, context: dict[str, Any], doctree: 
 
 def setup(app: Any) -> None:
     """Sphinx calls this."""
+    app.add_config_value("course_translations", [], "env")
+    app.connect("config-inited", find_translations)
+    app.connect("source-read", show_exercises, priority=400)  # before what is for Jupyter is left out
     app.connect("builder-inited", add_to_project, priority=700)  # after the exercises' pages
     app.connect("doctree-read", furnish, priority=450)
     app.connect("html-page-context", speak, priority=400)  # before the theme links the source

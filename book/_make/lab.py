@@ -38,7 +38,7 @@ from book._make.translation import spoken
 from minigrad.course.check.exercise import EXERCISES
 from minigrad.course.check.language import asked
 from minigrad.course.contents import CHAPTERS, PLACES, Chapter
-from minigrad.course.parts import MADE_WITH, chapter_of
+from minigrad.course.parts import MADE_FROM, MADE_WITH, chapter_of
 
 FOLDER = "my-exercises"
 BOOK = "book"  # below it
@@ -76,6 +76,7 @@ def prepare(root: Path) -> list[str]:
         version = fingerprint(spoken(root, asked(), name, made))
         # Of the exercise as it was made, even if somebody has solved it in exercises/.
         mine.metadata[MADE_WITH] = version
+        mine.metadata[MADE_FROM] = fingerprint(made)
         said += place(linked(mine, "book/"), folder, copy_stem(name))
     chapters = []
     for path in sorted((root / "book").glob("*.ipynb")):

@@ -8,6 +8,7 @@ twice. A prediction is two slides, the question with what there is to choose fro
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from html import escape
@@ -56,9 +57,9 @@ def slides(article: Tag) -> Iterator[str]:
 
 
 def _of_section(section: Tag) -> Iterator[str]:
-    heading = section.find("h2", recursive=False)
+    heading = section.find(["h2", "h3"], recursive=False)
     words = heading.get_text().strip() if heading else ""
-    above = f"<h2>{escape(words)}</h2>"
+    above = f"<h2>{escape(words)}</h2>" if words else ""
     question: Tag | None = None
     top = section.find("section", recursive=False) or section if section.name == "article" else section
     for one in top.find_all(["p", "div", "ul"], recursive=False):
@@ -83,12 +84,16 @@ def _asks(paragraph: Tag) -> bool:
     return any(one.get_text().startswith("Predict") for one in paragraph.find_all("strong"))
 
 
-def deck(page: str) -> str:
-    """The deck of a built page. page: its HTML."""
+def deck(page: str, name: str) -> str:
+    """The deck of a built page. page: its HTML; name: of its file, to which links lead."""
     soup = BeautifulSoup(page, "lxml")
     article, head = soup.select_one("article"), soup.head
     if article is None or head is None:
         raise ValueError("a page of the site has a <head> and an <article>, and this has not")
+    for link in article.select("a[href]"):
+        href = str(link["href"])
+        if not re.match(r"[a-z]+:|\.\./", href):
+            link["href"] = f"../book/{name}{href}" if href.startswith("#") else f"../book/{href}"
     for one in head.select("script"):
         if "mathjax" not in str(one).lower():
             one.decompose()
@@ -103,13 +108,14 @@ def make(site: Path, names: list[str]) -> list[Path]:
     """Write the decks of these chapters and a page that lists them; returns the files."""
     folder = site / "slides"
     folder.mkdir(exist_ok=True)
-    made, listed = [], []
+    made = []
     for chapter in CHAPTERS:
         source = site / f"{chapter.page}.html"
         if chapter.name in names and source.exists():
-            made.append(folder / f"{chapter.name}.html")
-            made[-1].write_text(deck(source.read_text(encoding="utf-8")), encoding="utf-8")
-            listed.append(f'<li><a href="{chapter.name}.html">{escape(chapter.heading)}</a></li>')
+            made.append(folder / source.name)
+            made[-1].write_text(deck(source.read_text(encoding="utf-8"), source.name), encoding="utf-8")
+    there = [chapter for chapter in CHAPTERS if (folder / f"{chapter.name}.html").exists()]
+    listed = (f'<li><a href="{one.name}.html">{escape(one.heading)}</a></li>' for one in there)
     index = (
         f'<!DOCTYPE html><meta charset="utf-8"><title>Slides</title><h1>Slides</h1><ul>{"".join(listed)}</ul>'
     )

@@ -17,13 +17,14 @@ import argparse
 import copy
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po, write_po
 
+from book._make.exercise_page import for_readers
 from book._make.notebooks import read
 from minigrad.course.check.exercise import EXERCISES
 from minigrad.course.check.language import catalogue as language_of_checks
@@ -68,16 +69,24 @@ def messages(notebook: Any) -> Iterator[str]:
         yield from cell.metadata.get("predict", {}).get("choices", [])
 
 
-def sources(root: Path, chapter: str) -> list[Path]:
-    """The notebooks that a chapter's catalogue is for: its page, and its exercises if there are some."""
-    found = [root / folder / f"{chapter}.ipynb" for folder in ("book", "exercises")]
-    return [path for path in found if path.exists()]
+def sources(root: Path, chapter: str) -> Iterator[Any]:
+    """The notebooks that a chapter's catalogue is for: its page, its exercises if there are some, and their page."""
+    yield read(root / "book" / f"{chapter}.ipynb")
+    if (path := root / "exercises" / f"{chapter}.ipynb").exists():
+        yield (exercises := read(path))
+        for_readers(shown := copy.deepcopy(exercises))
+        yield shown
+
+
+def said_in(root: Path, chapter: str) -> list[str]:
+    """What a chapter says, each message once."""
+    return list(dict.fromkeys(message for one in sources(root, chapter) for message in messages(one)))
 
 
 # --- Notebooks -------------------------------------------------------------------------------------------
 
 
-def translated(notebook: Any, say: Say, names: dict[str, str], mark: str) -> Any:
+def translated(notebook: Any, say: Say, names: Mapping[str, str], mark: str) -> Any:
     """A notebook in another language; code and outputs are the same.
 
     names: of the pages that it links and that are translated too, such as {"masking": "masking_de"}. mark: what stands
@@ -101,12 +110,14 @@ def _said(piece: str, say: Say, mark: str) -> str:
         return piece
     if done := say(piece):
         return done
-    if piece.startswith(("#", "<")):  # a box around a heading would be around all that follows
-        return re.sub(r"(?=</summary>|\Z)", f' <span class="course-english">{mark}</span>', piece, count=1)
+    if piece.startswith("#"):  # a box around a heading would be around all that follows
+        return f'{piece}\n\n<p class="course-english">{mark}</p>'
+    if piece.startswith("<"):
+        return piece.replace("</summary>", f' <span class="course-english">{mark}</span></summary>')
     return f'<div class="course-english" lang="en">\n\n<p>{mark}</p>\n\n{piece}\n\n</div>'
 
 
-def _linked(text: str, names: dict[str, str]) -> str:
+def _linked(text: str, names: Mapping[str, str]) -> str:
     return re.sub(
         r"(\]\((?:\.\./\w+/)?)(\w+)(?=\.ipynb)", lambda found: found[1] + names.get(found[2], found[2]), text
     )
@@ -116,8 +127,12 @@ def _linked(text: str, names: dict[str, str]) -> str:
 
 
 def languages(root: Path) -> list[str]:
-    """The languages that there are catalogues for, such as "de"."""
-    return sorted(path.name for path in (root / FOLDER).glob("*") if path.is_dir())
+    """The languages that there are catalogues for, such as "de". ValueError for a folder with another kind of name."""
+    found = sorted(path.name for path in (root / FOLDER).glob("*") if path.is_dir())
+    for name in found:
+        if not re.fullmatch("[a-z]{2,3}", name):
+            raise ValueError(f"{FOLDER}/{name}: expected the code of a language, such as de")
+    return found
 
 
 def chapters(root: Path, language: str) -> list[str]:
@@ -126,8 +141,11 @@ def chapters(root: Path, language: str) -> list[str]:
 
 
 def catalogue(root: Path, language: str, name: str) -> Catalog:
-    """A chapter's catalogue, or WORDS."""
-    with (root / FOLDER / language / f"{name}.po").open("rb") as file:
+    """A chapter's catalogue, or WORDS; empty where there is none."""
+    path = root / FOLDER / language / f"{name}.po"
+    if not path.exists():
+        return Catalog(locale=language)
+    with path.open("rb") as file:
         return read_po(file, locale=language)
 
 
@@ -141,18 +159,14 @@ def sayer(found: Catalog) -> Say:
     return say
 
 
-def either(first: Say, other: Say) -> Say:
-    """What the first says of a message, or else the other."""
-    return lambda message: first(message) or other(message)
-
-
-def spoken(root: Path, language: str, chapter: str, notebook: Any) -> Any:
-    """A chapter's notebook in a language, or as it is where there is no catalogue."""
+def spoken(
+    root: Path, language: str, chapter: str, notebook: Any, names: Mapping[str, str] | None = None
+) -> Any:
+    """A chapter's notebook in a language, or as it is where there is no catalogue. names: as in `translated`."""
     if chapter not in chapters(root, language):
         return notebook
-    of_the_site = sayer(catalogue(root, language, WORDS))
-    say = either(sayer(catalogue(root, language, chapter)), of_the_site)
-    return translated(notebook, say, {}, of_the_site(NOT_YET) or NOT_YET)
+    mark = sayer(catalogue(root, language, WORDS))(NOT_YET) or NOT_YET
+    return translated(notebook, sayer(catalogue(root, language, chapter)), names or {}, mark)
 
 
 def renewed(old: Catalog, said: list[str]) -> Catalog:
@@ -169,8 +183,7 @@ def renewed(old: Catalog, said: list[str]) -> Catalog:
 def renew(root: Path, language: str, chapter: str) -> None:
     """Let a chapter's catalogue have the messages of today, in their order."""
     old = catalogue(root, language, chapter)
-    said = [message for path in sources(root, chapter) for message in messages(read(path))]
-    new = renewed(old, said)
+    new = renewed(old, said_in(root, chapter))
     with (root / FOLDER / language / f"{chapter}.po").open("wb") as file:
         write_po(file, new, width=0, ignore_obsolete=True)
 
@@ -181,12 +194,11 @@ def stale(root: Path) -> list[str]:
     for language in languages(root):
         for chapter in chapters(root, language):
             say = sayer(catalogue(root, language, chapter))
-            for path in sources(root, chapter):
-                found += [
-                    f"{FOLDER}/{language}/{chapter}.po: {path.parent.name}: {' '.join(message.split())[:70]}"
-                    for message in messages(read(path))
-                    if say(message) is None
-                ]
+            found += [
+                f"{FOLDER}/{language}/{chapter}.po: {' '.join(message.split())[:70]}"
+                for message in said_in(root, chapter)
+                if say(message) is None
+            ]
         known = language_of_checks(language)
         found += [
             f"minigrad/course/check/{language}.json: {exercise.name}: {sentence[:70]}"

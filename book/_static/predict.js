@@ -5,8 +5,8 @@
   const key = `predictions of ${course.page}`; // {number: whether the reader had it}
   const choices = `choices of ${course.page}`; // {number: which answer}
 
-  const PREDICT = course.words.Predict ?? "Predict";
-  const asks = (one) => [...one.querySelectorAll("strong")].some((word) => word.textContent.startsWith(PREDICT));
+  const PREDICT = ["Predict", course.words.Predict ?? "Predict"]; // a sentence may not be translated yet
+  const asks = (one) => [...one.querySelectorAll("strong")].some(({ textContent }) => PREDICT.some((word) => textContent.startsWith(word)));
 
   // What stands between an answer and the next heading, question or text tagged `open`.
   function following(cell) {

@@ -88,7 +88,7 @@
       const last = course.recall("last", null);
       const known = last && (written.includes(last.page.replace(/^exercises\//, "")));
       start.innerHTML = atFirst[0];
-      start.setAttribute("href", known ? `${last.page}.html${last.hash}` : atFirst[1]);
+      start.setAttribute("href", known ? `${last.address ?? last.page}.html${last.hash}` : atFirst[1]);
       if (!known) return;
       const words = [["b", "Continue"], ["span", last.heading ? `${last.title}: ${last.heading}` : last.title]];
       start.replaceChildren(...words.flatMap(([tag, text]) => {
@@ -109,6 +109,7 @@
         const inner = read && read !== sections[0] ? read : null;
         course.keep("last", {
           page: course.page,
+          address: DOCUMENTATION_OPTIONS.pagename.replace(/^book\//, ""), // in the language that was read
           title: words(document.querySelector("article.bd-article h1")),
           hash: inner ? `#${inner.id}` : "",
           heading: inner ? words(inner.querySelector("h2, h3")) : "",

@@ -3,7 +3,10 @@
 (function () {
   const NAMES = ["aria-label", "title", "placeholder"];
   const CODE = "pre, code, textarea, script, style, [contenteditable], [lang=en]";
-  const patterns = Object.entries(course.words).filter(([english]) => english.includes("{}")).map(([english, other]) => {
+  const withPlaces = Object.entries(course.words).filter(([english]) => english.includes("{}"));
+  const before = (text) => text.indexOf("{}"); // what begins with more of its own comes first, then what says more
+  const first = ([one], [other]) => before(other) - before(one) || other.length - one.length;
+  const patterns = withPlaces.sort(first).map(([english, other]) => {
     const parts = english.split("{}").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
     return [new RegExp(`^${parts.join("(.+?)")}$`), other];
   });

@@ -27,6 +27,7 @@ from minigrad.course.check.exercise import EXERCISES
 from minigrad.course.check.outcome import has_gap
 
 TAG = "mine"
+MADE_FROM = "made_from"  # in a copy's: the fingerprint of the exercise in English
 MADE_WITH = "made_with"  # in an exercise's metadata: its fingerprint when it was made
 
 
@@ -257,7 +258,8 @@ def _is_mine(cell: dict[str, Any]) -> bool:
 
 def _is_older(notebook: dict[str, Any], chapter: str, path: Path) -> bool:
     """Whether the exercise that this is a copy of has changed since."""
-    made_with = notebook.get("metadata", {}).get(MADE_WITH)
+    metadata = notebook.get("metadata", {})
+    made_with = metadata.get(MADE_FROM, metadata.get(MADE_WITH))
     try:
         today = json.loads(
             (path.parent.parent / "exercises" / f"{chapter}.ipynb").read_text(encoding="utf-8")

@@ -20,7 +20,8 @@ ASKED = (
     '<div class="course-prediction" data-right="1" hidden><button>yes</button><button>a &lt; b</button></div>'
 )
 PAGE = f"""<html><head><link rel="stylesheet" href="../_static/a.css"><script src="../_static/bundle.js"></script>
-</head><body><article><section><h1>9. One<a class="headerlink">#</a></h1><p class="course-idea">The idea.</p>
+</head><body><article><section><h1>9. One<a class="headerlink">#</a></h1>
+<p class="course-idea">The <a href="#a">idea</a>. <a href="two.html#b">2</a></p>
 <p>Words.</p>
 {CELL.format("", "<svg><title>first</title></svg>")}
 <section><h2>Two<a class="headerlink">#</a></h2>{CELL.format("", "printed")}
@@ -31,13 +32,13 @@ PAGE = f"""<html><head><link rel="stylesheet" href="../_static/a.css"><script sr
 
 def shown(page: str = PAGE) -> list[str]:
     """The words of each slide."""
-    found = bs4.BeautifulSoup(slides.deck(page), "lxml").select("section.slide")
+    found = bs4.BeautifulSoup(slides.deck(page, "one.html"), "lxml").select("section.slide")
     return [" ".join(one.get_text(" ").split()) for one in found]
 
 
 def test_what_is_shown_in_order():
     assert shown() == [
-        "9. One The idea.",
+        "9. One The idea . 2",
         "first",
         "Two Predict: which? yes a < b",
         "Two b) a < b the answer",
@@ -47,19 +48,31 @@ def test_what_is_shown_in_order():
 
 
 def test_it_has_the_page_s_styles_and_none_of_its_scripts():
-    deck = slides.deck(PAGE)
+    deck = slides.deck(PAGE, "one.html")
     assert '<link href="../_static/a.css"' in deck
     assert "bundle.js" not in deck
+    assert 'href="../book/one.html#a"' in deck
+    assert 'href="../book/two.html#b"' in deck
+    assert "<h2></h2>" not in deck
 
 
 def test_what_is_no_page_of_the_site_is_an_error():
     with pytest.raises(ValueError, match="has not"):
-        slides.deck("<p>words</p>")
+        slides.deck("<p>words</p>", "one.html")
 
 
 def test_an_unknown_chapter_is_named(capsys: pytest.CaptureFixture[str]):
     assert slides.main(["site", "one_head", "two_heads"]) == 2
     assert "there is no chapter two_heads" in capsys.readouterr().err
+
+
+def test_one_deck_more_leaves_the_others_in_the_list(tmp_path: Path):
+    (tmp_path / "book").mkdir()
+    for name in ("start", "arrays"):
+        (tmp_path / "book" / f"{name}.html").write_text(PAGE, encoding="utf-8")
+        slides.make(tmp_path, [name])
+    index = (tmp_path / "slides" / "index.html").read_text(encoding="utf-8")
+    assert index.index('href="start.html"') < index.index('href="arrays.html"')
 
 
 def test_keys_lead_through_the_slides(browser: Any, small_site: Path, tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,25 @@ PAGES = [
 ]
 
 
+def description(page: str) -> str:
+    return re.search(r'<meta name="description" content="([^"]+)"', page)[1]
+
+
 @pytest.mark.parametrize(("language", "chapter"), PAGES)
 def test_a_page_and_its_original_lead_to_each_other(language: str, chapter: str, site: Path):
     page = (site / "book" / f"{chapter}_{language}.html").read_text("utf-8")
     assert re.search(rf'<html[^>]* lang="{language}"', page)
-    assert f'href="{chapter}.html">English</a>' in page or f'href="{chapter}.html"><span' in page
+    assert re.search(
+        rf'course-language.*?href="{chapter}.html"><span class="doc">English</span></a>', page, re.DOTALL
+    )
     english = (site / "book" / f"{chapter}.html").read_text("utf-8")
     assert re.search(r'<html[^>]* lang="en"', english)
     assert f'href="{chapter}_{language}.html"' in english
     assert f'href="../_sources/book/{chapter}_{language}.ipynb"' in page
+    minutes = re.compile(r'course-facts docutils container">\s*<p>(\d+) min')
+    assert minutes.search(page)[1] == minutes.search(english)[1]
+    made = nbformat.read(site / "_sources" / "book" / f"{chapter}_{language}.ipynb", as_version=4)
+    assert html.unescape(description(page)) == made.metadata["course"]["idea"]
 
 
 @pytest.mark.parametrize(("language", "chapter"), PAGES)

@@ -21,7 +21,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from book._make import lab, notebooks
 from minigrad.course import check
 from minigrad.course.contents import CHAPTERS, NUMBERS
-from minigrad.course.parts import mine
+from minigrad.course.parts import _is_older, mine
 
 pytestmark = pytest.mark.no_arrays
 
@@ -454,3 +454,5 @@ def test_in_german(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert first["masking.ipynb"].startswith("# 9. Maskierung")
     assert first["07 One attention head.ipynb"].startswith("# Exercises")
     assert lab.prepare(tmp_path) == []
+    exercise = tmp_path / lab.FOLDER / "09 Masking.ipynb"
+    assert not _is_older(json.loads(exercise.read_text("utf-8")), "masking", exercise)

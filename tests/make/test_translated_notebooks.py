@@ -69,7 +69,7 @@ def test_code_and_outputs_are_the_english_ones():
 def test_what_is_not_translated_is_english_with_a_mark():
     (text, _) = translated(page("## Two\n\nNew.\n\n$$\nA\n$$"), GERMAN.get, {}, "English:").cells
     assert text.source == (
-        '## Two <span class="course-english">English:</span>\n\n'
+        '## Two\n\n<p class="course-english">English:</p>\n\n'
         '<div class="course-english" lang="en">\n\n<p>English:</p>\n\nNew.\n\n</div>\n\n$$\nA\n$$'
     )
 
@@ -90,7 +90,7 @@ def test_a_changed_sentence_is_stale_until_it_is_translated_again(tmp_path: Path
     catalogues(
         tmp_path, {**GERMAN, "no": "nein", "A sentence of few words.": "Ein Satz aus wenigen Wörtern."}
     )
-    said = ["book/locale/de/one.po: book: A sentence of a few words."]
+    said = ["book/locale/de/one.po: A sentence of a few words."]
     assert translation.stale(tmp_path) == said
     translation.renew(tmp_path, "de", "one")
     assert translation.stale(tmp_path) == said
@@ -112,3 +112,23 @@ def test_a_translation_has_the_formulas_the_code_and_the_links_of_its_message(la
                     assert sorted(re.findall(what, entry.id)) == sorted(
                         re.findall(what, str(entry.string))
                     ), entry.id
+
+
+def test_a_language_may_have_no_words_and_its_name_is_a_code(tmp_path: Path):
+    catalogues(tmp_path, GERMAN)
+    made = translation.spoken(tmp_path, "de", "one", page("# One\n\nNew."))
+    assert made.cells[0].source.startswith("# Eins\n\n<div")
+    assert translation.spoken(tmp_path, "de", "two", made) is made
+    (tmp_path / FOLDER / "pt-BR").mkdir()
+    with pytest.raises(ValueError, match="pt-BR: expected the code of a language"):
+        translation.languages(tmp_path)
+
+
+def test_the_page_of_exercises_has_messages_of_its_own(tmp_path: Path):
+    catalogues(tmp_path, GERMAN)
+    (tmp_path / "exercises").mkdir()
+    how = "Write your answer where the dots are, run it; `check.a.solution()` shows one way. More."
+    nbformat.write(page(how), tmp_path / "exercises" / "one.ipynb")
+    said = translation.said_in(tmp_path, "one")
+    assert how in said
+    assert [one for one in said if "press **Check**" in one and one.endswith("this browser. More.")]

@@ -39,7 +39,11 @@ def _sayer(language: str) -> Callable[[str], str]:
 
 def sayer(sentences: Mapping[str, str]) -> Callable[[str], str]:
     """What gives a sentence of a catalogue for one in English, or the English one."""
-    patterns = [_pattern(english, other) for english, other in sentences.items() if "{}" in english]
+    # What begins with more of its own comes first, then what says more: "On all {} cases: {}" before "On {}: {}".
+    with_places = sorted(
+        (one for one in sentences if "{}" in one), key=lambda one: (-one.index("{}"), -len(one))
+    )
+    patterns = [_pattern(english, sentences[english]) for english in with_places]
 
     def say(text: str) -> str:
         if text in sentences:

@@ -266,6 +266,6 @@ def _entries_html(one: Differing) -> str:
         f"{where}shape {one.want.shape}; of the entries that differ, the first {len(rows)} of {len(places):,}"
     )
     return (
-        f'<div class="value"><div>{html.escape(head)}</div><table><thead><tr><th scope="col">entry</th>'
-        f'<th scope="col">yours</th><th scope="col">expected</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        f'<div class="value"><div>{html.escape(said(head))}</div><table><thead><tr><th scope="col">{said("entry")}</th>'
+        f'<th scope="col">{said("yours")}</th><th scope="col">{said("expected")}</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )

@@ -13,9 +13,11 @@ from minigrad.course.check.language import sayer
 
 LANGUAGES = [path.stem for path in Path(check.__file__).parent.glob("*.json")]
 SAID = {
+    "On {}: {}": "Bei {}: {}",
+    "On all {} cases: {}": "Bei allen {} Fällen: {}",
     "{} of {} cases.": "{} von {} Fällen.",
     "a window": "ein Fenster",
-    "On {}: {}": "Bei {}: {}",
+    "{}; {}": "{}; {}",
     "Yes.": "Ja.",
 }
 
@@ -28,6 +30,8 @@ SAID = {
         ("2 of 3 cases.", "2 von 3 Fällen."),
         ("On a window: 2 of 3 cases.", "Bei ein Fenster: 2 von 3 Fällen."),
         ("On a door: no.", "Bei a door: no."),
+        ("On all 3 cases: Yes.", "Bei allen 3 Fällen: Ja."),
+        ("On a window: a window; a door; a window", "Bei ein Fenster: ein Fenster; a door; ein Fenster"),
         ("Something else.", "Something else."),
         ("", ""),
     ],
