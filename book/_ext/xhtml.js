@@ -36,7 +36,6 @@ async (LIVE) => {
   }
   for (const one of document.querySelectorAll(".cell_output :is(td, th, div, span)")) {
     const { backgroundColor, visibility, display } = getComputedStyle(one);
-    one.removeAttribute("style");
     if (backgroundColor !== "rgba(0, 0, 0, 0)") one.style.backgroundColor = backgroundColor;
     if (visibility === "hidden") one.style.visibility = "hidden";
     if (display === "none") one.style.display = "none";
