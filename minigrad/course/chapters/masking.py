@@ -62,7 +62,7 @@ _STYLE = f"""
   border: 1px solid rgba(128, 128, 128, 0.8); border-radius: 4px; cursor: pointer}}
 .course-paint option {{color: black; background: white}}
 .course-paint :is(button, select):focus-visible {{outline: 2px solid {colour("second")}; outline-offset: 1px}}
-.course-paint button[aria-pressed="true"] {{font-weight: bold; outline: 2px solid currentColor}}
+.course-paint button[aria-pressed="true"] {{background: rgba(128, 128, 128, 0.25); outline: 2px solid currentColor}}
 .course-paint .room {{overflow-x: auto; max-width: 100%}}
 .course-paint table {{
   border-collapse: collapse; margin: 0; width: auto; font-size: 0.85rem; font-variant-numeric: tabular-nums}}
@@ -139,22 +139,17 @@ _SCRIPT = """
     cell.tabIndex = 0;
     cell.focus();
   }
-  var at = ""; // where the pointer last painted
-  function where(e) { return e.clientX + "," + e.clientY; }
   table.addEventListener("pointerdown", function (e) {
     var cell = e.target.closest(".cell");
     if (!cell) return;
     e.preventDefault();
     focus(cell);
     brush = 1 - allowed[place(cell)[0]][place(cell)[1]];
-    at = where(e);
     paint(cell, brush);
   });
   table.addEventListener("pointerover", function (e) {
     var cell = e.target.closest(".cell");
-    if (!cell || brush === null || !e.buttons || where(e) === at) return; // a table that moves below it is no stroke
-    at = where(e);
-    paint(cell, brush);
+    if (cell && brush !== null && e.buttons) paint(cell, brush);
   });
   window.addEventListener("pointerup", function () { brush = null; });
   table.addEventListener("focusin", function (e) { if (e.target.closest(".cell")) say(e.target); });

@@ -124,6 +124,15 @@ def test_a_press_hides_a_key_and_another_shows_it(page):
 
 
 @pytest.mark.no_arrays
+def test_no_press_moves_the_table(page):
+    """Or the pointer would be over another cell, which it would paint too."""
+    cell = page.locator('[data-cell="1,2"]')
+    before = cell.bounding_box()
+    cell.click()
+    assert cell.bounding_box() == before
+
+
+@pytest.mark.no_arrays
 def test_a_drag_paints(page):
     boxes = [page.locator(f'[data-cell="{i},2"]').bounding_box() for i in range(3)]
     places = [(box["x"] + 5, box["y"] + 5) for box in boxes]
