@@ -388,7 +388,7 @@ def cell_norms(
     opened = []
     for x in inputs:
         x_part = Tensor(x) @ net.weight_ih_l0 + net.bias_ih_l0
-        opened.append((x_part + h @ net.weight_hh_l0 + net.bias_hh_l0).sigmoid().data[0, forget])
+        opened.append((x_part + h @ net.weight_hh_l0 + net.bias_hh_l0).sigmoid().numpy()[0, forget])
         h, c = step(x_part, h, c, net.weight_hh_l0, net.bias_hh_l0)
         cells.append(c.retain_grad())
     c.backward(np.full((1, size), size**-0.5, np.float32))

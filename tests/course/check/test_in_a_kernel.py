@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)")
 pytest.importorskip("ipykernel", reason="ipykernel is not installed (as nbformat)")
+pytest.importorskip("babel", reason="babel is not installed (it comes with Sphinx)")
 
 from nbformat.v4 import new_code_cell, new_notebook
 
