@@ -5,7 +5,8 @@ with a seed that no other run has, judged on other stories, until the best has a
 is used up. At the best come the runs that are compared, with SEEDS; BERT and all together also with MORE_SEEDS. Light
 stories for all recipes, long ones for those that are about distance. What is stored of a run is its expected loss on
 one hidden word at some steps; the same with a new head on the frozen encoder, of the recipe without that head and,
-beside it, of BERT; and how often it is right on *holder*, fine-tuned with LABELS labels at the best of three rates.
+beside it, of BERT; which share of the hidden tokens the small BERT replaced in the EVERY steps before a point; and how
+often it is right on *holder*, fine-tuned with LABELS labels at the best of three rates.
 Five hours on one idle core.
 """
 
@@ -14,6 +15,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from book.runs.make import _rates
 from minigrad.course.chapters import modern
@@ -93,12 +96,14 @@ def make(case: Case) -> dict[str, Any]:
     held_out = asked(text, SEARCH_HELD_OUT_SEED if is_search else HELD_OUT_SEED)
     steps = (SEARCH_STEPS if is_search else STEPS)[text]
     points = [steps] if is_search else [*range(0, steps, EVERY), steps]
-    curve, seconds = [], 0.0
+    curve, shares, seconds = [], [], 0.0
     started = time.perf_counter()
-    for step, model in modern.train(change, text, seed, rate, steps, points):
+    for step, model, trained in modern.train(change, text, seed, rate, steps, points):
         seconds += time.perf_counter() - started
         if not modern.RECIPES[change].detects:
             curve.append([step, round(score(model, held_out).nats, 5)])
+        if isinstance(trained, modern.Detection) and step:
+            shares.append([step, round(float(np.mean(trained.shares[-EVERY:])), 4)])
         started = time.perf_counter()
     run = {
         "change": change,
@@ -109,6 +114,8 @@ def make(case: Case) -> dict[str, Any]:
         "seconds": round(seconds),
         "curve": curve,
     }
+    if shares:
+        run["replaced"] = shares
     if text == "light" and not is_search:
         run |= tuned(model)
     if change in PROBED:

@@ -304,7 +304,8 @@ class Detection(nn.Module):
     """A small BERT guesses the hidden tokens, and the model says of each token whether it is such a guess.
 
     ELECTRA (Clark et al. 2020): a guess that is right counts as not replaced, the detector's loss has WEIGHT, and what
-    was guessed sends no gradient back. The small one has half the width. `model` is what is kept.
+    was guessed sends no gradient back. The small one has half the width. `model` is what is kept; `shares` has, for
+    each step, the share of the hidden tokens that were replaced.
     """
 
     WEIGHT = 50.0
@@ -322,6 +323,7 @@ class Detection(nn.Module):
         self.dense = nn.Linear(config.hidden_size, config.hidden_size, std=config.initializer_range)
         self.classifier = nn.Linear(config.hidden_size, 2, std=config.initializer_range)
         self.rng = np.random.default_rng([seed, 5])
+        self.shares: list[float] = []
 
     def replaced(self, batch: Batch, logits: Tensor) -> tuple[Array, Array]:
         """The tokens with the guesses in place of the chosen ones, and of each whether it was replaced, both (B, T)."""
@@ -338,6 +340,7 @@ class Detection(nn.Module):
         guess = self.generator(**{name: batch[name] for name in batch if name != "next_sentence_label"})
         assert guess.mlm_loss is not None
         ids, was_replaced = self.replaced(batch, guess.prediction_logits)
+        self.shares.append(float(was_replaced[batch["labels"] != IGNORED].mean()))
         x = self.model.encoder(ids, batch["attention_mask"], batch["token_type_ids"])  # (B, T, H)
         labels = np.where(batch["attention_mask"] == 1, was_replaced, IGNORED)
         rows, targets = _chosen_rows(x, labels)
@@ -435,12 +438,12 @@ def made(change: str, text: str, seed: int) -> tuple[Model, nn.Module, Callable[
 
 def train(
     change: str, text: str, seed: int, rate: float, steps: int, points: Sequence[int]
-) -> Iterator[tuple[int, Model]]:
-    """Train a recipe on fresh pairs; stops at each of `points` and gives the step and the model."""
+) -> Iterator[tuple[int, Model, nn.Module]]:
+    """Train a recipe on fresh pairs; gives at each of `points` the step, the model and what it is trained in."""
     model, trained, loss = made(change, text, seed)
     data = batches_of(text, seed, RECIPES[change].chosen)
     for step in pretrain(trained, loss, data, rate, steps, round(WARMUP_SHARE * steps), points):
-        yield step, model
+        yield step, model, trained
 
 
 def step_flops(change: str, text: str) -> int:

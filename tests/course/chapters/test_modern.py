@@ -184,6 +184,9 @@ def test_a_replaced_token_is_a_guess_that_is_wrong(batch):
     ids, replaced = both.replaced(batch, Tensor(-sure))
     np.testing.assert_array_equal(replaced, chosen)
     np.testing.assert_array_equal(ids != true, chosen)
+    both.loss(batch)
+    (share,) = both.shares
+    assert 0.9 < share <= 1  # of the chosen tokens: a new model hits none
 
 
 def test_the_generator_learns_from_its_own_guesses_alone(batch):
@@ -229,5 +232,5 @@ def test_fine_tuning_leaves_the_model_as_it_was():
 def test_a_few_steps_of_each_recipe(name, monkeypatch):
     monkeypatch.setattr("minigrad.stories.stories.STORIES_AN_EPOCH", 64)
     found = list(modern.train(name, "light", 0, 1e-3, 2, (0, 2)))
-    assert [step for step, _ in found] == [0, 2]
+    assert [step for step, *_ in found] == [0, 2]
     assert isinstance(found[0][1].encoder, Encoder)
