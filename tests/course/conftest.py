@@ -1,4 +1,4 @@
-"""What tests of checks share: an empty folder, and what a check prints."""
+"""What tests share: of checks an empty folder and what a check prints, of figures the axes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from minigrad.course.check import exercise as module
 from minigrad.course.check import record
 from minigrad.course.check.exercise import Exercise
+from minigrad.course.furniture.figures import SCHEMES
 
 
 @pytest.fixture
@@ -37,3 +38,17 @@ def told(capsys) -> Callable[..., list[str]]:
         return captured.out.splitlines()
 
     return tell
+
+
+@pytest.fixture
+def axes_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Call a function of the course that draws, and get matplotlib's axes, whose bars and lines can be asked."""
+    canvas = pytest.importorskip("matplotlib.figure").Figure()
+
+    def draw(function: Any, *arguments: Any, **settings: Any) -> Any:
+        monkeypatch.setitem(function.__globals__, "figure", lambda plot, *_: plot(canvas, SCHEMES["light"]))
+        function(*arguments, **settings)
+        (axes,) = canvas.axes
+        return axes
+
+    return draw

@@ -400,9 +400,16 @@ def test_the_small_model_without_something():
 # --- What it draws ----------------------------------------------------------------------------------------
 
 
-def test_the_largest_error_is_on_top_and_each_slip_has_a_colour():
+def test_the_largest_error_is_on_top_and_each_slip_has_a_colour(axes_of):
     assert TONES.keys() == WHOSE.keys()
-    picture = error_bars({"small": (0.25, "paper"), "large": (1.5, "copy")})
+    errors = {"small": (0.25, "paper"), "large": (1.5, "copy")}
+    picture = error_bars(errors)
     assert repr(picture).endswith(": large 1.50, small 0.25")
     words = ("small", "large", "as bad as zeros", "a paper's", "our copy's")
     assert all(f">{word}<" in picture.svg for word in words)
+    axes = axes_of(error_bars, errors)
+    assert [bar.get_width() for bar in axes.patches] == [1.5, 0.25]
+    to_rgba = pytest.importorskip("matplotlib.colors").to_rgba
+    colours = {text.get_text(): to_rgba(text.get_color()) for text in axes.texts}
+    assert [bar.get_facecolor() for bar in axes.patches] == [colours["our copy's"], colours["a paper's"]]
+    assert list(axes.lines[0].get_xdata()) == [1, 1]

@@ -249,7 +249,7 @@ def test_a_model_without_padding_learns():
     assert losses[-1] < 0.8 * losses[0]
 
 
-def test_the_curve_without_the_starts_leaves_out_what_a_logarithm_cannot_show():
+def test_the_curve_without_the_starts_leaves_out_what_a_logarithm_cannot_show(axes_of):
     points = {
         cores: [{"block": block, "median": ms} for block, ms in ((64, 9.0), (512, 3.0), (4096, 2.0))]
         for cores in (1, 2)
@@ -257,3 +257,8 @@ def test_the_curve_without_the_starts_leaves_out_what_a_logarithm_cannot_show():
     picture = block_curves(points, starts=[10.0, 1.0, 0.1], ours=512)
     words = ("one core", "one core, less the starts", "2 cores", "the library's")
     assert all(f">{word}<" in picture.svg for word in words)
+    one, less, two, ours = axes_of(block_curves, points, starts=[10.0, 1.0, 0.1], ours=512).lines
+    np.testing.assert_allclose(less.get_ydata(), [np.nan, 2.0, 1.9])
+    for line in (one, two):
+        np.testing.assert_array_equal(line.get_xydata(), [(64, 9), (512, 3), (4096, 2)])
+    assert list(ours.get_xdata()) == [512, 512]

@@ -125,7 +125,7 @@ def test_figures_say_in_which_order_things_stand():
     assert "floor" in gap_figure([run("a", 1, 0, 30, 5, 3)], 0.5, 3.9, {0: 5.0})._repr_html_()
 
 
-def test_a_loss_that_nobody_knows_is_a_question_mark():
+def test_a_loss_that_nobody_knows_is_a_question_mark(axes_of):
     losses = {
         "real text": {"a model": 3.5, "the best possible": None},
         "stories": {"the best possible": 0.25},
@@ -135,9 +135,15 @@ def test_a_loss_that_nobody_knows_is_a_question_mark():
     assert all(f">{word}<" in picture.svg for word in words)
     alt = "real text: a model 3.50, the best possible ?; stories: the best possible 0.25"
     assert repr(picture).endswith(alt)
+    bars = axes_of(loss_bars, losses).patches
+    assert [(bar.get_y() + bar.get_height() / 2, bar.get_width()) for bar in bars] == [(-1, 3.5), (-4, 0.25)]
 
 
-def test_floors_are_drawn_from_low_to_high():
-    picture = floor_bars({"name": 1.75, "glue": 0.0, "event": 0.5})
+def test_floors_are_drawn_from_low_to_high(axes_of):
+    floors = {"name": 1.75, "glue": 0.0, "event": 0.5}
+    picture = floor_bars(floors)
     assert repr(picture).endswith(": glue 0.00, event 0.50, name 1.75")
     assert f">0.50  {SLOTS['event']}<" in picture.svg
+    axes = axes_of(floor_bars, floors)
+    assert [bar.get_width() for bar in axes.patches] == [0.0, 0.5, 1.75]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["glue", "event", "name"]
