@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import types
 import pytest
 
 from book.runs.make import __main__ as records
+
+ROOT = records.HERE.parents[2]
 
 pytestmark = pytest.mark.numpy_only("the records are made on the CPU")
 
@@ -93,14 +96,40 @@ def test_a_record_of_other_settings_is_left_alone(maker, monkeypatch, tmp_path, 
     assert json.loads(path.read_text()) == before
 
 
+SQUARES = """
+CASE = ("number",)
+
+def fields():
+    return {}
+
+def stages(runs):
+    yield [(2,), (3,)]
+
+def make(case):
+    return {"number": case[0], "square": case[0] ** 2}
+"""
+
+
+def test_the_command_makes_runs_in_several_processes(tmp_path):
+    """As it is written in its docstring, on a copy with one maker."""
+    folder = tmp_path / "book" / "runs" / "make"
+    folder.mkdir(parents=True)
+    for path in records.HERE.glob("_*.py"):
+        shutil.copy(path, folder)
+    (folder / "squares.py").write_text(SQUARES)
+    command = [sys.executable, "-m", "book.runs.make", "squares", "--jobs", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, env=environment)
+    record = json.loads((folder.parent / "squares.json").read_text())
+    assert sorted(run["square"] for run in record["runs"]) == [4, 9]
+
+
 WORKS = """
 import os, time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from book.runs.make.__main__ import end_with
+from book.runs.make._workers import workers
 
 if __name__ == "__main__":
-    pool = ProcessPoolExecutor(1, get_context("spawn"), end_with, (os.getpid(),))
+    pool = workers(1)
     print(pool.submit(os.getpid).result(), flush=True)
     pool.submit(time.sleep, 60).result()
 """
@@ -110,7 +139,7 @@ if __name__ == "__main__":
 def test_a_killed_run_leaves_no_worker_behind(tmp_path):
     script = tmp_path / "works.py"
     script.write_text(WORKS)
-    environment = {**os.environ, "PYTHONPATH": str(records.HERE.parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         [sys.executable, script],
         stdout=subprocess.PIPE,

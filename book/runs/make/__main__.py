@@ -18,16 +18,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
-import threading
-import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from datetime import date
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from book.runs.make._workers import workers
 from minigrad.files import write_atomic
 
 HERE = Path(__file__).resolve().parent
@@ -60,17 +57,6 @@ def cases_of(runs: list[dict[str, Any]], names: Sequence[str]) -> list[tuple[Any
     return [tuple(run[name] for name in names) for run in runs]
 
 
-def end_with(parent: int) -> None:
-    """In a worker: end soon after the process `parent` has gone, which may be killed without a word."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 def main() -> None:
     """Make the runs that the record does not have yet, and store each as it ends."""
     parser = argparse.ArgumentParser(
@@ -91,8 +77,7 @@ def main() -> None:
         parser.error(str(error))
     runs = record["runs"]
     asked = set()
-    workers = ProcessPoolExecutor(options.jobs, get_context("spawn"), end_with, (os.getpid(),))
-    with workers as pool:
+    with workers(options.jobs) as pool:
         for stage in maker.stages(runs):
             asked |= set(stage)
             done = set(cases_of(runs, maker.CASE))

@@ -26,9 +26,8 @@ _SHORT.maxother = 300  # a program of a check says all its steps
 
 def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | None:
     """How `value` differs from `expected`, in words; None if it does not, whatever its dtype."""
-    differs = f"it should return {described(expected)}, and returned {described(value)}"
     if expected is None:
-        return None if value is None else differs
+        return None if value is None else _differs(value, expected)
     if isinstance(expected, tuple | list):
         came, value = value, members(value)
         if not isinstance(value, tuple | list) or len(value) != len(expected):
@@ -40,7 +39,7 @@ def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | Non
         return None
     if isinstance(expected, dict):
         if not isinstance(value, dict):
-            return differs
+            return _differs(value, expected)
         if set(value) != set(expected):
             return f"it should have the keys {_keys(expected)}, and has {_keys(value)}"
         for key, other in expected.items():
@@ -48,24 +47,24 @@ def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | Non
                 return f"for {key}, {found}"
         return None
     if isinstance(expected, str):  # str's own comparison: that of a class made from it may say anything
-        return None if isinstance(value, str) and str.__eq__(value, expected) else differs
+        return None if isinstance(value, str) and str.__eq__(value, expected) else _differs(value, expected)
     if isinstance(expected, bool):
-        return None if isinstance(value, bool | np.bool_) and value == expected else differs
+        return None if isinstance(value, bool | np.bool_) and value == expected else _differs(value, expected)
     is_array = isinstance(expected, Tensor | np.ndarray)
     if isinstance(value, Tensor) != isinstance(expected, Tensor):
-        return differs
+        return _differs(value, expected)
     # NumPy's arithmetic makes a number of an array without axes.
     as_good = is_array and as_array(expected).ndim == 0 and isinstance(value, np.number)
     if is_array and not as_good and not isinstance(value, Tensor | np.ndarray):
-        return differs
+        return _differs(value, expected)
     try:
         got, want = as_array(value), as_array(expected)
     except Exception:  # whatever a foreign type raises
-        return differs
+        return _differs(value, expected)
     if got.dtype.kind not in "fiub" or (got.ndim and not is_array):
-        return differs
+        return _differs(value, expected)
     if want.dtype.kind not in "fiub":  # as of a whole number that is too large for NumPy
-        return None if value == expected else differs
+        return None if value == expected else _differs(value, expected)
     if got.shape != want.shape:
         return f"it should return shape {want.shape}, and returned shape {got.shape}"
     wrong = ~close(got, want, rtol, atol)
@@ -79,6 +78,10 @@ def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | Non
     wanted, came = digits_that_differ(want[place], got[place])
     count = f"{int(wrong.sum())} of {got.size} entries are off"
     return f"{count}. The entry [{', '.join(map(str, place))}] should be {wanted}, and is {came}"
+
+
+def _differs(value: Any, expected: Any) -> str:
+    return f"it should return {described(expected)}, and returned {described(value)}"
 
 
 @dataclass(frozen=True)

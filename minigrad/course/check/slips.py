@@ -132,12 +132,17 @@ def build(answer: Callable[..., Any], *slips: Slip) -> Callable[..., Any] | None
         return None
     scope = {**answer.__globals__, "right": answer}
     try:
-        exec(compile(f"{head}\n{edited}", f"{CHANGED} {answer.__name__}>", "exec"), scope)
+        exec(_compiled(f"{head}\n{edited}", f"{CHANGED} {answer.__name__}>"), scope)
     except SyntaxError:
         if len(slips) == 1:
             raise
         return None
     return scope[name]
+
+
+@functools.lru_cache(4096)  # each wrong answer is held against the same ones
+def _compiled(source: str, file: str) -> Any:
+    return compile(source, file, "exec")
 
 
 def pairs(

@@ -74,15 +74,15 @@ class Trial:
     def __init__(self, task: Task, seed: int) -> None:
         self.task, self.seed = task, seed
         self.names = [name for name, *_ in task.cases(np.random.default_rng(seed))]
+        self._parameters = list(inspect.signature(task.answer).parameters)
         self.unchanged = list(self._arguments())  # to see what a call has changed
         self.expected = list(self.outcomes(task.answer))
         self._with_slips: dict[Slip, tuple[list[Outcome], Iterator[Outcome]]] = {}
 
     def _arguments(self) -> Iterator[dict[str, Any]]:
         """Each case's arguments by name: the same numbers each time, in objects that are new each time."""
-        parameters = inspect.signature(self.task.answer).parameters
         for _, *values in self.task.cases(np.random.default_rng(self.seed)):
-            yield dict(zip(parameters, values, strict=False))
+            yield dict(zip(self._parameters, values, strict=False))
 
     def outcomes(self, answer: Answer, watch: Watch | None = None) -> Iterator[Outcome]:
         """What an answer does with each case. watch: it is a learner's, which may print, or not come to an end."""
