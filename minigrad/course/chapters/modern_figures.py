@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -108,16 +107,12 @@ class Runs:
         return np.array(ends) - self.floors[text]
 
     def steps_to(self, change: str, share: float = NEARLY, text: str = "light") -> np.ndarray:
-        """The first step at which so much of the way to the floor is gone, a number for each seed; NaN if never."""
+        """The first measured step by which so much of the way to the floor is gone, for each seed; NaN if never."""
         return np.array(
             [_first_step(run["curve"], self.floors[text], share) for run in self.of(change, text)]
         )
 
 
 def _first_step(curve: Sequence[Sequence[float]], floor: float, share: float) -> float:
-    """Between two points of a curve of (step, loss) it is a straight line."""
     limit = curve[0][1] - share * (curve[0][1] - floor)
-    for (step, loss), (later, lower) in itertools.pairwise(curve):
-        if lower <= limit:
-            return step + (later - step) * (loss - limit) / (loss - lower)
-    return float("nan")
+    return next((step for step, loss in curve if loss <= limit), float("nan"))
