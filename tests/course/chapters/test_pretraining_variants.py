@@ -113,7 +113,8 @@ def test_training_stops_at_its_points_and_few_stories_come_again(monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "share"), [("5 % chosen", 0.05), ("BERT", 0.15), ("40 % chosen", 0.4)])
-def test_so_many_words_are_chosen_of_the_same_texts(name, share):
+def test_so_many_words_are_chosen_of_the_same_texts(name, share, monkeypatch):
+    monkeypatch.setattr("minigrad.stories.stories.STORIES_AN_EPOCH", 64)
     batch, again = (batches(stories(), 0, VARIANTS[name].chosen).next_batch() for _ in range(2))
     as_bert = batches(stories(), 0).next_batch()
     lengths = batch["attention_mask"].sum(axis=1)

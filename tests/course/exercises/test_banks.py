@@ -184,9 +184,13 @@ def test_each_slip_is_told_apart_from_the_others(exercise):
         assert "Two slips" not in text, slip
 
 
+@pytest.mark.slow
 @each_exercise
 def test_two_slips_come_to_an_end(exercise):
-    """No combination of slips is an endless loop: each is tried when an answer is wrong."""
+    """No combination of slips is an endless loop: each is tried when an answer is wrong.
+
+    Where a bank has a wrong answer that no slip explains, its quick test tries them all.
+    """
     ended = []
     for _, _, answer in pairs(exercise.answer, exercise.slips):
         for _, *arguments in exercise.cases(np.random.default_rng(0)):
