@@ -48,7 +48,7 @@ def erf_number_by_number(x: Array) -> Array:
 
 
 def in_blocks(work, size, block, threads):
-    """Call `work` with slices that together cover range(size)."""
+    """Call `work` with slices that cover range(size), in threads of `pool`."""
     starts = range(0, size, block)
 
     def run(first):
