@@ -37,7 +37,7 @@ ITS_PAGES = $(basename $(notdir $(shell grep -lw 'check.$(EXERCISE)' solutions/*
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book pdf epub slides site serve budget told stale site-check live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
+.PHONY: help train test linted collected test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book pdf epub slides site serve budget told stale site-check live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
 	machine compare clean
 
 # Targets with ##! are for those who learn, and stand first.
@@ -69,9 +69,15 @@ train: $(READY)  ##! pre-train the reduced BERT on the Python documentation on t
 	$(BIN)/python -m minigrad.bert pretrain --output runs/reduced --resume || [ $$? = 130 ]  # a Ctrl-C is no error
 
 test: $(READY)  ## what a change can break where it is made: lint, types, all quick tests on NumPy, the engine on the stand-in for CuPy
-	$(call timed,lint and types,$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy)
+	@$(MAKE) --no-print-directory -j2 linted collected
 	$(call timed,tests on NumPy,$(PARALLEL))
 	$(call timed,the engine on the stand-in for CuPy,$(PARALLEL) --standin $(ENGINE) $(TRAINING) $(SEAMS))
+
+linted: $(READY)
+	$(call timed,lint and types,$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy)
+
+collected: $(READY)  # so that the workers find the tests compiled, and not each compiles them all
+	@$(BIN)/python -m pytest -q --collect-only --ignore tests/site >/dev/null || true  # they say what is wrong
 
 test-page: $(READY)  ## what an edit of one page can break: make test-page NB=book/one_head.ipynb
 	$(ONE) tests/book/test_rerun.py tests/book/test_notebooks.py tests/book/test_chapters.py $(wildcard tests/course/chapters/test_$(STEM)*.py) \
