@@ -105,7 +105,7 @@ def test_biases_and_layer_norms_are_not_decayed():
 def test_it_learns_more_than_how_frequent_the_words_are(tmp_path):
     """Documents of one topic each: who reads the context knows the topic, whose words are one in eight."""
     arguments = changed(
-        steps=400, batch_size=16, warmup_steps=30, log_every=100, eval_every=400, save_every=400
+        steps=200, batch_size=16, warmup_steps=30, log_every=50, eval_every=200, save_every=200
     )
     data = PretrainingData(tiny.documents(40, seed=9), tiny.tokenizer(), 32, 16, seed=9)
     run = tiny.pretraining(tmp_path, arguments, held_out=[data.next_batch() for _ in range(4)])

@@ -205,7 +205,8 @@ def test_the_generator_learns_from_its_own_guesses_alone(batch):
     assert "encoder.words.weight" in gradients
 
 
-def test_a_probe_trains_its_head_and_the_vector_of_mask(batch):
+def test_a_probe_trains_its_head_and_the_vector_of_mask(batch, monkeypatch):
+    monkeypatch.setattr("minigrad.stories.stories.STORIES_AN_EPOCH", 64)
     model = model_of("BERT")
     before = {name: p.numpy().copy() for name, p in model.encoder.named_parameters()}
     judge = modern.probe(model, "light", 0, 3)
