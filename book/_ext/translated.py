@@ -86,7 +86,9 @@ def furnish(app: Any, document: nodes.document) -> None:
     if found := app.course_translated.get(page):
         app.env.metadata[page]["orphan"] = True  # no table of contents has it, and that is meant
         app.env.note_dependency(str(words_of(app, found.language)))
-        before, _, after = TRANSLATION.partition("{}")
+        say = translation.sayer(translation.catalogue(Path(app.srcdir), found.language, translation.WORDS))
+        # Not by words.js: the link parts the sentence.
+        before, _, after = (say(TRANSLATION) or TRANSLATION).partition("{}")
         english = page_link(found.page, "English")
         section.insert(1, language_line(nodes.Text(before), english, nodes.Text(after)))
     for name, one in app.course_translated.items():

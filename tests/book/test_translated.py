@@ -60,6 +60,7 @@ def test_scripts_and_players_speak_german_and_remember_with_the_english_page(vis
     seen = visit("book/masking_de")
     page = seen.page
     assert page.evaluate("course.page") == "masking"
+    assert page.inner_text(".course-language") == "Eine Übersetzung; maßgeblich ist die Seite auf Englisch."
     assert page.locator(".course-facts", has_text="braucht die Kapitel").count() == 1
     assert page.locator("button", has_text="Zeige die Antwort").first.is_visible()
     assert page.locator("text=Summe").count() >= 1
