@@ -3,17 +3,19 @@
 A node stands for one operation: where its inputs came from, and the closure that turns the gradient of the output
 into one gradient per input. `walk_back` visits the nodes from the newest to the oldest, adds up what each hears from
 those that used it, and leaves the sums in `.grad` of the leaves. A leaf's hooks are called
-as soon as its sum is complete. Not handled: second derivatives.
+as soon as its sum is complete. A node whose saved arrays an optimiser has changed since is an error. Not handled:
+second derivatives.
 """
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,12 +27,12 @@ Backward = Callable[[Array], Sequence[Array | None]]
 Hook = Callable[[Any], object]  # called with a leaf whose gradient is complete
 
 _node_numbers = itertools.count()
-_grad_lock = threading.Lock()  # two threads may add to the gradient of one leaf
+_lock = threading.Lock()  # two threads may add to the gradient of one leaf, or change leaves
 
 
 def _after_fork() -> None:
-    global _grad_lock  # which another thread of the parent may have held
-    _grad_lock = threading.Lock()
+    global _lock  # which another thread of the parent may have held
+    _lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -81,6 +83,50 @@ def op_name(backward: Backward) -> str:
     return names[-2] if len(names) > 1 else names[0]
 
 
+# --- Arrays that change ----------------------------------------------------------------------------------
+
+_changes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # leaf: when, as a node's number
+_last_change = -1
+
+
+def changed_in_place(leaves: Iterable[TensorLike]) -> None:
+    """Remember that the arrays of `leaves` change in place: nodes of before must not go by what they saved of them."""
+    global _last_change
+    with _lock:
+        _last_change = next(_node_numbers)
+        for leaf in leaves:
+            _changes[leaf] = _last_change
+
+
+def require_unchanged(node: Node) -> None:
+    """Raise RuntimeError if an array that `node` saved has been changed in place since."""
+    with _lock:
+        changed = [leaf.data for leaf, number in _changes.items() if number > node.number]
+    for saved in _arrays_in(node.backward):
+        for array in changed:
+            if type(saved) is type(array) and backend.of(array).xp.may_share_memory(saved, array):
+                raise RuntimeError(
+                    f"{node.op}: backward() after step(): since the forward pass, an optimiser has changed a parameter "
+                    f"of shape {array.shape}, which this gradient is made of; call backward() first, or compute the "
+                    "output again"
+                )
+
+
+def _arrays_in(function: Any) -> Iterator[Array]:
+    """The arrays that a function closes over, also in lists and in functions that it calls."""
+    waiting, seen = [function], set()
+    while waiting:
+        value = waiting.pop()
+        if backend.is_array(value):
+            yield value
+        elif id(value) not in seen:
+            seen.add(id(value))
+            waiting += value if isinstance(value, list | tuple) else ()
+            for cell in getattr(value, "__closure__", None) or ():
+                with contextlib.suppress(ValueError):  # a variable without a value
+                    waiting.append(cell.cell_contents)
+
+
 # --- Gradients, and who owns them ------------------------------------------------------------------------
 
 
@@ -118,7 +164,7 @@ def is_owned(contribution: Array, dy: Array, contributions: Sequence[Array | Non
 
 def accumulate(tensor: TensorLike, gradient: Gradient) -> None:
     """Add a gradient to `tensor.grad`."""
-    with _grad_lock:
+    with _lock:
         if tensor.grad is not None:  # of an earlier backward(): whoever looks at it must not see it change
             tensor.grad = as_array(tensor.grad + gradient.array)
         else:
@@ -205,6 +251,8 @@ def walk_back(start: Node | TensorLike, dy: Array) -> None:
                 f"backward() a second time through {node.op}: its saved arrays were freed by the first; "
                 "compute the output again"
             )
+        if node.number < _last_change:
+            require_unchanged(node)
         if node.retained is not None:
             accumulate(node.retained, Gradient(dy))
         contributions = checked(node, node.backward(dy))

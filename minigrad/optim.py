@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+import numbers
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from minigrad import backend
+from minigrad.graph import changed_in_place
 from minigrad.nn import Parameter
 from minigrad.tensor import Array, Tensor
 
@@ -26,11 +28,67 @@ def _gradient(parameter: Parameter) -> Array | None:
     return backend.of(data).asarray(gradient)
 
 
+def _listed(owner: str, parameters: Any) -> list[Any]:
+    """`parameters` as a list. Raises TypeError for one tensor or a set, ValueError for an iterator that is used up."""
+    if isinstance(parameters, Tensor):
+        raise TypeError(f"{owner}: expected a list of parameters, got one: put it in [ ]")
+    if isinstance(parameters, set | frozenset):
+        raise TypeError(
+            f"{owner}: a set has no order, in which moments could be kept: expected a list of parameters"
+        )
+    listed = list(parameters)
+    if not listed and isinstance(parameters, Iterator):
+        raise ValueError(
+            f"{owner}: no parameters are left in the {type(parameters).__name__}, which can be gone through once: "
+            "pass model.parameters() each time, or keep list(model.parameters())"
+        )
+    return listed
+
+
+def _require_leaf(owner: str, parameter: Any) -> None:
+    """Raise unless it is a tensor that training can change: a leaf, with a gradient or a Parameter that is frozen."""
+    if not isinstance(parameter, Tensor):
+        raise TypeError(f"{owner}: expected parameters, got {type(parameter).__name__}")
+    if parameter.node is not None:
+        raise ValueError(
+            f"{owner}: expected leaves, got the output of {parameter.node.op}: a step would not change what that "
+            "was computed from"
+        )
+    if not (parameter.requires_grad or isinstance(parameter, Parameter)):
+        raise ValueError(f"{owner}: got a tensor of shape {parameter.shape} that requires no gradient")
+
+
+def _require_number(what: str, value: Any, least: float = 0, below: float = math.inf) -> None:
+    """Raise unless `value` is a number of at least `least` and below `below`; neither NaN nor infinite."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{what} must be a number, got {value!r}")
+    if not math.isfinite(value):
+        raise ValueError(f"{what} must be finite, got {value}")
+    if not least <= float(value) < below:
+        limit = "" if below == math.inf else f" and below {below}"
+        raise ValueError(f"{what} must be at least {least}{limit}, got {value}")
+
+
+def _require_settings(owner: str, settings: Mapping[str, Any]) -> None:
+    """Raise for numbers with which the optimisers here could not train."""
+    for name, value in settings.items():
+        if name in ("lr", "eps", "weight_decay"):
+            _require_number(f"{owner}: {name}", value)
+        elif name == "momentum":
+            _require_number(f"{owner}: {name}", value, below=1)
+        elif name == "betas":
+            if not isinstance(value, Sequence) or len(value) != 2:
+                raise TypeError(f"{owner}: betas must be two numbers, got {value!r}")
+            for i, beta in enumerate(value, start=1):
+                _require_number(f"{owner}: β{i} of betas", beta, below=1)
+
+
 class Optimizer:
     """What all optimisers share: groups of parameters, each with its settings, and counts of steps.
 
     parameters: parameters, or groups as dicts {"params": […], "weight_decay": 0.0, …} whose settings win over
-        the defaults. Raises ValueError for no parameters, one named twice, or an unknown setting.
+        the defaults. Raises ValueError for no parameters, one named twice, one that is the output of an operation or
+        requires no gradient, an unknown setting or one out of its range, TypeError for what is no parameter or number.
 
     `steps` counts the calls of `step`, which a schedule goes by. `parameter_steps` counts for each parameter those in
     which it had a gradient: Adam's corrections go by these, as in PyTorch.
@@ -39,22 +97,27 @@ class Optimizer:
     moments = 0  # how many arrays an optimiser keeps beside each parameter
 
     def __init__(self, parameters: ParameterGroups, **defaults: Any) -> None:
-        if isinstance(parameters, Tensor):
-            raise TypeError(f"{type(self).__name__}: expected a list of parameters, got one: put it in [ ]")
-        groups: list[Any] = list(parameters)
-        if not groups:
-            raise ValueError(f"{type(self).__name__}: no parameters")
-        if not isinstance(groups[0], dict):
+        owner = type(self).__name__
+        groups = _listed(owner, parameters)
+        if groups and not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         self.groups: list[dict[str, Any]] = []
         for group in groups:
             unknown = set(group) - set(defaults) - {"params"}
             if unknown:
-                raise ValueError(f"{type(self).__name__}: unknown settings {sorted(unknown)}")
-            self.groups.append({**defaults, **group, "params": list(group["params"])})
+                raise ValueError(f"{owner}: unknown settings {sorted(unknown)}")
+            self.groups.append({**defaults, **group, "params": _listed(owner, group["params"])})
+            _require_settings(owner, self.groups[-1])
         everything = [p for group in self.groups for p in group["params"]]
+        if not everything:
+            raise ValueError(f"{owner}: no parameters")
+        for parameter in everything:
+            _require_leaf(owner, parameter)
         if len({id(p) for p in everything}) < len(everything):
-            raise ValueError(f"{type(self).__name__}: a parameter is named twice")
+            raise ValueError(f"{owner}: a parameter is named twice")
+        self.scheduled: list[
+            tuple[float, float]
+        ] = []  # of each group: the peak of a schedule's rates, the present one
         self.steps = 0
         self.parameter_steps = [0] * len(everything)
         self.state: list[list[Array]] = [
@@ -87,6 +150,7 @@ class Optimizer:
                 if gradient is not None:
                     self.parameter_steps[number] += 1
                     alike[self.parameter_steps[number]].append((parameter.data, gradient, self.state[number]))
+            changed_in_place(p for p in group["params"] if p.grad is not None)
             for step, members in alike.items():
                 self.update(members, step, **settings)
 
@@ -222,22 +286,32 @@ class Schedule:
     """A rate that changes from step to step: each group's own rate times `factor`.
 
     `step()` after each optimiser step sets every group's rate for the next one. The whole state is the optimiser's step
-    count. A subclass says what the factor is.
+    count. A second schedule of an optimiser, as of a notebook's cell that runs again, begins anew at the optimiser's
+    present step, with the rates that the groups were given, or that were set by hand since. A subclass says what the
+    factor is. Raises TypeError for what is no optimiser.
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(self).__name__}: expected an optimiser, got {type(optimizer).__name__}")
         self.optimizer = optimizer
+        self.start = optimizer.steps if optimizer.scheduled else 0
         self.peaks = [group["lr"] for group in optimizer.groups]
+        for number, (peak, rate) in enumerate(optimizer.scheduled):
+            if self.peaks[number] == rate:  # an earlier schedule's
+                self.peaks[number] = peak
         self.step()
 
     def factor(self, step: int) -> float:
-        """What the optimiser step number `step` (from 0) multiplies the rate by."""
+        """What the schedule's step number `step` (from 0) multiplies the rate by."""
         raise NotImplementedError(f"{type(self).__name__} has no factor()")
 
     def step(self) -> None:
         """Set the rate for the optimiser's next step."""
-        for group, peak in zip(self.optimizer.groups, self.peaks, strict=True):
-            group["lr"] = peak * self.factor(self.optimizer.steps)
+        factor = self.factor(max(0, self.optimizer.steps - self.start))
+        self.optimizer.scheduled = [(peak, peak * factor) for peak in self.peaks]
+        for group, (_, rate) in zip(self.optimizer.groups, self.optimizer.scheduled, strict=True):
+            group["lr"] = rate
 
 
 class LinearWarmupDecay(Schedule):
@@ -248,6 +322,8 @@ class LinearWarmupDecay(Schedule):
     """
 
     def __init__(self, optimizer: Optimizer, warmup_steps: int, total_steps: int) -> None:
+        for name, value in (("warmup_steps", warmup_steps), ("total_steps", total_steps)):
+            _require_number(f"LinearWarmupDecay: {name}", value, least=-math.inf)
         if not 0 <= warmup_steps <= total_steps or total_steps < 1:
             raise ValueError(
                 f"LinearWarmupDecay: warmup_steps must be within 0 … {total_steps}, got {warmup_steps}"
@@ -272,8 +348,7 @@ class InverseSquareRootWarmup(Schedule):
 
     def __init__(self, optimizer: Optimizer, d_model: int, warmup_steps: int) -> None:
         for name, value in (("d_model", d_model), ("warmup_steps", warmup_steps)):
-            if not value >= 1:
-                raise ValueError(f"InverseSquareRootWarmup: {name} must be at least 1, got {value}")
+            _require_number(f"InverseSquareRootWarmup: {name}", value, least=1)
         self.d_model, self.warmup_steps = d_model, warmup_steps
         super().__init__(optimizer)
 
@@ -288,13 +363,13 @@ def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> Array:
 
     Returns the norm before clipping (NaN or infinite gradients are left as they are, and the norm tells), an
     array without axes, on the GPU if the gradients are there: nothing waits until it is read with `float`.
-    Raises ValueError if max_norm is not positive.
+    Raises ValueError if max_norm is not positive, or `parameters` is an iterator that is used up.
     """
+    if isinstance(max_norm, bool) or not isinstance(max_norm, numbers.Real):
+        raise TypeError(f"clip_grad_norm: max_norm must be a number, got {max_norm!r}")
     if not max_norm > 0:
         raise ValueError(f"clip_grad_norm: max_norm must be positive, got {max_norm}")
-    if isinstance(parameters, Tensor):
-        raise TypeError("clip_grad_norm: expected a list of parameters, got one: put it in [ ]")
-    gradients = [p.grad for p in parameters if p.grad is not None]
+    gradients = [p.grad for p in _listed("clip_grad_norm", parameters) if p.grad is not None]
     if not gradients:
         return np.zeros(())
     kernels = backend.of(gradients[0])

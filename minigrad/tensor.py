@@ -10,9 +10,11 @@ from __future__ import annotations
 import copy
 import inspect
 import numbers
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ContextDecorator
 from contextvars import ContextVar
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -83,7 +85,6 @@ class Tensor:
     """
 
     __slots__ = ("__weakref__", "data", "grad", "hooks", "node", "requires_grad")
-    __array_ufunc__ = None  # so that `numpy_array + tensor` asks the Tensor, not NumPy
 
     def __init__(self, data: Any, requires_grad: bool = False, dtype: Any = None) -> None:
         if isinstance(data, Tensor):
@@ -207,6 +208,27 @@ class Tensor:
         return NotImplemented
 
     __hash__ = object.__hash__
+
+    # Comparisons have no gradient: they give Boolean arrays, as masks and conditions are.
+    def __lt__(self, other: Any) -> Array:
+        return self.data < self._comparable(other)
+
+    def __le__(self, other: Any) -> Array:
+        return self.data <= self._comparable(other)
+
+    def __gt__(self, other: Any) -> Array:
+        return self.data > self._comparable(other)
+
+    def __ge__(self, other: Any) -> Array:
+        return self.data >= self._comparable(other)
+
+    def _comparable(self, other: Any) -> Any:
+        """What the entries are compared with. Raises TypeError unless it is a number, or an array here or a Tensor."""
+        if isinstance(other, Tensor):
+            other = other.data
+        if isinstance(other, numbers.Real | np.generic) or type(other) is type(self.data):
+            return other
+        raise TypeError(f"a Tensor on {self.backend} does not compare with {_with_article(other)}")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """What `numpy.asarray(tensor)` gives. Raises TypeError if that would lose a gradient."""
@@ -351,8 +373,15 @@ class Tensor:
     __matmul__: ClassVar[Op]
     __rmatmul__: ClassVar[Op]
     __getitem__: ClassVar[Op]
+    __array_ufunc__: ClassVar[Callable[..., Any]]
+    __array_function__: ClassVar[Callable[..., Any]]
     abs: ClassVar[Op]
+    argmax: ClassVar[Callable[..., Array]]
+    argmin: ClassVar[Callable[..., Array]]
     astype: ClassVar[Op]
+    clip: ClassVar[Op]
+    cos: ClassVar[Op]
+    cumsum: ClassVar[Op]
     exp: ClassVar[Op]
     expand: ClassVar[Op]
     flip: ClassVar[Op]
@@ -362,16 +391,23 @@ class Tensor:
     masked_fill: ClassVar[Op]
     max: ClassVar[Op]
     mean: ClassVar[Op]
+    min: ClassVar[Op]
     permute: ClassVar[Op]
+    prod: ClassVar[Op]
     relu: ClassVar[Op]
     reshape: ClassVar[Op]
     sigmoid: ClassVar[Op]
+    sin: ClassVar[Op]
     softmax: ClassVar[Op]
     sqrt: ClassVar[Op]
     squeeze: ClassVar[Op]
+    std: ClassVar[Op]
     sum: ClassVar[Op]
+    swapaxes: ClassVar[Op]
     tanh: ClassVar[Op]
     transpose: ClassVar[Op]
+    tril: ClassVar[Op]
+    triu: ClassVar[Op]
     unsqueeze: ClassVar[Op]
     var: ClassVar[Op]
 
@@ -398,3 +434,13 @@ def _with_article(value: Any) -> str:
 
 def _move(array: Array, target: Any) -> Array:
     return target.asarray(backend.to_numpy(array))
+
+
+class _Module(ModuleType):
+    """This module, for who calls it as PyTorch's `torch.tensor`."""
+
+    def __call__(self, *_: Any, **__: Any) -> None:
+        raise TypeError("minigrad.tensor is a module: write minigrad.Tensor(…)")
+
+
+sys.modules[__name__].__class__ = _Module

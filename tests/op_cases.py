@@ -203,6 +203,23 @@ BASIC = [
     *[same(shape, op="sqrt", domain="positive") for shape in ((3, 5), ())],
     *[same(shape, op="tanh") for shape in ((3, 5), ())],
     *[same(shape, op="erf") for shape in ((3, 5), ())],
+    *[same(shape, op="sin", domain="wide") for shape in ((3, 5), ())],
+    *[same(shape, op="cos", domain="wide") for shape in ((3, 5), ())],
+    *[
+        Case(
+            "clip",
+            lambda f, x, low=low, high=high: f(x, low, high),
+            lambda t, x, low=low, high=high: x.clip(low, high),
+            (shape,),
+            "apart",
+        )
+        for shape, low, high in (
+            ((3, 5), -0.9, 0.65),
+            ((7,), None, 0.3),
+            ((5, 2), -0.2, None),
+            ((), 1.0, 2.0),
+        )
+    ],
     *[same(shape, op="sigmoid", domain="wide") for shape in ((3, 5), ())],
     *[same(shape, op="relu", domain="apart") for shape in ((3, 5), ())],
     Case("astype", lambda f, x: f(x, x.dtype) * 2.0, lambda t, x: x * 2, ((3, 5),)),
@@ -213,9 +230,9 @@ BASIC = [
             lambda f, x, axis=axis, keep=keep: f(x, axis=axis, keepdims=keep),
             lambda t, x, op=op, axis=axis, keep=keep: reduced(t, op, x, axis, keep),
             (shape,),
-            "apart" if op == "max" else "real",
+            "apart" if op in ("max", "min") else "real",
         )
-        for op in ("sum", "mean", "max", "var", "logsumexp")
+        for op in ("sum", "mean", "max", "min", "prod", "var", "std", "logsumexp")
         for shape, axis, keep in (
             ((3, 5), None, False),
             ((5, 3), None, True),
@@ -230,7 +247,55 @@ BASIC = [
     Case("max", lambda f, x: f(x), lambda t, x: x.amax(), ((),)),
     Case("logsumexp", lambda f, x: f(x), lambda t, x: t.logsumexp(x, ()), ((),)),
     Case("var", lambda f, x: f(x, axis=-1, correction=0), lambda t, x: x.var(-1, correction=0), ((3, 7),)),
+    Case("std", lambda f, x: f(x, axis=0, correction=0), lambda t, x: x.std(0, correction=0), ((7, 3),)),
+    Case(  # with zeros: one in a column, several, none
+        "prod",
+        lambda f, x: f(ops.masked_fill(x, MASK, 0.0), 1),
+        lambda t, x: x.masked_fill(t.tensor(MASK), 0.0).prod(1),
+        ((3, 5),),
+    ),
+    *[
+        Case("cumsum", lambda f, x, axis=axis: f(x, axis), lambda t, x, axis=axis: x.cumsum(axis), (shape,))
+        for shape, axis in (((7,), 0), ((3, 5, 2), 1), ((2, 5), -1), ((3, 1), 0))
+    ],
+    *[
+        Case(op, lambda f, x: x[f(x)], lambda t, x, op=op: x[getattr(x, op)()], ((7,),), "apart")
+        for op in ("argmax", "argmin")
+    ],
+    *[
+        Case(
+            op,
+            lambda f, x: x[f(x, 0), np.arange(5)] * 2.0,
+            lambda t, x, op=op: x[getattr(x, op)(0), t.arange(5)] * 2,
+            ((3, 5),),
+            "apart",
+        )
+        for op in ("argmax", "argmin")
+    ],
     # Products
+    *[
+        Case(
+            "einsum",
+            lambda f, a, b, equation=equation: f(equation, a, b),
+            lambda t, a, b, equation=equation: t.einsum(equation, a, b),
+            shapes,
+        )
+        for equation, *shapes in (
+            ("ij,jk->ik", (3, 5), (5, 7)),
+            ("ij,jk", (3, 5), (5, 7)),
+            ("bhid,bhjd->bhij", (2, 3, 5, 2), (2, 3, 4, 2)),
+            ("bij,bjhd->bhid", (2, 3, 5), (2, 5, 4, 3)),
+            ("i,j->ji", (3,), (5,)),
+            ("ij,ij->", (3, 5), (3, 5)),
+            ("ij,ij->ij", (3, 5), (3, 5)),
+            ("ijk,k->j", (3, 5, 2), (2,)),  # i is summed in one operand alone
+            ("ij,kl->il", (3, 5), (2, 7)),
+            ("...ij,...jk->...ik", (4, 3, 5), (2, 1, 5, 7)),
+            ("...d, d", (3, 5, 2), (2,)),
+            ("ij,jk->ik", (3, 1), (5, 7)),  # an axis of length 1 broadcasts
+            (",i->i", (), (5,)),
+        )
+    ],
     *[
         Case("matmul", lambda f, a, b: f(a, b), lambda t, a, b: a @ b, shapes)
         for shapes in (
@@ -253,6 +318,12 @@ BASIC = [
     Case("permute", lambda f, x: f(x, 2, 0, -2), lambda t, x: x.permute(2, 0, 1), ((3, 5, 2),)),
     Case("transpose", lambda f, x: f(x), lambda t, x: x.transpose(-1, -2), ((3, 5, 2),)),
     Case("transpose", lambda f, x: f(x, 0, -1), lambda t, x: x.transpose(0, -1), ((5, 3, 2),)),
+    Case("swapaxes", lambda f, x: f(x, 0, -1), lambda t, x: x.swapaxes(0, -1), ((5, 3, 2),)),
+    *[
+        Case(op, lambda f, x, k=k: f(x, k), lambda t, x, op=op, k=k: getattr(x, op)(k), (shape,))
+        for op in ("tril", "triu")
+        for shape, k in (((3, 5), 0), ((2, 5, 3), 1), ((4, 4), -2), ((1, 2), 7))
+    ],
     Case("expand", lambda f, x: f(x, 2, -1, 5), lambda t, x: x.expand(2, -1, 5), ((3, 1),)),
     Case("squeeze", lambda f, x: f(x), lambda t, x: x.squeeze(), ((1, 3, 1),)),
     Case("squeeze", lambda f, x: f(x, -1), lambda t, x: x.squeeze(-1), ((1, 5, 1),)),
@@ -260,6 +331,7 @@ BASIC = [
     Case("unsqueeze", lambda f, x: f(x, 0), lambda t, x: x.unsqueeze(0), ((),)),
     Case("concat", lambda f, *x: f(x, axis=-2), lambda t, *x: t.cat(x, -2), ((3, 5), (1, 5), (2, 5))),
     Case("concat", lambda f, x: f([x, x]), lambda t, x: t.cat([x, x]), ((3,),)),
+    Case("concatenate", lambda f, *x: f(x, 1), lambda t, *x: t.cat(x, 1), ((3, 2), (3, 5))),
     Case("stack", lambda f, *x: f(x, axis=1), lambda t, *x: t.stack(x, 1), ((3, 5), (3, 5))),
     Case("stack", lambda f, *x: f(x), lambda t, *x: t.stack(x), ((), ())),
     Case(
@@ -442,4 +514,8 @@ CASES = BASIC + FUSED
 def reduced(t: Any, op: str, x: Any, axis: Any, keepdims: bool) -> Any:
     """PyTorch's reduction of this name."""
     axes = tuple(range(x.ndim)) if axis is None else axis
-    return {"max": t.amax}.get(op, getattr(t, op))(x, axes, keepdim=keepdims)
+    if op == "prod":  # over one axis at a time
+        for one in sorted([i % x.ndim for i in np.atleast_1d(axes).tolist()], reverse=True):
+            x = x.prod(one, keepdim=keepdims)
+        return x
+    return {"max": t.amax, "min": t.amin}.get(op, getattr(t, op))(x, axes, keepdim=keepdims)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from arrays import host, on_backend
 
-from minigrad import Tensor, backend, graph, no_grad, ops
+from minigrad import Tensor, backend, graph, no_grad, ops, optim
 from minigrad.graph import Gradient
 
 
@@ -606,3 +606,122 @@ def test_hooks_are_called_in_pytorchs_order_with_its_values(torch, rng):
     assert [name for name, _ in ours] == [name for name, _ in theirs] == ["b", "a", "t"]
     for (_, one), (_, other) in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10)
+
+
+# --- Arrays that an optimiser changes ---------------------------------------------------------------------
+
+
+def stepped(w):
+    """An optimiser's step on w, with a gradient of ones."""
+    w.grad = backend.of(w.data).xp.ones_like(w.data)
+    optim.SGD([w], lr=0.5).step()
+
+
+USES = {
+    "mul": lambda w, x: w * x,
+    "matmul": lambda w, x: w @ x,
+    "transpose": lambda w, x: x @ w.T,
+    "linear": ops.linear,
+    "square": lambda w, x: w * w,
+    "div": lambda w, x: x / w,
+    "einsum": lambda w, x: ops.einsum("ij,jk->ik", w, x),
+    "softmax": lambda w, x: ops.softmax(w, -1) * x,
+    "tanh": lambda w, x: ops.tanh(w) * x,
+    "add": lambda w, x: w + x,
+    "sub": lambda w, x: x - w,
+    "sum": lambda w, x: w.sum() + x,
+    "concat": lambda w, x: ops.concat([w, x]),
+    "getitem": lambda w, x: w[1:] + x[1:],
+    "embedding": lambda w, x: ops.embedding(np.array([0, 0, 2]), w) + x,
+    "layer_norm": lambda w, x: ops.layer_norm(x, w[0], w[1]),
+    "attention": lambda w, x: ops.scaled_dot_product_attention(x, w, x),
+}
+SAVES_W = {  # for the gradient of x: as PyTorch says of each
+    "mul", "matmul", "transpose", "linear", "square", "div", "einsum", "layer_norm", "attention",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_step_before_backward_is_an_error_where_a_gradient_is_made_of_what_it_changed(use, leaf):
+    w, x = leaf(3, 3), leaf(3, 3)
+    y = USES[use](w, x)
+    stepped(w)
+    if use in SAVES_W:
+        with pytest.raises(
+            RuntimeError, match=r"backward\(\) after step\(\): since the forward pass, an optimiser has"
+        ):
+            y.sum().backward()
+    else:
+        y.sum().backward()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    "use", [use for use in USES if use not in ("linear", "concat", "embedding", "layer_norm", "attention")]
+)
+@pytest.mark.parametrize("wants", ["both", "w", "x"])
+def test_it_is_an_error_where_it_is_pytorchs(use, wants, leaf, torch, monkeypatch):
+    w, x = leaf(3, 3), leaf(3, 3)
+    v, z = (torch.tensor(one.numpy().copy(), requires_grad=True) for one in (w, x))
+    for ours, theirs, name in ((w, v, "w"), (x, z, "x")):
+        ours.requires_grad = wants in ("both", name)
+        theirs.requires_grad_(wants in ("both", name))
+    outcomes = []
+    for inputs, step in (((w, x), lambda: change(w)), ((v, z), lambda: v.detach().sub_(0.5))):
+        if inputs[0] is v:
+            monkeypatch.setattr("test_graph.ops", torch)
+        y = USES[use](*inputs)
+        step()
+        try:
+            y.sum().backward()
+            outcomes.append("fine")
+        except RuntimeError:
+            outcomes.append("error")
+    assert outcomes[0] == outcomes[1]
+
+
+def change(w):
+    """What a step does, also to a tensor that wants no gradient."""
+    graph.changed_in_place([w])
+    w.data[...] -= 0.5
+
+
+def test_backward_after_a_step_that_came_before_the_forward_pass_is_fine(leaf):
+    w, x = leaf(3), leaf(3)
+    stepped(w)
+    (w * x).sum().backward()
+    stepped(x)  # and of another graph's leaf
+    (w * w).sum().backward()
+
+
+def test_only_the_part_of_the_graph_that_was_there_is_old(leaf):
+    w, x = leaf(3), leaf(3)
+    y = w * x
+    stepped(w)
+    with pytest.raises(RuntimeError, match=r"^mul: backward\(\) after step\(\)"):
+        (y * 2.0).sum().backward()
+
+
+def test_what_a_step_changes_may_be_saved_out_of_sight(leaf):
+    """In a list, in a function that backward calls, in a view of a detached twin."""
+    w, x = leaf(3), leaf(3)
+    for saved in ([w.data], w.detach().data[1:], ((w.data[::-1],), lambda: w.data)):
+
+        def recorded(kept=saved):
+            def backward(dy):
+                return (dy * float(len(kept)),)
+
+            return Tensor.from_op(x.data + 1.0, (x,), backward)
+
+        y = recorded()
+        stepped(w)
+        with pytest.raises(RuntimeError, match=r"after step\(\)"):
+            y.sum().backward()
+
+
+def test_a_hook_may_step_as_soon_as_a_gradient_is_complete(leaf):
+    w, x = leaf(3, 3), leaf(3, 3)
+    optimiser = optim.SGD([w], lr=0.1)
+    w.register_post_accumulate_grad_hook(lambda _: optimiser.step())
+    ((x @ w) * 2.0 + x).sum().backward()
+    assert optimiser.steps == 1

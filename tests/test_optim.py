@@ -333,6 +333,55 @@ def test_schedule_by_hand(warmup, total, factors):
     np.testing.assert_allclose([schedule.factor(step) for step in range(len(factors))], factors)
 
 
+def rates_of(schedule, steps):
+    """The rate of each of the next steps."""
+    found = []
+    for _ in range(steps):
+        found.append(schedule.optimizer.groups[0]["lr"])
+        schedule.optimizer.step()
+        schedule.step()
+    return found
+
+
+@pytest.mark.parametrize("before", [0, 3, 12, 40])
+def test_a_second_schedule_begins_anew_with_the_rate_that_was_given(before):
+    """A notebook's cell that makes the schedule and trains is run again."""
+    optimiser = optim.SGD([nn.Parameter([0.0])], lr=0.1)
+    first = rates_of(optim.LinearWarmupDecay(optimiser, 4, 12), before)
+    again = rates_of(optim.LinearWarmupDecay(optimiser, 4, 12), 12)
+    assert again == rates_of(optim.LinearWarmupDecay(optim.SGD([nn.Parameter([0.0])], lr=0.1), 4, 12), 12)
+    assert max(again) == 0.1
+    assert again[:before] == first[:12]
+
+
+@pytest.mark.oracle
+def test_a_second_schedule_is_pytorchs(torch):
+    q = torch.zeros(1, requires_grad=True)
+    right, ours = torch.optim.SGD([q], lr=0.1), optim.SGD([nn.Parameter([0.0])], lr=0.1)
+    for warmup, total, steps in ((5, 30, 17), (3, 40, 50)):
+        schedule = optim.LinearWarmupDecay(ours, warmup, total)
+        theirs = torch.optim.lr_scheduler.LambdaLR(right, schedule.factor)
+        for rate in rates_of(schedule, steps):
+            assert rate == pytest.approx(right.param_groups[0]["lr"], rel=1e-12)
+            right.step()
+            theirs.step()
+
+
+def test_a_rate_set_by_hand_is_the_next_schedules_peak():
+    optimiser = optim.SGD([nn.Parameter([0.0])], lr=0.1)
+    rates_of(optim.LinearWarmupDecay(optimiser, 4, 12), 5)
+    optimiser.groups[0]["lr"] = 0.3
+    assert max(rates_of(optim.LinearWarmupDecay(optimiser, 4, 12), 12)) == pytest.approx(0.3)
+
+
+def test_a_schedule_goes_on_where_a_state_is_loaded_after_it_was_made():
+    optimiser = optim.SGD([nn.Parameter([0.0])], lr=0.1)
+    schedule = optim.LinearWarmupDecay(optimiser, 4, 12)
+    optimiser.load_state_dict({"steps": 8, "state": optimiser.state})
+    schedule.step()
+    assert optimiser.groups[0]["lr"] == pytest.approx(0.05)
+
+
 @pytest.mark.parametrize(("d_model", "warmup"), [(512, 4000), (64, 10), (1, 1)])
 def test_the_transformers_schedule_is_its_equation(d_model, warmup):
     """Vaswani et al. (2017), equation 3, whose steps begin at 1; two groups keep their ratio."""
@@ -491,3 +540,113 @@ def test_one_parameter_instead_of_a_list_is_refused():
         optim.SGD(parameter, lr=0.1)
     with pytest.raises(TypeError, match=r"clip_grad_norm: expected a list of parameters, got one"):
         optim.clip_grad_norm(parameter, 1.0)
+
+
+def test_an_iterator_that_is_used_up_is_refused():
+    model = nn.Linear(3, 2)
+    for take in (
+        lambda ps: optim.clip_grad_norm(ps, 1.0),
+        lambda ps: optim.AdamW(ps),
+        lambda ps: optim.SGD([{"params": [nn.Parameter([0.0])]}, {"params": ps}], lr=0.1),
+    ):
+        parameters = model.parameters()
+        take(parameters)
+        with pytest.raises(
+            ValueError, match=r"no parameters are left in the generator.*list\(model.parameters\(\)\)"
+        ):
+            take(parameters)
+    assert optim.SGD([{"params": model.parameters()}, {"params": []}], lr=0.1).groups[1]["params"] == []
+
+
+@pytest.mark.parametrize("cls", [optim.SGD, optim.Adam, optim.AdamW])
+def test_what_a_step_could_not_train_is_refused(cls):
+    w = nn.Parameter(np.ones(2))
+    with pytest.raises(ValueError, match="expected leaves, got the output of mul: a step would not change"):
+        cls([w * 0.01], lr=0.1)
+    with pytest.raises(ValueError, match=r"got a tensor of shape \(2,\) that requires no gradient"):
+        cls([{"params": [w, w.detach()]}], lr=0.1)
+    with pytest.raises(TypeError, match="expected parameters, got ndarray"):
+        cls([w.numpy()], lr=0.1)
+    with pytest.raises(TypeError, match="expected parameters, got tuple"):
+        cls(nn.Linear(3, 2).named_parameters(), lr=0.1)
+    with pytest.raises(TypeError, match="a set has no order"):
+        cls({w}, lr=0.1)
+    w.requires_grad = False  # a parameter that is frozen
+    cls([w], lr=0.1)
+
+
+WRONG_SETTINGS = [
+    *[
+        (cls, {"lr": value})
+        for cls in ("SGD", "Adam", "AdamW")
+        for value in (-1.0, math.nan, math.inf, "0.1", None, 1j)
+    ],
+    *[("SGD", {"lr": 0.1, "momentum": value}) for value in (-0.5, 5, math.nan, "a")],
+    *[
+        (cls, {name: value})
+        for cls in ("Adam", "AdamW")
+        for name in ("eps", "weight_decay")
+        for value in (-1.0, math.nan, math.inf, None)
+    ],
+    ("SGD", {"lr": 0.1, "weight_decay": -1.0}),
+    *[
+        (cls, {"betas": value})
+        for cls in ("Adam", "AdamW")
+        for value in ((1.0, 0.9), (0.9, 1.0), (-1.0, 0.9), (0.9, math.nan), (0.9,), 0.9, ("a", 0.9))
+    ],
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), WRONG_SETTINGS, ids=str)
+def test_numbers_with_which_nothing_could_be_trained_are_refused(name, settings):
+    cls = getattr(optim, name)
+    expected = rf"^{name}: .*({'|'.join(settings)}).* must be .*"
+    with pytest.raises((ValueError, TypeError), match=expected):
+        cls([nn.Parameter([0.0])], **settings)
+    defaults = {"lr": 0.1} if name == "SGD" else {}
+    with pytest.raises((ValueError, TypeError), match=expected):  # of a group
+        cls([{"params": [nn.Parameter([0.0])], **settings}], **defaults)
+
+
+@pytest.mark.oracle
+def test_pytorch_refuses_no_number_that_is_taken_here(torch):
+    numbers = [-1.0, -1e-9, 0.0, 1e-3, 0.5, 0.999, 1.0, 2.0]
+    for name in ("SGD", "Adam", "AdamW"):
+        for setting in ("lr", "eps", "weight_decay", "momentum"):
+            if (setting == "momentum") != (name == "SGD") and setting in ("momentum", "eps"):
+                continue
+            for value in numbers:
+                settings = {"lr": 0.1, setting: value}
+                try:
+                    getattr(torch.optim, name)([torch.zeros(1, requires_grad=True)], **settings)
+                except ValueError:
+                    with pytest.raises(ValueError, match=f"{setting} must be"):
+                        getattr(optim, name)([nn.Parameter([0.0])], **settings)
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, "10", None])
+def test_schedules_of_what_are_no_numbers(wrong):
+    optimiser = optim.SGD([nn.Parameter([0.0])], lr=1.0)
+    for make in (
+        lambda: optim.LinearWarmupDecay(optimiser, wrong, 10),
+        lambda: optim.LinearWarmupDecay(optimiser, 0, wrong),
+        lambda: optim.InverseSquareRootWarmup(optimiser, wrong, 5),
+        lambda: optim.InverseSquareRootWarmup(optimiser, 8, wrong),
+    ):
+        with pytest.raises((ValueError, TypeError), match=r"Warmup\w*: \w+ must be (a number|finite), got"):
+            make()
+    with pytest.raises(TypeError, match="LinearWarmupDecay: expected an optimiser, got list"):
+        optim.LinearWarmupDecay([nn.Parameter([0.0])], 1, 10)
+    assert optimiser.groups[0]["lr"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"), [("float32", 1e30), ("float32", 1e-30), ("float64", 1e200), ("float64", 1e-200)]
+)
+def test_a_norm_whose_squares_leave_the_range(dtype, size):
+    ps = [nn.Parameter(np.zeros(2, dtype)), nn.Parameter(np.zeros((3, 1), dtype))]
+    for p in ps:
+        p.grad = backend.default().asarray(np.full(p.shape, size, dtype))
+    assert float(optim.clip_grad_norm(ps, 1.0)) == pytest.approx(math.sqrt(5) * size, rel=1e-6)
+    expected = 1 / math.sqrt(5) if size > 1 else size
+    np.testing.assert_allclose(host(ps[0].grad), expected, rtol=1e-5)

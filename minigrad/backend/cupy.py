@@ -205,10 +205,10 @@ PIECE_ROWS = 128  # so many rows has a block: enough blocks for the device, few 
 
 @float16_as_float32
 def sum_rows(x: Array) -> Array:
-    """A launch for pieces of PIECE_ROWS rows, and one that adds up the pieces."""
+    """A launch for pieces of PIECE_ROWS rows, one for pieces of the pieces, and so on."""
     x = xp.ascontiguousarray(x)
     n, d = x.shape
-    if n > PIECE_ROWS:
+    while n > PIECE_ROWS:
         pieces = -(-n // PIECE_ROWS)
         partial = xp.empty((pieces, d), x.dtype)
         _on_columns("sum_rows", x.dtype, pieces, d, x, partial, n, d, PIECE_ROWS)
@@ -216,6 +216,12 @@ def sum_rows(x: Array) -> Array:
     out = xp.empty(d, x.dtype)
     _on_columns("sum_rows", x.dtype, 1, d, x, out, n, d, n)
     return out
+
+
+@float16_as_float32
+def sum_entries(x: Array, axes: tuple[int, ...]) -> Array:
+    """CuPy's own, which adds as a tree."""
+    return x.sum(axis=axes)
 
 
 # --- Random bits -----------------------------------------------------------------------------------------
@@ -482,9 +488,9 @@ def global_norm(arrays: Sequence[Array]) -> Array:
     for dtype, group in _by_dtype([(xp.ascontiguousarray(a),) for a in arrays]):
         if dtype in TYPES:
             table = _pieces(group)
-            squares = xp.empty(len(table), dtype)
+            squares = xp.empty(len(table), xp.float64)
             _launch("sum_squares", dtype, (len(table),), (256,), table, squares)
-            total += squares.sum(dtype=xp.float64)
+            total += squares.sum()
         else:
             total += sum(xp.square(a, dtype=xp.float32).sum() for (a,) in group)
     return xp.sqrt(total)

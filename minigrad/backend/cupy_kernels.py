@@ -480,15 +480,15 @@ __global__ void adamw(const long long* pieces, double step_size, double decay, d
     }
 }
 
-// The sum of squares of each piece: out (pieces,).
+// The sum of squares of each piece: out (pieces,), in float64, as a square may be outside of float32.
 template <typename T>
-__global__ void sum_squares(const long long* pieces, T* out)
+__global__ void sum_squares(const long long* pieces, double* out)
 {
     const T* x = (const T*)pieces[blockIdx.x * 2];
     const long long n = pieces[blockIdx.x * 2 + 1];
-    T sum = 0;
+    double sum = 0;
     for (long long i = threadIdx.x; i < n; i += blockDim.x)
-        sum += x[i] * x[i];
+        sum += (double)x[i] * x[i];
     sum = row_sum(sum);
     if (threadIdx.x == 0)
         out[blockIdx.x] = sum;

@@ -23,7 +23,7 @@ __all__ = [
     "adamw_step", "add_bias", "add_in_place", "asarray", "attention", "attention_backward", "dropout", "erf", "gelu",
     "global_norm", "keep_freed_memory", "keep_mask", "layer_norm", "layer_norm_backward", "matmul",
     "multiply_in_place", "name", "rounded", "row_ids", "scale_in_place", "scatter_add", "scatter_add_rows", "softmax",
-    "softmax_backward", "sum_rows", "synchronize", "to_numpy", "unavailable", "xp",
+    "softmax_backward", "sum_entries", "sum_rows", "synchronize", "to_numpy", "unavailable", "xp",
 ]  # fmt: skip
 __all__ += numpy_recurrent.__all__
 
@@ -153,12 +153,42 @@ def add_bias_block(y, bias):
 
 @float16_as_float32
 def sum_rows(x: Array) -> Array:
-    """The sum of the rows: (n, d) -> (d,)."""
-    return xp.sum(on_one_blas_thread(in_blocks, sum_rows_block, x), axis=0)  # of the blocks, in their order
+    """The sum of the rows: (n, d) -> (d,); its rounding error does not grow with their number."""
+    return sum_rows_block(xp.stack(on_one_blas_thread(in_blocks, sum_rows_block, x)))
 
 
 def sum_rows_block(x):
-    return xp.ones(len(x), x.dtype) @ x  # in half the time of `x.sum(axis=0)`
+    # Sums of up to 256 rows, then of up to 256 sums, and so on: row after row, float32 would lose a digit every
+    # hundred-fold. A product with ones takes half the time of `x.sum(axis=0)`.
+    while len(x) > 1:
+        n, d = x.shape
+        rows = min(n, 256)
+        groups = n // rows
+        ones = xp.ones(rows, x.dtype)
+        sums = ones @ x[: groups * rows].reshape(groups, rows, d)  # (groups, d)
+        if n > groups * rows:
+            sums[0] += ones[: n - groups * rows] @ x[groups * rows :]
+        x = sums
+    return x.sum(axis=0)
+
+
+@float16_as_float32
+def sum_entries(x: Array, axes: tuple[int, ...]) -> Array:
+    """The sum over some axes (sorted, none negative), which are left out.
+
+    NumPy adds pairs of pairs along memory, but one row after the other across it: there `sum_rows` does it.
+    """
+    along = tuple(i for i in axes if set(range(i, x.ndim)) <= set(axes))  # the last ones
+    across = [i for i in axes if i not in along]
+    if not x.size or math.prod(x.shape[i] for i in axes) <= 128 or (x.flags.c_contiguous and not across):
+        return x.sum(axis=axes)
+    if along:
+        x = xp.ascontiguousarray(x).sum(axis=along)
+    if not across:
+        return x
+    kept = [i for i in range(x.ndim) if i not in across]
+    shape = [x.shape[i] for i in kept]
+    return sum_rows(x.transpose(*across, *kept).reshape(-1, math.prod(shape))).reshape(shape)
 
 
 # --- Random bits -----------------------------------------------------------------------------------------
@@ -380,7 +410,9 @@ def layer_norm_backward(
     rows = _rows(dy)
     dx = xp.empty_like(rows)
     sums = in_blocks(layer_norm_backward_block, rows, normalised, inverse_std, dx, weight=weight)
-    dw, db = xp.sum(sums, axis=0)  # of the blocks, in their order
+    dw, db = (
+        sum_rows_block(xp.stack(parts)) for parts in zip(*sums, strict=True)
+    )  # of the blocks, in their order
     return dx.reshape(dy.shape), dw, db
 
 
@@ -392,7 +424,7 @@ def layer_norm_backward_block(dy, normalised, inverse_std, dx, weight):
     dx -= _row_sum(dx) / d
     dx -= along
     dx *= inverse_std
-    return xp.einsum("ij,ij->j", dy, normalised), dy.sum(axis=0)
+    return sum_rows_block(xp.multiply(dy, normalised, out=along)), sum_rows_block(dy)
 
 
 # --- Attention -------------------------------------------------------------------------------------------
@@ -493,7 +525,10 @@ def scatter_add_rows(num_rows: int, ids: Array, values: Array) -> Array:
     out[sorted_ids[starts]] = values[starts]
     again = ends - starts > 1
     for start, end in zip(starts[again].tolist(), ends[again].tolist(), strict=True):
-        xp.add.reduce(values[start:end], axis=0, out=out[sorted_ids[start]])
+        if end - start <= 128:
+            xp.add.reduce(values[start:end], axis=0, out=out[sorted_ids[start]])
+        else:
+            out[sorted_ids[start]] = sum_rows(values[start:end])
     return out
 
 
@@ -534,10 +569,19 @@ def adamw_block(p, g, m, v, step_size, decay, beta1, beta2, eps, second_correcti
 
 
 def global_norm(arrays: Sequence[Array]) -> Array:
-    """The square root of the sum of all entries' squares, as an array without axes."""
+    """The square root of the sum of all entries' squares, as an array without axes, of float64."""
     # The squares of float16 would be infinite.
-    wide = (a.astype(xp.float32) if a.dtype == xp.float16 else a for a in arrays)
-    return xp.sqrt(xp.asarray(sum(float(xp.vdot(a, a)) for a in wide)))
+    wide = [a.astype(xp.float32) if a.dtype == xp.float16 else a for a in arrays]
+    total = sum(float(xp.vdot(a, a)) for a in wide)
+    if 1e-30 < total < math.inf:
+        return xp.sqrt(xp.asarray(total))
+    # 0, NaN, infinite, or only the squares are outside of float32: then the largest entry is taken out first.
+    largest = max((float(xp.abs(a).max(initial=0)) for a in wide), default=0.0)
+    if not 0 < largest < math.inf:
+        return xp.asarray(largest)
+    return xp.asarray(
+        largest * math.sqrt(sum(float(xp.square(a / largest).sum(dtype=xp.float64)) for a in wide))
+    )
 
 
 def scale_in_place(arrays: Sequence[Array], factor: Any) -> None:

@@ -29,8 +29,8 @@ class Module:
     """Something with parameters, and maybe modules inside: found among its attributes, named after them.
 
     What training would lose without a word raises TypeError: a parameter or module that is replaced by anything but
-    another one or None, and one in a list, tuple or dict, when that is assigned or, if it comes later, when parameters
-    or modules are asked for.
+    another one or None, one in a list, tuple or dict, and a leaf that requires a gradient and is no Parameter; when it
+    is assigned or, if it comes later, when parameters or modules are asked for.
     """
 
     training: bool = True
@@ -50,6 +50,11 @@ class Module:
 
     def _require_found(self, attributes: Mapping[str, Any]) -> None:
         for name, value in attributes.items():
+            if _is_lost_leaf(value):
+                raise TypeError(
+                    f"{type(self).__name__}.{name}: parameters() does not find a Tensor that requires a gradient, so "
+                    "training would leave it out; make it an nn.Parameter(…), or keep its detach()"
+                )
             if isinstance(value, CONTAINERS) and name not in self.walked:
                 for lost in _inside(value):
                     raise TypeError(
@@ -177,9 +182,19 @@ class Module:
         return f"{type(self).__name__}({own}" + ("\n" + "\n".join(inside) + "\n" if inside else "") + ")"
 
 
-def _inside(value: Any) -> Iterator[Parameter | Module]:
-    """The parameters and modules in lists, tuples and dicts, at any depth."""
-    if isinstance(value, Parameter | Module):
+def _is_lost_leaf(value: Any) -> bool:
+    """Whether it is a leaf that requires a gradient, as a parameter does, and is none."""
+    return (
+        isinstance(value, Tensor)
+        and not isinstance(value, Parameter)
+        and value.requires_grad
+        and not value.node
+    )
+
+
+def _inside(value: Any) -> Iterator[Tensor | Module]:
+    """The parameters, leaves that should be some, and modules in lists, tuples and dicts, at any depth."""
+    if isinstance(value, Parameter | Module) or _is_lost_leaf(value):
         yield value
     elif isinstance(value, CONTAINERS):
         for item in value.values() if isinstance(value, dict) else value:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minigrad.ops import composed, elementwise, fused, indexing, products, reductions, shapes
+from minigrad.ops import composed, elementwise, fused, indexing, numpy_calls, products, reductions, shapes
 from minigrad.ops.elementwise import *  # noqa: F403
 from minigrad.ops.fused import *  # noqa: F403
 from minigrad.ops.indexing import *  # noqa: F403
@@ -36,6 +36,8 @@ OPERATORS: dict[str, Any] = {
     "__matmul__": products.matmul,
     "__rmatmul__": lambda x, other: products.matmul(other, x),
     "__getitem__": indexing.getitem,
+    "__array_ufunc__": numpy_calls.array_ufunc,
+    "__array_function__": numpy_calls.array_function,
 }
 
 # What the class Tensor declares is bound here: an operator to the one in the table, a method to the operation

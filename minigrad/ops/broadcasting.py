@@ -20,11 +20,4 @@ def unbroadcast(gradient: Array, shape: tuple[int, ...]) -> Array:
         return gradient
     added = gradient.ndim - len(shape)
     stretched = tuple(i + added for i, n in enumerate(shape) if n == 1 and gradient.shape[i + added] != 1)
-    return sum_entries(gradient, axis=(*range(added), *stretched)).reshape(shape)
-
-
-def sum_entries(x: Array, axis: tuple[int, ...], keepdims: bool = False) -> Array:
-    """The sum of an array over some axes, in its dtype; float16 is added up in float32, as PyTorch does."""
-    if x.dtype != "float16":
-        return x.sum(axis=axis, keepdims=keepdims)
-    return x.sum(axis=axis, keepdims=keepdims, dtype="float32").astype("float16")
+    return backend.of(gradient).sum_entries(gradient, (*range(added), *stretched)).reshape(shape)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import math
 import numbers
+import re
+import string
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
@@ -60,6 +62,10 @@ def _constant(op: str, value: Any, like: Operand) -> Tensor:
 def same_kind(op: str, *tensors: Tensor) -> None:
     """Raise TypeError unless all are tensors of one backend and one dtype."""
     for tensor in tensors:
+        if backend.is_array(tensor):
+            raise TypeError(
+                f"{op}: expected a Tensor, got an array of shape {tensor.shape}: wrap it in Tensor(…)"
+            )
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{op}: expected a Tensor, got {type(tensor).__name__}")
     first = tensors[0]
@@ -122,6 +128,42 @@ def one_axis(op: str, x: Tensor, axis: int) -> None:
         raise ValueError(f"{op}: there is no axis {axis} in shape {x.shape}")
     if not x.shape[axis]:
         raise ValueError(f"{op}: there is nothing along axis {axis} of shape {x.shape}")
+
+
+def einsum(equation: str, *shapes: tuple[int, ...]) -> tuple[str, str, str]:
+    """The letters of each operand's axes and of the output's; the axes of "..." are digits."""
+    found = re.fullmatch(r"([^,]*),([^,]*?)(?:->([^,]*))?", str(equation).replace(" ", ""))
+    if not found or not all(
+        re.fullmatch(r"[a-zA-Z]*(\.\.\.)?[a-zA-Z]*", part or "") for part in found.groups()
+    ):
+        raise ValueError(f'einsum: expected two operands, as in "ij,jk->ik", got {equation!r}')
+    *inputs, output = found.groups()
+    digits = [len(shape) - len(part.replace("...", "")) for part, shape in zip(inputs, shapes, strict=True)]
+    most = max(digits)
+    letters = [
+        part.replace("...", string.digits[most - n : most])
+        for part, n in zip(inputs, digits, strict=True)
+        if n >= 0
+    ]
+    if output is None:
+        both = "".join(inputs).replace("...", "")
+        output = "..." + "".join(sorted(letter for letter in set(both) if both.count(letter) == 1))
+    letters.append(output.replace("...", string.digits[:most]))
+    fits = len(letters) == 3 and [len(part) for part in letters[:2]] == [len(shape) for shape in shapes]
+    if not fits:
+        raise ValueError(
+            f"einsum: {equation!r} does not name each axis of the shapes {shapes[0]} and {shapes[1]}"
+        )
+    for part in letters:
+        if len(set(part)) < len(part):
+            raise ValueError(f"einsum: {equation!r} names an axis twice in one place, which is not handled")
+    if not set(letters[2]) <= set(letters[0] + letters[1]):
+        raise ValueError(f"einsum: the output of {equation!r} has an axis that no operand has")
+    sizes = [dict(zip(part, shape, strict=True)) for part, shape in zip(letters[:2], shapes, strict=True)]
+    for letter in set(sizes[0]) & set(sizes[1]):
+        if sizes[0][letter] != sizes[1][letter] and 1 not in (sizes[0][letter], sizes[1][letter]):
+            raise ValueError(f"einsum: {equation!r} does not fit the shapes {shapes[0]} and {shapes[1]}")
+    return letters[0], letters[1], letters[2]
 
 
 def gelu(approximate: str) -> None:

@@ -7,6 +7,7 @@ leading axes.
 from __future__ import annotations
 
 import math
+import numbers
 from typing import Any
 
 from minigrad import backend
@@ -19,6 +20,8 @@ __all__ = [
     "abs",
     "add",
     "astype",
+    "clip",
+    "cos",
     "div",
     "erf",
     "exp",
@@ -30,6 +33,7 @@ __all__ = [
     "pow",
     "relu",
     "sigmoid",
+    "sin",
     "sqrt",
     "sub",
     "tanh",
@@ -65,15 +69,16 @@ def sub(a: Operand, b: Operand) -> Tensor:
 def mul(a: Operand, b: Operand) -> Tensor:
     """a · b entry by entry, with broadcasting."""
     a, b = checks.pair("mul", a, b)
-    x, y = a.data, b.data
-    need_a, need_b = a.requires_grad, b.requires_grad
+    a_shape, b_shape = a.shape, b.shape
+    x = a.data if b.requires_grad else None  # saved for the other's gradient, if that is asked for
+    y = b.data if a.requires_grad else None
 
     def backward(dy: Array) -> tuple[Array | None, Array | None]:
-        da = unbroadcast(dy * y, x.shape) if need_a else None
-        db = unbroadcast(dy * x, y.shape) if need_b else None
+        da = None if y is None else unbroadcast(dy * y, a_shape)
+        db = None if x is None else unbroadcast(dy * x, b_shape)
         return da, db
 
-    return Tensor.from_op(x * y, (a, b), backward)
+    return Tensor.from_op(a.data * b.data, (a, b), backward)
 
 
 def div(a: Operand, b: Operand) -> Tensor:
@@ -238,6 +243,48 @@ def tanh(x: Tensor) -> Tensor:
         return (dy * (1 - y * y),)
 
     return Tensor.from_op(y, (x,), backward)
+
+
+def sin(x: Tensor) -> Tensor:
+    """The sine, of radians."""
+    xp = backend.of(x.data).xp
+    values = x.data
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (dy * xp.cos(values),)
+
+    return Tensor.from_op(xp.sin(values), (x,), backward)
+
+
+def cos(x: Tensor) -> Tensor:
+    """The cosine, of radians."""
+    xp = backend.of(x.data).xp
+    values = x.data
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (-dy * xp.sin(values),)
+
+    return Tensor.from_op(xp.cos(values), (x,), backward)
+
+
+def clip(x: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
+    """x, where it is below `min` or above `max` that number; the gradient is 0 there, and at NaN, as in PyTorch.
+
+    Raises ValueError if neither number is given, TypeError for what is no number.
+    """
+    if min is None and max is None:
+        raise ValueError("clip: expected min, max or both")
+    for name, bound in (("min", min), ("max", max)):
+        if not isinstance(bound, numbers.Real | None):
+            raise TypeError(f"clip: {name} must be a number, got {type(bound).__name__}")
+    xp = backend.of(x.data).xp
+    values = x.data
+    low, high = (-math.inf if min is None else float(min)), (math.inf if max is None else float(max))
+
+    def backward(dy: Array) -> tuple[Array]:
+        return (xp.where((values >= low) & (values <= high), dy, dy.dtype.type(0)),)
+
+    return Tensor.from_op(xp.minimum(xp.maximum(values, low), high), (x,), backward)
 
 
 def erf(x: Tensor) -> Tensor:

@@ -120,15 +120,17 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     y = kernels.matmul(rows, w)  # (n, d_out)
     if bias is not None:
         kernels.add_bias(y, bias.data)
-    need_x, need_w, has_bias = x.requires_grad, weight.requires_grad, bias is not None
+    has_bias = bias is not None
+    rows = rows if weight.requires_grad else None  # saved for the gradients that are asked for
+    w = w if x.requires_grad else None
 
     def backward(dy: Array) -> list[Array | None]:
         dy = dy.reshape(n, dy.shape[-1])  # (n, d_out)
         db = [kernels.sum_rows(dy)] if has_bias else []
         dy = kernels.rounded(dy, precision)
-        dx = kernels.matmul(dy, w.T).reshape(x_shape) if need_x else None
+        dx = None if w is None else kernels.matmul(dy, w.T).reshape(x_shape)
         dw = None  # (d_in, d_out), in memory as W is: a tied table's two gradients are then added quickly
-        if need_w:
+        if rows is not None:
             dw = kernels.matmul(rows.T, dy) if in_order else kernels.matmul(dy.T, rows).T
         return [dx, dw, *db]
 

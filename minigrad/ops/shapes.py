@@ -15,11 +15,13 @@ from minigrad import backend
 from minigrad.ops import checks
 from minigrad.ops.broadcasting import unbroadcast
 from minigrad.ops.checks import Axis
+from minigrad.ops.elementwise import where
 from minigrad.ops.indexing import getitem
 from minigrad.tensor import Array, Tensor
 
 __all__ = [
     "concat",
+    "concatenate",
     "expand",
     "flip",
     "pad",
@@ -28,7 +30,10 @@ __all__ = [
     "split",
     "squeeze",
     "stack",
+    "swapaxes",
     "transpose",
+    "tril",
+    "triu",
     "unsqueeze",
 ]
 
@@ -69,14 +74,27 @@ def permute(x: Tensor, *axes: Any) -> Tensor:
     return Tensor.from_op(x.data.transpose(order), (x,), backward)
 
 
-def transpose(x: Tensor, axis0: int = -2, axis1: int = -1) -> Tensor:
-    """x with two axes swapped: by default the last two, (…, n, m) -> (…, m, n)."""
+def transpose(x: Tensor, axis0: int = -2, axis1: int = -1, *more: int) -> Tensor:
+    """x with two axes swapped: by default the last two, (…, n, m) -> (…, m, n).
+
+    Raises TypeError for an order of all axes, as NumPy's transpose takes it: that is `permute`.
+    """
+    if more or not (checks.is_integer(axis0) and checks.is_integer(axis1)):
+        asked = axis0 if isinstance(axis0, tuple | list) else (axis0, axis1, *more)
+        raise TypeError(
+            f"transpose swaps two axes; for an order of all of them write x.permute{tuple(asked)}"
+        )
     order = list(range(x.ndim))
     for one in (axis0, axis1):
         if not -x.ndim <= one < x.ndim:
             raise ValueError(f"transpose: there is no axis {one} in shape {x.shape}")
     order[axis0], order[axis1] = order[axis1], order[axis0]
     return permute(x, order)
+
+
+def swapaxes(x: Tensor, axis0: int, axis1: int) -> Tensor:
+    """`transpose` by NumPy's name: x with two axes swapped."""
+    return transpose(x, axis0, axis1)
 
 
 def expand(x: Tensor, *shape: Any) -> Tensor:
@@ -141,6 +159,11 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     return Tensor.from_op(xp.concatenate([t.data for t in tensors], axis=place), tensors, backward)
 
 
+def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """`concat` by NumPy's name."""
+    return concat(tensors, axis)
+
+
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors of one shape put beside each other along a new axis."""
     tensors = tuple(tensors)
@@ -197,3 +220,25 @@ def flip(x: Tensor, axis: Axis = None) -> Tensor:
         return (dy[backwards],)
 
     return Tensor.from_op(x.data[backwards], (x,), backward)
+
+
+def tril(x: Tensor, diagonal: int = 0) -> Tensor:
+    """x (…, n, m) with zeros above a diagonal: the main one, or `diagonal` places to the right of it."""
+    return _triangle("tril", x, diagonal, lower=True)
+
+
+def triu(x: Tensor, diagonal: int = 0) -> Tensor:
+    """x (…, n, m) with zeros below a diagonal: the main one, or `diagonal` places to the right of it."""
+    return _triangle("triu", x, diagonal, lower=False)
+
+
+def _triangle(op: str, x: Tensor, diagonal: int, lower: bool) -> Tensor:
+    if x.ndim < 2:
+        raise ValueError(f"{op}: expected (…, n, m), got shape {x.shape}")
+    if not checks.is_integer(diagonal):
+        raise TypeError(f"{op}: diagonal must be an integer, got {diagonal!r}")
+    arange = backend.of(x.data).xp.arange
+    to_the_right = (
+        arange(x.shape[-1]) - arange(x.shape[-2])[:, None]
+    )  # (n, m): how far from the main diagonal
+    return where(to_the_right <= diagonal if lower else to_the_right >= diagonal, x, 0.0)

@@ -37,7 +37,7 @@ import pytest
 # Functions that do on the device what NumPy's do on the host.
 FUNCTIONS = """
     abs add all any arange argmax argmin argsort broadcast_to clip concatenate copysign cos cumsum dot
-    equal exp expand_dims flatnonzero full full_like isfinite isnan log matmul max
+    equal exp expand_dims flatnonzero flip full full_like isfinite isnan log matmul max
     maximum mean min minimum multiply negative nonzero ones ones_like pad power repeat reshape sign sin
     sqrt square stack subtract sum swapaxes take tanh tile transpose unique var vdot where zeros
     zeros_like
@@ -54,7 +54,7 @@ OWN = """
 """.split()  # noqa: SIM905
 
 METHODS = """
-    all any argmax argmin argsort astype clip copy cumsum dot fill flatten max mean min nonzero prod
+    all any argmax argmin argsort astype clip copy cumprod cumsum dot fill flatten max mean min nonzero prod
     ravel repeat reshape round sort squeeze std sum swapaxes take transpose var view
 """.split()  # noqa: SIM905
 HOST_METHODS = ["item", "tolist"]

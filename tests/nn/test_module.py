@@ -124,6 +124,29 @@ def test_a_module_in_a_list_where_no_walk_finds_it_is_refused(hidden):
     assert not hasattr(block, "layers2")
 
 
+@pytest.mark.parametrize(
+    "hide", [lambda x: x, lambda x: [x], lambda x: {"w": (x,)}], ids=["attribute", "list", "dict"]
+)
+def test_a_leaf_that_would_not_be_trained_is_refused(hide):
+    module = nn.Module()
+    with pytest.raises(TypeError, match=r"Module.w: parameters\(\) does not find .*Tensor"):
+        module.w = hide(Tensor(np.ones(2), requires_grad=True))
+    later = Tensor(np.ones(2))
+    module.w = hide(later)  # a buffer
+    assert not list(module.parameters())
+    later.requires_grad = True
+    with pytest.raises(TypeError, match=r"Module.w: parameters\(\) does not find"):
+        list(module.parameters())
+
+
+def test_an_output_may_be_kept_in_a_module():
+    """As attention weights are, to be looked at."""
+    module = nn.Module()
+    module.w = nn.Parameter(np.ones(2))
+    module.seen = module.w * 2.0
+    assert [name for name, _ in module.named_parameters()] == ["w"]
+
+
 def test_a_list_that_is_filled_later_is_found_by_every_walk():
     listing = Listing()
     assert list(listing.parameters()) == []

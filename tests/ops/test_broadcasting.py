@@ -93,7 +93,7 @@ def shape_and_axes(draw):
     return shape, axes[0] if len(axes) == 1 else tuple(axes)
 
 
-@pytest.mark.parametrize("op", ["sum", "mean", "max", "var", "logsumexp"])
+@pytest.mark.parametrize("op", ["sum", "mean", "max", "min", "prod", "var", "logsumexp"])
 @given(shape_and_axes(), st.booleans())
 @settings(max_examples=20)
 def test_reductions_over_any_axes(op, shape_and_axes, keepdims):

@@ -406,7 +406,7 @@ ERRORS = [
     (
         lambda m: m.layer_norm(zeros(3), np.ones(3), zeros(3)),
         TypeError,
-        "layer_norm: expected a Tensor, got ndarray",
+        "layer_norm: expected a Tensor, got an array of shape (3,): wrap it in Tensor(…)",
     ),
     (
         lambda m: m.layer_norm(zeros(2, 3), zeros(3), zeros(3), -1.0),

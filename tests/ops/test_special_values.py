@@ -63,6 +63,29 @@ def test_pow_at_its_edges():
     assert exponent[:3] == [-INF, 0.0, 0.0]
 
 
+@pytest.mark.parametrize("op", [ops.max, ops.min])
+def test_a_nan_that_wins_sends_nan_back(op):
+    (dx,) = gradient(lambda x: op(x, axis=1), [[1.0, NAN, 2.0], [1.0, 3.0, 2.0]])
+    np.testing.assert_array_equal(dx, [[NAN] * 3, [0.0, 1.0, 0.0] if op is ops.max else [1.0, 0.0, 0.0]])
+
+
+def test_std_has_no_slope_where_all_entries_are_equal():
+    assert gradient(lambda x: x.std(axis=1), [[2.0, 2.0, 2.0], [1.0, 2.0, 3.0]]) == [
+        [[0.0] * 3, [-0.5, 0.0, 0.5]]
+    ]
+
+
+def test_clip_stops_the_gradient_outside_and_at_nan():
+    assert gradient(lambda x: x.clip(-1, 1), [-2.0, -1.0, 0.5, 1.0, INF, NAN]) == [
+        [0.0, 1.0, 1.0, 1.0, 0.0, 0.0]
+    ]
+
+
+def test_a_product_with_zeros_has_the_products_of_the_others():
+    assert gradient(ops.prod, [2.0, 0.0, 3.0]) == [[0.0, 6.0, 0.0]]
+    assert gradient(ops.prod, [0.0, 0.0, 3.0]) == [[0.0, 0.0, 0.0]]
+
+
 def test_div_does_not_square_the_divisor():
     assert gradient(lambda a, b: a / b, [1e-25], [1e-25])[1] == pytest.approx([-1e25], rel=1e-6)
     assert gradient(lambda a, b: a / b, [1e20], [1e20])[1] == pytest.approx([-1e-20], rel=1e-6)
