@@ -8,6 +8,12 @@ array([2., 4., 6.], dtype=float32)
 """
 
 import os
+import signal
+import sys
+
+if sys.argv[:1] == ["-m"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # `python -m minigrad.bert`: until the command has a handler of its own, a Ctrl-C ends it without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 # OpenBLAS reads this when NumPy is first imported: its threads then wait for work 2^20 cycles, not 2^26, before
 # they leave the cores to the threads of minigrad.backend.threads.

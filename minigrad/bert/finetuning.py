@@ -145,6 +145,10 @@ class Finetuning(BertTraining):
         """The figures of the last steps as the pieces of a progress bar."""
         return [f"loss {figures['loss']:.3f}", f"right {figures['accuracy']:.0%}"]
 
+    def require_memory(self, shares: int) -> None:
+        """Raise ValueError if a step in so many shares needs more memory than this machine has."""
+        require_memory(self.model.config, self.arguments.batch_size, self.arguments.max_length, shares)
+
 
 def prepare_finetuning(
     model: str | Path,

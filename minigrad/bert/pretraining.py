@@ -129,6 +129,10 @@ class Pretraining(BertTraining):
         """Each loss beside that of a model that has learned nothing from context."""
         return brief(figures, self.unigram_entropy)
 
+    def require_memory(self, shares: int) -> None:
+        """Raise ValueError if a step in so many shares needs more memory than this machine has."""
+        require_fit(self.model.config, self.arguments, self.world, shares)
+
     def guess(self, progress: Progress) -> None:
         """Report what the model now takes the hidden words of `example` for."""
         if not self.example or not fits(self.example, self.tokenizer, self.model.config):

@@ -181,6 +181,10 @@ class TranslationTraining(Training):
         """The figures of the last steps as the pieces of a progress bar."""
         return brief(figures)
 
+    def require_memory(self, shares: int) -> None:
+        """Raise ValueError if weights, gradients and moments need more memory than this machine has."""
+        _require_memory(self.model.config, shares)
+
     def guess(self, progress: Progress) -> None:
         """Report the translation of the first held-out pair."""
         (source, target), found = self.translated[0], self.translations[0]

@@ -121,6 +121,10 @@ class Run:
         """The figures of the last steps as the pieces of a progress bar."""
         raise NotImplementedError
 
+    def require_memory(self, shares: int) -> None:
+        """Raise ValueError if a step of the model in so many shares needs more memory than this machine has."""
+        raise NotImplementedError
+
     def guess(self, progress: Progress) -> None:
         """Report what the model makes of an example, after each evaluation."""
 
@@ -292,6 +296,8 @@ class Run:
             if saved.missing:
                 raise CheckpointError(f"{checkpoint}: weights are missing: {listed(saved.missing)}")
         self._require_the_same(checkpoint, state, saved)
+        if state.shares != self.shares:
+            self._go_on_in_shares(checkpoint, state.shares)
         with self.folder.naming_the_one_before(checkpoint):
             moments = read_moments(checkpoint, self._optimised())
             for name in PARTS:
@@ -306,8 +312,6 @@ class Run:
         self.schedule.step()
         random.set_state(state.random)
         self.step, self.evaluation = state.step, state.evaluation
-        if state.shares != self.shares:
-            self._go_on_in_shares(state.shares)
         if not self.world.is_first:
             self.tally = self.kind.tally()  # what was counted is counted once
         if not is_there(checkpoint / SUMS):
@@ -319,10 +323,17 @@ class Run:
             note = f"the run goes on, but not bit for bit as it would have there: {'; '.join(changed)}"
             self.notes.append(shown(note, LONGEST_LINE))
 
-    def _go_on_in_shares(self, before: int) -> None:
-        """In as many shares as before, if nobody asks for another number and this machine can."""
+    def _go_on_in_shares(self, checkpoint: Path, before: int) -> None:
+        """In as many shares as before, if nobody asks for another number and this is a CPU. Raises CheckpointError."""
         if self._asked_shares is None and backend.default().name == "numpy":
-            self.shares = before
+            arguments = self.arguments
+            try:
+                self.shares = shares_of(arguments.batch_size, arguments.max_length, self.world, before)
+                self.require_memory(before)
+            except ValueError as error:
+                raise CheckpointError(
+                    f"{checkpoint / STATE} has {before} shares: {error}; --shares asks for another number"
+                ) from None
         else:
             self.notes.append(
                 f"the run goes on in {self.shares} shares, but was in {before}: not bit for bit as it would have"

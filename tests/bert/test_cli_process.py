@@ -175,6 +175,22 @@ runpy.run_module("minigrad.bert", run_name="__main__")
 
 
 @posix
+@pytest.mark.parametrize("module", ["minigrad.bert", "minigrad.seq2seq"])
+@pytest.mark.parametrize("imported", ["threadpoolctl", "safetensors"])
+def test_a_ctrl_c_while_modules_are_imported_is_no_traceback(tmp_path, module, imported):
+    """The first thing that a package imports, and one of the last."""
+    (tmp_path / f"{imported}.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)"
+    )
+    found = dict(processes.environment())
+    found["PYTHONPATH"] = os.pathsep.join([str(tmp_path), *filter(None, [found.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--help"], env=found, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
+@posix
 def test_two_starts_at_once(corpus, tmp_path):
     """One trains; the other is told which process does."""
     done = shell(

@@ -18,10 +18,13 @@ from tiny_translation import CONFIGS, translating
 
 from minigrad import Tensor, backend, random
 from minigrad.backend import threads
+from minigrad.bert import info
 from minigrad.bert.__main__ import main as bert_main
 from minigrad.distributed import Share, World
+from minigrad.seq2seq import training as seq2seq_training
 from minigrad.seq2seq.__main__ import main as translating_main
 from minigrad.training.folders import latest_checkpoint
+from minigrad.training.reading import CheckpointError
 from minigrad.training.shares import shares_of
 
 pytestmark = pytest.mark.numpy_only("a GPU's batch is one share")
@@ -201,6 +204,41 @@ def test_a_checkpoint_from_before_there_were_shares_has_one(stopped):
     path.write_text(json.dumps(state))
     (path.parent / "SHA256SUMS").unlink()
     assert go_on(folder, None)[0] == 1
+
+
+@pytest.mark.parametrize("kind", ["pretraining", "classify", "transformer"])
+@pytest.mark.parametrize("damage", ["too many", "too little memory"])
+def test_shares_in_a_checkpoint_that_cannot_be_are_refused_at_once(
+    tmp_path, kind, damage, cores, monkeypatch
+):
+    """Twins of the model would be built for each; a machine with more memory may have written the number."""
+    cores(1)
+    with make(tmp_path / "run", kind, 3) as run:
+        tiny.before_step(run, 2, lambda: signal.raise_signal(signal.SIGTERM))
+        quietly(run)
+    if kind == "transformer":
+        enough_for_two = (
+            4 * 5 * sum(p.size for p in run.model.parameters())
+        )  # weights, moments, two gradients
+    else:
+        cost = info.step_cost(run.model.config, run.arguments.batch_size, run.arguments.max_length)
+        enough_for_two = cost.training_bytes + cost.weight_bytes + cost.activation_bytes
+    path = latest_checkpoint(run.output) / "training.json"
+    if damage == "too many":
+        path.write_text(path.read_text().replace('"shares": 3', '"shares": 100000000'))
+        (path.parent / "SHA256SUMS").unlink()
+        expected = "has 100000000 shares: a batch of .* cannot be shared out over 100000000 shares"
+    else:
+        for module in (info, seq2seq_training):
+            monkeypatch.setattr(module, "machine_memory", lambda: enough_for_two)
+        expected = "has 3 shares: .* GB.*, this machine has"
+    resume = {
+        "pretraining": lambda: tiny.pretraining(tmp_path / "run", config=DROPPING, shares=None, resume=True),
+        "classify": lambda: tiny_task.run_in(tmp_path / "run", dropout=0.2, shares=None, resume=True),
+        "transformer": lambda: translating(tmp_path / "run", shares=None, resume=True),
+    }[kind]
+    with pytest.raises(CheckpointError, match=f"training.json {expected}.*; --shares asks for another"):
+        resume()
 
 
 # --- When something goes wrong ---------------------------------------------------------------------------
