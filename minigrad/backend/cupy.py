@@ -483,7 +483,7 @@ def adamw_step(
 
 
 def global_norm(arrays: Sequence[Array]) -> Array:
-    """One launch for all arrays of a dtype; nothing waits for the result."""
+    """One launch for all arrays of a dtype; nothing waits for the result. Squares of float64 may become infinite."""
     total = xp.zeros((), xp.float64)
     for dtype, group in _by_dtype([(xp.ascontiguousarray(a),) for a in arrays]):
         if dtype in TYPES:
