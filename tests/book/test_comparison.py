@@ -270,6 +270,52 @@ def test_a_difference_is_told_by_the_lines_that_differ():
     assert line == "stdout: stored '0', now ''; stored '1', now ''; stored '2', now ''; and 2 lines more"
 
 
+# --- The tolerances of the course's notebooks ----------------------------------------------------------------
+
+
+def too_wide(cell: Any) -> list[str]:
+    """Printed columns of a cell whose tolerance lets half of any number pass, or 0 for all of them. Rounding errors,
+    which are written with an exponent, may be anything below it."""
+    asked, rows = tolerances(cell.metadata), {}  # rows with as many floats are a table
+    outputs = root_conftest.by_kind(cell.outputs)
+    for text in [*outputs.get("stdout", []), *outputs.get("text/plain", [])]:
+        for row in map(root_conftest._FLOAT.findall, text.split("\n")):
+            rows.setdefault(len(row), []).append(row)
+    return [
+        ", ".join(column)
+        for column in (column for table in rows.values() for column in zip(*table, strict=True))
+        if asked.get("rtol", 0) >= 0.5
+        or ("e" not in "".join(column) and 0 < max(abs(float(x)) for x in column) <= asked.get("atol", 0))
+    ]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*sorted(ROOT.glob("book/*.ipynb")), *sorted(ROOT.glob("solutions/*.ipynb"))],
+    ids=lambda path: f"{path.parent.name}/{path.stem}",
+)
+def test_no_tolerance_is_as_wide_as_what_it_compares(path: Path):
+    if "tol=" not in path.read_text("utf-8"):
+        return
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    assert {cell.id: found for cell in cells if (found := too_wide(cell))} == {}
+
+
+@pytest.mark.parametrize(
+    ("printed", "tag", "columns"),
+    [
+        ("a 75.2 0.98\nb 71.6 0.90\n", "atol=1.0", ["0.98, 0.90"]),
+        ("a 75.2 0.98\nb 71.6 0.90\n", "rtol=0.02", []),
+        ("10.5\n", "rtol=0.95", ["10.5"]),
+        ("apart by 2e-07\n", "atol=3e-6", []),
+        ("0.00\n", "atol=0.1", []),
+    ],
+)
+def test_a_tolerance_that_is_too_wide_is_found(printed: str, tag: str, columns: list[str]):
+    output = nbformat.v4.new_output("stream", name="stdout", text=printed)
+    assert too_wide(nbformat.v4.new_code_cell("", outputs=[output], metadata={"tags": [tag]})) == columns
+
+
 # --- Kernels ---------------------------------------------------------------------------------------------
 
 
