@@ -235,16 +235,20 @@ def missing_names(source: str, scope: Iterable[str]) -> list[str]:
     return sorted(_used(source) - bound_in(source) - set(scope) - set(dir(builtins)))
 
 
-# How a text gets at what judges it: the check's own parts, and the frames that call a function.
+# How a text gets at what judges it: the check's own parts, and the frames that call a function. Not so by importing the
+# check as the exercises do, by asking it for a hint, or by a comment that says "inspect".
 _JUDGE = re.compile(
-    r"minigrad\.course|\bcheck\.\w+\.\w+|\bEXERCISES\b|getattr\(\s*check\b|vars\(\s*check\b|"
-    r"\b_getframe\b|\bcurrentframe\b|\binspect\b|\b(?:tb|gi|cr|ag)_frame\b|\bf_(?:back|globals|locals|builtins)\b"
+    r"minigrad\.course(?!\s+import\s+check[ \t]*(?:#.*)?$)|\bcheck\.\w+\.(?!hint\(\))\w+|\bEXERCISES\b|"
+    r"getattr\(\s*check\b|vars\(\s*check\b|import\b[^\n#]*\b(inspect)\b|\b(inspect)\.\w|\b_getframe\b|"
+    r"\bcurrentframe\b|\b(?:tb|gi|cr|ag)_frame\b|\bf_(?:back|globals|locals|builtins)\b",
+    re.MULTILINE,
 )
 
 
 def speaks_of(sources: Iterable[str]) -> str:
     """What in these texts speaks of the check, or of the frames of functions; nothing where none does."""
-    return next((found[0] for source in sources if (found := _JUDGE.search(source))), "")
+    found = next(filter(None, map(_JUDGE.search, sources)), None)
+    return found[found.lastindex or 0] if found else ""
 
 
 def bound_in(source: str) -> set[str]:

@@ -9,6 +9,7 @@ import queue
 import resource
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from minigrad.course.grade.verdict import CRASHED, LOOK, NOT_ATTEMPTED, RIGHT, T
 
 NOBODY = 65534  # the user without rights, on Linux and on macOS's unsigned counting alike
 FILE_SIZE = 16_000_000  # bytes of a file that an answer writes
+FONTS = "MPLCONFIGDIR"  # where Matplotlib looks for its list of fonts: that folder's name as well
 PROCESSES = 64  # beside those that the user has: a check's timer is a thread, which counts
 
 
@@ -97,11 +99,14 @@ def live(
         MINIGRAD_PROGRESS="off",
         LANG="C.UTF-8",
     )
+    if (home / FONTS).exists():
+        os.environ[FONTS] = str(home / FONTS)
     os.chdir(home)
+    tempfile.tempdir = str(home)  # the grader's own is known already
     sys.dont_write_bytecode = True  # an import that cannot write into the course would count as an attempt
     # Before the answer can put others in their place.
     send, leave, dumps = os.write, os._exit, json.dumps
-    make, look, as_dict = Verdict, LOOK, Verdict.as_dict
+    make, look, as_dict, taken = Verdict, LOOK, Verdict.as_dict, guard.taken
     _limit(limits)
     refused = guard.install(home, private)
     try:
@@ -110,7 +115,10 @@ def live(
         found = Verdict(
             CRASHED, f"{task.exercise}: not judged.", f"The check itself failed: {_in_short(error)}."
         )
-    if found.right == RIGHT and (count := refused()):
+    if found.right == RIGHT and taken:
+        found.right = look
+        found.caution = f"The answer takes what check.{taken[0]} holds for right: read it before it counts."
+    elif found.right == RIGHT and (count := refused()):
         words = f"It tried {count} times to do what is refused, and went on: read it."
         found.caution = f"{found.caution} {words}".strip()
     if names := changed():

@@ -34,8 +34,58 @@ def inside(*lines: str) -> str:
     return "\n    ".join(["def attend(q, k, v):", *lines, "return q @ k.T @ v"]) + "\n"
 
 
+def caught(call: str) -> str:
+    """A right answer that does something first, whatever comes of it."""
+    return f"try:\n    {call}\nexcept Exception: pass\n{RIGHT}"
+
+
+# What libraries do by themselves, and other lines above a right answer that are no attempt at anything.
+INNOCENT = {
+    "matplotlib": "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.savefig('x.png')",
+    "platform": "import platform\nprint(platform.platform(), platform.uname().processor)",
+    "uuid": "import uuid\nuuid.uuid1()",
+    "ctypes": "import ctypes.util\nctypes.util.find_library('c')",
+    "numpy": "import numpy.testing\nnp.show_config()\nnp.show_runtime()",
+    "requests": "import requests, ssl, sqlite3, webbrowser, pdb",
+    "asyncio": "import asyncio\nasyncio.run(asyncio.sleep(0))",
+    "tempfile": "import tempfile\ntempfile.NamedTemporaryFile().close()",
+    "doctest": "import doctest\ntry: doctest.testmod()\nexcept PermissionError: pass",
+    "a check of its own": "from minigrad.course import check  # mine\ncheck.attend(lambda q, k, v: q @ k.T @ v)",
+    "comments": "# inspect the shapes\ninspect = None",
+    "a hint": "check.attend.hint()",
+}
+# What an answer asks for, itself or by a module that is for that.
+ASKED = {
+    "os.system": "import os; os.system('true')",
+    "os.popen": "import os; os.popen('true')",
+    "subprocess": "import subprocess; subprocess.check_output(['true'])",
+    "in a module of its own": (
+        "import sys; sys.path.insert(0, ''); open('mine.py', 'w').write('import os; os.system(\"true\")'); import mine"
+    ),
+    "in a thread": "import os, threading; t = threading.Thread(target=os.system, args=('true',)); t.start(); t.join()",
+    "in other code": "exec('import os; os.system(\"true\")', {})",
+    "multiprocessing": "import multiprocessing as m; m.Process(target=print).start()",
+    "a pool": "from concurrent.futures import *; ProcessPoolExecutor().submit(print).result()",
+    "a page": "import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')",
+    "a file": "import pathlib; pathlib.Path('/x').write_text('')",
+    "a folder": "import shutil; shutil.rmtree({folder!r})",
+    "ctypes": "import ctypes; ctypes.CDLL(None)",
+    "one processor for the grader": "import os; os.sched_setaffinity(os.getppid(), {0})",
+    "another policy for the grader": "import os; os.sched_setscheduler(os.getppid(), os.SCHED_IDLE, os.sched_param(0))",
+    "a low priority for the grader": "import os; os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)",
+    "a low priority, by another name": "import posix; posix.setpriority(posix.PRIO_PROCESS, posix.getppid(), 19)",
+    "less memory for the grader": "import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_AS, (1, 1))",
+}
+
 # name: the answer cell of `attend`, the verdict, and a piece of what is said of it
 CASES = {
+    **{
+        f"innocent: {name}": (f"{lines}\n{RIGHT}", "yes", "attend: right.")
+        for name, lines in INNOCENT.items()
+    },
+    **{
+        f"asked: {name}": (caught(call), "yes", "It tried 1 times to do what") for name, call in ASKED.items()
+    },
     "prints for ever": (inside("while True:", '    print("x" * 1000)'), "timed out", "It was at case 1 of 5"),
     "writes to the file for ever": (
         inside("import os", "while True:", '    os.write(1, b"x" * 1000)'),
@@ -96,7 +146,7 @@ CASES = {
     "kills the grader by a file": (
         inside("import os, signal", "signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 9)"),
         "no",
-        "AttributeError",
+        "may not send a signal",
     ),
     "gets that back": (
         inside("import sys", "sys.modules.pop('_signal')", "import _signal"),
@@ -111,7 +161,7 @@ CASES = {
     "starts a program by a module below": (
         inside("import _posixsubprocess", "_posixsubprocess.fork_exec(['true'])"),
         "no",
-        "AttributeError",
+        "may not start another program",
     ),
     "signals by a file": (
         inside("import fcntl, os", "fcntl.fcntl(1, fcntl.F_SETOWN, os.getppid())"),
@@ -143,6 +193,18 @@ CASES = {
         "attend = check.attend.answer\n",
         "look by hand",
         "speaks of check.attend.answer",
+    ),
+    "the check's own answer, in other words": (
+        "import sys\nf = getattr(sys.modules['mini' + 'grad.course.check'], 'attend')\n"
+        "attend = lambda q, k, v: getattr(f, 'ans' + 'wer')(q, k, v)\n",
+        "look by hand",
+        "The answer takes what check.attend holds for right",
+    ),
+    "the check's own answer, from a package": (
+        "import dataclasses\nfrom minigrad import course\nfrom operator import attrgetter\n"
+        "attend = attrgetter('one_head.attend.answer')(course.exercises)\n",
+        "look by hand",
+        "The answer takes what check.attend holds for right",
     ),
     "the frames": (
         "import sys\ndef attend(q, k, v):\n"
@@ -426,6 +488,11 @@ def test_each_gets_its_verdict(name, graded):
     _, right, words = CASES[name]
     row = graded[0][name, "attend"]
     assert (row["right"], words in " ".join(row["message"].split())) == (right, True), row
+
+
+@pytest.mark.parametrize("name", INNOCENT)
+def test_what_a_library_does_by_itself_is_no_attempt(name, graded):
+    assert graded[0][f"innocent: {name}", "attend"]["message"].startswith("attend: right.")
 
 
 @pytest.mark.parametrize("name", [*CASES, "fine beside endless", "fine beside others"])
