@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from minigrad.course.grade.jupyter import plain_python
+
 ANSWER, CHECK = "answer", "check"  # the tags
 LONGEST = 100_000  # characters of an answer
 _CALL = re.compile(r"^check\.(?!progress\b)(\w+)\(", re.MULTILINE)
@@ -48,11 +50,15 @@ def label_cells(cells: Sequence[Any], is_answer: Callable[[Any], bool]) -> None:
 
 @dataclass(frozen=True)
 class Piece:
-    """A code cell of the course's notebook: given, or the place of an answer to `exercise`."""
+    """A code cell of the course's notebook: given, or the place of an answer to `exercise`.
+
+    left_out: the lines of an answer that only Jupyter runs.
+    """
 
     id: str
     source: str
     exercise: str = ""
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -213,14 +219,12 @@ def needed(sheet: Sheet, name: str, answers: dict[str, Answer]) -> list[Piece]:
     Given cells are the course's, answers the learner's; so a learner's answer that another one uses is run too, and
     what is broken elsewhere is not. It reads the answers with Python's parser, which a hostile text can bring down.
     """
-    pieces = [
-        Piece(
-            piece.id,
-            (answers[piece.exercise].source or "") if piece.exercise else piece.source,
-            piece.exercise,
-        )
-        for piece in sheet.pieces
-    ]
+    pieces = []
+    for piece in sheet.pieces:
+        if piece.exercise:
+            source, left_out = plain_python(answers[piece.exercise].source or "")
+            piece = Piece(piece.id, source, piece.exercise, tuple(left_out))
+        pieces.append(piece)
     last = next(number for number, piece in enumerate(pieces) if piece.exercise == name)
     taken, wanted = [pieces[last]], _used(pieces[last].source)
     for piece in reversed(pieces[:last]):

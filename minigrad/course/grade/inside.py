@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import linecache
 import os
 import queue
+import re
 import resource
 import signal
 import sys
@@ -181,20 +184,22 @@ def _judged(task: Task, seed: int) -> Verdict:
     pieces = needed(task.sheet, name, dict(task.answers))
     scope: dict[str, Any] = {"__name__": "answers", "display": print}  # as a notebook has it
     said = [words for piece in pieces if (words := _run(piece, task.sheet.stem, scope))]
+    notes = [_left_out(piece) for piece in pieces if piece.left_out]
     failed = said[-1] if said and said[-1].startswith(f"{_cell_of(pieces[-1])} ") else ""
     function = scope.get(name)
     if not callable(function):
         if not pieces[-1].source.strip():
             return Verdict(NOT_ATTEMPTED, f"{name}: not attempted yet.", "The answer cell is empty.")
         if failed:
-            return Verdict(WRONG, f"{name}: not yet.", failed)
-        return Verdict(WRONG, f"{name}: not yet.", f"The answer cell does not define the function {name}.")
+            return Verdict(WRONG, f"{name}: not yet.", failed, " ".join(notes))
+        words = f"The answer cell does not define the function {name}."
+        return Verdict(WRONG, f"{name}: not yet.", words, " ".join(notes))
     report = EXERCISES[name].report(function, seed)
+    report.caution = " ".join(filter(None, [report.caution, *notes]))
     if report.verdict == "right":
         if spoken := speaks_of(piece.source for piece in pieces if piece.exercise):
-            report.caution = (
-                f"The answer speaks of {spoken}, which no answer needs: read it before it counts."
-            )
+            words = f"The answer speaks of {spoken}, which no answer needs: read it before it counts."
+            report.caution = f"{words} {report.caution}".strip()
             return Verdict.of(report, LOOK)
         return Verdict.of(report, RIGHT)
     if report.more == NOT_ATTEMPTED_YET:
@@ -202,10 +207,11 @@ def _judged(task: Task, seed: int) -> Verdict:
     report.caution = " ".join(filter(None, [report.caution, *said]))
     elsewhere = missing_names(pieces[-1].source, scope)
     if report.verdict == "wrong" and elsewhere and not has_gap(function):
-        report.caution = (
+        words = (
             f"The answer uses {', '.join(elsewhere)}, which no answer cell and no given cell defines. Answer cells "
             "alone are graded: what an answer needs, also an import, belongs in its cell."
         )
+        report.caution = " ".join([words, *notes])
         return Verdict.of(report, LOOK)
     if report.verdict == "note":  # the time is over, or the answer raised KeyboardInterrupt
         report.title = f"{name}: no end in time."
@@ -213,8 +219,8 @@ def _judged(task: Task, seed: int) -> Verdict:
     return Verdict.of(report, WRONG)
 
 
-def _cell_of(piece: Piece) -> str:
-    return f"The answer cell of {piece.exercise}" if piece.exercise else "The given cell"
+def _cell_of(piece: Piece, the: str = "The") -> str:
+    return f"{the} answer cell of {piece.exercise}" if piece.exercise else f"{the} given cell"
 
 
 def _run(piece: Piece, stem: str, scope: dict[str, Any]) -> str:
@@ -223,16 +229,29 @@ def _run(piece: Piece, stem: str, scope: dict[str, Any]) -> str:
     lines = piece.source.splitlines(keepends=True)
     linecache.cache[file] = (len(piece.source), None, lines, file)  # for tracebacks, and checks
     try:
-        code = compile(piece.source, file, "exec")
+        code = compile(piece.source, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        line = (getattr(error, "text", "") or "").strip()
-        magic = " Lines with % and ! are Jupyter's alone." if line.startswith(("%", "!")) else ""
-        return f"{_cell_of(piece)} is no Python: {_in_short(error)}.{magic}"
+        if magic := re.match(r"\s*%%\w*", piece.source):
+            return f"{_cell_of(piece)} is no Python: it begins with {magic[0].strip()[:40]}."
+        return f"{_cell_of(piece)} is no Python: {_in_short(error)}."
     try:
-        exec(code, scope)
+        waits = eval(code, scope)
+        if (
+            code.co_flags & inspect.CO_COROUTINE
+        ):  # it awaits something outside of functions, as a notebook may
+            import asyncio  # few answers need it
+
+            asyncio.run(waits)
     except (Exception, SystemExit) as error:
         return f"{_cell_of(piece)} fails: {_in_short(error)}."
     return ""
+
+
+def _left_out(piece: Piece) -> str:
+    """What is said of the lines that only Jupyter runs."""
+    lines = [line if len(line) <= 60 else f"{line[:60]} …" for line in piece.left_out[:3]]
+    more = ["…"] * (len(piece.left_out) > 3)
+    return f"Left out of {_cell_of(piece, 'the')}, as only Jupyter runs it: {', '.join([*lines, *more])}."
 
 
 def _in_short(error: BaseException) -> str:

@@ -425,7 +425,30 @@ CASES = {
     "no Python": ("def attend(q, k, v)\n    return q", "no", "is no Python: SyntaxError: expected ':'"),
     "a null": ("x = '\0'\n" + RIGHT, "no", "is no Python"),
     "half a letter": ("x = '\ud800'\n" + RIGHT, "no", "attend"),
-    "Jupyter's own": ("%timeit 1\n" + RIGHT, "no", "Lines with % and ! are Jupyter's alone"),
+    "%%time": (
+        "%%time\n" + RIGHT,
+        "yes",
+        "Left out of the answer cell of attend, as only Jupyter runs it: %%time.",
+    ),
+    "lines of Jupyter": (
+        "!pip install numpy\n%matplotlib inline\n"
+        + RIGHT
+        + "%timeit attend(np.eye(2), np.eye(2), np.eye(2))\nnp.exp?\n",
+        "yes",
+        "as only Jupyter runs it: !pip install numpy, %matplotlib inline, %timeit attend(np.eye(2)",
+    ),
+    "%%bash": (
+        "%%bash\necho attend\n",
+        "no",
+        "The answer cell of attend is no Python: it begins with %%bash.",
+    ),
+    "awaits": ("import asyncio\nawait asyncio.sleep(0)\n" + RIGHT, "yes", "attend: right."),
+    "awaits, and is wrong": ("import asyncio\nawait asyncio.sleep(0)\n" + WRONG, "no", NO_SOFTMAX),
+    "needs what was left out": (
+        "x = !ls\n" + RIGHT.replace("    e = ", "    e = x and "),
+        "look by hand",
+        "The answer uses x, which",
+    ),
     "a name from elsewhere": (
         RIGHT.replace("np.exp", "my_exp"),
         "look by hand",
