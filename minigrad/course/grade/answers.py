@@ -136,11 +136,11 @@ def _cell(number: int, cell: dict[str, Any]) -> Cell:
     metadata, source = _as(dict, cell.get("metadata")), cell.get("source")
     if isinstance(source, list):
         source = "".join(line for line in source if isinstance(line, str))
+    # Half an emoji, of which there may be one where a text was cut, is none that a file could hold.
+    source = _as(str, source).encode("utf-8", "replace").decode("utf-8")
     tags = tuple(tag for tag in _as(list, metadata.get("tags")) if isinstance(tag, str))
     exercise = _as(str, _as(dict, metadata.get("course")).get("exercise"))
-    return Cell(
-        number, _as(str, cell.get("id")), _as(str, cell.get("cell_type")), _as(str, source), tags, exercise
-    )
+    return Cell(number, _as(str, cell.get("id")), _as(str, cell.get("cell_type")), source, tags, exercise)
 
 
 def _as(kind: type, value: Any) -> Any:

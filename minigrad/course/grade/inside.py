@@ -13,7 +13,7 @@ import resource
 import signal
 import sys
 import tempfile
-import traceback
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +23,7 @@ from typing import Any
 import numpy
 
 import minigrad
+from minigrad.course.check.errors import text_of
 from minigrad.course.check.exercise import EXERCISES
 from minigrad.course.check.exercise import NOT_ATTEMPTED as NOT_ATTEMPTED_YET
 from minigrad.course.check.outcome import has_gap
@@ -158,8 +159,21 @@ def _processes() -> int:
         return 1000
 
 
+@dataclass
+class _Clock:
+    """The time of an answer, until `end` on the monotonic clock; and whether its cells have run."""
+
+    end: float
+    in_function: bool = False
+
+    def over(self) -> bool:
+        """Whether it is over; if not, an interruption is the answer's own."""
+        return time.monotonic() > self.end - 0.05  # the timer's clock is another one
+
+
 def _judged_in_time(task: Task, limits: Limits, seed: int) -> Verdict:
     """The verdict; as Ctrl-C would, the clock ends an answer that takes too long, and the check says where it was."""
+    clock = _Clock(time.monotonic() + limits.seconds)
 
     def ring(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -168,22 +182,23 @@ def _judged_in_time(task: Task, limits: Limits, seed: int) -> Verdict:
     # Again and again: an answer that catches every exception gets the next one.
     signal.setitimer(signal.ITIMER_REAL, limits.seconds, 0.3)
     try:
-        return _judged(task, seed)
-    except KeyboardInterrupt:
-        return _too_long(task, limits, "It was not in the function yet, but in its cell.")
+        return _judged(task, seed, clock)
+    except KeyboardInterrupt:  # for the second time, where the check has heard the first
+        where = (
+            "It was in the function."
+            if clock.in_function
+            else "It was not in the function yet, but in its cell."
+        )
+        return Verdict(TIMED_OUT, f"{task.exercise}: no end after {limits.seconds:g} seconds.", where)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _too_long(task: Task, limits: Limits, where: str) -> Verdict:
-    return Verdict(TIMED_OUT, f"{task.exercise}: no end after {limits.seconds:g} seconds.", where)
-
-
-def _judged(task: Task, seed: int) -> Verdict:
+def _judged(task: Task, seed: int, clock: _Clock) -> Verdict:
     name = task.exercise
     pieces = needed(task.sheet, name, dict(task.answers))
     scope: dict[str, Any] = {"__name__": "answers", "display": print}  # as a notebook has it
-    said = [words for piece in pieces if (words := _run(piece, task.sheet.stem, scope))]
+    said = [words for piece in pieces if (words := _run(piece, task.sheet.stem, scope, clock))]
     notes = [_left_out(piece) for piece in pieces if piece.left_out]
     failed = said[-1] if said and said[-1].startswith(f"{_cell_of(pieces[-1])} ") else ""
     function = scope.get(name)
@@ -194,6 +209,7 @@ def _judged(task: Task, seed: int) -> Verdict:
             return Verdict(WRONG, f"{name}: not yet.", failed, " ".join(notes))
         words = f"The answer cell does not define the function {name}."
         return Verdict(WRONG, f"{name}: not yet.", words, " ".join(notes))
+    clock.in_function = True
     report = EXERCISES[name].report(function, seed)
     report.caution = " ".join(filter(None, [report.caution, *notes]))
     if report.verdict == "right":
@@ -213,9 +229,11 @@ def _judged(task: Task, seed: int) -> Verdict:
         )
         report.caution = " ".join([words, *notes])
         return Verdict.of(report, LOOK)
-    if report.verdict == "note":  # the time is over, or the answer raised KeyboardInterrupt
+    if report.verdict == "note" and clock.over():
         report.title = f"{name}: no end in time."
         return Verdict.of(report, TIMED_OUT)
+    if report.verdict == "note":
+        report.paragraphs = ["It raised KeyboardInterrupt, which stands for Ctrl-C."]
     return Verdict.of(report, WRONG)
 
 
@@ -223,7 +241,7 @@ def _cell_of(piece: Piece, the: str = "The") -> str:
     return f"{the} answer cell of {piece.exercise}" if piece.exercise else f"{the} given cell"
 
 
-def _run(piece: Piece, stem: str, scope: dict[str, Any]) -> str:
+def _run(piece: Piece, stem: str, scope: dict[str, Any], clock: _Clock) -> str:
     """Run a cell; returns what to say of it, mostly nothing. What it defined before it failed stays, as in Jupyter."""
     file = f"<{stem}, cell {piece.id}>"
     lines = piece.source.splitlines(keepends=True)
@@ -242,7 +260,9 @@ def _run(piece: Piece, stem: str, scope: dict[str, Any]) -> str:
             import asyncio  # few answers need it
 
             asyncio.run(waits)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and clock.over():
+            raise
         return f"{_cell_of(piece)} fails: {_in_short(error)}."
     return ""
 
@@ -255,4 +275,5 @@ def _left_out(piece: Piece) -> str:
 
 
 def _in_short(error: BaseException) -> str:
-    return "".join(traceback.format_exception_only(type(error), error)[-1:]).strip()[:300]
+    words = error.msg if isinstance(error, SyntaxError) else text_of(error)  # without the file's name
+    return f"{type(error).__name__[:100]}: {words}".rstrip(": \n")[:300]

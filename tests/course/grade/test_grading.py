@@ -624,6 +624,17 @@ def test_an_answer_runs_in_a_folder_of_its_own_that_goes():
     assert result.stdout == "'x' minigrad-answer- False\n", result.stderr
 
 
+def test_a_clock_that_rings_while_the_check_tells_of_it_does_not_say_that_the_cell_was_slow():
+    """As on a slow machine, where it takes a while to give back the memory that a function has filled."""
+    result = run_alone(
+        "def score_scale(*_): pass",
+        "import time\nfrom minigrad.course.check.exercise import Exercise\n"
+        "Exercise.report = lambda *_: time.sleep(60)\n"
+        "((_, found),) = process.run_all([('', task)], 1, Limits(seconds=1), 1)\nprint(found.right, found.more)",
+    )
+    assert result.stdout == "timed out It was in the function.\n", result.stderr
+
+
 @pytest.mark.skipif(
     not as_nobody(), reason="only root can drop its rights, and only where nobody can read Python"
 )

@@ -395,9 +395,45 @@ CASES = {
     ),
     "an error without words": (
         "class Odd(Exception):\n    def __str__(self): raise Odd\ndef attend(q, k, v):\n    raise Odd\n",
-        "crashed",
-        "The check itself failed",
+        "no",
+        "it raised Odd. The line is: raise Odd",
     ),
+    "an error that wants to exit": (
+        "class Odd(Exception):\n    def __str__(self): raise SystemExit(0)\ndef attend(q, k, v):\n    raise Odd\n",
+        "no",
+        "it raised Odd. The line is: raise Odd",
+    ),
+    "a value that wants to exit": (
+        "class Odd:\n    def __repr__(self): raise SystemExit(0)\ndef attend(q, k, v):\n    return Odd()\n",
+        "no",
+        "and returned a Odd",
+    ),
+    "an error of its own in the cell": (
+        "class Odd(Exception):\n    def __str__(self): raise Odd\nraise Odd\n",
+        "no",
+        "The answer cell of attend fails: Odd.",
+    ),
+    "no Exception": (inside("raise GeneratorExit"), "no", "it raised GeneratorExit"),
+    "no Exception in the cell": ("class Odd(BaseException): pass\nraise Odd", "no", "attend fails: Odd."),
+    "10 MB of an error": (
+        inside("raise ValueError('x y' * 3_500_000)"),
+        "no",
+        "it raised ValueError: x yx yx",
+    ),
+    "10 MB of a key": (inside("{}['x y' * 3_500_000]"), "no", "it raised KeyError: 'x yx"),
+    "10 MB of an error in the cell": ("raise ValueError('x ' * 5_000_000)", "no", "fails: ValueError: x x"),
+    "interrupts": (inside("raise KeyboardInterrupt"), "no", "attend: interrupted. It was at case 1 of 5"),
+    "interrupts by a signal": (
+        inside("import signal", "signal.raise_signal(signal.SIGALRM)"),
+        "no",
+        "attend: interrupted.",
+    ),
+    "interrupts in the cell": (
+        "raise KeyboardInterrupt",
+        "no",
+        "The answer cell of attend fails: KeyboardInterrupt",
+    ),
+    "interrupts below its function": (RIGHT + "raise KeyboardInterrupt", "yes", "attend: right."),
     "threads that go on": (
         "import threading, time\n"
         "for i in range(5): threading.Thread(target=time.sleep, args=(600,)).start()\n" + WRONG,
@@ -424,7 +460,7 @@ CASES = {
     "too long": ("#" * 200_000, "no answer cell", "200,000 characters"),
     "no Python": ("def attend(q, k, v)\n    return q", "no", "is no Python: SyntaxError: expected ':'"),
     "a null": ("x = '\0'\n" + RIGHT, "no", "is no Python"),
-    "half a letter": ("x = '\ud800'\n" + RIGHT, "no", "attend"),
+    "half a letter": ("x = '\ud800'  # \ud83d\n" + RIGHT, "yes", "attend: right."),
     "%%time": (
         "%%time\n" + RIGHT,
         "yes",
