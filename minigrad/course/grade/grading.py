@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -35,6 +35,9 @@ class Candidate:
 
     time: float
     handed_in: HandedIn
+    said_in: str  # of what was handed in, as is `account`
+    account: str
+    below: str
 
     @property
     def name(self) -> str:
@@ -68,11 +71,13 @@ def collect(
                 words = f"its answers to {', '.join(elsewhere)} are not graded: each chapter has a notebook of its own"
                 refused.append(Refused(one.student, one.name, words))
             handed_in = HandedIn(one.student, one.name, sheet, answers)
-            candidates[one.student, sheet.stem].append(Candidate(one.time, handed_in))
+            candidates[one.student, sheet.stem].append(
+                Candidate(one.time, handed_in, one.said_in, one.account, one.below or one.name)
+            )
             said_in[one.student].setdefault(one.said_in, one.name)
     found = []
     for (student, _), own in candidates.items():
-        if len(said_in[student]) > 1:
+        if len({one.said_in for one in own}) > 1 or _one_in_another(said_in[student]):
             sources = " and ".join(sorted(said_in[student].values()))
             why = (
                 f"{sources} both say that they are of {student}, in different folders: nobody can tell which is. Keep "
@@ -99,7 +104,12 @@ def _choose(own: list[Candidate]) -> tuple[list[HandedIn], list[Refused]]:
     for one in own[1:]:
         if one.handed_in.answers == newest.handed_in.answers:
             continue
-        if not _nested(one.name, newest.name):
+        if one.account != newest.account:
+            why = (
+                f"{names} both say that they are of {student}, and differ in what stands beside that name. If these "
+                "are two students, grade them one by one; if not, keep the notebook that counts"
+            )
+        elif not _nested(one.below, newest.below):
             why = (
                 f"{names} lie in several folders of {student}. If these are several students, grade {student} alone; "
                 "if not, keep the notebook that counts"
@@ -110,6 +120,13 @@ def _choose(own: list[Candidate]) -> tuple[list[HandedIn], list[Refused]]:
         return [], [Refused(student, one.name, why) for one in own]
     words = f"{newest.name} is newer, and is the one that counts"
     return [newest.handed_in], [Refused(student, one.name, words) for one in own[1:]]
+
+
+def _one_in_another(folders: Iterable[str]) -> bool:
+    """Whether one of these folders lies in another one, as what somebody has unpacked into their own."""
+    return any(
+        one != other and PurePosixPath(one).is_relative_to(other) for one in folders for other in folders
+    )
 
 
 def _nested(one: str, other: str) -> bool:

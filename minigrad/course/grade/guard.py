@@ -64,7 +64,7 @@ MOST_WRITES = 200  # files opened for writing: with the limit of a file's size, 
 
 # Python reports no event for these: in their places come functions that report one, and do no more. With them an answer
 # could end the grader, slow it for the whole class, and start another program. By modules, with the event's beginning.
-SILENT = {
+TAKEN = {
     "os": ("pidfd_open", "sched_setaffinity", "sched_setparam", "sched_setscheduler", "setpriority"),
     "signal": ("pidfd_send_signal",),
     "subprocess": ("_fork_exec", "fork_exec"),
@@ -82,10 +82,10 @@ FOR_THE_CALLER = re.compile(
 )
 
 
-def _silent() -> Iterator[tuple[str, str, str]]:
-    """The functions in `SILENT`: each with the module that has it, and that of its event."""
-    for module, source in [*((name, name) for name in SILENT), *BELOW.items()]:
-        for name in SILENT[source]:
+def _taken_away() -> Iterator[tuple[str, str, str]]:
+    """The functions in `TAKEN`: each with the module that has it, and that of its event."""
+    for module, source in [*((name, name) for name in TAKEN), *BELOW.items()]:
+        for name in TAKEN.get(source, ()):
             yield module, source, name
 
 
@@ -119,12 +119,12 @@ def install(home: Path, private: list[Path]) -> Callable[[], int]:
     home: the folder in which files may be written. private: folders in which nothing may be read either. Returns what
     tells how often the answer has asked for something that is refused.
     """
-    for module, source, name in _silent():
+    for module, source, name in _taken_away():
         if hasattr(sys.modules[module], name):
             setattr(sys.modules[module], name, _reporting(f"{source}.{name.lstrip('_')}"))
     inside, hidden = os.path.realpath(home), [os.path.realpath(folder) for folder in private]
     refused, changes = tuple(REFUSED.items()), frozenset(CHANGES)  # those above can be emptied
-    modules, loaded, frame_of, whose = frozenset([*SILENT, *BELOW]), sys.modules, sys._getframe, asked_for
+    modules, loaded, frame_of, whose = frozenset([*TAKEN, *BELOW]), sys.modules, sys._getframe, asked_for
     written = attempts = 0
 
     def lies_in(path: Any, folder: str) -> bool:
@@ -253,7 +253,7 @@ def _counts(name: str, value: Any, before: Mapping[str, Any]) -> bool:
 
 def _parts(loaded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """What is looked at, by "module:name"."""
-    silent = {(module, name) for module, _, name in _silent()}
+    away = {(module, name) for module, _, name in _taken_away()}
     for module_name, module in list(loaded.items()):
         package = module_name.partition(".")[0]
         if module_name not in WATCHED and package not in ("minigrad", "numpy"):
@@ -262,7 +262,7 @@ def _parts(loaded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if not isinstance(module, types.ModuleType):  # what an answer has put there
             continue
         for name, value in list(vars(module).items()):
-            if name not in BY_PYTHON and (module_name, name) not in silent:
+            if name not in BY_PYTHON and (module_name, name) not in away:
                 yield from _of(f"{module_name}:{name}", value, module_name)
     for name, exercise in EXERCISES.items():
         yield f"check.{name}", (exercise, type(exercise), exercise.slips)
