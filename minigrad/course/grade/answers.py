@@ -14,7 +14,7 @@ import re
 import symtable
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from minigrad.course.grade.jupyter import plain_python
 ANSWER, CHECK = "answer", "check"  # the tags
 LONGEST = 100_000  # characters of an answer
 _CALL = re.compile(r"^check\.(?!progress\b)(\w+)\(", re.MULTILINE)
+_DEFINED = re.compile(r"^(?:def|class)[ \t]+(\w+)|^(\w+)[ \t]*[:=]", re.MULTILINE)
+FOUND_BY_NAME = "Its cell does not say which exercise it answers: it was found by the name that it defines."
 
 
 class NotReadable(ValueError):
@@ -112,12 +114,13 @@ class Cell:
 class Answer:
     """A learner's answer to an exercise: its source, or None and what is the matter with it.
 
-    untouched: the cell is as the course gave it.
+    untouched: the cell is as the course gave it. note: how it was found, if not by what its cell says.
     """
 
     source: str | None
     problem: str = ""
     untouched: bool = False
+    note: str = ""
 
 
 def read_cells(content: bytes) -> list[Cell]:
@@ -150,9 +153,16 @@ def _as(kind: type, value: Any) -> Any:
 def answers_in(content: bytes, course: Sequence[Sheet]) -> tuple[Sheet, dict[str, Answer], list[str]]:
     """Of which sheet a learner's notebook is, what it answers to each exercise there, and which of others it answers.
 
-    Raises NotReadable for a file that is no notebook, and for one whose cells do not say which exercise they answer.
+    Where no cell says which exercise it answers, as after Colab, the names say it that cells define and checks are
+    called with. Raises NotReadable for a file that is no notebook, and for one that is of no sheet.
     """
-    cells = read_cells(content)
+    cells, note = read_cells(content), ""
+    if not any(cell.exercise for cell in cells):
+        if any("### BEGIN SOLUTION" in cell.source for cell in cells):
+            raise NotReadable(
+                "it is a notebook of solutions/, the course's own answers. Learners answer in those of exercises/"
+            )
+        cells, note = _by_names(cells, course), FOUND_BY_NAME
     named = Counter(cell.exercise for cell in cells)
     answered = Counter(cell.exercise for cell in cells if cell.kind == "code" and CHECK not in cell.tags)
 
@@ -162,18 +172,26 @@ def answers_in(content: bytes, course: Sequence[Sheet]) -> tuple[Sheet, dict[str
     sheet = max(course, key=cells_of)
     if not any(named[name] for name in sheet.exercises):
         calls = {name for cell in cells for name in _CALL.findall(cell.source)}
-        if any("### BEGIN SOLUTION" in cell.source for cell in cells):
-            raise NotReadable(
-                "it is a notebook of solutions/, the course's own answers. Learners answer in those of exercises/"
-            )
         if any(calls & set(one.exercises) for one in course):
             raise NotReadable(
-                "its cells do not say which exercise they answer: it is a copy from before the exercises said so, or a "
-                "program took that away. Copy the answers into today's notebook of the exercises"
+                "its cells do not say which exercise they answer, and none defines a function that its checks ask for. "
+                "Copy the answers into today's notebook of the exercises"
             )
         raise NotReadable("it has no cell of an exercise of this course")
     elsewhere = [name for one in course if one is not sheet for name in one.exercises if answered[name]]
-    return sheet, {name: _answer(name, sheet, cells) for name in sheet.exercises}, elsewhere
+    answers = {name: replace(_answer(name, sheet, cells), note=note) for name in sheet.exercises}
+    return sheet, answers, elsewhere
+
+
+def _by_names(cells: list[Cell], course: Sequence[Sheet]) -> list[Cell]:
+    """The cells, each with the exercise whose name it defines; of the sheets of which the notebook has a check."""
+    calls = {name for cell in cells if cell.kind == "code" for name in _CALL.findall(cell.source)}
+    asked = {name for one in course if calls & set(one.exercises) for name in one.exercises}
+    found = []
+    for cell in cells:
+        defined = {name for names in _DEFINED.findall(cell.source) for name in names} & asked
+        found.append(replace(cell, exercise=min(defined)) if cell.kind == "code" and defined else cell)
+    return found
 
 
 def _answer(name: str, sheet: Sheet, cells: list[Cell]) -> Answer:

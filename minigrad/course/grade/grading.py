@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from minigrad.course.contents import PLACES
@@ -188,6 +188,8 @@ def rows_of(handed_in: Sequence[HandedIn], done: Done, limits: Limits, seed: int
             else:
                 task = Task(one.sheet, name, one.answers)
                 verdict = done.verdicts.get(key(task, limits, seed)) or Verdict(UNGRADED, INTERRUPTED)
+                if answer.note:
+                    verdict = replace(verdict, caution=f"{answer.note} {verdict.caution}".strip())
             rows.append(Row(one.student, one.name, one.sheet.stem, name, verdict))
     return rows
 

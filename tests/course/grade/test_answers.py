@@ -232,12 +232,73 @@ def test_a_check_with_the_same_exercise_is_no_answer():
     assert answer(made) == Answer(MINE)
 
 
-def test_a_notebook_from_before_the_labels_is_told():
+def unlabelled():
+    """As Colab may save it: without ids and tags, and with metadata of its own; and the answer cell of `attend`."""
+    made, cell = notebook()
+    for number, one in enumerate(made["cells"]):
+        one.pop("id", None)
+        one["metadata"] = {"id": f"x{number}", "colab": {}}
+    return made, cell
+
+
+def test_cells_without_labels_are_found_by_what_they_define():
+    made, _ = unlabelled()
+    sheet, answers, elsewhere = answers_in(json.dumps(made).encode(), COURSE)
+    assert (sheet.stem, elsewhere) == ("one_head", [])
+    assert answers["attend"].source == MINE
+    assert "it was found by the name that it defines" in answers["attend"].note
+    assert all(one.untouched for name, one in answers.items() if name != "attend")
+
+
+@pytest.mark.parametrize("sheet", COURSE, ids=lambda sheet: sheet.stem)
+def test_each_answer_of_each_notebook_without_labels_is_found(sheet):
+    made = filled(sheet.stem, {})
+    for cell in made["cells"]:
+        cell.pop("id", None)
+        cell["metadata"] = {}
+    found, answers, elsewhere = answers_in(json.dumps(made).encode(), COURSE)
+    assert (found.stem, elsewhere) == (sheet.stem, [])
+    assert all(one.untouched for one in answers.values())
+
+
+def test_cells_that_have_ids_and_no_labels_are_found():
     made, _ = notebook()
     for cell in made["cells"]:
         cell["metadata"] = {}
+    assert answer(made).source == MINE
+
+
+def test_without_labels_two_cells_that_define_a_name_are_told():
+    made, cell = unlabelled()
+    made["cells"].insert(0, copy.deepcopy(cell))
+    assert answer(made).problem == "2 answer cells for attend (cells 1, 5): keep the one that counts."
+
+
+def test_without_labels_a_deleted_cell_is_told():
+    made, cell = unlabelled()
+    made["cells"].remove(cell)
+    assert answer(made).problem.startswith("no answer cell for attend: it was deleted")
+
+
+def test_without_labels_answers_to_another_chapter_are_told():
+    made, _ = unlabelled()
+    for cell in filled("arrays", {})["cells"]:
+        if exercise_of(cell) == "unbroadcast":
+            made["cells"].append({**cell, "metadata": {}, "id": ""})
+    sheet, _, elsewhere = answers_in(json.dumps(made).encode(), COURSE)
+    assert (sheet.stem, elsewhere) == ("one_head", ["unbroadcast"])
+
+
+def test_a_name_alone_makes_no_notebook_of_the_course():
+    made = {"cells": [{"cell_type": "code", "source": MINE, "metadata": {}}]}
+    with pytest.raises(NotReadable, match="it has no cell of an exercise of this course"):
+        answer(made)
+
+
+def test_checks_without_functions_are_told():
+    made = {"cells": [{"cell_type": "code", "source": "check.attend(attend)", "metadata": {}}]}
     with pytest.raises(
-        NotReadable, match="its cells do not say which exercise they answer: it is a copy from before"
+        NotReadable, match="its cells do not say which exercise they answer, and none defines"
     ):
         answer(made)
 

@@ -113,6 +113,22 @@ def test_the_tool_that_grades_two_hundred_sees_a_verdict_that_is_not_as_in_the_b
     assert found == [("anna", "b"), ("anna", "d"), ("anna", "e"), ("ben", "a"), ("anna", "f")]
 
 
+def test_a_notebook_without_labels_is_graded_and_the_table_says_how(tmp_path):
+    hand_in(tmp_path / "in" / "anna.ipynb", score_scale=FINE)
+    made = filled("one_head", {"score_scale": FINE})
+    for cell in made["cells"]:
+        cell.pop("id", None)
+        cell["metadata"] = {}
+    (tmp_path / "in" / "ben.ipynb").write_text(json.dumps(made))
+    assert grade(tmp_path / "in", tmp_path / "grades.csv").returncode == 0
+    found = {
+        row["student"]: row for row in table(tmp_path / "grades.csv") if row["exercise"] == "score_scale"
+    }
+    assert [row["right"] for row in found.values()] == ["yes", "yes"]
+    assert found["anna"]["message"].startswith("score_scale: right.")
+    assert found["ben"]["message"].startswith("Its cell does not say which exercise it answers")
+
+
 # --- Going on --------------------------------------------------------------------------------------------
 
 
