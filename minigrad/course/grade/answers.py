@@ -14,7 +14,7 @@ import re
 import symtable
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +52,16 @@ def label_cells(cells: Sequence[Any], is_answer: Callable[[Any], bool]) -> None:
 
 @dataclass(frozen=True)
 class Piece:
-    """A code cell of the course's notebook: given, or the place of an answer to `exercise`.
+    """A code cell of the course's notebook: given, or the place of an answer to `exercise`; or a learner's own cell.
 
-    left_out: the lines of an answer that only Jupyter runs.
+    left_out: the lines of a learner's cell that only Jupyter runs. own: which cell of the learner's notebook it is.
     """
 
     id: str
     source: str
     exercise: str = ""
     left_out: tuple[str, ...] = ()
+    own: int = 0
 
 
 @dataclass(frozen=True)
@@ -114,13 +115,15 @@ class Cell:
 class Answer:
     """A learner's answer to an exercise: its source, or None and what is the matter with it.
 
-    untouched: the cell is as the course gave it. note: how it was found, if not by what its cell says.
+    untouched: the cell is as the course gave it. note: how it was found, if not by what its cell says. above: the
+    learner's own cells above it, by their numbers, for a class or an import that it uses.
     """
 
     source: str | None
     problem: str = ""
     untouched: bool = False
     note: str = ""
+    above: dict[int, str] = field(default_factory=dict, compare=False, hash=False)
 
 
 def read_cells(content: bytes) -> list[Cell]:
@@ -225,7 +228,22 @@ def _answer(name: str, sheet: Sheet, cells: list[Cell]) -> Answer:
     if len(text) > LONGEST:
         return Answer(None, f"the answer has {len(text):,} characters; up to {LONGEST:,} are read.")
     given = "\n".join(piece.source for piece in sheet.pieces if piece.exercise == name)
-    return Answer(text, untouched=text.strip() == given.strip())
+    above = _own(cells[: cells.index(code[0])], sheet)
+    return Answer(text, untouched=text.strip() == given.strip(), above=above)
+
+
+def _own(cells: list[Cell], sheet: Sheet) -> dict[int, str]:
+    """Of these cells the learner's own, by their numbers; none where they are too long together."""
+    ids, given = {piece.id for piece in sheet.pieces}, {piece.source.strip() for piece in sheet.pieces}
+    own = {
+        cell.number: cell.source
+        for cell in cells
+        if cell.kind == "code"
+        and not cell.exercise
+        and cell.id not in ids
+        and cell.source.strip() not in given
+    }
+    return own if sum(map(len, own.values())) <= LONGEST else {}
 
 
 # --- What an answer needs --------------------------------------------------------------------------------
@@ -235,21 +253,31 @@ def needed(sheet: Sheet, name: str, answers: dict[str, Answer]) -> list[Piece]:
     """The cells to run for an exercise, its answer last: of those above it, the ones that define a name it uses.
 
     Given cells are the course's, answers the learner's; so a learner's answer that another one uses is run too, and
-    what is broken elsewhere is not. It reads the answers with Python's parser, which a hostile text can bring down.
+    what is broken elsewhere is not. A cell of the learner's own is run for a name that nothing else defines. It reads
+    the answers with Python's parser, which a hostile text can bring down.
     """
-    pieces = []
+    pieces: list[Piece] = []
     for piece in sheet.pieces:
         if piece.exercise:
-            source, left_out = plain_python(answers[piece.exercise].source or "")
-            piece = Piece(piece.id, source, piece.exercise, tuple(left_out))
+            answer, known = answers[piece.exercise], {one.own for one in pieces}
+            pieces += [_of_learner(str(n), text, "", n) for n, text in answer.above.items() if n not in known]
+            piece = _of_learner(piece.id, answer.source or "", piece.exercise)
         pieces.append(piece)
-    last = next(number for number, piece in enumerate(pieces) if piece.exercise == name)
-    taken, wanted = [pieces[last]], _used(pieces[last].source)
-    for piece in reversed(pieces[:last]):
-        if wanted & bound_in(piece.source):
+        if piece.exercise == name:
+            break
+    *above, last = pieces
+    defined = set(dir(builtins)).union(*(bound_in(piece.source) for piece in above if not piece.own))
+    taken, wanted = [last], _used(last.source)
+    for piece in reversed(above):
+        if bound_in(piece.source) & (wanted - defined - bound_in(last.source) if piece.own else wanted):
             taken.append(piece)
             wanted |= _used(piece.source)
     return taken[::-1]
+
+
+def _of_learner(id: str, text: str, exercise: str, own: int = 0) -> Piece:
+    source, left_out = plain_python(text)
+    return Piece(id, source, exercise, tuple(left_out), own)
 
 
 def missing_names(source: str, scope: Iterable[str]) -> list[str]:

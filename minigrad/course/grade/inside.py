@@ -199,7 +199,12 @@ def _judged(task: Task, seed: int, clock: _Clock) -> Verdict:
     pieces = needed(task.sheet, name, dict(task.answers))
     scope: dict[str, Any] = {"__name__": "answers", "display": print}  # as a notebook has it
     said = [words for piece in pieces if (words := _run(piece, task.sheet.stem, scope, clock))]
-    notes = [_left_out(piece) for piece in pieces if piece.left_out]
+    notes = [
+        f"{_cell_of(piece)} was run for it, as it defines what the answer uses."
+        for piece in pieces
+        if piece.own
+    ]
+    notes += [_left_out(piece) for piece in pieces if piece.left_out]
     failed = said[-1] if said and said[-1].startswith(f"{_cell_of(pieces[-1])} ") else ""
     function = scope.get(name)
     if not callable(function):
@@ -213,7 +218,7 @@ def _judged(task: Task, seed: int, clock: _Clock) -> Verdict:
     report = EXERCISES[name].report(function, seed)
     report.caution = " ".join(filter(None, [report.caution, *notes]))
     if report.verdict == "right":
-        if spoken := speaks_of(piece.source for piece in pieces if piece.exercise):
+        if spoken := speaks_of(piece.source for piece in pieces if piece.exercise or piece.own):
             words = f"The answer speaks of {spoken}, which no answer needs: read it before it counts."
             report.caution = f"{words} {report.caution}".strip()
             return Verdict.of(report, LOOK)
@@ -224,8 +229,8 @@ def _judged(task: Task, seed: int, clock: _Clock) -> Verdict:
     elsewhere = missing_names(pieces[-1].source, scope)
     if report.verdict == "wrong" and elsewhere and not has_gap(function):
         words = (
-            f"The answer uses {', '.join(elsewhere)}, which no answer cell and no given cell defines. Answer cells "
-            "alone are graded: what an answer needs, also an import, belongs in its cell."
+            f"The answer uses {', '.join(elsewhere)}, which no answer cell and no given cell defines, nor another "
+            "one above it. What an answer needs, also an import, belongs in its cell."
         )
         report.caution = " ".join([words, *notes])
         return Verdict.of(report, LOOK)
@@ -238,6 +243,8 @@ def _judged(task: Task, seed: int, clock: _Clock) -> Verdict:
 
 
 def _cell_of(piece: Piece, the: str = "The") -> str:
+    if piece.own:
+        return f"{the} notebook's cell {piece.own}"
     return f"{the} answer cell of {piece.exercise}" if piece.exercise else f"{the} given cell"
 
 

@@ -378,6 +378,49 @@ def test_an_earlier_answer_that_is_not_used_is_not_run():
     ]
 
 
+def with_own_cells(*cells, mine, below=()):
+    """What is run for `attend`, whose notebook has these cells above and below the answer's."""
+    made, cell = notebook()
+    cell["source"] = mine
+    place = made["cells"].index(cell)
+
+    def code(source):
+        return {"cell_type": "code", "metadata": {}, "source": source}
+
+    made["cells"][place + 1 : place + 1] = [code(source) for source in below]
+    made["cells"][place:place] = [code(source) for source in cells]
+    sheet, answers, _ = answers_in(json.dumps(made).encode(), COURSE)
+    return [piece.source for piece in needed(sheet, "attend", answers)]
+
+
+def test_a_class_in_a_cell_of_its_own_above_is_run():
+    """As the exercise `differentiate` allows it."""
+    mine = "def attend(q, k, v):\n    return Value(q)"
+    own = "from math import exp\nclass Value(Base):\n    pass", "class Base:\n    x = exp(1)", "x = 1"
+    assert with_own_cells(own[1], own[0], own[2], mine=mine) == [own[1], own[0], mine]
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "mine"),
+    [
+        ("np = None", "", "def attend(q, k, v):\n    return np.exp(q)"),
+        ("Value = 1", "", "Value = 2\ndef attend(q, k, v):\n    return Value"),
+        ("", "class Value: pass", "def attend(q, k, v):\n    return Value"),
+        ("len = max = None", "", "def attend(q, k, v):\n    return len(q)"),
+        ("attend = None", "", "def attend(q, k, v):\n    return attend"),
+    ],
+)
+def test_other_cells_of_its_own_are_not_run(above, below, mine):
+    assert not {above, below} & set(with_own_cells(above, mine=mine, below=[below]))
+
+
+def test_own_cells_that_are_too_long_are_not_kept():
+    own = "class Value: pass\n" + "#" * 100_000
+    assert with_own_cells(own, mine="def attend(q, k, v):\n    return Value") == [
+        "def attend(q, k, v):\n    return Value"
+    ]
+
+
 @pytest.mark.parametrize("text", ["def f(:", "x = " + "-" * 90_000 + "1", "x = '\0'"])
 def test_what_is_no_python_needs_nothing(text):
     assert sources("look_left", look_left=text) == [text]

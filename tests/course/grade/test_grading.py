@@ -129,6 +129,56 @@ def test_a_notebook_without_labels_is_graded_and_the_table_says_how(tmp_path):
     assert found["ben"]["message"].startswith("Its cell does not say which exercise it answers")
 
 
+CLASS = """
+class Value:
+    def __init__(self, x, parents=()):
+        self.x, self.parents, self.grad = x, parents, 0.0
+    def __add__(self, other): return Value(self.x + other.x, [(self, 1.0), (other, 1.0)])
+    def __mul__(self, other): return Value(self.x * other.x, [(self, other.x), (other, self.x)])
+    def tanh(self):
+        t = math.tanh(self.x)
+        return Value(t, [(self, 1 - t * t)])
+"""
+WITH_CLASS = """
+def differentiate(program, numbers):
+    leaves = [Value(x) for x in numbers]
+    out, order, seen = program(*leaves), [], set()
+    def visit(v):
+        if id(v) not in seen:
+            seen.add(id(v))
+            for parent, _ in v.parents: visit(parent)
+            order.append(v)
+    visit(out)
+    out.grad = 1.0
+    for v in reversed(order):
+        for parent, slope in v.parents: parent.grad += v.grad * slope
+    return [leaf.grad for leaf in leaves]
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "right", "words"),
+    [
+        (
+            CLASS,
+            "yes",
+            "The notebook's cell 4 was run for it, as it defines what the answer uses. differentiate",
+        ),
+        (CLASS + "open('/x', 'w')", "yes", "The notebook's cell 4 was run"),
+        (f"from minigrad.course.check import exercise\n{CLASS}", "look by hand", "speaks of minigrad.course"),
+        (CLASS.replace("Value:", "Other:"), "look by hand", "uses Value, which"),
+    ],
+)
+def test_a_class_may_be_in_a_cell_of_its_own(tmp_path, own, right, words):
+    made = filled("reverse_mode", {"differentiate": WITH_CLASS})
+    made["cells"].insert(3, {"cell_type": "code", "metadata": {}, "source": own})
+    (tmp_path / "anna.ipynb").write_text(json.dumps(made))
+    assert grade(tmp_path / "anna.ipynb", tmp_path / "grades.csv").returncode == 0
+    (row,) = [row for row in table(tmp_path / "grades.csv") if row["exercise"] == "differentiate"]
+    assert row["right"] == right, row
+    assert words in row["message"]
+
+
 # --- Going on --------------------------------------------------------------------------------------------
 
 
