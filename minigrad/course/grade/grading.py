@@ -11,7 +11,7 @@ from minigrad.course.contents import PLACES
 from minigrad.course.grade.answers import Answer, NotReadable, Sheet, answers_in
 from minigrad.course.grade.inside import Limits, Task
 from minigrad.course.grade.process import run_all
-from minigrad.course.grade.submissions import Other, Refused, find
+from minigrad.course.grade.submissions import NOTHING, Other, Refused, find
 from minigrad.course.grade.table import Done, Row, key
 from minigrad.course.grade.verdict import NO_CELL, NOT_ATTEMPTED, UNGRADED, Verdict
 
@@ -54,13 +54,13 @@ def collect(
     """
     candidates: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
     said_in: dict[str, dict[str, str]] = defaultdict(dict)  # by student and folder, the first file there
-    others: dict[str, list[str]] = defaultdict(list)
+    others: dict[str, list[Other]] = defaultdict(list)
     refused = []
     for one in find(folder, without):
         if isinstance(one, Refused):
             refused.append(one)
         elif isinstance(one, Other):
-            others[one.student].append(one.name)
+            others[one.student].append(one)
         else:
             try:
                 sheet, answers, elsewhere = answers_in(one.content, course)
@@ -89,10 +89,12 @@ def collect(
         found += counts
         refused += left
     known = {one.student for one in found} | {one.student for one in refused}
-    for student, names in others.items():
+    for student, rest in others.items():
         if student not in known:
-            more = f", nor are {len(names) - 1} more" if len(names) > 1 else ""
-            refused.append(Refused(student, names[0], f"this is no notebook (.ipynb){more}"))
+            files = [one for one in rest if one.reason != NOTHING]
+            more = f", nor are {len(files) - 1} more" if len(files) > 1 else ""
+            first = (files or rest)[0]
+            refused.append(Refused(student, first.name, f"{first.reason}{more}"))
     return sorted(found, key=lambda one: (one.student.casefold(), PLACES[one.sheet.stem])), refused
 
 

@@ -30,6 +30,7 @@ from pathlib import Path, PurePosixPath
 
 LARGEST = 20_000_000  # bytes of a notebook
 LARGEST_ARCHIVE = 2_000_000_000
+NOTHING = "there is nothing in it that is not hidden, as Jupyter's .ipynb_checkpoints is"
 LONGEST = 255  # bytes of the name of a file or a folder; in an archive there may be more
 MOST_MEMBERS = 20_000  # files in an archive
 MOST_UNPACKED = 2_000_000_000  # bytes of all notebooks of an archive
@@ -94,10 +95,11 @@ class Refused:
 
 @dataclass(frozen=True)
 class Other:
-    """A file that is neither a notebook nor an archive."""
+    """A file that is neither a notebook nor an archive, or a folder without any; `reason` says which."""
 
     student: str
     name: str
+    reason: str = "this is no notebook (.ipynb)"
 
 
 def find(folder: Path, without: Sequence[Path] = ()) -> Iterator[Submission | Refused | Other]:
@@ -118,6 +120,9 @@ def find(folder: Path, without: Sequence[Path] = ()) -> Iterator[Submission | Re
         if not passed_by.isdisjoint([path.resolve(), *path.resolve().parents]):
             continue
         name = os.fsencode(path.relative_to(folder)).decode("utf-8", "replace")
+        if path.is_dir() and not path.is_symlink():
+            yield Other(_whose(f"{name}/x").student, name, NOTHING)
+            continue
         whose = _whose(name)
         if path.is_symlink() or not path.is_file():
             if _kind(name) in (".ipynb", ".zip"):
@@ -142,7 +147,7 @@ def _other(student: str, name: str) -> Refused | Other:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """All files below, without those of Jupyter's own folders and of hidden ones."""
+    """All files below, without hidden ones, as in Jupyter's own folders; and folders in which there is nothing else."""
     for where, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "__MACOSX")))
         for name in names:
@@ -151,6 +156,8 @@ def _files(folder: Path) -> Iterator[Path]:
         for name in folders:
             if Path(where, name).is_symlink():
                 yield Path(where, name)
+        if not folders and all(name.startswith(".") for name in names) and Path(where) != folder:
+            yield Path(where)
 
 
 def _file(path: Path, whose: Whose, name: str) -> Submission | Refused:
@@ -221,7 +228,7 @@ def _archive(path: Path, owner: Whose | None, name: str) -> Iterator[Submission 
                     student, name, f"it holds {len(members):,} files, and up to {MOST_MEMBERS:,} are read"
                 )
                 return
-            unpacked = 0
+            unpacked, nothing = 0, True
             for member in members:
                 found = _member(archive, member, owner, name)
                 if isinstance(found, Submission):
@@ -233,6 +240,9 @@ def _archive(path: Path, owner: Whose | None, name: str) -> Iterator[Submission 
                         return
                 if found:
                     yield found
+                    nothing = False
+            if owner and nothing:
+                yield Other(owner.student, name, NOTHING)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         yield Refused(student, name, f"it cannot be read as a zip file: {error}")
 
@@ -241,15 +251,23 @@ def _refused(found: Submission) -> Refused:
     return Refused(found.student, found.name, "")
 
 
+def _is_hidden(part: str) -> bool:
+    return (part.startswith(".") and part not in (".", "..")) or part == "__MACOSX"
+
+
 def _member(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, owner: Whose | None, outer: str
 ) -> Submission | Refused | Other | None:
     """One file of an archive; None for a folder, and for what is hidden."""
     inner = member.filename.replace("\\", "/").encode("utf-8", "replace").decode("utf-8")
     parts = PurePosixPath(inner).parts
-    if member.is_dir() or not parts:
-        return None
-    if any((part.startswith(".") and part not in (".", "..")) or part == "__MACOSX" for part in parts):
+    hidden = next((depth for depth, part in enumerate(parts) if _is_hidden(part)), len(parts))
+    if hidden < len(parts) or member.is_dir():
+        if owner or not parts[:hidden] or "__MACOSX" in parts:
+            return None
+        folder = "/".join(parts[:hidden])  # it may hold nothing else
+        return Other(_whose(f"{folder}/x").student, f"{outer}: {folder}", NOTHING)
+    if not parts:
         return None
     name = f"{outer}: {inner}"
     student = owner.student if owner else "(unknown)"

@@ -574,14 +574,22 @@ def test_a_folder_inside_a_students_own_is_the_same_students(tmp_path):
 
 def test_who_handed_in_no_notebook_is_told(tmp_path):
     hand_in(tmp_path / "in" / "anna.ipynb", score_scale=FINE)
-    for name in ("anna/notes.txt", "ben/a.pdf", "ben/b.py", "cleo/x.ipynb.txt"):
-        (tmp_path / "in" / name).parent.mkdir(exist_ok=True)
+    for name in (
+        "anna/notes.txt",
+        "ben/a.pdf",
+        "ben/b.py",
+        "cleo/x.ipynb.txt",
+        "dan/.ipynb_checkpoints/x.ipynb",
+    ):
+        (tmp_path / "in" / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / "in" / name).write_text("")
+    (tmp_path / "in" / "anna" / "empty").mkdir()
     found, counts = refusals(tmp_path)
     assert counts == ["anna"]
     assert found == {
         "ben/a.pdf": "this is no notebook (.ipynb), nor are 1 more",
         "cleo/x.ipynb.txt": "its name does not end in .ipynb: rename it",
+        "dan": "there is nothing in it that is not hidden, as Jupyter's .ipynb_checkpoints is",
     }
 
 

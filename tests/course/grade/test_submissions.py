@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 from minigrad.course.grade import submissions
-from minigrad.course.grade.submissions import Other, Refused, Submission, find
+from minigrad.course.grade.submissions import NOTHING, Other, Refused, Submission, find
 
 pytestmark = pytest.mark.no_arrays
 
@@ -107,11 +107,32 @@ def test_a_notebook_has_its_content_and_time(tmp_path):
     assert list(find(tmp_path)) == [Submission("anna", "anna.ipynb", b"text", 2000.0)]
 
 
-def test_what_is_hidden_is_no_matter(tmp_path):
-    for name in ("anna/.ipynb_checkpoints/x.ipynb", ".hidden/x.ipynb", "anna/._x.ipynb"):
+def test_what_is_hidden_is_not_read(tmp_path):
+    for name in ("anna/.ipynb_checkpoints/x.ipynb", ".hidden/x.ipynb", "anna/._x.ipynb", ".x.ipynb"):
         put(tmp_path / name)
-    put(tmp_path / "all.zip", archive({"anna/.ipynb_checkpoints/x.ipynb": "{}", "anna/": ""}))
-    assert list(find(tmp_path)) == []
+    put(tmp_path / "ben.zip", archive({".ipynb_checkpoints/x.ipynb": "{}", "__MACOSX/a/x.ipynb": ""}))
+    put(tmp_path / "cy.zip", archive({}))
+    (tmp_path / "Lee_Dan_dl_77").mkdir()
+    assert list(find(tmp_path)) == [
+        Other("Dan Lee (dl)", "Lee_Dan_dl_77", NOTHING),
+        Other("anna", "anna", NOTHING),
+        Other("ben", "ben.zip", NOTHING),
+        Other("cy", "cy.zip", NOTHING),
+    ]
+
+
+def test_what_is_hidden_in_the_archive_of_a_class_is_not_read(tmp_path):
+    names = [
+        "anna/.ipynb_checkpoints/x.ipynb",
+        "ben/",
+        ".ipynb_checkpoints/x.ipynb",
+        "__MACOSX/anna/._x.ipynb",
+    ]
+    put(tmp_path / "class.zip", archive(dict.fromkeys(names, "")))
+    assert list(find(tmp_path / "class.zip")) == [
+        Other("anna", "class.zip: anna", NOTHING),
+        Other("ben", "class.zip: ben", NOTHING),
+    ]
 
 
 def test_another_file_is_told(tmp_path):
