@@ -7,6 +7,7 @@ a process can undo whatever that process does. Who grades people that are not tr
 from __future__ import annotations
 
 import builtins
+import itertools
 import os
 import re
 import signal  # noqa: F401  (these two are there before something is taken from them)
@@ -19,7 +20,7 @@ from types import FrameType
 from typing import Any
 
 import minigrad
-from minigrad.course.check.exercise import EXERCISES
+from minigrad.course.check.exercise import EXERCISES, Exercise
 from minigrad.course.check.trial import Answer, Task
 
 # Events of Python's audit hooks, by how they begin, and what they would do.
@@ -94,16 +95,19 @@ def _reporting(event: str) -> Callable[..., None]:
     return lambda *_, **__: audit(event)
 
 
+ANSWERS = "answers"  # the module in which they run
+
+
 def asked_for(frame: FrameType | None, home: str, loaded: Mapping[str, Any]) -> bool:
     """Whether the answer's own code makes the call in this frame, itself or by a module that does it for its caller.
 
     If not, a library makes it by itself, as Matplotlib, which asks another program for fonts when it is imported. All
-    code is the answer's that is in no loaded module, or in one from its folder.
+    code is the answer's that is in no other loaded module, or in one from its folder.
     """
     while frame:
         name: Any = frame.f_globals.get("__name__")
         module = loaded.get(name) if type(name) is str else None
-        if getattr(module, "__dict__", None) is not frame.f_globals:
+        if name == ANSWERS or getattr(module, "__dict__", None) is not frame.f_globals:
             return True
         if frame.f_code.co_filename.startswith(home + os.sep):
             return True
@@ -156,7 +160,8 @@ def install(home: Path, private: list[Path]) -> Callable[[], int]:
             if any(lies_in(path, folder) for folder in hidden):
                 raise PermissionError(f"an answer may not read {os.fsdecode(path)} while it is graded")
         elif event in ("os.listdir", "os.scandir"):
-            if any(lies_in(arguments[0] or ".", folder) for folder in hidden):
+            path = arguments[0] or "."
+            if not isinstance(path, int) and any(lies_in(path, folder) for folder in hidden):
                 raise PermissionError("an answer may not look into this folder while it is graded")
         elif event in changes:
             paths = [path for path in arguments if isinstance(path, str | bytes | os.PathLike)]
@@ -180,18 +185,19 @@ def install(home: Path, private: list[Path]) -> Callable[[], int]:
 
 # --- What judges -----------------------------------------------------------------------------------------
 
-taken: list[str] = []  # the exercises whose right answers have been taken out of their checks
+taken = itertools.count()  # how often a right answer was taken out of its check: nobody can set that back
 
 
 def note_who_takes_answers() -> None:
-    """From here on, `taken` notes when code outside of this library takes an exercise's right answer."""
+    """From here on, `taken` counts when code outside of this library takes a right answer, or its text."""
     library = os.path.dirname(os.path.abspath(minigrad.__file__)) + os.sep
     answers = {id(one): vars(one).pop("answer") for one in EXERCISES.values()}
 
     def answer(exercise: Task) -> Answer:
+        code = sys._getframe(1).f_code
+        if not code.co_filename.startswith(library) or code is Exercise.solution.__code__:
+            next(taken)
         right: Answer = answers[id(exercise)]
-        if not sys._getframe(1).f_code.co_filename.startswith(library):
-            taken.append(right.__name__)
         return right
 
     Task.answer = property(answer)  # type: ignore[assignment]

@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import time
+import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -119,9 +120,9 @@ def live(
         found = Verdict(
             CRASHED, f"{task.exercise}: not judged.", f"The check itself failed: {_in_short(error)}."
         )
-    if found.right == RIGHT and taken:
+    if found.right == RIGHT and next(taken):
         found.right = look
-        found.caution = f"The answer takes what check.{taken[0]} holds for right: read it before it counts."
+        found.caution = "The answer takes what a check holds for right: read it before it counts."
     elif found.right == RIGHT and (count := refused()):
         words = f"It tried {count} times to do what is refused, and went on: read it."
         found.caution = f"{found.caution} {words}".strip()
@@ -165,10 +166,12 @@ class _Clock:
 
     end: float
     in_function: bool = False
+    heard: bool = False  # then it need not ring any more
+    now: Callable[[], float] = time.monotonic  # also where the answer puts another one there
 
     def over(self) -> bool:
         """Whether it is over; if not, an interruption is the answer's own."""
-        return time.monotonic() > self.end - 0.05  # the timer's clock is another one
+        return self.now() > self.end - 0.05  # the timer's clock is another one
 
 
 def _judged_in_time(task: Task, limits: Limits, seed: int) -> Verdict:
@@ -176,7 +179,8 @@ def _judged_in_time(task: Task, limits: Limits, seed: int) -> Verdict:
     clock = _Clock(time.monotonic() + limits.seconds)
 
     def ring(*_: Any) -> None:
-        raise KeyboardInterrupt
+        if not clock.heard:
+            raise KeyboardInterrupt
 
     signal.signal(signal.SIGALRM, ring)
     # Again and again: an answer that catches every exception gets the next one.
@@ -184,6 +188,7 @@ def _judged_in_time(task: Task, limits: Limits, seed: int) -> Verdict:
     try:
         return _judged(task, seed, clock)
     except KeyboardInterrupt:  # for the second time, where the check has heard the first
+        clock.heard = True
         where = (
             "It was in the function."
             if clock.in_function
@@ -191,13 +196,17 @@ def _judged_in_time(task: Task, limits: Limits, seed: int) -> Verdict:
         )
         return Verdict(TIMED_OUT, f"{task.exercise}: no end after {limits.seconds:g} seconds.", where)
     finally:
+        clock.heard = True
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _judged(task: Task, seed: int, clock: _Clock) -> Verdict:
     name = task.exercise
     pieces = needed(task.sheet, name, dict(task.answers))
-    scope: dict[str, Any] = {"__name__": "answers", "display": print}  # as a notebook has it
+    scope = vars(
+        sys.modules.setdefault(guard.ANSWERS, types.ModuleType(guard.ANSWERS))
+    )  # where dataclasses look
+    scope["display"] = print  # as a notebook has it
     said = [words for piece in pieces if (words := _run(piece, task.sheet.stem, scope, clock))]
     notes = [
         f"{_cell_of(piece)} was run for it, as it defines what the answer uses."
@@ -254,7 +263,7 @@ def _run(piece: Piece, stem: str, scope: dict[str, Any], clock: _Clock) -> str:
     lines = piece.source.splitlines(keepends=True)
     linecache.cache[file] = (len(piece.source), None, lines, file)  # for tracebacks, and checks
     try:
-        code = compile(piece.source, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        code = compile(piece.source, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         if magic := re.match(r"\s*%%\w*", piece.source):
             return f"{_cell_of(piece)} is no Python: it begins with {magic[0].strip()[:40]}."

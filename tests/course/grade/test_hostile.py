@@ -46,9 +46,11 @@ INNOCENT = {
     "uuid": "import uuid\nuuid.uuid1()",
     "ctypes": "import ctypes.util\nctypes.util.find_library('c')",
     "numpy": "import numpy.testing\nnp.show_config()\nnp.show_runtime()",
-    "requests": "import requests, ssl, sqlite3, webbrowser, pdb",
+    "requests": "import ssl, sqlite3, webbrowser, pdb\ntry: import requests\nexcept ImportError: pass",
     "asyncio": "import asyncio\nasyncio.run(asyncio.sleep(0))",
-    "tempfile": "import tempfile\ntempfile.NamedTemporaryFile().close()",
+    "tempfile": "import tempfile\nwith tempfile.TemporaryDirectory() as d: open(d + '/x', 'w').close()",
+    "dataclass": "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: 'int' = 3\n\nA().__annotations__",
+    "annotations": "def f(x: int): pass\nassert f.__annotations__ == {'x': int}",
     "doctest": "import doctest\ntry: doctest.testmod()\nexcept PermissionError: pass",
     "a check of its own": "from minigrad.course import check  # mine\ncheck.attend(lambda q, k, v: q @ k.T @ v)",
     "comments": "# inspect the shapes\ninspect = None",
@@ -198,13 +200,34 @@ CASES = {
         "import sys\nf = getattr(sys.modules['mini' + 'grad.course.check'], 'attend')\n"
         "attend = lambda q, k, v: getattr(f, 'ans' + 'wer')(q, k, v)\n",
         "look by hand",
-        "The answer takes what check.attend holds for right",
+        "The answer takes what a check holds for right",
+    ),
+    "the check's own answer, and no word of it": (
+        "import sys\nf = getattr(sys.modules['mini' + 'grad.course.check'], 'attend')\nattend = f.answer\n"
+        "g = sys.modules['mini' + 'grad.course.grade.guard']\nlist(zip(range(-9, 0), g.taken))\n",
+        "look by hand",
+        "The answer takes what a check holds for right",
+    ),
+    "the text of the check's own answer": (
+        "f = check.attend\nf(lambda q, k, v: q)\nexec(f.solution().text)\n",
+        "look by hand",
+        "The answer takes what a check holds for right",
+    ),
+    "10 MB of a value": (
+        "def attend(q, k, v):\n    return 'x y' * 700_000\n",
+        "no",
+        "it should return an array of shape (3, 6) and dtype float64, and returned 'x yx",
+    ),
+    "no clock any more": (
+        inside("import time", "time.monotonic = lambda: 0", "while True: pass"),
+        "timed out",
+        "attend: no end in time",
     ),
     "the check's own answer, from a package": (
         "import dataclasses\nfrom minigrad import course\nfrom operator import attrgetter\n"
         "attend = attrgetter('one_head.attend.answer')(course.exercises)\n",
         "look by hand",
-        "The answer takes what check.attend holds for right",
+        "The answer takes what a check holds for right",
     ),
     "the frames": (
         "import sys\ndef attend(q, k, v):\n"
