@@ -207,7 +207,7 @@ def _time(text: str) -> float | None:
     """A time that a platform writes, in seconds since 1970, as if all were in one zone; None in another language."""
     for form in _TIMES:
         with contextlib.suppress(ValueError):
-            return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp()
+            return datetime.strptime(text.replace(":", ""), form).replace(tzinfo=UTC).timestamp()
     return None
 
 

@@ -759,6 +759,19 @@ def test_the_files_of_an_answer_have_a_limit_together():
     )
 
 
+def test_matplotlib_finds_its_list_of_fonts():
+    """It takes seconds to make, of the ten that an answer has."""
+    pytest.importorskip("matplotlib")
+    source = (
+        "import os  # and matplotlib\n"
+        "def score_scale(*_): raise ValueError(os.listdir(os.environ['MPLCONFIGDIR']), os.path.isdir('MPLCONFIGDIR'))"
+    )
+    result = run_alone(
+        source, "((_, found),) = process.run_all([('', task)], 1, Limits(), 1)\nprint(found.symptom)"
+    )
+    assert re.search(r"\['fontlist-.+\.json'\], True", result.stdout), result.stderr
+
+
 def test_an_answer_runs_in_a_folder_of_its_own_that_goes():
     source = (
         "import os\ndef score_scale(*_):\n    open('x', 'w').close()\n"

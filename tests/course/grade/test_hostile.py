@@ -49,7 +49,7 @@ INNOCENT = {
     "requests": "import ssl, sqlite3, webbrowser, pdb\ntry: import requests\nexcept ImportError: pass",
     "asyncio": "import asyncio\nasyncio.run(asyncio.sleep(0))",
     "tempfile": "import tempfile\nwith tempfile.TemporaryDirectory() as d: open(d + '/x', 'w').close()",
-    "dataclass": "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: 'int' = 3\n\nA().__annotations__",
+    "dataclass": "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\n    y: 'int' = 3\n",
     "annotations": "def f(x: int): pass\nassert f.__annotations__ == {'x': int}",
     "doctest": "import doctest\ntry: doctest.testmod()\nexcept PermissionError: pass",
     "a check of its own": "from minigrad.course import check  # mine\ncheck.attend(lambda q, k, v: q @ k.T @ v)",

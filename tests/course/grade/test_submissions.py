@@ -84,7 +84,7 @@ def test_whose_a_notebook_is(tmp_path, path, student):
     [
         ("Week 3_leeanna_attempt_2026-11-27-10-30-00_07.ipynb", 1795775400.0),
         ("1-2 - Anna Lee - Nov 27, 2026 1030 AM - 07.ipynb", 1795775400.0),
-        ("1-2 - Anna Lee - November 27, 2026 1030 PM/07.ipynb", 1795818600.0),
+        ("1-2 - Anna Lee - November 27, 2026 10:30 PM/07.ipynb", 1795818600.0),
         ("1-2 - Anna Lee - 27 novembre 2026 1030 - 07.ipynb", 2000.0),
     ],
 )
@@ -191,6 +191,21 @@ def test_an_archive_of_a_class(tmp_path):
         "it lies in an archive of moodle, and its name says Anna (1). If this is the archive of a whole class, grade "
         "it by itself"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "student"),
+    [
+        ("Week 3/1-2 - Anna Lee - Nov 27, 2026 1030 AM/x.ipynb", "Anna Lee"),
+        ("W_ben_attempt_2026-11-27-10-30-00_x.ipynb", "ben"),
+        ("Week 3/Submissions/Roy_Cy_cyroy_77/x.ipynb", "Cy Roy (cyroy)"),
+    ],
+)
+def test_names_of_platforms_in_the_archive_of_a_class(tmp_path, name, student):
+    put(tmp_path / "class.zip", archive({name: "{}"}))
+    assert students(tmp_path / "class.zip") == {f"class.zip: {name}": student}
+    # In a folder it may be a student's own.
+    assert list(reasons(tmp_path)) == [f"class.zip: {name}"]
 
 
 @pytest.mark.parametrize(
