@@ -7,6 +7,7 @@ a process can undo whatever that process does. Who grades people that are not tr
 from __future__ import annotations
 
 import builtins
+import inspect
 import itertools
 import os
 import re
@@ -74,7 +75,7 @@ BELOW = {
     "posix": "os",
     "_signal": "signal",
     "_posixsubprocess": "subprocess",
-}  # modules in C with the same functions
+}  # in C, with the same functions
 
 # What these modules do, they do for their caller. (ctypes.util is not among them: it starts programs of its own.)
 FOR_THE_CALLER = re.compile(
@@ -128,7 +129,7 @@ def install(home: Path, private: list[Path]) -> Callable[[], int]:
             setattr(sys.modules[module], name, _reporting(f"{source}.{name.lstrip('_')}"))
     inside, hidden = os.path.realpath(home), [os.path.realpath(folder) for folder in private]
     refused, changes = tuple(REFUSED.items()), frozenset(CHANGES)  # those above can be emptied
-    modules, loaded, frame_of, whose = frozenset([*TAKEN, *BELOW]), sys.modules, sys._getframe, asked_for
+    modules, loaded, here, whose = frozenset([*TAKEN, *BELOW]), sys.modules, inspect.currentframe, asked_for
     written = attempts = 0
 
     def lies_in(path: Any, folder: str) -> bool:
@@ -142,7 +143,7 @@ def install(home: Path, private: list[Path]) -> Callable[[], int]:
         try:
             refuse(event, arguments)
         except PermissionError:
-            attempts += whose(frame_of(1), inside, loaded)
+            attempts += whose(here(), inside, loaded)
             raise
 
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
@@ -170,9 +171,7 @@ def install(home: Path, private: list[Path]) -> Callable[[], int]:
         elif event == "import" and arguments[0] in modules:
             raise PermissionError(f"an answer may not load {arguments[0]} anew")
         elif event == "object.__setattr__" and arguments[1] == "__code__":
-            if whose(
-                frame_of(2), inside, loaded
-            ):  # asyncio does it to a function of its own when it is imported
+            if whose(here(), inside, loaded):  # asyncio does it to functions of its own
                 raise PermissionError("an answer may not change a function's code")
         else:
             words = next((words for start, words in refused if event.startswith(start)), "")
@@ -194,8 +193,9 @@ def note_who_takes_answers() -> None:
     answers = {id(one): vars(one).pop("answer") for one in EXERCISES.values()}
 
     def answer(exercise: Task) -> Answer:
-        code = sys._getframe(1).f_code
-        if not code.co_filename.startswith(library) or code is Exercise.solution.__code__:
+        asking = inspect.currentframe()
+        code = asking.f_back.f_code if asking and asking.f_back else None
+        if not code or not code.co_filename.startswith(library) or code is Exercise.solution.__code__:
             next(taken)
         right: Answer = answers[id(exercise)]
         return right

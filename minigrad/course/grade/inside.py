@@ -190,7 +190,7 @@ def _judged_in_time(task: Task, limits: Limits, seed: int) -> Verdict:
     except KeyboardInterrupt:  # for the second time, where the check has heard the first
         clock.heard = True
         where = (
-            "It was in the function."
+            "It was in the function, or in the check of what it returned."
             if clock.in_function
             else "It was not in the function yet, but in its cell."
         )
