@@ -2,8 +2,8 @@
 
 An exercise's notebook says so itself: the cell that holds the gap has the tag `answer`, the cell with its check the tag
 `check`, and both have `"course": {"exercise": "attend"}` in their metadata, which Jupyter keeps. From a learner's
-notebook the answer cells alone are taken. All else that an answer needs, imports and functions that are given, comes
-from the course's own copy.
+notebook the answer cells are taken. What else an answer needs, imports and functions that are given, comes from the
+course's own copy; and what that does not have, from the learner's cells above the answer.
 """
 
 from __future__ import annotations
