@@ -36,9 +36,7 @@ MOST_MEMBERS = 20_000  # files in an archive
 MOST_UNPACKED = 2_000_000_000  # bytes of all notebooks of an archive
 
 # The names that platforms give: what a student may choose comes last in them.
-_MOODLE = re.compile(
-    r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)_(?P<rest>.*)", re.DOTALL
-)
+_MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)(?:_.*)?", re.DOTALL)
 _BLACKBOARD = re.compile(  # the word "attempt" is in the language of the course
     r"(?P<account>.+?)_(?P<name>[^_]+)_[^\W\d_]+_(?P<time>\d{4}(?:-\d\d){5})(?:[_.].*)?", re.DOTALL
 )
@@ -48,7 +46,7 @@ _BRIGHTSPACE = re.compile(
 )
 _ILIAS = re.compile(r"(?P<last>[^_\d]+)_(?P<first>[^_\d]+)_(?P<name>.+)_(?P<account>\d+)", re.DOTALL)
 _ILIAS_ABOVE = re.compile(r"Submissions|Abgaben|Soumissions|Entregas|Consegne|Inleveringen|Team[ _]\d+")
-_CANVAS = re.compile(r"(?P<name>[^_]+)(?:_LATE)?_(?P<number>\d+)_\d+_(?P<rest>.+)", re.DOTALL)
+_CANVAS = re.compile(r"(?P<name>[^_]+)(?:_LATE)?_(?P<number>\d+)_\d+_.+", re.DOTALL)
 _TIMES = ("%Y-%m-%d-%H-%M-%S", "%b %d, %Y %I%M %p", "%B %d, %Y %I%M %p", "%d %B %Y %H%M", "%d %b %Y %H%M")
 
 

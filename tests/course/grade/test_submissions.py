@@ -51,6 +51,7 @@ def reasons(folder):
         ("one_head.ipynb", "one_head"),
         ("Anna Lee_12345_assignsubmission_file_/x.ipynb", "Anna Lee (12345)"),
         ("Anna_Lee_12345_assignsubmission_file_/deep/x.ipynb", "Anna_Lee (12345)"),
+        ("class/Anna Lee_12345_assignsubmission_file/x.ipynb", "Anna Lee (12345)"),
         ("Anna Lee_12345_assignsubmission_file_07_one_head.ipynb", "Anna Lee (12345)"),
         ("class/Anna Lee_12345_assignsubmission_file_/x.ipynb", "Anna Lee (12345)"),
         ("leeanna_12345_67890_07_one_head.ipynb", "leeanna (12345)"),
