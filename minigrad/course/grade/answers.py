@@ -187,13 +187,19 @@ def answers_in(content: bytes, course: Sequence[Sheet]) -> tuple[Sheet, dict[str
 
 
 def _by_names(cells: list[Cell], course: Sequence[Sheet]) -> list[Cell]:
-    """The cells, each with the exercise whose name it defines; of the sheets of which the notebook has a check."""
-    calls = {name for cell in cells if cell.kind == "code" for name in _CALL.findall(cell.source)}
+    """The cells, each with the exercise whose name it defines; of the sheets of which the notebook has a check.
+
+    Where a function of that name is defined, a value of that name is none of it.
+    """
+    code = [cell for cell in cells if cell.kind == "code"]
+    calls = {name for cell in code for name in _CALL.findall(cell.source)}
     asked = {name for one in course if calls & set(one.exercises) for name in one.exercises}
+    functions = {function for cell in code for function, _ in _DEFINED.findall(cell.source)}
     found = []
     for cell in cells:
-        defined = {name for names in _DEFINED.findall(cell.source) for name in names} & asked
-        found.append(replace(cell, exercise=min(defined)) if cell.kind == "code" and defined else cell)
+        pairs = _DEFINED.findall(cell.source) if cell.kind == "code" else []
+        names = [function or value for function, value in pairs if function or value not in functions]
+        found.append(replace(cell, exercise=next((name for name in names if name in asked), "")))
     return found
 
 

@@ -189,11 +189,9 @@ def _judged_in_time(task: Task, limits: Limits, seed: int) -> Verdict:
         return _judged(task, seed, clock)
     except KeyboardInterrupt:  # for the second time, where the check has heard the first
         clock.heard = True
-        where = (
-            "It was in the function, or in the check of what it returned."
-            if clock.in_function
-            else "It was not in the function yet, but in its cell."
-        )
+        where = "It was not in the function yet, but in its cell."
+        if clock.in_function:
+            where = "It was in the function, or in the check of what it returned."
         return Verdict(TIMED_OUT, f"{task.exercise}: no end after {limits.seconds:g} seconds.", where)
     finally:
         clock.heard = True
@@ -203,16 +201,12 @@ def _judged_in_time(task: Task, limits: Limits, seed: int) -> Verdict:
 def _judged(task: Task, seed: int, clock: _Clock) -> Verdict:
     name = task.exercise
     pieces = needed(task.sheet, name, dict(task.answers))
-    scope = vars(
-        sys.modules.setdefault(guard.ANSWERS, types.ModuleType(guard.ANSWERS))
-    )  # where dataclasses look
+    module = sys.modules[guard.ANSWERS] = types.ModuleType(guard.ANSWERS)  # where dataclasses look for it
+    scope = vars(module)
     scope["display"] = print  # as a notebook has it
     said = [words for piece in pieces if (words := _run(piece, task.sheet.stem, scope, clock))]
-    notes = [
-        f"{_cell_of(piece)} was run for it, as it defines what the answer uses."
-        for piece in pieces
-        if piece.own
-    ]
+    own = [_cell_of(piece) for piece in pieces if piece.own]
+    notes = [f"{cell} was run for it, as it defines what the answer uses." for cell in own]
     notes += [_left_out(piece) for piece in pieces if piece.left_out]
     failed = said[-1] if said and said[-1].startswith(f"{_cell_of(pieces[-1])} ") else ""
     function = scope.get(name)
@@ -270,9 +264,7 @@ def _run(piece: Piece, stem: str, scope: dict[str, Any], clock: _Clock) -> str:
         return f"{_cell_of(piece)} is no Python: {_in_short(error)}."
     try:
         waits = eval(code, scope)
-        if (
-            code.co_flags & inspect.CO_COROUTINE
-        ):  # it awaits something outside of functions, as a notebook may
+        if code.co_flags & inspect.CO_COROUTINE:  # it awaits outside of functions, as a notebook may
             import asyncio  # few answers need it
 
             asyncio.run(waits)

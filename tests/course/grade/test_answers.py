@@ -274,6 +274,15 @@ def test_without_labels_two_cells_that_define_a_name_are_told():
     assert answer(made).problem == "2 answer cells for attend (cells 1, 5): keep the one that counts."
 
 
+def test_without_labels_a_value_with_the_name_of_a_function_is_no_answer():
+    made, cell = unlabelled()
+    cell["source"] = f"score_scale = 3\n{MINE}"
+    made["cells"].append({"cell_type": "code", "metadata": {}, "source": "attend = attend(1, 2, 3)"})
+    found = answers_in(json.dumps(made).encode(), COURSE)[1]
+    assert found["attend"].source == cell["source"]
+    assert found["score_scale"].untouched
+
+
 def test_without_labels_a_deleted_cell_is_told():
     made, cell = unlabelled()
     made["cells"].remove(cell)
