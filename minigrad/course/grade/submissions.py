@@ -31,6 +31,7 @@ from pathlib import Path, PurePosixPath
 LARGEST = 20_000_000  # bytes of a notebook
 LARGEST_ARCHIVE = 2_000_000_000
 NOTHING = "there is nothing in it that is not hidden, as Jupyter's .ipynb_checkpoints is"
+OF_NOBODY = {"index.html"}  # Brightspace's list of what was handed in
 LONGEST = 255  # bytes of the name of a file or a folder; in an archive there may be more
 MOST_MEMBERS = 20_000  # files in an archive
 MOST_UNPACKED = 2_000_000_000  # bytes of all notebooks of an archive
@@ -118,6 +119,8 @@ def find(folder: Path, without: Sequence[Path] = ()) -> Iterator[Submission | Re
         if not passed_by.isdisjoint([path.resolve(), *path.resolve().parents]):
             continue
         name = os.fsencode(path.relative_to(folder)).decode("utf-8", "replace")
+        if name in OF_NOBODY:
+            continue
         if path.is_dir() and not path.is_symlink():
             yield Other(_whose(f"{name}/x").student, name, NOTHING)
             continue
@@ -265,7 +268,7 @@ def _member(
             return None
         folder = "/".join(parts[:hidden])  # it may hold nothing else
         return Other(_whose(f"{folder}/x").student, f"{outer}: {folder}", NOTHING)
-    if not parts:
+    if not parts or (not owner and inner in OF_NOBODY):
         return None
     name = f"{outer}: {inner}"
     student = owner.student if owner else "(unknown)"

@@ -136,6 +136,14 @@ def test_what_is_hidden_in_the_archive_of_a_class_is_not_read(tmp_path):
     ]
 
 
+def test_the_list_that_brightspace_makes_is_of_nobody(tmp_path):
+    put(tmp_path / "in" / "index.html")
+    put(tmp_path / "in" / "anna" / "index.html")
+    put(tmp_path / "class.zip", archive({"index.html": "", "anna/index.html": ""}))
+    assert list(find(tmp_path / "in")) == [Other("anna", "anna/index.html")]
+    assert list(find(tmp_path / "class.zip")) == [Other("anna", "class.zip: anna/index.html")]
+
+
 def test_another_file_is_told(tmp_path):
     put(tmp_path / "anna" / "x.py")
     put(tmp_path / "ben.zip", archive({"y.pdf": ""}))
