@@ -79,8 +79,9 @@ BELOW = {
 
 # What these modules do, they do for their caller. (ctypes.util is not among them: it starts programs of its own.)
 FOR_THE_CALLER = re.compile(
-    r"codecs|contextlib|ctypes|functools|os|pathlib|posixpath|pty|sched|shutil|signal|socket|socketserver|subprocess|"
-    r"tempfile|threading|timeit|webbrowser|(?:asyncio|concurrent|http|multiprocessing|urllib)(?:\.\w+)*"
+    r"bz2|codecs|contextlib|ctypes|functools|gzip|logging|lzma|numpy\.lib\.\w*npyio\w*|os|pathlib|posixpath|pty|sched|"
+    r"shutil|signal|socket|socketserver|subprocess|tarfile|tempfile|threading|timeit|webbrowser|zipfile|"
+    r"(?:asyncio|concurrent|http|multiprocessing|requests|urllib|urllib3)(?:\.\w+)*"
 )
 
 
