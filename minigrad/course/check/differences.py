@@ -201,7 +201,10 @@ def described(value: Any) -> str:
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     if isinstance(value, tuple | list | dict):
         return f"a {type(value).__name__} of {len(value)}"
-    return _SHORT.repr(value)
+    try:
+        return _SHORT.repr(value)
+    except SystemExit:  # all else that a class may raise when it is asked, reprlib takes care of
+        return f"a {type(value).__name__[:100]}"
 
 
 def equal(before: Any, after: Any) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+LONGEST = 1000  # characters of an error's text: patterns are slow on millions
+
 # A pattern of the error's text, and what to tell; (?P<…>) goes into the sentence.
 SAYINGS = [
     (
@@ -86,11 +88,21 @@ SAYINGS = [
 ]
 
 
+def text_of(error: BaseException) -> str:
+    """What an error says, as far as anybody reads; nothing where it fails when it is asked."""
+    try:
+        return str(error)[:LONGEST]
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return ""
+
+
 def explained(error: BaseException) -> str | None:
     """What an error says, in a sentence; None for one that is not in the list."""
     if isinstance(error, KeyError):
-        return f"The dictionary has no key {error}. Where += adds to it, begin with 0 for every key."
+        return f"The dictionary has no key {text_of(error)}. Where += adds to it, begin with 0 for every key."
     for pattern, sentence in SAYINGS:
-        if match := re.search(pattern, str(error)):
+        if match := re.search(pattern, text_of(error)):
             return sentence.format(**match.groupdict(default="these"))
     return None

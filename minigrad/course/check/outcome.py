@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.check.differences import as_array, difference, equal
+from minigrad.course.check.errors import text_of
 from minigrad.tensor import Tensor
 
 
@@ -113,7 +114,7 @@ class Outcome:
     ) -> None:
         self.function = function
         self.returned: Any = None
-        self.error: Exception | SystemExit | None = None
+        self.error: BaseException | None = None
         self._arguments, self._unchanged, self._into = arguments, unchanged, into
         self._members = {name: _members(argument) for name, argument in arguments.items()}
         seen = [(probe, probe.before(arguments)) for probe in probes]
@@ -125,7 +126,9 @@ class Outcome:
                 _counting_calls(function, given) as calls,
             ):
                 self.returned = function(*arguments.values())
-        except (Exception, SystemExit) as error:  # exit() must not end the learner's kernel
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # exit() must not end the learner's kernel
             self.error = error
         found = []
         for probe, start in seen:
@@ -152,9 +155,9 @@ class Outcome:
         """Whether the place for the answer is still empty, which can show as a missing name further down."""
         if isinstance(self.error, NotImplementedError) or self.returned is Ellipsis:
             return True
-        missing = isinstance(self.error, NameError) or "ellipsis" in str(self.error)
+        missing = isinstance(self.error, NameError) or (self.error and "ellipsis" in text_of(self.error))
         nothing = self.returned is None and self.error is None and (self.untouched or self.value is None)
-        return (missing or nothing) and has_gap(self.function)
+        return bool(missing or nothing) and has_gap(self.function)
 
     def complaint(self, expected: Any, rtol: float, atol: float) -> str | None:
         """What is wrong with it, or None."""
@@ -239,11 +242,11 @@ def has_gap(function: Callable[..., Any]) -> bool:
     )
 
 
-def _in_a_line(error: Exception | SystemExit, function: Callable[..., Any]) -> str:
+def _in_a_line(error: BaseException, function: Callable[..., Any]) -> str:
     """The error on one line, with the line of the learner's own code that led to it."""
-    text = textwrap.shorten(f"{type(error).__name__}: {error}".rstrip(": "), 300, placeholder=" …").rstrip(
-        "."
-    )
+    text = textwrap.shorten(
+        f"{type(error).__name__[:100]}: {text_of(error)}".rstrip(": "), 300, placeholder=" …"
+    ).rstrip(".")
     line = own_line(error, function)
     return f"{text}. The line is: {line}" if line else text
 

@@ -3,8 +3,9 @@
     python -m minigrad.course.grade handed-in/ --out grades.csv
 
 FOLDER holds notebooks of exercises as students or a learning platform name them, in folders or zip files; it may be
-one zip file itself. Only the answer cells are run. Written are grades.csv (student, notebook, exercise, right, message,
-seconds), grades-pages/index.html for you, and grades-pages/students/ with a page for each student.
+one zip file itself. Only the answer cells are run, and what they need of the cells above them. Written are grades.csv
+(student, notebook, exercise, right, message, seconds), grades-pages/index.html for you, and grades-pages/students/ with
+a page for each student.
 
 The answers are programs that other people wrote, and they run on this machine: with limits, but as you. If you do not
 know the people, run this command in a container. The course's page for instructors has the line.

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from minigrad.course.contents import PLACES
 from minigrad.course.grade.answers import Answer, NotReadable, Sheet, answers_in
 from minigrad.course.grade.inside import Limits, Task
 from minigrad.course.grade.process import run_all
-from minigrad.course.grade.submissions import Other, Refused, find
+from minigrad.course.grade.submissions import NOTHING, Other, Refused, find
 from minigrad.course.grade.table import Done, Row, key
 from minigrad.course.grade.verdict import NO_CELL, NOT_ATTEMPTED, UNGRADED, Verdict
 
@@ -35,6 +35,9 @@ class Candidate:
 
     time: float
     handed_in: HandedIn
+    said_in: str  # of what was handed in, as is `account`
+    account: str
+    below: str
 
     @property
     def name(self) -> str:
@@ -51,13 +54,13 @@ def collect(
     """
     candidates: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
     said_in: dict[str, dict[str, str]] = defaultdict(dict)  # by student and folder, the first file there
-    others: dict[str, list[str]] = defaultdict(list)
+    others: dict[str, list[Other]] = defaultdict(list)
     refused = []
     for one in find(folder, without):
         if isinstance(one, Refused):
             refused.append(one)
         elif isinstance(one, Other):
-            others[one.student].append(one.name)
+            others[one.student].append(one)
         else:
             try:
                 sheet, answers, elsewhere = answers_in(one.content, course)
@@ -68,11 +71,13 @@ def collect(
                 words = f"its answers to {', '.join(elsewhere)} are not graded: each chapter has a notebook of its own"
                 refused.append(Refused(one.student, one.name, words))
             handed_in = HandedIn(one.student, one.name, sheet, answers)
-            candidates[one.student, sheet.stem].append(Candidate(one.time, handed_in))
+            candidates[one.student, sheet.stem].append(
+                Candidate(one.time, handed_in, one.said_in, one.account, one.below or one.name)
+            )
             said_in[one.student].setdefault(one.said_in, one.name)
     found = []
     for (student, _), own in candidates.items():
-        if len(said_in[student]) > 1:
+        if len({one.said_in for one in own}) > 1 or _one_in_another(said_in[student]):
             sources = " and ".join(sorted(said_in[student].values()))
             why = (
                 f"{sources} both say that they are of {student}, in different folders: nobody can tell which is. Keep "
@@ -84,10 +89,12 @@ def collect(
         found += counts
         refused += left
     known = {one.student for one in found} | {one.student for one in refused}
-    for student, names in others.items():
+    for student, rest in others.items():
         if student not in known:
-            more = f", nor are {len(names) - 1} more" if len(names) > 1 else ""
-            refused.append(Refused(student, names[0], f"this is no notebook (.ipynb){more}"))
+            files = [one for one in rest if one.reason != NOTHING]
+            more = f", nor are {len(files) - 1} more" if len(files) > 1 else ""
+            first = (files or rest)[0]
+            refused.append(Refused(student, first.name, f"{first.reason}{more}"))
     return sorted(found, key=lambda one: (one.student.casefold(), PLACES[one.sheet.stem])), refused
 
 
@@ -99,7 +106,12 @@ def _choose(own: list[Candidate]) -> tuple[list[HandedIn], list[Refused]]:
     for one in own[1:]:
         if one.handed_in.answers == newest.handed_in.answers:
             continue
-        if not _nested(one.name, newest.name):
+        if one.account != newest.account:
+            why = (
+                f"{names} both say that they are of {student}, and differ in what stands beside that name. If these "
+                "are two students, grade them one by one; if not, keep the notebook that counts"
+            )
+        elif not _nested(one.below, newest.below):
             why = (
                 f"{names} lie in several folders of {student}. If these are several students, grade {student} alone; "
                 "if not, keep the notebook that counts"
@@ -110,6 +122,13 @@ def _choose(own: list[Candidate]) -> tuple[list[HandedIn], list[Refused]]:
         return [], [Refused(student, one.name, why) for one in own]
     words = f"{newest.name} is newer, and is the one that counts"
     return [newest.handed_in], [Refused(student, one.name, words) for one in own[1:]]
+
+
+def _one_in_another(folders: Iterable[str]) -> bool:
+    """Whether one of these folders lies in another one, as what somebody has unpacked into their own."""
+    return any(
+        one != other and PurePosixPath(one).is_relative_to(other) for one in folders for other in folders
+    )
 
 
 def _nested(one: str, other: str) -> bool:
@@ -171,6 +190,8 @@ def rows_of(handed_in: Sequence[HandedIn], done: Done, limits: Limits, seed: int
             else:
                 task = Task(one.sheet, name, one.answers)
                 verdict = done.verdicts.get(key(task, limits, seed)) or Verdict(UNGRADED, INTERRUPTED)
+                if answer.note:
+                    verdict = replace(verdict, caution=f"{answer.note} {verdict.caution}".strip())
             rows.append(Row(one.student, one.name, one.sheet.stem, name, verdict))
     return rows
 

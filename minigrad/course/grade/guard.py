@@ -7,16 +7,22 @@ a process can undo whatever that process does. Who grades people that are not tr
 from __future__ import annotations
 
 import builtins
+import inspect
+import itertools
 import os
+import re
 import signal  # noqa: F401  (these two are there before something is taken from them)
 import subprocess  # noqa: F401
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from minigrad.course.check.exercise import EXERCISES
+import minigrad
+from minigrad.course.check.exercise import EXERCISES, Exercise
+from minigrad.course.check.trial import Answer, Task
 
 # Events of Python's audit hooks, by how they begin, and what they would do.
 REFUSED = {
@@ -27,13 +33,17 @@ REFUSED = {
     "os.exec": "start another program",
     "os.fork": "start another process",
     "os.kill": "send a signal to a process",
+    "os.pidfd": "send a signal to a process",
     "os.posix_spawn": "start another program",
+    "os.sched_": "change when processes run",
+    "os.setpriority": "change when processes run",
     "os.spawn": "start another program",
     "os.startfile": "start another program",
     "os.system": "start another program",
     "pty.spawn": "start another program",
     "resource.setrlimit": "change its limits",
     "resource.prlimit": "change its limits",
+    "signal.pidfd": "send a signal to a process",
     "signal.pthread_kill": "send a signal",
     "socket.bind": "wait for others on the network",
     "socket.connect": "use the network",
@@ -41,6 +51,7 @@ REFUSED = {
     "socket.gethostby": "use the network",
     "socket.sendto": "use the network",
     "subprocess.Popen": "start another program",
+    "subprocess.fork_exec": "start another program",
     "sys.setprofile": "watch the check",
     "sys.settrace": "watch the check",
 }
@@ -53,24 +64,73 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 MOST_WRITES = 200  # files opened for writing: with the limit of a file's size, a limit of the disk
 
 
-# Python reports no event for these: they are taken away, by their modules and names. With them an answer could end the
-# grader, and start another program.
+# Python reports no event for these: in their places come functions that report one, and do no more. With them an answer
+# could end the grader, slow it for the whole class, and start another program. By modules, with the event's beginning.
 TAKEN = {
-    "os": "pidfd_open", "posix": "pidfd_open", "signal": "pidfd_send_signal", "_signal": "pidfd_send_signal",
-    "_posixsubprocess": "fork_exec", "subprocess": "_fork_exec",
+    "os": ("pidfd_open", "sched_setaffinity", "sched_setparam", "sched_setscheduler", "setpriority"),
+    "signal": ("pidfd_send_signal",),
+    "subprocess": ("_fork_exec", "fork_exec"),
 }  # fmt: skip
+BELOW = {
+    "posix": "os",
+    "_signal": "signal",
+    "_posixsubprocess": "subprocess",
+}  # in C, with the same functions
+
+# What these modules do, they do for their caller. (ctypes.util is not among them: it starts programs of its own.)
+FOR_THE_CALLER = re.compile(
+    r"bz2|codecs|contextlib|ctypes|functools|gzip|logging|lzma|numpy\.lib\.\w*npyio\w*|os|pathlib|posixpath|pty|sched|"
+    r"shutil|signal|socket|socketserver|subprocess|tarfile|tempfile|threading|timeit|webbrowser|zipfile|"
+    r"(?:asyncio|concurrent|http|multiprocessing|requests|urllib|urllib3)(?:\.\w+)*"
+)
+
+
+def _taken_away() -> Iterator[tuple[str, str, str]]:
+    """The functions in `TAKEN`: each with the module that has it, and that of its event."""
+    for module, source in [*((name, name) for name in TAKEN), *BELOW.items()]:
+        for name in TAKEN.get(source, ()):
+            yield module, source, name
+
+
+def _reporting(event: str) -> Callable[..., None]:
+    audit = sys.audit
+    return lambda *_, **__: audit(event)
+
+
+ANSWERS = "answers"  # the module in which they run
+
+
+def asked_for(frame: FrameType | None, home: str, loaded: Mapping[str, Any]) -> bool:
+    """Whether the answer's own code makes the call in this frame, itself or by a module that does it for its caller.
+
+    If not, a library makes it by itself, as Matplotlib, which asks another program for fonts when it is imported. All
+    code is the answer's that is in no other loaded module, or in one from its folder.
+    """
+    while frame:
+        name: Any = frame.f_globals.get("__name__")
+        module = loaded.get(name) if type(name) is str else None
+        if name == ANSWERS or getattr(module, "__dict__", None) is not frame.f_globals:
+            return True
+        if frame.f_code.co_filename.startswith(home + os.sep):
+            return True
+        if name != __name__ and not FOR_THE_CALLER.fullmatch(name):
+            return False
+        frame = frame.f_back
+    return True  # in a thread that the answer has started
 
 
 def install(home: Path, private: list[Path]) -> Callable[[], int]:
     """From here on, and for good, this process may not do what is listed above.
 
     home: the folder in which files may be written. private: folders in which nothing may be read either. Returns what
-    tells how often something has been refused.
+    tells how often the answer has asked for something that is refused.
     """
-    for module, name in TAKEN.items():
-        vars(sys.modules[module]).pop(name, None)
+    for module, source, name in _taken_away():
+        if hasattr(sys.modules[module], name):
+            setattr(sys.modules[module], name, _reporting(f"{source}.{name.lstrip('_')}"))
     inside, hidden = os.path.realpath(home), [os.path.realpath(folder) for folder in private]
     refused, changes = tuple(REFUSED.items()), frozenset(CHANGES)  # those above can be emptied
+    modules, loaded, here, whose = frozenset([*TAKEN, *BELOW]), sys.modules, inspect.currentframe, asked_for
     written = attempts = 0
 
     def lies_in(path: Any, folder: str) -> bool:
@@ -84,7 +144,7 @@ def install(home: Path, private: list[Path]) -> Callable[[], int]:
         try:
             refuse(event, arguments)
         except PermissionError:
-            attempts += 1
+            attempts += whose(here(), inside, loaded)
             raise
 
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
@@ -102,16 +162,18 @@ def install(home: Path, private: list[Path]) -> Callable[[], int]:
             if any(lies_in(path, folder) for folder in hidden):
                 raise PermissionError(f"an answer may not read {os.fsdecode(path)} while it is graded")
         elif event in ("os.listdir", "os.scandir"):
-            if any(lies_in(arguments[0] or ".", folder) for folder in hidden):
+            path = arguments[0] or "."
+            if not isinstance(path, int) and any(lies_in(path, folder) for folder in hidden):
                 raise PermissionError("an answer may not look into this folder while it is graded")
         elif event in changes:
             paths = [path for path in arguments if isinstance(path, str | bytes | os.PathLike)]
             if not all(lies_in(path, inside) for path in paths):
                 raise PermissionError("an answer may not change files outside of its own folder")
-        elif event == "import" and arguments[0] in TAKEN:
+        elif event == "import" and arguments[0] in modules:
             raise PermissionError(f"an answer may not load {arguments[0]} anew")
         elif event == "object.__setattr__" and arguments[1] == "__code__":
-            raise PermissionError("an answer may not change a function's code")
+            if whose(here(), inside, loaded):  # asyncio does it to functions of its own
+                raise PermissionError("an answer may not change a function's code")
         else:
             words = next((words for start, words in refused if event.startswith(start)), "")
             if words:
@@ -122,6 +184,25 @@ def install(home: Path, private: list[Path]) -> Callable[[], int]:
 
 
 # --- What judges -----------------------------------------------------------------------------------------
+
+taken = itertools.count()  # how often a right answer was taken out of its check: nobody can set that back
+
+
+def note_who_takes_answers() -> None:
+    """From here on, `taken` counts when code outside of this library takes a right answer, or its text."""
+    library = os.path.dirname(os.path.abspath(minigrad.__file__)) + os.sep
+    answers = {id(one): vars(one).pop("answer") for one in EXERCISES.values()}
+
+    def answer(exercise: Task) -> Answer:
+        asking = inspect.currentframe()
+        code = asking.f_back.f_code if asking and asking.f_back else None
+        if not code or not code.co_filename.startswith(library) or code is Exercise.solution.__code__:
+            next(taken)
+        right: Answer = answers[id(exercise)]
+        return right
+
+    Task.answer = property(answer)  # type: ignore[assignment]
+
 
 # Modules of Python's own that a check uses; all of NumPy's and of the library are looked at too.
 WATCHED = {
@@ -179,6 +260,7 @@ def _counts(name: str, value: Any, before: Mapping[str, Any]) -> bool:
 
 def _parts(loaded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """What is looked at, by "module:name"."""
+    away = {(module, name) for module, _, name in _taken_away()}
     for module_name, module in list(loaded.items()):
         package = module_name.partition(".")[0]
         if module_name not in WATCHED and package not in ("minigrad", "numpy"):
@@ -187,7 +269,7 @@ def _parts(loaded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if not isinstance(module, types.ModuleType):  # what an answer has put there
             continue
         for name, value in list(vars(module).items()):
-            if name not in BY_PYTHON and TAKEN.get(module_name) != name:
+            if name not in BY_PYTHON and (module_name, name) not in away:
                 yield from _of(f"{module_name}:{name}", value, module_name)
     for name, exercise in EXERCISES.items():
         yield f"check.{name}", (exercise, type(exercise), exercise.slips)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import selectors
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +26,7 @@ from typing import TypeVar
 from minigrad.course.check.exercise import EXERCISES
 from minigrad.course.check.slips import build
 from minigrad.course.grade import guard
-from minigrad.course.grade.inside import NOBODY, Limits, Task, as_nobody, live
+from minigrad.course.grade.inside import FONTS, NOBODY, Limits, Task, as_nobody, live
 from minigrad.course.grade.verdict import CRASHED, LOOK, TIMED_OUT, Verdict
 
 GRACE = 3.0  # seconds that a process has beyond its limit to say where it was
@@ -140,17 +142,19 @@ def run_all(
 
     A caller that stops early, also by Ctrl-C, leaves no process behind.
     """
-    _adopt_orphans()
-    strangers, changed = _children(), guard.watch()
     waiting = list(reversed(tasks))
     running: dict[int, tuple[Label, _Child]] = {}
-    with selectors.DefaultSelector() as selector:
+    with tempfile.TemporaryDirectory() as fonts, selectors.DefaultSelector() as selector:
+        if any(_draws(task) for _, task in tasks):
+            _find_fonts(fonts)
+        _adopt_orphans()
+        strangers, changed = _children(), guard.watch()
         try:
             while waiting or running:
                 while waiting and len(running) < jobs:
                     label, task = waiting.pop()
                     begin(label, task.exercise)
-                    child = _start(task, limits, seed, list(private), changed)
+                    child = _start(task, limits, seed, list(private), changed, fonts)
                     running[child.pid] = label, child
                     for pipe in child.pipes:
                         selector.register(pipe, selectors.EVENT_READ, child)
@@ -177,12 +181,27 @@ def run_all(
                 _end(child, selector)
 
 
+def _draws(task: Task) -> bool:
+    """Whether an answer of this notebook may import Matplotlib."""
+    return any(re.search("matplotlib|pylab", answer.source or "") for answer in task.answers.values())
+
+
+def _find_fonts(folder: str) -> None:
+    """Have Matplotlib, where it is installed, write its list of fonts into a folder: it takes seconds."""
+    command = [sys.executable, "-c", "import matplotlib.font_manager"]
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        subprocess.run(command, env={**os.environ, FONTS: folder}, capture_output=True, timeout=100)
+
+
 def _start(
-    task: Task, limits: Limits, seed: int, private: list[Path], changed: Callable[[], list[str]]
+    task: Task, limits: Limits, seed: int, private: list[Path], changed: Callable[[], list[str]], fonts: str
 ) -> _Child:
     home = Path(tempfile.mkdtemp(prefix="minigrad-answer-"))
+    if _draws(task):
+        shutil.copytree(fonts, home / FONTS)
     if as_nobody():
-        os.chown(home, NOBODY, NOBODY)
+        for path in (home, *home.rglob("*")):
+            os.chown(path, NOBODY, NOBODY)
     child = _Child(task, limits, secrets.token_hex(16), home)
     (read_verdict, write_verdict), (read_text, write_text) = os.pipe(), os.pipe()
     sys.stdout.flush()
@@ -261,9 +280,13 @@ def _children() -> set[int]:
 
 
 def prepare() -> None:
-    """Do once what every child would do again: find the sources of the right answers, and cut up the mistakes."""
+    """Do once what every child would do again: find the sources of the right answers, and cut up the mistakes.
+
+    From then on, it is noted who takes an answer out of its check.
+    """
     for exercise in EXERCISES.values():
         build(exercise.answer, exercise.slips[0])
+    guard.note_who_takes_answers()
 
 
 def self_test(task_of: Callable[[str], Task], limits: Limits, seed: int) -> None:

@@ -72,7 +72,7 @@ def _cell(text: str) -> str:
 def key(task: Task, limits: Limits, seed: int) -> str:
     """A short text that is the same for the same answers, checks, limits and seed."""
     pieces = [[piece.id, piece.source, piece.exercise] for piece in task.sheet.pieces]
-    answers = {name: answer.source for name, answer in task.answers.items()}
+    answers = {name: [answer.source, answer.above] for name, answer in task.answers.items()}
     all_of_it = [task.exercise, pieces, answers, vars(limits), seed, _course()]
     return hashlib.sha256(json.dumps(all_of_it).encode("utf-8", "surrogatepass")).hexdigest()
 

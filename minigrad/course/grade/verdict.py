@@ -65,8 +65,8 @@ class Verdict:
         return cls(data["right"], **texts, **lists, seconds=float(seconds))
 
     def as_dict(self) -> dict[str, Any]:
-        """For a file, or another process."""
-        return asdict(self)
+        """For a file, or another process: no longer than what is read there."""
+        return asdict(Verdict.read(asdict(self)))
 
     @property
     def message(self) -> str:

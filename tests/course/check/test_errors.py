@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
 
-from minigrad.course.check.errors import SAYINGS, explained
+from minigrad.course.check.errors import SAYINGS, explained, text_of
 
 pytestmark = pytest.mark.no_arrays
 
@@ -92,3 +93,29 @@ def test_a_key_that_is_missing_is_told():
 
 def test_other_errors_are_left_as_they_are():
     assert explained(ValueError("of somebody's own")) is None
+
+
+class OddError(Exception):
+    """What it raises when it is asked what it says."""
+
+    def __str__(self):
+        raise self.args[0]
+
+
+@pytest.mark.parametrize("raised", [OddError("x"), SystemExit(0), GeneratorExit()])
+def test_an_error_that_cannot_say_what_it_is_says_nothing(raised):
+    assert text_of(OddError(raised)) == ""
+    assert explained(OddError(raised)) is None
+
+
+def test_ctrl_c_while_an_error_is_asked_is_ctrl_c():
+    with pytest.raises(KeyboardInterrupt):
+        text_of(OddError(KeyboardInterrupt()))
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyError])
+def test_of_a_long_error_the_beginning_is_read(error):
+    start = time.process_time()
+    explained(error("x y" * 5_000_000))
+    assert time.process_time() - start < 1
+    assert len(text_of(error("x y" * 5_000))) == 1000

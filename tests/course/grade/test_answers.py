@@ -232,12 +232,82 @@ def test_a_check_with_the_same_exercise_is_no_answer():
     assert answer(made) == Answer(MINE)
 
 
-def test_a_notebook_from_before_the_labels_is_told():
+def unlabelled():
+    """As Colab may save it: without ids and tags, and with metadata of its own; and the answer cell of `attend`."""
+    made, cell = notebook()
+    for number, one in enumerate(made["cells"]):
+        one.pop("id", None)
+        one["metadata"] = {"id": f"x{number}", "colab": {}}
+    return made, cell
+
+
+def test_cells_without_labels_are_found_by_what_they_define():
+    made, _ = unlabelled()
+    sheet, answers, elsewhere = answers_in(json.dumps(made).encode(), COURSE)
+    assert (sheet.stem, elsewhere) == ("one_head", [])
+    assert answers["attend"].source == MINE
+    assert "it was found by the name that it defines" in answers["attend"].note
+    assert all(one.untouched for name, one in answers.items() if name != "attend")
+
+
+@pytest.mark.parametrize("sheet", COURSE, ids=lambda sheet: sheet.stem)
+def test_each_answer_of_each_notebook_without_labels_is_found(sheet):
+    made = filled(sheet.stem, {})
+    for cell in made["cells"]:
+        cell.pop("id", None)
+        cell["metadata"] = {}
+    found, answers, elsewhere = answers_in(json.dumps(made).encode(), COURSE)
+    assert (found.stem, elsewhere) == (sheet.stem, [])
+    assert all(one.untouched for one in answers.values())
+
+
+def test_cells_that_have_ids_and_no_labels_are_found():
     made, _ = notebook()
     for cell in made["cells"]:
         cell["metadata"] = {}
+    assert answer(made).source == MINE
+
+
+def test_without_labels_two_cells_that_define_a_name_are_told():
+    made, cell = unlabelled()
+    made["cells"].insert(0, copy.deepcopy(cell))
+    assert answer(made).problem == "2 answer cells for attend (cells 1, 5): keep the one that counts."
+
+
+def test_without_labels_a_value_with_the_name_of_a_function_is_no_answer():
+    made, cell = unlabelled()
+    cell["source"] = f"score_scale = 3\n{MINE}"
+    made["cells"].append({"cell_type": "code", "metadata": {}, "source": "attend = attend(1, 2, 3)"})
+    found = answers_in(json.dumps(made).encode(), COURSE)[1]
+    assert found["attend"].source == cell["source"]
+    assert found["score_scale"].untouched
+
+
+def test_without_labels_a_deleted_cell_is_told():
+    made, cell = unlabelled()
+    made["cells"].remove(cell)
+    assert answer(made).problem.startswith("no answer cell for attend: it was deleted")
+
+
+def test_without_labels_answers_to_another_chapter_are_told():
+    made, _ = unlabelled()
+    for cell in filled("arrays", {})["cells"]:
+        if exercise_of(cell) == "unbroadcast":
+            made["cells"].append({**cell, "metadata": {}, "id": ""})
+    sheet, _, elsewhere = answers_in(json.dumps(made).encode(), COURSE)
+    assert (sheet.stem, elsewhere) == ("one_head", ["unbroadcast"])
+
+
+def test_a_name_alone_makes_no_notebook_of_the_course():
+    made = {"cells": [{"cell_type": "code", "source": MINE, "metadata": {}}]}
+    with pytest.raises(NotReadable, match="it has no cell of an exercise of this course"):
+        answer(made)
+
+
+def test_checks_without_functions_are_told():
+    made = {"cells": [{"cell_type": "code", "source": "check.attend(attend)", "metadata": {}}]}
     with pytest.raises(
-        NotReadable, match="its cells do not say which exercise they answer: it is a copy from before"
+        NotReadable, match="its cells do not say which exercise they answer, and none defines"
     ):
         answer(made)
 
@@ -314,6 +384,49 @@ def test_what_a_needed_cell_needs_is_run_too():
 def test_an_earlier_answer_that_is_not_used_is_not_run():
     assert sources("look_left", attend="1 / 0", look_left="def look_left(n): pass") == [
         "def look_left(n): pass"
+    ]
+
+
+def with_own_cells(*cells, mine, below=()):
+    """What is run for `attend`, whose notebook has these cells above and below the answer's."""
+    made, cell = notebook()
+    cell["source"] = mine
+    place = made["cells"].index(cell)
+
+    def code(source):
+        return {"cell_type": "code", "metadata": {}, "source": source}
+
+    made["cells"][place + 1 : place + 1] = [code(source) for source in below]
+    made["cells"][place:place] = [code(source) for source in cells]
+    sheet, answers, _ = answers_in(json.dumps(made).encode(), COURSE)
+    return [piece.source for piece in needed(sheet, "attend", answers)]
+
+
+def test_a_class_in_a_cell_of_its_own_above_is_run():
+    """As the exercise `differentiate` allows it."""
+    mine = "def attend(q, k, v):\n    return Value(q)"
+    own = "from math import exp\nclass Value(Base):\n    pass", "class Base:\n    x = exp(1)", "x = 1"
+    assert with_own_cells(own[1], own[0], own[2], mine=mine) == [own[1], own[0], mine]
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "mine"),
+    [
+        ("np = None", "", "def attend(q, k, v):\n    return np.exp(q)"),
+        ("Value = 1", "", "Value = 2\ndef attend(q, k, v):\n    return Value"),
+        ("", "class Value: pass", "def attend(q, k, v):\n    return Value"),
+        ("len = max = None", "", "def attend(q, k, v):\n    return len(q)"),
+        ("attend = None", "", "def attend(q, k, v):\n    return attend"),
+    ],
+)
+def test_other_cells_of_its_own_are_not_run(above, below, mine):
+    assert not {above, below} & set(with_own_cells(above, mine=mine, below=[below]))
+
+
+def test_own_cells_that_are_too_long_are_not_kept():
+    own = "class Value: pass\n" + "#" * 100_000
+    assert with_own_cells(own, mine="def attend(q, k, v):\n    return Value") == [
+        "def attend(q, k, v):\n    return Value"
     ]
 
 

@@ -113,6 +113,72 @@ def test_the_tool_that_grades_two_hundred_sees_a_verdict_that_is_not_as_in_the_b
     assert found == [("anna", "b"), ("anna", "d"), ("anna", "e"), ("ben", "a"), ("anna", "f")]
 
 
+def test_a_notebook_without_labels_is_graded_and_the_table_says_how(tmp_path):
+    hand_in(tmp_path / "in" / "anna.ipynb", score_scale=FINE)
+    made = filled("one_head", {"score_scale": FINE})
+    for cell in made["cells"]:
+        cell.pop("id", None)
+        cell["metadata"] = {}
+    (tmp_path / "in" / "ben.ipynb").write_text(json.dumps(made))
+    assert grade(tmp_path / "in", tmp_path / "grades.csv").returncode == 0
+    found = {
+        row["student"]: row for row in table(tmp_path / "grades.csv") if row["exercise"] == "score_scale"
+    }
+    assert [row["right"] for row in found.values()] == ["yes", "yes"]
+    assert found["anna"]["message"].startswith("score_scale: right.")
+    assert found["ben"]["message"].startswith("Its cell does not say which exercise it answers")
+
+
+CLASS = """
+class Value:
+    def __init__(self, x, parents=()):
+        self.x, self.parents, self.grad = x, parents, 0.0
+    def __add__(self, other): return Value(self.x + other.x, [(self, 1.0), (other, 1.0)])
+    def __mul__(self, other): return Value(self.x * other.x, [(self, other.x), (other, self.x)])
+    def tanh(self):
+        t = math.tanh(self.x)
+        return Value(t, [(self, 1 - t * t)])
+"""
+WITH_CLASS = """
+def differentiate(program, numbers):
+    leaves = [Value(x) for x in numbers]
+    out, order, seen = program(*leaves), [], set()
+    def visit(v):
+        if id(v) not in seen:
+            seen.add(id(v))
+            for parent, _ in v.parents: visit(parent)
+            order.append(v)
+    visit(out)
+    out.grad = 1.0
+    for v in reversed(order):
+        for parent, slope in v.parents: parent.grad += v.grad * slope
+    return [leaf.grad for leaf in leaves]
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "right", "words"),
+    [
+        (
+            CLASS,
+            "yes",
+            "The notebook's cell 4 was run for it, as it defines what the answer uses. differentiate",
+        ),
+        (CLASS + "open('/x', 'w')", "yes", "The notebook's cell 4 was run"),
+        (f"from minigrad.course.check import exercise\n{CLASS}", "look by hand", "speaks of minigrad.course"),
+        (CLASS.replace("Value:", "Other:"), "look by hand", "uses Value, which"),
+    ],
+)
+def test_a_class_may_be_in_a_cell_of_its_own(tmp_path, own, right, words):
+    made = filled("reverse_mode", {"differentiate": WITH_CLASS})
+    made["cells"].insert(3, {"cell_type": "code", "metadata": {}, "source": own})
+    (tmp_path / "anna.ipynb").write_text(json.dumps(made))
+    assert grade(tmp_path / "anna.ipynb", tmp_path / "grades.csv").returncode == 0
+    (row,) = [row for row in table(tmp_path / "grades.csv") if row["exercise"] == "differentiate"]
+    assert row["right"] == right, row
+    assert words in row["message"]
+
+
 # --- Going on --------------------------------------------------------------------------------------------
 
 
@@ -423,6 +489,81 @@ def test_two_files_of_a_student_on_a_platform_are_one_source(tmp_path):
     assert list(found) == ["One_1_assignsubmission_file_07.ipynb"]
 
 
+def hand_in_twice(tmp_path, first, second):
+    """Two chapters."""
+    hand_in(tmp_path / "in" / first, score_scale=FINE)
+    (tmp_path / "in" / second).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "in" / second).write_text(
+        json.dumps(filled("arrays", {"unbroadcast": "def unbroadcast(): 1"}))
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (
+            "Week 3_leeanna_attempt_2026-11-27-10-30-00_a.ipynb",
+            "Week 4_leeanna_attempt_2026-12-04-10-30-00_b.ipynb",
+        ),
+        (
+            "12-34 - Anna Lee - Nov 27, 2026 1030 AM - a.ipynb",
+            "12-35 - Anna Lee - Dec 4, 2026 1030 AM - b.ipynb",
+        ),
+        (
+            "3/12-34 - Anna Lee - Nov 27, 2026 1030 AM/a.ipynb",
+            "4/13-34 - Anna Lee - Dec 4, 2026 1030 AM/b.ipynb",
+        ),
+        ("3/Submissions/Lee_Anna_al_77/a.ipynb", "4/Submissions/Lee_Anna_al_77/b.ipynb"),
+        ("Lee_Anna_al_77/a.ipynb", "Lee_Anna_al_77/b.ipynb"),
+        ("3/One_1_assignsubmission_file_/a.ipynb", "4/One_1_assignsubmission_file_/b.ipynb"),
+    ],
+)
+def test_two_chapters_on_a_platform_are_of_one_student(tmp_path, first, second):
+    hand_in_twice(tmp_path, first, second)
+    found, counts = refusals(tmp_path)
+    assert found == {}
+    assert len(counts) == 2
+    assert len(set(counts)) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("W_al_attempt_2026-11-27-10-30-00_a.ipynb", "W_al_attempt_2026-11-27-10-30-05_b.ipynb"),
+        (
+            "1-2 - Anna Lee - Nov 27, 2026 1030 AM/a.ipynb",
+            "1-2 - Anna Lee - Nov 27, 2026 1031 AM/a.ipynb",
+        ),
+    ],
+)
+def test_of_two_attempts_on_a_platform_the_later_one_counts(tmp_path, old, new):
+    """By their names: unpacked from an archive, both may have the date of the download."""
+    hand_in(tmp_path / "in" / old, time=2_000_000, score_scale=WRONG)
+    hand_in(tmp_path / "in" / new, time=1_000_000, score_scale=FINE)
+    found, counts = refusals(tmp_path)
+    assert found == {old: f"{new} is newer, and is the one that counts"}
+    assert len(counts) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("W_a_lee_attempt_2026-11-27-10-30-00_a.ipynb", "W_b_lee_attempt_2026-11-27-10-35-00_a.ipynb"),
+        (
+            "1-9 - Anna Lee - Nov 27, 2026 1030 AM - a.ipynb",
+            "2-9 - Anna Lee - Nov 27, 2026 1035 AM - a.ipynb",
+        ),
+    ],
+)
+def test_two_students_whose_names_may_be_the_same_are_not_taken_for_one(tmp_path, one, two):
+    hand_in(tmp_path / "in" / one, score_scale=WRONG)
+    hand_in(tmp_path / "in" / two, score_scale=FINE)
+    found, counts = refusals(tmp_path)
+    assert counts == []
+    assert sorted(found) == [one, two]
+    assert all("If these are two students, grade them one by one" in why for why in found.values())
+
+
 def test_a_folder_inside_a_students_own_is_the_same_students(tmp_path):
     hand_in(tmp_path / "in" / "anna" / "old" / "x.ipynb", time=1_000_000, score_scale=WRONG)
     hand_in(tmp_path / "in" / "anna" / "x.ipynb", time=2_000_000, score_scale=FINE)
@@ -433,14 +574,22 @@ def test_a_folder_inside_a_students_own_is_the_same_students(tmp_path):
 
 def test_who_handed_in_no_notebook_is_told(tmp_path):
     hand_in(tmp_path / "in" / "anna.ipynb", score_scale=FINE)
-    for name in ("anna/notes.txt", "ben/a.pdf", "ben/b.py", "cleo/x.ipynb.txt"):
-        (tmp_path / "in" / name).parent.mkdir(exist_ok=True)
+    for name in (
+        "anna/notes.txt",
+        "ben/a.pdf",
+        "ben/b.py",
+        "cleo/x.ipynb.txt",
+        "dan/.ipynb_checkpoints/x.ipynb",
+    ):
+        (tmp_path / "in" / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / "in" / name).write_text("")
+    (tmp_path / "in" / "anna" / "empty").mkdir()
     found, counts = refusals(tmp_path)
     assert counts == ["anna"]
     assert found == {
         "ben/a.pdf": "this is no notebook (.ipynb), nor are 1 more",
         "cleo/x.ipynb.txt": "its name does not end in .ipynb: rename it",
+        "dan": "there is nothing in it that is not hidden, as Jupyter's .ipynb_checkpoints is",
     }
 
 
@@ -610,6 +759,19 @@ def test_the_files_of_an_answer_have_a_limit_together():
     )
 
 
+def test_matplotlib_finds_its_list_of_fonts():
+    """It takes seconds to make, of the ten that an answer has."""
+    pytest.importorskip("matplotlib")
+    source = (
+        "import os  # and matplotlib\n"
+        "def score_scale(*_): raise ValueError(os.listdir(os.environ['MPLCONFIGDIR']), os.path.isdir('MPLCONFIGDIR'))"
+    )
+    result = run_alone(
+        source, "((_, found),) = process.run_all([('', task)], 1, Limits(), 1)\nprint(found.symptom)"
+    )
+    assert re.search(r"\['fontlist-.+\.json'\], True", result.stdout), result.stderr
+
+
 def test_an_answer_runs_in_a_folder_of_its_own_that_goes():
     source = (
         "import os\ndef score_scale(*_):\n    open('x', 'w').close()\n"
@@ -622,6 +784,19 @@ def test_an_answer_runs_in_a_folder_of_its_own_that_goes():
         "print(found.symptom.split('[')[1].split(']')[0], Path(where).name[:16], Path(where).exists())",
     )
     assert result.stdout == "'x' minigrad-answer- False\n", result.stderr
+
+
+def test_a_clock_that_rings_while_the_check_tells_of_it_does_not_say_that_the_cell_was_slow():
+    """As on a slow machine, where it takes a while to give back the memory that a function has filled."""
+    result = run_alone(
+        "def score_scale(*_): pass",
+        "import time\nfrom minigrad.course.check.exercise import Exercise\n"
+        "Exercise.report = lambda *_: time.sleep(60)\n"
+        "((_, found),) = process.run_all([('', task)], 1, Limits(seconds=1), 1)\nprint(found.right, found.more)",
+    )
+    assert result.stdout == "timed out It was in the function, or in the check of what it returned.\n", (
+        result.stderr
+    )
 
 
 @pytest.mark.skipif(

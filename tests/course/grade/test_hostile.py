@@ -34,8 +34,64 @@ def inside(*lines: str) -> str:
     return "\n    ".join(["def attend(q, k, v):", *lines, "return q @ k.T @ v"]) + "\n"
 
 
+def caught(call: str) -> str:
+    """A right answer that does something first, whatever comes of it."""
+    return f"try:\n    {call}\nexcept Exception: pass\n{RIGHT}"
+
+
+# What libraries do by themselves, and other lines above a right answer that are no attempt at anything.
+INNOCENT = {
+    "matplotlib": "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.savefig('x.png')",
+    "platform": "import platform\nprint(platform.platform(), platform.uname().processor)",
+    "uuid": "import uuid\nuuid.uuid1()",
+    "ctypes": "import ctypes.util\nctypes.util.find_library('c')",
+    "numpy": "import numpy.testing\nnp.show_config()\nnp.show_runtime()",
+    "requests": "import ssl, sqlite3, webbrowser, pdb\ntry: import requests\nexcept ImportError: pass",
+    "asyncio": "import asyncio\nasyncio.run(asyncio.sleep(0))",
+    "tempfile": "import tempfile\nwith tempfile.TemporaryDirectory() as d: open(d + '/x', 'w').close()",
+    "dataclass": "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\n    y: 'int' = 3\n",
+    "annotations": "def f(x: int): pass\nassert f.__annotations__ == {'x': int}",
+    "doctest": "import doctest\ntry: doctest.testmod()\nexcept PermissionError: pass",
+    "a check of its own": "from minigrad.course import check  # mine\ncheck.attend(lambda q, k, v: q @ k.T @ v)",
+    "comments": "# inspect the shapes\ninspect = None",
+    "a hint": "check.attend.hint()",
+}
+# What an answer asks for, itself or by a module that is for that.
+ASKED = {
+    "os.system": "import os; os.system('true')",
+    "os.popen": "import os; os.popen('true')",
+    "subprocess": "import subprocess; subprocess.check_output(['true'])",
+    "in a module of its own": (
+        "import sys; sys.path.insert(0, ''); open('mine.py', 'w').write('import os; os.system(\"true\")'); import mine"
+    ),
+    "in a thread": "import os, threading; t = threading.Thread(target=os.system, args=('true',)); t.start(); t.join()",
+    "in other code": "exec('import os; os.system(\"true\")', {})",
+    "multiprocessing": "import multiprocessing as m; m.Process(target=print).start()",
+    "a pool": "from concurrent.futures import *; ProcessPoolExecutor().submit(print).result()",
+    "a page": "import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')",
+    "a page, by a package": "import requests; requests.get('http://127.0.0.1:9')",
+    "a file of arrays": "np.save('/x', np.eye(2))",
+    "a file of text": "np.savetxt('/x', np.eye(2))",
+    "a file that is packed": "import gzip; gzip.open('/x', 'wb')",
+    "a file": "import pathlib; pathlib.Path('/x').write_text('')",
+    "a folder": "import shutil; shutil.rmtree({folder!r})",
+    "ctypes": "import ctypes; ctypes.CDLL(None)",
+    "one processor for the grader": "import os; os.sched_setaffinity(os.getppid(), {0})",
+    "another policy for the grader": "import os; os.sched_setscheduler(os.getppid(), os.SCHED_IDLE, os.sched_param(0))",
+    "a low priority for the grader": "import os; os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)",
+    "a low priority, by another name": "import posix; posix.setpriority(posix.PRIO_PROCESS, posix.getppid(), 19)",
+    "less memory for the grader": "import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_AS, (1, 1))",
+}
+
 # name: the answer cell of `attend`, the verdict, and a piece of what is said of it
 CASES = {
+    **{
+        f"innocent: {name}": (f"{lines}\n{RIGHT}", "yes", "attend: right.")
+        for name, lines in INNOCENT.items()
+    },
+    **{
+        f"asked: {name}": (caught(call), "yes", "It tried 1 times to do what") for name, call in ASKED.items()
+    },
     "prints for ever": (inside("while True:", '    print("x" * 1000)'), "timed out", "It was at case 1 of 5"),
     "writes to the file for ever": (
         inside("import os", "while True:", '    os.write(1, b"x" * 1000)'),
@@ -96,7 +152,7 @@ CASES = {
     "kills the grader by a file": (
         inside("import os, signal", "signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 9)"),
         "no",
-        "AttributeError",
+        "may not send a signal",
     ),
     "gets that back": (
         inside("import sys", "sys.modules.pop('_signal')", "import _signal"),
@@ -111,7 +167,7 @@ CASES = {
     "starts a program by a module below": (
         inside("import _posixsubprocess", "_posixsubprocess.fork_exec(['true'])"),
         "no",
-        "AttributeError",
+        "may not start another program",
     ),
     "signals by a file": (
         inside("import fcntl, os", "fcntl.fcntl(1, fcntl.F_SETOWN, os.getppid())"),
@@ -143,6 +199,39 @@ CASES = {
         "attend = check.attend.answer\n",
         "look by hand",
         "speaks of check.attend.answer",
+    ),
+    "the check's own answer, in other words": (
+        "import sys\nf = getattr(sys.modules['mini' + 'grad.course.check'], 'attend')\n"
+        "attend = lambda q, k, v: getattr(f, 'ans' + 'wer')(q, k, v)\n",
+        "look by hand",
+        "The answer takes what a check holds for right",
+    ),
+    "the check's own answer, and no word of it": (
+        "import sys\nf = getattr(sys.modules['mini' + 'grad.course.check'], 'attend')\nattend = f.answer\n"
+        "g = sys.modules['mini' + 'grad.course.grade.guard']\nlist(zip(range(-9, 0), g.taken))\n",
+        "look by hand",
+        "The answer takes what a check holds for right",
+    ),
+    "the text of the check's own answer": (
+        "f = check.attend\nf(lambda q, k, v: q)\nexec(f.solution().text)\n",
+        "look by hand",
+        "The answer takes what a check holds for right",
+    ),
+    "10 MB of a value": (
+        "def attend(q, k, v):\n    return 'x y' * 700_000\n",
+        "no",
+        "it should return an array of shape (3, 6) and dtype float64, and returned 'x yx",
+    ),
+    "no clock any more": (
+        inside("import time", "time.monotonic = lambda: 0", "while True: pass"),
+        "timed out",
+        "attend: no end in time",
+    ),
+    "the check's own answer, from a package": (
+        "import dataclasses\nfrom minigrad import course\nfrom operator import attrgetter\n"
+        "attend = attrgetter('one_head.attend.answer')(course.exercises)\n",
+        "look by hand",
+        "The answer takes what a check holds for right",
     ),
     "the frames": (
         "import sys\ndef attend(q, k, v):\n"
@@ -333,9 +422,45 @@ CASES = {
     ),
     "an error without words": (
         "class Odd(Exception):\n    def __str__(self): raise Odd\ndef attend(q, k, v):\n    raise Odd\n",
-        "crashed",
-        "The check itself failed",
+        "no",
+        "it raised Odd. The line is: raise Odd",
     ),
+    "an error that wants to exit": (
+        "class Odd(Exception):\n    def __str__(self): raise SystemExit(0)\ndef attend(q, k, v):\n    raise Odd\n",
+        "no",
+        "it raised Odd. The line is: raise Odd",
+    ),
+    "a value that wants to exit": (
+        "class Odd:\n    def __repr__(self): raise SystemExit(0)\ndef attend(q, k, v):\n    return Odd()\n",
+        "no",
+        "and returned a Odd",
+    ),
+    "an error of its own in the cell": (
+        "class Odd(Exception):\n    def __str__(self): raise Odd\nraise Odd\n",
+        "no",
+        "The answer cell of attend fails: Odd.",
+    ),
+    "no Exception": (inside("raise GeneratorExit"), "no", "it raised GeneratorExit"),
+    "no Exception in the cell": ("class Odd(BaseException): pass\nraise Odd", "no", "attend fails: Odd."),
+    "10 MB of an error": (
+        inside("raise ValueError('x y' * 3_500_000)"),
+        "no",
+        "it raised ValueError: x yx yx",
+    ),
+    "10 MB of a key": (inside("{}['x y' * 3_500_000]"), "no", "it raised KeyError: 'x yx"),
+    "10 MB of an error in the cell": ("raise ValueError('x ' * 5_000_000)", "no", "fails: ValueError: x x"),
+    "interrupts": (inside("raise KeyboardInterrupt"), "no", "attend: interrupted. It was at case 1 of 5"),
+    "interrupts by a signal": (
+        inside("import signal", "signal.raise_signal(signal.SIGALRM)"),
+        "no",
+        "attend: interrupted.",
+    ),
+    "interrupts in the cell": (
+        "raise KeyboardInterrupt",
+        "no",
+        "The answer cell of attend fails: KeyboardInterrupt",
+    ),
+    "interrupts below its function": (RIGHT + "raise KeyboardInterrupt", "yes", "attend: right."),
     "threads that go on": (
         "import threading, time\n"
         "for i in range(5): threading.Thread(target=time.sleep, args=(600,)).start()\n" + WRONG,
@@ -362,8 +487,31 @@ CASES = {
     "too long": ("#" * 200_000, "no answer cell", "200,000 characters"),
     "no Python": ("def attend(q, k, v)\n    return q", "no", "is no Python: SyntaxError: expected ':'"),
     "a null": ("x = '\0'\n" + RIGHT, "no", "is no Python"),
-    "half a letter": ("x = '\ud800'\n" + RIGHT, "no", "attend"),
-    "Jupyter's own": ("%timeit 1\n" + RIGHT, "no", "Lines with % and ! are Jupyter's alone"),
+    "half a letter": ("x = '\ud800'  # \ud83d\n" + RIGHT, "yes", "attend: right."),
+    "%%time": (
+        "%%time\n" + RIGHT,
+        "yes",
+        "Left out of the answer cell of attend, as only Jupyter runs it: %%time.",
+    ),
+    "lines of Jupyter": (
+        "!pip install numpy\n%matplotlib inline\n"
+        + RIGHT
+        + "%timeit attend(np.eye(2), np.eye(2), np.eye(2))\nnp.exp?\n",
+        "yes",
+        "as only Jupyter runs it: !pip install numpy, %matplotlib inline, %timeit attend(np.eye(2)",
+    ),
+    "%%bash": (
+        "%%bash\necho attend\n",
+        "no",
+        "The answer cell of attend is no Python: it begins with %%bash.",
+    ),
+    "awaits": ("import asyncio\nawait asyncio.sleep(0)\n" + RIGHT, "yes", "attend: right."),
+    "awaits, and is wrong": ("import asyncio\nawait asyncio.sleep(0)\n" + WRONG, "no", NO_SOFTMAX),
+    "needs what was left out": (
+        "x = !ls\n" + RIGHT.replace("    e = ", "    e = x and "),
+        "look by hand",
+        "The answer uses x, which",
+    ),
     "a name from elsewhere": (
         RIGHT.replace("np.exp", "my_exp"),
         "look by hand",
@@ -426,6 +574,11 @@ def test_each_gets_its_verdict(name, graded):
     _, right, words = CASES[name]
     row = graded[0][name, "attend"]
     assert (row["right"], words in " ".join(row["message"].split())) == (right, True), row
+
+
+@pytest.mark.parametrize("name", INNOCENT)
+def test_what_a_library_does_by_itself_is_no_attempt(name, graded):
+    assert graded[0][f"innocent: {name}", "attend"]["message"].startswith("attend: right.")
 
 
 @pytest.mark.parametrize("name", [*CASES, "fine beside endless", "fine beside others"])

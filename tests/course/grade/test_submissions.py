@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 from minigrad.course.grade import submissions
-from minigrad.course.grade.submissions import Other, Refused, Submission, find
+from minigrad.course.grade.submissions import NOTHING, Other, Refused, Submission, find
 
 pytestmark = pytest.mark.no_arrays
 
@@ -51,10 +51,26 @@ def reasons(folder):
         ("one_head.ipynb", "one_head"),
         ("Anna Lee_12345_assignsubmission_file_/x.ipynb", "Anna Lee (12345)"),
         ("Anna_Lee_12345_assignsubmission_file_/deep/x.ipynb", "Anna_Lee (12345)"),
+        ("class/Anna Lee_12345_assignsubmission_file/x.ipynb", "Anna Lee (12345)"),
         ("Anna Lee_12345_assignsubmission_file_07_one_head.ipynb", "Anna Lee (12345)"),
         ("class/Anna Lee_12345_assignsubmission_file_/x.ipynb", "Anna Lee (12345)"),
         ("leeanna_12345_67890_07_one_head.ipynb", "leeanna (12345)"),
         ("leeanna_LATE_12345_67890_07_one_head-1.ipynb", "leeanna (12345)"),
+        ("Week 3_leeanna_attempt_2026-11-27-10-30-00_07.ipynb", "leeanna"),
+        ("Blatt_3_lee.anna@uni.de_Versuch_2026-11-27-10-30-00_a_b.ipynb", "lee.anna@uni.de"),
+        ("gradebook/Week 3_leeanna_attempt_2026-11-27-10-30-00_07.ipynb", "leeanna"),
+        ("W_one_attempt_2026-11-27-10-30-00_W_two_attempt_2026-11-27-10-30-00_x.ipynb", "one"),
+        ("123456-789012 - Anna Lee - Nov 27, 2026 1030 AM - 07 - mine.ipynb", "Anna Lee"),
+        ("123456-789012 - Anna Lee - Nov 27, 2026 1030 AM/07.ipynb", "Anna Lee"),
+        ("Week 3/123456-789012 - Anna Lee-Roy - 27 novembre 2026 1030/deep/07.ipynb", "Anna Lee-Roy"),
+        ("1-2 - One - Nov 27, 2026 1030 AM - 3-4 - Two - Nov 27, 2026 1030 AM - x.ipynb", "One"),
+        ("Lee_Anna_leeanna_12345/07.ipynb", "Anna Lee (leeanna)"),
+        ("Week 3/Submissions/Lee_Anna_lee_anna_12345/07.ipynb", "Anna Lee (lee_anna)"),
+        ("Blatt 3/Abgaben/von Berg_Anna Maria_lee.anna_12345/07.ipynb", "Anna Maria von Berg (lee.anna)"),
+        ("Week 3/Abgaben/Team 12/Lee_Anna_leeanna_12345/07.ipynb", "Anna Lee (leeanna)"),
+        ("anna/my_great_homework_12/07.ipynb", "anna"),
+        ("anna/07 - second try - Nov 27.ipynb", "anna"),
+        ("anna_2026-11-27.ipynb", "anna_2026-11-27"),
         ("anna/07_1_2_x.ipynb", "anna"),
         ("lee_1_2_x/y.ipynb", "lee_1_2_x"),
     ],
@@ -64,17 +80,68 @@ def test_whose_a_notebook_is(tmp_path, path, student):
     assert students(tmp_path) == {path: student}
 
 
+@pytest.mark.parametrize(
+    ("path", "time"),
+    [
+        ("Week 3_leeanna_attempt_2026-11-27-10-30-00_07.ipynb", 1795775400.0),
+        ("1-2 - Anna Lee - Nov 27, 2026 1030 AM - 07.ipynb", 1795775400.0),
+        ("1-2 - Anna Lee - November 27, 2026 10:30 PM/07.ipynb", 1795818600.0),
+        ("1-2 - Anna Lee - 27 novembre 2026 1030 - 07.ipynb", 2000.0),
+    ],
+)
+def test_a_platform_may_say_when(tmp_path, path, time):
+    put(tmp_path / path)
+    os.utime(tmp_path / path, (1000, 2000))
+    (found,) = find(tmp_path)
+    assert found.time == time
+
+
+def test_a_hostile_name_in_an_archive_takes_no_time(tmp_path):
+    names = ["1-1 - " + " 2026 -" * 9000, "a_" * 30000, "1-1" + " - 1" * 15000]
+    put(tmp_path / "class.zip", archive({f"{name}.ipynb": "{}" for name in names}))
+    assert len(students(tmp_path / "class.zip")) == 3
+
+
 def test_a_notebook_has_its_content_and_time(tmp_path):
     put(tmp_path / "anna.ipynb", b"text")
     os.utime(tmp_path / "anna.ipynb", (1000, 2000))
     assert list(find(tmp_path)) == [Submission("anna", "anna.ipynb", b"text", 2000.0)]
 
 
-def test_what_is_hidden_is_no_matter(tmp_path):
-    for name in ("anna/.ipynb_checkpoints/x.ipynb", ".hidden/x.ipynb", "anna/._x.ipynb"):
+def test_what_is_hidden_is_not_read(tmp_path):
+    for name in ("anna/.ipynb_checkpoints/x.ipynb", ".hidden/x.ipynb", "anna/._x.ipynb", ".x.ipynb"):
         put(tmp_path / name)
-    put(tmp_path / "all.zip", archive({"anna/.ipynb_checkpoints/x.ipynb": "{}", "anna/": ""}))
-    assert list(find(tmp_path)) == []
+    put(tmp_path / "ben.zip", archive({".ipynb_checkpoints/x.ipynb": "{}", "__MACOSX/a/x.ipynb": ""}))
+    put(tmp_path / "cy.zip", archive({}))
+    (tmp_path / "Lee_Dan_dl_77").mkdir()
+    assert list(find(tmp_path)) == [
+        Other("Dan Lee (dl)", "Lee_Dan_dl_77", NOTHING),
+        Other("anna", "anna", NOTHING),
+        Other("ben", "ben.zip", NOTHING),
+        Other("cy", "cy.zip", NOTHING),
+    ]
+
+
+def test_what_is_hidden_in_the_archive_of_a_class_is_not_read(tmp_path):
+    names = [
+        "anna/.ipynb_checkpoints/x.ipynb",
+        "ben/",
+        ".ipynb_checkpoints/x.ipynb",
+        "__MACOSX/anna/._x.ipynb",
+    ]
+    put(tmp_path / "class.zip", archive(dict.fromkeys(names, "")))
+    assert list(find(tmp_path / "class.zip")) == [
+        Other("anna", "class.zip: anna", NOTHING),
+        Other("ben", "class.zip: ben", NOTHING),
+    ]
+
+
+def test_the_list_that_brightspace_makes_is_of_nobody(tmp_path):
+    put(tmp_path / "in" / "index.html")
+    put(tmp_path / "in" / "anna" / "index.html")
+    put(tmp_path / "class.zip", archive({"index.html": "", "anna/index.html": ""}))
+    assert list(find(tmp_path / "in")) == [Other("anna", "anna/index.html")]
+    assert list(find(tmp_path / "class.zip")) == [Other("anna", "class.zip: anna/index.html")]
 
 
 def test_another_file_is_told(tmp_path):
@@ -136,6 +203,21 @@ def test_an_archive_of_a_class(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "student"),
+    [
+        ("Week 3/1-2 - Anna Lee - Nov 27, 2026 1030 AM/x.ipynb", "Anna Lee"),
+        ("W_ben_attempt_2026-11-27-10-30-00_x.ipynb", "ben"),
+        ("Week 3/Submissions/Roy_Cy_cyroy_77/x.ipynb", "Cy Roy (cyroy)"),
+    ],
+)
+def test_names_of_platforms_in_the_archive_of_a_class(tmp_path, name, student):
+    put(tmp_path / "class.zip", archive({name: "{}"}))
+    assert students(tmp_path / "class.zip") == {f"class.zip: {name}": student}
+    # In a folder it may be a student's own.
+    assert list(reasons(tmp_path)) == [f"class.zip: {name}"]
+
+
+@pytest.mark.parametrize(
     ("outer", "inner", "owner"),
     [
         ("Two_222_assignsubmission_file_hw.zip", "One_1_assignsubmission_file_07.ipynb", "Two (222)"),
@@ -144,6 +226,9 @@ def test_an_archive_of_a_class(tmp_path):
         ("two/hw.zip", "One_1_assignsubmission_file_07.ipynb", "two"),
         ("two/hw.zip", "one_1_67890_07.ipynb", "two"),
         ("two.zip", "one/07.ipynb", "two"),
+        ("two.zip", "1-2 - One - Nov 27, 2026 1030 AM/07.ipynb", "two"),
+        ("W_two_attempt_2026-11-27-10-30-00_hw.zip", "W_one_attempt_2026-11-27-10-30-00_07.ipynb", "two"),
+        ("W/Submissions/Two_T_two_222/hw.zip", "Submissions/One_O_one_111/07.ipynb", "T Two (two)"),
         ("two.zip", "one.ipynb", "two"),
     ],
 )
