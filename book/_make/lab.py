@@ -14,31 +14,42 @@ JupyterLab.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import importlib.util
 import json
 import os
 import re
 import secrets
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from nbformat.sign import NotebookNotary
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+NOT_INSTALLED = "JupyterLab is not installed: pip install '.[course]'"
+try:
+    from nbformat.sign import NotebookNotary
+    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from book._make import routes
-from book._make.notebooks import KERNEL, fingerprint, make_exercise, read, write
-from book._make.translation import spoken
-from minigrad.course.check.exercise import EXERCISES
-from minigrad.course.check.language import asked
-from minigrad.course.contents import CHAPTERS, PLACES, Chapter
-from minigrad.course.parts import MADE_FROM, MADE_WITH, chapter_of
+    from book._make import routes
+    from book._make.notebooks import KERNEL, fingerprint, make_exercise, read, write
+    from book._make.serve import port_number
+    from book._make.translation import spoken
+    from minigrad.course.check.exercise import EXERCISES
+    from minigrad.course.check.language import asked
+    from minigrad.course.contents import CHAPTERS, PLACES, Chapter
+    from minigrad.course.parts import MADE_FROM, MADE_WITH, chapter_of
+except ModuleNotFoundError as error:
+    if __name__ != "__main__":
+        raise
+    sys.exit(f"{NOT_INSTALLED} ({error})")
 
 FOLDER = "my-exercises"
 BOOK = "book"  # below it
@@ -248,7 +259,7 @@ def trust(root: Path) -> None:
     """Tell Jupyter that the copies nobody has touched may show their stored outputs as they are.
 
     Until then it takes the colours from tables and the movement from figures. What somebody has run and saved is
-    trusted anyway.
+    trusted anyway. Raises OSError where Jupyter has no place for its list of what is trusted.
     """
     notary = NotebookNotary()
     for path in [*(root / FOLDER).glob("*.ipynb"), *(root / FOLDER / BOOK).glob("*.ipynb")]:
@@ -257,19 +268,15 @@ def trust(root: Path) -> None:
             notary.sign(notebook)
 
 
-def command(root: Path, options: Sequence[str], as_root: bool, port: int, token: str) -> list[str]:
+def command(root: Path, options: Sequence[str], as_root: bool, port: int) -> list[str]:
     """JupyterLab with the course's folder as its root, in a workspace of its own, on the page to start from.
 
-    It says only what goes wrong.
+    It says only what goes wrong. Everybody on the machine can read these arguments: the token is not among them.
     """
     page = f"/lab/workspaces/bert-from-nothing/tree/{FOLDER}/{START}"
     return [
         *(sys.executable, "-m", "jupyterlab", "--log-level=WARN", f"--port={port}"),
-        *(
-            f"--ServerApp.root_dir={root}",
-            f"--LabApp.default_url={page}",
-            f"--IdentityProvider.token={token}",
-        ),
+        *(f"--ServerApp.root_dir={root}", f"--LabApp.default_url={page}"),
         *(["--allow-root"] if as_root else []),
         *options,
     ]
@@ -284,13 +291,76 @@ def free_port(first: int = 8888) -> int:
     return first
 
 
+def environment(own: Path) -> dict[str, str]:
+    """JupyterLab's environment: its token, and in the folder `own` its settings and what it writes of itself.
+
+    That is where it is, its cookies' secret, and the page that a browser opens, which has the address with the token.
+    """
+    settings = own / "labconfig" / "default_setting_overrides.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps(SETTINGS))
+    paths = os.pathsep.join(filter(None, [str(own), os.environ.get("JUPYTER_CONFIG_PATH")]))
+    token = os.environ.get("JUPYTER_TOKEN") or secrets.token_hex(16)
+    return {
+        "PYTHONSTARTUP": KERNEL_START,
+        **os.environ,
+        "JUPYTER_CONFIG_PATH": paths,
+        "JUPYTER_RUNTIME_DIR": str(own),
+        "JUPYTER_TOKEN": token,
+    }
+
+
+def announce(lab: subprocess.Popen[bytes], own: Path) -> None:
+    """Say where the page to start from is, once JupyterLab answers there. It writes its port and token into `own`."""
+    while lab.poll() is None:
+        for path in own.glob("jpserver-*.json"):
+            with contextlib.suppress(
+                ValueError, OSError
+            ):  # it is still being written, or does not listen yet
+                server = json.loads(path.read_text(encoding="utf-8"))
+                socket.create_connection((server["hostname"], server["port"]), timeout=1).close()
+                address = f"{server['url']}?token={server['token']}" if server["token"] else server["url"]
+                print(
+                    f"JupyterLab is at {address}\nCtrl-C twice ends it; your answers are in {FOLDER}/",
+                    flush=True,
+                )
+                return
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def leaving() -> Iterator[None]:
+    """Let SIGTERM, and SIGHUP of a terminal that is closed, end this process like an exception."""
+
+    def leave(number: int, frame: Any) -> None:
+        signal.signal(number, signal.SIG_IGN)  # once is enough
+        raise SystemExit(128 + number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    former = {number: signal.signal(number, leave) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def stop(lab: subprocess.Popen[bytes]) -> None:
+    """End JupyterLab, which ends its kernels."""
+    lab.terminate()
+    try:
+        lab.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        lab.kill()
+
+
 def main(arguments: Any = None) -> int:
     """Copy, then open JupyterLab until it ends; returns its exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--copy-only", action="store_true", help="do not open JupyterLab")
-    parser.add_argument("--port", type=int, help="the first free one from 8888 on without it")
+    parser.add_argument("--port", type=port_number, help="the first free one from 8888 on without it")
     known, options = parser.parse_known_args(arguments)
     root = Path.cwd()
     try:
@@ -302,30 +372,32 @@ def main(arguments: Any = None) -> int:
     if known.copy_only:
         return 0
     if importlib.util.find_spec("jupyterlab") is None:
-        print("JupyterLab is not installed: pip install '.[course]'", file=sys.stderr)
+        print(NOT_INSTALLED, file=sys.stderr)
         return 1
-    trust(root)
+    try:
+        trust(root)
+    except OSError as error:
+        print(
+            f"Figures may not move until their cells are run: Jupyter cannot note that it trusts them ({error})"
+        )
     as_root = hasattr(os, "geteuid") and os.geteuid() == 0
     if as_root:
         print("You are root, which Jupyter refuses unless it is told (--allow-root): it is told.", flush=True)
-    with tempfile.TemporaryDirectory(prefix="minigrad-lab-") as config:
-        settings = Path(config) / "labconfig" / "default_setting_overrides.json"
-        settings.parent.mkdir()
-        settings.write_text(json.dumps(SETTINGS))
-        paths = os.pathsep.join(filter(None, [config, os.environ.get("JUPYTER_CONFIG_PATH")]))
-        port, token = known.port or free_port(), secrets.token_hex(16)
-        environment = {"PYTHONSTARTUP": KERNEL_START, **os.environ, "JUPYTER_CONFIG_PATH": paths}
-        lab = subprocess.Popen(command(root, options, as_root, port, token), env=environment)
-        print(
-            f"JupyterLab is at http://localhost:{port}/lab?token={token}\n"
-            f"Ctrl-C twice ends it; your answers are in {FOLDER}/",
-            flush=True,
+    print("JupyterLab starts …", flush=True)
+    with leaving(), tempfile.TemporaryDirectory(prefix="minigrad-lab-") as own:
+        lab = subprocess.Popen(
+            command(root, options, as_root, known.port or free_port()), env=environment(Path(own))
         )
-        while True:
-            try:
-                return lab.wait()
-            except KeyboardInterrupt:  # JupyterLab got it too, and asks whether to stop
-                continue
+        try:
+            threading.Thread(target=announce, args=(lab, Path(own)), daemon=True).start()
+            while True:
+                try:
+                    return lab.wait()
+                except KeyboardInterrupt:  # JupyterLab got it too, and asks whether to stop
+                    continue
+        finally:
+            if lab.poll() is None:
+                stop(lab)
 
 
 if __name__ == "__main__":
