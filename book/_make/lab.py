@@ -6,7 +6,8 @@ The copies are in my-exercises/, which git and the tests leave alone: what is so
 name says whose it is. A file that is there is never replaced once somebody has worked in it. An exercise's name has the
 chapter's place and title, "07 One attention head"; where these are others now, it gets a new name and stays as it is.
 The chapters are in my-exercises/book/, under their own names, so that their links lead to each other: JupyterLab saves
-what is open every two minutes, and would change the course's own files. With MINIGRAD_LANGUAGE=de in the environment,
+what is open every two minutes, and would change the course's own files. What copies of chapters leave out and fold is
+in copies.py. With MINIGRAD_LANGUAGE=de in the environment,
 chapters that have been translated are in German, and so is what their checks say. Works in the repository's root; needs
 JupyterLab.
 """
@@ -38,10 +39,10 @@ try:
     from nbformat.sign import NotebookNotary
     from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-    from book._make import routes
+    from book._make import copies, routes
     from book._make.notebooks import KERNEL, fingerprint, make_exercise, read, write
     from book._make.serve import port_number
-    from book._make.translation import spoken
+    from book._make.translation import WORDS, catalogue, sayer, spoken
     from minigrad.course.check.exercise import EXERCISES
     from minigrad.course.check.language import asked
     from minigrad.course.contents import CHAPTERS, PLACES, Chapter
@@ -89,9 +90,11 @@ def prepare(root: Path) -> list[str]:
         mine.metadata[MADE_WITH] = version
         mine.metadata[MADE_FROM] = fingerprint(made)
         said += place(linked(mine, "book/"), folder, copy_stem(name))
+    predict = sayer(catalogue(root, asked(), WORDS))(copies.PREDICT) or copies.PREDICT
     chapters = []
     for path in sorted((root / "book").glob("*.ipynb")):
         mine = spoken(root, asked(), path.stem, read(path))
+        copies.for_learner(mine, predict)
         mine.metadata[MADE_WITH] = fingerprint(mine)
         chapters += place(mine, folder / BOOK, path.stem)
     said += [line for line in chapters if not line.endswith("copied")]
@@ -216,7 +219,9 @@ RULES = """## How the exercises work
   combine two ideas. At 3 you find something that the chapter does not tell.
 - **Your progress** is kept in this folder. Run the next cell to see it.
 - A check that takes long says at which case it is. To stop it, press the square in the toolbar.
-- The chapters are copies too, in `my-exercises/book`: run them, change them, save them. `git status` stays clean."""
+- The chapters are copies too, in `my-exercises/book`: run them, change them, save them. `git status` stays clean.
+- **A question** in a chapter ("Predict: …") has its answer folded below it. Make your guess, then click on the three
+  dots or run the cell."""
 
 
 def start_page(root: Path) -> Any:

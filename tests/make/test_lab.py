@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)")
 
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from book._make import lab, notebooks
 from minigrad.course import check
@@ -414,6 +414,21 @@ def test_a_new_version_of_a_chapter_is_put_beside_notes(root):
     notebooks.write(root / "book" / "one_head.ipynb", chapter)
     assert "one_head (new).ipynb: a new version" in lab.prepare(root)[0]
     assert path.read_bytes() == kept
+
+
+def test_a_copy_of_a_chapter_has_no_assertions_and_no_open_answer(root):
+    """test_copies.py has all that is different in it."""
+    path = root / "book" / "one_head.ipynb"
+    chapter = notebooks.read(path)
+    answer = new_output("stream", text="4")
+    chapter.cells.append(new_code_cell("2 + 2", metadata={"tags": ["predict"]}, outputs=[answer]))
+    chapter.cells.append(new_code_cell("assert True", metadata={"tags": ["claims", "remove-cell"]}))
+    notebooks.write(path, chapter)
+    lab.prepare(root)
+    mine = notebooks.read(root / lab.FOLDER / "book" / "one_head.ipynb")
+    assert [cell.source for cell in mine.cells[1:]] == ["2 + 2"]
+    assert mine.cells[1].metadata["jupyter"]["outputs_hidden"]
+    assert lab.prepare(root) == []
 
 
 def test_an_exercises_links_lead_to_the_copies_of_chapters(root, copy):
