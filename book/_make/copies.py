@@ -5,8 +5,8 @@
 - The code of cells tagged `setup` or `hide-input` is folded.
 - After a question ("Predict: …") the output is folded, and so is what follows, up to the next heading, question or text
   tagged `open`: one click shows it.
-- A drawing has a picture beside it, for a notebook that is not trusted. There Jupyter takes SVG, styles and scripts out
-  of an output, and would leave the words of a drawing in a row.
+- A figure has a second form for a notebook that is not trusted. There Jupyter takes SVG, styles and scripts out of an
+  output, and would leave the words of a drawing in a row: this form has a picture of each drawing.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ import hashlib
 import html
 import re
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from typing import Any
+
+from nbformat.v4 import new_output
 
 from book._make.site import NAMES, NEEDS
 from book._make.translation import paragraphs
 
 ANSWER = "The answer, once you have made your guess"
 PREDICT = "Predict"
-_NOT_SHOWN = re.compile(r"<script\b.*?</script>|<style\b.*?</style>|<button\b.*?</button>", re.DOTALL)
+NO_FIGURES = ("course-table", "course-beside")  # rows of words stay rows of words
+_NOT_SHOWN = re.compile(r"<(script|style|button)\b.*?</\1>|<(div|label)\b[^>]* hidden>.*?</\2>", re.DOTALL)
 _STYLES = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 _SVG = re.compile(r"<svg\b[^>]*>|</svg>")
 _OF_THE_PAGE = ("xmlns", "xmlns:xlink", "class", "style", "width", "height", "role", "aria-label")
@@ -49,12 +53,14 @@ def for_learner(notebook: Any, predict: str = PREDICT) -> None:
         if {"setup", "hide-input"} & tags:
             cell.metadata.setdefault("jupyter", {})["source_hidden"] = True
         waits |= "predict" in tags
+        for output in cell.outputs:
+            if "text/html" in (data := output.get("data", {})):
+                data["text/html"] = with_still(data["text/html"], data.get("text/plain", ""))
         if waits and cell.outputs:
             cell.metadata["collapsed"] = True
             cell.metadata.setdefault("jupyter", {})["outputs_hidden"] = True
-        for output in cell.outputs:
-            if "text/html" in output.get("data", {}):
-                output["data"]["text/html"] = with_picture(output["data"]["text/html"])
+            # JupyterLab shows the beginning of the first output in place of those that it hides.
+            cell.outputs.insert(0, new_output("display_data", {"text/plain": ANSWER}))
 
 
 def _tags(cell: Any) -> set[str]:
@@ -98,26 +104,32 @@ def _blocks(text: str) -> list[str]:
     return blocks
 
 
-# --- Drawings --------------------------------------------------------------------------------------------
+# --- Figures ---------------------------------------------------------------------------------------------
 
 
-def with_picture(shown: str) -> str:
-    """An output's HTML; if it has a drawing, then beside it a form without SVG, with a picture of each drawing.
+def with_still(shown: str, plain: str) -> str:
+    """A figure's HTML with a second form of it, for where styles and scripts are taken out; a table as it is.
 
-    Where styles hold, the output is as it was. Where they are taken out, `hidden` hides it, and the other form shows.
+    plain: the figure in words, which stand there where it has no drawing. Where styles hold, the output is as it was.
     """
-    still = _NOT_SHOWN.sub("", shown)
-    around = re.match(r'\s*<div class="([^"]*)"', still)
-    places = _drawings(still)
-    if not places or not around:
+    around = re.match(r'\s*<div class="(course-[^"]*)"', shown)
+    if not around or around[1] in NO_FIGURES:
         return shown
+    still = _NOT_SHOWN.sub("", shown)
     style = "".join(_STYLES.findall(shown))
     labels = re.findall(r'<div class="stage[^>]*aria-label="([^"]*)"', still) or [""]
+    places = _drawings(still)
     for start, end in reversed(places):
-        still = still[:start] + _image(still[start:end], labels[0], around[1], style) + still[end:]
+        classes = _Open.around(still[:start])
+        still = still[:start] + _image(still[start:end], labels[0], classes, style) + still[end:]
+    if not places:
+        still = f"<pre>{html.escape(plain, quote=False)}</pre>"
     name = f"course-{hashlib.sha256(shown.encode()).hexdigest()[:12]}"
     rule = f".{name}-still{{display:none}}.{name}-live{{display:block!important}}"
-    return f'<div class="{name}-still">{still}</div><div class="{name}-live" hidden>{shown}</div><style>{rule}</style>'
+    return (
+        f'<div class="{name}-still">{still}</div><div class="{name}-live" style="display: none">{shown}</div>'
+        f"<style>{rule}</style>"
+    )
 
 
 def _drawings(shown: str) -> list[tuple[int, int]]:
@@ -126,23 +138,46 @@ def _drawings(shown: str) -> list[tuple[int, int]]:
     for tag in _SVG.finditer(shown):
         if not depth:
             start = tag.start()
-        depth += -1 if tag.group() == "</svg>" else not tag.group().endswith("/>")
+        depth += -1 if tag.group() == "</svg>" else 1
         if not depth:
             found.append((start, tag.end()))
     return found
 
 
-def _image(svg: str, label: str, around: str, style: str) -> str:
-    """A drawing as a picture on white, in the styles that it has in its output. around: the output's class."""
+class _Open(HTMLParser):
+    """The classes of the elements that are open at the end of a piece of HTML, from the outermost on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack: list[tuple[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("input", "img", "br", "hr"):
+            self.stack.append((tag, dict(attrs).get("class") or ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.stack.pop()
+
+    @classmethod
+    def around(cls, shown: str) -> list[str]:
+        """The classes around what follows this HTML."""
+        found = cls()
+        found.feed(re.sub("<svg.*?</svg>", "", shown, flags=re.DOTALL))
+        return [classes for _, classes in found.stack]
+
+
+def _image(svg: str, label: str, around: list[str], style: str) -> str:
+    """A drawing as a picture on white, in the styles that it has in its output. around: the classes around it."""
     head, _, inner = svg.partition(">")
     own = dict(re.findall(r'([\w:-]+)="([^"]*)"', head))
     label = own.get("aria-label", label)
     _, _, wide, high = (float(one) for one in own["viewBox"].split())
     kept = "".join(f' {name}="{own[name]}"' for name in own if name not in _OF_THE_PAGE)
+    groups = "".join(f'<g class="{classes}">' for classes in around)
     whole = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" class="{around}" '
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'width="{wide:g}" height="{high:g}" style="background: white">'
-        f"<style>{html.escape(style, quote=False)}</style><svg{kept}>{inner}</svg>"
+        f"<style>{html.escape(style, quote=False)}</style>{groups}<svg{kept}>{inner}{'</g>' * len(around)}</svg>"
     )
     packed = base64.b64encode(whole.encode()).decode()
     return f'<img alt="{label}" width="{min(1.2 * wide, 700):.0f}" src="data:image/svg+xml;base64,{packed}">'

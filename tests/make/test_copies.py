@@ -6,6 +6,7 @@ import base64
 import copy
 import re
 import xml.etree.ElementTree as ET
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,8 @@ def test_no_answer_is_open(path):
         waits |= "predict" in tags
         hidden = cell.metadata.get("jupyter", {}).get("outputs_hidden", False)
         assert hidden == cell.metadata.get("collapsed", False) == (waits and bool(cell.outputs))
+        if hidden:  # Jupyter shows the first output's beginning where it hides them
+            assert cell.outputs[0].data == {"text/plain": copies.ANSWER}
     folded = "\n".join(cell.source for cell in mine.cells if cell.cell_type == "markdown")
     folded = folded.replace(f"<details>\n<summary>{copies.ANSWER}</summary>", "").replace("</details>", "")
     told = "\n".join(cell.source for cell in chapter.cells if cell.cell_type == "markdown")
@@ -143,27 +146,44 @@ def test_what_follows_waits_up_to_open_text(tags, waits):
 
 
 def untrusted(shown_html: str) -> str:
-    """What JupyterLab leaves of it: no styles, scripts and buttons' drawings, and of SVG the words."""
+    """What JupyterLab shows of it: no styles and scripts, and nothing that is not to be displayed."""
     html = re.sub(r"<(script|style)\b.*?</\1>", "", shown_html, flags=re.DOTALL)
-    return re.sub(r"<div [^>]*-live\" hidden>.*", "", html, flags=re.DOTALL)
+    return re.sub(r'<div [^>]*style="display: none">.*', "", html, flags=re.DOTALL)
 
 
 @each_chapter
-def test_every_drawing_has_a_picture_where_nothing_is_trusted(path):
+def test_every_figure_has_a_form_for_where_nothing_is_trusted(path):
     chapter, mine = copied(path)
     before = {cell.id: cell for cell in chapter.cells}
     for cell in mine.cells:
-        for old, new in zip(before[cell.id].get("outputs", []), cell.get("outputs", []), strict=True):
+        outputs = [one for one in cell.get("outputs", []) if one.get("data") != {"text/plain": copies.ANSWER}]
+        for old, new in zip(before[cell.id].get("outputs", []), outputs, strict=True):
             old_html, html = (one.get("data", {}).get("text/html", "") for one in (old, new))
             assert old_html in html  # where it is trusted, it is what it was
-            if "<svg" not in old_html:
-                assert html == old_html
-                continue
             seen = untrusted(html)
-            assert "<svg" not in seen
+            if "<svg" not in old_html:
+                assert html == old_html or f"<pre>{escape(old.data['text/plain'], quote=False)}</pre>" in seen
+                continue
+            assert not re.search("<(svg|text|input|button)", seen)
             pictures = re.findall(
                 r'<img alt="([^"]+)" width="\d+" src="data:image/svg\+xml;base64,([^"]+)">', seen
             )
             assert pictures
             for _, packed in pictures:
                 ET.fromstring(base64.b64decode(packed))
+
+
+def test_a_picture_has_the_styles_of_its_figure():
+    """Also those that speak of what is around the drawing."""
+    style = "<style>.outer .inner > .drawn rect {fill: var(--x)} .outer {--x: red}</style>"
+    figure = f'<div class="course-x outer">{style}<p>Words</p><div class="inner"><svg class="no"></svg></div></div>'
+    drawn = '<g class="drawn"><svg class="y" viewBox="0 0 8 4"><text>a &amp; b</text></svg></g>'
+    still = copies.with_still(figure.replace('<svg class="no"></svg>', drawn), "")
+    packed = re.search(r'base64,([^"]+)"', untrusted(still))
+    assert packed
+    root = ET.fromstring(base64.b64decode(packed[1]))
+    assert [root.get("width"), root.get("height")] == ["8", "4"]
+    space = "{http://www.w3.org/2000/svg}"
+    assert root.find(f"{space}style").text == re.sub("</?style>", "", style)
+    classes = [one.get("class") for one in root.iter(f"{space}g")]
+    assert classes == ["course-x outer", "inner", "drawn"]
