@@ -61,6 +61,8 @@ def for_learner(notebook: Any, predict: str = PREDICT) -> None:
             cell.metadata.setdefault("jupyter", {})["outputs_hidden"] = True
             # JupyterLab shows the beginning of the first output in place of those that it hides.
             cell.outputs.insert(0, new_output("display_data", {"text/plain": ANSWER}))
+            if cell.metadata["jupyter"].get("source_hidden"):  # then that is the code's first line
+                cell.source = f"# {ANSWER}\n{cell.source}"
 
 
 def _tags(cell: Any) -> set[str]:

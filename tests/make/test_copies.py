@@ -103,6 +103,8 @@ def test_no_answer_is_open(path):
         assert hidden == cell.metadata.get("collapsed", False) == (waits and bool(cell.outputs))
         if hidden:  # Jupyter shows the first output's beginning where it hides them
             assert cell.outputs[0].data == {"text/plain": copies.ANSWER}
+            if cell.metadata["jupyter"].get("source_hidden"):  # and the code's, where it hides both
+                assert cell.source.startswith(f"# {copies.ANSWER}\n")
     folded = "\n".join(cell.source for cell in mine.cells if cell.cell_type == "markdown")
     folded = folded.replace(f"<details>\n<summary>{copies.ANSWER}</summary>", "").replace("</details>", "")
     told = "\n".join(cell.source for cell in chapter.cells if cell.cell_type == "markdown")
