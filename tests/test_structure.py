@@ -392,6 +392,12 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_job_that_fails_is_seen(path):
+    """One that may fail is green whatever happens, so nobody looks."""
+    assert not re.search(r"continue-on-error: *[^f\s]", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_what_runs_code_of_others_may_only_read(path):
     """A job that installs packages runs whatever they bring: it has no right to write, and leaves no credentials."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed (it comes with jupyter-book)")
