@@ -17,8 +17,8 @@ class SaveError(OSError):
 def write_atomic(path: str | os.PathLike, content: bytes) -> None:
     """Write a file under another name in its folder, force it to the disk, then rename it.
 
-    Where several write it at once, the last one's is there in the end. A reader finds the old file or the new one, never a part, also after a kill or a power cut. Raises
-    SaveError naming the file if the disk is full or the folder cannot be written.
+    A reader finds the old file or the new one, never a part, also after a kill or a power cut; where several write at
+    once, the last one's. Raises SaveError naming the file if the disk is full or the folder cannot be written.
     """
     path = Path(path)
     partial = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.partial")

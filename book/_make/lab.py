@@ -369,8 +369,9 @@ def main(arguments: Any = None) -> int:
     known, options = parser.parse_known_args(arguments)
     root = Path.cwd()
     try:
+        asked()  # refused before anything is copied
         said = prepare(root)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     print("\n".join(said) or f"{FOLDER}/: up to date", flush=True)

@@ -173,6 +173,17 @@ def test_another_folder_is_named(tmp_path, monkeypatch, capsys):
     assert "has no exercises/: run this in the course's folder" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("language", ["xx", "DE", "de/../de"])
+def test_an_unknown_language_is_refused_before_anything_is_copied(language, root, monkeypatch, capsys):
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("MINIGRAD_LANGUAGE", language)
+    assert lab.main(["--copy-only"]) == 1
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1
+    assert "there are: de, en" in said.err
+    assert not (root / lab.FOLDER).exists()
+
+
 # --- The page to start from --------------------------------------------------------------------------------
 
 
