@@ -145,7 +145,8 @@ def rename(folder: Path) -> list[str]:
         number = int(found[0] or 1) if found else 0
         to = folder / f"{copy_stem(chapter)}{_suffix(number)}.ipynb"
         if not to.exists():
-            path.rename(to)
+            with contextlib.suppress(FileNotFoundError):  # another `make lab` has just done so
+                path.rename(to)
             said.append(f"{FOLDER}/{path.name} is now called {to.name}")
     return said
 
@@ -263,8 +264,7 @@ def _row(chapter: Chapter, root: Path) -> str:
 def trust(root: Path) -> None:
     """Tell Jupyter that the copies nobody has touched may show their stored outputs as they are.
 
-    Until then it takes the colours from tables and the movement from figures. What somebody has run and saved is
-    trusted anyway. Raises OSError where Jupyter has no place for its list of what is trusted.
+    Until then it shows pictures in place of figures that move. What somebody has run and saved is trusted anyway.
     """
     notary = NotebookNotary()
     for path in [*(root / FOLDER).glob("*.ipynb"), *(root / FOLDER / BOOK).glob("*.ipynb")]:
@@ -382,9 +382,9 @@ def main(arguments: Any = None) -> int:
         return 1
     try:
         trust(root)
-    except OSError as error:
+    except Exception as error:  # the disk's, SQLite's or Jupyter's own: without trust there are pictures
         print(
-            f"Figures may not move until their cells are run: Jupyter cannot note that it trusts them ({error})"
+            f"Figures move only once their cells are run: Jupyter cannot note that it trusts them ({error})"
         )
     as_root = hasattr(os, "geteuid") and os.geteuid() == 0
     if as_root:

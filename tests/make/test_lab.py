@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -370,6 +371,37 @@ def test_without_a_port_it_is_the_first_free_one(opened, monkeypatch, capsys):
     monkeypatch.setattr(lab, "free_port", lambda: 8891)
     lab.main([])
     assert "--port=8891" in opened["arguments"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PermissionError(13, "Permission denied"),
+        sqlite3.OperationalError("attempt to write a readonly database"),
+    ],
+)
+def test_what_cannot_be_trusted_is_one_line_and_it_starts(error, opened, monkeypatch, capsys):
+    def fail(root):
+        raise error
+
+    monkeypatch.setattr(lab, "trust", fail)
+    assert lab.main([]) == 3
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert len([line for line in said.out.splitlines() if str(error) in line]) == 1
+    assert opened["arguments"]
+
+
+def test_what_another_has_renamed_meanwhile_is_no_error(earlier, monkeypatch):
+    true = Path.rename
+
+    def second(path, to):
+        true(path, to)
+        return true(path, to)
+
+    monkeypatch.setattr(Path, "rename", second)
+    lab.prepare(earlier)
+    assert COPY in names(earlier)
 
 
 def test_what_nobody_has_touched_is_trusted(root, copy, monkeypatch):
