@@ -6,10 +6,9 @@ The copies are in my-exercises/, which git and the tests leave alone: what is so
 name says whose it is. A file that is there is never replaced once somebody has worked in it. An exercise's name has the
 chapter's place and title, "07 One attention head"; where these are others now, it gets a new name and stays as it is.
 The chapters are in my-exercises/book/, under their own names, so that their links lead to each other: JupyterLab saves
-what is open every two minutes, and would change the course's own files. What copies of chapters leave out and fold is
-in copies.py. With MINIGRAD_LANGUAGE=de in the environment,
-chapters that have been translated are in German, and so is what their checks say. Works in the repository's root; needs
-JupyterLab.
+what is open every two minutes, and would change the course's own files. What they leave out and fold is in copies.py.
+With MINIGRAD_LANGUAGE=de in the environment, chapters that have been translated are in German, and so is what their
+checks say. Works in the repository's root; needs JupyterLab.
 """
 
 from __future__ import annotations
@@ -319,16 +318,13 @@ def announce(lab: subprocess.Popen[bytes], own: Path) -> None:
     """Say where the page to start from is, once JupyterLab answers there. It writes its port and token into `own`."""
     while lab.poll() is None:
         for path in own.glob("jpserver-*.json"):
-            with contextlib.suppress(
-                ValueError, OSError
-            ):  # it is still being written, or does not listen yet
+            # It may still be being written, and nobody listen yet.
+            with contextlib.suppress(ValueError, OSError):
                 server = json.loads(path.read_text(encoding="utf-8"))
                 socket.create_connection((server["hostname"], server["port"]), timeout=1).close()
                 address = f"{server['url']}?token={server['token']}" if server["token"] else server["url"]
-                print(
-                    f"JupyterLab is at {address}\nCtrl-C twice ends it; your answers are in {FOLDER}/",
-                    flush=True,
-                )
+                print(f"JupyterLab is at {address}", flush=True)
+                print(f"Ctrl-C twice ends it; your answers are in {FOLDER}/", flush=True)
                 return
         time.sleep(0.1)
 
@@ -383,17 +379,14 @@ def main(arguments: Any = None) -> int:
     try:
         trust(root)
     except Exception as error:  # the disk's, SQLite's or Jupyter's own: without trust there are pictures
-        print(
-            f"Figures move only once their cells are run: Jupyter cannot note that it trusts them ({error})"
-        )
+        print(f"Figures move only once their cells are run, as Jupyter cannot note its trust ({error})")
     as_root = hasattr(os, "geteuid") and os.geteuid() == 0
     if as_root:
         print("You are root, which Jupyter refuses unless it is told (--allow-root): it is told.", flush=True)
     print("JupyterLab starts …", flush=True)
-    with leaving(), tempfile.TemporaryDirectory(prefix="minigrad-lab-") as own:
-        lab = subprocess.Popen(
-            command(root, options, as_root, known.port or free_port()), env=environment(Path(own))
-        )
+    with leaving(), tempfile.TemporaryDirectory(prefix="minigrad-lab-", ignore_cleanup_errors=True) as own:
+        arguments = command(root, options, as_root, known.port or free_port())
+        lab = subprocess.Popen(arguments, env=environment(Path(own)))
         try:
             threading.Thread(target=announce, args=(lab, Path(own)), daemon=True).start()
             while True:
