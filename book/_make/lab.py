@@ -355,6 +355,22 @@ def stop(lab: subprocess.Popen[bytes]) -> None:
         lab.kill()
 
 
+def opened(arguments: Sequence[str]) -> int:
+    """Run JupyterLab until it ends, or this process is ended; returns its exit status."""
+    with leaving(), tempfile.TemporaryDirectory(prefix="minigrad-lab-", ignore_cleanup_errors=True) as own:
+        lab = subprocess.Popen(arguments, env=environment(Path(own)))
+        try:
+            threading.Thread(target=announce, args=(lab, Path(own)), daemon=True).start()
+            while True:
+                try:
+                    return lab.wait()
+                except KeyboardInterrupt:  # JupyterLab got it too, and asks whether to stop
+                    continue
+        finally:
+            if lab.poll() is None:
+                stop(lab)
+
+
 def main(arguments: Any = None) -> int:
     """Copy, then open JupyterLab until it ends; returns its exit status."""
     parser = argparse.ArgumentParser(
@@ -384,19 +400,11 @@ def main(arguments: Any = None) -> int:
     if as_root:
         print("You are root, which Jupyter refuses unless it is told (--allow-root): it is told.", flush=True)
     print("JupyterLab starts …", flush=True)
-    with leaving(), tempfile.TemporaryDirectory(prefix="minigrad-lab-", ignore_cleanup_errors=True) as own:
-        arguments = command(root, options, as_root, known.port or free_port())
-        lab = subprocess.Popen(arguments, env=environment(Path(own)))
-        try:
-            threading.Thread(target=announce, args=(lab, Path(own)), daemon=True).start()
-            while True:
-                try:
-                    return lab.wait()
-                except KeyboardInterrupt:  # JupyterLab got it too, and asks whether to stop
-                    continue
-        finally:
-            if lab.poll() is None:
-                stop(lab)
+    try:
+        return opened(command(root, options, as_root, known.port or free_port()))
+    except OSError as error:
+        print(f"JupyterLab cannot start: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

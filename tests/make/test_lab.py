@@ -392,6 +392,16 @@ def test_what_cannot_be_trusted_is_one_line_and_it_starts(error, opened, monkeyp
     assert opened["arguments"]
 
 
+@pytest.mark.parametrize("what", ["TemporaryDirectory", "Popen"])
+def test_no_place_to_start_it_in_is_one_line(what, opened, monkeypatch, capsys):
+    def fail(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(lab.tempfile if what == "TemporaryDirectory" else subprocess, what, fail)
+    assert lab.main([]) == 1
+    assert capsys.readouterr().err == "JupyterLab cannot start: [Errno 28] No space left on device\n"
+
+
 def test_what_another_has_renamed_meanwhile_is_no_error(earlier, monkeypatch):
     true = Path.rename
 
