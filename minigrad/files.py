@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,11 +17,11 @@ class SaveError(OSError):
 def write_atomic(path: str | os.PathLike, content: bytes) -> None:
     """Write a file under another name in its folder, force it to the disk, then rename it.
 
-    A reader finds the old file or the new one, never a part, also after a kill or a power cut. Raises
-    SaveError naming the file if the disk is full or the folder cannot be written.
+    A reader finds the old file or the new one, never a part, also after a kill or a power cut; where several write at
+    once, the last one's. Raises SaveError naming the file if the disk is full or the folder cannot be written.
     """
     path = Path(path)
-    partial = path.with_name(path.name + ".partial")
+    partial = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
         _write(partial, content)
         os.replace(partial, path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import processes
@@ -40,12 +41,34 @@ def test_a_folder_is_written_and_replaced(tmp_path):
 
 
 def test_what_a_killed_writer_left_does_not_matter(tmp_path):
-    (tmp_path / "a.txt.partial").write_bytes(b"half of it, and much longer than what comes now")
     (tmp_path / "folder.partial").mkdir()
     (tmp_path / "folder.partial" / "old").write_bytes(b"half")
-    write_atomic(tmp_path / "a.txt", b"whole")
     write_folder_atomic(tmp_path / "folder", {"new": b"whole"})
-    assert contents(tmp_path) == {"a.txt": b"whole", "folder/new": b"whole"}
+    assert contents(tmp_path) == {"folder/new": b"whole"}
+
+
+@pytest.mark.parametrize("moment", ["fsync", "replace"])
+@pytest.mark.parametrize("how", ["a thread", "a process"])
+def test_two_who_write_one_file_at_once_are_in_nobodys_way(tmp_path, monkeypatch, moment, how):
+    true, path = getattr(os, moment), tmp_path / "a.txt"
+
+    def another(*arguments):
+        monkeypatch.setattr(os, moment, true)
+        if how == "a thread":
+            (other := threading.Thread(target=write_atomic, args=(path, b"the other's, and longer"))).start()
+            other.join()
+        else:
+            done = processes.run_python(
+                "import sys; from minigrad.files import write_atomic; write_atomic(sys.argv[1], b'the other')",
+                path,
+            )
+            assert done.returncode == 0, done.stderr
+        assert path.exists()
+        return true(*arguments)
+
+    monkeypatch.setattr(os, moment, another)
+    write_atomic(path, b"one")
+    assert contents(tmp_path) == {"a.txt": b"one"}
 
 
 # --- Errors ----------------------------------------------------------------------------------------------

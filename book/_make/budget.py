@@ -19,6 +19,7 @@ from typing import Any
 import nbformat
 
 from book._make import chromium, reading_time
+from book._make.serve import no_site
 from minigrad.course.contents import CHAPTERS, PLACES
 
 MOST = {"words": 1800, "cells": 45, "minutes": 45, "tables": 5, "rows": 6, "below": 1000}
@@ -127,6 +128,8 @@ def main(arguments: Any = None) -> int:
     written = [chapter.name for chapter in CHAPTERS if (Path("book") / f"{chapter.name}.ipynb").exists()]
     if unknown := [name for name in options.names if name not in PLACES]:
         parser.error(f"there is no chapter {', '.join(unknown)}")
+    if options.screens and (why := no_site(options.screens)):
+        parser.error(why)
     names = options.names or written
     columns = [one.name for one in fields(Spent)]
     print(f"{'':18}" + "".join(f"{name:>9}" for name in columns) + "   over the budget")

@@ -6,39 +6,50 @@ The copies are in my-exercises/, which git and the tests leave alone: what is so
 name says whose it is. A file that is there is never replaced once somebody has worked in it. An exercise's name has the
 chapter's place and title, "07 One attention head"; where these are others now, it gets a new name and stays as it is.
 The chapters are in my-exercises/book/, under their own names, so that their links lead to each other: JupyterLab saves
-what is open every two minutes, and would change the course's own files. With MINIGRAD_LANGUAGE=de in the environment,
-chapters that have been translated are in German, and so is what their checks say. Works in the repository's root; needs
-JupyterLab.
+what is open every two minutes, and would change the course's own files. What they leave out and fold is in copies.py.
+With MINIGRAD_LANGUAGE=de in the environment, chapters that have been translated are in German, and so is what their
+checks say. Works in the repository's root; needs JupyterLab.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import importlib.util
 import json
 import os
 import re
 import secrets
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from nbformat.sign import NotebookNotary
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+NOT_INSTALLED = "JupyterLab is not installed: pip install '.[course]'"
+try:
+    from nbformat.sign import NotebookNotary
+    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from book._make import routes
-from book._make.notebooks import KERNEL, fingerprint, make_exercise, read, write
-from book._make.translation import spoken
-from minigrad.course.check.exercise import EXERCISES
-from minigrad.course.check.language import asked
-from minigrad.course.contents import CHAPTERS, PLACES, Chapter
-from minigrad.course.parts import MADE_FROM, MADE_WITH, chapter_of
+    from book._make import copies, routes
+    from book._make.notebooks import KERNEL, fingerprint, make_exercise, read, write
+    from book._make.serve import port_number
+    from book._make.translation import WORDS, catalogue, sayer, spoken
+    from minigrad.course.check.exercise import EXERCISES
+    from minigrad.course.check.language import asked
+    from minigrad.course.contents import CHAPTERS, PLACES, Chapter
+    from minigrad.course.parts import MADE_FROM, MADE_WITH, chapter_of
+except ModuleNotFoundError as error:
+    if __name__ != "__main__":
+        raise
+    sys.exit(f"{NOT_INSTALLED} ({error})")
 
 FOLDER = "my-exercises"
 BOOK = "book"  # below it
@@ -78,9 +89,11 @@ def prepare(root: Path) -> list[str]:
         mine.metadata[MADE_WITH] = version
         mine.metadata[MADE_FROM] = fingerprint(made)
         said += place(linked(mine, "book/"), folder, copy_stem(name))
+    predict = sayer(catalogue(root, asked(), WORDS))(copies.PREDICT) or copies.PREDICT
     chapters = []
     for path in sorted((root / "book").glob("*.ipynb")):
         mine = spoken(root, asked(), path.stem, read(path))
+        copies.for_learner(mine, predict)
         mine.metadata[MADE_WITH] = fingerprint(mine)
         chapters += place(mine, folder / BOOK, path.stem)
     said += [line for line in chapters if not line.endswith("copied")]
@@ -131,7 +144,8 @@ def rename(folder: Path) -> list[str]:
         number = int(found[0] or 1) if found else 0
         to = folder / f"{copy_stem(chapter)}{_suffix(number)}.ipynb"
         if not to.exists():
-            path.rename(to)
+            with contextlib.suppress(FileNotFoundError):  # another `make lab` has just done so
+                path.rename(to)
             said.append(f"{FOLDER}/{path.name} is now called {to.name}")
     return said
 
@@ -205,7 +219,9 @@ RULES = """## How the exercises work
   combine two ideas. At 3 you find something that the chapter does not tell.
 - **Your progress** is kept in this folder. Run the next cell to see it.
 - A check that takes long says at which case it is. To stop it, press the square in the toolbar.
-- The chapters are copies too, in `my-exercises/book`: run them, change them, save them. `git status` stays clean."""
+- The chapters are copies too, in `my-exercises/book`: run them, change them, save them. `git status` stays clean.
+- **A question** in a chapter ("Predict: …") has its answer folded below it. Make your guess, then click on the three
+  dots or run the cell."""
 
 
 def start_page(root: Path) -> Any:
@@ -247,8 +263,7 @@ def _row(chapter: Chapter, root: Path) -> str:
 def trust(root: Path) -> None:
     """Tell Jupyter that the copies nobody has touched may show their stored outputs as they are.
 
-    Until then it takes the colours from tables and the movement from figures. What somebody has run and saved is
-    trusted anyway.
+    Until then it shows pictures in place of figures that move. What somebody has run and saved is trusted anyway.
     """
     notary = NotebookNotary()
     for path in [*(root / FOLDER).glob("*.ipynb"), *(root / FOLDER / BOOK).glob("*.ipynb")]:
@@ -257,19 +272,15 @@ def trust(root: Path) -> None:
             notary.sign(notebook)
 
 
-def command(root: Path, options: Sequence[str], as_root: bool, port: int, token: str) -> list[str]:
+def command(root: Path, options: Sequence[str], as_root: bool, port: int) -> list[str]:
     """JupyterLab with the course's folder as its root, in a workspace of its own, on the page to start from.
 
-    It says only what goes wrong.
+    It says only what goes wrong. Everybody on the machine can read these arguments: the token is not among them.
     """
     page = f"/lab/workspaces/bert-from-nothing/tree/{FOLDER}/{START}"
     return [
         *(sys.executable, "-m", "jupyterlab", "--log-level=WARN", f"--port={port}"),
-        *(
-            f"--ServerApp.root_dir={root}",
-            f"--LabApp.default_url={page}",
-            f"--IdentityProvider.token={token}",
-        ),
+        *(f"--ServerApp.root_dir={root}", f"--LabApp.default_url={page}"),
         *(["--allow-root"] if as_root else []),
         *options,
     ]
@@ -284,48 +295,116 @@ def free_port(first: int = 8888) -> int:
     return first
 
 
+def environment(own: Path) -> dict[str, str]:
+    """JupyterLab's environment: its token, and in the folder `own` its settings and what it writes of itself.
+
+    That is where it is, its cookies' secret, and the page that a browser opens, which has the address with the token.
+    """
+    settings = own / "labconfig" / "default_setting_overrides.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps(SETTINGS))
+    paths = os.pathsep.join(filter(None, [str(own), os.environ.get("JUPYTER_CONFIG_PATH")]))
+    token = os.environ.get("JUPYTER_TOKEN") or secrets.token_hex(16)
+    return {
+        "PYTHONSTARTUP": KERNEL_START,
+        **os.environ,
+        "JUPYTER_CONFIG_PATH": paths,
+        "JUPYTER_RUNTIME_DIR": str(own),
+        "JUPYTER_TOKEN": token,
+    }
+
+
+def announce(lab: subprocess.Popen[bytes], own: Path) -> None:
+    """Say where the page to start from is, once JupyterLab answers there. It writes its port and token into `own`."""
+    while lab.poll() is None:
+        for path in own.glob("jpserver-*.json"):
+            # It may still be being written, and nobody listen yet.
+            with contextlib.suppress(ValueError, OSError):
+                server = json.loads(path.read_text(encoding="utf-8"))
+                socket.create_connection((server["hostname"], server["port"]), timeout=1).close()
+                address = f"{server['url']}?token={server['token']}" if server["token"] else server["url"]
+                print(f"JupyterLab is at {address}", flush=True)
+                print(f"Ctrl-C twice ends it; your answers are in {FOLDER}/", flush=True)
+                return
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def leaving() -> Iterator[None]:
+    """Let SIGTERM, and SIGHUP of a terminal that is closed, end this process like an exception."""
+
+    def leave(number: int, frame: Any) -> None:
+        signal.signal(number, signal.SIG_IGN)  # once is enough
+        raise SystemExit(128 + number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    former = {number: signal.signal(number, leave) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def stop(lab: subprocess.Popen[bytes]) -> None:
+    """End JupyterLab, which ends its kernels."""
+    lab.terminate()
+    try:
+        lab.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        lab.kill()
+
+
+def opened(arguments: Sequence[str]) -> int:
+    """Run JupyterLab until it ends, or this process is ended; returns its exit status."""
+    with leaving(), tempfile.TemporaryDirectory(prefix="minigrad-lab-", ignore_cleanup_errors=True) as own:
+        lab = subprocess.Popen(arguments, env=environment(Path(own)))
+        try:
+            threading.Thread(target=announce, args=(lab, Path(own)), daemon=True).start()
+            while True:
+                try:
+                    return lab.wait()
+                except KeyboardInterrupt:  # JupyterLab got it too, and asks whether to stop
+                    continue
+        finally:
+            if lab.poll() is None:
+                stop(lab)
+
+
 def main(arguments: Any = None) -> int:
     """Copy, then open JupyterLab until it ends; returns its exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--copy-only", action="store_true", help="do not open JupyterLab")
-    parser.add_argument("--port", type=int, help="the first free one from 8888 on without it")
+    parser.add_argument("--port", type=port_number, help="the first free one from 8888 on without it")
     known, options = parser.parse_known_args(arguments)
     root = Path.cwd()
     try:
+        asked()  # refused before anything is copied
         said = prepare(root)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     print("\n".join(said) or f"{FOLDER}/: up to date", flush=True)
     if known.copy_only:
         return 0
     if importlib.util.find_spec("jupyterlab") is None:
-        print("JupyterLab is not installed: pip install '.[course]'", file=sys.stderr)
+        print(NOT_INSTALLED, file=sys.stderr)
         return 1
-    trust(root)
+    try:
+        trust(root)
+    except Exception as error:  # the disk's, SQLite's or Jupyter's own: without trust there are pictures
+        print(f"Figures move only once their cells are run, as Jupyter cannot note its trust ({error})")
     as_root = hasattr(os, "geteuid") and os.geteuid() == 0
     if as_root:
         print("You are root, which Jupyter refuses unless it is told (--allow-root): it is told.", flush=True)
-    with tempfile.TemporaryDirectory(prefix="minigrad-lab-") as config:
-        settings = Path(config) / "labconfig" / "default_setting_overrides.json"
-        settings.parent.mkdir()
-        settings.write_text(json.dumps(SETTINGS))
-        paths = os.pathsep.join(filter(None, [config, os.environ.get("JUPYTER_CONFIG_PATH")]))
-        port, token = known.port or free_port(), secrets.token_hex(16)
-        environment = {"PYTHONSTARTUP": KERNEL_START, **os.environ, "JUPYTER_CONFIG_PATH": paths}
-        lab = subprocess.Popen(command(root, options, as_root, port, token), env=environment)
-        print(
-            f"JupyterLab is at http://localhost:{port}/lab?token={token}\n"
-            f"Ctrl-C twice ends it; your answers are in {FOLDER}/",
-            flush=True,
-        )
-        while True:
-            try:
-                return lab.wait()
-            except KeyboardInterrupt:  # JupyterLab got it too, and asks whether to stop
-                continue
+    print("JupyterLab starts …", flush=True)
+    try:
+        return opened(command(root, options, as_root, known.port or free_port()))
+    except OSError as error:
+        print(f"JupyterLab cannot start: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

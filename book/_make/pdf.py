@@ -21,6 +21,8 @@ import yaml
 from bs4 import BeautifulSoup, Tag
 
 from book._make import chromium
+from book._make.serve import no_site
+from book._make.slides import PLAIN
 
 LEFT_OUT = ("book/ask", "book/api/index")  # what is of no use on paper
 LIVE = ".course-ask, .course-doors, .course-routes button, .headerlink, .course-zip, script"
@@ -193,14 +195,18 @@ def _title() -> str:
 
 def main(arguments: list[str]) -> int:
     """Make the PDF; returns the exit status."""
-    site = Path(arguments[0] if arguments else "_build/html").resolve()
+    site = Path(arguments[0] if arguments else PLAIN).resolve()
     file = Path(arguments[1] if len(arguments) > 1 else "_build/bert-from-nothing.pdf").resolve()
-    if why := chromium.missing():
+    if why := no_site(site, "make book") or chromium.missing():
         print(why, file=sys.stderr)
         return 1
-    toc = yaml.safe_load(Path("_toc.yml").read_text(encoding="utf-8"))
-    with chromium.opened() as browser:
-        make(site, toc, file, _title(), browser)
+    try:
+        toc = yaml.safe_load(Path("_toc.yml").read_text(encoding="utf-8"))
+        with chromium.opened() as browser:
+            make(site, toc, file, _title(), browser)
+    except (OSError, ValueError) as error:  # of a folder that holds another site
+        print(error, file=sys.stderr)
+        return 1
     print(f"the course on paper: {file.as_uri()} ({file.stat().st_size / 1e6:.1f} MB)")
     return 0
 

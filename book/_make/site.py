@@ -26,6 +26,7 @@ import nbformat
 
 import minigrad
 from book._make.cell_needs import closed, direct, recorded, split
+from book._make.serve import no_site
 
 ROOT = Path(minigrad.__file__).resolve().parent.parent
 SOURCES = ROOT / "book" / "_run"
@@ -310,7 +311,14 @@ def main(arguments: Any = None) -> int:
     parser.add_argument("site", type=Path, help="the built pages")
     parser.add_argument("packages", type=Path, help="npm's node_modules")
     options = parser.parse_args(arguments)
-    manifest = assemble(options.site, options.packages)
+    if why := no_site(options.site):
+        print(why, file=sys.stderr)
+        return 1
+    try:
+        manifest = assemble(options.site, options.packages)
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
     print(f"Python in the pages: {manifest['bytes'] / 1e6:.1f} MB at the first click")
     return 0
 

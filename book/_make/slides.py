@@ -16,8 +16,10 @@ from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
 
+from book._make.serve import no_site
 from minigrad.course.contents import CHAPTERS
 
+PLAIN = "_build/plain/_build/html"  # where `make book` builds the pages without Python in them
 PICTURE = ".course-player, svg, img, script"  # a script: something that answers to the reader
 NOT_SHOWN = ".headerlink, .course-embed, .copybtn, details > summary"
 LAST = "What you can now say"
@@ -105,13 +107,18 @@ def deck(page: str, name: str) -> str:
 
 
 def make(site: Path, names: list[str]) -> list[Path]:
-    """Write the decks of these chapters and a page that lists them; returns the files."""
+    """Write the decks of these chapters and a page that lists them; returns the files.
+
+    Raises ValueError where none of the chapters has a page, or where a page is another site's.
+    """
+    pages = {chapter: site / f"{chapter.page}.html" for chapter in CHAPTERS if chapter.name in names}
+    if not any(source.exists() for source in pages.values()):
+        raise ValueError(f"{site} has no page of {', '.join(names)}")
     folder = site / "slides"
     folder.mkdir(exist_ok=True)
     made = []
-    for chapter in CHAPTERS:
-        source = site / f"{chapter.page}.html"
-        if chapter.name in names and source.exists():
+    for source in pages.values():
+        if source.exists():
             made.append(folder / source.name)
             made[-1].write_text(deck(source.read_text(encoding="utf-8"), source.name), encoding="utf-8")
     there = [chapter for chapter in CHAPTERS if (folder / f"{chapter.name}.html").exists()]
@@ -125,12 +132,19 @@ def make(site: Path, names: list[str]) -> list[Path]:
 
 def main(arguments: list[str]) -> int:
     """Make the decks; returns the exit status."""
-    site = Path(arguments[0] if arguments else "_build/html")
+    site = Path(arguments[0] if arguments else PLAIN)
     known = [chapter.name for chapter in CHAPTERS]
     if unknown := [name for name in arguments[1:] if name not in known]:
         print(f"there is no chapter {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
-    made = make(site, arguments[1:] or known)
+    if why := no_site(site, "make book"):
+        print(why, file=sys.stderr)
+        return 1
+    try:
+        made = make(site, arguments[1:] or known)
+    except (OSError, ValueError) as error:  # of a folder that holds another site
+        print(error, file=sys.stderr)
+        return 1
     print(f"{len(made)} decks: {(site / 'slides' / 'index.html').resolve().as_uri()}")
     return 0
 

@@ -33,6 +33,8 @@ FOLDER = Path("book/locale")
 NOT_YET = "Not translated yet:"
 WORDS = "words"  # the catalogue of what the site and its players say
 
+LINE = re.compile(r'(#.*)?|(msg\w+(\[\d\])?\s*)?"([^"\\]|\\.)*"')  # of a catalogue
+
 Say = Callable[[str], "str | None"]  # a message in another language, or None
 
 
@@ -141,12 +143,19 @@ def chapters(root: Path, language: str) -> list[str]:
 
 
 def catalogue(root: Path, language: str, name: str) -> Catalog:
-    """A chapter's catalogue, or WORDS; empty where there is none."""
+    """A chapter's catalogue, or WORDS; empty where there is none. Raises ValueError, in one line, if it is damaged."""
     path = root / FOLDER / language / f"{name}.po"
     if not path.exists():
         return Catalog(locale=language)
-    with path.open("rb") as file:
-        return read_po(file, locale=language)
+    try:
+        with path.open("rb") as file:
+            found = read_po(file, locale=language, abort_invalid=True)
+        for number, line in enumerate(path.read_text(found.charset).splitlines(), 1):
+            if not LINE.fullmatch(line.strip()):  # babel takes off a text's first and last sign, quote or not
+                raise ValueError(f"line {number}, {line.strip()!r}")
+    except Exception as error:  # babel has one of its own, and lets others through
+        raise ValueError(f"{path} is no catalogue: {' '.join(str(error).split())}") from None
+    return found
 
 
 def sayer(found: Catalog) -> Say:
@@ -216,12 +225,16 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--check", action="store_true", help="only list what is stale")
-    root = Path()
-    if not parser.parse_args(arguments).check:
-        for language in languages(root):
-            for chapter in chapters(root, language):
-                renew(root, language, chapter)
-    lines = stale(root)
+    root, only_list = Path(), parser.parse_args(arguments).check
+    try:
+        if not only_list:
+            for language in languages(root):
+                for chapter in chapters(root, language):
+                    renew(root, language, chapter)
+        lines = stale(root)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
     print("\n".join(lines) or "every message has its translation")
     return int(bool(lines))
 

@@ -210,7 +210,7 @@ def _of_words(
 
 # --- Which characters a piece stands for -----------------------------------------------------------------
 
-# Between white space; but for what `text.chunks` drops, where `str.split` would split.
+# Between white space; but for what `text.normalization.chunks` drops, where `str.split` would split.
 _CHUNK = re.compile(r"(?:\S|[\x0b\x0c\x1c-\x1f\x85])+")
 
 

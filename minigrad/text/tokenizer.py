@@ -1,7 +1,8 @@
 """WordPiece: texts to the ids that BERT reads, and back.
 
-The way of a text: it is brought into one spelling and split into words (`text.py`), then each word is cut, longest
-match first, into pieces of a vocabulary (learned by `wordpiece.py`). A piece that continues a word begins with `##`.
+The way of a text: it is brought into one spelling and split into words (`normalization.py`), then each word is cut,
+longest match first, into pieces of a vocabulary (learned by `wordpiece.py`). A piece that continues a word begins with
+`##`.
 
 Both ways agree exactly with `BertWordPieceTokenizer` of Hugging Face's `tokenizers`. Not handled: offsets into the
 text, overflowing windows, tokens added later.

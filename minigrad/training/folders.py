@@ -228,12 +228,12 @@ class RunFolder:
         return self.path / BEST
 
     def clear(self) -> None:
-        """Remove what killed saves and removals left: `checkpoint-000500.partial`, `.old`."""
+        """Remove what killed saves and removals left: `checkpoint-000500.partial`, `.old`, half of a file."""
         best = self.path / BEST
         if not best.exists() and (old := best.with_name(f"{BEST}.old")).exists():
             os.rename(old, best)  # a kill came between two renames
-        for path in self.path.glob("checkpoint-*"):
-            if re.fullmatch(r"checkpoint-([0-9]+|best)\.(partial|old)", path.name):
+        for path in self.path.iterdir():
+            if re.fullmatch(r"checkpoint-([0-9]+|best)\.(partial|old)|[\w.]+\.[0-9]+-[0-9]+\.partial", path.name):
                 remove(path)
 
 

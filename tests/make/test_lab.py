@@ -6,9 +6,11 @@ import json
 import re
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import quote, unquote
 
 import pytest
@@ -16,7 +18,7 @@ import pytest
 pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)")
 
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from book._make import lab, notebooks
 from minigrad.course import check
@@ -172,6 +174,17 @@ def test_another_folder_is_named(tmp_path, monkeypatch, capsys):
     assert "has no exercises/: run this in the course's folder" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("language", ["xx", "DE", "de/../de"])
+def test_an_unknown_language_is_refused_before_anything_is_copied(language, root, monkeypatch, capsys):
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("MINIGRAD_LANGUAGE", language)
+    assert lab.main(["--copy-only"]) == 1
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1
+    assert "there are: de, en" in said.err
+    assert not (root / lab.FOLDER).exists()
+
+
 # --- The page to start from --------------------------------------------------------------------------------
 
 
@@ -278,13 +291,16 @@ def opened(root, monkeypatch):
             (folder,) = (Path(p) for p in env["JUPYTER_CONFIG_PATH"].split(":") if "minigrad-lab" in p)
             (settings,) = folder.rglob("*.json")
             seen.update(arguments=arguments, settings=json.loads(settings.read_text()), folder=folder)
-            seen.update(startup=env.get("PYTHONSTARTUP"))
+            seen.update(startup=env.get("PYTHONSTARTUP"), token=env["JUPYTER_TOKEN"])
             self.interrupts = 2
 
         def wait(self):
             if self.interrupts:
                 self.interrupts -= 1
                 raise KeyboardInterrupt
+            return 3
+
+        def poll(self):
             return 3
 
     monkeypatch.chdir(root)
@@ -306,11 +322,8 @@ def test_jupyterlab_opens_on_the_start_page(uid, as_root, opened, root, monkeypa
     assert ("--allow-root" in arguments) is as_root
     said = capsys.readouterr().out
     assert ("--allow-root" in said) is as_root
-    token = next(one.partition("token=")[2] for one in arguments if "token=" in one)
-    assert said.splitlines()[-2:] == [
-        f"JupyterLab is at http://localhost:9000/lab?token={token}",
-        "Ctrl-C twice ends it; your answers are in my-exercises/",
-    ]
+    assert "http" not in said  # it has not answered
+    assert not any(opened["token"] in one for one in arguments)
     assert opened["settings"]["@jupyterlab/apputils-extension:notification"]["fetchNews"] == "false"
     assert opened["trusted"] == root
     assert opened["startup"] == lab.KERNEL_START
@@ -327,6 +340,28 @@ def test_without_jupyterlab_the_copies_are_there_and_it_says_what_to_install(
     assert names(root) == [COPY, "START.ipynb"]
 
 
+@pytest.mark.parametrize(
+    ("token", "end"), [("secret", "http://localhost:1/?token=secret"), ("", "http://localhost:1/")]
+)
+def test_its_address_is_said_once_it_answers(token, end, tmp_path, monkeypatch, capsys):
+    """By what JupyterLab writes of itself: it may have taken another port, or a password of the learner's own."""
+    told = tmp_path / "jpserver-7.json"
+    told.write_text('{"url": ')
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+        found = {"url": "http://localhost:1/", "token": token, "hostname": "127.0.0.1", "port": port}
+        steps = iter([lambda: told.write_text(json.dumps(found)), server.listen])
+
+        def wait(seconds):
+            assert capsys.readouterr().out == ""
+            next(steps)()
+
+        monkeypatch.setattr(lab.time, "sleep", wait)
+        lab.announce(SimpleNamespace(poll=lambda: None), tmp_path)
+    assert f"JupyterLab is at {end}\n" in capsys.readouterr().out
+
+
 def test_without_a_port_it_is_the_first_free_one(opened, monkeypatch, capsys):
     with socket.socket() as busy:
         busy.bind(("127.0.0.1", 0))
@@ -336,6 +371,47 @@ def test_without_a_port_it_is_the_first_free_one(opened, monkeypatch, capsys):
     monkeypatch.setattr(lab, "free_port", lambda: 8891)
     lab.main([])
     assert "--port=8891" in opened["arguments"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PermissionError(13, "Permission denied"),
+        sqlite3.OperationalError("attempt to write a readonly database"),
+    ],
+)
+def test_what_cannot_be_trusted_is_one_line_and_it_starts(error, opened, monkeypatch, capsys):
+    def fail(root):
+        raise error
+
+    monkeypatch.setattr(lab, "trust", fail)
+    assert lab.main([]) == 3
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert len([line for line in said.out.splitlines() if str(error) in line]) == 1
+    assert opened["arguments"]
+
+
+@pytest.mark.parametrize("what", ["TemporaryDirectory", "Popen"])
+def test_no_place_to_start_it_in_is_one_line(what, opened, monkeypatch, capsys):
+    def fail(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(lab.tempfile if what == "TemporaryDirectory" else subprocess, what, fail)
+    assert lab.main([]) == 1
+    assert capsys.readouterr().err == "JupyterLab cannot start: [Errno 28] No space left on device\n"
+
+
+def test_what_another_has_renamed_meanwhile_is_no_error(earlier, monkeypatch):
+    true = Path.rename
+
+    def second(path, to):
+        true(path, to)
+        return true(path, to)
+
+    monkeypatch.setattr(Path, "rename", second)
+    lab.prepare(earlier)
+    assert COPY in names(earlier)
 
 
 def test_what_nobody_has_touched_is_trusted(root, copy, monkeypatch):
@@ -391,6 +467,21 @@ def test_a_new_version_of_a_chapter_is_put_beside_notes(root):
     notebooks.write(root / "book" / "one_head.ipynb", chapter)
     assert "one_head (new).ipynb: a new version" in lab.prepare(root)[0]
     assert path.read_bytes() == kept
+
+
+def test_a_copy_of_a_chapter_has_no_assertions_and_no_open_answer(root):
+    """test_copies.py has all that is different in it."""
+    path = root / "book" / "one_head.ipynb"
+    chapter = notebooks.read(path)
+    answer = new_output("stream", text="4")
+    chapter.cells.append(new_code_cell("2 + 2", metadata={"tags": ["predict"]}, outputs=[answer]))
+    chapter.cells.append(new_code_cell("assert True", metadata={"tags": ["claims", "remove-cell"]}))
+    notebooks.write(path, chapter)
+    lab.prepare(root)
+    mine = notebooks.read(root / lab.FOLDER / "book" / "one_head.ipynb")
+    assert [cell.source for cell in mine.cells[1:]] == ["2 + 2"]
+    assert mine.cells[1].metadata["jupyter"]["outputs_hidden"]
+    assert lab.prepare(root) == []
 
 
 def test_an_exercises_links_lead_to_the_copies_of_chapters(root, copy):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
+import struct
 import threading
+import urllib.error
 import urllib.request
 
 import pytest
@@ -61,3 +65,61 @@ def test_it_says_where_the_course_is_and_ends_with_ctrl_c(site, monkeypatch, cap
 def test_no_site_is_named(tmp_path, capsys):
     assert serve.main([str(tmp_path)]) == 1
     assert "make site builds it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("port", ["99999", "65536", "-1", "abc", "8000.5", "", " 80", "٣", "1" * 20])
+def test_what_is_no_port_is_refused_with_the_numbers_that_are(site, capsys, port):
+    with pytest.raises(SystemExit) as ended:
+        serve.main([str(site), port])
+    assert ended.value.code == 2
+    assert "from 0 to 65535" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [errno.EADDRINUSE, errno.EACCES])
+def test_no_port_that_can_be_used_is_said_in_one_line(site, monkeypatch, capsys, number):
+    tried = []
+
+    def refused(self):
+        tried.append(self.server_address[1])
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(serve.ThreadingHTTPServer, "server_bind", refused)
+    assert serve.main([str(site), "65530"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert os.strerror(number) in said.err
+    assert said.err.count("\n") == 1
+    assert len(tried) == (6 if number == errno.EADDRINUSE else 1)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("path", ["/%00", "/a%00b.html", "/%00/", "/" + "x" * 5000, "/%ff%fe", "/nothing"])
+def test_what_is_no_files_name_is_not_found_in_silence(site, capfd, method, path):
+    serving, _ = serve.server(site, 0)
+    threading.Thread(target=serving.serve_forever, daemon=True).start()
+    try:
+        asked = urllib.request.Request(f"http://127.0.0.1:{serving.server_port}{path}", method=method)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(asked)
+        refused.value.close()
+    finally:
+        serving.shutdown()
+        serving.server_close()
+    assert refused.value.code == 404
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_browser_that_goes_away_is_no_news(site, capfd):
+    (site / "large").write_bytes(bytes(20_000_000))
+    serving, _ = serve.server(site, 0)
+    serving.daemon_threads = False  # server_close waits for them
+    thread = threading.Thread(target=serving.handle_request)
+    thread.start()
+    with socket.create_connection(serving.server_address) as browser:
+        browser.sendall(b"GET /large HTTP/1.0\r\n\r\n")
+        browser.recv(100)
+        reset = struct.pack("ii", 1, 0)
+        browser.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+    thread.join()
+    serving.server_close()
+    assert capfd.readouterr() == ("", "")

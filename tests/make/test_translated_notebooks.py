@@ -132,3 +132,43 @@ def test_the_page_of_exercises_has_messages_of_its_own(tmp_path: Path):
     said = translation.said_in(tmp_path, "one")
     assert how in said
     assert [one for one in said if "press **Check**" in one and one.endswith("this browser. More.")]
+
+
+GOOD = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "Yes"\nmsgstr "Ja"\n'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        GOOD + "hello world\n",
+        "hello world\n",
+        GOOD.replace('"Ja"', '"Ja'),
+        GOOD.replace('"Ja"', "Ja"),
+        GOOD.replace("UTF-8", "klingon"),
+        GOOD.replace("UTF-8", "ascii").replace("Ja", "Ja\xe4"),
+        bytes(range(256)),
+        b"\xff\xfe\x00",
+        GOOD.replace("msgstr", "msgstx"),
+        GOOD + 'msgid "No"\n',
+    ],
+)
+def test_a_damaged_catalogue_is_named(content: str | bytes, tmp_path: Path, monkeypatch, capsys):
+    path = tmp_path / "book" / "locale" / "de" / "masking.po"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ValueError, match=r"masking\.po is no catalogue: ") as refused:
+        translation.catalogue(tmp_path, "de", "masking")
+    assert "\n" not in str(refused.value)
+    before = path.read_bytes()
+    monkeypatch.chdir(tmp_path)
+    for arguments in ([], ["--check"]):
+        assert translation.main(arguments) == 1
+        assert capsys.readouterr().err.count("\n") == 1
+    assert path.read_bytes() == before
+
+
+def test_an_empty_catalogue_is_one_that_is_begun(tmp_path: Path):
+    path = tmp_path / "book" / "locale" / "de" / "masking.po"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"")
+    assert len(translation.catalogue(tmp_path, "de", "masking")) == 0

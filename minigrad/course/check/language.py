@@ -1,6 +1,7 @@
 """What a check says, in the reader's language.
 
 MINIGRAD_LANGUAGE, such as "de", names a catalogue beside this file, de.json: English sentences and what they are there.
+Another value is refused.
 A {} of a sentence is what a check puts in, which is looked up too. What the catalogue lacks is said in English.
 """
 
@@ -16,9 +17,25 @@ from pathlib import Path
 Pattern = tuple[re.Pattern[str], str]
 
 
+class UnknownLanguage(ValueError):
+    """The environment asks for a language that nothing is said in. Jupyter shows the one line alone."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
 def asked() -> str:
-    """The language that the environment asks for, "en" without one."""
-    return os.environ.get("MINIGRAD_LANGUAGE") or "en"
+    """The language that the environment asks for, "en" without one. Raises UnknownLanguage without a catalogue of it."""
+    language = os.environ.get("MINIGRAD_LANGUAGE") or "en"
+    if language not in (there := languages()):
+        raise UnknownLanguage(f"MINIGRAD_LANGUAGE is {language!r}, and there are: {', '.join(there)}")
+    return language
+
+
+@functools.cache
+def languages() -> list[str]:
+    """The languages that checks speak, in the order of the alphabet."""
+    return sorted(["en", *(path.stem for path in Path(__file__).parent.glob("*.json"))])
 
 
 def catalogue(language: str) -> dict[str, str]:

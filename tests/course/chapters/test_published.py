@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
+import os
+import shutil
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -77,6 +80,133 @@ def test_a_package_cut_short_is_refused(package):
     package.write_bytes(package.read_bytes()[:50])
     with pytest.raises(NotHere, match="is damaged"):
         page.published_folder()
+
+
+def refused() -> str:
+    """What `published_folder` says, in one line, where it finds no model."""
+    with pytest.raises(NotHere) as found:
+        page.published_folder()
+    assert "\n" not in str(found.value)
+    return str(found.value)
+
+
+@pytest.mark.parametrize("parent", ["file", "/proc/1/nobody", "/dev/null"])
+@pytest.mark.parametrize("variable", ["HOME", "XDG_CACHE_HOME"])
+def test_a_place_that_cannot_be_written_is_named(package, monkeypatch, tmp_path, variable, parent):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv(variable, str(tmp_path / parent / "home"))
+    assert str(tmp_path / parent) in refused()
+
+
+@pytest.mark.parametrize("place", ["", "..", "../..", "config.json", "model.safetensors"])
+def test_what_stands_in_the_caches_place_is_named(package, cache, place):
+    taken = (cache / place).resolve()
+    if place.endswith(("n", "s")):
+        (taken / "full").mkdir(parents=True)  # a folder in place of a file
+    else:
+        taken.parent.mkdir(parents=True, exist_ok=True)
+        taken.write_text("a file in place of a folder")
+    assert str(cache) in refused()
+    assert taken.exists()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT])
+@pytest.mark.parametrize("function", ["mkdir", "fsync", "replace", "open"])
+def test_a_full_or_forbidden_disk_is_named(package, cache, monkeypatch, function, number):
+    if function == "open":
+        page.published_folder()  # it is there, but may not be read
+
+    def fail(*arguments, **options):
+        raise OSError(number, os.strerror(number), str(cache))
+
+    if function == "open":
+        monkeypatch.setattr(page.Path, "read_bytes", fail)
+    else:
+        monkeypatch.setattr(os, function, fail)
+    assert os.strerror(number) in refused()
+
+
+def test_without_a_home_it_says_so(package, monkeypatch):
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(page.Path, "home", nowhere)
+    assert "home directory" in refused()
+
+
+def test_a_cache_by_a_relative_path_is_ignored_as_the_standard_says(package, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert page.published_folder() == tmp_path / "home" / ".cache" / "minigrad" / "all-minilm-l6-v2"
+    assert not (tmp_path / "here").exists()
+
+
+def _deflated(archive):
+    """The archive with compressed files, to be damaged."""
+    with zipfile.ZipFile(archive) as files:
+        contents = {name: files.read(name) for name in files.namelist()}
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as files:
+        for name, content in contents.items():
+            files.writestr(name, content)
+    return bytearray(archive.read_bytes())
+
+
+def _method(content, number):
+    """Let the first file be compressed by another method, as both of its headers say."""
+    for header, at in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        content[content.index(header) + at : content.index(header) + at + 2] = number.to_bytes(2, "little")
+
+
+def _flag(content, bit):
+    for header, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(header) + at] |= bit
+
+
+def _stream(content, _):
+    begin = content.index(b"config.json") + len("config.json")
+    content[begin : begin + 8] = b"\xff" * 8
+
+
+@pytest.mark.parametrize(
+    ("damage", "how"),
+    [
+        (_stream, 0),
+        *((_method, n) for n in (0, 1, 6, 9, 12, 14, 93, 99)),
+        *((_flag, b) for b in (1, 0x20, 0x40)),
+    ],
+)
+def test_a_damaged_archive_is_one_line(package, damage, how):
+    content = _deflated(package)
+    damage(content, how)
+    package.write_bytes(content)
+    assert "model.zip" in refused()
+
+
+def test_any_damaged_byte_of_the_archive_is_one_line(package, cache):
+    whole = _deflated(package)
+    rng, said = np.random.default_rng(0), []
+    for place in rng.choice(len(whole), 150, replace=False):
+        damaged = whole.copy()
+        damaged[place] ^= int(rng.integers(1, 256))
+        package.write_bytes(damaged)
+        shutil.rmtree(cache, ignore_errors=True)
+        try:
+            page.published_folder()  # not every byte matters
+        except NotHere as error:
+            said.append(str(error))
+    assert said
+    assert not [one for one in said if "\n" in one]
+
+
+def test_a_file_that_would_be_far_too_large_is_not_unpacked(package, monkeypatch):
+    with zipfile.ZipFile(package, "w", zipfile.ZIP_DEFLATED) as files:
+        files.writestr("config.json", bytes(3_000))
+    monkeypatch.setattr(page, "LARGEST", 2_000)
+    monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: pytest.fail("unpacked"))
+    assert "3,000 bytes" in refused()
 
 
 def test_another_folder_is_opened_or_refused_in_one_line(monkeypatch, tmp_path):

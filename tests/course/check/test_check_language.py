@@ -69,12 +69,25 @@ def test_a_report_in_german(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert "<div>erwartet</div>" in html
 
 
-@pytest.mark.parametrize("language", ["", "fr", "../de"])
-def test_an_unknown_language_is_english(
-    language: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_without_a_language_it_is_english(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setenv("MINIGRAD_LANGUAGE", language)
+    monkeypatch.setenv("MINIGRAD_LANGUAGE", "")
     monkeypatch.setenv("MINIGRAD_PROGRESS", "off")
     check.padding_mask.hint()
     check.padding_mask._hints_given = 0
     assert capsys.readouterr().out.startswith("Hint 1 of 3: Make a number")
+
+
+@pytest.mark.no_arrays
+@pytest.mark.parametrize(
+    "language", ["xx", "DE", "de_DE", "de/../de", "../de", "de ", "\n", "./de", "de.json", "de\x1b"]
+)
+def test_an_unknown_language_is_refused_in_one_line(language: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MINIGRAD_LANGUAGE", language)
+    monkeypatch.setenv("MINIGRAD_PROGRESS", "off")
+    with pytest.raises(ValueError, match=r"MINIGRAD_LANGUAGE is .*, and there are: de, en") as refused:
+        check.padding_mask.hint()
+    check.padding_mask._hints_given = 0
+    assert refused.value._render_traceback_() == [str(refused.value)]  # what Jupyter shows
+    assert str(refused.value).isprintable()

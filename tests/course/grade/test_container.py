@@ -23,6 +23,21 @@ def works():
     return subprocess.run(command, capture_output=True, timeout=20).returncode == 0
 
 
+def test_the_workflow_grades_in_the_same_container():
+    page, workflow = (
+        (ROOT / name).read_text(encoding="utf-8")
+        for name in ("book/instructors.md", ".github/workflows/instructor.yml")
+    )
+    printed, run = (
+        re.findall(r"bwrap --ro-bind .*?-m minigrad.course.grade", text, re.DOTALL)
+        for text in (page, workflow)
+    )
+    words = [[re.sub(r".*/python", "python", word) for word in shlex.split(one)] for one in (*printed, *run)]
+    assert len(words) == 2
+    assert words[0] == words[1]
+    assert workflow.count("minigrad.course.grade") == 1  # and nowhere without it
+
+
 @pytest.mark.skipif(not works(), reason="needs bubblewrap (apt-get install bubblewrap), and leave to use it")
 def test_the_printed_command_grades(tmp_path):
     """As printed, but with this Python, and its empty folder elsewhere: this test's own lies in /tmp."""
