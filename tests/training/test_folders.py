@@ -262,6 +262,7 @@ def test_what_killed_saves_left_is_removed(tmp_path, by):
     for name in ("checkpoint-000007.partial", "checkpoint-000003.old", "checkpoint-x.old", "mine.partial"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text("left")
+    (tmp_path / "metrics.csv.4711-140.partial").write_text("step,lo")
     if by == "save":
         RunFolder(tmp_path).save(10, FILES)
     else:
