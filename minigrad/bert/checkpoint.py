@@ -150,7 +150,7 @@ def from_pretrained(
     if unexpected:
         notes.append(f"in the checkpoint, not used: {listed(unexpected)}")
     model.eval()
-    tokenizer = read_tokenizer(folder, config.vocab_size)
+    tokenizer = read_tokenizer(folder, config.vocab_size, notes)
     if tokenizer is not None and tokenizer.vocab_size < config.vocab_size and not is_there(folder / SUMS):
         notes.append(
             f"the vocabulary has {tokenizer.vocab_size} pieces, the model {config.vocab_size}: its table was padded, "

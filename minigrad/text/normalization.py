@@ -16,13 +16,22 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 
-def normalize(text: str, *, lower_case: bool = True, strip_accents: bool | None = None) -> str:
+def normalize(
+    text: str,
+    *,
+    lower_case: bool = True,
+    strip_accents: bool | None = None,
+    tokenize_chinese_chars: bool = True,
+) -> str:
     """Bring a text into the one spelling that the vocabulary knows.
 
     `lower_case` is True for an uncased model, False for a cased one. `strip_accents` says whether é becomes e; None
-    follows `lower_case`. Source: `BertNormalizer` of `tokenizers`; `BasicTokenizer` of Devlin et al.'s code.
+    follows `lower_case`. `tokenize_chinese_chars` says whether each Chinese character is a word. Source:
+    `BertNormalizer` of `tokenizers`; `BasicTokenizer` of Devlin et al.'s code.
     """
-    text = space_out_chinese(clean(text))
+    text = clean(text)
+    if tokenize_chinese_chars:
+        text = space_out_chinese(text)
     if lower_case if strip_accents is None else strip_accents:
         text = remove_accents(text)
     return lower(text) if lower_case else text
@@ -211,6 +220,9 @@ _DECOMPOSED_RANGES = (
 _CONTROL = re.compile(f"[{_ranges(_CONTROL_RANGES)}]")
 _CONTROL_THAT_SPLITS = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 _WHITE_SPACE = re.compile(f"[{_ranges(_WHITE_SPACE_RANGES)}]")
+WHITE_SPACE = "".join(
+    map(chr, _code_points(_WHITE_SPACE_RANGES))
+)  # `str.strip` alone takes a few controls too
 _CHINESE = re.compile(f"[{_ranges(_CHINESE_RANGES)}]")
 _PUNCTUATION = re.compile(f"[{_ranges(_PUNCTUATION_RANGES)}]")
 _WORD = re.compile(
