@@ -14,6 +14,7 @@ import numpy as np
 
 from minigrad.bert.config import IGNORED
 from minigrad.bert.examples import ExampleError, Examples, Row
+from minigrad.messages import quoted
 from minigrad.text.normalization import normalize, pre_tokenize
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import CONTINUES
@@ -78,6 +79,11 @@ def encode_examples(
     ExampleError for a label that `id2label` has not, and if all that is to be learned was cut off.
     """
     numbers = {name: number for number, name in id2label.items()}
+    if examples.has_targets and to_learn and examples.task != "qa" and len(numbers) < len(id2label):
+        twice = next(name for number, name in id2label.items() if numbers[name] != number)
+        raise ExampleError(
+            f"{examples.path}: the model has two classes with the name {quoted(twice)}: which is meant?"
+        )
     encode = {"classify": _of_texts, "pairs": _of_texts, "qa": _of_question, "tag": _of_words}[examples.task]
     features: list[Features] = []
     owners: list[int] = []

@@ -168,6 +168,14 @@ def test_a_label_that_the_model_does_not_know(task, row, column):
         encode(task, known, row)
 
 
+def test_a_name_of_two_classes_says_nothing_to_learn():
+    row = {"text": "a", "label": "O"}
+    with pytest.raises(ExampleError, match="the model has two classes with the name 'B': which is meant"):
+        encode("classify", row, labels={0: "B", 1: "B", 2: "O"})
+    encode_examples(examples("classify", row), TOKENIZER, 16, {0: "B", 1: "B", 2: "O"}, to_learn=False)
+    encode("qa", question("mary", "mary"), labels={0: "B", 1: "B"})  # which has no classes
+
+
 # --- Which characters a piece stands for -----------------------------------------------------------------
 
 
