@@ -37,6 +37,39 @@ def normalize(
     return lower(text) if lower_case else text
 
 
+def origins(
+    text: str, *, lower_case: bool, strip_accents: bool | None, tokenize_chinese_chars: bool
+) -> list[int]:
+    """For each character that `normalize` gives, the place in `text` of the one that it is from.
+
+    Where marks change places, they are counted in their new order. Source: the offsets of `tokenizers`.
+    """
+    strip = lower_case if strip_accents is None else strip_accents
+
+    def apart(text: str) -> str:
+        text = space_out_chinese(clean(text)) if tokenize_chinese_chars else clean(text)
+        return "".join(map(_decompose, text)) if strip else text
+
+    def spelled(character: str) -> str:
+        character = remove_accents(character) if strip else character
+        return lower(character) if lower_case else character
+
+    sizes = {character: len(apart(character)) for character in set(text)}
+    begins = [
+        number == 0 for character in text for number in range(sizes[character])
+    ]  # a character of `text`
+    text_apart = apart(text)
+    if strip:
+        for marks in _MARKS.finditer(text_apart):
+            places = sorted(range(*marks.span()), key=lambda place: unicodedata.combining(text_apart[place]))
+            begins[marks.start() : marks.end()] = [begins[place] for place in places]
+        text_apart = take_apart(text_apart)
+    kept = [place for place, character in enumerate(text) if sizes[character]]
+    from_which = (kept[count - 1] for count in itertools.accumulate(begins))
+    sizes = {character: len(spelled(character)) for character in set(text_apart)}
+    return [place for place, c in zip(from_which, text_apart, strict=True) for _ in range(sizes[c])]
+
+
 def clean(text: str) -> str:
     """Drop control characters, and write every kind of white space as a plain space."""
     return _WHITE_SPACE.sub(" ", _CONTROL.sub("", text))
@@ -48,17 +81,18 @@ def space_out_chinese(text: str) -> str:
 
 
 def remove_accents(text: str) -> str:
-    """Take letters and their accents apart (Unicode's form NFD), then drop the accents.
+    """Take letters and their accents apart, then drop the accents."""
+    return text if text.isascii() else _ACCENT.sub("", take_apart(text))
 
-    NFD also sorts neighbouring marks by their combining class. This matters only for the few marks that stay,
-    because they are not accents of Unicode 8. An accent of class 0 keeps the marks on its two sides apart.
+
+def take_apart(text: str) -> str:
+    """Letters and their accents as characters of their own: Unicode's form NFD.
+
+    It also sorts neighbouring marks by their combining class. In what `remove_accents` gives, this matters only for the
+    few marks that stay, because they are not accents of Unicode 8. An accent of class 0 keeps its two sides apart.
     """
-    if text.isascii():
-        return text
     text = "".join(map(_decompose, text))
-    text = _ACCENT.sub(lambda accent: "" if unicodedata.combining(accent[0]) else accent[0], text)
-    text = _MARKS_THAT_STAY.sub(lambda marks: "".join(sorted(marks[0], key=unicodedata.combining)), text)
-    return _ACCENT.sub("", text)
+    return _MARKS.sub(lambda marks: "".join(sorted(marks[0], key=unicodedata.combining)), text)
 
 
 def _decompose(character: str) -> str:
@@ -81,6 +115,11 @@ def pre_tokenize(text: str) -> list[str]:
     Source: `BertPreTokenizer` of `tokenizers`.
     """
     return _WORD.findall(text)
+
+
+def word_places(text: str) -> Iterator[tuple[int, int]]:
+    """Where the words of `pre_tokenize` stand: the first character of each, and the first one after."""
+    return (word.span() for word in _WORD.finditer(text))
 
 
 def is_punctuation(text: str) -> bool:
@@ -229,7 +268,8 @@ _WORD = re.compile(
     f"[{_ranges(_PUNCTUATION_RANGES)}]|[^{_ranges(_PUNCTUATION_RANGES + ' ' + _WHITE_SPACE_RANGES)}]+"
 )
 _ACCENT = re.compile(f"[{_ranges(_ACCENT_RANGES)}]")
-_MARKS_THAT_STAY = re.compile(f"[{_ranges(_MARKS_THAT_STAY_RANGES)}]+")
+_MOVING_RANGES = _table(c for c in _code_points(_ACCENT_RANGES) if unicodedata.combining(chr(c)))
+_MARKS = re.compile(f"[{_ranges(_MOVING_RANGES + ' ' + _MARKS_THAT_STAY_RANGES)}]+")
 _DECOMPOSED_BEYOND_FFFF = re.compile(f"[{_ranges(_DECOMPOSED_RANGES)}]")
 
 # Capital letters newer than Unicode 14, the Unicode of Python 3.11, and their small letters.

@@ -3,8 +3,8 @@
 The way of a text: it is brought into one spelling and split into words (`text.py`), then each word is cut, longest
 match first, into pieces of a vocabulary (learned by `wordpiece.py`). A piece that continues a word begins with `##`.
 
-Both ways agree exactly with `BertWordPieceTokenizer` of Hugging Face's `tokenizers`. Not handled: offsets into the
-text, overflowing windows, tokens added later.
+Both ways agree exactly with `BertWordPieceTokenizer` of Hugging Face's `tokenizers`. Not handled: overflowing windows,
+tokens added later; `bert/features.py` has offsets into the text.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from minigrad.files import write_atomic
 from minigrad.messages import quoted
@@ -36,7 +37,7 @@ from minigrad.text.wordpiece import (
 CHUNKS_REMEMBERED = 100_000  # entries after which a cache starts again from empty
 LONGEST_REMEMBERED = 64  # characters: a longer chunk is unlikely to come again
 
-_SPECIAL_TOKEN = re.compile("(" + "|".join(map(re.escape, SPECIAL_TOKENS)) + ")")
+SPECIAL_TOKEN = re.compile("(" + "|".join(map(re.escape, SPECIAL_TOKENS)) + ")")
 
 
 @dataclass
@@ -104,8 +105,7 @@ class WordPieceTokenizer:
 
     def fingerprint(self) -> str:
         """A hash of the pieces and of how a text is brought into one spelling: another tokenizer has another one."""
-        spelling = [self.lower_case, self.strip_accents, self.tokenize_chinese_chars]
-        content = [self.vocab, *spelling, self.max_input_chars_per_word]
+        content = [self.vocab, *self.spelling.values(), self.max_input_chars_per_word]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
     def token_to_id(self, token: str) -> int | None:
@@ -122,14 +122,14 @@ class WordPieceTokenizer:
 
     # --- Text to ids -------------------------------------------------------------------------------------
 
-    def normalize(self, text: str) -> str:
-        """A text in the spelling that this vocabulary knows."""
-        return normalize(
-            text,
-            lower_case=self.lower_case,
-            strip_accents=self.strip_accents,
-            tokenize_chinese_chars=self.tokenize_chinese_chars,
-        )
+    @property
+    def spelling(self) -> dict[str, Any]:
+        """How a text is brought into the spelling of this vocabulary: the options of `normalize`."""
+        return {
+            "lower_case": self.lower_case,
+            "strip_accents": self.strip_accents,
+            "tokenize_chinese_chars": self.tokenize_chinese_chars,
+        }
 
     def token_ids(self, text: str) -> list[int]:
         """The ids of a text, without [CLS] and [SEP]: the fast way through a corpus.
@@ -140,7 +140,7 @@ class WordPieceTokenizer:
         if not isinstance(text, str):
             raise TypeError(f"text must be a string, got {type(text).__name__}")
         ids = []
-        for part in _SPECIAL_TOKEN.split(text):
+        for part in SPECIAL_TOKEN.split(text):
             if part in SPECIAL_TOKENS:
                 ids.append(self._ids[part])
             else:
@@ -153,8 +153,11 @@ class WordPieceTokenizer:
 
     def _cut_chunk(self, chunk: str) -> tuple[int, ...]:
         """The ids of a raw chunk of text without white space."""
-        words = pre_tokenize(self.normalize(chunk))
-        return tuple(chain.from_iterable(map(self._word_ids.__getitem__, words)))
+        return tuple(chain.from_iterable(map(self.word_ids, pre_tokenize(normalize(chunk, **self.spelling)))))
+
+    def word_ids(self, word: str) -> tuple[int, ...]:
+        """The ids of one of the words that `pre_tokenize` makes of a normalised text."""
+        return self._word_ids[word]
 
     def _cut_word(self, word: str) -> tuple[int, ...]:
         """Cut off the longest piece that the word begins with, again and again; [UNK] if there is none."""
