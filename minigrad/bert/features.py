@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.bert.config import IGNORED
-from minigrad.bert.examples import ExampleError, Examples, Row
+from minigrad.bert.examples import ExampleError, Examples, Row, appearance
 from minigrad.messages import quoted
 from minigrad.text.normalization import normalize, origins, word_places
 from minigrad.text.tokenizer import SPECIAL_TOKEN, WordPieceTokenizer
@@ -122,9 +122,12 @@ def _require_known_labels(examples: Examples, number: int, numbers: dict[str, in
     row = examples.rows[number]
     column = "label" if "label" in row else "tags"
     for name in [row["label"]] if "label" in row else row.get("tags", []):
-        if name not in numbers:
-            known = ", ".join(list(numbers)[:20])
-            examples.refuse(number, column, f"expected one of {known}, which the model knows, got {name!r}")
+        if name in numbers:
+            continue
+        alike = [ascii(known) for known in numbers if appearance(known) == appearance(name)]
+        known, got = ", ".join(alike or list(numbers)[:20]), ascii(name) if alike else repr(name)
+        one_of, looks = ("", ", which looks alike") if alike else ("one of ", "")
+        examples.refuse(number, column, f"expected {one_of}{known}, which the model knows, got {got}{looks}")
 
 
 # --- One example of each task ----------------------------------------------------------------------------

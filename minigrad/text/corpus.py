@@ -22,6 +22,22 @@ Document = list[str]
 Progress = Callable[[int, int], object]  # called with how much is done, and of how much
 
 TEXT_SUFFIXES = (".txt", ".md", ".rst")
+# How files begin that are no text, whatever their names say.
+BINARY = {
+    b"PK\x03\x04": "a zip archive, as .xlsx, .ods and .docx are, too",
+    b"PK\x05\x06": "an empty zip archive",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old .xls or .doc",
+    b"\x1f\x8b": "compressed with gzip",
+    b"BZh9": "compressed with bzip2",
+    b"\xfd7zXZ\x00": "compressed with xz",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"(\xb5/\xfd": "compressed with zstd",
+    b"%PDF-": "a PDF",
+    b"PAR1": "a Parquet file",
+    b"SQLite format 3\x00": "an SQLite database",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+}
 CUT_EVERY = 20  # sentences, where running text is cut into documents
 REPORT_EVERY = 1000  # sentences
 
@@ -136,11 +152,14 @@ def _unreadable(path: object, error: OSError) -> CorpusError:
 
 
 def read_text(path: Path) -> str:
-    """What is in a file of text, without a byte order mark. Raises CorpusError for one that is not UTF-8."""
+    """What is in a file of text, without a byte order mark. Raises CorpusError for what is no UTF-8, or no text."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise _unreadable(path, error) from None
+    for beginning, what in BINARY.items():
+        if content.startswith(beginning):
+            raise CorpusError(f"{path} is {what}, and no text: export its text, in UTF-8")
     utf_16 = _looks_like_utf_16(content)
     advice = "convert it, for example with iconv"
     if utf_16:

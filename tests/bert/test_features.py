@@ -190,6 +190,13 @@ def test_a_label_that_the_model_does_not_know(task, row, column):
         encode(task, known, row)
 
 
+def test_a_label_that_looks_like_one_that_the_model_knows():
+    with pytest.raises(
+        ExampleError, match=r"expected 'caf\\xe9', which the model knows, got 'cafe\\u0301', which looks"
+    ):
+        encode("classify", {"text": "a", "label": "cafe\u0301"}, labels={0: "caf\u00e9", 1: "O"})
+
+
 def test_a_name_of_two_classes_says_nothing_to_learn():
     row = {"text": "a", "label": "O"}
     with pytest.raises(ExampleError, match="the model has two classes with the name 'B': which is meant"):
