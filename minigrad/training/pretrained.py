@@ -264,7 +264,7 @@ def _special_tokens(
         if content not in SPECIAL_TOKENS or content != (expected or content):
             one = expected or f"one of {', '.join(SPECIAL_TOKENS)}"
             raise CheckpointError(
-                f"{path}: {what} has {quoted(content)}, and this tokenizer has no tokens of its own; expected {one}"
+                f"{path}: {what} has {quoted(content)}, which is no special token here; expected {one}"
             )
         for key in ("lstrip", "rstrip", "single_word", "normalized"):
             _require(path, f"{key} of {content}", fields.get(key, False), (False,))
