@@ -1,11 +1,11 @@
 """Where a sentence ends, in prose.
 
-After `.`, `!` or `?` and the quotes and brackets that close behind it, where white space and then a capital, a digit or
-a letter of a script without capitals follow, maybe behind a quote or an opening bracket; not after one of a few
-abbreviations (`e.g.`, `Dr.`, …) nor after a single such letter (the initials in `J. R. Firth`). After `。`, `！`, `？`,
-`।`, `؟`, `۔` and their like, whatever follows; but not within the title of a book, `《走吧！》`, nor where the sentence
-around a quote goes on in hiragana, `「行こう。」と言った`. Where this rule is wrong, a sentence is cut in two or two
-are joined, which training survives.
+After `.`, `!` or `?` and the quotes and brackets that close behind it, where white space and then a capital, a digit
+or a letter of a script without capitals follow, maybe behind a quote or an opening bracket; not after one of a few
+abbreviations (`e.g.`, `Dr.`, …) nor after a single such letter (the initials in `J. R. Firth`), and not after `...`
+where the letter has no capital. After `。`, `！`, `？`, `।`, `؟`, `۔` and their like, whatever follows; but not within
+the title of a book, `《走吧！》`, nor where the sentence around a quote goes on in hiragana, `「行こう。」と言った`. Where this rule
+is wrong, a sentence is cut in two or two are joined, which training survives.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ _SPACES = re.compile(r"\s(?:(?<! )|\s)\s*")  # white space that is not one plain
 _OPEN, _CLOSE, _CLOSE_2 = map(re.escape, (_OPENING, CLOSING, CLOSING_WITHOUT_SPACE))
 _END = re.compile(
     rf"[.!?](?<![.!?].)[.!?]*+[{_CLOSE}]*+(?= [{_OPEN}]*+(\w))"
-    rf"|(?<=[぀-鿿])[.!?]++[{_CLOSE_2}]*+(?=[「『“（]?[぀-鿿])"  # in Chinese and Japanese without white space, too
+    rf"|(?<=[぀-鿿])(?:[!?]++|\.(?![.!?]))[{_CLOSE_2}]*+(?=[「『“（]?[぀-鿿])"  # 中文.中文
     rf"|(?<![{STOPS}．.!?])[.!?]*+(?:[{STOPS}]|(?<!\d)．)[{STOPS}．.!?]*+"
     rf"(?:[{_CLOSE_2}]++(?![ぁ-ゖ》〉])|(?![{_CLOSE_2}》〉]))"
 )
+_DOTS = re.compile(rf"\.\.[{_CLOSE}]*$")
 _INITIAL = re.compile(r"(?:^|[\s.(])(\w)\.$")
 
 
@@ -70,6 +71,8 @@ def _ends_here(text: str, start: int, end: int, next_character: str) -> bool:
     """
     if not (next_character.isdigit() or _is_capital(next_character)):
         return False
+    if _has_no_capital(next_character) and _DOTS.search(text[max(start, end - 5) : end]):
+        return False
     initial = _INITIAL.search(text[max(start, end - 3) : end])
     if initial and _is_capital(initial[1]):
         return False
@@ -80,6 +83,10 @@ def _ends_here(text: str, start: int, end: int, next_character: str) -> bool:
 def _is_capital(character: str) -> bool:
     """Whether it is a capital letter, or one of a script that has none."""
     return character.isalpha() and not character.islower()
+
+
+def _has_no_capital(character: str) -> bool:
+    return character.isalpha() and character.lower() == character.upper()
 
 
 # --- Pairs of them ---------------------------------------------------------------------------------------

@@ -20,6 +20,8 @@ pytestmark = pytest.mark.no_arrays
         ["First.", "Second."],
         ["Really?", "Yes!", "Good."],
         ["Wait...", "Then go."],
+        ["기다려...", "3 시다."],
+        ["그래!", "정말??", "응응."],
         ["What?!", "Nothing."],
         ["A digit follows.", "3 more."],
         ['"He said so."', "Then he left."],
@@ -87,6 +89,9 @@ def test_where_sentences_end_without_white_space(sentences):
         "3.14 and 1,000.5 are numbers",
         "人口は1．5億人です",
         "等等……然后呢",
+        "等等...然后呢",
+        "음... 그래",
+        "انتظر... ثم اذهب",
         "《走吧！》",
         "क्या वह ३.५ है",
     ],
@@ -118,6 +123,10 @@ def split_plainly(text: str) -> list[str]:
         ends = word.rstrip("\"'”’)]").endswith((".", "!", "?"))
         next_character = following.lstrip("\"'“‘([")[:1]
         begins = next_character.isdigit() or (next_character.isalpha() and not next_character.islower())
+        if (
+            begins and not next_character.isdigit() and next_character.lower() == next_character
+        ):  # no capitals
+            begins = not word.rstrip("\"'”’)]").endswith("..")
         abbreviation = word.lstrip("\"'“‘([").lower() in _ABBREVIATIONS
         initial = word[-1:] == "." and word[-2:-1].isalpha() and not word[-2:-1].islower()
         initial = initial and (len(word) == 2 or word[-3] in ".(")
@@ -126,7 +135,7 @@ def split_plainly(text: str) -> list[str]:
     return [" ".join(sentence) for sentence in sentences if sentence]
 
 
-PIECES = [*".!?\"'”’)]“‘([ \t\n\u3000aZé3中İⒶ_", " ", ".", *_ABBREVIATIONS, "A.", " B.", "(C."]
+PIECES = [*".!?\"'”’)]“‘([ \t\n\u3000aZé3가İⒶ_", " ", ".", *_ABBREVIATIONS, "A.", " B.", "(C."]
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.sampled_from([" ", ". "]), max_size=40).map("".join))
