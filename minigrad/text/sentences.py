@@ -4,8 +4,8 @@ After `.`, `!` or `?` and the quotes and brackets that close behind it, where wh
 or a letter of a script without capitals follow, maybe behind a quote or an opening bracket; not after one of a few
 abbreviations (`e.g.`, `Dr.`, …) nor after a single such letter (the initials in `J. R. Firth`), and not after `...`
 where the letter has no capital. After `。`, `！`, `？`, `।`, `؟`, `۔` and their like, whatever follows; but not within
-the title of a book, `《走吧！》`, nor where the sentence around a quote goes on in hiragana, `「行こう。」と言った`. Where this rule
-is wrong, a sentence is cut in two or two are joined, which training survives.
+the title of a book, `《走吧！》`, nor where the sentence around a quote goes on in hiragana, `「行こう。」と言った`.
+Where this rule is wrong, a sentence is cut in two or two are joined, which training survives.
 """
 
 from __future__ import annotations
