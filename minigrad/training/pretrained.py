@@ -149,7 +149,11 @@ def read_tokenizer(
     if is_fast:
         _require_bert(fast, values, tokenizer, notes)
     named = _special_tokens(folder, options, values.get("added_tokens"), tokenizer)
-    if options.get("tokenizer_class") in FILE_CLASSES and len(named) < len(SPECIAL_TOKENS):
+    if (
+        is_fast
+        and options.get("tokenizer_class") in (None, *FILE_CLASSES)
+        and len(named) < len(SPECIAL_TOKENS)
+    ):
         others = ", ".join(token for token in SPECIAL_TOKENS if token not in named)
         notes.append(f"{folder} does not name {others} as special tokens; here they are, also within a text")
     notes += _capitals(path, tokenizer)

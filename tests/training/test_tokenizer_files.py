@@ -193,9 +193,10 @@ def test_what_this_tokenizer_does_not_do_is_refused(tmp_path, changes, message):
         ({"added_tokens": []}, "does not name [PAD], [UNK], [CLS], [SEP], [MASK] as special tokens"),
     ],
 )
-def test_what_the_file_leaves_open_is_said(tmp_path, changes, note):
+@pytest.mark.parametrize("options", [None, {"tokenizer_class": "TokenizersBackend"}])
+def test_what_the_file_leaves_open_is_said(tmp_path, changes, note, options):
     notes: list[str] = []
-    read_tokenizer(saved(tmp_path, {"tokenizer_class": "TokenizersBackend"}, **changes), 1000, notes)
+    read_tokenizer(saved(tmp_path, options, **changes), 1000, notes)
     assert len(notes) == 1
     assert note in notes[0]
 
