@@ -49,6 +49,7 @@ TASK = "finetuning_task"  # in config.json: transformers' name, and it lets any 
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 _HEAD = re.compile(r"(classifier|qa_outputs)\.")  # of a task
+_WORDS = re.compile(r"((?:.+?\.)??)(?:bert\.)?embeddings\.word_embeddings\.weight")
 _OPTIONAL = re.compile(
     r"(bert\.)?pooler\.|cls\.|(classifier|qa_outputs)\."
 )  # parts that a checkpoint may lack
@@ -120,17 +121,19 @@ def from_pretrained(
     attention weights, in place of the checkpoint's. needs: how the names of weights begin without which the model is
     of no use here, such as "classifier.".
 
-    Accepts names with or without the `bert.` prefix, a checkpoint without heads or pooler (they stay as initialised,
-    and a note says so), the older LayerNorm names `gamma` and `beta`, buffers, an absent tied decoder, and weights in
-    several files, of 16, 32 or 64 bits. Where there is a SHA256SUMS, files that differ from it are refused. Raises
-    CheckpointError naming the file for one that is missing, damaged or does not fit, before memory is taken for a
-    model; ConfigError for another kind of model.
+    Accepts names with or without the `bert.` prefix, and a wrapper's before them, such as `module.`, a checkpoint
+    without heads or pooler (they stay as initialised, and a note says so), the older LayerNorm names `gamma` and
+    `beta`, buffers, an absent tied decoder, and weights in several files, of 16, 32 or 64 bits. Where there is a
+    SHA256SUMS, files that differ from it are refused. Raises CheckpointError naming the file for one that is
+    missing, damaged or does not fit, before memory is taken for a model; ConfigError for another kind of model.
     """
     folder = Path(folder)
     config = read_config(folder)
     if dropout is not None:
         config = config.replace(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
-    stored, notes = _renamed(_stored_weights(folder), kind.__name__)
+    stored, wrapped = _unwrapped(_stored_weights(folder))
+    stored, notes = _renamed(stored, kind.__name__)
+    notes = wrapped + notes
     if id2label is not None and id2label != config.id2label:
         config = config.replace(id2label=id2label)
         if any(map(_HEAD.match, stored)):
@@ -150,7 +153,7 @@ def from_pretrained(
     if unexpected:
         notes.append(f"in the checkpoint, not used: {listed(unexpected)}")
     model.eval()
-    tokenizer = read_tokenizer(folder, config.vocab_size)
+    tokenizer = read_tokenizer(folder, config.vocab_size, notes)
     if tokenizer is not None and tokenizer.vocab_size < config.vocab_size and not is_there(folder / SUMS):
         notes.append(
             f"the vocabulary has {tokenizer.vocab_size} pieces, the model {config.vocab_size}: its table was padded, "
@@ -224,6 +227,24 @@ def _weights_of_index(path: Path) -> dict[str, StoredArray]:
     if absent:
         raise CheckpointError(f"{path} names weights that no file has: {listed(absent)}")
     return stored
+
+
+def _unwrapped(stored: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], list[str]]:
+    """The weights without what a wrapper put before their names, and a note if there was one.
+
+    It is what stands before the one table of words: `module.` of DataParallel, `_orig_mod.` of torch.compile,
+    `0.auto_model.` of sentence-transformers, or the name of an attribute. Weights without it are the wrapper's own.
+    """
+    prefixes = [match[1] for match in map(_WORDS.fullmatch, stored) if match]
+    if len(prefixes) != 1 or not prefixes[0]:
+        return stored, []
+    (prefix,) = prefixes
+    own = {name.removeprefix(prefix): where for name, where in stored.items() if name.startswith(prefix)}
+    others = [name for name in stored if not name.startswith(prefix)]
+    return own, [
+        f"the model's weights have {shown(prefix, 80)} before their names"
+        + (f"; left out, because they have not: {listed(others)}" if others else "")
+    ]
 
 
 def _renamed(stored: dict[str, StoredArray], architecture: str) -> tuple[dict[str, StoredArray], list[str]]:

@@ -9,16 +9,20 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from minigrad.messages import quoted
-from minigrad.training.fields import check, setting
+from minigrad.training.fields import check, fault, setting
 from minigrad.training.reading import ConfigError
 
 Config = TypeVar("Config", bound=Any)
+
+# What hidden_act may be, and the operation that it is: BERT's own, its other name in transformers, and one from before.
+ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "relu": "relu"}
 
 IGNORED = -100  # the label of a position that does not count, as in PyTorch
 
 # What no BERT comes near. Without bounds a typing error, or a config.json made to do harm, fills the memory.
 LARGEST_SIZE = 2**31 - 1
 MOST_LAYERS = 1_000
+MOST_LABELS = 1_000_000
 LARGEST_NUMBER = 1e6  # of the fields that are no sizes
 
 
@@ -59,6 +63,7 @@ class BertConfig:
     max_position_embeddings: rows of the position table, the longest sequence.
     type_vocab_size: rows of the segment table. initializer_range: the standard deviation of initial weights.
     layer_norm_eps: ε of every LayerNorm. pad_token_id: the id of [PAD].
+    hidden_act: the activation of the feed-forward layer and of the masked language model's head.
     id2label: the names of the classes of a classifier, by their numbers 0, 1, 2, …; no part of pre-training.
 
     Raises ConfigError for sizes that do not fit, or are beyond all reason: above 2³¹ - 1, or 1,000 layers.
@@ -77,6 +82,7 @@ class BertConfig:
     initializer_range: float = number(0.02)
     layer_norm_eps: float = number(1e-12)
     pad_token_id: int = size(0, at_least=0)
+    hidden_act: str = setting("gelu", one_of=tuple(ACTIVATIONS))
     id2label: dict[int, str] = field(default_factory=lambda: label_names(2), hash=False)
 
     def __post_init__(self) -> None:
@@ -110,7 +116,7 @@ class BertConfig:
         values = {
             "model_type": "bert",
             "architectures": ["BertForPreTraining"],
-            "hidden_act": "gelu",
+            "hidden_act": self.hidden_act,
             "tie_word_embeddings": True,
             **{line.name: getattr(self, line.name) for line in _numbers()},
         }
@@ -123,23 +129,30 @@ class BertConfig:
     def from_dict(cls, values: dict[str, Any]) -> BertConfig:
         """The configuration in a Hugging Face `config.json`; fields that it does not know are left out.
 
-        Raises ConfigError for another kind of model, or one whose options change the computation.
+        Classes that `num_labels` counts, and `id2label` does not name, are LABEL_0, LABEL_1, … as there. Raises
+        ConfigError for another kind of model, or one whose options change the computation.
         """
-        expected = {
+        fixed = {
             "model_type": ("bert",),
-            "hidden_act": ("gelu",),
+            "hidden_act": tuple(ACTIVATIONS),
             "position_embedding_type": ("absolute", None),
             "is_decoder": (False,),
             "add_cross_attention": (False,),
             "tie_word_embeddings": (True,),
         }
-        for name, allowed in expected.items():
+        for name, allowed in fixed.items():
             if values.get(name, allowed[0]) not in allowed:
-                raise ConfigError(f"{name} is {quoted(values[name])}: this BERT has {allowed[0]!r} only")
+                possible = ", ".join(repr(value) for value in allowed if value is not None)
+                raise ConfigError(f"{name} is {quoted(values[name])}: this BERT has {possible} only")
         known = {line.name for line in dataclasses.fields(cls)}
         given = {name: value for name, value in values.items() if name in known}
         if given.get("id2label", ...) is None:
             del given["id2label"]
+        count, names = values.get("num_labels"), given.get("id2label")
+        if count is not None and not (isinstance(names, dict) and len(names) == count):
+            if expected := fault(count, int, {"at_least": 1, "at_most": MOST_LABELS}):
+                raise ConfigError(f"num_labels must be {expected}, got {quoted(count)}")
+            given["id2label"] = label_names(count)
         return cls(**given)
 
     def replace(self, **changes: Any) -> BertConfig:
@@ -160,18 +173,18 @@ def replaced(config: Config, changes: Mapping[str, Any]) -> Config:
 
 
 def _numbers() -> Iterator[dataclasses.Field[Any]]:
-    """The fields that are numbers: all but the names of the classes."""
-    return (line for line in dataclasses.fields(BertConfig) if line.name != "id2label")
+    """The fields that are numbers: all but the activation and the names of the classes."""
+    return (line for line in dataclasses.fields(BertConfig) if line.name not in ("hidden_act", "id2label"))
 
 
 def _checked_labels(labels: Any) -> dict[int, str]:
     """Names by number; JSON has the numbers as texts. Raises ConfigError for what maps not 0, 1, 2, … to names."""
-    expected = 'id2label must map 0, 1, 2, … to names that differ, such as {"0": "no", "1": "yes"}'
+    expected = 'id2label must map 0, 1, 2, … to names, such as {"0": "no", "1": "yes"}'
     if not isinstance(labels, dict) or not labels:
         raise ConfigError(f"{expected}, got {quoted(labels)}")
     numbered = {str(number): name for number, name in labels.items()}
     names = [numbered.get(str(number)) for number in range(len(labels))]
-    if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(labels):
+    if not all(isinstance(name, str) and name for name in names):
         raise ConfigError(f"{expected}, got {quoted(labels)}")
     return dict(enumerate(map(str, names)))
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from minigrad.bert.config import IGNORED
 from minigrad.text.corpus import CorpusError
-from minigrad.text.sentences import IS_NEXT, SentencePair
+from minigrad.text.sentences import IS_NEXT, RULE, SentencePair
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.training.epochs import Batch, Epochs
 
@@ -91,7 +91,10 @@ def create_pairs(
                 start = middle
             pairs.append(SentencePair(*truncate(a, b, room, rng), label))
     if not pairs:
-        raise CorpusError("no document has two sentences, so there is no sentence pair to learn from")
+        raise CorpusError(
+            f"no document has two sentences, so there is no sentence pair to learn from. {RULE}; for other text, such "
+            "as English without capitals, give one sentence a line and a blank line between documents"
+        )
     return pairs
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from minigrad import nn, ops
 from minigrad.bert.attention import BertAttention
-from minigrad.bert.config import BertConfig
+from minigrad.bert.config import ACTIVATIONS, BertConfig
 from minigrad.tensor import Array, Tensor
 
 
 class BertIntermediate(nn.Module):
-    """The first half of the feed-forward network: H -> 4 H, then GELU in its erf form."""
+    """The first half of the feed-forward network: H -> 4 H, then GELU in its erf form, or what hidden_act says."""
 
     def __init__(self, config: BertConfig) -> None:
+        self.activation = ACTIVATIONS[config.hidden_act]
         self.dense = nn.Linear(config.hidden_size, config.intermediate_size, std=config.initializer_range)
 
     def forward(self, x: Tensor) -> Tensor:
         """x (B, T, H) -> (B, T, intermediate_size)."""
-        return ops.gelu(self.dense(x))
+        return getattr(ops, self.activation)(self.dense(x))
 
 
 class BertOutput(nn.Module):

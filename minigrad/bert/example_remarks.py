@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from minigrad.bert.examples import INPUTS, Examples, Row, labels_of
+from minigrad.bert.examples import INPUTS, Examples, Row, appearance, labels_of
 from minigrad.messages import shown
 
 MOST_SHOWN = 10  # labels of a list, the most frequent first
@@ -41,11 +42,16 @@ def _labels_that_look_alike(examples: Examples) -> Iterator[str]:
     counts = _counts(examples)
     alike = defaultdict(list)
     for name in sorted(counts):
-        alike[name.casefold()].append(name)
+        alike[appearance(name)].append(name)
     for names in alike.values():
-        if len(names) > 1:
-            listed = " and ".join(shown(name, 40) for name in names)
-            yield f"{listed} are labels of their own, and differ in capitals alone"
+        if len(names) == 1:
+            continue
+        plain = all(unicodedata.is_normalized("NFKC", name) for name in names)
+        if plain and len({name.lower() for name in names}) == 1:
+            listed, how = [shown(name, 40) for name in names], "differ in capitals alone"
+        else:
+            listed, how = [shown(ascii(name), 80) for name in names], "look alike"
+        yield f"{' and '.join(listed)} are labels of their own, and {how}"
     if len(counts) == len(examples.rows) > 2 and "label" in examples.rows[0]:
         yield (
             f"each row of {examples.path} has a label that no other has: did the columns text and label change places?"

@@ -10,6 +10,7 @@ import io
 import json
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ INPUTS = {
 TARGETS = {"classify": ("label",), "pairs": ("label",), "qa": ("answer", "answer_start"), "tag": ("tags",)}
 TASKS = tuple(INPUTS)
 _HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair: no file in UTF-8 can hold it
+_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 IDENTIFIER = "id"  # a column that is kept beside those of the task, for who joins by it
 
 Row = dict[str, Any]
@@ -135,12 +137,25 @@ def labels_of(row: Row) -> list[str]:
     return row["tags"] if "tags" in row else [row["label"]] if "label" in row else []
 
 
+def appearance(label: str) -> str:
+    """What labels that look alike have in common: one form of each letter, no capitals, single spaces."""
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
+    return " ".join("".join(c for c in text if c.isspace() or not _is_unseen(c)).split())
+
+
+def _is_unseen(character: str) -> bool:
+    """Controls, marks of format such as the soft hyphen, variation selectors, and the fillers of Hangul."""
+    return unicodedata.category(character) in ("Cc", "Cf") or _UNSEEN.match(character) is not None
+
+
 # --- Files -----------------------------------------------------------------------------------------------
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, Row]]:
     """The line at which each row begins, and its cells by column."""
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    text = read_text(path)
+    _require_commas(path, text)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header: list[str] = []
     line = 1
     try:
@@ -165,6 +180,21 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, Row]]:
                 f"{path}, line {line}: expected cells of at most {most}, got a longer one"
             ) from None
         raise ExampleError(f"{path}, line {line}: it is no CSV: {error}") from None
+
+
+def _require_commas(path: Path, text: str) -> None:
+    """Raise ExampleError for a header whose columns are parted by something else."""
+    header = text.lstrip().partition("\n")[0].rstrip()
+    known = {column for columns in (*INPUTS.values(), *TARGETS.values()) for column in columns}
+
+    def has_columns(separator: str) -> bool:
+        return not known.isdisjoint(name.strip(' "') for name in header.split(separator))
+
+    for separator, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        if separator in header and ("," not in header or has_columns(separator) > has_columns(",")):
+            raise ExampleError(
+                f"{path}: its columns are parted by {word}; expected commas, got {quoted(header, 60)}"
+            )
 
 
 def _jsonl_rows(path: Path) -> Iterator[tuple[int, Row]]:

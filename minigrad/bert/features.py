@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from minigrad.bert.config import IGNORED
-from minigrad.bert.examples import ExampleError, Examples, Row
-from minigrad.text.normalization import normalize, pre_tokenize
-from minigrad.text.tokenizer import WordPieceTokenizer
-from minigrad.text.wordpiece import CONTINUES
+from minigrad.bert.examples import ExampleError, Examples, Row, appearance
+from minigrad.messages import quoted
+from minigrad.text.normalization import normalize, origins, word_places
+from minigrad.text.tokenizer import SPECIAL_TOKEN, WordPieceTokenizer
+from minigrad.text.wordpiece import CONTINUES, SPECIAL_TOKENS
 from minigrad.training.epochs import Batch, Epochs
 
 Place = tuple[int, int]  # the first character, and the first one after
@@ -78,6 +78,11 @@ def encode_examples(
     ExampleError for a label that `id2label` has not, and if all that is to be learned was cut off.
     """
     numbers = {name: number for number, name in id2label.items()}
+    if examples.has_targets and to_learn and examples.task != "qa" and len(numbers) < len(id2label):
+        twice = next(name for number, name in id2label.items() if numbers[name] != number)
+        raise ExampleError(
+            f"{examples.path}: the model has two classes with the name {quoted(twice)}: which is meant?"
+        )
     encode = {"classify": _of_texts, "pairs": _of_texts, "qa": _of_question, "tag": _of_words}[examples.task]
     features: list[Features] = []
     owners: list[int] = []
@@ -117,9 +122,12 @@ def _require_known_labels(examples: Examples, number: int, numbers: dict[str, in
     row = examples.rows[number]
     column = "label" if "label" in row else "tags"
     for name in [row["label"]] if "label" in row else row.get("tags", []):
-        if name not in numbers:
-            known = ", ".join(list(numbers)[:20])
-            examples.refuse(number, column, f"expected one of {known}, which the model knows, got {name!r}")
+        if name in numbers:
+            continue
+        alike = [ascii(known) for known in numbers if appearance(known) == appearance(name)]
+        known, got = ", ".join(alike or list(numbers)[:20]), ascii(name) if alike else repr(name)
+        one_of, looks = ("", ", which looks alike") if alike else ("one of ", "")
+        examples.refuse(number, column, f"expected {one_of}{known}, which the model knows, got {got}{looks}")
 
 
 # --- One example of each task ----------------------------------------------------------------------------
@@ -152,6 +160,7 @@ def _of_question(
     room = max_length - 3
     asked = tokenizer.token_ids(row["question"])
     context, places = located_pieces(row["context"], tokenizer)
+    places = _with_marks(row["context"], places)
     question = asked[: max(room // 2, room - len(context))]
     before, size = len(question) + 2, room - len(question)
     answer: list[int] = []  # the tokens of the context that are in the answer
@@ -210,60 +219,48 @@ def _of_words(
 
 # --- Which characters a piece stands for -----------------------------------------------------------------
 
-# Between white space; but for what `text.normalization.chunks` drops, where `str.split` would split.
-_CHUNK = re.compile(r"(?:\S|[\x0b\x0c\x1c-\x1f\x85])+")
-
 
 def located_pieces(text: str, tokenizer: WordPieceTokenizer) -> tuple[list[int], list[Place]]:
     """The ids of a text, without [CLS] and [SEP], and for each the characters of the text that it stands for.
 
-    Where reading a text changes how many characters a word has, each of its pieces stands for the whole word.
+    What reading drops, such as accents and controls, is a piece's only within it; what it takes apart, such as a
+    syllable of Hangul, is each of its pieces'. Source: the offsets of `tokenizers`.
     """
     ids: list[int] = []
     places: list[Place] = []
-    for chunk in _CHUNK.finditer(text):
-        units = _units(chunk[0], tokenizer)
-        of_units = [tokenizer.token_ids(chunk[0][start:end]) for start, end in units]
-        whole = tokenizer.token_ids(chunk[0])
-        if [piece for pieces in of_units for piece in pieces] != whole:  # a [MASK] in it, for example
-            units, of_units = [(0, len(chunk[0]))], [whole]
-        for (start, end), pieces in zip(units, of_units, strict=True):
-            ids += pieces
-            within = _within(chunk[0][start:end], pieces, tokenizer)
-            places += [(chunk.start() + start + a, chunk.start() + start + b) for a, b in within]
+    start = 0
+    for part in SPECIAL_TOKEN.split(text):
+        if part in SPECIAL_TOKENS:
+            ids += tokenizer.token_ids(part)
+            places.append((start, start + len(part)))
+        else:
+            spelled, places_of = normalize(part, **tokenizer.spelling), origins(part, **tokenizer.spelling)
+            for first, end in word_places(spelled):
+                pieces = tokenizer.word_ids(spelled[first:end])
+                ids += pieces
+                for a, b in _within(pieces, end - first, tokenizer):
+                    places.append((start + places_of[first + a], start + places_of[first + b - 1] + 1))
+        start += len(part)
     return ids, places
 
 
-def _units(chunk: str, tokenizer: WordPieceTokenizer) -> list[Place]:
-    """The words in a chunk, and the punctuation marks and Chinese characters between them."""
-    units: list[Place] = []
+def _within(pieces: Sequence[int], size: int, tokenizer: WordPieceTokenizer) -> Iterator[Place]:
+    """Which characters of a word of this size its pieces are; [UNK] is all of them."""
     start = 0
-    for i, character in enumerate(chunk):
-        if _stands_alone(character, tokenizer.lower_case, tokenizer.strip_accents):
-            units += [(start, i)] * (i > start) + [(i, i + 1)]
-            start = i + 1
-    return units + [(start, len(chunk))] * (len(chunk) > start)
+    for number, piece in enumerate(pieces):
+        end = start + len(tokenizer.vocab[piece]) - (len(CONTINUES) if number else 0)
+        yield (start, end) if len(pieces) > 1 else (0, size)
+        start = end
 
 
-def _within(unit: str, pieces: list[int], tokenizer: WordPieceTokenizer) -> list[Place]:
-    """The characters of each piece of a word; of all of them the whole word, where its characters do not add up."""
-    sizes = [len(tokenizer.vocab[piece].removeprefix(CONTINUES)) for piece in pieces]
-    options = (tokenizer.lower_case, tokenizer.strip_accents)
-    if len(pieces) == 1 or sum(sizes) != len(unit) or any(_size(one, *options) != 1 for one in unit):
-        return [(0, len(unit))] * len(pieces)
-    ends = np.cumsum(sizes).tolist()
-    return list(zip([0, *ends[:-1]], ends, strict=True))
-
-
-@lru_cache(10_000)
-def _stands_alone(character: str, lower_case: bool, strip_accents: bool | None) -> bool:
-    text = normalize(f"a{character}a", lower_case=lower_case, strip_accents=strip_accents)
-    return len(pre_tokenize(text)) == 3
-
-
-@lru_cache(10_000)
-def _size(character: str, lower_case: bool, strip_accents: bool | None) -> int:
-    return len(normalize(character, lower_case=lower_case, strip_accents=strip_accents))
+def _with_marks(text: str, places: list[Place]) -> list[Place]:
+    """The places of pieces, each with the marks behind it that are no piece's: the accent of an é in two characters."""
+    wider = []
+    for (start, end), (following, _) in zip(places, [*places, (len(text), 0)][1:], strict=True):
+        while end < following and unicodedata.category(text[end]).startswith("M"):
+            end += 1
+        wider.append((start, end))
+    return wider
 
 
 # --- Batches ---------------------------------------------------------------------------------------------

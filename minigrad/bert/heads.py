@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minigrad import nn, ops
-from minigrad.bert.config import BertConfig
+from minigrad.bert.config import ACTIVATIONS, BertConfig
 from minigrad.nn import Parameter
 from minigrad.nn.initial import constant
 from minigrad.tensor import Tensor
@@ -27,12 +27,13 @@ class BertPredictionHeadTransform(nn.Module):
     """Dense, GELU and LayerNorm before the vocabulary projection (released code, `get_masked_lm_output`)."""
 
     def __init__(self, config: BertConfig) -> None:
+        self.activation = ACTIVATIONS[config.hidden_act]
         self.dense = nn.Linear(config.hidden_size, config.hidden_size, std=config.initializer_range)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
 
     def forward(self, x: Tensor) -> Tensor:
         """x (…, H) -> (…, H)."""
-        return self.LayerNorm(ops.gelu(self.dense(x)))
+        return self.LayerNorm(getattr(ops, self.activation)(self.dense(x)))
 
 
 class BertLMPredictionHead(nn.Module):

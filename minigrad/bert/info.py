@@ -101,7 +101,7 @@ def _layer(config: BertConfig, batch_size: int, length: int, wanted: int | None 
         _linear("attention.output.dense", tokens, size, size),
         *_add_and_norm("attention.output", config, tokens),
         _linear("intermediate.dense", tokens, size, inner),
-        _gelu("intermediate, GELU", tokens * inner),
+        _activation("intermediate", config, tokens * inner),
         _linear("output.dense", tokens, inner, size),
         *_add_and_norm("output", config, tokens),
     ]
@@ -124,7 +124,7 @@ def _heads(config: BertConfig, batch_size: int, chosen: int) -> list[Work]:
         _linear("pooler.dense", batch_size, size, size),
         Work("pooler, tanh", "tanh", pooled, 2 * FLOAT * pooled, saved=FLOAT * pooled),  # its output
         _linear("predictions.transform.dense", chosen, size, size),
-        _gelu("predictions.transform, GELU", chosen * size),
+        _activation("predictions.transform", config, chosen * size),
         _layer_norm("predictions.transform.LayerNorm", chosen, size),
         _linear("predictions.decoder", chosen, size, vocabulary),
         _linear("seq_relationship", batch_size, size, 2, saved=0),  # its input is kept by tanh
@@ -165,9 +165,11 @@ def _attention(name: str, config: BertConfig, batch_size: int, length: int) -> W
     )
 
 
-def _gelu(name: str, entries: int) -> Work:
-    """Reads x, writes GELU(x) and the slope. Saves the slope."""
-    return Work(name, "gelu", 25 * entries, 3 * FLOAT * entries, saved=FLOAT * entries)
+def _activation(name: str, config: BertConfig, entries: int) -> Work:
+    """GELU reads x, writes GELU(x) and the slope, and saves the slope. ReLU reads x and writes max(x, 0); saves x."""
+    if config.hidden_act == "relu":
+        return Work(f"{name}, ReLU", "relu", entries, 2 * FLOAT * entries, saved=FLOAT * entries)
+    return Work(f"{name}, GELU", "gelu", 25 * entries, 3 * FLOAT * entries, saved=FLOAT * entries)
 
 
 def _layer_norm(name: str, n: int, size: int) -> Work:

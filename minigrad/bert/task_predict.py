@@ -99,13 +99,11 @@ def _prediction(task: str, windows: Sequence[Window], row: Row, names: dict[int,
     if task == "tag":
         tags = [names[int(logits[0][place].argmax())] for place in features.places]
         return {"tags": tags + [None] * (len(row["tokens"]) - len(tags))}
-    shares = _softmax(logits[0])
-    best = int(shares.argmax())
-    return {
-        "label": names[best],
-        "probability": float(shares[best]),
-        "probabilities": {names[i]: float(share) for i, share in enumerate(shares)},
-    }
+    shares = dict.fromkeys(names.values(), 0.0)
+    for number, share in enumerate(_softmax(logits[0])):
+        shares[names[number]] += float(share)  # of two classes with one name, both
+    label = max(shares, key=shares.__getitem__)
+    return {"label": label, "probability": shares[label], "probabilities": shares}
 
 
 def _answer(windows: Sequence[Window], context: str) -> Prediction:

@@ -16,12 +16,28 @@ from pathlib import Path
 import numpy as np
 
 from minigrad.text.python_docs import absent_packages, python_docs
-from minigrad.text.sentences import iter_sentences
+from minigrad.text.sentences import CLOSING, CLOSING_WITHOUT_SPACE, RULE, STOPS, iter_sentences
 
 Document = list[str]
 Progress = Callable[[int, int], object]  # called with how much is done, and of how much
 
 TEXT_SUFFIXES = (".txt", ".md", ".rst")
+# How files begin that are no text, whatever their names say.
+BINARY = {
+    b"PK\x03\x04": "a zip archive, as .xlsx, .ods and .docx are, too",
+    b"PK\x05\x06": "an empty zip archive",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old .xls or .doc",
+    b"\x1f\x8b": "compressed with gzip",
+    b"BZh9": "compressed with bzip2",
+    b"\xfd7zXZ\x00": "compressed with xz",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"(\xb5/\xfd": "compressed with zstd",
+    b"%PDF-": "a PDF",
+    b"PAR1": "a Parquet file",
+    b"SQLite format 3\x00": "an SQLite database",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+}
 CUT_EVERY = 20  # sentences, where running text is cut into documents
 REPORT_EVERY = 1000  # sentences
 
@@ -84,10 +100,10 @@ def read_corpus(source: str | Path, progress: Progress | None = None) -> Corpus:
 
     A folder: each `.txt`, `.md` or `.rst` file in it, at any depth, is a document. A file: blank lines part
     documents and each line is a sentence, the format of the released BERT; running text, without such lines,
-    is cut into sentences and then into documents, and a note says so. What begins with a full stop in a folder
-    is passed over. `progress` is called with how much is read, and of how much: files of a folder or of
-    `python-docs`, characters of a running text. Where a package is not installed whose text `python-docs` has
-    elsewhere, a note names it.
+    and paragraphs of one line are cut into sentences and then into documents, and a note says so. What begins
+    with a full stop in a folder is passed over. `progress` is called with how much is read, and of how much:
+    files of a folder or of `python-docs`, characters of a running text. Where a package is not installed
+    whose text `python-docs` has elsewhere, a note names it.
 
     Raises CorpusError for a path that is not there, a file or a folder that cannot be read, an empty or
     non-UTF-8 file (named, with the offset), a folder without text, text for fewer than two documents, or more
@@ -136,11 +152,14 @@ def _unreadable(path: object, error: OSError) -> CorpusError:
 
 
 def read_text(path: Path) -> str:
-    """What is in a file of text, without a byte order mark. Raises CorpusError for one that is not UTF-8."""
+    """What is in a file of text, without a byte order mark. Raises CorpusError for what is no UTF-8, or no text."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise _unreadable(path, error) from None
+    for beginning, what in BINARY.items():
+        if content.startswith(beginning):
+            raise CorpusError(f"{path} is {what}, and no text: export its text, in UTF-8")
     utf_16 = _looks_like_utf_16(content)
     advice = "convert it, for example with iconv"
     if utf_16:
@@ -205,7 +224,11 @@ def _read_file(path: Path, progress: Progress | None) -> Corpus:
     if not blocks:
         raise CorpusError(f"{path} is empty")
     if len(blocks) > 1 and not _is_wrapped(blocks):
-        return Corpus(blocks, str(path))
+        paragraphs = [list(_sentences(block)) for block in blocks if len(block) == 1]
+        if len(paragraphs) < len(blocks) or all(len(sentences) == 1 for sentences in paragraphs):
+            return Corpus(blocks, str(path))
+        note = f"in {path} each paragraph is one line: each is a document, cut into sentences"
+        return Corpus(paragraphs, str(path), [note])
     total = sum(len(line) + 1 for block in blocks for line in block)
     sentences, done = [], 0
     for block in blocks:
@@ -220,9 +243,9 @@ def _read_file(path: Path, progress: Progress | None) -> Corpus:
     if len(documents) < 2:
         raise CorpusError(
             f"{path}: next-sentence prediction needs at least two documents, found 1, of running text with "
-            f"{len(sentences)} sentence{'s' if len(sentences) > 1 else ''}. A sentence ends at . ! or ? before a "
-            f"capital letter or a digit, and after {CUT_EVERY} of them a document. For other text, give one sentence "
-            "a line and a blank line between documents, or a folder of files"
+            f"{len(sentences)} sentence{'s' if len(sentences) > 1 else ''}. {RULE}, and after {CUT_EVERY} of them a "
+            "document. For other text, such as English without capitals, give one sentence a line and a blank line "
+            "between documents, or a folder of files"
         )
     note = (
         f"{path} is running text, without blank lines between documents of one sentence a line: "
@@ -243,7 +266,7 @@ def _blocks(text: str) -> list[list[str]]:
 
 
 def _ends_like_a_sentence(line: str) -> bool:
-    return line.rstrip("\"'”’)]").endswith((".", "!", "?", ":", ";"))
+    return line.rstrip(CLOSING + CLOSING_WITHOUT_SPACE).endswith(tuple(".!?:;：；．" + STOPS))
 
 
 def _is_wrapped(blocks: list[list[str]]) -> bool:

@@ -16,16 +16,58 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 
-def normalize(text: str, *, lower_case: bool = True, strip_accents: bool | None = None) -> str:
+def normalize(
+    text: str,
+    *,
+    lower_case: bool = True,
+    strip_accents: bool | None = None,
+    tokenize_chinese_chars: bool = True,
+) -> str:
     """Bring a text into the one spelling that the vocabulary knows.
 
     `lower_case` is True for an uncased model, False for a cased one. `strip_accents` says whether é becomes e; None
-    follows `lower_case`. Source: `BertNormalizer` of `tokenizers`; `BasicTokenizer` of Devlin et al.'s code.
+    follows `lower_case`. `tokenize_chinese_chars` says whether each Chinese character is a word. Source:
+    `BertNormalizer` of `tokenizers`; `BasicTokenizer` of Devlin et al.'s code.
     """
-    text = space_out_chinese(clean(text))
+    text = clean(text)
+    if tokenize_chinese_chars:
+        text = space_out_chinese(text)
     if lower_case if strip_accents is None else strip_accents:
         text = remove_accents(text)
     return lower(text) if lower_case else text
+
+
+def origins(
+    text: str, *, lower_case: bool, strip_accents: bool | None, tokenize_chinese_chars: bool
+) -> list[int]:
+    """For each character that `normalize` gives, the place in `text` of the one that it is from.
+
+    Where marks change places, they are counted in their new order. Source: the offsets of `tokenizers`.
+    """
+    strip = lower_case if strip_accents is None else strip_accents
+
+    def apart(text: str) -> str:
+        text = space_out_chinese(clean(text)) if tokenize_chinese_chars else clean(text)
+        return "".join(map(_decompose, text)) if strip else text
+
+    def spelled(character: str) -> str:
+        character = remove_accents(character) if strip else character
+        return lower(character) if lower_case else character
+
+    sizes = {character: len(apart(character)) for character in set(text)}
+    begins = [
+        number == 0 for character in text for number in range(sizes[character])
+    ]  # a character of `text`
+    text_apart = apart(text)
+    if strip:
+        for marks in _MARKS.finditer(text_apart):
+            places = sorted(range(*marks.span()), key=lambda place: unicodedata.combining(text_apart[place]))
+            begins[marks.start() : marks.end()] = [begins[place] for place in places]
+        text_apart = take_apart(text_apart)
+    kept = [place for place, character in enumerate(text) if sizes[character]]
+    from_which = (kept[count - 1] for count in itertools.accumulate(begins))
+    sizes = {character: len(spelled(character)) for character in set(text_apart)}
+    return [place for place, c in zip(from_which, text_apart, strict=True) for _ in range(sizes[c])]
 
 
 def clean(text: str) -> str:
@@ -39,17 +81,18 @@ def space_out_chinese(text: str) -> str:
 
 
 def remove_accents(text: str) -> str:
-    """Take letters and their accents apart (Unicode's form NFD), then drop the accents.
+    """Take letters and their accents apart, then drop the accents."""
+    return text if text.isascii() else _ACCENT.sub("", take_apart(text))
 
-    NFD also sorts neighbouring marks by their combining class. This matters only for the few marks that stay,
-    because they are not accents of Unicode 8. An accent of class 0 keeps the marks on its two sides apart.
+
+def take_apart(text: str) -> str:
+    """Letters and their accents as characters of their own: Unicode's form NFD.
+
+    It also sorts neighbouring marks by their combining class. In what `remove_accents` gives, this matters only for the
+    few marks that stay, because they are not accents of Unicode 8. An accent of class 0 keeps its two sides apart.
     """
-    if text.isascii():
-        return text
     text = "".join(map(_decompose, text))
-    text = _ACCENT.sub(lambda accent: "" if unicodedata.combining(accent[0]) else accent[0], text)
-    text = _MARKS_THAT_STAY.sub(lambda marks: "".join(sorted(marks[0], key=unicodedata.combining)), text)
-    return _ACCENT.sub("", text)
+    return _MARKS.sub(lambda marks: "".join(sorted(marks[0], key=unicodedata.combining)), text)
 
 
 def _decompose(character: str) -> str:
@@ -72,6 +115,11 @@ def pre_tokenize(text: str) -> list[str]:
     Source: `BertPreTokenizer` of `tokenizers`.
     """
     return _WORD.findall(text)
+
+
+def word_places(text: str) -> Iterator[tuple[int, int]]:
+    """Where the words of `pre_tokenize` stand: the first character of each, and the first one after."""
+    return (word.span() for word in _WORD.finditer(text))
 
 
 def is_punctuation(text: str) -> bool:
@@ -211,13 +259,17 @@ _DECOMPOSED_RANGES = (
 _CONTROL = re.compile(f"[{_ranges(_CONTROL_RANGES)}]")
 _CONTROL_THAT_SPLITS = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 _WHITE_SPACE = re.compile(f"[{_ranges(_WHITE_SPACE_RANGES)}]")
+WHITE_SPACE = "".join(
+    map(chr, _code_points(_WHITE_SPACE_RANGES))
+)  # `str.strip` alone takes a few controls too
 _CHINESE = re.compile(f"[{_ranges(_CHINESE_RANGES)}]")
 _PUNCTUATION = re.compile(f"[{_ranges(_PUNCTUATION_RANGES)}]")
 _WORD = re.compile(
     f"[{_ranges(_PUNCTUATION_RANGES)}]|[^{_ranges(_PUNCTUATION_RANGES + ' ' + _WHITE_SPACE_RANGES)}]+"
 )
 _ACCENT = re.compile(f"[{_ranges(_ACCENT_RANGES)}]")
-_MARKS_THAT_STAY = re.compile(f"[{_ranges(_MARKS_THAT_STAY_RANGES)}]+")
+_MOVING_RANGES = _table(c for c in _code_points(_ACCENT_RANGES) if unicodedata.combining(chr(c)))
+_MARKS = re.compile(f"[{_ranges(_MOVING_RANGES + ' ' + _MARKS_THAT_STAY_RANGES)}]+")
 _DECOMPOSED_BEYOND_FFFF = re.compile(f"[{_ranges(_DECOMPOSED_RANGES)}]")
 
 # Capital letters newer than Unicode 14, the Unicode of Python 3.11, and their small letters.

@@ -4,8 +4,8 @@ The way of a text: it is brought into one spelling and split into words (`normal
 longest match first, into pieces of a vocabulary (learned by `wordpiece.py`). A piece that continues a word begins with
 `##`.
 
-Both ways agree exactly with `BertWordPieceTokenizer` of Hugging Face's `tokenizers`. Not handled: offsets into the
-text, overflowing windows, tokens added later.
+Both ways agree exactly with `BertWordPieceTokenizer` of Hugging Face's `tokenizers`. Not handled: overflowing windows,
+tokens added later; `bert/features.py` has offsets into the text.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from minigrad.files import write_atomic
 from minigrad.messages import quoted
-from minigrad.text.normalization import chunks, normalize, pre_tokenize
+from minigrad.text.normalization import WHITE_SPACE, chunks, normalize, pre_tokenize
 from minigrad.text.wordpiece import (
     CLS,
     CONTINUES,
@@ -37,7 +38,7 @@ from minigrad.text.wordpiece import (
 CHUNKS_REMEMBERED = 100_000  # entries after which a cache starts again from empty
 LONGEST_REMEMBERED = 64  # characters: a longer chunk is unlikely to come again
 
-_SPECIAL_TOKEN = re.compile("(" + "|".join(map(re.escape, SPECIAL_TOKENS)) + ")")
+SPECIAL_TOKEN = re.compile("(" + "|".join(map(re.escape, SPECIAL_TOKENS)) + ")")
 
 
 @dataclass
@@ -61,12 +62,14 @@ class Encoding:
 class WordPieceTokenizer:
     """Cuts texts into the pieces of a vocabulary, and joins pieces back into text.
 
-    `vocab` has the pieces in the order of their ids, or maps a piece to its id (ids 0, 1, 2, …). `lower_case` is True
-    for an uncased vocabulary, False for a cased one. `strip_accents` says whether é becomes e; None follows
-    `lower_case`. A word of more than `max_input_chars_per_word` characters is [UNK] unseen.
+    `vocab` has the pieces in the order of their ids, or maps a piece to its id (ids 0, 1, 2, …). Of a piece that is
+    there twice the last id counts, and an empty one is in no text: published vocabularies have both. `lower_case` is
+    True for an uncased vocabulary, False for a cased one. `strip_accents` says whether é becomes e; None follows
+    `lower_case`. A word of more than `max_input_chars_per_word` characters is [UNK] unseen. `tokenize_chinese_chars`
+    says whether each Chinese character is a word.
 
-    Raises ValueError if a piece is empty, repeated or has a line break in it, if the ids have gaps, or if one of the
-    five special tokens is missing. Source: `BertWordPieceTokenizer` of `tokenizers`.
+    Raises ValueError if a piece has a line break in it, if the ids have gaps, or if one of the five special tokens is
+    missing. Source: `BertWordPieceTokenizer` of `tokenizers`.
     """
 
     def __init__(
@@ -75,12 +78,14 @@ class WordPieceTokenizer:
         lower_case: bool = True,
         strip_accents: bool | None = None,
         max_input_chars_per_word: int = LONGEST_WORD,
+        tokenize_chinese_chars: bool = True,
     ) -> None:
         self.vocab = _in_order_of_ids(vocab) if isinstance(vocab, Mapping) else list(vocab)
         _check_vocab(self.vocab)
         self.lower_case = lower_case
         self.strip_accents = strip_accents
         self.max_input_chars_per_word = max_input_chars_per_word
+        self.tokenize_chinese_chars = tokenize_chinese_chars
         self._ids = {piece: i for i, piece in enumerate(self.vocab)}
         self.pad_token_id = self._ids[PAD]
         self.unk_token_id = self._ids[UNK]
@@ -101,7 +106,7 @@ class WordPieceTokenizer:
 
     def fingerprint(self) -> str:
         """A hash of the pieces and of how a text is brought into one spelling: another tokenizer has another one."""
-        content = [self.vocab, self.lower_case, self.strip_accents, self.max_input_chars_per_word]
+        content = [self.vocab, *self.spelling.values(), self.max_input_chars_per_word]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
     def token_to_id(self, token: str) -> int | None:
@@ -118,6 +123,15 @@ class WordPieceTokenizer:
 
     # --- Text to ids -------------------------------------------------------------------------------------
 
+    @property
+    def spelling(self) -> dict[str, Any]:
+        """How a text is brought into the spelling of this vocabulary: the options of `normalize`."""
+        return {
+            "lower_case": self.lower_case,
+            "strip_accents": self.strip_accents,
+            "tokenize_chinese_chars": self.tokenize_chinese_chars,
+        }
+
     def token_ids(self, text: str) -> list[int]:
         """The ids of a text, without [CLS] and [SEP]: the fast way through a corpus.
 
@@ -127,7 +141,7 @@ class WordPieceTokenizer:
         if not isinstance(text, str):
             raise TypeError(f"text must be a string, got {type(text).__name__}")
         ids = []
-        for part in _SPECIAL_TOKEN.split(text):
+        for part in SPECIAL_TOKEN.split(text):
             if part in SPECIAL_TOKENS:
                 ids.append(self._ids[part])
             else:
@@ -140,8 +154,11 @@ class WordPieceTokenizer:
 
     def _cut_chunk(self, chunk: str) -> tuple[int, ...]:
         """The ids of a raw chunk of text without white space."""
-        text = normalize(chunk, lower_case=self.lower_case, strip_accents=self.strip_accents)
-        return tuple(chain.from_iterable(map(self._word_ids.__getitem__, pre_tokenize(text))))
+        return tuple(chain.from_iterable(map(self.word_ids, pre_tokenize(normalize(chunk, **self.spelling)))))
+
+    def word_ids(self, word: str) -> tuple[int, ...]:
+        """The ids of one of the words that `pre_tokenize` makes of a normalised text."""
+        return self._word_ids[word]
 
     def _cut_word(self, word: str) -> tuple[int, ...]:
         """Cut off the longest piece that the word begins with, again and again; [UNK] if there is none."""
@@ -297,16 +314,16 @@ def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
 
 
 def pieces_of(content: bytes) -> list[str]:
-    """The pieces in the content of a `vocab.txt`: one a line, without a byte order mark.
+    """The pieces in the content of a `vocab.txt`: one a line, without a byte order mark or white space at their ends.
 
-    Only a line feed ends a line: U+0085 or U+2028, where `str.splitlines` would split, stay in a piece. Raises
+    Only a line feed ends a line: U+0085 or U+2028, where `str.splitlines` would split, stay within a piece. Raises
     ValueError if the content is not UTF-8.
     """
     try:
         text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    return [line.rstrip(WHITE_SPACE) for line in text.removesuffix("\n").split("\n")]
 
 
 def _in_order_of_ids(vocab: Mapping[str, int]) -> list[str]:
@@ -325,16 +342,10 @@ def _in_order_of_ids(vocab: Mapping[str, int]) -> list[str]:
 
 def _check_vocab(vocab: list[str]) -> None:
     """Raise ValueError if a list of pieces cannot be a vocabulary."""
-    seen: dict[str, int] = {}
     for i, piece in enumerate(vocab):
-        if not piece:
-            raise ValueError(f"piece {i} (line {i + 1}) is empty")
         if "\n" in piece or "\r" in piece:
             raise ValueError(f"piece {i}, {quoted(piece)}, has a line break in it")
-        if piece in seen:
-            raise ValueError(f"piece {quoted(piece)} is there twice, with ids {seen[piece]} and {i}")
-        seen[piece] = i
-    missing = [token for token in SPECIAL_TOKENS if token not in seen]
+    missing = [token for token in SPECIAL_TOKENS if token not in vocab]
     if missing:
         raise ValueError(f"the vocabulary lacks {', '.join(missing)}")
 

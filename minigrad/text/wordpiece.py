@@ -14,6 +14,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
+from numbers import Integral
 
 from minigrad.text.normalization import chunks, normalize, pre_tokenize
 
@@ -55,8 +56,8 @@ def train_wordpiece(
     Ties go to the pair whose first piece is earlier in the vocabulary, then to the one whose second piece is. So the
     result depends on the texts alone, whatever their order and whatever the hash seed.
 
-    Raises TypeError if `texts` is one string, ValueError for an unknown score, a repeated special token, a
-    `limit_alphabet` below 1 or a `vocab_size` too small for the characters.
+    Raises TypeError if `texts` is one string, ValueError for an unknown score, a repeated special token, a number that
+    is none or too small, or a `vocab_size` too small for the characters.
 
     Source: `WordPieceTrainer` of `tokenizers` for the count; Schuster and Nakajima (2012) for the gain. The other is
     the rule of tutorials, such as that in Hugging Face's course.
@@ -65,8 +66,14 @@ def train_wordpiece(
         raise TypeError("texts is one string: give a list of strings, [text]")
     if score not in SCORES:
         raise ValueError(f"score is {score!r}: expected one of {', '.join(SCORES)}")
-    if limit_alphabet < 1:
-        raise ValueError(f"limit_alphabet is {limit_alphabet}: give at least 1")
+    for name, number, least in (
+        ("vocab_size", vocab_size, 1),
+        ("min_frequency", min_frequency, 0),
+        ("limit_alphabet", limit_alphabet, 1),
+        ("max_input_chars_per_word", max_input_chars_per_word, 1),
+    ):
+        if not isinstance(number, Integral) or number < least:
+            raise ValueError(f"{name} is {number!r}: give a whole number of at least {least}")
     if len(set(special_tokens)) < len(special_tokens):
         raise ValueError(f"special_tokens repeats a token: {list(special_tokens)}")
     word_counts = count_words(
@@ -133,6 +140,7 @@ def learn_pieces(
     these, the old entry is a bound, and is put back with what it is now. Arguments as of `train_wordpiece`.
     """
     vocab = list(vocab)
+    min_frequency = max(1, min_frequency)  # a pair that is merged stays in the counts, with 0
     ids = {piece: i for i, piece in enumerate(vocab)}
     pairs = PairCounts(word_counts, ids)
     score_of = getattr(pairs, score)

@@ -347,6 +347,8 @@ class Run:
             differing.append("the vocabulary")
         elif saved.tokenizer.lower_case != self.tokenizer.lower_case:
             differing.append("whether the text is lower-cased")
+        elif saved.tokenizer.spelling != self.tokenizer.spelling:
+            differing.append("what becomes of accents or Chinese characters")
         if state.corpus != self.corpus:
             differing.append(f"the text (fingerprint {state.corpus} there, {self.corpus} here)")
         held_out = fingerprint(self.held_out)

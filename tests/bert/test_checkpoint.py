@@ -269,6 +269,46 @@ def test_the_same_model_under_other_names(saved, change, left_out):
         assert name in loaded.notes[0]
 
 
+@pytest.mark.parametrize(
+    "prefix", ["module.", "model.", "_orig_mod.", "module._orig_mod.", "0.auto_model.", "bert.", "roberta."]
+)
+@pytest.mark.parametrize("change", [lambda state: state, without_prefix, old_layer_norm_names])
+def test_a_wrapper_s_prefix_is_left_out(saved, prefix, change):
+    rewrite(saved, lambda state: {prefix + name: array for name, array in change(state).items()})
+    loaded = from_pretrained(saved)
+    assert_same_logits(logits(loaded.model), logits(make_model()), 1e-6)
+    if not (prefix == "bert." and change is without_prefix):  # where some names have it, and some two of it
+        assert loaded.notes == [f"the model's weights have {prefix} before their names"]
+
+
+def test_a_wrapper_s_own_weights_are_not_the_model_s(saved):
+    def change(state):
+        wrapped = {f"0.auto_model.{name}": array for name, array in without_prefix(state).items()}
+        return {
+            **wrapped,
+            "2.linear.weight": state["bert.pooler.dense.weight"],
+            "cls.predictions.bias": np.zeros(41),
+        }
+
+    rewrite(saved, change)
+    loaded = from_pretrained(saved)
+    assert_same_logits(logits(loaded.model), logits(make_model()), 1e-6)
+    (note,) = loaded.notes
+    assert note.startswith(
+        "the model's weights have 0.auto_model. before their names; left out, because they have not: "
+    )
+    assert "2.linear.weight" in note
+    assert "cls.predictions.bias" in note
+
+
+def test_two_models_behind_two_prefixes_are_none(saved):
+    rewrite(
+        saved, lambda state: {f"{of}.{name}": a for of in ("first", "second") for name, a in state.items()}
+    )
+    with pytest.raises(CheckpointError, match=r"weights are missing: bert\.embeddings"):
+        from_pretrained(saved)
+
+
 def test_half_precision_becomes_float32(saved):
     rewrite(saved, lambda state: {name: array.astype(np.float16) for name, array in state.items()})
     loaded = from_pretrained(saved)

@@ -132,7 +132,7 @@ QUERY = "bert.encoder.layer.1.attention.self.query.weight"
             "config.json is damaged",
         ),
         (set_config(model_type="roberta"), ConfigError, "config.json: model_type is 'roberta'"),
-        (set_config(hidden_act="relu"), ConfigError, "config.json: hidden_act is 'relu'"),
+        (set_config(hidden_act="tanh"), ConfigError, "config.json: hidden_act is 'tanh'"),
         (set_config(hidden_size=13), ConfigError, "config.json: hidden_size must be a multiple"),
         (remove("model.safetensors"), CheckpointError, "model.safetensors is missing"),
         (cut("model.safetensors", 5), CheckpointError, "model.safetensors is damaged"),

@@ -21,12 +21,15 @@ from safetensors.numpy import save_file
 from tiny import SMALL
 
 from minigrad import backend
+from minigrad.bert import model as model_module
 from minigrad.bert.checkpoint import (
     from_pretrained,
     save_pretrained,
 )
 from minigrad.bert.config import PRESETS, BertConfig
-from minigrad.bert.model import BertModel, parameter_shapes
+from minigrad.bert.model import BertForPreTraining, BertModel, parameter_shapes
+from minigrad.bert.tasks import BertForSequenceClassification
+from minigrad.tensor import no_grad
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +116,79 @@ def test_a_masked_language_model_of_transformers_opens_here(tmp_path, transforme
     with torch.no_grad():
         expected = theirs(**{name: torch.tensor(values) for name, values in inputs(SMALL).items()}).logits
     assert_same_logits(logits(loaded.model)[:1], [expected.numpy()])
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("activation", ["relu", "gelu_python"])
+def test_other_activations(tmp_path, transformers, activation):
+    theirs = their_model(transformers, SMALL.replace(hidden_act=activation))
+    theirs.save_pretrained(tmp_path)
+    loaded = from_pretrained(tmp_path)
+    assert loaded.notes == []
+    expected = their_logits(theirs, SMALL)
+    assert_same_logits(logits(loaded.model), expected)
+    if activation == "relu":
+        with pytest.raises(AssertionError):  # it matters
+            assert_same_logits(logits(their_gelu(loaded.model)), expected)
+    save_pretrained(loaded.model, tmp_path / "again")
+    again = transformers.BertForPreTraining.from_pretrained(tmp_path / "again").eval()
+    assert again.config.hidden_act == activation
+    assert_same_logits(their_logits(again, SMALL), expected)
+
+
+def their_gelu(model):
+    """The same weights with GELU."""
+    other = BertForPreTraining(model.config.replace(hidden_act="gelu")).eval()
+    other.load_state_dict(model.state_dict())
+    return other
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    "labels",
+    [{"num_labels": 3}, {"id2label": {0: "same", 1: "same", 2: "other"}}],
+    ids=["a number", "a name twice"],
+)
+def test_classes_without_names_of_their_own(tmp_path, transformers, labels):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    values = {name: value for name, value in SMALL.to_dict().items() if "label" not in name}
+    theirs = transformers.BertForSequenceClassification(transformers.BertConfig(**values, **labels)).eval()
+    theirs.save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    stored = json.loads(path.read_text())
+    path.write_text(json.dumps({**{k: v for k, v in stored.items() if "label" not in k}, **labels}))
+    loaded = from_pretrained(tmp_path, BertForSequenceClassification)
+    assert loaded.model.config.id2label == theirs.config.id2label
+    with torch.no_grad():
+        expected = theirs(**{name: torch.tensor(values) for name, values in inputs(SMALL).items()}).logits
+    with no_grad():
+        assert_same_logits([loaded.model(**inputs(SMALL)).logits.numpy()], [expected.numpy()])
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("kind", ["BertForPreTraining", "BertModel"])
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        lambda nn, model: nn.DataParallel(model),
+        lambda nn, model: nn.ModuleDict({"_orig_mod": model}),  # as torch.compile does
+        lambda nn, model: nn.DataParallel(nn.ModuleDict({"_orig_mod": model})),
+        lambda nn, model: nn.Sequential(nn.ModuleDict({"auto_model": model})),
+    ],
+    ids=["DataParallel", "compile", "both", "sentence-transformers"],
+)
+def test_weights_that_a_wrapper_saved(tmp_path, transformers, kind, wrapper):
+    torch = pytest.importorskip("torch")
+    theirs = their_model(transformers, SMALL, kind)
+    theirs.save_pretrained(tmp_path)
+    wrapped = wrapper(torch.nn, theirs)
+    state = {name: array.numpy().copy() for name, array in wrapped.state_dict().items()}
+    assert not any(name.startswith(("bert.", "embeddings.")) for name in state)
+    save_file(state, tmp_path / "model.safetensors", {"format": "pt"})
+    loaded = from_pretrained(tmp_path, getattr(model_module, kind))
+    assert_same_logits(logits(loaded.model), their_logits(theirs, SMALL))
+    assert loaded.notes[0].startswith("the model's weights have ")
 
 
 @pytest.mark.oracle

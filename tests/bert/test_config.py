@@ -30,6 +30,7 @@ def test_the_defaults_are_bert_base_uncased():
         "initializer_range": 0.02,
         "layer_norm_eps": 1e-12,
         "pad_token_id": 0,
+        "hidden_act": "gelu",
         "id2label": {0: "LABEL_0", 1: "LABEL_1"},
     }
 
@@ -90,10 +91,11 @@ def test_there_are_three_presets():
         ({"hidden_dropout_prob": 10**400}, "hidden_dropout_prob must be below 1, got 10+…$"),
         ({"hidden_size": "7" * 10**6}, "hidden_size must be an integer, got '7{198}…$"),
         ({"hidden_size": "\x1b[31m"}, r"hidden_size must be an integer, got '\\x1b\[31m'$"),
-        ({"id2label": {}}, "id2label must map 0, 1, 2, … to names that differ, such as .*, got {}"),
+        ({"id2label": {}}, "id2label must map 0, 1, 2, … to names, such as .*, got {}"),
         ({"id2label": ["a", "b"]}, "id2label must map 0, 1, 2, … to names"),
         ({"id2label": {0: "a", 2: "b"}}, "id2label must map 0, 1, 2, … to names"),
-        ({"id2label": {0: "a", 1: "a"}}, "id2label must map 0, 1, 2, … to names that differ"),
+        ({"hidden_act": "gelu_new"}, "hidden_act must be one of gelu, gelu_python, relu, got 'gelu_new'"),
+        ({"hidden_act": None}, "hidden_act must be one of gelu, gelu_python, relu, got None"),
         ({"id2label": {0: "a", 1: ""}}, "id2label must map 0, 1, 2, … to names"),
         ({"id2label": {0: "a", 1: 5}}, "id2label must map 0, 1, 2, … to names"),
     ],
@@ -158,6 +160,28 @@ def test_absent_fields_have_defaults_and_unknown_ones_are_left_out():
 def test_another_model_is_refused(name, value):
     with pytest.raises(ConfigError, match=f"{name} is {value!r}: this BERT has .* only"):
         BertConfig.from_dict({**BertConfig().to_dict(), name: value})
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ({"num_labels": 3}, ["LABEL_0", "LABEL_1", "LABEL_2"]),
+        ({"num_labels": 1}, ["LABEL_0"]),
+        ({"num_labels": 3, "id2label": None}, ["LABEL_0", "LABEL_1", "LABEL_2"]),
+        ({"num_labels": None}, ["LABEL_0", "LABEL_1"]),
+        ({"num_labels": 2, "id2label": {"0": "no", "1": "yes"}}, ["no", "yes"]),
+        ({"num_labels": 3, "id2label": {"0": "no", "1": "yes"}}, ["LABEL_0", "LABEL_1", "LABEL_2"]),
+        ({"id2label": {"0": "same", "1": "same"}}, ["same", "same"]),
+    ],
+)
+def test_classes_that_are_counted_or_named_twice(values, names):
+    assert BertConfig.from_dict(values).id2label == dict(enumerate(names))
+
+
+@pytest.mark.parametrize("count", [0, -1, 10**12, "3", 2.5, True])
+def test_a_number_of_classes_that_is_none(count):
+    with pytest.raises(ConfigError, match="num_labels must be "):
+        BertConfig.from_dict({"num_labels": count})
 
 
 def nested(depth: int) -> list:

@@ -44,6 +44,57 @@ def test_labels_that_differ_in_capitals_alone():
     ]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("caf\u00e9", "cafe\u0301"),  # composed, taken apart
+        ("New York", "New  York"),
+        ("New York", "New\u00a0York"),
+        ("New York", "New\tYork"),
+        ("bug", "bu\u200bg"),
+        ("bug", "\ufeffbug"),
+        ("bug", "bug\u00ad"),
+        ("bug", "bug\u200e"),
+        ("\u2764", "\u2764\ufe0f"),
+        ("A1", "\uff21\uff11"),  # full width
+        ("file", "\ufb01le"),  # a ligature
+        ("Stra\u00dfe", "STRASSE"),
+        ("\u01c4", "\u01c6"),
+        ("\uac00", "\u1100\u1161"),
+        ("\u212bngstrom", "\u00c5ngstrom"),
+        ("a \u200b b", "a b"),
+    ],
+    ids=ascii,
+)
+def test_labels_that_look_alike(one, other):
+    (remark,) = remarks(texts(f"a: {one}", f"b: {other}", "c: docs", "d: docs"), None)
+    assert "are labels of their own, and " in remark
+    assert remark.isprintable()
+    if one.casefold() != other.casefold():
+        assert ascii(one) in remark
+        assert ascii(other) in remark
+    assert label_counts(texts(f"a: {one}", f"b: {other}")).endswith(" 1")  # not one label of 2
+
+
+def test_labels_that_do_not_look_alike():
+    names = [
+        "caf\u00e9",
+        "cafe",
+        "New York",
+        "NewYork",
+        "a-b",
+        "a b",
+        "1",
+        "2",
+        "\u200d",
+        "no",
+        "nö",
+        "\u0915",
+        "\u0916",
+    ]
+    assert list(remarks(texts(*(f"a{name}: {name}" for name in names), "b: no"), None)) == []
+
+
 def test_a_label_for_each_row():
     (remark,) = remarks(texts("a: one", "b: two", "c: three"), None)
     assert (

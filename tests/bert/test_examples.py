@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
 import json
+import lzma
+import re
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -123,6 +129,14 @@ def test_names_of_classes(tmp_path):
         ),
         ("no.csv", "text,label\na\n", "line 2: expected 2 cells, as in the header, got 1"),
         ("no.csv", 'text,label\na,b\n"a,b\n', "no.csv, line 3: it is no CSV: unexpected end of data"),
+        ("no.csv", "text;label\na, b;c\n", "no.csv: its columns are parted by semicolons; expected commas"),
+        ("no.csv", "text\tlabel\na\tb\n", "no.csv: its columns are parted by tabs; expected commas"),
+        ("no.csv", "text|label\na|b\n", "no.csv: its columns are parted by bars; expected commas"),
+        ("no.csv", '"text";"label"\n"a";"b"\n', "no.csv: its columns are parted by semicolons; expected commas"),
+        ("no.csv", "\ufeffText ; Sign\r\na;b\r\n", "no.csv: its columns are parted by semicolons; expected commas"),
+        ("no.csv", "sep=;\ntext;label\na;b\n", "no.csv: its columns are parted by semicolons; expected commas"),
+        ("no.csv", "text;label;note, and more\na;b;c\n", "no.csv: its columns are parted by semicolons; expected"),
+        ("no.csv", "\n\ntext;label\na;b\n", "no.csv: its columns are parted by semicolons; expected commas"),
         ("no.csv", "a,b\n1,2\n", "its columns are a, b; expected text, label (classify); text, text_pair, "),
         ("no.csv", "text,sign\na,b\n", "row 1 (line 2), column 'label': it is missing; there are text, sign"),
         ("no.csv", "text,label\na,b\n\n ,b\n", "no.csv, row 2 (line 4), column 'text': expected a text, got ' '"),
@@ -175,6 +189,43 @@ def test_a_row_that_lacks_a_column_is_named(tmp_path):
         ExampleError, match=r"row 2 \(line 2\), column 'text': it is missing; there are label$"
     ):
         read_examples(jsonl(tmp_path, {"text": "a", "label": "b"}, {"label": "b"}))
+
+
+def test_semicolons_that_part_nothing(tmp_path):
+    path = write(tmp_path, "rows.csv", "text,label\na;b,c;d\n")
+    assert read_examples(path).rows == [{"text": "a;b", "label": "c;d"}]
+    path = write(tmp_path, "rows.csv", "text,label,a;b\na,b,c\n")
+    assert read_examples(path).ignored == ("a;b",)
+
+
+def zipped(name: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        if name:
+            archive.writestr(name, "text,label")
+    return file.getvalue()
+
+
+BINARY = {
+    "a spreadsheet": (zipped("xl/workbook.xml"), "zip archive"),
+    "an empty archive": (zipped(""), "zip archive"),
+    "an old spreadsheet": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100), "an old .xls or .doc"),
+    "gzip": (gzip.compress(b"text,label\na,b\n"), "compressed with gzip"),
+    "bzip2": (bz2.compress(b"text,label\na,b\n"), "compressed with bzip2"),
+    "xz": (lzma.compress(b"text,label\na,b\n"), "compressed with xz"),
+    "PDF": (b"%PDF-1.7\n", "a PDF"),
+    "parquet": (b"PAR1" + bytes(20), "Parquet"),
+    "SQLite": (b"SQLite format 3\0" + bytes(80), "SQLite"),
+    "an image": (b"\x89PNG\r\n\x1a\n" + bytes(20), "a PNG image"),
+}
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
+@pytest.mark.parametrize(("content", "what"), BINARY.values(), ids=BINARY)
+def test_files_that_are_no_text_under_a_name_of_one(tmp_path, name, content, what):
+    with pytest.raises(CorpusError, match=rf"{name} (is|has) .*{re.escape(what)}.*") as caught:
+        read_examples(write(tmp_path, name, content))
+    assert str(caught.value).isprintable()
 
 
 def test_what_is_no_file_of_text(tmp_path):

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import random
+import time
+import unicodedata
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sample_texts import HOSTILE, HOSTILE_WORDS, SETTINGS
 
 from minigrad.bert.examples import ExampleError, Examples
 from minigrad.bert.features import Features, TaskData, encode_examples, located_pieces, pad
+from minigrad.text.normalization import normalize
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import SPECIAL_TOKENS
 
 pytestmark = pytest.mark.no_arrays
 
 PIECES = ["who", "was", "it", "mary", "an", "##na", "##n", "a", "b", "e", "##e", "##b", ".", "!", "?"]
-PIECES += ["中", "19", "##s"]
+PIECES += [
+    "中",
+    "19",
+    "##s",
+    *"zu",
+    "##u",
+    "##rich",
+    "cafe",
+    "\u1112",
+    *(f"##{c}" for c in "\u1112\u1161\u11ab"),
+]
 TOKENIZER = WordPieceTokenizer([*SPECIAL_TOKENS, *PIECES])
 TAGS = {0: "B", 1: "O"}
 
@@ -127,6 +141,14 @@ def test_all_rows_are_kept_and_those_that_teach_nothing_are_counted():
     assert encoded.rows == tagged
 
 
+def test_a_long_context_is_located_at_once():
+    text = "Zu\u0308rich \u200b中 " * 30_000
+    started = time.process_time()
+    _, places = located_pieces(text, TOKENIZER)
+    assert time.process_time() - started < 10
+    assert [text[start:end] for start, end in places[-4:]] == ["Z", "u", "rich", "中"]
+
+
 def test_a_long_question_leaves_half_of_the_room_to_the_context():
     row = {"question": "who " * 30, "context": "mary " * 7}
     first, *_, last = encode("qa", row, has_targets=False, length=12).features
@@ -168,6 +190,21 @@ def test_a_label_that_the_model_does_not_know(task, row, column):
         encode(task, known, row)
 
 
+def test_a_label_that_looks_like_one_that_the_model_knows():
+    with pytest.raises(
+        ExampleError, match=r"expected 'caf\\xe9', which the model knows, got 'cafe\\u0301', which looks"
+    ):
+        encode("classify", {"text": "a", "label": "cafe\u0301"}, labels={0: "caf\u00e9", 1: "O"})
+
+
+def test_a_name_of_two_classes_says_nothing_to_learn():
+    row = {"text": "a", "label": "O"}
+    with pytest.raises(ExampleError, match="the model has two classes with the name 'B': which is meant"):
+        encode("classify", row, labels={0: "B", 1: "B", 2: "O"})
+    encode_examples(examples("classify", row), TOKENIZER, 16, {0: "B", 1: "B", 2: "O"}, to_learn=False)
+    encode("qa", question("mary", "mary"), labels={0: "B", 1: "B"})  # which has no classes
+
+
 # --- Which characters a piece stands for -----------------------------------------------------------------
 
 
@@ -178,12 +215,11 @@ def test_a_label_that_the_model_does_not_know(task, row, column):
         ("  mary\tanna\n", "mary an na"),
         ("Mary,anna!", "Mary , an na !"),
         ("a中b", "a 中 b"),
-        (
-            "É ee e\u0301e",
-            "É e e e\u0301e e\u0301e",
-        ),  # letter and accent apart: both pieces stand for the word
+        ("É ee e\u0301e", "É e e e e"),  # an accent that is dropped is no piece's
         ("[MASK]. a", "[MASK] . a"),
-        ("a\u200bb \u200b a\x1cb", "a\u200bb a\u200bb a\x1cb a\x1cb"),
+        ("a\u200bb \u200b a\x1cb", "a b a b"),
+        ("a[SEP]b\u200b", "a [SEP] b"),
+        ("한한", "한 한 한 한 한 한"),  # three letters each
         ("1990s", "1990s"),  # [UNK]
         ("19s", "19 s"),
     ],
@@ -223,20 +259,58 @@ def test_the_ids_are_those_of_the_tokenizer_and_the_places_are_in_order(lower_ca
         assert places == sorted(places)
 
 
+# Each letter of the hostile texts is a piece of its own: [UNK] would hide where a piece begins.
+HOSTILE_LETTERS = sorted(
+    {c for lower in (True, False) for c in normalize(HOSTILE, lower_case=lower, strip_accents=False)}
+    | {*normalize(HOSTILE), *"abcdefghijklmnopqrstuvwxyz"}
+)
+HOSTILE_PIECES = [
+    *SPECIAL_TOKENS,
+    *HOSTILE_LETTERS,
+    *(f"##{c}" for c in HOSTILE_LETTERS),
+    "mary",
+    "ann",
+    "##ich",
+]
+REAL = [
+    "Zürich, CAFÉ und Straße: 3,5 °C! İstanbul'da kış",
+    unicodedata.normalize("NFD", "Zürich, CAFÉ und Straße; naïve; Ångström; Đặng Thị Ngọc Thịnh"),
+    "กรุงเทพมหานคร เป็นเมืองหลวง น้ำ",
+    "नई दिल्ली भारत की राजधानी है।",
+    "서울은 대한민국의 수도이다.",
+    unicodedata.normalize("NFD", "서울은 대한민국의 수도이다."),
+    "東京は日本の首都です。北京是中国的首都。",
+    "القاهرةُ عاصمةُ مصر؟ מָה שְּׁלוֹמְךָ",
+    "zero\u200bwidth soft\xadhyphen \ufeffmark a\u200db \u202eright\u202c nul\x00 \x0bbell\x07 \x85next",
+    "👩\u200d🚀 👍🏽 ❤\ufe0f 🇩🇪 1\ufe0f\u20e3",
+    "[MASK]e\u0301[SEP]\u0301a [mask] x[UNK]",
+]
+
+
 @pytest.mark.oracle
-def test_characters_of_pieces_equal_those_of_tokenizers(tokenizers):
-    """Where no accent or control character is in the text, which `tokenizers` follows character by character."""
-    vocab = {piece: i for i, piece in enumerate(TOKENIZER.vocab)}
-    theirs = tokenizers.BertWordPieceTokenizer(vocab, lowercase=True)
+@pytest.mark.parametrize(("lower_case", "strip_accents"), SETTINGS)
+@pytest.mark.parametrize("chinese", [True, False])
+def test_characters_of_pieces_equal_those_of_tokenizers(tokenizers, lower_case, strip_accents, chinese):
+    ids = {piece: i for i, piece in enumerate(dict.fromkeys(HOSTILE_PIECES))}
+    theirs = tokenizers.BertWordPieceTokenizer(
+        ids, lowercase=lower_case, strip_accents=strip_accents, handle_chinese_chars=chinese
+    )
+    tokenizer = WordPieceTokenizer(ids, lower_case, strip_accents, tokenize_chinese_chars=chinese)
     rng = random.Random(1)
-    alphabet = [*"ab.!eEÉ中 ", " ", "mary", "Anna", "annan", "19s"]
-    compared = 0
-    for _ in range(2000):
-        text = "".join(rng.choices(alphabet, k=rng.randrange(12)))
+    alphabet = [*HOSTILE, *HOSTILE_WORDS, *"  aeE中", "mary", "Ann", "\u0301", "rich"]
+    drawn = ["".join(rng.choices(alphabet, k=rng.randrange(20))) for _ in range(1000)]
+    for text in [*REAL, HOSTILE, *drawn]:
         expected = theirs.encode(text, add_special_tokens=False)
-        assert located_pieces(text, TOKENIZER) == (expected.ids, expected.offsets), text
-        compared += len(expected.ids)
-    assert compared > 5000
+        assert located_pieces(text, tokenizer) == (expected.ids, expected.offsets), text
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("answer", ["rich", "Zü", "Zürich", "café", "café b"])
+def test_an_answer_comes_back_with_its_accents(form, answer):
+    row = question(unicodedata.normalize(form, "a Zürich. a café b"), unicodedata.normalize(form, answer))
+    (one,) = encode("qa", row, length=30).features
+    first, last = one.targets["start_positions"], one.targets["end_positions"]
+    assert row["context"][one.places[first][0] : one.places[last][1]] == row["answer"]
 
 
 # --- Batches ---------------------------------------------------------------------------------------------

@@ -58,6 +58,15 @@ def answer(start: Tensor, end: Tensor, features: Features = QUESTION) -> dict:
     return found
 
 
+def test_two_classes_of_one_name_are_added_up():
+    model = Says(SequenceClassifierOutput(tensor([[2.0, 1.8, 1.8]])))
+    model.config = tiny_task.CONFIG.replace(id2label={0: "no", 1: "yes", 2: "yes"})
+    one = Features([2] * 3, [0] * 3)
+    (found,) = predict_examples(model, encoded("classify", [{"text": "a"}], [one]))
+    assert (found["label"], found["probability"]) == ("yes", found["probabilities"]["yes"])
+    assert sum(found["probabilities"].values()) == pytest.approx(1)
+
+
 def test_an_answer_is_the_span_with_the_largest_sum():
     found = answer(scores(t6=9), scores(t8=9))
     assert (found["answer"], found["answer_start"]) == ("w02 w03 w04", 8)

@@ -156,12 +156,40 @@ def test_a_folder_without_text(tmp_path):
 
 def test_running_text_in_which_no_sentence_ends(tmp_path):
     """The message says where sentences end, and what to do where there are no capitals."""
-    path = write(tmp_path / "text.txt", "나는 학교에 간다. 집에 온다. " * 100)
+    path = write(tmp_path / "text.txt", "the cat sat on the mat. it slept. " * 100)
     message = (
-        r"two documents, found 1, of running text with 1 sentence\. A sentence ends at .* one sentence a line"
+        r"two documents, found 1, of running text with 1 sentence\. A sentence ends at .* English without capitals, "
+        "give one sentence a line"
     )
     with pytest.raises(CorpusError, match=message):
         read_corpus(path)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "between"),
+    [
+        (["我来了。", "我看见了！", "你呢？"], ""),
+        (["私は行く。", "「はい。」", "そう？"], "\u3000"),
+        (["यह घर है।", "वह नहीं।"], " "),
+        (["هل هذا بيت؟", "نعم هو بيت."], " "),
+        (["یہ گھر ہے۔", "کیا یہ گھر ہے؟"], " "),
+        (["나는 학교에 간다.", "집에 온다."], " "),
+        (["One is here.", "Two is there!"], " "),
+    ],
+)
+def test_running_text_in_any_script(tmp_path, sentences, between):
+    corpus = read_corpus(write(tmp_path / "text.txt", between.join(sentences * 40)))
+    assert list(corpus.sentences) == sentences * 40
+    paragraphs = "\n\n".join(between.join(sentences) for _ in range(3))
+    (tmp_path / "folder").mkdir()
+    for name in ("a.txt", "b.txt"):
+        write(tmp_path / "folder" / name, paragraphs)
+    assert read_corpus(tmp_path / "folder").documents == [sentences * 3] * 2
+    corpus = read_corpus(write(tmp_path / "paragraphs.txt", paragraphs))
+    assert corpus.documents == [sentences] * 3
+    assert "each paragraph is one line" in corpus.notes[0]
+    lines = "\n\n".join("\n".join(sentences) for _ in range(3))  # one sentence a line: documents as they are
+    assert read_corpus(write(tmp_path / "lines.txt", lines)).documents == [sentences] * 3
 
 
 @pytest.mark.parametrize("text", ["One. Two. Three.", "One.\nTwo.\n"])

@@ -20,6 +20,8 @@ pytestmark = pytest.mark.no_arrays
         ["First.", "Second."],
         ["Really?", "Yes!", "Good."],
         ["Wait...", "Then go."],
+        ["기다려...", "3 시다."],
+        ["그래!", "정말??", "응응."],
         ["What?!", "Nothing."],
         ["A digit follows.", "3 more."],
         ['"He said so."', "Then he left."],
@@ -40,11 +42,62 @@ pytestmark = pytest.mark.no_arrays
         ["(E.g. This one.)", "Then go."],
         ["Это первое предложение.", "Это второе."],
         ["Élan is one.", "Ärger is two."],
+        ["¿Qué tal?", "¡Bien!", "¿Y tú?"],
+        ["Il dit «Oui.»", "«Non.»", "„Ja.“", "„Nein.“"],
+        ["هذا بيت.", "هل هذه مدرسة؟", "نعم!", "هي مدرسة."],
+        ["د. محمد هنا.", "وصل أمس."],  # Dr.
+        ["یہ گھر ہے۔", "کیا یہ اسکول ہے؟", "جی ہاں۔"],
+        ["यह घर है।", "क्या यह स्कूल है?", "हाँ, यह ३.५ मीटर है॥", "वह नहीं।"],
+        ["나는 학교에 간다.", "집에 온다!", "정말?", "응."],
+        ["זה בית.", "האם זה בית ספר?", "כן."],
+        ["Սա տուն է։", "Սա դպրոց է։"],
+        ["ይህ ቤት ነው።", "ይህ ትምህርት ቤት ነው።"],
     ],
     ids=" | ".join,
 )
 def test_where_sentences_end(sentences):
     assert split_sentences(" ".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["我来了。", "我看见了！", "我赢了吗？", "没有"],
+        ["你好！！", "真的吗？！", "真的吗?！", "是……真的。", "是吗？……", "是。"],
+        ["他说：“我走了。”", "她哭了。", "「真的？」", "『是。』", "（他笑了。）", "完。"],
+        ["圆周率是3.14。", "１．５倍です．", "二つ目．", "版本 3.11。"],
+        ["《你好吗？》是一本书。", "我读了。"],
+        ["私は学校へ行く。", "「行こう！」と彼は言った。", "『けいおん！』が好きだ。", "そう？", "はい。"],
+        ["｢はい｡｣", "東京です｡", "大阪です。"],
+        ["He came. then left。", "我来了。", "OK."],
+        ["我来了.", "真的吗?", "“是!”", "我用Python3.11和a.txt。"],
+        ["यह घर है।", "वह नहीं।"],
+        ["これはペンです．", "それは本です．"],
+    ],
+    ids=" | ".join,
+)
+def test_where_sentences_end_without_white_space(sentences):
+    assert split_sentences("".join(sentences)) == sentences
+    assert split_sentences(" ".join(sentences)) == sentences
+    assert split_sentences("\u3000".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the cat sat. it slept! did it? yes.",  # nothing says where one begins
+        "3.14 and 1,000.5 are numbers",
+        "人口は1．5億人です",
+        "等等……然后呢",
+        "等等...然后呢",
+        "음... 그래",
+        "انتظر... ثم اذهب",
+        "《走吧！》",
+        "क्या वह ३.५ है",
+    ],
+)
+def test_what_ends_no_sentence(text):
+    assert split_sentences(text) == [text]
 
 
 def test_white_space_becomes_single():
@@ -69,16 +122,20 @@ def split_plainly(text: str) -> list[str]:
         sentences[-1].append(word)
         ends = word.rstrip("\"'”’)]").endswith((".", "!", "?"))
         next_character = following.lstrip("\"'“‘([")[:1]
-        begins = next_character.isalnum() and (next_character.isupper() or next_character.isdigit())
+        begins = next_character.isdigit() or (next_character.isalpha() and not next_character.islower())
+        if (
+            begins and not next_character.isdigit() and next_character.lower() == next_character
+        ):  # no capitals
+            begins = not word.rstrip("\"'”’)]").endswith("..")
         abbreviation = word.lstrip("\"'“‘([").lower() in _ABBREVIATIONS
-        initial = word[-1:] == "." and word[-2:-1].isupper() and word[-2:-1].isalnum()
+        initial = word[-1:] == "." and word[-2:-1].isalpha() and not word[-2:-1].islower()
         initial = initial and (len(word) == 2 or word[-3] in ".(")
         if ends and begins and not abbreviation and not initial:
             sentences.append([])
     return [" ".join(sentence) for sentence in sentences if sentence]
 
 
-PIECES = [*".!?\"'”’)]“‘([ \t\n\u3000aZé3中İⒶ_", " ", ".", *_ABBREVIATIONS, "A.", " B.", "(C."]
+PIECES = [*".!?\"'”’)]“‘([ \t\n\u3000aZé3가İⒶ_", " ", ".", *_ABBREVIATIONS, "A.", " B.", "(C."]
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.sampled_from([" ", ". "]), max_size=40).map("".join))
@@ -90,8 +147,17 @@ def test_a_text_is_cut_as_word_by_word(text):
 # what it has read takes minutes for each of these.
 LONG_TEXTS = {
     "no capitals": ("'the cat sat on the mat. it slept. ' * 30_000", 1),
-    "Korean": ("'나는 학교에 간다. 집에 온다. ' * 50_000", 1),
-    "Hindi": ("'यह घर है. वह नहीं. ' * 50_000", 1),
+    "Korean": ("'나는 학교에 간다. 집에 온다. ' * 50_000", 100_000),
+    "Hindi": ("'यह घर है। वह नहीं। ' * 50_000", 100_000),
+    "Chinese": ("'我来了。' * 100_000", 100_000),
+    "rows of stops of Chinese": ("'。' * 1_000_000", 1),
+    "full stops of Chinese and brackets": ("'。」' * 300_000 + 'の'", 300_000),
+    "closing brackets before a letter of Japanese": ("'。' + '」' * 1_000_000 + 'の'", 1),
+    "ASCII in Chinese": ("'中' + '.!?' * 300_000 + 'a'", 1),
+    "ASCII in Chinese, again and again": ("'中.' * 300_000", 300_000),
+    "stops and dots of Chinese": ("'。…' * 300_000 + '》'", 300_000),
+    "stops of both kinds": ("'?！' * 500_000 + '》'", 1),
+    "full stops before digits": ("'１．' * 300_000 + '１'", 1),
     "initials": ("'A. ' * 300_000", 1),
     "single letters": ("'a. a. a. ' * 100_000", 1),
     "abbreviations": ("'E.g. ' * 200_000", 1),

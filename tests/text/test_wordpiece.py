@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from itertools import pairwise
 
+import numpy as np
 import processes
 import pytest
 from hypothesis import given, settings
@@ -333,6 +334,50 @@ def test_training_errors():
         train_wordpiece(["a"], 100, special_tokens=["[PAD]", "[PAD]"])
     with pytest.raises(ValueError, match=r"vocab_size is 7, .* make 8: make it at least that"):
         train_wordpiece(["ab"], 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("vocab_size", math.nan),
+        ("vocab_size", math.inf),
+        ("vocab_size", "100"),
+        ("vocab_size", None),
+        ("min_frequency", -1),
+        ("min_frequency", "2"),
+        ("min_frequency", 1.5),
+        ("limit_alphabet", 2.5),
+        ("limit_alphabet", None),
+        ("max_input_chars_per_word", 0),
+        ("max_input_chars_per_word", -1),
+        ("max_input_chars_per_word", "9"),
+    ],
+)
+def test_training_with_numbers_that_count_nothing(name, wrong):
+    with pytest.raises(ValueError, match=f"{name} is .*: give a whole number"):
+        train_wordpiece(["ab ab"], **{"vocab_size": 100, name: wrong})
+    assert "ab" in train_wordpiece(["ab ab"], np.int64(100), min_frequency=np.int32(1))
+
+
+@pytest.mark.parametrize("score", ["frequency", "pmi", "gain"])
+def test_a_pair_that_is_nowhere_is_never_merged(score):
+    """In a process of its own, because it might never end."""
+    program = (
+        "import sys; from minigrad.text.wordpiece import train_wordpiece;"
+        "print(train_wordpiece(['abc'], 60, min_frequency=0, score=sys.argv[1])[10:])"
+    )
+    result = processes.run_python(program, score, timeout=20)
+    assert result.stderr == ""
+    assert result.stdout in ("['ab', 'abc']\n", "['##bc', 'abc']\n")
+
+
+@pytest.mark.oracle
+def test_no_least_frequency_equals_oracle(tokenizers):
+    oracle = tokenizers.BertWordPieceTokenizer()
+    texts = ["abc abd", "ab xyz"]
+    oracle.train_from_iterator(texts, vocab_size=60, min_frequency=0, show_progress=False)
+    theirs = in_order_of_ids(oracle)
+    assert learn_pieces(count_words(texts), characters_of(theirs), 60, min_frequency=0) == theirs
 
 
 def test_a_trained_vocabulary_reads_its_own_text():

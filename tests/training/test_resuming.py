@@ -251,6 +251,14 @@ def test_what_is_already_saved_is_not_written_again(tmp_path, monkeypatch):
             {"tokenizer": tiny.WordPieceTokenizer(tiny.tokenizer().vocab, lower_case=False)},
             ["whether the text is lower-cased"],
         ),
+        *(
+            (
+                tiny.ARGUMENTS,
+                {"tokenizer": tiny.WordPieceTokenizer(tiny.tokenizer().vocab, **option)},
+                ["what becomes of accents or Chinese characters"],
+            )
+            for option in ({"strip_accents": False}, {"tokenize_chinese_chars": False})
+        ),
         (
             changed(max_grad_norm=2.0),
             {"corpus": "other", "config": tiny.CONFIG.replace(vocab_size=81)},

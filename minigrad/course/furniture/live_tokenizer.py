@@ -62,13 +62,16 @@ def tokenizer_script(tokenizer: WordPieceTokenizer) -> str:
 
 def _state(tokenizer: WordPieceTokenizer) -> str:
     """What the script knows of a tokenizer, in JSON that may stand inside <script>."""
+    tables = unicode_tables()
+    if not tokenizer.tokenize_chinese_chars:
+        tables["chinese"] = ""  # no character is one
     state = {
         "vocab": "\n".join(tokenizer.vocab),
         "special": SPECIAL_TOKENS,
         "lower": tokenizer.lower_case,
         "strip": tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents,
         "longest": tokenizer.max_input_chars_per_word,
-        "tables": unicode_tables(),
+        "tables": tables,
     }
     return json.dumps(state).replace("<", "\\u003c")
 

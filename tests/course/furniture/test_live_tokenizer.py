@@ -81,6 +81,14 @@ def test_hostile_texts_are_cut_as_in_the_library(page, lower_case, strip_accents
         assert pieces == of_library.tokenize(text), ascii(text)
 
 
+def test_chinese_characters_that_are_no_words_of_their_own(page):
+    of_library = WordPieceTokenizer(list(dict.fromkeys(VOCAB)), tokenize_chinese_chars=False)
+    show(page, of_library)
+    texts = ["中文 a中", *hostile_texts(50)]
+    assert cut(page, texts) == [of_library.tokenize(text) for text in texts]
+    assert cut(page, ["中文"]) == [["中", "##文"]]
+
+
 def test_real_texts_are_cut_as_in_the_library(page):
     of_library = WordPieceTokenizer.from_file(stored("start") / "vocab.txt")
     show(page, of_library)
