@@ -20,7 +20,7 @@ import numpy as np
 
 from minigrad.course.check.differences import difference, has_digits, members
 from minigrad.course.check.errors import explained
-from minigrad.course.check.facts import RIGHT_NUMBERS, Facts, Wrong, is_strong
+from minigrad.course.check.facts import RIGHT_NUMBERS, Facts, Wrong, is_rounding, is_strong
 from minigrad.course.check.mutants import mutants
 from minigrad.course.check.outcome import Outcome
 from minigrad.course.check.slips import CHANGED, Slip, build, pairs
@@ -136,9 +136,10 @@ class _Search:
     def _place(self) -> list[str]:
         """The one line of the answer's own source at which a small change makes it right, if there is one.
 
-        Where words are asked for, that may be chance.
+        Where words are asked for, or only the last digits are wrong, that may be chance.
         """
-        if self.by_chance or self._evidence(self.wrong) < 2 * len(self.wrong) or not can_be_limited():
+        by_chance = self.by_chance or is_rounding(self._measured)
+        if by_chance or self._evidence(self.wrong) < 2 * len(self.wrong) or not can_be_limited():
             return []
         found: dict[str, str] = {}  # to the piece of the line
         answer, end = self.outcomes[0].function, time.monotonic() + SECONDS

@@ -162,6 +162,7 @@ def _design_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=2,
     minutes=20,
     cases=_design_cases,
+    rtol=1e-7,  # near 1/2 the cost is flat: no nearer than 1e-8 does float64 tell one p from another
     hints="""
 Only one place can be guessed wrong. It costs −p log p − (1 − p) log(1 − p) on average, and the floor is a mean over all places.
 
@@ -310,9 +311,10 @@ def _needed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
     yield "a good model", *words(200, 0.1, 0.005)
     yield "a model that is far off", *words(150, 1.5, 0.02)
-    yield "few words", *words(5, 0.3, 0.01)
-    yield "a coarse question", *words(80, 0.3, 0.2)
-    yield "a random model", *words(int(rng.integers(20, 60)), float(rng.uniform(0.1, 0.5)), 0.01)
+    yield "few words", *words(110, 0.3, 0.01)
+    floor = np.tile([0.5, 1.5], 100)
+    yield "a coarse question", floor + np.repeat([0.3, -0.3], 100), floor, 0.2
+    yield "a random model", *words(int(rng.integers(120, 180)), float(rng.uniform(0.1, 0.5)), 0.01)
 
 
 @exercise(
@@ -320,12 +322,13 @@ def _needed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=2,
     minutes=20,
     cases=_needed_cases,
+    rtol=0.01,  # a variance over n is as good an estimate as one over n - 1
     hints="""
 The standard error of a mean of n numbers is their standard deviation over the root of n. Solve for n.
 
 On the same words, the gap is the mean of the *differences* word by word: take their standard deviation.
 
-On other words, the two means are independent, so their variances add up. Estimate each variance with n − 1 (ddof=1), and round up.
+On other words, the two means are independent, so their variances add up. Estimate each of them, and round up.
 """,
     mistakes="""
 On the same words, take the standard deviation of the differences, not of the two losses by themselves.
@@ -340,8 +343,6 @@ The standard error falls with the root of n, so n is the variance over the *squa
     / error**2 -> / error
 That is the standard deviation over the square of the error. Take the variance.
     (model - floor).var(ddof=1) -> (model - floor).std(ddof=1) ; model.var(ddof=1) + floor.var(ddof=1) -> math.hypot(model.std(ddof=1), floor.std(ddof=1))
-Divide by n − 1 to estimate a variance: ddof=1.
-    ddof=1 -> ddof=0
 Round up: with a word fewer the error is larger than asked.
     math.ceil -> round || math.floor
     [math.ceil(variance / error**2) for variance in variances] -> [variance / error**2 for variance in variances]
