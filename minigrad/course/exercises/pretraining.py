@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from minigrad.course.check.exercise import exercise
+from minigrad.course.check.outcome import Probe
 from minigrad.nn import Module, Parameter
 from minigrad.optim import AdamW, LinearWarmupDecay, clip_grad_norm
 from minigrad.tensor import Tensor
@@ -214,11 +215,33 @@ class _Small(Module):
         return SimpleNamespace(loss=(off * off).mean())
 
 
+class _Schedule(LinearWarmupDecay):
+    """It counts its calls, as PyTorch's schedules do; that of the library counts the optimiser's steps."""
+
+    calls = 0
+
+    def step(self) -> None:
+        """Set the rate, and count."""
+        self.calls += 1
+        super().step()
+
+
+def _too_often(before: tuple[int, int], returned: Any, arguments: Mapping[str, Any]) -> str | None:
+    calls, steps = (now - then for now, then in zip(_steps(arguments), before, strict=True))
+    if calls <= steps + 1:  # one before the first step does no harm
+        return None
+    return f"it calls `schedule.step()` {calls} times for {steps} of the optimiser's steps"
+
+
+def _steps(arguments: Mapping[str, Any]) -> tuple[int, int]:
+    return arguments["schedule"].calls, arguments["optimizer"].steps
+
+
 def _loop_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     def case(name: str, batches: int, parts: int, size: float, rate: float = 0.3) -> tuple[Any, ...]:
         model = _Small(rng)
         optimizer = AdamW(model.parameters(), lr=rate)
-        schedule = LinearWarmupDecay(optimizer, 2, 2 + batches // parts)
+        schedule = _Schedule(optimizer, 2, 2 + batches // parts)
         data = [
             {"x": size * rng.standard_normal((3, 4)), "y": rng.standard_normal((3, 1))}
             for _ in range(batches)
@@ -237,6 +260,7 @@ def _loop_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=2,
     minutes=25,
     cases=_loop_cases,
+    probes=[Probe(_steps, _too_often)],
     hints="""
 Ask of each line how often it must run: for each batch, or for each step?
 
@@ -271,8 +295,11 @@ The gradients are not clipped before the step.
     clip_grad_norm(model.parameters(), 1.0) -> optimizer.step() ; optimizer.step() -> clip_grad_norm(model.parameters(), 1.0)
 [clipped-each-batch] You clip after each batch, so what has added up so far is cut before the rest is there. Clip once a step, when the gradients of all its batches are added.
     (loss * (1 / parts)).backward() -> [(loss * (1 / parts)).backward(), clip_grad_norm(model.parameters(), 1.0)]
+    clip_grad_norm(model.parameters(), 1.0) -> pass ; (loss * (1 / parts)).backward() -> [(loss * (1 / parts)).backward(), clip_grad_norm(model.parameters(), 1.0)]
 The schedule does not move: the rate stays as it was in the first step.
     schedule.step() -> pass
+[schedule-each-batch] The schedule moves for each batch. It counts steps of the optimiser: in PyTorch the rate would fall `parts` times too fast. Call `schedule.step()` once a step.
+    schedule.step() -> [schedule.step() for _ in range(parts)]
 The optimiser steps for each batch. It should step once, on the mean of their gradients.
     total += loss.item() / parts -> total += [loss.item() / parts, optimizer.step()][0] ; optimizer.step() -> pass
 Your losses are those of the last batch of each step. Return the mean over the step's batches.

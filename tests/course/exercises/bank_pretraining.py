@@ -143,19 +143,26 @@ def with_a_counter(model, batches, optimizer, schedule, parts):
     return losses
 
 
-def clipped_on_the_way(model, batches, optimizer, schedule, parts):
+def scheduled_first(model, batches, optimizer, schedule, parts):
+    """The rate of this library's schedule is that of the optimiser's next step, however often it is asked for."""
+    schedule.step()
+    return with_a_counter(model, batches, optimizer, schedule, parts)
+
+
+def summed_and_scheduled_on_the_way(model, batches, optimizer, schedule, parts):
     losses = []
     for start in range(0, len(batches), parts):
-        optimizer.zero_grad()
-        total = 0.0
+        seen = []
         for batch in batches[start : start + parts]:
-            loss = model(**batch).loss / parts
+            loss = model(**batch).loss
             loss.backward()
-            clip_grad_norm(model.parameters(), 1.0)
-            total += loss.item()
-        optimizer.step()
-        schedule.step()
-        losses.append(total)
+            seen.append(loss.item())
+            if len(seen) == parts:
+                clip_grad_norm(model.parameters(), 1.0)
+                optimizer.step()
+                optimizer.zero_grad()
+            schedule.step()
+        losses.append(sum(seen) / parts)
     return losses
 
 
@@ -175,9 +182,9 @@ def sums_first(model, batches, optimizer, schedule, parts):
     return losses
 
 
-LOOP_RIGHT = [with_a_counter, sums_first]
+LOOP_RIGHT = [with_a_counter, sums_first, scheduled_first]
 LOOP_WRONG = [
-    (clipped_on_the_way, "[clipped-each-batch]"),
+    (summed_and_scheduled_on_the_way, ("Divide each loss by `parts`", "calls `schedule.step()` 8 times")),
 ]
 
 # --- words_needed ----------------------------------------------------------------------------------------
