@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.check.differences import difference, has_digits, members
+from minigrad.course.check.differences import as_array, difference, has_digits, members
 from minigrad.course.check.errors import explained
 from minigrad.course.check.facts import RIGHT_NUMBERS, Facts, Wrong, is_rounding, is_strong
 from minigrad.course.check.mutants import mutants
 from minigrad.course.check.outcome import Outcome
-from minigrad.course.check.slips import CHANGED, Slip, build, pairs
+from minigrad.course.check.slips import CHANGED, Slip, build, in_some_places, pairs
 from minigrad.course.check.trial import Trial
 from minigrad.course.check.watch import can_be_limited, time_limit
 
@@ -98,12 +98,14 @@ class _Search:
 
     @cached_property
     def _mutants(self) -> Sequence[Slip]:
-        """None where one of so many explains the answer by chance: its values are words, or a few whole numbers."""
+        """Of anybody, and slips in some places only. None where one of so many explains the answer by chance: its values are words, or a few whole numbers."""
         wrong_ones = ((self.outcomes[place].value, self.trial.expected[place].value) for place in self.wrong)
         telling = sum(_says_much(came, want) for came, want in wrong_ones)
         if telling < 2 or self.by_chance or is_strong(self._measured):
             return ()
-        return mutants(self.trial.task.answer)
+        task = self.trial.task
+        of_anybody = mutants(task.answer)
+        return (*in_some_places(task.answer, task.slips), *of_anybody) if of_anybody else ()
 
     # --- One slip ----------------------------------------------------------------------------------------
 
@@ -237,7 +239,10 @@ class _Search:
         return None
 
     def _only_later_values(self, slip: Slip) -> bool:
-        """Whether, of several values, a slip explains the first wrong one, and leaves later ones wrong in another way."""
+        """Whether, of several values, a slip explains the first wrong one, and later ones are wrong in another way.
+
+        It has to spoil these as well: what it leaves alone cannot follow from it.
+        """
         found = False
         for outcome, right, other in zip(
             self.outcomes, self.trial.expected, self.trial.with_slip(slip), strict=True
@@ -245,14 +250,20 @@ class _Search:
             values = [members(one.value) for one in (outcome, right, other)]
             if not all(isinstance(value, tuple | list) and len(value) == len(values[0]) for value in values):
                 return False
-            explained = [
-                difference(came, slips, *self.close) is None
+            wrong = [  # of this case: whether the slip explains the value, and whether it spoils it
+                (
+                    difference(came, slips, *self.close) is None,
+                    difference(slips, wanted, *self.close) is not None,
+                )
                 for came, wanted, slips in zip(*values, strict=True)
                 if difference(came, wanted, *self.close) is not None
             ]
-            if explained:  # the wrong values of this case
-                found = explained[0] and not explained[-1] and explained == sorted(explained, reverse=True)
-                if not found:
+            if wrong:
+                explained, spoilt = zip(*wrong, strict=True)
+                found = (
+                    explained[0] and not explained[-1] and list(explained) == sorted(explained, reverse=True)
+                )
+                if not found or not all(spoilt):
                     return False
         return found
 
@@ -270,9 +281,16 @@ class _Search:
                 if not self.trial.like(outcome, other)
             ]
             fact = self.facts.sentence(apart)
-            if fact and is_strong(fact):
+            if fact and is_strong(fact) and not self._undone(others):
                 return slip.sentence, f"Apart from that: {fact[0].lower()}{fact[1:]}"
         return None
+
+    def _undone(self, others: Sequence[Outcome]) -> bool:
+        """Whether the answer's numbers are much nearer to the right ones than a mistake's: what is beside it, undoes it."""
+        mine, slips, right = (_flat(one) for one in (self.outcomes, others, self.trial.expected))
+        if not mine.shape == slips.shape == right.shape:
+            return False
+        return bool(np.abs(mine - right).sum() < np.abs(slips - right).sum() / 4)
 
     # --- In part -----------------------------------------------------------------------------------------
 
@@ -355,3 +373,14 @@ class _Search:
 def _says_much(came: Any, want: Any) -> bool:
     """Whether a wrong value is no chance: there are digits in it, or it is an array of some size."""
     return has_digits(came) or has_digits(want) or (isinstance(want, np.ndarray) and want.size > 4)
+
+
+def _flat(outcomes: Sequence[Outcome]) -> np.ndarray:
+    """The numbers of all values, those of a case in order of size."""
+    return np.concatenate([np.sort(_numbers(one.value)) for one in outcomes])
+
+
+def _numbers(value: Any) -> np.ndarray:
+    if isinstance(value, tuple | list):
+        return np.concatenate([_numbers(one) for one in value])
+    return np.ravel(as_array(value)).astype(float)

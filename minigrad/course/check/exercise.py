@@ -26,7 +26,7 @@ from minigrad.course.check.outcome import own_line
 from minigrad.course.check.report import Report, tell
 from minigrad.course.check.slips import source_of
 from minigrad.course.check.trial import Answer, Task, Trial
-from minigrad.course.check.watch import Watch, no_trace
+from minigrad.course.check.watch import Watch, no_trace, silent_lapack
 from minigrad.course.contents import NUMBERS, numbered
 from minigrad.course.furniture.show import Source
 from minigrad.course.furniture.tables import table
@@ -108,7 +108,8 @@ class Exercise(Task):
             return Report("note", f"{self.name}:", words)
         watch = Watch()
         try:
-            return self._tried(answer, Trial(self, int(said)), watch)
+            with silent_lapack():
+                return self._tried(answer, Trial(self, int(said)), watch)
         except KeyboardInterrupt as interrupt:
             where = f"It was at {watch.case}." if watch.case else "It was between two cases."
             line = own_line(interrupt, answer)

@@ -16,6 +16,7 @@ from minigrad.course.check.differences import as_array, close, difference, has_d
 from minigrad.tensor import Tensor
 
 RIGHT_NUMBERS = "The numbers themselves are right."
+OTHER_ORDER = "The values are right, and in the other order."
 STRONG = (
     r"[Ee]very number is (?:the |one over |(?:2|0\.5) times |\S+ times what it should be(?:: that|, and))"
 )
@@ -27,7 +28,7 @@ def is_strong(fact: str | None) -> bool:
     A factor can be one: it must have a name, or be 2 or 1/2.
     """
     text = fact or ""
-    return len(re.findall(STRONG, text)) >= max(1, text.count("Of the "))
+    return text == OTHER_ORDER or len(re.findall(STRONG, text)) >= max(1, text.count("Of the "))
 
 
 def is_rounding(fact: str | None) -> bool:
@@ -84,7 +85,7 @@ class Facts:
         if not wrong:
             return RIGHT_NUMBERS
         if all(self._same(tuple(reversed(case.got)), case.want) for case in cases):
-            return "The values are right, and in the other order."
+            return OTHER_ORDER
         if len(wrong) == count:  # is it the same with all of them?
             each = [replace(case, got=case.got[n], want=case.want[n]) for case in cases for n in range(count)]
             text = self.sentence(each)

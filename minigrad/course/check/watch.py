@@ -4,6 +4,7 @@ changes for all (random state, print options, warnings)."""
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import random as python_random
 import sys
@@ -111,6 +112,27 @@ def no_trace() -> Iterator[None]:
             np.random.set_state(states[0])
             python_random.setstate(states[1])
             random.set_state(states[2])
+
+
+@contextlib.contextmanager
+def silent_lapack() -> Iterator[None]:
+    """A fit to NaN fails before LAPACK sees it, which writes lines of its own, past Python, before NumPy raises."""
+    fit = np.linalg.lstsq
+
+    def finite(a: Any, b: Any, *more: Any, **named: Any) -> Any:
+        for one in map(np.asarray, (a, b)):
+            if one.dtype.kind in "fc" and not np.isfinite(one).all():
+                raise np.linalg.LinAlgError("SVD did not converge in Linear Least Squares")
+        return fit(a, b, *more, **named)
+
+    places = vars(np.linalg), inspect.unwrap(np.polyfit).__globals__
+    for place in places:
+        place["lstsq"] = finite
+    try:
+        yield
+    finally:
+        for place in places:
+            place["lstsq"] = fit
 
 
 def can_be_limited() -> bool:

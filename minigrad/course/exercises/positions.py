@@ -262,6 +262,10 @@ def _tables(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     dealt = right.copy()
     dealt[:, [0, 4]] = dealt[:, [4, 0]]
     yield "the sines of two hands swapped", dealt
+    for column, name in ((1, "one cosine of row 0 is off"), (4, "one sine of row 0 is off")):
+        off = right.copy()
+        off[0, column] += 0.125
+        yield name, off
     yield "rows and columns swapped", _hands(np.arange(16)[:, None] * 10000.0 ** (-2 * np.arange(8) / 16)).T
     yield "positions squared", _hands(i**2 * omega)
     steps = np.r_[0, 1, -1, -1, 1, rng.choice([-1, 1], 15)]
@@ -309,6 +313,9 @@ You test the start after the others. If several tests fail, return the name of t
     if not same(table[0], [0, 1] * (d_model // 2)): -> if not same(sines**2 + cosines**2, 1): ; return "start" -> return "pairs" ; if not same(sines**2 + cosines**2, 1): -> if not same(table[0], [0, 1] * (d_model // 2)): ; return "pairs" -> return "start"
 [floats-by-equals] You compare floats with ==. Rounding turns a 1 into 0.9999999999999999, so a right table fails. Allow for a small difference, as np.allclose does.
     same = np.allclose -> same = lambda x, y: bool(np.all(x == np.asarray(y)))
+    if not same(sines**2 + cosines**2, 1): -> if (sines**2 + cosines**2 != 1).any():
+[half-a-start] You look at half of row 0. Its sines are 0, and its cosines are 1.
+    if not same(table[0], [0, 1] * (d_model // 2)): -> if not same(sines[0], 0): || if not same(cosines[0], 1):
 At position 0 the sine is 0 and the cosine is 1, not the other way round.
     [0, 1] * (d_model // 2) -> [1, 0] * (d_model // 2)
 The first half of the columns does not hold the sines. The sine and the cosine of a hand stand side by side.

@@ -61,7 +61,7 @@ NAMED_WRONG = [
     (without_lists, ("[no-lists]", "[shared-twice]")),
     (
         lambda box: {name: a for name, a in with_a_stack(box).items() if "." not in name},
-        "[no-boxes-inside]",
+        ("[no-boxes-inside]", "[no-lists]"),
     ),
 ]
 
