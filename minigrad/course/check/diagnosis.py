@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -65,10 +66,12 @@ class _Search:
         self.close = trial.task.rtol, trial.task.atol
         self.wrong = [place for place, words in enumerate(complaints) if words]
         self.has_effects = any(outcome.changed or outcome.seen for outcome in outcomes)
-        # With what was done to memory and arguments first; where all values are right, that is all that tells.
+        # With what was done to memory and arguments first; where all values are right, or words, it has to be the same.
         self.right_ones = [trial.same(*both) for both in zip(outcomes, trial.expected, strict=True)]
-        self.kinds = (True,) if all(self.right_ones) else (True, False)
+        words = all(isinstance(one.value, str) for one in trial.expected)
+        self.kinds = (True,) if words or all(self.right_ones) else (True, False)
         self.facts = Facts(trial.task.answer, *self.close)
+        self.slips = self._that_say_something()
         # Where one number is asked for, and one that is near will do, two mistakes or a change of many come near by chance.
         numbers = all(isinstance(one.value, int | float | np.number) for one in trial.expected)
         self.by_chance = max(self.close) > LOOSE and numbers
@@ -78,7 +81,7 @@ class _Search:
         first = self.wrong[0]
         if all(one.value is None and one.error is None for one in self.outcomes):
             return Diagnosis([], first)  # told already, and no sign of more
-        if slip := self._single(self.trial.task.slips):
+        if slip := self._single(self.slips):
             return Diagnosis([slip.sentence], first)
         place = self._place()
         if slip := self._single(self._mutants):
@@ -95,6 +98,16 @@ class _Search:
             measured, asides = None, [measured, *asides]
         found = [measured] if measured else []
         return Diagnosis([*found, *place], first, [text for text in asides if text])
+
+    def _that_say_something(self) -> Sequence[Slip]:
+        """Where the same whole number comes out on all cases, which many mistakes do: the slips that say so themselves."""
+        slips, values = self.trial.task.slips, [one.value for one in self.outcomes]
+        if not all(isinstance(value, int | float | np.number) for value in values) or has_digits(values):
+            return slips
+        if len(set(values)) > 1 or len(values) < 3:
+            return slips
+        written = re.compile(rf"return (?:np\.|math\.)?{values[0]:g}(?:\.0)?$", re.MULTILINE)
+        return [slip for slip in slips if written.search("\n".join([slip.body, *dict(slip.edits).values()]))]
 
     @cached_property
     def _mutants(self) -> Sequence[Slip]:
@@ -163,7 +176,7 @@ class _Search:
     # --- Two ---------------------------------------------------------------------------------------------
 
     def _two_slips(self, part: Part | None) -> tuple[str, str] | None:
-        if self.by_chance:
+        if self.by_chance or len(self.slips) < len(self.trial.task.slips):
             return None
         both = self._pair(part)
         if both or all(self.right_ones):
@@ -183,7 +196,7 @@ class _Search:
             return None
         # What a slip explains, how many others it spoils, and its sentence.
         found: list[tuple[set[int], int, str]] = []
-        for slip in self.trial.task.slips:
+        for slip in self.slips:
             theirs = self._values(list(self.trial.with_slip(slip)))
             if len(theirs) == len(mine):
                 explained = {n for n in wrong if self._all_like(mine[n], theirs[n])}
@@ -222,7 +235,7 @@ class _Search:
             if self._evidence(others) < 2:
                 return None
         task = self.trial.task
-        doubles = list(pairs(task.answer, task.slips))
+        doubles = list(pairs(task.answer, self.slips))
         for effects in self.kinds:
             for one, other, wrong in doubles:
                 if self._alike(self.trial.outcomes(wrong), effects):
@@ -231,7 +244,7 @@ class _Search:
         if not can_be_limited():
             return None
         with time_limit(SECONDS, CHANGED) as over:
-            for one, other, wrong in pairs(task.answer, task.slips, self._mutants):
+            for one, other, wrong in pairs(task.answer, self.slips, self._mutants):
                 if self._alike(self.trial.outcomes(wrong), self.kinds[-1]):
                     return one.sentence, other.sentence
                 if over():
@@ -271,7 +284,7 @@ class _Search:
         """A slip, and what is true of the answer's numbers beside those that the slip gives."""
         if is_strong(self._measured) or any(outcome.error is not None for outcome in self.outcomes):
             return None
-        for slip in self.trial.task.slips:
+        for slip in self.slips:
             others = list(self.trial.with_slip(slip))
             if any(other.error is not None for other in others):
                 continue
@@ -314,7 +327,7 @@ class _Search:
         cases than it explains is not behind the answer, which has those right.
         """
         best: dict[str, list[int]] = {}
-        for slip in self.trial.task.slips:
+        for slip in self.slips:
             explained, spoilt, open_ones = [], 0, len(self.wrong)
             for place, other in enumerate(self.trial.with_slip(slip)):
                 outcome, right = self.outcomes[place], self.trial.expected[place]

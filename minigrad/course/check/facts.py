@@ -124,8 +124,10 @@ class Facts:
             ):
                 return sentence
         whole = all(got.size == 1 or (got.size and got.shape == want.shape) for got, want in numbers)
-        if whole and not any(got.any() for got, _ in numbers):
-            return "Where it is wrong, your answer is 0."
+        constant = numbers[0][0].ravel()[0] if whole and numbers[0][0].size else math.nan
+        if not constant or (several and len(cases) > 2 and all(want.size == 1 for _, want in numbers)):
+            if all((got == constant).all() for got, _ in numbers):
+                return f"Where it is wrong, your answer is {constant:g}."
         if any(got.shape != want.shape for got, want in numbers):
             return None
         near = _near(numbers)
@@ -210,6 +212,8 @@ class Facts:
 
     def _in_another_order(self, numbers: list[Numbers]) -> str | None:
         both = [(_sorted(got), _sorted(want)) for got, want in numbers]
+        if all(len(np.unique(want)) <= 2 for _, want in both):  # of rows of 0 and 1 it is always so
+            return None
         return "The numbers are the right ones, in another order." if self._all_close(both) else None
 
     def _which_entries(self, cases: Sequence[Wrong], numbers: list[Numbers]) -> str | None:
@@ -325,10 +329,9 @@ def _near(numbers: list[Numbers]) -> str | None:
         if (np.abs(got - want) > NEAR * np.where(want == 0, largest, np.abs(want))).any():
             return None
     zeros = ", or small where that is 0" if any((want == 0).any() for _, want in numbers) else ""
-    return (
-        f"All numbers are within 5 % of what they should be{zeros}. A small part that is missing does that, and so do random "
-        "draws, a coarse step, a constant that was added and digits that are cut off."
-    )
+    counts = all((got % 1 == 0).all() and (want % 1 == 0).all() for got, want in numbers)
+    part = " A small part may be missing, or there twice." if counts else ""
+    return f"All numbers are within 5 % of what they should be{zeros}.{part}"
 
 
 def _length(argument: Any) -> int | None:
@@ -359,6 +362,13 @@ def _sizes(arguments: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield f"the length of `{name}`", length
 
 
+def _by_sign(values: np.ndarray, words: str) -> Iterator[tuple[str, np.ndarray]]:
+    """Where values are positive, and where negative; nothing where all that are not 0 have one sign."""
+    if (values > 0).any() and (values < 0).any():
+        yield words.format("positive"), values > 0
+        yield words.format("negative"), values < 0
+
+
 def _places(arguments: Mapping[str, Any], want: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Entries that a few words tell of an array: the words, and where they are."""
     if not want.ndim or not 0 < want.size <= 100_000:
@@ -377,8 +387,7 @@ def _places(arguments: Mapping[str, Any], want: np.ndarray) -> Iterator[tuple[st
         yield "at the beginning", last == 0
         yield "at the end", last == want.shape[0] - 1
     yield "that should be 0", want == 0
-    yield "that should be positive", want > 0
-    yield "that should be negative", want < 0
+    yield from _by_sign(want, "that should be {}")
     for name, argument in arguments.items():
         if not isinstance(argument, Tensor | np.ndarray):
             continue
@@ -386,8 +395,7 @@ def _places(arguments: Mapping[str, Any], want: np.ndarray) -> Iterator[tuple[st
         if values.dtype.kind not in "fiub":
             continue
         if values.shape == want.shape:
-            yield f"where `{name}` is positive", values > 0
-            yield f"where `{name}` is negative", values < 0
+            yield from _by_sign(values, f"where `{name}` is {{}}")
             yield f"where `{name}` is 0", values == 0
         elif values.shape[:-1] == want.shape and 2 <= values.shape[-1] <= 4:
             for place, number in enumerate(NUMBERS[: values.shape[-1]]):

@@ -264,6 +264,9 @@ Both heads look to the right. The first has to look to the left: np.eye(L, k=-1)
     k=-1 -> k=1
 Your heads look at their own token. Row i of the queries must point at i - 1 in one head and at i + 1 in the other.
     k=-1 -> k=0 ; k=1 -> k=0
+One of your heads looks at its own token. Row i of the queries must point at i - 1 in one head and at i + 1 in the other.
+    k=-1 -> k=0
+    k=1 -> k=0
 Your heads look at the right places, but too softly, so a part of the weight still goes to the others. Longer queries make larger scores.
     100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 * || 10 * || 20 * || 5 * math.sqrt(L) *
 The signs of the scores are wrong, so the neighbour gets the least.

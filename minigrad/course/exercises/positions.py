@@ -371,8 +371,6 @@ You return the distance after the rise. Return the distance that has the larger 
     return k -> return k + 1
 You return the distance at which rows are least alike among the first 512. Return the distance at which the fall stops for the first time.
     return k -> return int(np.argmin([similarity(k) for k in range(512)]))
-You add up sines, which depend on the direction. The dot product of two rows is a sum of cosines.
-    np.cos(k * omega) -> np.sin(k * omega)
 You return one full turn of the fastest hand, rounded. The cosines of the slower hands go on falling while the fastest hand returns, so find the first rise of the sum.
     return k -> return 6 || return 7
 The answer depends on d_model. With more columns more hands are slow, and their fall hides the return of the fast hands.
@@ -380,7 +378,7 @@ The answer depends on d_model. With more columns more hands are slow, and their 
 The exponent is half of what it should be. It is -2n / d_model, where n counts hands and not columns.
     -2 * np.arange -> -1 * np.arange
 You compare with the start, which no sum exceeds. Compare each distance with the one before it.
-    similarity(k) <= similarity(k - 1) -> similarity(k) <= similarity(0) and k < 2000
+    return k -> return 2000
 You return the sum. Return the distance.
     return k -> return similarity(k)
 You compare absolute values, but a sum below 0 is smaller than 0.

@@ -525,10 +525,6 @@ That is n, what is kept when nothing is computed again, and the largest number o
     min(peaks) -> max(peaks)
 That is half of n. It is right for 12 layers, and far too many for 10,000: stretches of two layers each are not the best.
     return min(peaks) -> return n // 2 || return n / 2 || return n // 2 + 1 || return (n + 1) // 2
-While the walk is in a stretch, the inputs of that stretch's other layers are kept as well.
-    n // k + k - 1 -> n // k
-The first inputs of the stretches before are kept all the time: add them.
-    n // k + k - 1 -> k - 1
 """,
 )
 def smallest_peak(n):
