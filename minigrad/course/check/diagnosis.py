@@ -362,6 +362,8 @@ class _Search:
         first = self.outcomes[self.wrong[0]]
         if first.error is not None:
             return explained(first.error)
+        if first.decided:  # the numbers need not be those of the right answer
+            return None
         wrong_ones = [
             Wrong(self.outcomes[place].value, self.trial.expected[place].value, self.trial.unchanged[place])
             for place in self.wrong

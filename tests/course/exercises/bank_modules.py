@@ -113,6 +113,12 @@ START_RIGHT = [
     lambda width: math.sqrt(1.8 / width),
 ]
 
+START_WRONG = [
+    (lambda width: 1.2 / math.sqrt(width), "a size of 0.54 at the first layer, and 0.6 to 1.6 is asked for"),
+    (lambda width: 1.05 / np.sqrt(width), "after twenty layers, and at least 0.42 is asked for"),
+    (lambda width: str(width), "it should return 0.13, and returned '100'"),
+]
+
 # --- error_rate ------------------------------------------------------------------------------------------
 
 
@@ -166,6 +172,7 @@ RIGHT = {
     "error_rate": RATE_RIGHT,
 }
 WRONG = {
+    "tanh_start": START_WRONG,
     "named_parameters": NAMED_WRONG,
     "mean_square": SQUARE_WRONG,
     "error_rate": RATE_WRONG,
