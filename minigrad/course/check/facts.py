@@ -124,10 +124,10 @@ class Facts:
             ):
                 return sentence
         whole = all(got.size == 1 or (got.size and got.shape == want.shape) for got, want in numbers)
-        constant = numbers[0][0].ravel()[0] if whole and numbers[0][0].size else math.nan
-        if not constant or (several and len(cases) > 2 and all(want.size == 1 for _, want in numbers)):
-            if all((got == constant).all() for got, _ in numbers):
-                return f"Where it is wrong, your answer is {constant:g}."
+        same = numbers[0][0].flat[0] if whole else math.nan
+        says = not same or (several and len(cases) > 2 and all(want.size == 1 for _, want in numbers))
+        if says and all((got == same).all() for got, _ in numbers):
+            return f"Where it is wrong, your answer is {same:g}."
         if any(got.shape != want.shape for got, want in numbers):
             return None
         near = _near(numbers)

@@ -431,7 +431,7 @@ You choose one rate for both, the one with the lowest sum. Each model needs a ra
     run(model, rate, 100) -> run(model, rate, 0) ; seeds = (0, 1, 2) -> seeds = (1, 0, 2)
 You compare two runs with two. Twelve runs pay for three of each model.
     seeds = (0, 1, 2) -> seeds = (0, 1)
-[two-at-each-rate] You try each rate with two seeds, and compare ranges of two runs. One run at each rate is enough for a search; then there are three for each model at its best rate.
+You try each rate with two seeds, and compare ranges of two runs. One run at each rate is enough for a search; then there are three for each model at its best rate.
     rate = min(rates, key=lambda rate: run(model, rate, 100)) -> tried = {rate: [run(model, rate, seed) for seed in (0, 1)] for rate in rates} ; found[model] = [run(model, rate, seed) for seed in seeds] -> found[model] = min(tried.values(), key=min)
     rate = min(rates, key=lambda rate: run(model, rate, 100)) -> tried = {rate: [run(model, rate, seed) for seed in (0, 1)] for rate in rates} ; found[model] = [run(model, rate, seed) for seed in seeds] -> found[model] = min(tried.values(), key=sum) || found[model] = min(tried.values(), key=max)
     rate = min(rates, key=lambda rate: run(model, rate, 100)) -> tried = {rate: [run(model, rate, f"{rate} {seed}") for seed in (0, 1)] for rate in rates} ; found[model] = [run(model, rate, seed) for seed in seeds] -> found[model] = min(tried.values(), key=min) || found[model] = min(tried.values(), key=sum)

@@ -298,7 +298,7 @@ The gradients are not clipped before the step.
     clip_grad_norm(model.parameters(), 1.0) -> pass ; (loss * (1 / parts)).backward() -> [(loss * (1 / parts)).backward(), clip_grad_norm(model.parameters(), 1.0)]
 The schedule does not move: the rate stays as it was in the first step.
     schedule.step() -> pass
-[schedule-each-batch] The schedule moves for each batch. It counts steps of the optimiser: in PyTorch the rate would fall `parts` times too fast. Call `schedule.step()` once a step.
+The schedule moves for each batch. It counts steps of the optimiser: in PyTorch the rate would fall `parts` times too fast. Call `schedule.step()` once a step.
     schedule.step() -> [schedule.step() for _ in range(parts)]
 The optimiser steps for each batch. It should step once, on the mean of their gradients.
     total += loss.item() / parts -> total += [loss.item() / parts, optimizer.step()][0] ; optimizer.step() -> pass

@@ -147,7 +147,10 @@ def test_which_entries_are_wrong(wrong, words):
 def test_a_sign_that_all_have_is_no_place():
     """Where an entry is 0 or negative, "that should be negative" are all that can be wrong."""
     want = -np.triu(np.arange(16.0).reshape(4, 4) % 5, 1)
-    assert fact((2 * want + (want < -2) + 3 * (want < -3), want)) != "Only the entries that should be negative are wrong."
+    assert (
+        fact((2 * want + (want < -2) + 3 * (want < -3), want))
+        != "Only the entries that should be negative are wrong."
+    )
     distances = np.array([1.0, 0.0, 2.0, 3.0])
     found = fact((distances**2 + (distances > 0), distances, {"x": distances}))
     assert found == "Only the entries that should be 0 are right."
