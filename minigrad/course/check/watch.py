@@ -64,7 +64,7 @@ class Watch:
     """What an answer prints over all its cases, and at which case it is."""
 
     def __init__(self) -> None:
-        self.streams = Excerpt(sys.stdout), Excerpt(sys.stderr)
+        self.streams: tuple[Excerpt, ...] = Excerpt(sys.stdout), Excerpt(sys.stderr)
         self.case = ""  # "case 3 of 6, a row of equal scores", while one runs
 
     @contextlib.contextmanager
@@ -90,11 +90,12 @@ class Watch:
         self.case = ""
 
     def close(self) -> None:
-        """End the last line that was shown, and say how many are not."""
-        for stream in self.streams:
+        """End the last line that was shown, and say how many are not; once."""
+        streams, self.streams = self.streams, ()
+        for stream in streams:
             if stream.open_line:
                 stream.target.write("\n")
-        if dropped := sum(stream.lines_left_out() for stream in self.streams):
+        if dropped := sum(stream.lines_left_out() for stream in streams):
             lines = (
                 "line that your answer printed is" if dropped == 1 else "lines that your answer printed are"
             )

@@ -753,6 +753,23 @@ def test_an_interrupted_search_for_the_mistake_is_told(told, monkeypatch):
     assert lines[1] == "Interrupted: the check was still looking for the mistake behind it."
 
 
+def test_a_terminal_shows_the_values_before_the_search_and_goes_on_with_the_mistake(monkeypatch, capsys):
+    said = []
+    search = module.diagnose
+    monkeypatch.setattr(
+        module, "diagnose", lambda *known: said.append(capsys.readouterr().out) or search(*known)
+    )
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    make(mistakes="You halve it.\n    2 * x -> x / 2")(lambda x: print("half") or x / 2)
+    (before,), after = said, capsys.readouterr().out
+    assert before.startswith(
+        "half\nhalf\ndouble: not yet. 0 of 2 cases are right.\nOn a (2, 3) array of float64: "
+    )
+    assert before.endswith("\nLooking for the mistake …\n")
+    assert "yours" in before
+    assert after.splitlines() == ["You halve it.", HINT]
+
+
 def test_prints_of_an_answer_are_kept(capsys):
     make()(lambda x: print("looking at", x.shape) or 3 * x)
     lines = capsys.readouterr().out.splitlines()
