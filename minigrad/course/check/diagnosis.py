@@ -111,7 +111,10 @@ class _Search:
 
     @cached_property
     def _mutants(self) -> Sequence[Slip]:
-        """Of anybody, and slips in some places only. None where one of so many explains the answer by chance: its values are words, or a few whole numbers."""
+        """Of anybody, and slips in some places only.
+
+        None where one of so many explains the answer by chance: its values are words, or a few whole numbers.
+        """
         wrong_ones = ((self.outcomes[place].value, self.trial.expected[place].value) for place in self.wrong)
         telling = sum(_says_much(came, want) for came, want in wrong_ones)
         if telling < 2 or self.by_chance or is_strong(self._measured):
@@ -263,20 +266,12 @@ class _Search:
             values = [members(one.value) for one in (outcome, right, other)]
             if not all(isinstance(value, tuple | list) and len(value) == len(values[0]) for value in values):
                 return False
-            wrong = [  # of this case: whether the slip explains the value, and whether it spoils it
-                (
-                    difference(came, slips, *self.close) is None,
-                    difference(slips, wanted, *self.close) is not None,
-                )
-                for came, wanted, slips in zip(*values, strict=True)
-                if difference(came, wanted, *self.close) is not None
-            ]
-            if wrong:
-                explained, spoilt = zip(*wrong, strict=True)
-                found = (
-                    explained[0] and not explained[-1] and list(explained) == sorted(explained, reverse=True)
-                )
-                if not found or not all(spoilt):
+            wrong = [one for one in zip(*values, strict=True) if difference(one[0], one[1], *self.close)]
+            explained = [difference(came, slips, *self.close) is None for came, _, slips in wrong]
+            if wrong:  # values of this case
+                found = explained[0] and not explained[-1] and explained == sorted(explained, reverse=True)
+                spoilt = all(difference(slips, wanted, *self.close) for _, wanted, slips in wrong)
+                if not found or not spoilt:
                     return False
         return found
 
@@ -300,10 +295,11 @@ class _Search:
 
     def _undone(self, others: Sequence[Outcome]) -> bool:
         """Whether the answer's numbers are much nearer to the right ones than a mistake's: what is beside it, undoes it."""
-        mine, slips, right = (_flat(one) for one in (self.outcomes, others, self.trial.expected))
-        if not mine.shape == slips.shape == right.shape:
-            return False
-        return bool(np.abs(mine - right).sum() < np.abs(slips - right).sum() / 4)
+        mine, slips, right = (
+            _flat([one.value for one in of]) for of in (self.outcomes, others, self.trial.expected)
+        )
+        alike = mine.shape == slips.shape == right.shape
+        return alike and bool(np.abs(mine - right).sum() < np.abs(slips - right).sum() / 4)
 
     # --- In part -----------------------------------------------------------------------------------------
 
@@ -390,12 +386,7 @@ def _says_much(came: Any, want: Any) -> bool:
     return has_digits(came) or has_digits(want) or (isinstance(want, np.ndarray) and want.size > 4)
 
 
-def _flat(outcomes: Sequence[Outcome]) -> np.ndarray:
-    """The numbers of all values, those of a case in order of size."""
-    return np.concatenate([np.sort(_numbers(one.value)) for one in outcomes])
-
-
-def _numbers(value: Any) -> np.ndarray:
-    if isinstance(value, tuple | list):
-        return np.concatenate([_numbers(one) for one in value])
-    return np.ravel(as_array(value)).astype(float)
+def _flat(value: Any) -> np.ndarray:
+    """The numbers of a value, or of several, in order of size."""
+    several = isinstance(value, tuple | list)
+    return np.sort(np.concatenate([_flat(one) for one in value]) if several else np.ravel(as_array(value)))

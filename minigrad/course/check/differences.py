@@ -201,7 +201,10 @@ def described(value: Any) -> str:
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     if isinstance(value, tuple | list | dict):
         return f"a {type(value).__name__} of {len(value)}"
-    return _SHORT.repr(value)
+    text, name = _SHORT.repr(value), type(value).__name__.lstrip("_")
+    if " at 0x" in text:  # an address says nothing
+        return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+    return text
 
 
 def equal(before: Any, after: Any) -> bool:

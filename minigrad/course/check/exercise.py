@@ -83,7 +83,7 @@ class Exercise(Task):
         shown = []
         with no_trace():
             report = self.report(answer, so_far=lambda known: shown.append(tell_so_far(known)))
-        (next(filter(None, shown), tell))(report)
+        next(filter(None, shown), tell)(report)
         return report.verdict == "right"
 
     def accepts(self, answer: Answer, seed: int = 0) -> bool:

@@ -362,13 +362,6 @@ def _sizes(arguments: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield f"the length of `{name}`", length
 
 
-def _by_sign(values: np.ndarray, words: str) -> Iterator[tuple[str, np.ndarray]]:
-    """Where values are positive, and where negative; nothing where all that are not 0 have one sign."""
-    if (values > 0).any() and (values < 0).any():
-        yield words.format("positive"), values > 0
-        yield words.format("negative"), values < 0
-
-
 def _places(arguments: Mapping[str, Any], want: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Entries that a few words tell of an array: the words, and where they are."""
     if not want.ndim or not 0 < want.size <= 100_000:
@@ -387,7 +380,9 @@ def _places(arguments: Mapping[str, Any], want: np.ndarray) -> Iterator[tuple[st
         yield "at the beginning", last == 0
         yield "at the end", last == want.shape[0] - 1
     yield "that should be 0", want == 0
-    yield from _by_sign(want, "that should be {}")
+    if (want > 0).any() and (want < 0).any():  # else they are all that are not 0
+        yield "that should be positive", want > 0
+        yield "that should be negative", want < 0
     for name, argument in arguments.items():
         if not isinstance(argument, Tensor | np.ndarray):
             continue
@@ -395,7 +390,9 @@ def _places(arguments: Mapping[str, Any], want: np.ndarray) -> Iterator[tuple[st
         if values.dtype.kind not in "fiub":
             continue
         if values.shape == want.shape:
-            yield from _by_sign(values, f"where `{name}` is {{}}")
+            if (values > 0).any() and (values < 0).any():
+                yield f"where `{name}` is positive", values > 0
+                yield f"where `{name}` is negative", values < 0
             yield f"where `{name}` is 0", values == 0
         elif values.shape[:-1] == want.shape and 2 <= values.shape[-1] <= 4:
             for place, number in enumerate(NUMBERS[: values.shape[-1]]):

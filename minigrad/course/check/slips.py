@@ -189,12 +189,11 @@ def in_some_places(answer: Callable[..., Any], slips: Sequence[Slip]) -> list[Sl
         spans = _spans(body, slip.edits) if len(slip.edits) == 1 or exchange else None
         # A line has both of the names that are exchanged, or has them as they were.
         keys = [body.count("\n", 0, span[0]) if exchange else span[0] for span in spans or []]
-        units = [
-            [span for span, own in zip(spans or [], keys, strict=True) if own == key]
-            for key in dict.fromkeys(keys)
-        ]
+        units = {
+            key: [span for span, own in zip(spans or [], keys, strict=True) if own == key] for key in keys
+        }
         for count in range(len(units) - 1, 0, -1) if len(units) <= 6 else ():
-            for some in itertools.combinations(units, count):
+            for some in itertools.combinations(units.values(), count):
                 text = textwrap.dedent(_replaced(body, [span for unit in some for span in unit]))
                 made.append(Slip(f"{slip.sentence} {NOT_EVERYWHERE}", body=text))
     return made

@@ -118,18 +118,16 @@ def no_trace() -> Iterator[None]:
 @contextlib.contextmanager
 def silent_lapack() -> Iterator[None]:
     """A fit to NaN fails before LAPACK sees it, which writes lines of its own, past Python, before NumPy raises."""
-    fit = np.linalg.lstsq
+    fit, places = np.linalg.lstsq, (vars(np.linalg), inspect.unwrap(np.polyfit).__globals__)
 
     def finite(a: Any, b: Any, *more: Any, **named: Any) -> Any:
-        for one in map(np.asarray, (a, b)):
-            if one.dtype.kind in "fc" and not np.isfinite(one).all():
-                raise np.linalg.LinAlgError("SVD did not converge in Linear Least Squares")
+        if not all(np.isfinite(one).all() for one in (a, b)):
+            raise np.linalg.LinAlgError("SVD did not converge in Linear Least Squares")
         return fit(a, b, *more, **named)
 
-    places = vars(np.linalg), inspect.unwrap(np.polyfit).__globals__
-    for place in places:
-        place["lstsq"] = finite
     try:
+        for place in places:
+            place["lstsq"] = finite
         yield
     finally:
         for place in places:
