@@ -70,10 +70,7 @@ def _random_program(rng: np.random.Generator, inputs: int, steps: int) -> Callab
 
 
 def _newest_first(output, sources, place, turn):
-    """A right order, a value after all that was computed from it, from `output` back.
-
-    place: of what waits, which comes next. turn: 1 or -1, for the order of a value's sources.
-    """
+    """A right order, from `output` back; place: of what waits, which comes next; turn: -1 to turn sources round."""
     waiting, found = [output], [output]
     for value in found:
         found += [source for source in dict.fromkeys(sources(value)) if source not in found]
@@ -88,7 +85,7 @@ def _newest_first(output, sources, place, turn):
 
 
 def _sorted_from(output, sources, turn):
-    """The same from a depth-first sort, which looks at a value's sources in their order, or from the last."""
+    """The same by a depth-first sort."""
     done: list[Any] = []
 
     def visit(value):
@@ -153,10 +150,6 @@ def _last_path(output):
     return []
 
 
-def _inputs(value):
-    return value.inputs
-
-
 def _walked(output, place, again):
     """Values as a walk from the output reaches them; again: each time, not only the first."""
     waiting, seen = [output], {output}
@@ -194,8 +187,7 @@ times the local slope to the input's.
     mistakes="""
 [one-use] Of a value that is used more than once you keep one use: the gradients of all uses are added.
     source.grad += -> source.grad =
-    source.grad += -> source.grad = ; reversed(order) -> _sorted_from(output, _inputs, 1) || _sorted_from(output, _inputs, -1)
-    source.grad += -> source.grad = ; reversed(order) -> _newest_first(output, _inputs, 0, 1) || _newest_first(output, _inputs, 0, -1) || _newest_first(output, _inputs, -1, 1) || _newest_first(output, _inputs, -1, -1)
+    source.grad += -> source.grad = ; reversed(order) -> _sorted_from(output, lambda v: v.inputs, 1) || _sorted_from(output, lambda v: v.inputs, -1) || _newest_first(output, lambda v: v.inputs, 0, 1) || _newest_first(output, lambda v: v.inputs, 0, -1) || _newest_first(output, lambda v: v.inputs, -1, 1) || _newest_first(output, lambda v: v.inputs, -1, -1)
     reversed(order) -> _last_path(output)
 A value that is used twice in one step, as in a * a, gets one share of the two: their slopes are added.
     zip(value.inputs, value.slopes, strict=True) -> dict(zip(value.inputs, value.slopes, strict=True)).items()
@@ -300,10 +292,6 @@ def _graph_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "a slope of 0", off, "y"
 
 
-def _sources(graph):
-    return lambda name: [source for source, _ in graph[name]]
-
-
 def _as_reached(graph, output, place, again):
     """The values in the order in which a walk from the output reaches them; again: each time, not only the first."""
     waiting, seen = [output], {output}
@@ -332,8 +320,7 @@ For each value, newest first, and each of its (source, slope): grad[source] += g
 [one-use] Of a value that is used more than once you keep one use: the gradients of all uses are added.
     grad[source] += -> grad[source] =
     grad[source] += -> grad[source] = ; in graph[name] -> in graph[name][::-1]
-    grad[source] += -> grad[source] = ; reversed(graph) -> _sorted_from(output, _sources(graph), 1) || _sorted_from(output, _sources(graph), -1)
-    grad[source] += -> grad[source] = ; reversed(graph) -> _newest_first(output, _sources(graph), 0, 1) || _newest_first(output, _sources(graph), 0, -1) || _newest_first(output, _sources(graph), -1, 1) || _newest_first(output, _sources(graph), -1, -1)
+    grad[source] += -> grad[source] = ; reversed(graph) -> _sorted_from(output, lambda n: [s for s, _ in graph[n]], 1) || _sorted_from(output, lambda n: [s for s, _ in graph[n]], -1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], 0, 1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], 0, -1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], -1, 1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], -1, -1)
     grad[source] += grad[name] * slope -> grad[source] = grad[source] or grad[name] * slope || grad[source] = max(grad[source], grad[name] * slope)
     for name in reversed(graph) -> def visit(name) ; += grad[name] * slope -> = grad[name] * slope; visit(source) ; return grad -> visit(output); return grad
 A value that is used twice in one step is listed twice there, and you keep one of the two: their slopes are added.
