@@ -7,7 +7,9 @@ mistake that anybody makes, stands the line of the answer's own source that a sm
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import inspect
 import io
 import re
 import time
@@ -22,7 +24,7 @@ import numpy as np
 from minigrad.course.check.differences import as_array, difference, has_digits, members
 from minigrad.course.check.errors import explained
 from minigrad.course.check.facts import RIGHT_NUMBERS, Facts, Wrong, is_rounding, is_strong
-from minigrad.course.check.mutants import mutants
+from minigrad.course.check.mutants import EXCHANGED, Mutant, mutants
 from minigrad.course.check.outcome import Outcome
 from minigrad.course.check.slips import CHANGED, Slip, build, in_some_places, pairs
 from minigrad.course.check.trial import Trial
@@ -30,6 +32,7 @@ from minigrad.course.check.watch import can_be_limited, time_limit
 
 LOOSE = 1e-5  # a tolerance from which on numbers are near by chance
 SECONDS = 3  # for each search that goes through many changes, of a slow answer
+EXCHANGE = "One small change makes your answer right: exchange these two steps."
 PLACE = "One small change makes your answer right, in the line `{}`."
 
 
@@ -159,7 +162,7 @@ class _Search:
         by_chance = self.by_chance or is_rounding(self._measured)
         if by_chance or self._evidence(self.wrong) < 2 * len(self.wrong) or not can_be_limited():
             return []
-        found: dict[str, str] = {}  # to the piece of the line
+        found: dict[str, Mutant] = {}  # by the line
         answer, end = self.outcomes[0].function, time.monotonic() + SECONDS
         # The answer may print, and a change may be one that Python warns of.
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
@@ -168,12 +171,17 @@ class _Search:
                 with contextlib.suppress(SyntaxError), time_limit(SECONDS / 15, CHANGED):
                     changed = build(answer, mutant)
                     if changed and self.trial.accepts(changed):
-                        found.setdefault(mutant.line, mutant.piece)
+                        found.setdefault(mutant.line, mutant)
                 if time.monotonic() > end:
                     return []  # whether another line would do is not known
         if len(found) != 1:
             return []
-        ((line, piece),) = found.items()
+        ((line, mutant),) = found.items()
+        if EXCHANGED in mutant.sentence:
+            code = inspect.cleandoc(mutant.piece)  # one below the other
+            steps = [ast.get_source_segment(code, step) or "" for step in ast.parse(code).body]
+            return [EXCHANGE, *(f"`{' '.join(step.split())}`" for step in steps)]
+        piece = mutant.piece
         return [PLACE.format(line) + (f" Look at `{piece}`." if piece != line else "")]
 
     # --- Two ---------------------------------------------------------------------------------------------

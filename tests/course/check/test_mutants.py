@@ -215,6 +215,22 @@ def test_where_only_the_last_digits_are_wrong_no_place_is_told(answer):
     assert re.match(r"All numbers agree with what they should be in about [789] digits\.", text), text
 
 
+def too_late(x, w, n):
+    total = (x @ w).sum()
+    most = abs(x).max(axis=0)
+    found = most @ w - total
+    most = most / n
+    return found
+
+
+def test_two_steps_that_have_changed_places_are_told_one_below_the_other():
+    assert said(too_late)[1:] == [
+        "One small change makes your answer right: exchange these two steps.",
+        "`found = most @ w - total`",
+        "`most = most / n`",
+    ]
+
+
 def test_an_answer_with_a_while_is_looked_at_too():
     def sums(x, w, n):
         while abs(x).max() > 100:
