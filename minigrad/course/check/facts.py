@@ -17,9 +17,7 @@ from minigrad.tensor import Tensor
 
 RIGHT_NUMBERS = "The numbers themselves are right."
 OTHER_ORDER = "The values are right, and in the other order."
-STRONG = (
-    r"[Ee]very number is (?:the |one over |(?:2|0\.5) times |\S+ times what it should be(?:: that|, and))"
-)
+STRONG = r"[Ee]very number is (?:the |one over |1 minus |(?:2|0\.5) times |\S+ times what it should be(?:: that|, and))"
 
 
 def is_strong(fact: str | None) -> bool:
@@ -294,6 +292,7 @@ ALIKE: list[tuple[Callable[[np.ndarray], np.ndarray], str]] = [
     (_turned, "What you return is the transpose of what is asked for."),
     (np.negative, "Every number is the negative of what it should be."),
     (_reciprocal, "Every number is one over what it should be."),
+    (lambda x: 1 - x, "Every number is 1 minus what it should be."),
     (np.sqrt, "Every number is the square of what it should be."),
     (np.square, "Every number is the square root of what it should be."),
 ]
@@ -301,6 +300,7 @@ ALIKE: list[tuple[Callable[[np.ndarray], np.ndarray], str]] = [
 _FAMOUS = [
     (math.log(2), "log 2, the factor between nats and bits"),
     (math.log(10), "log 10, the factor between np.log and np.log10"),
+    (100, "100, as of percentages"),
     (math.sqrt(2), "√2"),
     (math.pi, "π"),
     (2 * math.pi, "2π"),

@@ -31,11 +31,18 @@ X = np.array([[0.5, -1.5], [2.5, 3.5]])
         (math.log(10), "is 2.30259 times what it should be: that is log 10, the factor between np.log and np.log10."),
         (1 / math.log(2), "that is one over log 2, the factor between nats and bits."),
         (2 * math.pi, "that is 2π."),
+        (0.01, "is 0.01 times what it should be: that is one over 100, as of percentages."),
     ],
 )  # fmt: skip
 def test_one_factor_on_all_cases(factor, words):
     assert words in fact((factor * X, X), (factor * X[0], X[0]))
     assert words in fact((factor * 1.5, 1.5), (factor * 2.5, 2.5))
+
+
+def test_the_share_that_is_left():
+    assert fact((0.6, 0.4), (0.25, 0.75)) == "Every number is 1 minus what it should be."
+    assert is_strong(fact((0.6, 0.4), (0.25, 0.75)))
+    assert fact((0.6, 0.4)) is None  # of one number many things are true
 
 
 def test_no_factor_is_named_twice():
