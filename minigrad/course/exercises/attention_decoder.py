@@ -355,6 +355,7 @@ A word that comes exactly `least` times counts. Leave out only the words that co
 You return the word that is aligned most often. Take the smallest share.
     min(shares, key=lambda word: shares[word]) -> max(shares, key=lambda word: shares[word])
 You return the share of words that are not aligned. Return the share that is.
+    return word, shares[word] -> return word, 1 - shares[word]
     int(row.argmax()) in places -> int(row.argmax()) not in places
 You take the weight on the gold word. A word counts as 1 if its gold word has the largest weight, and as 0 otherwise.
     int(row.argmax()) in places -> float(row[list(places)].sum())

@@ -473,6 +473,14 @@ def test_a_slip_and_a_fact_that_undo_each_other_are_not_told(told):
     assert told(for_two, lambda x: (x.var(), x.mean()))[1] == "The values are right, and in the other order."
 
 
+def test_what_one_fact_says_is_not_told_as_two_slips(told):
+    """Here two slips come to the same as the other order."""
+    both = two_moments(
+        "The variance twice.\n    return mean, -> return x.var(),\nThe mean twice.\n    ((x - mean) ** 2).mean() -> x.mean()"
+    )
+    assert told(both, lambda x: (x.var(), x.mean()))[1] == "The values are right, and in the other order."
+
+
 def test_nor_are_two_negations_of_values_that_are_nearly_right(told):
     for_two = two_moments(
         "The signs, and n - 1.\n    return mean, ((x - mean) ** 2).mean() -> return -mean, -x.var(ddof=1)"
