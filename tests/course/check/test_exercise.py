@@ -476,7 +476,8 @@ def test_a_slip_and_a_fact_that_undo_each_other_are_not_told(told):
 def test_what_one_fact_says_is_not_told_as_two_slips(told):
     """Here two slips come to the same as the other order."""
     both = two_moments(
-        "The variance twice.\n    return mean, -> return x.var(),\nThe mean twice.\n    ((x - mean) ** 2).mean() -> x.mean()"
+        "The variance twice.\n    return mean, -> return x.var(),\n"
+        "The mean twice.\n    ((x - mean) ** 2).mean() -> x.mean()"
     )
     assert told(both, lambda x: (x.var(), x.mean()))[1] == "The values are right, and in the other order."
 
