@@ -187,8 +187,8 @@ class _Search:
     # --- Two ---------------------------------------------------------------------------------------------
 
     def _two_slips(self, part: Part | None) -> tuple[str, str] | None:
-        one_will_do = is_strong(self._measured) or len(self.slips) < len(self.trial.task.slips)
-        if self.by_chance or one_will_do:
+        fact = is_strong(self._measured) and not self.has_effects  # which says all
+        if fact or self.by_chance or len(self.slips) < len(self.trial.task.slips):
             return None
         both = self._pair(part)
         if both or all(self.right_ones):
@@ -286,7 +286,7 @@ class _Search:
 
     def _slip_and_fact(self) -> tuple[str, str] | None:
         """A slip, and what is true of the answer's numbers beside those that the slip gives."""
-        if any(outcome.error is not None for outcome in self.outcomes):
+        if is_strong(self._measured) or any(outcome.error is not None for outcome in self.outcomes):
             return None
         for slip in self.slips:
             others = list(self.trial.with_slip(slip))
