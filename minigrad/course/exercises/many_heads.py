@@ -112,6 +112,8 @@ You add the mask to the weights, after the softmax, so a row no longer sums to 1
     + mask -> ; softmax(S) -> softmax(S) + mask
 You add the mask before the scale, so the mask is divided too. Add it to the scaled scores.
     Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> (Q @ K.swapaxes(-1, -2) + mask) / math.sqrt(d_k)
+You multiply scores by 0. But 0 is an ordinary score, and the hidden tokens keep weight. Add the mask.
+    Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) * (mask == 0)
 You subtract the mask. Add it, because it holds large negative numbers for the hidden tokens.
     + mask -> - mask
 You set the weights of hidden tokens to 0 after the softmax, so a row no longer sums to 1. Add the mask to the scores.

@@ -54,6 +54,8 @@ That is the entropy of the words at each place, without a look at the others. A 
     (other[:place], other[place + 1 :]) == seen -> len(other) == len(text)
 Your model looks to the left only. A hidden word has words on both sides.
     (other[:place], other[place + 1 :]) == seen -> len(other) == len(text) and other[:place] == seen[0]
+    cost += weight * -math.log(weight / sum(rivals)) -> same = sum(w for other, w in language.items() if other[: place + 1] == text[: place + 1]); cost += weight * -math.log(same / sum(rivals)) ; (other[:place], other[place + 1 :]) == seen -> len(other) > place and other[:place] == seen[0]
+    cost += weight * -math.log(weight / sum(rivals)) -> same = sum(w for other, w in language.items() if other[: place + 1] == text[: place + 1] and len(other) == len(text)); cost += weight * -math.log(same / sum(rivals)) ; (other[:place], other[place + 1 :]) == seen -> len(other) == len(text) and other[:place] == seen[0]
 Your model looks to the right only. A hidden word has words on both sides.
     (other[:place], other[place + 1 :]) == seen -> len(other) == len(text) and other[place + 1 :] == seen[1]
 Rivals are as long as the text: the number of words is seen.
