@@ -7,8 +7,11 @@ mistake that anybody makes, stands the line of the answer's own source that a sm
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import inspect
 import io
+import re
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,17 +21,18 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.check.differences import difference, has_digits, members
+from minigrad.course.check.differences import as_array, difference, has_digits, members
 from minigrad.course.check.errors import explained
-from minigrad.course.check.facts import RIGHT_NUMBERS, Facts, Wrong, is_strong
-from minigrad.course.check.mutants import mutants
+from minigrad.course.check.facts import RIGHT_NUMBERS, Facts, Wrong, is_rounding, is_strong
+from minigrad.course.check.mutants import EXCHANGED, Mutant, mutants
 from minigrad.course.check.outcome import Outcome
-from minigrad.course.check.slips import CHANGED, Slip, build, pairs
+from minigrad.course.check.slips import CHANGED, Slip, build, in_some_places, pairs
 from minigrad.course.check.trial import Trial
 from minigrad.course.check.watch import can_be_limited, time_limit
 
 LOOSE = 1e-5  # a tolerance from which on numbers are near by chance
 SECONDS = 3  # for each search that goes through many changes, of a slow answer
+EXCHANGE = "One small change makes your answer right: exchange these two steps."
 PLACE = "One small change makes your answer right, in the line `{}`."
 
 
@@ -65,10 +69,12 @@ class _Search:
         self.close = trial.task.rtol, trial.task.atol
         self.wrong = [place for place, words in enumerate(complaints) if words]
         self.has_effects = any(outcome.changed or outcome.seen for outcome in outcomes)
-        # With what was done to memory and arguments first; where all values are right, that is all that tells.
+        # With what was done to memory and arguments first; where all values are right, or words, it has to be the same.
         self.right_ones = [trial.same(*both) for both in zip(outcomes, trial.expected, strict=True)]
-        self.kinds = (True,) if all(self.right_ones) else (True, False)
+        words = all(isinstance(one.value, str) for one in trial.expected)
+        self.kinds = (True,) if words or all(self.right_ones) else (True, False)
         self.facts = Facts(trial.task.answer, *self.close)
+        self.slips = self._that_say_something()
         # Where one number is asked for, and one that is near will do, two mistakes or a change of many come near by chance.
         numbers = all(isinstance(one.value, int | float | np.number) for one in trial.expected)
         self.by_chance = max(self.close) > LOOSE and numbers
@@ -78,7 +84,7 @@ class _Search:
         first = self.wrong[0]
         if all(one.value is None and one.error is None for one in self.outcomes):
             return Diagnosis([], first)  # told already, and no sign of more
-        if slip := self._single(self.trial.task.slips):
+        if slip := self._single(self.slips):
             return Diagnosis([slip.sentence], first)
         place = self._place()
         if slip := self._single(self._mutants):
@@ -96,14 +102,29 @@ class _Search:
         found = [measured] if measured else []
         return Diagnosis([*found, *place], first, [text for text in asides if text])
 
+    def _that_say_something(self) -> Sequence[Slip]:
+        """Where the same whole number comes out on all cases, which many mistakes do: the slips that say so themselves."""
+        slips, values = self.trial.task.slips, [one.value for one in self.outcomes]
+        if not all(isinstance(value, int | float | np.number) for value in values) or has_digits(values):
+            return slips
+        if len(set(values)) > 1 or len(values) < 3:
+            return slips
+        written = re.compile(rf"return (?:np\.|math\.)?{values[0]:g}(?:\.0)?$", re.MULTILINE)
+        return [slip for slip in slips if written.search("\n".join([slip.body, *dict(slip.edits).values()]))]
+
     @cached_property
     def _mutants(self) -> Sequence[Slip]:
-        """None where one of so many explains the answer by chance: its values are words, or a few whole numbers."""
+        """Of anybody, and slips in some places only.
+
+        None where one of so many explains the answer by chance: its values are words, or a few whole numbers.
+        """
         wrong_ones = ((self.outcomes[place].value, self.trial.expected[place].value) for place in self.wrong)
         telling = sum(_says_much(came, want) for came, want in wrong_ones)
         if telling < 2 or self.by_chance or is_strong(self._measured):
             return ()
-        return mutants(self.trial.task.answer)
+        task = self.trial.task
+        of_anybody = mutants(task.answer)
+        return (*in_some_places(task.answer, task.slips), *of_anybody) if of_anybody else ()
 
     # --- One slip ----------------------------------------------------------------------------------------
 
@@ -136,11 +157,12 @@ class _Search:
     def _place(self) -> list[str]:
         """The one line of the answer's own source at which a small change makes it right, if there is one.
 
-        Where words are asked for, that may be chance.
+        Where words are asked for, or only the last digits are wrong, that may be chance.
         """
-        if self.by_chance or self._evidence(self.wrong) < 2 * len(self.wrong) or not can_be_limited():
+        by_chance = self.by_chance or is_rounding(self._measured)
+        if by_chance or self._evidence(self.wrong) < 2 * len(self.wrong) or not can_be_limited():
             return []
-        found: dict[str, str] = {}  # to the piece of the line
+        found: dict[str, Mutant] = {}  # by the line
         answer, end = self.outcomes[0].function, time.monotonic() + SECONDS
         # The answer may print, and a change may be one that Python warns of.
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
@@ -149,18 +171,24 @@ class _Search:
                 with contextlib.suppress(SyntaxError), time_limit(SECONDS / 15, CHANGED):
                     changed = build(answer, mutant)
                     if changed and self.trial.accepts(changed):
-                        found.setdefault(mutant.line, mutant.piece)
+                        found.setdefault(mutant.line, mutant)
                 if time.monotonic() > end:
                     return []  # whether another line would do is not known
         if len(found) != 1:
             return []
-        ((line, piece),) = found.items()
+        ((line, mutant),) = found.items()
+        if EXCHANGED in mutant.sentence:
+            code = inspect.cleandoc(mutant.piece)  # one below the other
+            steps = [ast.get_source_segment(code, step) or "" for step in ast.parse(code).body]
+            return [EXCHANGE, *(f"`{' '.join(step.split())}`" for step in steps)]
+        piece = mutant.piece
         return [PLACE.format(line) + (f" Look at `{piece}`." if piece != line else "")]
 
     # --- Two ---------------------------------------------------------------------------------------------
 
     def _two_slips(self, part: Part | None) -> tuple[str, str] | None:
-        if self.by_chance:
+        fact = is_strong(self._measured) and not self.has_effects  # which says all
+        if fact or self.by_chance or len(self.slips) < len(self.trial.task.slips):
             return None
         both = self._pair(part)
         if both or all(self.right_ones):
@@ -180,7 +208,7 @@ class _Search:
             return None
         # What a slip explains, how many others it spoils, and its sentence.
         found: list[tuple[set[int], int, str]] = []
-        for slip in self.trial.task.slips:
+        for slip in self.slips:
             theirs = self._values(list(self.trial.with_slip(slip)))
             if len(theirs) == len(mine):
                 explained = {n for n in wrong if self._all_like(mine[n], theirs[n])}
@@ -219,7 +247,7 @@ class _Search:
             if self._evidence(others) < 2:
                 return None
         task = self.trial.task
-        doubles = list(pairs(task.answer, task.slips))
+        doubles = list(pairs(task.answer, self.slips))
         for effects in self.kinds:
             for one, other, wrong in doubles:
                 if self._alike(self.trial.outcomes(wrong), effects):
@@ -228,7 +256,7 @@ class _Search:
         if not can_be_limited():
             return None
         with time_limit(SECONDS, CHANGED) as over:
-            for one, other, wrong in pairs(task.answer, task.slips, self._mutants):
+            for one, other, wrong in pairs(task.answer, self.slips, self._mutants):
                 if self._alike(self.trial.outcomes(wrong), self.kinds[-1]):
                     return one.sentence, other.sentence
                 if over():
@@ -236,7 +264,10 @@ class _Search:
         return None
 
     def _only_later_values(self, slip: Slip) -> bool:
-        """Whether, of several values, a slip explains the first wrong one, and leaves later ones wrong in another way."""
+        """Whether, of several values, a slip explains the first wrong one, and later ones are wrong in another way.
+
+        It has to spoil these as well: what it leaves alone cannot follow from it.
+        """
         found = False
         for outcome, right, other in zip(
             self.outcomes, self.trial.expected, self.trial.with_slip(slip), strict=True
@@ -244,14 +275,12 @@ class _Search:
             values = [members(one.value) for one in (outcome, right, other)]
             if not all(isinstance(value, tuple | list) and len(value) == len(values[0]) for value in values):
                 return False
-            explained = [
-                difference(came, slips, *self.close) is None
-                for came, wanted, slips in zip(*values, strict=True)
-                if difference(came, wanted, *self.close) is not None
-            ]
-            if explained:  # the wrong values of this case
+            wrong = [one for one in zip(*values, strict=True) if difference(one[0], one[1], *self.close)]
+            explained = [difference(came, slips, *self.close) is None for came, _, slips in wrong]
+            if wrong:  # values of this case
                 found = explained[0] and not explained[-1] and explained == sorted(explained, reverse=True)
-                if not found:
+                spoilt = all(difference(slips, wanted, *self.close) for _, wanted, slips in wrong)
+                if not found or not spoilt:
                     return False
         return found
 
@@ -259,7 +288,7 @@ class _Search:
         """A slip, and what is true of the answer's numbers beside those that the slip gives."""
         if is_strong(self._measured) or any(outcome.error is not None for outcome in self.outcomes):
             return None
-        for slip in self.trial.task.slips:
+        for slip in self.slips:
             others = list(self.trial.with_slip(slip))
             if any(other.error is not None for other in others):
                 continue
@@ -269,9 +298,17 @@ class _Search:
                 if not self.trial.like(outcome, other)
             ]
             fact = self.facts.sentence(apart)
-            if fact and is_strong(fact):
+            if fact and is_strong(fact) and not self._undone(others):
                 return slip.sentence, f"Apart from that: {fact[0].lower()}{fact[1:]}"
         return None
+
+    def _undone(self, others: Sequence[Outcome]) -> bool:
+        """Whether the answer's numbers are much nearer to the right ones than a mistake's: what is beside it, undoes it."""
+        mine, slips, right = (
+            _flat([one.value for one in of]) for of in (self.outcomes, others, self.trial.expected)
+        )
+        alike = mine.shape == slips.shape == right.shape
+        return alike and bool(np.abs(mine - right).sum() < np.abs(slips - right).sum() / 4)
 
     # --- In part -----------------------------------------------------------------------------------------
 
@@ -295,7 +332,7 @@ class _Search:
         cases than it explains is not behind the answer, which has those right.
         """
         best: dict[str, list[int]] = {}
-        for slip in self.trial.task.slips:
+        for slip in self.slips:
             explained, spoilt, open_ones = [], 0, len(self.wrong)
             for place, other in enumerate(self.trial.with_slip(slip)):
                 outcome, right = self.outcomes[place], self.trial.expected[place]
@@ -330,6 +367,8 @@ class _Search:
         first = self.outcomes[self.wrong[0]]
         if first.error is not None:
             return explained(first.error)
+        if first.decided:  # the numbers need not be those of the right answer
+            return None
         wrong_ones = [
             Wrong(self.outcomes[place].value, self.trial.expected[place].value, self.trial.unchanged[place])
             for place in self.wrong
@@ -354,3 +393,9 @@ class _Search:
 def _says_much(came: Any, want: Any) -> bool:
     """Whether a wrong value is no chance: there are digits in it, or it is an array of some size."""
     return has_digits(came) or has_digits(want) or (isinstance(want, np.ndarray) and want.size > 4)
+
+
+def _flat(value: Any) -> np.ndarray:
+    """The numbers of a value, or of several, in order of size."""
+    several = isinstance(value, tuple | list)
+    return np.sort(np.concatenate([_flat(one) for one in value]) if several else np.ravel(as_array(value)))

@@ -201,10 +201,14 @@ def described(value: Any) -> str:
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     if isinstance(value, tuple | list | dict):
         return f"a {type(value).__name__} of {len(value)}"
+    name = type(value).__name__[:100].lstrip("_")
     try:
-        return _SHORT.repr(value)
+        text = _SHORT.repr(value)
     except SystemExit:  # all else that a class may raise when it is asked, reprlib takes care of
-        return f"a {type(value).__name__[:100]}"
+        text = ""
+    if not text or " at 0x" in text:  # an address says nothing
+        return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+    return text
 
 
 def equal(before: Any, after: Any) -> bool:

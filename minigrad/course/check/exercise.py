@@ -23,10 +23,10 @@ from minigrad.course.check.cells import failed_since
 from minigrad.course.check.diagnosis import diagnose
 from minigrad.course.check.differences import described
 from minigrad.course.check.outcome import own_line
-from minigrad.course.check.report import Report, tell
+from minigrad.course.check.report import Report, tell, tell_so_far
 from minigrad.course.check.slips import source_of
 from minigrad.course.check.trial import Answer, Task, Trial
-from minigrad.course.check.watch import Watch, no_trace
+from minigrad.course.check.watch import Watch, no_trace, silent_lapack
 from minigrad.course.contents import NUMBERS, numbered
 from minigrad.course.furniture.show import Source
 from minigrad.course.furniture.tables import table
@@ -80,9 +80,10 @@ class Exercise(Task):
 
     def judge(self, answer: Answer) -> bool:
         """The same, and return whether it is right."""
+        shown = []
         with no_trace():
-            report = self.report(answer)
-        tell(report)
+            report = self.report(answer, so_far=lambda known: shown.append(tell_so_far(known)))
+        next(filter(None, shown), tell)(report)
         return report.verdict == "right"
 
     def accepts(self, answer: Answer, seed: int = 0) -> bool:
@@ -93,10 +94,13 @@ class Exercise(Task):
         finally:
             watch.close()
 
-    def report(self, answer: Answer, seed: int | None = None) -> Report:
+    def report(
+        self, answer: Answer, seed: int | None = None, so_far: Callable[[Report], object] = lambda known: None
+    ) -> Report:
         """What there is to say of `answer`, unsaid.
 
-        seed: of the cases, by default what the environment's MINIGRAD_CHECK_SEED says, or 0.
+        seed: of the cases, by default what the environment's MINIGRAD_CHECK_SEED says, or 0. so_far: is called with what
+        is known of a wrong answer, before its mistake is looked for, which may take seconds.
         What an answer leaves changed for all stays so, and Ctrl-C ends it with a verdict that is a note.
         """
         if not callable(answer):
@@ -108,7 +112,8 @@ class Exercise(Task):
             return Report("note", f"{self.name}:", words)
         watch = Watch()
         try:
-            return self._tried(answer, Trial(self, int(said)), watch)
+            with silent_lapack():
+                return self._tried(answer, Trial(self, int(said)), watch, so_far)
         except KeyboardInterrupt as interrupt:
             where = f"It was at {watch.case}." if watch.case else "It was between two cases."
             line = own_line(interrupt, answer)
@@ -118,7 +123,9 @@ class Exercise(Task):
         finally:
             watch.close()
 
-    def _tried(self, answer: Answer, trial: Trial, watch: Watch) -> Report:
+    def _tried(
+        self, answer: Answer, trial: Trial, watch: Watch, so_far: Callable[[Report], object]
+    ) -> Report:
         outcomes = []
         for outcome in trial.outcomes(answer, watch):
             outcomes.append(outcome)
@@ -138,6 +145,10 @@ class Exercise(Task):
             report.title = f"{self.name}: not yet."
             report.more = f"{right} of {len(complaints)} cases {'is' if right == 1 else 'are'} right."
             shown = next(place for place, words in enumerate(complaints) if words)
+            report.symptom = f"On {trial.names[shown]}: {complaints[shown]}"
+            report.values = trial.values(outcomes, shown)
+            watch.close()
+            so_far(report)
             try:
                 diagnosis = diagnose(trial, outcomes, complaints)
                 report.paragraphs, shown, report.besides = (

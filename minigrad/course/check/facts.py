@@ -16,9 +16,8 @@ from minigrad.course.check.differences import as_array, close, difference, has_d
 from minigrad.tensor import Tensor
 
 RIGHT_NUMBERS = "The numbers themselves are right."
-STRONG = (
-    r"[Ee]very number is (?:the |one over |(?:2|0\.5) times |\S+ times what it should be(?:: that|, and))"
-)
+OTHER_ORDER = "The values are right, and in the other order."
+STRONG = r"[Ee]very number is (?:the |one over |1 minus |(?:2|0\.5) times |\S+ times what it should be(?:: that|, and))"
 
 
 def is_strong(fact: str | None) -> bool:
@@ -27,7 +26,13 @@ def is_strong(fact: str | None) -> bool:
     A factor can be one: it must have a name, or be 2 or 1/2.
     """
     text = fact or ""
-    return len(re.findall(STRONG, text)) >= max(1, text.count("Of the "))
+    return text == OTHER_ORDER or len(re.findall(STRONG, text)) >= max(1, text.count("Of the "))
+
+
+def is_rounding(fact: str | None) -> bool:
+    """Whether a sentence says that no more is wrong than rounding may do: seven digits are right, or more."""
+    found = re.match(r"All numbers agree .* in about (\d+) digits", fact or "")
+    return found is not None and int(found[1]) >= 7
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ class Facts:
         if not wrong:
             return RIGHT_NUMBERS
         if all(self._same(tuple(reversed(case.got)), case.want) for case in cases):
-            return "The values are right, and in the other order."
+            return OTHER_ORDER
         if len(wrong) == count:  # is it the same with all of them?
             each = [replace(case, got=case.got[n], want=case.want[n]) for case in cases for n in range(count)]
             text = self.sentence(each)
@@ -117,16 +122,21 @@ class Facts:
             ):
                 return sentence
         whole = all(got.size == 1 or (got.size and got.shape == want.shape) for got, want in numbers)
-        if whole and not any(got.any() for got, _ in numbers):
-            return "Where it is wrong, your answer is 0."
+        same = numbers[0][0].flat[0] if whole else math.nan
+        says = not same or (several and len(cases) > 2 and all(want.size == 1 for _, want in numbers))
+        if says and all((got == same).all() for got, _ in numbers):
+            return f"Where it is wrong, your answer is {same:g}."
         if any(got.shape != want.shape for got, want in numbers):
             return None
+        near = _near(numbers)
+        if is_rounding(near):  # a factor of 1.00000001 has no name
+            return near
         return (
             (self._factor(cases, numbers) or self._offset(numbers) if several else None)
             or self._part_of_a_sum(cases)
             or self._in_another_order(numbers)
             or self._which_entries(cases, numbers)
-            or _near(numbers)
+            or near
         )
 
     def _factor(self, cases: Sequence[Wrong], numbers: list[Numbers]) -> str | None:
@@ -200,6 +210,8 @@ class Facts:
 
     def _in_another_order(self, numbers: list[Numbers]) -> str | None:
         both = [(_sorted(got), _sorted(want)) for got, want in numbers]
+        if all(len(np.unique(want)) <= 2 for _, want in both):  # of rows of 0 and 1 it is always so
+            return None
         return "The numbers are the right ones, in another order." if self._all_close(both) else None
 
     def _which_entries(self, cases: Sequence[Wrong], numbers: list[Numbers]) -> str | None:
@@ -280,6 +292,7 @@ ALIKE: list[tuple[Callable[[np.ndarray], np.ndarray], str]] = [
     (_turned, "What you return is the transpose of what is asked for."),
     (np.negative, "Every number is the negative of what it should be."),
     (_reciprocal, "Every number is one over what it should be."),
+    (lambda x: 1 - x, "Every number is 1 minus what it should be."),
     (np.sqrt, "Every number is the square of what it should be."),
     (np.square, "Every number is the square root of what it should be."),
 ]
@@ -287,6 +300,7 @@ ALIKE: list[tuple[Callable[[np.ndarray], np.ndarray], str]] = [
 _FAMOUS = [
     (math.log(2), "log 2, the factor between nats and bits"),
     (math.log(10), "log 10, the factor between np.log and np.log10"),
+    (100, "100, as of percentages"),
     (math.sqrt(2), "√2"),
     (math.pi, "π"),
     (2 * math.pi, "2π"),
@@ -315,10 +329,9 @@ def _near(numbers: list[Numbers]) -> str | None:
         if (np.abs(got - want) > NEAR * np.where(want == 0, largest, np.abs(want))).any():
             return None
     zeros = ", or small where that is 0" if any((want == 0).any() for _, want in numbers) else ""
-    return (
-        f"All numbers are within 5 % of what they should be{zeros}. A small part that is missing does that, and so do random "
-        "draws, a coarse step, a constant that was added and digits that are cut off."
-    )
+    counts = all((got % 1 == 0).all() and (want % 1 == 0).all() for got, want in numbers)
+    part = " A small part may be missing, or there twice." if counts else ""
+    return f"All numbers are within 5 % of what they should be{zeros}.{part}"
 
 
 def _length(argument: Any) -> int | None:
@@ -367,8 +380,9 @@ def _places(arguments: Mapping[str, Any], want: np.ndarray) -> Iterator[tuple[st
         yield "at the beginning", last == 0
         yield "at the end", last == want.shape[0] - 1
     yield "that should be 0", want == 0
-    yield "that should be positive", want > 0
-    yield "that should be negative", want < 0
+    if (want > 0).any() and (want < 0).any():  # else they are all that are not 0
+        yield "that should be positive", want > 0
+        yield "that should be negative", want < 0
     for name, argument in arguments.items():
         if not isinstance(argument, Tensor | np.ndarray):
             continue
@@ -376,8 +390,9 @@ def _places(arguments: Mapping[str, Any], want: np.ndarray) -> Iterator[tuple[st
         if values.dtype.kind not in "fiub":
             continue
         if values.shape == want.shape:
-            yield f"where `{name}` is positive", values > 0
-            yield f"where `{name}` is negative", values < 0
+            if (values > 0).any() and (values < 0).any():
+                yield f"where `{name}` is positive", values > 0
+                yield f"where `{name}` is negative", values < 0
             yield f"where `{name}` is 0", values == 0
         elif values.shape[:-1] == want.shape and 2 <= values.shape[-1] <= 4:
             for place, number in enumerate(NUMBERS[: values.shape[-1]]):

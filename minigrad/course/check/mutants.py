@@ -262,6 +262,7 @@ def _changes(node: ast.AST, text: Text, name: Text) -> Iterator[Change]:
 
 # --- Making them -----------------------------------------------------------------------------------------
 
+EXCHANGED = "two steps have changed places"
 SIMPLE = ast.Assign | ast.AugAssign | ast.Expr  # statements that can change places
 
 
@@ -342,7 +343,7 @@ def _all_changes(source: _Source, own: bool) -> Iterator[tuple[tuple[int, int], 
     for step, after in itertools.chain.from_iterable(map(itertools.pairwise, blocks)):
         if isinstance(step, SIMPLE) and isinstance(after, SIMPLE):
             swapped = f"{source.text(after)}\n{' ' * step.col_offset}{source.text(step)}"
-            yield (source.span(step)[0], source.span(after)[1]), swapped, "two steps have changed places"
+            yield (source.span(step)[0], source.span(after)[1]), swapped, EXCHANGED
     known = source.parameters | (
         {node.id for node in names if isinstance(node.ctx, ast.Store)} if own else set()
     )

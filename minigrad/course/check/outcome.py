@@ -26,11 +26,13 @@ class Probe:
     """What an answer does besides what it returns: looked at around each call, and told in a sentence.
 
     before: from the arguments to whatever `after` needs. after: from that, what was returned, and the arguments as
-    they are now, to a complaint, or None. Arguments come as a mapping by name.
+    they are now, to a complaint, or None. Arguments come as a mapping by name. decides: what it says of a value is the
+    verdict, where the right answer's is one of many.
     """
 
     before: Callable[[Mapping[str, Any]], Any]
     after: Callable[[Any, Any, Mapping[str, Any]], str | None]
+    decides: bool = False
 
 
 def temporaries(
@@ -131,10 +133,12 @@ class Outcome:
         except BaseException as error:  # exit() must not end the learner's kernel
             self.error = error
         found = []
+        self.decided = False
         for probe, start in seen:
             # What is returned may be anything; that it is wrong is told elsewhere.
             with contextlib.suppress(Exception):
                 found.append(probe.after(start, self.returned, arguments))
+                self.decided = self.decided or probe.decides
         if calls == [0]:
             found.append(NOT_CALLED.format(given))
         self.seen = [sentence for sentence in found if sentence] if self.error is None else []
@@ -167,7 +171,8 @@ class Outcome:
             return next(iter(self.changed.values()))
         if self.value is None:
             return "it returned None. Is there a `return` before the result?"
-        return difference(self.value, expected, rtol, atol) or next(iter(self.seen), None)
+        found = None if self.decided else difference(self.value, expected, rtol, atol)
+        return found or next(iter(self.seen), None)
 
     def same_value(self, other: Outcome, rtol: float, atol: float) -> bool:
         """Whether both gave the same value, whatever its dtype, or the same kind of error."""

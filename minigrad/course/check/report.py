@@ -136,7 +136,7 @@ class Report:
         return replace(self, **words)
 
     def __repr__(self) -> str:
-        first = [self.caution, f"{self.title} {self.more}".rstrip(), *self.paragraphs, self.symptom]
+        first = [self.caution, f"{self.title} {self.more}".strip(), *self.paragraphs, self.symptom]
         return "\n".join(
             [
                 *map(_filled, filter(None, first)),
@@ -173,6 +173,34 @@ class Report:
             summary = f"<summary>{said(f'Hint {number} of {len(self.hints)}')}</summary>"
             inner = f"<details>{summary}<p>{_marked_up(hint)}</p>{inner}</details>"
         return inner
+
+
+LOOKING = "Looking for the mistake …"
+
+
+def tell_so_far(report: Report) -> Callable[[Report], None] | None:
+    """Show what is known of a wrong answer before its mistake is looked for, where somebody looks on.
+
+    Returns what shows the whole after it: in its place, or in a terminal what is new.
+    """
+    so_far = replace(report, paragraphs=[], besides=[LOOKING], hints=(), solution=None, call="").in_language()
+    shell = sys.modules["IPython"].get_ipython() if _in_ipython() else None
+    if getattr(shell, "watched", hasattr(shell, "kernel")):  # a page, or Jupyter
+        from IPython.display import display
+
+        shown: Any = display(so_far, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
+        return lambda whole: shown.update(whole.in_language())
+    if hasattr(shell, "watched") or not sys.stdout.isatty():
+        return None
+    print(so_far, flush=True)
+
+    def go_on(whole: Report) -> None:
+        case: dict[str, Any] = (
+            {} if said(whole.symptom) != so_far.symptom else {"symptom": "", "values": None}
+        )
+        tell(replace(whole, title="", more="", caution="", **case))
+
+    return go_on
 
 
 def tell(thing: Any) -> None:

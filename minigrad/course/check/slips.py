@@ -35,6 +35,8 @@ from minigrad.course.contents import numbered
 Edit = tuple[str, str]
 CHANGED = "<a changed"  # how the file names begin of code that was made here
 
+NOT_EVERYWHERE = "But not everywhere: in another place you have it right."
+
 BRACKETS = re.compile(r"\[([^]]*[a-z][^]]*)\]\s*")  # with a small letter in them, which [CLS] has not
 
 
@@ -123,8 +125,8 @@ def build(answer: Callable[..., Any], *slips: Slip) -> Callable[..., Any] | None
     if len(bodies) > 1:
         return None
     text = textwrap.indent(bodies[0], "    ") if bodies else body
-    edited = _edited(text, [edit for slip in slips for edit in slip.edits])
-    if edited is None:
+    spans = _spans(text, [edit for slip in slips for edit in slip.edits])
+    if spans is None:
         if len(slips) == 1:
             raise ValueError(
                 f"{answer.__name__}: an edit finds nothing, or two edits overlap: {slips[0].edits}"
@@ -132,7 +134,7 @@ def build(answer: Callable[..., Any], *slips: Slip) -> Callable[..., Any] | None
         return None
     scope = {**answer.__globals__, "right": answer}
     try:
-        exec(_compiled(f"{head}\n{edited}", f"{CHANGED} {answer.__name__}>"), scope)
+        exec(_compiled(f"{head}\n{_replaced(text, spans)}", f"{CHANGED} {answer.__name__}>"), scope)
     except SyntaxError:
         if len(slips) == 1:
             raise
@@ -178,8 +180,30 @@ def parts_of(function: Callable[..., Any]) -> tuple[str, str, str]:
     return definition.name, "\n".join(lines[:first]), "\n".join(lines[first:])
 
 
-def _edited(text: str, edits: list[Edit]) -> str | None:
-    """The text with every left side replaced; None if one is not there, or two overlap."""
+def in_some_places(answer: Callable[..., Any], slips: Sequence[Slip]) -> list[Slip]:
+    """The slips whose edit, or exchange of two names, changes up to six places: made in some of these only."""
+    body = parts_of(answer)[2]
+    made: list[Slip] = []
+    for slip in slips:
+        exchange = len(slip.edits) == 2 and slip.edits[0] == slip.edits[1][::-1]
+        spans = _spans(body, slip.edits) if len(slip.edits) == 1 or exchange else None
+        # A line has both of the names that are exchanged, or has them as they were.
+        keys = [body.count("\n", 0, span[0]) if exchange else span[0] for span in spans or []]
+        units = {
+            key: [span for span, own in zip(spans or [], keys, strict=True) if own == key] for key in keys
+        }
+        for count in range(len(units) - 1, 0, -1) if len(units) <= 6 else ():
+            for some in itertools.combinations(units.values(), count):
+                text = textwrap.dedent(_replaced(body, [span for unit in some for span in unit]))
+                made.append(Slip(f"{slip.sentence} {NOT_EVERYWHERE}", body=text))
+    return made
+
+
+Span = tuple[int, int, str]  # from, to, and what is put there
+
+
+def _spans(text: str, edits: Sequence[Edit]) -> list[Span] | None:
+    """Where the left sides stand, in order; None if one is not there, or two overlap."""
     spans = []
     for old, new in edits:
         start = text.find(old)
@@ -191,6 +215,10 @@ def _edited(text: str, edits: list[Edit]) -> str | None:
     spans.sort()
     if any(end > start for (_, end, _), (start, _, _) in itertools.pairwise(spans)):
         return None
+    return spans
+
+
+def _replaced(text: str, spans: Sequence[Span]) -> str:
     for start, end, new in reversed(spans):
         text = text[:start] + new + text[end:]
     return text

@@ -135,7 +135,7 @@ class Trial:
         outcome, right = outcomes[place], self.expected[place]
         inputs = {name: value for name, value in self.unchanged[place].items() if name != self.task.into}
         close = self.task.rtol, self.task.atol
-        none = outcome.error is not None or outcome.value is None
+        none = outcome.error is not None or outcome.value is None or outcome.decided
         if none or difference(outcome.value, right.value, *close) is None:
             return Values(inputs)
         return Values(inputs, differing(outcome.value, right.value, *close))

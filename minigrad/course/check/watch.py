@@ -4,6 +4,7 @@ changes for all (random state, print options, warnings)."""
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import random as python_random
 import sys
@@ -63,7 +64,7 @@ class Watch:
     """What an answer prints over all its cases, and at which case it is."""
 
     def __init__(self) -> None:
-        self.streams = Excerpt(sys.stdout), Excerpt(sys.stderr)
+        self.streams: tuple[Excerpt, ...] = Excerpt(sys.stdout), Excerpt(sys.stderr)
         self.case = ""  # "case 3 of 6, a row of equal scores", while one runs
 
     @contextlib.contextmanager
@@ -89,11 +90,12 @@ class Watch:
         self.case = ""
 
     def close(self) -> None:
-        """End the last line that was shown, and say how many are not."""
-        for stream in self.streams:
+        """End the last line that was shown, and say how many are not; once."""
+        streams, self.streams = self.streams, ()
+        for stream in streams:
             if stream.open_line:
                 stream.target.write("\n")
-        if dropped := sum(stream.lines_left_out() for stream in self.streams):
+        if dropped := sum(stream.lines_left_out() for stream in streams):
             lines = (
                 "line that your answer printed is" if dropped == 1 else "lines that your answer printed are"
             )
@@ -111,6 +113,25 @@ def no_trace() -> Iterator[None]:
             np.random.set_state(states[0])
             python_random.setstate(states[1])
             random.set_state(states[2])
+
+
+@contextlib.contextmanager
+def silent_lapack() -> Iterator[None]:
+    """A fit to NaN fails before LAPACK sees it, which writes lines of its own, past Python, before NumPy raises."""
+    fit, places = np.linalg.lstsq, (vars(np.linalg), inspect.unwrap(np.polyfit).__globals__)
+
+    def finite(a: Any, b: Any, *more: Any, **named: Any) -> Any:
+        if not all(np.isfinite(one).all() for one in (a, b)):
+            raise np.linalg.LinAlgError("SVD did not converge in Linear Least Squares")
+        return fit(a, b, *more, **named)
+
+    try:
+        for place in places:
+            place["lstsq"] = finite
+        yield
+    finally:
+        for place in places:
+            place["lstsq"] = fit
 
 
 def can_be_limited() -> bool:

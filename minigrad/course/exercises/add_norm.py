@@ -227,7 +227,7 @@ def _overwrite_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=2,
     minutes=15,
     cases=_overwrite_cases,
-    given="normalised",
+    given="add_and_norm",
     hints="""
 x W has to be the change: the new token minus the old one. For all features but one the change is 0, so almost all of W is 0.
 

@@ -325,6 +325,10 @@ def _aligned_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     for t in (4, 20, 33):
         words[t], gold[t], A[t] = "seldom", (0,), np.eye(8)[3]
     yield "a word that comes exactly `least` times", A, words, gold, least
+    A, words, gold, least = draw(60, 8, "aab", 5)
+    for t in range(0, 60, 10):
+        words[t], gold[t], A[t] = "two", (0, 3), np.eye(8)[3 if t % 20 else 0]
+    yield "a word with two source words", A, words, gold, least
     A, words, gold, least = draw(50, 6, "abm", 3)
     yield "weights in float32", A.astype(np.float32), words, gold, least
 
@@ -351,9 +355,12 @@ A word that comes exactly `least` times counts. Leave out only the words that co
 You return the word that is aligned most often. Take the smallest share.
     min(shares, key=lambda word: shares[word]) -> max(shares, key=lambda word: shares[word])
 You return the share of words that are not aligned. Return the share that is.
+    return word, shares[word] -> return word, 1 - shares[word]
     int(row.argmax()) in places -> int(row.argmax()) not in places
 You take the weight on the gold word. A word counts as 1 if its gold word has the largest weight, and as 0 otherwise.
     int(row.argmax()) in places -> float(row[list(places)].sum())
+You look at one of a word's source words alone. Any of them will do.
+    int(row.argmax()) in places -> int(row.argmax()) == places[0] || int(row.argmax()) == places[-1]
 You look at the smallest weight.
     row.argmax() -> row.argmin()
 You read columns. Row t has the weights of target word t.

@@ -476,8 +476,6 @@ You compare the embeddings with half of the layers. Half of all means as many as
     * d > N * (12 * d**2 + 13 * d) + d**2 + d: -> * d > (N * (12 * d**2 + 13 * d) + d**2 + d) / 2:
 You ask for twice as many embeddings as other parameters. Half of all means as many as everything else.
     * d > N * (12 * d**2 + 13 * d) + d**2 + d: -> * d > 2 * (N * (12 * d**2 + 13 * d) + d**2 + d):
-You compare the token table with the whole model.
-    while (V + 512 + 2 + 2) * d > N * (12 * d**2 + 13 * d) + d**2 + d: -> while V * d > (V + 512 + 2 + 2) * d + N * (12 * d**2 + 13 * d) + d**2 + d:
 A width is a whole number: round up.
     excess = (V + 515 - 13 * N) / (12 * N + 1)
     return excess if excess > 1 else 1

@@ -226,6 +226,27 @@ def _runner(
     return run
 
 
+def _downhill(
+    run: Any, loaded: dict[str, np.ndarray], expected: np.ndarray, best: bool = True, order: float = np.inf
+) -> list[str]:
+    """The names of a descent that transposes one matrix after the other, as long as the output comes nearer.
+
+    best: the one that brings it nearest, or the first that brings it nearer. order: of the norm.
+    """
+    turned: set[str] = set()
+    square = [name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1]]
+
+    def off(names: set[str]) -> float:
+        weights = {name: W.T if name in names else W for name, W in loaded.items()}
+        return float(np.linalg.norm(run(weights) - expected, order))
+
+    while True:
+        nearer = [turned ^ {name} for name in square if off(turned ^ {name}) < off(turned) - 1e-8]
+        if not nearer:
+            return sorted(turned)
+        turned = min(nearer, key=off) if best else nearer[0]
+
+
 def _transposed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     def case(*wrong: str, d_model: int = 4, d_ff: int = 7, change: str = "") -> tuple[Any, ...]:
         square = ("W_Q", "W_K", "W_V", "W_O", "W")
@@ -249,6 +270,9 @@ def _transposed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "d_model = d_ff, W_2 and W_K", *case("W_2", "W_K", d_ff=4)
     yield "a segment table that is square, W_Q and W_V", *case("W_Q", "W_V", d_model=2, d_ff=5)
     yield "a W_V that is its own transpose, and W_O", *case("W_O", change="W_V")
+    # With these draws a descent goes astray in the norms 1, 2 and inf, whichever step it takes first.
+    rng = np.random.default_rng(4)
+    yield "four, and the output comes nearer by wrong turns", *case("W_Q", "W_K", "W_V", "W_O")
 
 
 @exercise(
@@ -277,6 +301,8 @@ You try one matrix at a time. When two are the wrong way round, mending one stil
     before = np.abs(run(loaded) - expected).max()
     square = [name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1]]
     return sorted(n for n in square if np.abs(run({**loaded, n: loaded[n].T}) - expected).max() < before)
+
+    return _downhill(run, loaded, expected)
 Perhaps nothing is the wrong way round, so try the weights as they are, too.
     range(len(square) + 1) -> range(1, len(square) + 1)
 You name more than is needed. A matrix that is its own transpose is never wrong, so begin with the smallest choices.

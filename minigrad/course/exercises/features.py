@@ -326,8 +326,6 @@ You forget the head of the fine-tuned model, which is trained in each of its pas
     saved = encoder + head - reader -> saved = encoder - reader
 Compare the reader with the encoder and its head together. A reader a little larger than the encoder can still win against a large head.
     if saved <= 0: -> if reader >= encoder:
-You forget that the reader is trained in each pass too.
-    saved = encoder + head - reader -> saved = encoder + head
 Your n is one too small. There, features are not cheaper yet.
     return encoder // (3 * saved) + 1 -> return encoder // (3 * saved)
 """,

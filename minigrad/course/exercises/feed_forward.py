@@ -224,6 +224,7 @@ def _larger_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=2,
     minutes=20,
     cases=_larger_cases,
+    given="network",
     rtol=0.0,
     atol=0.0101,
     hints="""

@@ -73,6 +73,7 @@ def _ring_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "three processes, process 0, step 1", 0, 1, 3
     yield "two processes, process 1", 1, 0, 2
     yield "four processes, the last step of process 2", 2, 2, 4
+    yield "eight processes, step 1 of process 5", 5, 1, 8
     n = int(rng.integers(5, 12))
     yield f"{n} processes, the first", 0, int(rng.integers(0, n - 1)), n
     yield f"{n} processes, the last", n - 1, n - 2, n

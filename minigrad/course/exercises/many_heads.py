@@ -112,6 +112,8 @@ You add the mask to the weights, after the softmax, so a row no longer sums to 1
     + mask -> ; softmax(S) -> softmax(S) + mask
 You add the mask before the scale, so the mask is divided too. Add it to the scaled scores.
     Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> (Q @ K.swapaxes(-1, -2) + mask) / math.sqrt(d_k)
+You multiply scores by 0. But 0 is an ordinary score, and the hidden tokens keep weight. Add the mask.
+    Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) * (mask == 0)
 You subtract the mask. Add it, because it holds large negative numbers for the hidden tokens.
     + mask -> - mask
 You set the weights of hidden tokens to 0 after the softmax, so a row no longer sums to 1. Add the mask to the scores.
@@ -264,6 +266,9 @@ Both heads look to the right. The first has to look to the left: np.eye(L, k=-1)
     k=-1 -> k=1
 Your heads look at their own token. Row i of the queries must point at i - 1 in one head and at i + 1 in the other.
     k=-1 -> k=0 ; k=1 -> k=0
+One of your heads looks at its own token. Row i of the queries must point at i - 1 in one head and at i + 1 in the other.
+    k=-1 -> k=0
+    k=1 -> k=0
 Your heads look at the right places, but too softly, so a part of the weight still goes to the others. Longer queries make larger scores.
     100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 * || 10 * || 20 * || 5 * math.sqrt(L) *
 The signs of the scores are wrong, so the neighbour gets the least.

@@ -319,6 +319,8 @@ You count hidden pairs, whether they are seen or not.
     seen & ~allowed -> ~allowed
 The mask is inverted: `allowed` is True where a query may look.
     seen & ~allowed -> seen & allowed ; allowed & ~seen -> ~allowed & ~seen
+You ask whether any query moves. Ask it of each: row i of the output belongs to query i.
+    (other != before).any(axis=-1) -> (other != before).any()
 You change all keys at once, so every query that sees anything moves. Change one row at a time.
     other_K[j] += 1 -> other_K += 1 ; other_V[j] += 1 -> other_V += 1
 You change the queries. A leak comes by way of a key and a value.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.check.exercise import exercise
+from minigrad.course.check.outcome import Probe
 
 # --- geglu_width -----------------------------------------------------------------------------------------
 
@@ -287,32 +288,56 @@ def rotary_head(X, W_Q, W_K, W_V):
 BUDGET = 12  # runs
 
 
-def _runs(
-    losses: Mapping[str, Mapping[float, float]], seeds_add: Mapping[str, tuple[float, ...]]
-) -> Callable[[str, float, int], float]:
-    """A stand-in for a training run: the loss of a model at a rate, and what its seed adds; BUDGET calls at most.
+class _Runs:
+    """A stand-in for training runs: the loss of a model at a rate, and what its seed adds; BUDGET calls at most.
 
-    seeds_add: what a model's first seed adds, its second and its third, and so on from the first again.
+    seeds_add: what a model's second seed adds, its third and its fourth, and so on from the beginning again. first: what
+    the first adds, which is that of the search.
     """
-    called = 0
-    seeds: dict[str, list[int]] = {name: [] for name in losses}
 
-    def run(model: str, rate: float, seed: int) -> float:
-        nonlocal called
-        for name, came, known in (("model", model, losses), ("rate", rate, losses["BERT"])):
+    def __init__(
+        self,
+        losses: Mapping[str, Mapping[float, float]],
+        seeds_add: Mapping[str, tuple[float, ...]],
+        first: Mapping[str, float],
+    ) -> None:
+        self.losses, self.seeds_add, self.first = losses, seeds_add, first
+        self.calls: list[tuple[str, float, int]] = []
+
+    def __repr__(self) -> str:
+        return "run(model, rate, seed)"
+
+    def __call__(self, model: str, rate: float, seed: int) -> float:
+        for name, came, known in (("model", model, self.losses), ("rate", rate, self.losses["BERT"])):
             if came not in known:
                 raise ValueError(f"a {name} is one of {', '.join(map(repr, known))}, and {came!r} came")
-        called += 1
-        if called > BUDGET:
+        self.calls.append((model, rate, seed))
+        if len(self.calls) > BUDGET:
             raise RuntimeError(
-                f"this is run {called}, and only {BUDGET} are paid for; a search needs one seed"
+                f"this is run {len(self.calls)}, and only {BUDGET} are paid for; a search needs one seed"
             )
-        if seed not in seeds[model]:
-            seeds[model].append(seed)
-        add = seeds_add[model]
-        return losses[model][rate] + add[seeds[model].index(seed) % len(add)]
+        seeds = list(dict.fromkeys(seed for one, _, seed in self.calls if one == model))
+        add = self.seeds_add[model]
+        later = seeds.index(seed) - 1
+        return self.losses[model][rate] + (add[later % len(add)] if later >= 0 else self.first[model])
 
-    return run
+
+def _too_few(before: None, returned: Any, arguments: Mapping[str, Any]) -> str | None:
+    """Of an answer that decides: that it has not three runs of a model at one rate beside those of the search."""
+    for model in ("BERT", "change") if returned in ("better", "worse") else ():
+        seeds: dict[float, set[int]] = {}
+        for one, rate, seed in arguments["run"].calls:
+            if one == model:
+                seeds.setdefault(rate, set()).add(seed)
+        own = {rate: of.difference(*(seeds[r] for r in seeds if r != rate)) for rate, of in seeds.items()}
+        most = max(seeds, key=lambda rate: len(own[rate]), default=None)
+        if most is None or len(own[most]) < 3:
+            runs, new = (0, 0) if most is None else (len(seeds[most]), len(own[most]))
+            return (
+                f"it runs {model} with {runs} seeds at one rate, and {new} of them are not those of another rate's runs; "
+                "three such runs of each model are asked for"
+            )
+    return None
 
 
 def _verdicts(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
@@ -325,8 +350,12 @@ def _verdicts(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         spread: float,
         rates: tuple[float, ...] = (1e-3, 2e-3, 4e-3),
         worst: dict[str, float] | None = None,
+        lucky: str = "",
     ) -> tuple[Any, ...]:
-        """The losses at each rate; what seeds add at most; what a model's third seed adds, where that is more."""
+        """The losses at each rate; what seeds add at most; what a model's fourth seed adds, where that is more.
+
+        lucky: the model whose first seed ends lower than all others.
+        """
         losses = {
             name: dict(zip(rates, values, strict=True))
             for name, values in (("BERT", bert), ("change", change))
@@ -334,7 +363,8 @@ def _verdicts(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         add = {"BERT": (-spread, 0.0, spread), "change": (0.0, -spread, spread)}
         for name, most in (worst or {}).items():
             add[name] = (*add[name][:2], most)
-        return _runs(losses, add), rates
+        first = {name: -0.05 if name == lucky else seeds[0] for name, seeds in add.items()}
+        return _Runs(losses, add, first), rates
 
     yield "better at every rate", *case((0.70, 0.64, 0.90), (0.60, 0.55, 0.80), 0.01)
     yield "worse at every rate", *case((0.60, 0.55, 0.80), (0.70, 0.64, 0.90), 0.01)
@@ -356,6 +386,8 @@ def _verdicts(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         "one run of the change diverges",
         *case((0.70, 0.64, 0.90), (0.60, 0.55, 0.8), 0.01, worst={"change": inf}),
     )
+    yield "better, and BERT's search was lucky", *case((0.9, 0.64, 0.95), (0.8, 0.6, 0.85), 0.01, lucky="BERT")
+    yield "worse, and the change's search was", *case((0.8, 0.6, 0.85), (0.9, 0.64, 0.95), 0.01, lucky="change")
     yield "one run of BERT diverges", *case((0.70, 0.64, 0.90), (0.60, 0.55, 0.80), 0.01, worst={"BERT": inf})
 
 
@@ -364,6 +396,7 @@ def _verdicts(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=3,
     minutes=30,
     cases=_verdicts,
+    probes=[Probe(lambda arguments: None, _too_few)],
     hints="""
 Twelve runs: what would you compare if you had only three for each model? And how do you find out at which rate?
 
@@ -393,8 +426,15 @@ You choose one rate for both, the one with the lowest sum. Each model needs a ra
 
 [one-seed] You compare one run with one run, or one seed three times. Some of the difference is the seeds': run three, and compare their ranges.
     seeds = (0, 1, 2) -> seeds = (0,)
+[search-seed] One of your three runs is that of the search, which was chosen because it came out low. Take seeds that the search has not used.
+    run(model, rate, 100) -> run(model, rate, 0)
+    run(model, rate, 100) -> run(model, rate, 0) ; seeds = (0, 1, 2) -> seeds = (1, 0, 2)
 You compare two runs with two. Twelve runs pay for three of each model.
     seeds = (0, 1, 2) -> seeds = (0, 1)
+You try each rate with two seeds, and compare ranges of two runs. One run at each rate is enough for a search; then there are three for each model at its best rate.
+    rate = min(rates, key=lambda rate: run(model, rate, 100)) -> tried = {rate: [run(model, rate, seed) for seed in (0, 1)] for rate in rates} ; found[model] = [run(model, rate, seed) for seed in seeds] -> found[model] = min(tried.values(), key=min)
+    rate = min(rates, key=lambda rate: run(model, rate, 100)) -> tried = {rate: [run(model, rate, seed) for seed in (0, 1)] for rate in rates} ; found[model] = [run(model, rate, seed) for seed in seeds] -> found[model] = min(tried.values(), key=sum) || found[model] = min(tried.values(), key=max)
+    rate = min(rates, key=lambda rate: run(model, rate, 100)) -> tried = {rate: [run(model, rate, f"{rate} {seed}") for seed in (0, 1)] for rate in rates} ; found[model] = [run(model, rate, seed) for seed in seeds] -> found[model] = min(tried.values(), key=min) || found[model] = min(tried.values(), key=sum)
 You compare the runs in pairs, and ask that one model wins all three. Runs of the same seed are not a pair here: "better" needs the largest loss of the change to be below the smallest of BERT.
     if max(found["change"]) < min(found["BERT"]): -> if all(c < b for c, b in zip(found["change"], found["BERT"])): ; if min(found["change"]) > max(found["BERT"]): -> if all(c > b for c, b in zip(found["change"], found["BERT"])):
 Ranges that touch have a point in common: then say "cannot tell".
@@ -403,7 +443,7 @@ You leave out runs that diverge. Such a run counts, with a loss of infinity: it 
     found[model] = [run(model, rate, seed) for seed in seeds] -> found[model] = [loss for seed in seeds if math.isfinite(loss := run(model, rate, seed))] or [math.inf]
 You say "cannot tell" as soon as one run diverges. Such a run counts, with a loss of infinity.
     found[model] = [run(model, rate, seed) for seed in seeds] -> found[model] = [run(model, rate, seed) for seed in seeds] ; if max(found["change"]) < min(found["BERT"]): -> if math.inf not in found["change"] + found["BERT"] and max(found["change"]) < min(found["BERT"]): ; if min(found["change"]) > max(found["BERT"]): -> if math.inf not in found["change"] + found["BERT"] and min(found["change"]) > max(found["BERT"]):
-You compare one number of each model, the mean or the best of its runs. Where the ranges of three runs overlap, the difference can be the seeds': then say "cannot tell".
+[one-number] You compare one number of each model, the mean or the best of its runs. Where the ranges of three runs overlap, the difference can be the seeds': then say "cannot tell".
     if max(found["change"]) < min(found["BERT"]): -> if np.mean(found["change"]) < np.mean(found["BERT"]): ; if min(found["change"]) > max(found["BERT"]): -> if np.mean(found["change"]) > np.mean(found["BERT"]):
     if max(found["change"]) < min(found["BERT"]): -> if min(found["change"]) < min(found["BERT"]): ; if min(found["change"]) > max(found["BERT"]): -> if min(found["change"]) > min(found["BERT"]):
 "better" and "worse" have changed places: run returns a loss, and lower is better.

@@ -281,7 +281,7 @@ def _maker(mistake: str, documents: int = 12, sentences: int = 20, n: int = 5, o
         for document in range(documents):
             for _ in range(2):
                 for start in range(0, sentences - n + 1, n):
-                    middle = start + int(rng.integers(1, n))
+                    middle = start + int(rng.integers(1, n - (mistake == "short")))
                     a = [(document, place) for place in range(start, middle)]
                     b = [(document, place) for place in range(middle, start + n)]
                     label = int(rng.integers(2))
@@ -294,7 +294,7 @@ def _maker(mistake: str, documents: int = 12, sentences: int = 20, n: int = 5, o
         other = int(rng.integers(documents - (not own)))
         other += not own and other >= document
         other = document if mistake == "document" else other
-        size = n if mistake == "length" else size
+        size = {"length": n, "short": 1}.get(mistake, size)
         at = 0 if mistake == "opening" else int(rng.integers(sentences - size + 1))
         return [(other, place) for place in range(at, at + size)]
 
@@ -309,6 +309,7 @@ def _mistake_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     for mistake in ("label", "document", "opening", "length"):
         yield f"a maker with the mistake {mistake!r}", _maker(mistake)
         yield f"{mistake!r}, chunks of 3 sentences", _maker(mistake, n=3, sentences=30)
+    yield "'length', B of a NotNext is shorter", _maker("short")
     yield "a maker with chunks of 2 sentences", _maker("none", n=2)
     yield "'opening', chunks of 2 sentences", _maker("opening", n=2)
 
@@ -342,6 +343,8 @@ The test of the opening is missing, or it asks pairs of both labels: whether eve
 The test of the lengths is missing, or it looks at A. Compare the numbers of sentences of B under both labels.
     if {len(b) for _, b in nexts} != {len(b) for _, b in others}: -> if False:
     {len(b) for _, b in nexts} != {len(b) for _, b in others} -> {len(a) for a, _ in nexts} != {len(a) for a, _ in others}
+You ask whether B is longer in a NotNext. A shorter one gives the label away too.
+    {len(b) for _, b in nexts} != {len(b) for _, b in others} -> max(len(b) for _, b in others) > max(len(b) for _, b in nexts)
 A B that always has the same length is a mistake only if the label depends on the length. With chunks of 2 sentences, every B has one sentence. Compare the lengths under both labels.
     {len(b) for _, b in nexts} != {len(b) for _, b in others} -> len({len(b) for _, b in others}) == 1
 If there is no mistake, return "none".

@@ -233,7 +233,7 @@ You round the logarithm to the nearest whole number: upwards it overflows. Take 
 That is the exponent: the scale is 2 to that power.
     return scale -> return float(np.log2(scale))
 That is one scale for all gradients. This task has an array to fit.
-    return scale -> return 2.0**16
+    return scale -> return 65536
 That is what the largest entry becomes. The number that it is multiplied by is asked for.
     return scale -> return scale * top
 """,

@@ -389,6 +389,7 @@ def _warmup_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "beta1 = 0.5, beta2 = 0.99, limit 2", 0.5, 0.99, 2.0
     yield "a limit that the first step keeps and a later one does not", 0.9, 0.999, 4.0
     yield "a limit that no step exceeds", 0.9, 0.999, 7.0
+    yield "beta1 above beta2, where no step is long", 0.99, 0.9, 1.5
 
 
 @exercise(
@@ -406,6 +407,12 @@ Which is the last step that is too long without a warm-up? A loop up to some ten
     mistakes="""
 That is the last step that is too long. At t = warmup the share is 1, so the warm-up must end one step later.
     + 1 ->
+Your warm-up is one step too short. Step t has the share t / warmup: the first step has 1 / warmup, not 0, and step number warmup has 1.
+    int(too_long.max(initial=0)) + 1 -> max(1, int(too_long.max(initial=0)))
+Your warm-up is one step too long. Steps are counted from 1, and step number warmup has the full rate already.
+    + 1 -> + 2
+    int(too_long.max(initial=0)) + 1 -> int(too_long.max(initial=-1)) + 2
+    **t -> ** np.maximum(t - 1, 1)
 The first steps are not the longest: at first m warms up faster than v, so the length rises before it falls. Look for the last step that is too long.
     int(too_long.max(initial=0)) + 1 -> int(t[length <= limit].min())
 That is the step at which the length is largest. The shortest warm-up ends later, where the length has come down to the limit.
@@ -422,8 +429,6 @@ The length is upside down: v is too small at first, and Adam divides by its root
     beta1 -> beta2 ; beta2 -> beta1
 You count the steps that are too long. Those at the very start may be short enough, and they lie within the warm-up too.
     int(too_long.max(initial=0)) + 1 -> too_long.size + 1
-Steps are counted from 1: your t is one too small.
-    **t -> ** np.maximum(t - 1, 1)
 You compare with 1. The limit is an argument.
     > limit -> > 1.0001
 You stop looking too soon: with β₂ near 1 the lengths need thousands of steps to come down.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from minigrad.course.check.exercise import exercise
+from minigrad.course.check.outcome import Probe
 from minigrad.nn import Module, Parameter
 from minigrad.optim import AdamW, LinearWarmupDecay, clip_grad_norm
 from minigrad.tensor import Tensor
@@ -53,6 +54,8 @@ That is the entropy of the words at each place, without a look at the others. A 
     (other[:place], other[place + 1 :]) == seen -> len(other) == len(text)
 Your model looks to the left only. A hidden word has words on both sides.
     (other[:place], other[place + 1 :]) == seen -> len(other) == len(text) and other[:place] == seen[0]
+    cost += weight * -math.log(weight / sum(rivals)) -> same = sum(w for other, w in language.items() if other[: place + 1] == text[: place + 1]); cost += weight * -math.log(same / sum(rivals)) ; (other[:place], other[place + 1 :]) == seen -> len(other) > place and other[:place] == seen[0]
+    cost += weight * -math.log(weight / sum(rivals)) -> same = sum(w for other, w in language.items() if other[: place + 1] == text[: place + 1] and len(other) == len(text)); cost += weight * -math.log(same / sum(rivals)) ; (other[:place], other[place + 1 :]) == seen -> len(other) == len(text) and other[:place] == seen[0]
 Your model looks to the right only. A hidden word has words on both sides.
     (other[:place], other[place + 1 :]) == seen -> len(other) == len(text) and other[place + 1 :] == seen[1]
 Rivals are as long as the text: the number of words is seen.
@@ -162,6 +165,7 @@ def _design_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=2,
     minutes=20,
     cases=_design_cases,
+    rtol=1e-7,  # near 1/2 the cost is flat: no nearer than 1e-8 does float64 tell one p from another
     hints="""
 Only one place can be guessed wrong. It costs −p log p − (1 − p) log(1 − p) on average, and the floor is a mean over all places.
 
@@ -213,11 +217,33 @@ class _Small(Module):
         return SimpleNamespace(loss=(off * off).mean())
 
 
+class _Schedule(LinearWarmupDecay):
+    """It counts its calls, as PyTorch's schedules do; that of the library counts the optimiser's steps."""
+
+    calls = 0
+
+    def step(self) -> None:
+        """Set the rate, and count."""
+        self.calls += 1
+        super().step()
+
+
+def _too_often(before: tuple[int, int], returned: Any, arguments: Mapping[str, Any]) -> str | None:
+    calls, steps = (now - then for now, then in zip(_steps(arguments), before, strict=True))
+    if calls <= steps + 1:  # one before the first step does no harm
+        return None
+    return f"it calls `schedule.step()` {calls} times for {steps} of the optimiser's steps"
+
+
+def _steps(arguments: Mapping[str, Any]) -> tuple[int, int]:
+    return arguments["schedule"].calls, arguments["optimizer"].steps
+
+
 def _loop_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     def case(name: str, batches: int, parts: int, size: float, rate: float = 0.3) -> tuple[Any, ...]:
         model = _Small(rng)
         optimizer = AdamW(model.parameters(), lr=rate)
-        schedule = LinearWarmupDecay(optimizer, 2, 2 + batches // parts)
+        schedule = _Schedule(optimizer, 2, 2 + batches // parts)
         data = [
             {"x": size * rng.standard_normal((3, 4)), "y": rng.standard_normal((3, 1))}
             for _ in range(batches)
@@ -236,6 +262,7 @@ def _loop_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=2,
     minutes=25,
     cases=_loop_cases,
+    probes=[Probe(_steps, _too_often)],
     hints="""
 Ask of each line how often it must run: for each batch, or for each step?
 
@@ -270,8 +297,11 @@ The gradients are not clipped before the step.
     clip_grad_norm(model.parameters(), 1.0) -> optimizer.step() ; optimizer.step() -> clip_grad_norm(model.parameters(), 1.0)
 [clipped-each-batch] You clip after each batch, so what has added up so far is cut before the rest is there. Clip once a step, when the gradients of all its batches are added.
     (loss * (1 / parts)).backward() -> [(loss * (1 / parts)).backward(), clip_grad_norm(model.parameters(), 1.0)]
+    clip_grad_norm(model.parameters(), 1.0) -> pass ; (loss * (1 / parts)).backward() -> [(loss * (1 / parts)).backward(), clip_grad_norm(model.parameters(), 1.0)]
 The schedule does not move: the rate stays as it was in the first step.
     schedule.step() -> pass
+The schedule moves for each batch. It counts steps of the optimiser: in PyTorch the rate would fall `parts` times too fast. Call `schedule.step()` once a step.
+    schedule.step() -> [schedule.step() for _ in range(parts)]
 The optimiser steps for each batch. It should step once, on the mean of their gradients.
     total += loss.item() / parts -> total += [loss.item() / parts, optimizer.step()][0] ; optimizer.step() -> pass
 Your losses are those of the last batch of each step. Return the mean over the step's batches.
@@ -310,9 +340,10 @@ def _needed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
     yield "a good model", *words(200, 0.1, 0.005)
     yield "a model that is far off", *words(150, 1.5, 0.02)
-    yield "few words", *words(5, 0.3, 0.01)
-    yield "a coarse question", *words(80, 0.3, 0.2)
-    yield "a random model", *words(int(rng.integers(20, 60)), float(rng.uniform(0.1, 0.5)), 0.01)
+    yield "few words", *words(110, 0.3, 0.01)
+    floor = np.tile([0.5, 1.5], 100)
+    yield "a coarse question", floor + np.repeat([0.3, -0.3], 100), floor, 0.2
+    yield "a random model", *words(int(rng.integers(120, 180)), float(rng.uniform(0.1, 0.5)), 0.01)
 
 
 @exercise(
@@ -320,12 +351,13 @@ def _needed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=2,
     minutes=20,
     cases=_needed_cases,
+    rtol=0.01,  # a variance over n is as good an estimate as one over n - 1
     hints="""
 The standard error of a mean of n numbers is their standard deviation over the root of n. Solve for n.
 
 On the same words, the gap is the mean of the *differences* word by word: take their standard deviation.
 
-On other words, the two means are independent, so their variances add up. Estimate each variance with n − 1 (ddof=1), and round up.
+On other words, the two means are independent, so their variances add up. Estimate each of them, and round up.
 """,
     mistakes="""
 On the same words, take the standard deviation of the differences, not of the two losses by themselves.
@@ -340,8 +372,6 @@ The standard error falls with the root of n, so n is the variance over the *squa
     / error**2 -> / error
 That is the standard deviation over the square of the error. Take the variance.
     (model - floor).var(ddof=1) -> (model - floor).std(ddof=1) ; model.var(ddof=1) + floor.var(ddof=1) -> math.hypot(model.std(ddof=1), floor.std(ddof=1))
-Divide by n − 1 to estimate a variance: ddof=1.
-    ddof=1 -> ddof=0
 Round up: with a word fewer the error is larger than asked.
     math.ceil -> round || math.floor
     [math.ceil(variance / error**2) for variance in variances] -> [variance / error**2 for variance in variances]

@@ -90,6 +90,7 @@ def _nearest_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "k = 1", *draw(7, 5, 4, 1)
     yield "one question, all texts", *draw(6, 1, 5, 6)
     yield "as many texts as features", *draw(5, 5, 5, 2)
+    yield "1,000 texts, k = 400", *draw(1000, 2, 8, 400)  # as np.argpartition may leave fewer in their order
     index, questions, k = draw(8, 3, 5, 2)
     index[2] *= 100
     yield "one row of index is very long", index, questions, k
@@ -132,8 +133,9 @@ You rank by the distance of the rows as they are. Rows of length 1 have the same
     return np.argsort(np.linalg.norm(questions[:, None] - index, axis=-1), axis=1)[:, :k]
 The furthest come first. np.argsort sorts upwards.
     np.argsort(-(questions @ V.T), axis=1) -> np.argsort(questions @ V.T, axis=1)
-They are the nearest k, but the nearest of all should come first.
+They are the nearest k, but the nearest of all should come first, then the second.
     [:, :k] -> [:, :k][:, ::-1]
+    return np.argsort(-(questions @ V.T), axis=1)[:, :k] -> return np.argpartition(-(questions @ V.T), k - 1, axis=1)[:, :k]
 You keep the k furthest. After sorting, the nearest are in the first columns.
     [:, :k] -> [:, -k:]
 You leave out the nearest. The questions are not among the texts, so the first is an answer.

@@ -69,6 +69,35 @@ def _random_program(rng: np.random.Generator, inputs: int, steps: int) -> Callab
     return program
 
 
+def _newest_first(output, sources, place, turn):
+    """A right order, from `output` back; place: of what waits, which comes next; turn: -1 to turn sources round."""
+    waiting, found = [output], [output]
+    for value in found:
+        found += [source for source in dict.fromkeys(sources(value)) if source not in found]
+    users = [source for value in found for source in set(sources(value))]
+    while waiting:
+        value = waiting.pop(place)
+        yield value
+        for source in dict.fromkeys(sources(value)[::turn]):
+            users.remove(source)
+            if source not in users:
+                waiting.append(source)
+
+
+def _sorted_from(output, sources, turn):
+    """The same by a depth-first sort."""
+    done: list[Any] = []
+
+    def visit(value):
+        if value not in done:
+            for source in sources(value)[::turn]:
+                visit(source)
+            done.append(value)
+
+    visit(output)
+    return reversed(done)
+
+
 def _program_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     def numbers(count):
         return [round(float(value), 3) for value in rng.uniform(0.3, 1.4, count) * rng.choice([-1, 1], count)]
@@ -158,6 +187,7 @@ times the local slope to the input's.
     mistakes="""
 [one-use] Of a value that is used more than once you keep one use: the gradients of all uses are added.
     source.grad += -> source.grad =
+    source.grad += -> source.grad = ; reversed(order) -> _sorted_from(output, lambda v: v.inputs, 1) || _sorted_from(output, lambda v: v.inputs, -1) || _newest_first(output, lambda v: v.inputs, 0, 1) || _newest_first(output, lambda v: v.inputs, 0, -1) || _newest_first(output, lambda v: v.inputs, -1, 1) || _newest_first(output, lambda v: v.inputs, -1, -1)
     reversed(order) -> _last_path(output)
 A value that is used twice in one step, as in a * a, gets one share of the two: their slopes are added.
     zip(value.inputs, value.slopes, strict=True) -> dict(zip(value.inputs, value.slopes, strict=True)).items()
@@ -165,7 +195,7 @@ The factors' slopes are the wrong way round: the slope of a * b for a is b.
     (other.value, self.value) -> (self.value, other.value)
 A sum has slope 1 for each of its inputs, whatever their values are.
     (1.0, 1.0) -> (self.value, other.value) || (other.value, self.value) || (0.5, 0.5)
-You take tanh's slope at its input x, as 1 - x². It is 1 - y², with y the output.
+[slope-at-the-input] You take tanh's slope at its input x, as 1 - x². It is 1 - y², with y the output.
     1 - y * y -> 1 - self.value * self.value
 You take tanh's slope at its output: 1 - tanh(y)². With y = tanh(x) it is 1 - y².
     1 - y * y -> 1 - math.tanh(y) ** 2
@@ -188,9 +218,9 @@ A number that the output does not depend on has the gradient 0, not None.
 You visit the oldest value first, or the output alone: the gradient flows from the output back, so the newest comes first.
     reversed(order) -> order || [output]
 You pass a value's gradient on before everything that used the value has been visited. Reverse topological order, newest first, rules that out.
-    reversed(order) -> _walked(output, -1, True) || _walked(output, 0, True) || _walked(output, -1, False) || _walked(output, 0, False) || _down_from(output)
-    for value in reversed(order) -> def visit(value) ; value.grad * slope -> value.grad * slope; visit(source) ; return [ -> visit(output); return [
-    for value in reversed(order) -> def visit(value, seen=set()) ; in zip( -> in seen.add(value) or zip( ; value.grad * slope -> value.grad * slope; source in seen or visit(source) ; return [ -> visit(output); return [
+    source.grad += -> source.grad  += ; reversed(order) -> _walked(output, -1, True) || _walked(output, 0, True) || _walked(output, -1, False) || _walked(output, 0, False) || _down_from(output)
+    for value in reversed(order) -> def visit(value) ; += value.grad * slope -> += value.grad * slope; visit(source) ; return [ -> visit(output); return [
+    for value in reversed(order) -> def visit(value, seen=set()) ; in zip( -> in seen.add(value) or zip( ; += value.grad * slope -> += value.grad * slope; source in seen or visit(source) ; return [ -> visit(output); return [
 Only one input of each operation gets a gradient: a sum and a product have two.
     zip(value.inputs, value.slopes, strict=True) -> list(zip(value.inputs, value.slopes, strict=True))[:1] || list(zip(value.inputs, value.slopes, strict=True))[-1:]
 You start from the value that was made last; the output is what the program returns.
@@ -289,6 +319,8 @@ For each value, newest first, and each of its (source, slope): grad[source] += g
     mistakes="""
 [one-use] Of a value that is used more than once you keep one use: the gradients of all uses are added.
     grad[source] += -> grad[source] =
+    grad[source] += -> grad[source] = ; in graph[name] -> in graph[name][::-1]
+    grad[source] += -> grad[source] = ; reversed(graph) -> _sorted_from(output, lambda n: [s for s, _ in graph[n]], 1) || _sorted_from(output, lambda n: [s for s, _ in graph[n]], -1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], 0, 1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], 0, -1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], -1, 1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], -1, -1)
     grad[source] += grad[name] * slope -> grad[source] = grad[source] or grad[name] * slope || grad[source] = max(grad[source], grad[name] * slope)
     for name in reversed(graph) -> def visit(name) ; += grad[name] * slope -> = grad[name] * slope; visit(source) ; return grad -> visit(output); return grad
 A value that is used twice in one step is listed twice there, and you keep one of the two: their slopes are added.
@@ -298,10 +330,10 @@ You take the mean over the uses of a value. Every use moves the output by itself
 Only the output's direct inputs get a gradient: you stop after one step, or visit the oldest value first. The gradient flows from the output back to the beginning, so the newest value comes first.
     reversed(graph) -> graph || [output]
 You pass a value's gradient on before everything that used the value has been visited. Reverse topological order, newest first, rules that out.
-    reversed(graph) -> _as_reached(graph, output, -1, True) || _as_reached(graph, output, -1, False) || _as_reached(graph, output, 0, True)
-    reversed(graph) -> _as_reached(graph, output, 0, False)
-    for name in reversed(graph) -> def visit(name) ; * slope -> * slope; visit(source) ; return grad -> visit(output); return grad
-    for name in reversed(graph) -> def visit(name, seen=set()) ; in graph -> in seen.add(name) or graph ; * slope -> * slope; source in seen or visit(source) ; return grad -> visit(output); return grad
+    grad[source] += -> grad[source]  += ; reversed(graph) -> _as_reached(graph, output, -1, True) || _as_reached(graph, output, -1, False) || _as_reached(graph, output, 0, True)
+    grad[source] += -> grad[source]  += ; reversed(graph) -> _as_reached(graph, output, 0, False)
+    for name in reversed(graph) -> def visit(name) ; += grad[name] * slope -> += grad[name] * slope; visit(source) ; return grad -> visit(output); return grad
+    for name in reversed(graph) -> def visit(name, seen=set()) ; in graph -> in seen.add(name) or graph ; += grad[name] * slope -> += grad[name] * slope; source in seen or visit(source) ; return grad -> visit(output); return grad
 You sort the values by their names. The order in which they were computed is that of the dictionary.
     reversed(graph) -> sorted(graph, reverse=True)
 You stop at a value that passes nothing on. Behind it in the dictionary there can be others that do.
@@ -480,10 +512,6 @@ That is n, what is kept when nothing is computed again, and the largest number o
     min(peaks) -> max(peaks)
 That is half of n. It is right for 12 layers, and far too many for 10,000: stretches of two layers each are not the best.
     return min(peaks) -> return n // 2 || return n / 2 || return n // 2 + 1 || return (n + 1) // 2
-While the walk is in a stretch, the inputs of that stretch's other layers are kept as well.
-    n // k + k - 1 -> n // k
-The first inputs of the stretches before are kept all the time: add them.
-    n // k + k - 1 -> k - 1
 """,
 )
 def smallest_peak(n):

@@ -142,6 +142,8 @@ def _spend_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "size helps hardly", 1e12, 1e9, sizes, law(2.0, 1.0, 30000.0, 0.7)
     yield "the sizes in no order", 1e12, 1e12, [99968, 6560, 1579520, 25408], page
     yield "little text, and size does not help", 1e14, 1e6, sizes, law(0.0, 0.5, 30000.0, 0.75)
+    hardly = lambda N, D: N**-0.01 + 1 / D  # noqa: E731
+    yield "size helps hardly, and a small one reads all the text", 6e6, 1000, [10, 100_000], hardly
     drawn = sorted(int(x) for x in 10 ** rng.uniform(3, 7, 6))
     yield "random sizes", float(10 ** rng.uniform(10, 13)), float(10 ** rng.uniform(6, 8)), drawn, page
 
@@ -161,6 +163,8 @@ Where two sizes have the same loss, take the one that spends fewer FLOPs: min wi
     mistakes="""
 There are only `tokens` tokens of text. A size that the budget would let read more still reads no more.
     min(C / (6 * N), tokens) -> C / (6 * N)
+You look only at sizes that can spend the whole budget. A smaller one that reads all the text may still be the best.
+    return min(options)[2:] -> return min([one for one in options if 6 * one[2] * tokens >= C] or options)[2:]
 You give every size all the text, but the budget pays for 6 N D FLOPs.
     min(C / (6 * N), tokens) -> tokens
 A token costs 6 N FLOPs: forward 2 N, backward 4 N.

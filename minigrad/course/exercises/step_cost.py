@@ -161,7 +161,8 @@ d_k L / (2 (2 d_k + L)) = ridge: solve it for L, and round up.
 A negative length, or a division by zero: FLOPs per byte grow with L, but not without limit. On some machines they never reach peak / bandwidth.
     gain <= 0 -> False || gain < 0 || gain == 0 || d_k <= peak / bandwidth || 2 * d_k <= peak / bandwidth
 There is such an L on more machines than you think: FLOPs per byte come near to d_k / 2 when L is large.
-    gain <= 0 -> d_k / 4 <= peak / bandwidth || True
+    gain <= 0 -> d_k / 4 <= peak / bandwidth
+    return math.inf
 You stop looking too early: on one of these machines there is such an L, far out. What do FLOPs per byte come to when L is very large?
     gain <= 0 -> gain <= 0 or inputs / bandwidth > 100 * gain || gain <= 0 or inputs / bandwidth > 128 * gain
     gain <= 0 -> gain <= 0 or inputs / bandwidth > 200 * gain || gain <= 0 or inputs / bandwidth > 256 * gain

@@ -337,7 +337,7 @@ class Shell:
     def __init__(self, slices: bool) -> None:
         self.config: dict[str, Any] = {}
         self.events = self.compile = self
-        self._slices = slices
+        self.watched = self._slices = slices
         self.work: Generator[None] | None = None
         self._after_cell: list[Callable[[Any], object]] = []
 

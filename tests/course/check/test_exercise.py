@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random as python_random
 import sys
 import time
@@ -456,6 +457,55 @@ def test_a_later_value_may_follow_from_an_earlier_one(told):
     assert lines[1:4] == ["Two slips at once.", "(1) A sum.", "(2) This may follow from (1). No square."]
 
 
+def test_what_a_slip_leaves_alone_does_not_follow_from_it(told):
+    exercise = two_moments(
+        "Doubled.\n    return mean, -> return 2 * mean,\n\nNo square.\n    (x - mean) ** 2 -> abs(x - mean)\n"
+    )
+    lines = told(exercise, lambda x: (2 * x.mean(), abs(x - x.mean()).mean()))
+    assert lines[1:4] == ["Two slips at once.", "(1) Doubled.", "(2) No square."]
+
+
+def test_a_slip_and_a_fact_that_undo_each_other_are_not_told(told):
+    """Two negations, of values that have changed places."""
+    for_two = two_moments(
+        "The signs, and the order.\n    return mean, ((x - mean) ** 2) -> return 0 - x.var(), -(mean + 0 * x)"
+    )
+    assert told(for_two, lambda x: (x.var(), x.mean()))[1] == "The values are right, and in the other order."
+
+
+def test_what_one_fact_says_is_not_told_as_two_slips(told):
+    """Here two slips come to the same as the other order."""
+    both = two_moments(
+        "The variance twice.\n    return mean, -> return x.var(),\n"
+        "The mean twice.\n    ((x - mean) ** 2).mean() -> x.mean()"
+    )
+    assert told(both, lambda x: (x.var(), x.mean()))[1] == "The values are right, and in the other order."
+
+
+def test_nor_are_two_negations_of_values_that_are_nearly_right(told):
+    for_two = two_moments(
+        "The signs, and n - 1.\n    return mean, ((x - mean) ** 2).mean() -> return -mean, -x.var(ddof=1)"
+    )
+    assert "Two slips at once." not in told(for_two, lambda x: (x.mean(), x.var(ddof=1)))
+
+
+def mean_and_its_square(x):
+    y = x.mean()
+    return y + x.mean() ** 2
+
+
+def test_a_slip_that_is_made_in_some_places_is_told_as_such(told):
+    exercise = make(
+        answer=mean_and_its_square,
+        cases=lambda rng: [("two", np.array([1.5, -0.25, 4.0])), ("three", np.array([1.0, -2.5, 4.0, 9.5]))],
+        mistakes="You take the median.\n    x.mean() -> np.median(x)",
+    )
+    assert told(exercise, lambda x: np.median(x) + x.mean() ** 2)[1] == (
+        "You take the median. But not everywhere: in another place you have it right."
+    )
+    assert told(exercise, lambda x: np.median(x) + np.median(x) ** 2)[1] == "You take the median."
+
+
 def test_two_slips_are_found_by_the_value_that_each_is_behind(told):
     """As whole bodies they could not both be made at once."""
     exercise = two_moments(
@@ -585,6 +635,28 @@ def test_a_check_works_where_no_thread_can_start(told, monkeypatch):
 # --- Nothing leaks ---------------------------------------------------------------------------------------
 
 
+def fitted(x):
+    return np.polyfit(np.arange(4.0), np.log(x), 1)
+
+
+def test_what_lapack_writes_of_nan_does_not_reach_the_learner(capfd):
+    """A search makes NaN of numbers; the answer may do so itself."""
+    exercise = make(
+        answer=fitted,
+        cases=lambda rng: [("four", np.array([1.0, 2.0, 4.0, 9.0]))],
+        mistakes="Backwards.\n    np.log(x) -> np.log(-x)",
+    )
+    for answer in (
+        lambda x: np.polyfit(np.arange(4), np.log(x - 1), 1),
+        lambda x: np.linalg.lstsq(x[:, None] * np.nan, x),
+    ):
+        exercise(answer)
+    ctypes.CDLL(None).fflush(None)  # it writes by C's own stdout
+    out, err = capfd.readouterr()
+    assert "DLASCL" not in out + err
+    assert "SVD did not converge" in out
+
+
 def test_warnings_of_an_answer_are_neither_shown_nor_raised(told):
     def answer(x):
         warnings.warn("old", DeprecationWarning, stacklevel=1)
@@ -688,6 +760,23 @@ def test_an_interrupted_search_for_the_mistake_is_told(told, monkeypatch):
     lines = told(make(), lambda x: x)
     assert lines[0] == "double: not yet. 0 of 2 cases are right."
     assert lines[1] == "Interrupted: the check was still looking for the mistake behind it."
+
+
+def test_a_terminal_shows_the_values_before_the_search_and_goes_on_with_the_mistake(monkeypatch, capsys):
+    said = []
+    search = module.diagnose
+    monkeypatch.setattr(
+        module, "diagnose", lambda *known: said.append(capsys.readouterr().out) or search(*known)
+    )
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    make(mistakes="You halve it.\n    2 * x -> x / 2")(lambda x: print("half") or x / 2)
+    (before,), after = said, capsys.readouterr().out
+    assert before.startswith(
+        "half\nhalf\ndouble: not yet. 0 of 2 cases are right.\nOn a (2, 3) array of float64: "
+    )
+    assert before.endswith("\nLooking for the mistake …\n")
+    assert "yours" in before
+    assert after.splitlines() == ["You halve it.", HINT]
 
 
 def test_prints_of_an_answer_are_kept(capsys):

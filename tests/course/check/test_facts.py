@@ -31,11 +31,18 @@ X = np.array([[0.5, -1.5], [2.5, 3.5]])
         (math.log(10), "is 2.30259 times what it should be: that is log 10, the factor between np.log and np.log10."),
         (1 / math.log(2), "that is one over log 2, the factor between nats and bits."),
         (2 * math.pi, "that is 2π."),
+        (0.01, "is 0.01 times what it should be: that is one over 100, as of percentages."),
     ],
 )  # fmt: skip
 def test_one_factor_on_all_cases(factor, words):
     assert words in fact((factor * X, X), (factor * X[0], X[0]))
     assert words in fact((factor * 1.5, 1.5), (factor * 2.5, 2.5))
+
+
+def test_the_share_that_is_left():
+    assert fact((0.6, 0.4), (0.25, 0.75)) == "Every number is 1 minus what it should be."
+    assert is_strong(fact((0.6, 0.4), (0.25, 0.75)))
+    assert fact((0.6, 0.4)) is None  # of one number many things are true
 
 
 def test_no_factor_is_named_twice():
@@ -144,6 +151,18 @@ def test_which_entries_are_wrong(wrong, words):
         assert fact((A + wrong * (1.7 + A**2), A), (A + (A > 7) * (1.7 + A**2), A)) is None
 
 
+def test_a_sign_that_all_have_is_no_place():
+    """Where an entry is 0 or negative, "that should be negative" are all that can be wrong."""
+    want = -np.triu(np.arange(16.0).reshape(4, 4) % 5, 1)
+    assert (
+        fact((2 * want + (want < -2) + 3 * (want < -3), want))
+        != "Only the entries that should be negative are wrong."
+    )
+    distances = np.array([1.0, 0.0, 2.0, 3.0])
+    found = fact((distances**2 + (distances > 0), distances, {"x": distances}))
+    assert found == "Only the entries that should be 0 are right."
+
+
 def test_entries_may_be_told_by_an_argument():
     pairs = np.array([[1.0, 2.0], [4.0, 3.0], [-1.0, 0.5]])
     want = pairs.max(axis=1)
@@ -154,6 +173,12 @@ def test_entries_may_be_told_by_an_argument():
     assert fact((want + (signs > 0) * [1, 5, 8], want, {"x": signs})) == (
         "Only the entries where `x` is positive are wrong."
     )
+
+
+def test_rows_of_0_and_1_are_no_right_numbers_in_another_order():
+    one_hot = np.eye(4)
+    assert fact((one_hot[[1, 0, 3, 2]], one_hot), (np.array([0.0, 1.0]), np.array([1.0, 0.0]))) is None
+    assert fact((X[::-1], X)) == "The numbers are the right ones, in another order."
 
 
 # --- Near, and what says nothing --------------------------------------------------------------------------
@@ -168,8 +193,9 @@ def test_what_is_only_rounded_is_told_by_its_digits():
 
 
 def test_near_numbers_may_miss_a_small_part():
-    text = "A small part that is missing does that, and so do random"
-    assert text in fact((112009, 112033), (5009.0, 5040.0))
+    near = "All numbers are within 5 % of what they should be."
+    assert fact((112009, 112033), (5009.0, 5040.0)) == f"{near} A small part may be missing, or there twice."
+    assert fact((0.61, 0.6), (0.75, 0.75), (0.2, 0.205)) == near  # of shares that is anybody's guess
     found = fact((np.array([1.01, 1e-3]), np.array([1.0, 0.0])))
     assert found.startswith("All numbers are within 5 % of what they should be, or small where that is 0.")
     assert fact((np.array([1.01, 0.2]), np.array([1.0, 0.0]))) is None

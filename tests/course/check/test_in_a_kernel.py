@@ -13,6 +13,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from book._make import lab, notebooks
 from minigrad.course.check import cells
+from minigrad.course.furniture import page_kernel
 
 pytestmark = pytest.mark.no_arrays
 
@@ -68,7 +69,22 @@ def test_a_check_shows_text_and_html(ran):
     text, markup = shown(ran[3])
     assert text.startswith("attend: not yet. 0 of 5 cases are right. ")
     assert "On 3 queries, 5 keys" in text
+    assert "Looking for the mistake" not in text + markup  # as it was shown first
     assert '<div class="course-check course-colours is-wrong">' in markup
+
+
+@pytest.mark.numpy_only("answers are written in NumPy")
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_page_shows_the_values_before_the_search(watched, monkeypatch):
+    monkeypatch.setenv("MINIGRAD_PROGRESS", "off")
+    outputs = []
+    kernel = page_kernel.Kernel(outputs.append, slices=watched)
+    kernel.run("import numpy as np\nfrom minigrad.course import check\n" + WRONG + "\ncheck.attend(attend)")
+    texts = [(one["output_type"], one["data"]["text/html"]) for one in outputs]
+    kinds = ["display_data", "update_display_data"] if watched else ["display_data"]
+    assert [kind for kind, _ in texts] == kinds
+    assert ["Looking for the mistake" in text for _, text in texts] == [True, False][-len(kinds) :]
+    assert all("On 3 queries, 5 keys" in text for _, text in texts)
 
 
 def test_a_cell_with_a_syntax_error_is_named(ran):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import numpy as np
@@ -194,6 +195,40 @@ def test_of_words_the_place_may_be_chance():
 
 def from_there_on(x, limit):
     return x >= limit
+
+
+def nearly_less(x, w, n):
+    return weighted(x, w, n) - 1e-8
+
+
+def nearly_as_much(x, w, n):
+    return weighted(x, w, n) * 1.00000001
+
+
+def nearly_rounded(x, w, n):
+    return weighted(np.round(x, 8), w, n)
+
+
+@pytest.mark.parametrize("answer", [nearly_less, nearly_as_much, nearly_rounded])
+def test_where_only_the_last_digits_are_wrong_no_place_is_told(answer):
+    (text,) = said(answer)
+    assert re.match(r"All numbers agree with what they should be in about [789] digits\.", text), text
+
+
+def too_late(x, w, n):
+    total = (x @ w).sum()
+    most = abs(x).max(axis=0)
+    found = most @ w - total
+    most = most / n
+    return found
+
+
+def test_two_steps_that_have_changed_places_are_told_one_below_the_other():
+    assert said(too_late)[1:] == [
+        "One small change makes your answer right: exchange these two steps.",
+        "`found = most @ w - total`",
+        "`most = most / n`",
+    ]
 
 
 def test_an_answer_with_a_while_is_looked_at_too():

@@ -150,6 +150,8 @@ def test_where_no_number_is_wrong_the_input_is_shown_alone(answer, reported):
         (3, "3"),
         (np.float32(0.5), "0.5"),
         (True, "True"),
+        (lambda model, rate: 0.5, "a function"),
+        (object(), "an object"),
         (Tensor(np.ones(2)), "1 1"),
     ],
 )

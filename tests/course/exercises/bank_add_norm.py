@@ -127,28 +127,39 @@ def normalised(x):
     return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-12)
 
 
+def add_and_norm(X, W):
+    return normalised(X + X @ W)
+
+
+def written_by_hand(X, source, target):
+    Y = X.copy()
+    Y[:, target] = X[:, source]
+    return normalised(Y)
+
+
 def difference_of_one_hots(X, source, target):
     unit = np.eye(X.shape[1])
     W = np.outer(unit[source] - unit[target], unit[target])
-    return normalised(X + X @ W)
+    return add_and_norm(X, W)
 
 
 def target_minus_identity(X, source, target):
     goal = np.eye(X.shape[1])
     goal[:, target] = goal[:, source]
-    return normalised(X + X @ (goal - np.eye(X.shape[1])))
+    return add_and_norm(X, goal - np.eye(X.shape[1]))
 
 
 def by_loops(X, source, target):
     d = X.shape[-1]
     W = [[0.0] * d for _ in range(d)]
     W[source][target], W[target][target] = 1.0, -1.0
-    return normalised(X + X @ np.array(W))
+    return add_and_norm(X, np.array(W))
 
 
 OVERWRITE_RIGHT = [difference_of_one_hots, target_minus_identity, by_loops]
 OVERWRITE_WRONG = [
-    (lambda X, source, target: X + X[:, [source]] * 0, "3 cases are right"),
+    (written_by_hand, "it never calls `add_and_norm`"),
+    (lambda X, source, target: X + X[:, [source]] * 0, "of 3 cases are right"),
 ]
 
 # --- first_fault -----------------------------------------------------------------------------------------

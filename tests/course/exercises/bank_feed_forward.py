@@ -117,8 +117,12 @@ GRADIENTS_WRONG = [
 # --- larger_of_two ---------------------------------------------------------------------------------------
 
 
-def run(X, W_1, W_2, b_1=0.0, b_2=0.0):
+def network(X, W_1, b_1, W_2, b_2):
     return (right_gelu(X @ np.array(W_1, float) + b_1) @ np.array(W_2, float) + b_2)[:, 0]
+
+
+def run(X, W_1, W_2, b_1=0.0, b_2=0.0):
+    return network(X, W_1, b_1, W_2, b_2)
 
 
 def by_sum_and_distance(X):
@@ -143,6 +147,7 @@ def scale(s):
 
 LARGER_RIGHT = [by_sum_and_distance, with_a_large_bias, from_the_other_side]
 LARGER_WRONG = [
+    (lambda X: X.max(axis=1), "it never calls `network`"),
     (lambda X: scale(1000)(X)[:, None], "it should return"),
 ]
 

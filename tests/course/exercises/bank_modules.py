@@ -61,7 +61,7 @@ NAMED_WRONG = [
     (without_lists, ("[no-lists]", "[shared-twice]")),
     (
         lambda box: {name: a for name, a in with_a_stack(box).items() if "." not in name},
-        "[no-boxes-inside]",
+        ("[no-boxes-inside]", "[no-lists]"),
     ),
 ]
 
@@ -111,6 +111,12 @@ START_RIGHT = [
     by_measuring_at_one_width,
     lambda width: 1.25 * width**-0.5,
     lambda width: math.sqrt(1.8 / width),
+]
+
+START_WRONG = [
+    (lambda width: 1.2 / math.sqrt(width), "a size of 0.54 at the first layer, and 0.6 to 1.6 is asked for"),
+    (lambda width: 1.05 / np.sqrt(width), "after twenty layers, and at least 0.42 is asked for"),
+    (lambda width: str(width), "it should return 0.13, and returned '100'"),
 ]
 
 # --- error_rate ------------------------------------------------------------------------------------------
@@ -166,6 +172,7 @@ RIGHT = {
     "error_rate": RATE_RIGHT,
 }
 WRONG = {
+    "tanh_start": START_WRONG,
     "named_parameters": NAMED_WRONG,
     "mean_square": SQUARE_WRONG,
     "error_rate": RATE_WRONG,

@@ -147,8 +147,8 @@ def by_shares(make):
         return "document"
     if share(lambda a, b: b[0][1] == 0, random) > 0.9:
         return "opening"
-    longest = max(len(b) for _, b, _ in nexts)
-    return "length" if share(lambda a, b: len(b) > longest, random) > 0.9 else "none"
+    lengths = {len(b) for _, b, _ in nexts}
+    return "length" if share(lambda a, b: len(b) not in lengths, random) > 0.9 else "none"
 
 
 def with_means(make):

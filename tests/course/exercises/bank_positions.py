@@ -136,8 +136,8 @@ def with_loops(table):
     return "frequencies" if off.max() > 1e-8 else "none"
 
 
-def exactly(table):
-    if (table[0, ::2] != 0).any() or (table[0, 1::2] != 1).any():
+def half_a_start_by_equals(table):
+    if table[0, ::2].any():
         return "start"
     if (table[:, ::2] ** 2 + table[:, 1::2] ** 2 != 1).any():
         return "pairs"
@@ -146,7 +146,7 @@ def exactly(table):
 
 FAULT_RIGHT = [with_norms, with_loops]
 FAULT_WRONG = [
-    (exactly, "[floats-by-equals]"),
+    (half_a_start_by_equals, ("[floats-by-equals]", "[half-a-start]")),
 ]
 
 # --- first_rise ------------------------------------------------------------------------------------------

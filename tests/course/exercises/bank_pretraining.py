@@ -89,6 +89,28 @@ def by_newton(floor, length):
     return p
 
 
+def until_narrow(floor, length):
+    """It keeps the upper half where both sides are equal, as they are near 1/2 in all digits."""
+    low, high = 0.5, 1.0
+    while high - low > 1e-13:
+        p = (low + high) / 2
+        if -p * math.log(p) - (1 - p) * math.log(1 - p) >= floor * length:
+            low = p
+        else:
+            high = p
+    return low
+
+
+def from_above(floor, length):
+    """Of the rarer word: 1 - p from 0 up, in halving steps, to a cost that is not too large."""
+    rarer = 0.0
+    for step in 0.5 ** np.arange(1, 61):
+        q = rarer + step
+        if -q * np.log(q) - (1 - q) * np.log1p(-q) <= floor * length and q <= 0.5:
+            rarer = q
+    return 1 - rarer
+
+
 def with_recursion(floor, length, low=0.5, high=1.0, depth=70):
     p = 0.5 * low + 0.5 * high
     if depth == 0:
@@ -99,7 +121,7 @@ def with_recursion(floor, length, low=0.5, high=1.0, depth=70):
     return with_recursion(floor, length, low, p, depth - 1)
 
 
-DESIGN_RIGHT = [by_newton, with_recursion]
+DESIGN_RIGHT = [by_newton, with_recursion, until_narrow, from_above]
 
 # --- train_in_parts --------------------------------------------------------------------------------------
 
@@ -121,19 +143,26 @@ def with_a_counter(model, batches, optimizer, schedule, parts):
     return losses
 
 
-def clipped_on_the_way(model, batches, optimizer, schedule, parts):
+def scheduled_first(model, batches, optimizer, schedule, parts):
+    """The rate of this library's schedule is that of the optimiser's next step, however often it is asked for."""
+    schedule.step()
+    return with_a_counter(model, batches, optimizer, schedule, parts)
+
+
+def summed_and_scheduled_on_the_way(model, batches, optimizer, schedule, parts):
     losses = []
     for start in range(0, len(batches), parts):
-        optimizer.zero_grad()
-        total = 0.0
+        seen = []
         for batch in batches[start : start + parts]:
-            loss = model(**batch).loss / parts
+            loss = model(**batch).loss
             loss.backward()
-            clip_grad_norm(model.parameters(), 1.0)
-            total += loss.item()
-        optimizer.step()
-        schedule.step()
-        losses.append(total)
+            seen.append(loss.item())
+            if len(seen) == parts:
+                clip_grad_norm(model.parameters(), 1.0)
+                optimizer.step()
+                optimizer.zero_grad()
+            schedule.step()
+        losses.append(sum(seen) / parts)
     return losses
 
 
@@ -153,9 +182,9 @@ def sums_first(model, batches, optimizer, schedule, parts):
     return losses
 
 
-LOOP_RIGHT = [with_a_counter, sums_first]
+LOOP_RIGHT = [with_a_counter, sums_first, scheduled_first]
 LOOP_WRONG = [
-    (clipped_on_the_way, "[clipped-each-batch]"),
+    (summed_and_scheduled_on_the_way, ("Divide each loss by `parts`", "calls `schedule.step()` 8 times")),
 ]
 
 # --- words_needed ----------------------------------------------------------------------------------------
@@ -175,7 +204,11 @@ def by_hand(model, floor, error):
     return [math.ceil(same / error**2), math.ceil(other / error**2)]
 
 
-NEEDED_RIGHT = [with_cov, by_hand]
+def with_n(model, floor, error):
+    return [math.ceil(v / error**2) for v in (np.var(model - floor), np.var(model) + np.var(floor))]
+
+
+NEEDED_RIGHT = [with_cov, by_hand, with_n]
 
 RIGHT = {
     "floor_of": FLOOR_RIGHT,

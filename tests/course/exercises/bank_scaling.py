@@ -114,6 +114,7 @@ def slopes(N, above, drawn):
 
 
 INTERVAL_RIGHT = [by_covariance, with_a_list]
+INTERVAL_WRONG = [(lambda *runs: by_covariance(*runs)[::-1], "The values are right, and in the other order.")]
 
 RIGHT = {
     "bert_parameters": MODEL_RIGHT,
@@ -121,4 +122,7 @@ RIGHT = {
     "spend_budget": SPEND_RIGHT,
     "forecast_loss": FORECAST_RIGHT,
     "exponent_interval": INTERVAL_RIGHT,
+}
+WRONG = {
+    "exponent_interval": INTERVAL_WRONG,
 }
