@@ -135,6 +135,43 @@ def test_an_error_is_told_and_python_goes_on(page):
     assert run(page, "x")[0][0]["data"]["text/plain"] == "1"
 
 
+@pytest.mark.parametrize(
+    ("body", "ename"),
+    [
+        ("return self.dat", "AttributeError"),
+        ("return 3", "TypeError"),
+        ("raise SystemExit", "SystemExit"),
+        ("return repr(self)", "RecursionError"),  # the stack of the browser ends early
+        ("return f'A({[self]})'", "RecursionError"),
+    ],
+)
+def test_a_value_that_cannot_be_shown_leaves_python_as_it_is(page, body, ename):
+    run(page, "kept = 4")
+    outputs, last = run(page, f"class A:\n    def __repr__(self): {body}\nA()")
+    assert [one["ename"] for one in outputs] == [ename]
+    assert last["type"] == "done", last
+    assert last["failed"] is True
+    assert run(page, "kept")[0][0]["data"]["text/plain"] == "4"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class A:\n    def _repr_html_(self): return {1}\nA()",
+        "class A:\n    def _repr_html_(self): return '', {'a': float('nan')}\nA()",
+        "class E(Exception):\n    def __str__(self): return f'{self}'\nraise E",
+        "class A:\n    def __add__(self, other): return self + other\nA() + 1",
+        "a = []\nfor _ in range(20_000):\n    a = [a]\na",
+    ],
+)
+def test_no_error_ends_python(page, source):
+    run(page, "kept = 5")
+    outputs, last = run(page, source)
+    assert outputs[-1]["output_type"] == "error"
+    assert last["type"] == "done", last
+    assert run(page, "kept")[0][0]["data"]["text/plain"] == "5"
+
+
 def test_draws_start_where_they_would(page):
     draw = "from minigrad import random\nfloat(random.generator().random())"
     first, _ = run(page, draw, [3, 5])

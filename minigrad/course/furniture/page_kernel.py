@@ -10,10 +10,12 @@ Outputs are those of a notebook's file, as dictionaries: https://nbformat.readth
 from __future__ import annotations
 
 import ast
+import base64
 import builtins
 import contextlib
 import io
 import itertools
+import json
 import linecache
 import re
 import sys
@@ -32,10 +34,13 @@ LONGEST_LINE = 79  # of what a value says of itself, as in IPython
 # A loop that prints for ever must leave the page free to stop it.
 MOST_TEXT = 200_000  # characters that a cell prints, or that a value says of itself
 MOST_PIECES = 5_000  # lines that it prints, or values that it displays
+MOST_CALLS = 20  # of those that led to an error; the first and the last of more
 RICH = {
     "text/html": "_repr_html_",
     "text/markdown": "_repr_markdown_",
     "image/svg+xml": "_repr_svg_",
+    "image/png": "_repr_png_",
+    "text/latex": "_repr_latex_",
 }  # and how a value says it
 
 
@@ -53,6 +58,7 @@ class Kernel:
         self._pieces = self._characters = 0
         self._shell = Shell(slices)
         self._displays = itertools.count()
+        self._unshown: Exception | None = None  # what the last value raised that could not be shown
         self.forget()
 
     def forget(self) -> None:
@@ -78,7 +84,7 @@ class Kernel:
         name = f"<cell {self._count}>"
         linecache.cache[name] = (len(source) + 1, None, f"{source}\n".splitlines(keepends=True), name)
         error = self._guarded(lambda: self._value(source, name))
-        self._shell.note(self._count, source, error)
+        self._guarded(lambda: self._shell.note(self._count, source, error))
         return error is None
 
     @property
@@ -108,9 +114,13 @@ class Kernel:
             self._guarded(work.close)
 
     def _guarded(self, do: Callable[[], Any]) -> BaseException | None:
-        """Do something of a cell in its place, show the value, and tell the error, which is returned."""
+        """Do something of a cell in its place, show the value, and tell the error, which is returned.
+
+        What is the learner's own may raise anywhere: while it is shown, and while its error is told.
+        """
         streams = Stream("stdout", self._put), Stream("stderr", self._put)
         error: BaseException | None = None
+        self._unshown = None
         with (
             contextlib.redirect_stdout(streams[0]),
             contextlib.redirect_stderr(streams[1]),
@@ -118,17 +128,25 @@ class Kernel:
         ):
             try:
                 value = do()
-            except BaseException as raised:
-                error = raised
-            else:
                 if value is not None:
                     streams[0].end()
-                    self._tell({"output_type": "execute_result", **_described(value)})
+                    self._show(value, self._tell, {"output_type": "execute_result"})
+            except BaseException as raised:
+                error = raised
         for stream in streams:
             stream.end()
         if error is not None:
             self._tell(_told(error))
-        return error
+        return error or self._unshown
+
+    def _show(self, value: Any, send: Send, output: dict[str, Any]) -> None:
+        """Send an output with what a value says of itself; an error in that is told, and the cell goes on."""
+        data, metadata, errors = _described(value)
+        if data:
+            send({**output, "data": data, "metadata": metadata})
+        for error in errors:
+            self._unshown = error
+            self._put(_told(error))
 
     def parsed(self, source: str, name: str) -> ast.Module:
         """The statements of a cell that are run; a kernel that looks at what they do puts its calls between them."""
@@ -157,7 +175,7 @@ class Kernel:
             builtins.input = asks
             for name, module in before.items():
                 if module is None:
-                    del sys.modules[name]
+                    sys.modules.pop(name, None)
                 else:
                     sys.modules[name] = module
 
@@ -166,9 +184,7 @@ class Kernel:
         sys.stdout.flush()
         handle = Handle(self, f"display {next(self._displays)}") if display_id else None
         for value in values:
-            self._put(
-                {"output_type": "display_data", **_described(value), **(handle.named if handle else {})}
-            )
+            self._show(value, self._put, {"output_type": "display_data", **(handle.named if handle else {})})
         return handle
 
     def _put(self, output: dict[str, Any]) -> None:
@@ -197,7 +213,7 @@ class Handle:
         """Show this value where the first one stands, if somebody looks on; it counts as none of the cell's pieces."""
         if not self._kernel._watched:
             return
-        self._kernel._tell({"output_type": "update_display_data", **_described(value), **self.named})
+        self._kernel._show(value, self._kernel._tell, {"output_type": "update_display_data", **self.named})
 
 
 class Stream(io.TextIOBase):
@@ -243,30 +259,62 @@ def _no_input(prompt: object = "") -> str:
 # --- Values ----------------------------------------------------------------------------------------------
 
 
-def _described(value: Any) -> dict[str, Any]:
-    """What a value says of itself, by type of content, and the metadata that it adds."""
-    plain = pretty(value)
-    if len(plain) > MOST_TEXT:
-        plain = plain[:MOST_TEXT] + " …"
-    data, metadata = {"text/plain": plain}, {}
+def _described(value: Any) -> tuple[dict[str, Any], dict[str, Any], list[Exception]]:
+    """What a value says of itself, by type of content, the metadata that it adds, and what it raised instead."""
+    says: dict[str, Callable[[], Any]] = {"text/plain": lambda: _cut(pretty(value))}
     if not isinstance(value, type):
-        for kind, name in RICH.items():
-            method = getattr(value, name, None)
-            said = method() if callable(method) else None
-            if isinstance(said, tuple):
-                said, metadata[kind] = said
+        says |= {kind: method for kind, name in RICH.items() if (method := _method(value, name))}
+    data: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
+    errors: list[Exception] = []
+    for kind, say in says.items():
+        try:
+            said = say()
+            said, more = said if isinstance(said, tuple) else (said, {})
             if said is not None:
-                data[kind] = said
-    return {"data": data, "metadata": metadata}
+                data[kind] = _text(said, RICH.get(kind, "repr"))
+            if more:
+                json.dumps(more, allow_nan=False)
+                metadata[kind] = dict(more)
+        except Exception as error:
+            errors.append(error)
+    return data, metadata, errors
 
 
-def pretty(value: Any, indent: int = 0, before: int = 0, after: int = 0) -> str:
+def _method(value: Any, name: str) -> Callable[[], Any] | None:
+    """A method that a value has; None of one that answers to any name, or fails to, as in IPython."""
+    try:
+        if getattr(value, "_ipython_canary_method_should_not_exist_", None) is not None:
+            return None
+        method = getattr(value, name, None)
+    except Exception:
+        return None
+    return method if callable(method) else None
+
+
+def _text(said: Any, method: str) -> str:
+    """What a method has said, as a notebook's file has it. Raises TypeError if it is no text."""
+    if isinstance(said, bytes) and method == "_repr_png_":
+        return base64.b64encode(said).decode()
+    if not isinstance(said, str):
+        raise TypeError(f"{method} returned {type(said).__name__}, expected str")
+    return said
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + " …"
+
+
+def pretty(value: Any, indent: int = 0, before: int = 0, after: int = 0, around: tuple[int, ...] = ()) -> str:
     """The `repr` of a value; lists, tuples, sets and dictionaries too long for a line have a line for each item.
 
-    indent: of further lines. before, after: columns that other text takes in the first line and the last.
+    indent: of further lines. before, after: columns that other text takes in the first line and the last. around: the
+    ids of the containers that it stands in; one that holds itself is dots there.
     """
-    plain = repr(value)
     brackets = next((ends for kind, ends in BRACKETS.items() if type(value) is kind), None)
+    if brackets and id(value) in around:
+        return "...".join(brackets)
+    plain = repr(value)
     if not brackets or not value or before + len(plain) + after <= LONGEST_LINE:
         return plain
     begin, end = brackets
@@ -278,7 +326,7 @@ def pretty(value: Any, indent: int = 0, before: int = 0, after: int = 0) -> str:
         key = f"{item!r}: " if isinstance(value, dict) else ""
         column = inner + len(key) if items else before + len(begin) + len(key)
         behind = len(end) + after if len(items) == len(value) - 1 else 1
-        items.append(key + pretty(value[item] if key else item, inner, column, behind))
+        items.append(key + pretty(value[item] if key else item, inner, column, behind, (*around, id(value))))
     return begin + (",\n" + " " * inner).join(items) + end
 
 
@@ -294,7 +342,7 @@ BRACKETS: dict[type, tuple[str, str]] = {
 def _ordered(value: Any) -> list[Any]:
     """The items of a container, or the keys of a dictionary; those of a set sorted, where they can be."""
     if isinstance(value, set | frozenset):
-        with contextlib.suppress(TypeError):
+        with contextlib.suppress(Exception):
             return sorted(value)
     return list(value)
 
@@ -303,25 +351,35 @@ def _ordered(value: Any) -> list[Any]:
 
 
 def _told(error: BaseException) -> dict[str, Any]:
-    """An error as an output: the lines of cells that led to it, and what it says."""
-    lines = []
+    """An error as an output: the lines of cells that led to it, and what it says, if it can."""
+    name = type.__dict__["__name__"].__get__(type(error))  # whatever its class says of its name
+    says = "<exception str() failed>"
+    with contextlib.suppress(BaseException):
+        says = str(error)
+    try:
+        lines = _traceback(error)
+    except BaseException:  # from its own attributes
+        lines = [f"{name}: {says}"]
+    return {"output_type": "error", "ename": name, "evalue": says, "traceback": lines}
+
+
+def _traceback(error: BaseException) -> list[str]:
+    calls = []
     for frame in traceback.extract_tb(error.__traceback__):
         if _is_cell(frame.filename):
             inside = "" if frame.name == "<module>" else f", in {frame.name}"
-            lines += [f"line {frame.lineno}{inside}", f"    {frame.line}"]
+            calls.append([f"line {frame.lineno}{inside}", f"    {frame.line}"])
+    if len(calls) > MOST_CALLS:
+        half = MOST_CALLS // 2
+        calls[half:-half] = [[f"… {len(calls) - MOST_CALLS} more calls"]]
+    lines = [line for call in calls for line in call]
+    what = "".join(traceback.format_exception_only(error)).rstrip("\n").split("\n")
     if isinstance(error, SyntaxError) and _is_cell(error.filename or ""):
-        what = traceback.format_exception_only(error)
-        lines += [f"line {error.lineno}", *"".join(what[1:]).rstrip("\n").split("\n")]
-    else:
-        lines += "".join(traceback.format_exception_only(error)).rstrip("\n").split("\n")
+        what[0] = f"line {error.lineno}"
+    lines += what
     if isinstance(error, ModuleNotFoundError):
         lines.append("In a page there are NumPy and the course's own package; others are for Jupyter.")
-    return {
-        "output_type": "error",
-        "ename": type(error).__name__,
-        "evalue": str(error),
-        "traceback": lines,
-    }
+    return lines
 
 
 def _is_cell(file: str) -> bool:
@@ -361,7 +419,7 @@ class Shell:
 
     def note(self, count: int, source: str, error: BaseException | None) -> None:
         """A cell has run."""
-        before = error if isinstance(error, SyntaxError) else None
+        before = error if issubclass(type(error), SyntaxError) else None
         result = SimpleNamespace(
             execution_count=count,
             info=SimpleNamespace(raw_cell=source),
