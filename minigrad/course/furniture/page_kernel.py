@@ -154,12 +154,19 @@ class Kernel:
 
     def _value(self, source: str, name: str) -> Any:
         """Run the cell's statements; the value of its last expression, or None."""
-        tree = self.parsed(source, name)
+        left_out: list[str] = []
+        try:
+            tree = self.parsed(source, name)
+        except SyntaxError as error:
+            source, left_out = _without_jupyters(source, name, error)
+            tree = self.parsed(source, name)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, name, "exec"), self.names)
-        if not isinstance(last, ast.Expr):
-            return None
-        value = eval(compile(ast.Expression(last.value), name, "eval"), self.names)
+        code = _compiled(tree, name, "exec")
+        shown = _compiled(ast.Expression(last.value), name, "eval") if isinstance(last, ast.Expr) else None
+        if left_out:
+            print("Only Jupyter runs this, so it is left out:", ", ".join(left_out), file=sys.stderr)
+        exec(code, self.names)
+        value = eval(shown, self.names) if shown else None
         return None if source.rstrip().endswith(";") else value
 
     @contextlib.contextmanager
@@ -254,6 +261,67 @@ class Stream(io.TextIOBase):
 
 def _no_input(prompt: object = "") -> str:
     raise RuntimeError("input() cannot ask in a page: write the value into the cell")
+
+
+# --- What is Jupyter's, and no Python --------------------------------------------------------------------
+
+MEASURES = re.compile(r"%%(time|timeit|prun|capture)\b.*|%time\s+")  # what stands behind it is Python
+LINE = re.compile(
+    r"%{1,2}[a-zA-Z].*|!.*|\?{1,2}[\w.]+|[\w.]+\?{1,2}"
+)  # a magic, a shell's command, a question
+TAKES = re.compile(r"[^=]*=\s*(%(?=[a-zA-Z])|!).*")  # what comes of one
+OTHER_LANGUAGE = re.compile(rf"\s*(?!{MEASURES.pattern})(%%[a-zA-Z]\w*)")
+
+
+def _without_jupyters(source: str, name: str, error: SyntaxError) -> tuple[str, list[str]]:
+    """A cell's source without the lines that Jupyter alone knows, in as many lines; and those that are missed.
+
+    error: Python's about it. Raises it if it is about something else, and SyntaxError for what cannot be left out.
+    """
+    if found := OTHER_LANGUAGE.match(source):
+        raise SyntaxError(f"Only Jupyter runs {found[2]}: a page runs Python", (name, 1, 1, found[2]))
+    lines, left_out = source.split("\n"), []
+    mistake: SyntaxError | None = error
+    while mistake:
+        first = min(mistake.lineno or 1, len(lines)) - 1  # Python names the first line that it does not know
+        line = lines[first].strip()
+        indent = lines[first][: -len(lines[first].lstrip()) or None]
+        if found := TAKES.fullmatch(line):
+            why = f"Only Jupyter runs what begins with {found[1]}: a page runs Python"
+            raise SyntaxError(why, (name, first + 1, 1, line))
+        if found := MEASURES.match(line):
+            lines[first] = indent + line[found.end() :]
+        elif LINE.fullmatch(line):
+            left_out.append(line)
+            lines[first] = indent + "pass"
+            while line.endswith("\\") and first + 1 < len(lines):
+                first += 1
+                line, lines[first] = lines[first].strip(), ""
+        else:
+            raise mistake
+        mistake = _mistake("\n".join(lines), name)
+    return "\n".join(lines), left_out
+
+
+def _mistake(source: str, name: str) -> SyntaxError | None:
+    try:
+        ast.parse(source, name)
+    except SyntaxError as error:
+        return error
+    return None
+
+
+def _compiled(tree: ast.Module | ast.Expression, name: str, mode: str) -> types.CodeType:
+    """The code of a part of a cell. Raises SyntaxError, which says so where Jupyter would wait for something."""
+    try:
+        return compile(tree, name, mode)
+    except SyntaxError as error:
+        try:
+            compile(tree, name, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        except SyntaxError:
+            raise error from None
+        error.msg = "Only Jupyter runs await, async for and async with outside of a function"
+        raise
 
 
 # --- Values ----------------------------------------------------------------------------------------------

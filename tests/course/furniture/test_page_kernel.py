@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import sys
+import warnings
 from typing import Any
 
 import pytest
@@ -433,3 +434,114 @@ def test_nothing_that_a_cell_changes_ends_the_kernel(page, source):
     page.run(source)
     assert page.run("print(1)\n2")[:2] == [printed("1\n"), result("2")]
     assert page.well
+
+
+# --- What is Jupyter's -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "%%time\na = 1\na + 1",
+        "\n%%time\na = 1\na + 1",
+        "# how long\n%%time -q\na = 1\na + 1",
+        "%%timeit -n 10\na = 1\na + 1",
+        "%%capture\na = 1\na + 1",
+        "%%time\n%%prun\na = 1\na + 1",
+        "%time a = 1\na + 1",
+        "a = 1\n%time a + 1",
+        "for a in [1]:\n    %time b = a\nb + 1",
+    ],
+)
+def test_a_cell_that_jupyter_measures_runs(page, source):
+    assert page.run(source) == [result("2")]
+    assert page.well
+
+
+@pytest.mark.parametrize(
+    ("source", "left_out"),
+    [
+        ("%matplotlib inline\na = 1\na + 1", "%matplotlib inline"),
+        ("a = 1\n%load_ext autoreload\n%autoreload 2\na + 1", "%load_ext autoreload, %autoreload 2"),
+        ("!pip install numpy\na = 1\na + 1", "!pip install numpy"),
+        ("! ls -l '*.txt\na = 1\na + 1", "! ls -l '*.txt"),
+        ("!!ls\na = 1\na + 1", "!!ls"),
+        ("!echo $(ls | grep [0-9 ) {a} \\n 07\na = 1\na + 1", "!echo $(ls | grep [0-9 ) {a} \\n 07"),
+        ("a = 1\nprint?\na + 1", "print?"),
+        ("a = 1\na.real??\na + 1", "a.real??"),
+        ("?print\na = 1\na + 1", "?print"),
+        ("??print\na = 1\na + 1", "??print"),
+        ("%timeit -n 3 sum([1])\na = 1\na + 1", "%timeit -n 3 sum([1])"),
+        ("if True:\n    !ls\n    a = 1\na + 1", "!ls"),
+        ("!ls \\\n  -l\na = 1\na + 1", "!ls \\"),
+        ("a = 1\na + 1\n%who", "%who"),
+    ],
+)
+def test_a_line_of_jupyters_is_left_out_and_that_is_said(page, source, left_out):
+    said, *rest = page.run(source)
+    assert said == printed(f"Only Jupyter runs this, so it is left out: {left_out}\n", "stderr")
+    assert rest == ([] if source.endswith("%who") else [result("2")])
+    assert page.well
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("%%bash\nls", "%%bash"),
+        ("%%writefile a.txt\nx = 1", "%%writefile"),
+        ("%%html\n<b>1</b>", "%%html"),
+        ("a = !ls", "!"),
+        ("a = 1\nb = %who_ls", "%"),
+        ("a = 1\nawait a", "await"),
+        ("import asyncio\nawait asyncio.sleep(0)", "await"),
+        ("async with a as b:\n    pass", "await"),
+        ("async for a in b:\n    pass", "await"),
+        ("[x async for x in a]", "await"),
+        ("x = 1 if await a else 2", "await"),
+    ],
+)
+def test_what_only_jupyter_can_do_is_said_in_a_sentence(page, source, names):
+    (error,) = page.run(source)
+    assert error["ename"] == "SyntaxError"
+    assert error["traceback"][-1].startswith("SyntaxError: Only Jupyter runs ")
+    assert names in error["traceback"][-1]
+    assert not page.well
+    assert page.run("1") == [result("1")]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "a = (7\n  % 4)\na",
+        "a = 7 \\\n  % 4\na",
+        "a = 7\na %= 4\na",
+        's = """\n%time\n!ls\n%%bash\nprint?\n"""\nlen(s) - 22',
+        "async def f():\n    await g()\n3",
+        "a = 3 # why?\na",
+    ],
+)
+def test_what_looks_like_it_is_pythons(page, source):
+    assert page.run(source) == [result("3")]
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("%time a = 1\nb = = 2", "line 2"),
+        ("def f():\n    await g()", "line 2"),
+        ("%matplotlib inline\n1 / 0", "line 2"),
+        ("a = (1,\nb = 2\n%time b", "line 1"),
+        ("a = 1\n  % 4", "line 2"),
+    ],
+)
+def test_a_mistake_beside_it_is_told_with_its_line(page, source, line):
+    error = page.run(source)[-1]
+    assert error["traceback"][0] == line
+    assert "Jupyter" not in error["traceback"][-1]
+
+
+def test_a_warning_of_the_parser_comes_once(page):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        page.run("r = '\\d'")
+    assert len(seen) == 1
