@@ -32,8 +32,8 @@ SHAPES: dict[str, Any] = {
     "list of numbers": [1],
     "list of null": [None, [1]],
     "object": {},
-    **{f"object of {type(value).__name__}": {name: value for name in NAMES} for value in (1, None, [1], {})},
-    "object of objects": {name: {other: 1 for other in (*NAMES, "source", "author")} for name in NAMES},
+    **{f"object of {type(value).__name__}": dict.fromkeys(NAMES, value) for value in (1, None, [1], {})},
+    "object of objects": {name: dict.fromkeys((*NAMES, "source", "author"), 1) for name in NAMES},
     "object of lists": {name: {other: [None] for other in (*NAMES, "source", "author")} for name in NAMES},
     "names of Python's and JavaScript's": {"__proto__": {"right": 1}, "constructor": 1, "toString": 1},
 }
