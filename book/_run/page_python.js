@@ -50,6 +50,22 @@ function giveBacktrace() {
   };
 }
 
+// A promise that fails where WebAssembly does not begin: with a memory that does not fit, loadPyodide tells that the console
+// alone, and waits for ever.
+function noBeginning() {
+  return new Promise((_, fail) => {
+    for (const name of ["instantiate", "instantiateStreaming"]) {
+      const begin = WebAssembly[name];
+      WebAssembly[name] = (...given) => {
+        WebAssembly[name] = begin;
+        const begun = begin(...given);
+        begun.catch(fail);
+        return begun;
+      };
+    }
+  });
+}
+
 // Start Python; pyodide.asm.js has been loaded. loadPyodide and settings: those of the package pyodide.
 // archives: the tar files of packages and course.
 // data: what the course has stored, {name: {path, bytes}}. fetchNow(entry): the tar file of one, at once, compressed or not.
@@ -58,11 +74,12 @@ function giveBacktrace() {
 export async function startPython(loadPyodide, settings, archives, data, fetchNow, { image, keep, tell = () => {} }) {
   giveBacktrace();
   tell("starting Python");
-  const pyodide = await loadPyodide({
+  const loading = loadPyodide({
     ...settings,
     env: { HOME: "/home/reader", MINIGRAD_PROGRESS: "off" },
     ...(image ? { _loadSnapshot: image } : { _makeSnapshot: true }),
   });
+  const pyodide = await Promise.race([loading, noBeginning()]);
   if (!image) {
     pyodide.runPython(IMPORTED);
     keep(pyodide.makeMemorySnapshot());

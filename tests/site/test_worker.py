@@ -40,6 +40,17 @@ PAGE = """
 """
 
 
+NEXT_WORKER = """() => new Promise((resolve) => {
+  const other = new Worker("/_static/run/worker.js", { type: "module" });
+  other.onmessage = ({ data }) => {
+    if (!["ready", "broken"].includes(data.type)) return;
+    other.terminate();
+    resolve(data);
+  };
+  other.postMessage({ type: "load", page: "one_head" });
+})"""
+
+
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """The site over http."""
@@ -93,17 +104,27 @@ def test_it_gets_ready_and_says_how_far_it_is(page):
 def test_the_next_worker_starts_from_the_image_of_the_first(page):
     assert page.loading[-1]["fromImage"] is False
     wait_for(page, "(async () => (await (await caches.open('course-python')).keys()).length === 1)()")
-    second = page.evaluate("""() => new Promise((resolve) => {
-      const other = new Worker("/_static/run/worker.js", { type: "module" });
-      other.onmessage = ({ data }) => {
-        if (!["ready", "broken"].includes(data.type)) return;
-        other.terminate();
-        resolve(data);
-      };
-      other.postMessage({ type: "load", page: "one_head" });
-    })""")
+    second = page.evaluate(NEXT_WORKER)
     assert second["type"] == "ready", second
     assert second["fromImage"] is True
+
+
+@pytest.mark.parametrize("damaged", ["new Uint8Array(0)", "kept.subarray(0, 2e6)"])
+def test_a_damaged_image_whose_sum_is_right_is_not_used(page, damaged):
+    """Nobody hears of it: the first word after what is told while Python loads is that it is ready."""
+    wait_for(page, "(async () => (await (await caches.open('course-python')).keys()).length === 1)()")
+    page.evaluate(f"""async () => {{
+      const cache = await caches.open("course-python");
+      const [name] = await cache.keys();
+      const kept = new Uint8Array(await (await cache.match(name)).arrayBuffer());
+      const image = {damaged};
+      const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", image));
+      const headers = {{ "X-Sum": btoa(String.fromCharCode(...digest)) }};
+      await cache.put(name, new Response(image, {{ headers }}));
+    }}""")
+    second = page.evaluate(NEXT_WORKER)
+    assert second["type"] == "ready", second
+    assert second["fromImage"] is False
 
 
 def test_no_request_leaves_the_site(page, address):
