@@ -197,8 +197,9 @@ course.cells = (function () {
     timer = document.hidden ? setTimeout(letGo, GONE) : setTimeout(() => course.python.warm(course.page), OPEN);
   }
 
-  // "Forget it all", or a reset in another tab.
+  // "Forget it all", or a reset in another tab; and what was typed there, which is not taken over.
   function forgotten() {
+    cells.filter((cell) => cell.buttons).forEach((cell) => cell.hearOfAnother());
     cells.filter((cell) => cell.edited && cell.buttons && !course.typed.of(cell.id)).forEach((cell) => cell.reset());
   }
 
