@@ -271,5 +271,5 @@ def test_the_titles_stand_below_the_search_field(reader: Any, width: int):
     assert abs(below["width"] - box["width"]) <= 1
     assert 0 <= box["x"] < box["x"] + box["width"] <= width
     assert field.bounding_box()["width"] > 0.6 * min(width, 500)
-    assert form.locator("kbd").first.is_visible() == (width > 600)
+    assert form.locator(".search-button__kbd-shortcut").is_visible() == (width > 600)
     assert page.evaluate("document.documentElement.scrollWidth") == width
