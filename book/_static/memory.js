@@ -15,14 +15,14 @@ window.course = (function () {
   const table = (of) => (one) => (isTable(one) ? Object.fromEntries(Object.entries(one).map(([name, part]) => [name, of(part)]).filter(([, part]) => there(part))) : undefined);
   const record = (of) => (one) => {
     const made = isTable(one) && Object.entries(of).map(([name, part]) => [name, part(one[name])]);
-    return made && made.every(([, part]) => there(part)) ? Object.fromEntries(made) : undefined;
+    return made && made.every(([, part]) => there(part)) ? { ...one, ...Object.fromEntries(made) } : undefined;
   };
   const SHAPES = {
     read: list(text),
     exercises: table(record({ right: list(text) })),
     route: record({ name: text, chapters: list(text) }),
     last: record({ page: text, address: text, title: text, hash: text, heading: text }),
-    python: record({ version: text, seconds: number }),
+    python: (one) => text(one) ?? record({ version: text, seconds: number })(one), // once the version alone
     predictions: table(yes),
     choices: table(number),
     code: table(record({ source: text, author: text })),

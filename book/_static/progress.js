@@ -21,7 +21,7 @@
     const place = document.querySelector(".sidebar-primary-items__end");
     if (place) place.append(line);
 
-    // The exercises that are right: {"one_head": {right: ["attend"]}}. Ticks them where they are listed.
+    // The exercises that are right: {"one_head": {right: ["attend"], of: 5}}. Ticks them where they are listed.
     function solved() {
       const kept = course.recall("exercises", {});
       const here = kept[course.page] || { right: [] };

@@ -19,7 +19,7 @@
   function judge(cell) {
     const name = checkOf(cell);
     if (!name || !cell.output.querySelector(".course-check.is-right") || right().includes(name)) return;
-    course.keep("exercises", { ...course.recall("exercises", {}), [chapter]: { right: [...right(), name] } });
+    course.keep("exercises", { ...course.recall("exercises", {}), [chapter]: { right: [...right(), name], of: all().length } });
   }
 
   // Where to go after a right answer, as links: the page knows what was right before it was loaded, too.
