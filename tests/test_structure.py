@@ -502,6 +502,14 @@ def test_a_file_can_be_read_in_one_go():
     assert {named(path): count for path, count in lines.items() if count > most[path]} == {}
 
 
+@pytest.mark.parametrize("name", ["look.html", "runs/x", "my-exercises/x"])
+def test_what_the_commands_write_is_not_the_repositorys(name):
+    """`python -m minigrad.bert look` and the like, in the folder."""
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        pytest.skip("needs the git repository")
+    assert subprocess.run(["git", "check-ignore", "-q", name], cwd=ROOT).returncode == 0
+
+
 def test_nothing_unexpected_at_the_top():
     if not (ROOT / ".git").exists() or not shutil.which("git"):
         pytest.skip("needs the git repository")

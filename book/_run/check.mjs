@@ -42,6 +42,14 @@ const tars = { packages: unpacked(archives.packages), course: unpacked(archives.
 const python = await startPython(loadPyodide, { indexURL: core + path.sep }, tars, data, unpacked, { image, keep });
 const ready = spent() - started;
 
+// The notebooks out of which `mine` takes answers, as book/_static/run/exercises.js brings them.
+function bringAnswers({ source }) {
+  for (const [, stem] of source.matchAll(/\bmine\("(\w+)"\)/g)) {
+    const notebook = readFileSync(path.join(site, "..", "..", "_sources", "exercises", `${stem}.ipynb`), "utf-8");
+    python.run(`__import__("pathlib").Path("${stem}.ipynb").write_text(${JSON.stringify(notebook)})`, null, () => {});
+  }
+}
+
 for (const page of pages) {
   const { cells } = JSON.parse(read(`cells/${page}.json`));
   python.forget();
@@ -50,6 +58,7 @@ for (const page of pages) {
   const asked = (one) => one.runs === true && (!one.long || process.env.LONG_CELLS === "1");
   for (const cell of cells.filter((one) => asked(one) && ![one.id, ...one.needs].some((id) => late.has(id)))) {
     const outputs = [];
+    bringAnswers(cell);
     const from = spent();
     const hear = (output) => keepOutput(outputs, output);
     let ok = python.run(cell.source, cell.random, hear);

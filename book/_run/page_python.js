@@ -14,11 +14,20 @@ import decimal, difflib, fnmatch, functools, gzip, hashlib, html, importlib.reso
 import pathlib, pickle, platform, shutil, subprocess, tarfile, textwrap, threading, traceback, typing, urllib.parse, zipfile
 `;
 
+// This Python was compiled as if there were room for 10,000 calls within C, but the browser's stack ends after some 700,
+// and Python with it. Before that, a `__repr__` that calls itself is to be a RecursionError.
+const CALLS_IN_C = 350;
+
 const START = `
-import json, os, sys
+import ctypes, json, os, sys
+PyThreadState_Get = ctypes.pythonapi.PyThreadState_Get
+PyThreadState_Get.restype = ctypes.c_void_p
 sys.path.insert(0, "${COURSE}")
 os.makedirs("${COURSE}/book", exist_ok=True)
 os.chdir("${COURSE}/book")
+calls = (ctypes.c_int * 3).from_address(PyThreadState_Get() + 16)  # left, limit, left within C: cpython/pystate.h
+assert calls[1] == sys.getrecursionlimit()
+calls[2] = ${CALLS_IN_C}
 import page_numpy
 from minigrad.bert import stored
 stored.bring = bring
@@ -41,6 +50,22 @@ function giveBacktrace() {
   };
 }
 
+// A promise that fails where WebAssembly does not begin: with a memory that does not fit, loadPyodide tells that the console
+// alone, and waits for ever.
+function noBeginning() {
+  return new Promise((_, fail) => {
+    for (const name of ["instantiate", "instantiateStreaming"]) {
+      const begin = WebAssembly[name];
+      WebAssembly[name] = (...given) => {
+        WebAssembly[name] = begin;
+        const begun = begin(...given);
+        begun.catch(fail);
+        return begun;
+      };
+    }
+  });
+}
+
 // Start Python; pyodide.asm.js has been loaded. loadPyodide and settings: those of the package pyodide.
 // archives: the tar files of packages and course.
 // data: what the course has stored, {name: {path, bytes}}. fetchNow(entry): the tar file of one, at once, compressed or not.
@@ -49,11 +74,12 @@ function giveBacktrace() {
 export async function startPython(loadPyodide, settings, archives, data, fetchNow, { image, keep, tell = () => {} }) {
   giveBacktrace();
   tell("starting Python");
-  const pyodide = await loadPyodide({
+  const loading = loadPyodide({
     ...settings,
     env: { HOME: "/home/reader", MINIGRAD_PROGRESS: "off" },
     ...(image ? { _loadSnapshot: image } : { _makeSnapshot: true }),
   });
+  const pyodide = await Promise.race([loading, noBeginning()]);
   if (!image) {
     pyodide.runPython(IMPORTED);
     keep(pyodide.makeMemorySnapshot());

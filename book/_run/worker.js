@@ -143,11 +143,14 @@ async function start() {
   const keep = (made) => keepImage(manifest.version, made);
   const archives = { packages: new Uint8Array(packages), course: new Uint8Array(course) };
   const settings = { indexURL: address("core/") };
+  const from = (one) => startPython(loadPyodide, settings, archives, manifest.data, fetchNow, { image: one, keep, tell });
   try {
-    return await startPython(loadPyodide, settings, archives, manifest.data, fetchNow, { image, keep, tell });
-  } catch (error) {
-    await self.caches?.delete(IMAGES); // the next start does not trust it
-    throw error;
+    if (!fromImage) return await from(null);
+    return await from(image).catch(() => {
+      fromImage = false; // a damaged one is replaced
+      share = SHARE_OF_LOADING;
+      return from(null);
+    });
   } finally {
     self.fetch = ask;
   }

@@ -4,6 +4,32 @@ window.course = (function () {
   // Each name has its own place there: two tabs hear of one another late, and keep over nothing but what they change.
   const PLACE = "minigrad-course/";
   const refused = new Map();
+
+  // What is kept may be of another version, or edited: what a name's value, or a part of it, is not made of is as if it were
+  // not there. A part of a table or a list is left out by itself.
+  const isTable = (one) => typeof one === "object" && one !== null && !Array.isArray(one);
+  const there = (one) => one !== undefined;
+  const a = (type) => (one) => (typeof one === type ? one : undefined);
+  const [text, number, yes] = ["string", "number", "boolean"].map(a);
+  const list = (of) => (one) => (Array.isArray(one) ? one.map(of).filter(there) : undefined);
+  const table = (of) => (one) => (isTable(one) ? Object.fromEntries(Object.entries(one).map(([name, part]) => [name, of(part)]).filter(([, part]) => there(part))) : undefined);
+  const record = (of) => (one) => {
+    const made = isTable(one) && Object.entries(of).map(([name, part]) => [name, part(one[name])]);
+    return made && made.every(([, part]) => there(part)) ? { ...one, ...Object.fromEntries(made) } : undefined;
+  };
+  const SHAPES = {
+    read: list(text),
+    exercises: table(record({ right: list(text) })),
+    route: record({ name: text, chapters: list(text) }),
+    last: record({ page: text, address: text, title: text, hash: text, heading: text }),
+    python: (one) => text(one) ?? record({ version: text, seconds: number })(one), // once the version alone
+    predictions: table(yes),
+    choices: table(number),
+    code: table(record({ source: text, author: text })),
+  };
+  const known = (name) => Object.hasOwn(SHAPES, name.split(" of ")[0]);
+  const shaped = (name, value) => (known(name) ? SHAPES[name.split(" of ")[0]](value) : undefined);
+
   move();
 
   // What was kept before names had places of their own, all in one, and before pages lost the numbers in their names:
@@ -11,8 +37,8 @@ window.course = (function () {
   function move() {
     try {
       const kept = JSON.parse(localStorage.getItem("minigrad-course"));
-      for (const [name, value] of Object.entries(renamed(kept || {}))) {
-        if (localStorage.getItem(PLACE + name) === null) localStorage.setItem(PLACE + name, JSON.stringify(value));
+      for (const [name, value] of Object.entries(isTable(kept) ? renamed(kept) : {})) {
+        if (known(name) && localStorage.getItem(PLACE + name) === null) localStorage.setItem(PLACE + name, JSON.stringify(value));
       }
       localStorage.removeItem("minigrad-course");
     } catch {
@@ -25,8 +51,9 @@ window.course = (function () {
     const entries = (one) => Object.fromEntries(Object.entries(one).map(([name, value]) => [today(name), value]));
     const now = { ...entries(kept), ...kept };
     for (const name of Object.keys(kept)) if (today(name) !== name) delete now[name];
-    if (now.read) now.read = [...new Set(now.read.map(today))];
-    if (now.exercises) now.exercises = entries(now.exercises);
+    const [read, exercises] = ["read", "exercises"].map((name) => shaped(name, now[name]));
+    if (read) now.read = [...new Set(read.map(today))];
+    if (exercises) now.exercises = entries(exercises);
     return now;
   }
 
@@ -58,7 +85,7 @@ window.course = (function () {
     recall(name, otherwise) {
       if (refused.has(name)) return refused.get(name) ?? otherwise;
       try {
-        return JSON.parse(localStorage.getItem(PLACE + name)) ?? otherwise;
+        return shaped(name, JSON.parse(localStorage.getItem(PLACE + name))) ?? otherwise;
       } catch {
         return otherwise; // refused, or damaged
       }

@@ -4,9 +4,8 @@
   if (!navigator.serviceWorker || !location.protocol.startsWith("http")) return;
   const root = new URL(document.documentElement.dataset.content_root, location.href);
 
-  const mine = () => [location.href, ...performance.getEntriesByType("resource").map(({ name }) => name)]
-    .filter((address) => address.startsWith(root.href))
-    .map((address) => address.split("#")[0]);
+  const mine = () => [location.origin + location.pathname, ...performance.getEntriesByType("resource").map(({ name }) => name)]
+    .filter((address) => address.startsWith(root.href));
 
   // What Python was loaded from, where no worker saw it.
   async function python() {

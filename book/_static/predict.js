@@ -88,7 +88,7 @@
       });
       own.forEach(([had, button]) => button.setAttribute("aria-pressed", String(said()[number] === had)));
       const words = String(chosen) === right ? "You had it." : `It is: ${right && options[right].textContent}.`;
-      verdict.textContent = shown && chosen !== undefined ? words : "";
+      verdict.textContent = shown && options[chosen] ? words : "";
     }
 
     row.append(show, ...own.map(([, button]) => button), verdict);
@@ -117,7 +117,7 @@
     score.className = "course-score";
     score.setAttribute("role", "status");
     function count() {
-      const made = Object.values(said());
+      const made = answers.map((_, number) => said()[number]).filter((had) => had !== undefined);
       const had = made.filter(Boolean).length;
       const left = answers.length - made.length;
       score.textContent = made.length

@@ -41,7 +41,9 @@
       }
     }
 
+    const count = document.createTextNode("");
     function show() {
+      line.replaceChildren(...(course.names().length ? [count, course.button("Forget it all", forget)] : []));
       const read = course.recall("read", []);
       links.forEach((link) => {
         const done = read.includes(stem(link)) && (first || link.closest(".bd-links"));
@@ -52,11 +54,8 @@
       boxes.forEach((box) => box.classList.toggle("read", read.includes(stem(box))));
       const done = written.filter((name) => read.includes(name)).length;
       const right = solved();
-      line.replaceChildren();
-      if (done || course.names().some((name) => name !== "last")) {
-        const exercises = right ? ` ${right} ${right === 1 ? "exercise" : "exercises"} right.` : "";
-        line.append(`${done} of ${written.length} chapters read.${exercises} `, course.button("Forget it all", forget));
-      }
+      const exercises = right ? ` ${right} ${right === 1 ? "exercise" : "exercises"} right.` : "";
+      count.data = `${done} of ${written.length} chapters read.${exercises} `;
       showRoute();
       if (start) goOn();
     }
@@ -84,12 +83,19 @@
 
     // --- Where to go on -------------------------------------------------------------------------------------
 
+    // Its address is made of the course's own list: a link may be a script.
     function goOn() {
       const last = course.recall("last", null);
-      const known = last && (written.includes(last.page.replace(/^exercises\//, "")));
+      const places = last ? ["book", "exercises"].flatMap((folder) => written.map((name) => [folder, name])) : [];
+      const place = places.find(([folder, name]) => last.page === (folder === "book" ? name : `${folder}/${name}`));
       start.innerHTML = atFirst[0];
-      start.setAttribute("href", known ? `${last.address ?? last.page}.html${last.hash}` : atFirst[1]);
-      if (!known) return;
+      start.setAttribute("href", atFirst[1]);
+      if (!place) return;
+      const [, language] = last.address.match(/(_[a-z][a-z])$/) ?? ["", ""]; // in which it was read
+      const address = new URL(`${document.documentElement.dataset.content_root}${place.join("/")}.html`, location.href);
+      if (last.address === last.page + language) address.pathname = address.pathname.replace(/\.html$/, `${language}.html`);
+      address.hash = last.hash;
+      start.href = address;
       const words = [["b", "Continue"], ["span", last.heading ? `${last.title}: ${last.heading}` : last.title]];
       start.replaceChildren(...words.flatMap(([tag, text]) => {
         const word = document.createElement(tag);

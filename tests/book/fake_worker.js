@@ -27,7 +27,7 @@ function told(line, source, output) {
   } else if (text(/^check\.\w+\((\w+)\)/)) {
     const verdict = /right/.test(bound.get(text(/^check\.\w+\((\w+)\)/)) || "") ? "right" : "wrong";
     const hint = verdict === "wrong" ? "<details><summary>Hint 1 of 2</summary><p>A hint.</p></details>" : "";
-    output({ output_type: "display_data", data: { "text/html": `<div class="course-check is-${verdict}"><p>${verdict}</p>${hint}</div>` }, metadata: {} });
+    output({ output_type: "display_data", data: { "text/html": `<div class="course-check is-${verdict}"><p>${verdict}</p>${hint}<p>Where to go.</p></div>` }, metadata: {} });
   } else if (text(/^(?:def )?(\w+)(?: =|\()/)) bound.set(text(/^(?:def )?(\w+)(?: =|\()/), source.replace(/^\w+ = /, ""));
   return false;
 }

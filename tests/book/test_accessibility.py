@@ -46,6 +46,24 @@ def serious_faults(page: Any, scheme: str) -> str:
     )
 
 
+@pytest.mark.parametrize("name", ["arrays", "index"])
+def test_all_that_is_said_stands_in_a_landmark(reader: Any, name: str):
+    try:
+        from axe_playwright_python.sync_playwright import Axe
+    except ImportError:
+        skip("axe-playwright-python is not installed")
+    only = {"runOnly": ["region", "landmark-unique", "landmark-no-duplicate-banner"]}
+    found = Axe().run(reader(name), options=only).response["violations"]
+    assert [node["html"] for one in found for node in one["nodes"]] == []
+
+
+@pytest.mark.parametrize("width", [1280, 820, 390])
+def test_a_title_does_not_touch_the_bar(reader: Any, width: int):
+    page = reader("arrays", viewport={"width": width, "height": 844})
+    bar, title = (page.locator(one).bounding_box() for one in (".bd-header-article", "article h1"))
+    assert title["y"] - (bar["y"] + bar["height"]) >= 12
+
+
 @pytest.mark.parametrize("scheme", RULES)
 def test_nothing_serious(visited: Any, scheme: str):
     if found := serious_faults(visited.page, scheme):

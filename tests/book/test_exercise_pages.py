@@ -13,9 +13,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from browsers import wait_for
 from building import ROOT
+
+from minigrad.course.check.differences import Differing
+from minigrad.course.check.report import Report, Values
 
 pytestmark = pytest.mark.no_arrays
 
@@ -84,6 +88,59 @@ def test_a_wrong_answer_gets_hints_and_a_right_one_is_remembered(runner: Any):
     assert [words for words in ticked if words.startswith("The")] == ["The first one (difficulty 1, 5 min)"]
     index = runner("book/index")
     assert "1 exercise right." in index.locator(".course-memory").inner_text()
+
+
+def test_the_way_on_is_a_link_and_names_what_is_open(runner: Any):
+    page = runner(PAGE)
+    onward = cell(page, "check2").locator(".course-check > p").last
+    answer(page, "2", "def two(x):\n    return 'right'")
+    assert onward.inner_text() == "Still open on this page: 1. The first one"
+    assert onward.locator("a").get_attribute("href").startswith("#")
+    onward.locator("a").click()
+    wait_for(page, "document.querySelector('#exercise-1').getBoundingClientRect().top >= 0")
+    page.reload()
+    cell(page, "check1").get_by_role("button", name="Check").wait_for()
+    answer(page, "1", "def one(x):\n    return 'right'")
+    onward = cell(page, "check1").locator(".course-check > p").last
+    assert onward.inner_text() == "All exercises of this page are right."
+    page.evaluate("course.keep('exercises', {})")
+    answer(page, "1", "def one(x):\n    return 'right' # again")
+    wait_for(page, "!course.cells.working")
+    assert onward.inner_text() == "Next: 2. The second"
+
+
+@pytest.mark.parametrize("columns", [2, 6, 8])
+def test_what_is_yours_and_what_is_expected_have_columns_of_one_width(runner: Any, columns: int):
+    got = np.linspace(-1, 1, 2 * columns).reshape(2, columns) / 3
+    differing = Differing("", got, np.ones_like(got), np.ones_like(got, dtype=bool))
+    page = runner(PAGE)
+    answer(page, "1", "def one(x):\n    return 2")
+    page.evaluate(
+        "(html) => { document.querySelector('[data-cell=check1] .cell_output').innerHTML = html; }",
+        Report("wrong", "one: wrong.", values=Values({}, differing))._repr_html_(),
+    )
+    widths = page.evaluate("""() => [...document.querySelectorAll(".course-check .value table")].map(
+        (table) => [...table.querySelectorAll("tr:first-child td")].map((one) => one.getBoundingClientRect().width))""")
+    assert len(widths) == 2
+    assert widths[0] == pytest.approx(widths[1], abs=1)
+    assert page.evaluate("document.documentElement.scrollWidth") == 1280
+
+
+def test_another_tab_is_told_of_an_answer_and_keeps_its_own(runner: Any):
+    one, two = runner(PAGE), runner(PAGE, tab=True)
+    field = cell(two, "answer1").locator("textarea")
+    cell(one, "answer1").locator("textarea").fill("def one(x):\n    return 1")
+    says = cell(two, "answer1").locator(".course-run-status", has_text="into another tab")
+    says.wait_for()
+    assert field.input_value() == "def one(x):\n    ..."
+    assert not cell(one, "answer1").locator(".course-run-status", has_text="into another tab").count()
+    field.fill("def one(x):\n    return 2")
+    says.wait_for(state="detached")
+    cell(one, "answer1").locator(".course-run-status", has_text="into another tab").wait_for()
+    assert cell(one, "answer1").locator("textarea").input_value() == "def one(x):\n    return 1"
+    two.reload()
+    field.wait_for()
+    assert field.input_value() == "def one(x):\n    return 2"
 
 
 def test_the_chapter_leads_there_and_the_page_leads_back(runner: Any, running_address: str):

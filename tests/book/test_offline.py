@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from browsers import wait_for
-from test_running_cells import output, run
+from test_running_cells import button, output, run, said
 
 pytestmark = pytest.mark.no_arrays
 
@@ -85,3 +85,43 @@ def test_a_browser_that_refuses_the_worker_reads_on(runner: Any):
     assert not page.evaluate(CONTROLLED)
     run(page, "plain")
     assert output(page, "plain") == "fresh"
+
+
+def test_a_page_that_was_loaded_without_a_network_runs_when_it_is_back(runner: Any):
+    """After a reload a browser may take itself to be online."""
+    page = runner(PAGE, service_workers="allow")
+    wait_for(page, CONTROLLED)
+    page.reload()
+    for name in (f"{PAGE}.html", "cells/arrays.json"):
+        kept(page, name)
+    page.add_init_script("Object.defineProperty(navigator, 'onLine', { get: () => true })")
+    page.context.set_offline(True)
+    page.reload()
+    button(page, "plain", "Run").click()
+    said(page, "plain", "you are offline, and Python is not here yet: it will start when you are back")
+    page.context.set_offline(False)
+    said(page, "plain", "ran here in")
+    assert output(page, "plain") == "fresh"
+
+
+def test_searches_are_one_page(runner: Any, running_address: str):
+    page = runner(PAGE, service_workers="allow")
+    wait_for(page, CONTROLLED)
+    for words in ("one", "two"):
+        page.goto(f"{running_address}search.html?q={words}")
+        kept(page, "search.html")
+        page.wait_for_timeout(300)
+    assert [url for url in page.evaluate(f"({KEPT})()") if "search.html" in url] == [
+        f"{running_address}search.html"
+    ]
+    page.context.set_offline(True)
+    page.goto(f"{running_address}search.html?q=three")
+    assert page.locator("h1").first.inner_text() != "You are offline"
+
+
+def test_a_site_that_was_entered_by_a_search_keeps_it_as_one_page(runner: Any, running_address: str):
+    page = runner("book/index", service_workers="allow")
+    page = page.context.browser.new_context(service_workers="allow").new_page()
+    page.goto(f"{running_address}search.html?q=one")
+    kept(page, "search.html")
+    page.context.close()

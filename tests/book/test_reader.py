@@ -251,3 +251,25 @@ def test_the_search_field_shows_titles_while_one_types(reader: Any):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_url("**/arrays.html#look")
+
+
+@pytest.mark.parametrize("width", [1280, 820, 390])
+def test_the_titles_stand_below_the_search_field(reader: Any, width: int):
+    """In the window, as wide as the field, whose height stays; on a phone no key stands in it."""
+    page = reader("reverse_mode", viewport={"width": width, "height": 844})
+    page.evaluate("document.querySelector('.search-button').click()")
+    form = page.locator(".search-button__search-container form.bd-search")
+    field = form.locator("input[type=search]")
+    before = form.bounding_box()
+    field.press_sequentially("a")
+    titles = page.locator(".search-button__search-container .course-suggestions")
+    titles.wait_for()
+    box, below = form.bounding_box(), titles.bounding_box()
+    assert box == before
+    assert below["y"] >= box["y"] + box["height"]
+    assert abs(below["x"] - box["x"]) <= 1
+    assert abs(below["width"] - box["width"]) <= 1
+    assert 0 <= box["x"] < box["x"] + box["width"] <= width
+    assert field.bounding_box()["width"] > 0.6 * min(width, 500)
+    assert form.locator(".search-button__kbd-shortcut").is_visible() == (width > 600)
+    assert page.evaluate("document.documentElement.scrollWidth") == width

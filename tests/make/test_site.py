@@ -272,3 +272,8 @@ def test_missing_packages_are_named(packages, tmp_path):
     (packages / site.NUMPY / "numpy.tar.gz").unlink()
     with pytest.raises(FileNotFoundError, match=r"expected one .tar.gz in .*, found 0: run make site"):
         site.assemble(tmp_path / "html", packages)
+
+
+def test_each_cell_of_the_own_bert_runs_in_its_page():
+    notebook = nbformat.read(site.ROOT / "exercises" / "encoder.ipynb", as_version=4)
+    assert [cell["id"] for cell in site.page_cells(notebook) if cell["runs"] is not True] == []

@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from browsers import wait_for
 from serving import served
 
 from minigrad.course import check
+from minigrad.course.parts import PARTS
 
 pytestmark = pytest.mark.no_arrays
 
@@ -163,6 +165,30 @@ def test_a_check_names_the_mistake_then_says_right(context: Any, address: str):
     page.locator(".course-solved", has_text="1 of 5 right").wait_for()
     chapter = opened(context, address, CHAPTER)
     assert chapter.locator("li.course-check-attend .course-read").count() == 1
+
+
+def test_one_s_own_parts_of_seven_pages_are_bert(context: Any, address: str):
+    """The answers of chapters 5 to 12, typed on their pages, compute what transformers computes."""
+    page = None
+    for chapter in dict.fromkeys(part.chapter for part in PARTS):
+        solved = nbformat.read(ROOT / "solutions" / f"{chapter}.ipynb", as_version=4)
+        typed = {one.id: one.source for one in solved.cells if "### BEGIN SOLUTION" in one.source}
+        page = page or opened(context, address, f"exercises/{chapter}")
+        visited(page, address, f"exercises/{chapter}")
+        for name, source in typed.items():
+            replace(page.locator(f".cell[data-cell='{name}']"), source)
+    assert page
+    cell = cell_with(page, "against_reference(bert, parts)")
+    press(cell, "Run")
+    said(cell, "ran here in ")
+    output = cell.locator(".cell_output").inner_text()
+    assert output.count("differs from transformers' by less than 1e-5") == 4, output
+    taken = cell_with(page, "from minigrad.course.parts import mine").locator(".cell_output").inner_text()
+    assert taken.count(": yours\n") + taken.endswith(": yours") == len(PARTS) - 1, taken
+    cell = cell_with(page, "read_texts(\n")
+    press(cell, "Run")
+    said(cell, "ran here in ")
+    assert "the second text follows the first: this BERT" in cell.locator(".cell_output").inner_text()
 
 
 IMAGES = "(async () => (await (await caches.open('course-python')).keys()).length)()"

@@ -40,6 +40,17 @@ PAGE = """
 """
 
 
+NEXT_WORKER = """() => new Promise((resolve) => {
+  const other = new Worker("/_static/run/worker.js", { type: "module" });
+  other.onmessage = ({ data }) => {
+    if (!["ready", "broken"].includes(data.type)) return;
+    other.terminate();
+    resolve(data);
+  };
+  other.postMessage({ type: "load", page: "one_head" });
+})"""
+
+
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """The site over http."""
@@ -93,17 +104,27 @@ def test_it_gets_ready_and_says_how_far_it_is(page):
 def test_the_next_worker_starts_from_the_image_of_the_first(page):
     assert page.loading[-1]["fromImage"] is False
     wait_for(page, "(async () => (await (await caches.open('course-python')).keys()).length === 1)()")
-    second = page.evaluate("""() => new Promise((resolve) => {
-      const other = new Worker("/_static/run/worker.js", { type: "module" });
-      other.onmessage = ({ data }) => {
-        if (!["ready", "broken"].includes(data.type)) return;
-        other.terminate();
-        resolve(data);
-      };
-      other.postMessage({ type: "load", page: "one_head" });
-    })""")
+    second = page.evaluate(NEXT_WORKER)
     assert second["type"] == "ready", second
     assert second["fromImage"] is True
+
+
+@pytest.mark.parametrize("damaged", ["new Uint8Array(0)", "kept.subarray(0, 2e6)"])
+def test_a_damaged_image_whose_sum_is_right_is_not_used(page, damaged):
+    """Nobody hears of it: the first word after what is told while Python loads is that it is ready."""
+    wait_for(page, "(async () => (await (await caches.open('course-python')).keys()).length === 1)()")
+    page.evaluate(f"""async () => {{
+      const cache = await caches.open("course-python");
+      const [name] = await cache.keys();
+      const kept = new Uint8Array(await (await cache.match(name)).arrayBuffer());
+      const image = {damaged};
+      const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", image));
+      const headers = {{ "X-Sum": btoa(String.fromCharCode(...digest)) }};
+      await cache.put(name, new Response(image, {{ headers }}));
+    }}""")
+    second = page.evaluate(NEXT_WORKER)
+    assert second["type"] == "ready", second
+    assert second["fromImage"] is False
 
 
 def test_no_request_leaves_the_site(page, address):
@@ -133,6 +154,43 @@ def test_an_error_is_told_and_python_goes_on(page):
     assert output["traceback"] == ["line 2", "    x / 0", "ZeroDivisionError: division by zero"]
     assert last["failed"] is True
     assert run(page, "x")[0][0]["data"]["text/plain"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("body", "ename"),
+    [
+        ("return self.dat", "AttributeError"),
+        ("return 3", "TypeError"),
+        ("raise SystemExit", "SystemExit"),
+        ("return repr(self)", "RecursionError"),  # the stack of the browser ends early
+        ("return f'A({[self]})'", "RecursionError"),
+    ],
+)
+def test_a_value_that_cannot_be_shown_leaves_python_as_it_is(page, body, ename):
+    run(page, "kept = 4")
+    outputs, last = run(page, f"class A:\n    def __repr__(self): {body}\nA()")
+    assert [one["ename"] for one in outputs] == [ename]
+    assert last["type"] == "done", last
+    assert last["failed"] is True
+    assert run(page, "kept")[0][0]["data"]["text/plain"] == "4"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class A:\n    def _repr_html_(self): return {1}\nA()",
+        "class A:\n    def _repr_html_(self): return '', {'a': float('nan')}\nA()",
+        "class E(Exception):\n    def __str__(self): return f'{self}'\nraise E",
+        "class A:\n    def __add__(self, other): return self + other\nA() + 1",
+        "a = []\nfor _ in range(20_000):\n    a = [a]\na",
+    ],
+)
+def test_no_error_ends_python(page, source):
+    run(page, "kept = 5")
+    outputs, last = run(page, source)
+    assert outputs[-1]["output_type"] == "error"
+    assert last["type"] == "done", last
+    assert run(page, "kept")[0][0]["data"]["text/plain"] == "5"
 
 
 def test_draws_start_where_they_would(page):

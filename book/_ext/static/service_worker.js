@@ -7,12 +7,13 @@ const ABOUT = /\/_static\/run\/site\.json$/; // which of these are of today
 const TO_KEEP_ELSEWHERE = /\.(zip|pdf)$/; // a reader saves these
 
 const open = () => caches.open(KEPT);
-const kept = async (request) => (await open()).match(request, { ignoreSearch: request.mode === "navigate" });
+const key = (request) => (request.mode === "navigate" ? request.url.split("?")[0] : request); // each search is one page
+const kept = async (request) => (await open()).match(key(request));
 
 async function keep(request, answer) {
   const cache = await open();
   if (ABOUT.test(request.url)) await prune(cache, await answer.clone().json());
-  await cache.put(request, answer);
+  await cache.put(key(request), answer);
 }
 
 // Forget what an older Python was made of.

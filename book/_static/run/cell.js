@@ -18,6 +18,7 @@ course.Cell = (function () {
       this.result = null; // the same of the last run, even if that Python is gone; and its outputs
       this.editor = null;
       this.outdated = false;
+      this.elsewhere = false; // whether another tab keeps another text
       this.judges = false; // whether it is a check, whose verdict is on the text of another cell
       this.cut = false; // whether the last run was stopped
       this.note = ""; // what goes before all else in the row: a text, or a list of texts and cells
@@ -187,6 +188,7 @@ course.Cell = (function () {
       const { result } = this;
       const answers = this.node.classList.contains("course-answer");
       if (this.note.length) return this.note;
+      if (this.elsewhere) return "you typed something else into another tab: a reload brings it, typing here replaces it";
       if (this.outdated) return "the page’s code has changed since you typed this";
       if (this.edited && !course.typed.isKept) return "this browser keeps nothing: what you typed is gone when you leave";
       if (result && this.showsStored) return "this is the stored output";
@@ -219,8 +221,17 @@ course.Cell = (function () {
       if (focus) this.editor.field.focus();
     }
 
+    hearOfAnother() {
+      const kept = course.typed.of(this.id);
+      const elsewhere = Boolean(kept) && kept.source !== this.text;
+      if (elsewhere === this.elsewhere) return;
+      this.elsewhere = elsewhere;
+      this.update();
+    }
+
     type(text) {
       this.text = text;
+      this.elsewhere = false;
       if (this.edited) course.typed.keep(this.id, text, this.source);
       else course.typed.drop(this.id);
       this.outdated = false;

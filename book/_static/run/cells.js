@@ -3,11 +3,13 @@ course.cells = (function () {
   const { element } = course.outputs;
   const OPEN = 3_000; // milliseconds that a page is looked at until Python starts
   const GONE = 300_000; // milliseconds out of sight until one that ran nothing ends
+  const AGAIN = 2_000; // milliseconds from one look for the network to the next
   const cells = []; // those of the notebook, in its order; hidden ones have no box in the page
   const byId = new Map();
   const queue = []; // what the reader asked for: {target, list}
   let working = false;
   let stops = 0;
+  let back = 0; // the timer of a run that waits for the network
 
   const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
@@ -18,6 +20,7 @@ course.cells = (function () {
   // Run a cell, after those above that it needs; list: instead of those.
   function ask(target, list = null) {
     if (target.runs !== true || target.state) return;
+    clearTimeout(back);
     const closed = target.node && target.node.querySelector(".course-prediction [aria-expanded='false']");
     if (closed) closed.click(); // who runs the cell wants to see what it puts out
     queue.push({ target, list });
@@ -39,7 +42,7 @@ course.cells = (function () {
       try {
         await runJob(job);
       } catch (error) {
-        ended(job, error);
+        await ended(job, error);
       }
     }
     working = false;
@@ -95,10 +98,10 @@ course.cells = (function () {
   }
 
   // A stop, or a Python that cannot go on: all that was asked for is off, and a new Python knows nothing.
-  function ended({ target }, error) {
+  async function ended({ target }, error) {
     const stopped = error instanceof course.python.Stopped;
-    const offline = !stopped && !navigator.onLine;
-    if (offline) window.addEventListener("online", () => ask(target), { once: true });
+    const offline = !stopped && !(await course.python.reachable());
+    if (offline) whenBack(target);
     const why = stopped ? "stopped; Python starts afresh with the next run"
       : offline ? "you are offline, and Python is not here yet: it will start when you are back"
       : `Python cannot go on (${error.message}); the next run starts it afresh`;
@@ -107,6 +110,12 @@ course.cells = (function () {
     target.state = "";
     target.note = why;
     cells.forEach((one) => one.update()); // what they put out is that of a Python that is gone
+  }
+
+  // The run that there was no network for, once there is one.
+  function whenBack(target) {
+    clearTimeout(back);
+    back = setTimeout(async () => ((await course.python.reachable()) ? ask(target) : whenBack(target)), AGAIN);
   }
 
   // A cell that trains step by step ends after the present one; anything else ends with its Python.
@@ -188,8 +197,9 @@ course.cells = (function () {
     timer = document.hidden ? setTimeout(letGo, GONE) : setTimeout(() => course.python.warm(course.page), OPEN);
   }
 
-  // "Forget it all", or a reset in another tab.
+  // "Forget it all", or a reset in another tab; and what was typed there, which is not taken over.
   function forgotten() {
+    cells.filter((cell) => cell.buttons).forEach((cell) => cell.hearOfAnother());
     cells.filter((cell) => cell.edited && cell.buttons && !course.typed.of(cell.id)).forEach((cell) => cell.reset());
   }
 

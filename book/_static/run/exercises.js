@@ -22,6 +22,25 @@
     course.keep("exercises", { ...course.recall("exercises", {}), [chapter]: { right: [...right(), name], of: all().length } });
   }
 
+  // Where to go after a right answer, as links: the page knows what was right before it was loaded, too.
+  function onward(cell) {
+    const line = cell.output.querySelector(".course-check.is-right > p:last-child");
+    if (!line) return;
+    const checks = course.cells.list.filter((one) => one.buttons && checkOf(one));
+    const open = checks.filter((one) => !right().includes(checkOf(one)));
+    const next = open.find((one) => one.number > cell.number);
+    const link = (one) => {
+      const section = one.node.closest("section");
+      const made = document.createElement("a");
+      made.href = `#${section.id}`;
+      made.textContent = section.querySelector("h2, h1").firstChild.textContent.trim();
+      return made;
+    };
+    if (next) line.replaceChildren("Next: ", link(next));
+    else if (open.length) line.replaceChildren("Still open on this page: ", ...open.flatMap((one, i) => (i ? [", ", link(one)] : [link(one)])));
+    else line.replaceChildren("All exercises of this page are right.");
+  }
+
   function answer(cell) {
     cell.node.classList.add("course-answer");
     cell.edit(false);
@@ -53,7 +72,7 @@
   async function bringAnswers(cell) {
     for (const [, named] of cell.text.matchAll(OTHERS)) {
       const stem = named.replace(/^\d\d[a-h]?_/, ""); // typed when the names had numbers
-      const answer = await fetch(`${folder}${stem}.ipynb`);
+      const answer = await fetch(`${folder}${stem}.ipynb`).catch(() => ({ ok: false }));
       if (!answer.ok) continue; // `mine` says that it is missing
       const notebook = await answer.json();
       const typed = course.recall(`code of exercises/${stem}`, {});
@@ -89,7 +108,10 @@
     }
     show();
     document.addEventListener("course-memory", show);
-    document.addEventListener("course-output", ({ detail }) => judge(detail));
+    document.addEventListener("course-output", ({ detail }) => {
+      judge(detail);
+      if (checkOf(detail)) onward(detail);
+    });
     document.addEventListener("course-python", () => course.cells.list.forEach((one) => one.judges && one.update())); // an answer was typed
   });
 })();

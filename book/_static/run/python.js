@@ -128,6 +128,9 @@ course.python = (function () {
     load,
     lastTook,
 
+    // Whether the network answers. A browser may take itself to be online; what is asked for so, no service worker answers.
+    reachable: () => fetch(new URL("site.json", FOLDER), { method: "HEAD", cache: "no-store" }).then(() => true, () => false),
+
     // Load Python in the background, where it is not the first time: it then comes from what the browser keeps.
     async warm(page) {
       if (ready || !course.recall("python")) return;

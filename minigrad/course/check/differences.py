@@ -201,7 +201,7 @@ def described(value: Any) -> str:
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     if isinstance(value, tuple | list | dict):
         return f"a {type(value).__name__} of {len(value)}"
-    name = type(value).__name__[:100].lstrip("_")
+    name = type(value).__name__[:100].lstrip("_") or "value"
     try:
         text = _SHORT.repr(value)
     except SystemExit:  # all else that a class may raise when it is asked, reprlib takes care of

@@ -170,13 +170,15 @@ class Exercise(Task):
         return report
 
     def _onward(self) -> str:
-        """After a right answer: the page's next exercise that is not solved."""
+        """After a right answer: the page's next exercise that is not solved, or those before it."""
         names = [one.name for one in EXERCISES.values() if one.chapter == self.chapter]
         known = record.known()
         for name in names[names.index(self.name) + 1 :]:
             if not known.get(name, {}).get("solved"):
                 one = EXERCISES[name]
                 return f"Next: {name}, difficulty {one.difficulty}, {one.minutes} minutes."
+        if still := [name for name in names if name != self.name and not known.get(name, {}).get("solved")]:
+            return f"Still open on this page: {', '.join(still)}."
         return f'No exercise of this page is left after it; check.progress("{self.chapter}") lists what is solved.'
 
     @property

@@ -10,10 +10,12 @@ Outputs are those of a notebook's file, as dictionaries: https://nbformat.readth
 from __future__ import annotations
 
 import ast
+import base64
 import builtins
 import contextlib
 import io
 import itertools
+import json
 import linecache
 import re
 import sys
@@ -32,10 +34,13 @@ LONGEST_LINE = 79  # of what a value says of itself, as in IPython
 # A loop that prints for ever must leave the page free to stop it.
 MOST_TEXT = 200_000  # characters that a cell prints, or that a value says of itself
 MOST_PIECES = 5_000  # lines that it prints, or values that it displays
+MOST_CALLS = 20  # of those that led to an error; the first and the last of more
 RICH = {
     "text/html": "_repr_html_",
     "text/markdown": "_repr_markdown_",
     "image/svg+xml": "_repr_svg_",
+    "image/png": "_repr_png_",
+    "text/latex": "_repr_latex_",
 }  # and how a value says it
 
 
@@ -53,6 +58,7 @@ class Kernel:
         self._pieces = self._characters = 0
         self._shell = Shell(slices)
         self._displays = itertools.count()
+        self._unshown: Exception | None = None  # what the last value raised that could not be shown
         self.forget()
 
     def forget(self) -> None:
@@ -78,7 +84,7 @@ class Kernel:
         name = f"<cell {self._count}>"
         linecache.cache[name] = (len(source) + 1, None, f"{source}\n".splitlines(keepends=True), name)
         error = self._guarded(lambda: self._value(source, name))
-        self._shell.note(self._count, source, error)
+        self._guarded(lambda: self._shell.note(self._count, source, error))
         return error is None
 
     @property
@@ -108,9 +114,13 @@ class Kernel:
             self._guarded(work.close)
 
     def _guarded(self, do: Callable[[], Any]) -> BaseException | None:
-        """Do something of a cell in its place, show the value, and tell the error, which is returned."""
+        """Do something of a cell in its place, show the value, and tell the error, which is returned.
+
+        What is the learner's own may raise anywhere: while it is shown, and while its error is told.
+        """
         streams = Stream("stdout", self._put), Stream("stderr", self._put)
         error: BaseException | None = None
+        self._unshown = None
         with (
             contextlib.redirect_stdout(streams[0]),
             contextlib.redirect_stderr(streams[1]),
@@ -118,17 +128,25 @@ class Kernel:
         ):
             try:
                 value = do()
-            except BaseException as raised:
-                error = raised
-            else:
                 if value is not None:
                     streams[0].end()
-                    self._tell({"output_type": "execute_result", **_described(value)})
+                    self._show(value, self._tell, {"output_type": "execute_result"})
+            except BaseException as raised:
+                error = raised
         for stream in streams:
             stream.end()
         if error is not None:
             self._tell(_told(error))
-        return error
+        return error or self._unshown
+
+    def _show(self, value: Any, send: Send, output: dict[str, Any]) -> None:
+        """Send an output with what a value says of itself; an error in that is told, and the cell goes on."""
+        data, metadata, errors = _described(value)
+        if data:
+            send({**output, "data": data, "metadata": metadata})
+        for error in errors:
+            self._unshown = error
+            self._put(_told(error))
 
     def parsed(self, source: str, name: str) -> ast.Module:
         """The statements of a cell that are run; a kernel that looks at what they do puts its calls between them."""
@@ -136,12 +154,19 @@ class Kernel:
 
     def _value(self, source: str, name: str) -> Any:
         """Run the cell's statements; the value of its last expression, or None."""
-        tree = self.parsed(source, name)
+        left_out: list[str] = []
+        try:
+            tree = self.parsed(source, name)
+        except SyntaxError as error:
+            source, left_out = _without_jupyters(source, name, error)
+            tree = self.parsed(source, name)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, name, "exec"), self.names)
-        if not isinstance(last, ast.Expr):
-            return None
-        value = eval(compile(ast.Expression(last.value), name, "eval"), self.names)
+        code = _compiled(tree, name, "exec")
+        shown = _compiled(ast.Expression(last.value), name, "eval") if isinstance(last, ast.Expr) else None
+        if left_out:
+            print("Only Jupyter runs this, so it is left out:", ", ".join(left_out), file=sys.stderr)
+        exec(code, self.names)
+        value = eval(shown, self.names) if shown else None
         return None if source.rstrip().endswith(";") else value
 
     @contextlib.contextmanager
@@ -157,7 +182,7 @@ class Kernel:
             builtins.input = asks
             for name, module in before.items():
                 if module is None:
-                    del sys.modules[name]
+                    sys.modules.pop(name, None)
                 else:
                     sys.modules[name] = module
 
@@ -166,9 +191,7 @@ class Kernel:
         sys.stdout.flush()
         handle = Handle(self, f"display {next(self._displays)}") if display_id else None
         for value in values:
-            self._put(
-                {"output_type": "display_data", **_described(value), **(handle.named if handle else {})}
-            )
+            self._show(value, self._put, {"output_type": "display_data", **(handle.named if handle else {})})
         return handle
 
     def _put(self, output: dict[str, Any]) -> None:
@@ -197,7 +220,7 @@ class Handle:
         """Show this value where the first one stands, if somebody looks on; it counts as none of the cell's pieces."""
         if not self._kernel._watched:
             return
-        self._kernel._tell({"output_type": "update_display_data", **_described(value), **self.named})
+        self._kernel._show(value, self._kernel._tell, {"output_type": "update_display_data", **self.named})
 
 
 class Stream(io.TextIOBase):
@@ -240,33 +263,126 @@ def _no_input(prompt: object = "") -> str:
     raise RuntimeError("input() cannot ask in a page: write the value into the cell")
 
 
+# --- What is Jupyter's, and no Python --------------------------------------------------------------------
+
+MEASURES = re.compile(r"%%(time|timeit|prun|capture)\b.*|%time\s+")  # what stands behind it is Python
+LINE = re.compile(
+    r"%{1,2}[a-zA-Z].*|!.*|\?{1,2}[\w.]+|[\w.]+\?{1,2}"
+)  # a magic, a shell's command, a question
+TAKES = re.compile(r"[^=]*=\s*(%(?=[a-zA-Z])|!).*")  # what comes of one
+OTHER_LANGUAGE = re.compile(rf"\s*(?!{MEASURES.pattern})(%%[a-zA-Z]\w*)")
+
+
+def _without_jupyters(source: str, name: str, error: SyntaxError) -> tuple[str, list[str]]:
+    """A cell's source without the lines that Jupyter alone knows, in as many lines; and those that are missed.
+
+    error: Python's about it. Raises it if it is about something else, and SyntaxError for what cannot be left out.
+    """
+    if found := OTHER_LANGUAGE.match(source):
+        raise SyntaxError(f"Only Jupyter runs {found[2]}: a page runs Python", (name, 1, 1, found[2]))
+    lines, left_out = source.split("\n"), []
+    mistake: SyntaxError | None = error
+    while mistake:
+        first = min(mistake.lineno or 1, len(lines)) - 1  # Python names the first line that it does not know
+        line = lines[first].strip()
+        indent = lines[first][: -len(lines[first].lstrip()) or None]
+        if found := TAKES.fullmatch(line):
+            why = f"Only Jupyter runs what begins with {found[1]}: a page runs Python"
+            raise SyntaxError(why, (name, first + 1, 1, line))
+        if found := MEASURES.match(line):
+            lines[first] = indent + line[found.end() :]
+        elif LINE.fullmatch(line):
+            left_out.append(line)
+            lines[first] = indent + "pass"
+            while line.endswith("\\") and first + 1 < len(lines):
+                first += 1
+                line, lines[first] = lines[first].strip(), ""
+        else:
+            raise mistake
+        mistake = _mistake("\n".join(lines), name)
+    return "\n".join(lines), left_out
+
+
+def _mistake(source: str, name: str) -> SyntaxError | None:
+    try:
+        ast.parse(source, name)
+    except SyntaxError as error:
+        return error
+    return None
+
+
+def _compiled(tree: ast.Module | ast.Expression, name: str, mode: str) -> types.CodeType:
+    """The code of a part of a cell. Raises SyntaxError, which says so where Jupyter would wait for something."""
+    try:
+        return compile(tree, name, mode)
+    except SyntaxError as error:
+        try:
+            compile(tree, name, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        except SyntaxError:
+            raise error from None
+        error.msg = "Only Jupyter runs await, async for and async with outside of a function"
+        raise
+
+
 # --- Values ----------------------------------------------------------------------------------------------
 
 
-def _described(value: Any) -> dict[str, Any]:
-    """What a value says of itself, by type of content, and the metadata that it adds."""
-    plain = pretty(value)
-    if len(plain) > MOST_TEXT:
-        plain = plain[:MOST_TEXT] + " …"
-    data, metadata = {"text/plain": plain}, {}
+def _described(value: Any) -> tuple[dict[str, Any], dict[str, Any], list[Exception]]:
+    """What a value says of itself, by type of content, the metadata that it adds, and what it raised instead."""
+    says: dict[str, Callable[[], Any]] = {"text/plain": lambda: _cut(pretty(value))}
     if not isinstance(value, type):
-        for kind, name in RICH.items():
-            method = getattr(value, name, None)
-            said = method() if callable(method) else None
-            if isinstance(said, tuple):
-                said, metadata[kind] = said
+        says |= {kind: method for kind, name in RICH.items() if (method := _method(value, name))}
+    data: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
+    errors: list[Exception] = []
+    for kind, say in says.items():
+        try:
+            said = say()
+            said, more = said if isinstance(said, tuple) else (said, {})
             if said is not None:
-                data[kind] = said
-    return {"data": data, "metadata": metadata}
+                data[kind] = _text(said, RICH.get(kind, "repr"))
+            if more:
+                json.dumps(more, allow_nan=False)
+                metadata[kind] = dict(more)
+        except Exception as error:
+            errors.append(error)
+    return data, metadata, errors
 
 
-def pretty(value: Any, indent: int = 0, before: int = 0, after: int = 0) -> str:
+def _method(value: Any, name: str) -> Callable[[], Any] | None:
+    """A method that a value has; None of one that answers to any name, or fails to, as in IPython."""
+    try:
+        if getattr(value, "_ipython_canary_method_should_not_exist_", None) is not None:
+            return None
+        method = getattr(value, name, None)
+    except Exception:
+        return None
+    return method if callable(method) else None
+
+
+def _text(said: Any, method: str) -> str:
+    """What a method has said, as a notebook's file has it. Raises TypeError if it is no text."""
+    if isinstance(said, bytes) and method == "_repr_png_":
+        return base64.b64encode(said).decode()
+    if not isinstance(said, str):
+        raise TypeError(f"{method} returned {type(said).__name__}, expected str")
+    return said
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + " …"
+
+
+def pretty(value: Any, indent: int = 0, before: int = 0, after: int = 0, around: tuple[int, ...] = ()) -> str:
     """The `repr` of a value; lists, tuples, sets and dictionaries too long for a line have a line for each item.
 
-    indent: of further lines. before, after: columns that other text takes in the first line and the last.
+    indent: of further lines. before, after: columns that other text takes in the first line and the last. around: the
+    ids of the containers that it stands in; one that holds itself is dots there.
     """
-    plain = repr(value)
     brackets = next((ends for kind, ends in BRACKETS.items() if type(value) is kind), None)
+    if brackets and id(value) in around:
+        return "...".join(brackets)
+    plain = repr(value)
     if not brackets or not value or before + len(plain) + after <= LONGEST_LINE:
         return plain
     begin, end = brackets
@@ -278,7 +394,7 @@ def pretty(value: Any, indent: int = 0, before: int = 0, after: int = 0) -> str:
         key = f"{item!r}: " if isinstance(value, dict) else ""
         column = inner + len(key) if items else before + len(begin) + len(key)
         behind = len(end) + after if len(items) == len(value) - 1 else 1
-        items.append(key + pretty(value[item] if key else item, inner, column, behind))
+        items.append(key + pretty(value[item] if key else item, inner, column, behind, (*around, id(value))))
     return begin + (",\n" + " " * inner).join(items) + end
 
 
@@ -294,7 +410,7 @@ BRACKETS: dict[type, tuple[str, str]] = {
 def _ordered(value: Any) -> list[Any]:
     """The items of a container, or the keys of a dictionary; those of a set sorted, where they can be."""
     if isinstance(value, set | frozenset):
-        with contextlib.suppress(TypeError):
+        with contextlib.suppress(Exception):
             return sorted(value)
     return list(value)
 
@@ -303,25 +419,35 @@ def _ordered(value: Any) -> list[Any]:
 
 
 def _told(error: BaseException) -> dict[str, Any]:
-    """An error as an output: the lines of cells that led to it, and what it says."""
-    lines = []
+    """An error as an output: the lines of cells that led to it, and what it says, if it can."""
+    name = type.__dict__["__name__"].__get__(type(error))  # whatever its class says of its name
+    says = "<exception str() failed>"
+    with contextlib.suppress(BaseException):
+        says = str(error)
+    try:
+        lines = _traceback(error)
+    except BaseException:  # from its own attributes
+        lines = [f"{name}: {says}"]
+    return {"output_type": "error", "ename": name, "evalue": says, "traceback": lines}
+
+
+def _traceback(error: BaseException) -> list[str]:
+    calls = []
     for frame in traceback.extract_tb(error.__traceback__):
         if _is_cell(frame.filename):
             inside = "" if frame.name == "<module>" else f", in {frame.name}"
-            lines += [f"line {frame.lineno}{inside}", f"    {frame.line}"]
+            calls.append([f"line {frame.lineno}{inside}", f"    {frame.line}"])
+    if len(calls) > MOST_CALLS:
+        half = MOST_CALLS // 2
+        calls[half:-half] = [[f"… {len(calls) - MOST_CALLS} more calls"]]
+    lines = [line for call in calls for line in call]
+    what = "".join(traceback.format_exception_only(error)).rstrip("\n").split("\n")
     if isinstance(error, SyntaxError) and _is_cell(error.filename or ""):
-        what = traceback.format_exception_only(error)
-        lines += [f"line {error.lineno}", *"".join(what[1:]).rstrip("\n").split("\n")]
-    else:
-        lines += "".join(traceback.format_exception_only(error)).rstrip("\n").split("\n")
+        what[0] = f"line {error.lineno}"
+    lines += what
     if isinstance(error, ModuleNotFoundError):
         lines.append("In a page there are NumPy and the course's own package; others are for Jupyter.")
-    return {
-        "output_type": "error",
-        "ename": type(error).__name__,
-        "evalue": str(error),
-        "traceback": lines,
-    }
+    return lines
 
 
 def _is_cell(file: str) -> bool:
@@ -361,7 +487,7 @@ class Shell:
 
     def note(self, count: int, source: str, error: BaseException | None) -> None:
         """A cell has run."""
-        before = error if isinstance(error, SyntaxError) else None
+        before = error if issubclass(type(error), SyntaxError) else None
         result = SimpleNamespace(
             execution_count=count,
             info=SimpleNamespace(raw_cell=source),

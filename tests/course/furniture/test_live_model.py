@@ -340,6 +340,18 @@ def test_the_script_draws_what_was_stored_and_moves_nothing(browser, site):
     page.close()
 
 
+def test_there_is_no_hole_below_the_pieces(browser, site):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((site / "page.html").as_uri())
+    page.wait_for_selector(".course-ask[aria-busy=false]")
+    below = page.evaluate("""() => {
+        const box = document.querySelector(".course-ask .pieces").getBoundingClientRect();
+        return box.bottom - document.querySelector(".course-ask .piece").getBoundingClientRect().bottom;
+    }""")
+    page.close()
+    assert below < 12
+
+
 def test_typing_is_answered_once_it_pauses(page, loaded):
     page.clock.install()
     page.clock.pause_at(page.evaluate("Date.now()") + 1000)

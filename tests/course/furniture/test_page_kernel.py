@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import json
 import sys
+import warnings
 from typing import Any
 
 import pytest
@@ -261,3 +263,285 @@ def test_a_package_that_is_not_there_is_told(page):
         "ModuleNotFoundError: No module named 'no_such_package'",
         "In a page there are NumPy and the course's own package; others are for Jupyter.",
     ]
+
+
+# --- What raises where a value is shown or an error is told ----------------------------------------------
+
+DEEP = "a = []\nfor _ in range(100_000):\n    a = [a]\na"
+
+
+def shows(method: str, body: str, last: str = "A()") -> str:
+    """A cell that shows a value whose method has this body."""
+    return f"class A:\n    def {method}(self, *_): {body}\n{last}"
+
+
+@pytest.mark.parametrize(
+    ("source", "ename"),
+    [
+        (shows("__repr__", "return self.dat"), "AttributeError"),
+        (shows("__repr__", "return 3"), "TypeError"),
+        (shows("__repr__", "return None"), "TypeError"),
+        (shows("__repr__", "return repr(self)"), "RecursionError"),
+        (shows("__repr__", "raise SystemExit"), "SystemExit"),
+        (shows("__repr__", "raise KeyboardInterrupt"), "KeyboardInterrupt"),
+        (shows("__repr__", "raise GeneratorExit"), "GeneratorExit"),
+        (shows("__repr__", "raise MemoryError"), "MemoryError"),
+        (shows("__repr__", "1 / 0", "[A()]"), "ZeroDivisionError"),
+        (shows("__repr__", "1 / 0", "{1: A()}"), "ZeroDivisionError"),
+        (shows("__str__", "1 / 0", "print(A())"), "ZeroDivisionError"),
+        (shows("__str__", "raise SystemExit", "print(A())"), "SystemExit"),
+        (shows("__format__", "1 / 0", "f'{A()}'"), "ZeroDivisionError"),
+        ("class M(type):\n    def __repr__(self): 1 / 0\nclass A(metaclass=M): pass\nA", "ZeroDivisionError"),
+        (DEEP, "RecursionError"),
+        *[
+            (shows(method, "1 / 0"), "ZeroDivisionError")
+            for method in ("_repr_html_", "_repr_svg_", "_repr_png_", "_repr_markdown_", "_repr_latex_")
+        ],
+        (shows("_repr_html_", "raise KeyboardInterrupt"), "KeyboardInterrupt"),
+        (shows("_repr_html_", "return 3"), "TypeError"),
+        (shows("_repr_html_", "return b'<b>'"), "TypeError"),
+        (shows("_repr_png_", "return [1]"), "TypeError"),
+        (shows("_repr_html_", "return 'a', 'b', 'c'"), "ValueError"),
+        (shows("_repr_html_", "return 'a', {'b': object()}"), "TypeError"),
+        (shows("_repr_html_", "return 'a', 3"), "TypeError"),
+        (shows("_repr_html_", "return 'a', {'b': float('nan')}"), "ValueError"),
+    ],
+)
+def test_a_value_that_cannot_be_shown_is_an_error_of_the_cell(page, source, ename):
+    page.run("kept = 3")
+    outputs = page.run(f"print('before')\n{source}")
+    assert outputs[0] == printed("before\n")
+    assert outputs[-1]["output_type"] == "error"
+    assert outputs[-1]["ename"] == ename
+    assert len(outputs[-1]["traceback"]) < 50
+    json.dumps(outputs, allow_nan=False)  # as the page's JavaScript gets them
+    assert not page.well
+    assert page.run("kept") == [result("3")]
+    assert page.well
+
+
+def test_the_traceback_names_the_line_of_the_method(page):
+    (output,) = page.run("class A:\n    def __repr__(self):\n        return self.dat\nA()")
+    assert output["traceback"] == [
+        "line 3, in __repr__",
+        "    return self.dat",
+        "AttributeError: 'A' object has no attribute 'dat'",
+    ]
+
+
+@pytest.mark.parametrize("method", ["__repr__", "_repr_html_"])
+def test_what_cannot_be_displayed_does_not_end_the_cell(page, method):
+    """As in Jupyter: the next line runs."""
+    page.kernel = Kernel(page.outputs.append, slices=True)  # which shows what is updated
+    page.run(shows(method, "1 / 0", "from IPython.display import display"))
+    outputs = page.run("display(A(), 4)\ndisplay(5, display_id=True).update(A())\nb = 6\nb")
+    assert [one["ename"] for one in outputs if one["output_type"] == "error"] == ["ZeroDivisionError"] * 2
+    shown = [one["data"]["text/plain"] for one in outputs if one["output_type"] == "display_data"]
+    assert "4" in shown
+    assert outputs[-1] == result("6")
+    assert not page.well
+
+
+def test_what_else_a_value_says_of_itself_is_shown(page):
+    source = "class A:\n    def __repr__(self): return 'plain'\n    def _repr_html_(self): 1 / 0\nA()"
+    shown, error = page.run(source)
+    assert error["ename"] == "ZeroDivisionError"
+    assert shown == result("plain")
+
+
+def test_a_value_that_answers_to_every_name_is_shown_by_its_repr(page):
+    assert page.run(shows("__getattr__", "return lambda: self", "repr(A())[:9]")) == [result("'<__main__'")]
+    (output,) = page.run("A()")
+    assert list(output["data"]) == ["text/plain"]
+    (output,) = page.run("class A:\n    def __getattr__(self, name): return self.kept[name]\nA()")
+    assert list(output["data"]) == ["text/plain"]
+    assert page.well
+
+
+def test_a_picture_is_told_as_in_a_notebooks_file(page):
+    (output,) = page.run(shows("_repr_png_", "return b'png'"))
+    assert output["data"]["image/png"] == "cG5n"
+
+
+def test_items_that_cannot_be_compared_are_shown_in_their_order(page):
+    (output,) = page.run(shows("__lt__", "1 / 0", "{A(), A()} | set(range(40))"))
+    assert output["output_type"] == "execute_result"
+
+
+def test_a_container_that_holds_itself_is_shown(page):
+    printer = pytest.importorskip("IPython.lib.pretty")
+    for source in ("a = [*range(40)]; a.append(a)", "a = dict.fromkeys(range(40)); a[1] = a"):
+        (output,) = page.run(f"{source}\na")
+        assert output["data"]["text/plain"] == printer.pretty(page.kernel.names["a"])
+
+
+@pytest.mark.parametrize("method", ["__str__", "__repr__"])
+@pytest.mark.parametrize(
+    "does", ["1 / 0", "return 3", "return str(self)", "raise SystemExit", "raise KeyboardInterrupt"]
+)
+@pytest.mark.parametrize("base", ["Exception", "BaseException", "KeyError", "SyntaxError", "OSError"])
+def test_an_error_that_cannot_be_told_is_named(page, method, does, base):
+    (output,) = page.run(f"class Own({base}):\n    def {method}(self): {does}\nraise Own('x')")
+    assert output["ename"] == "Own"
+    assert "line 3" in output["traceback"]
+    assert output["traceback"][-1].startswith("Own") or "Own" in output["traceback"][-1]
+    assert not page.well
+    assert page.run("1") == [result("1")]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class Own(SyntaxError):\n    filename = 5\nraise Own",
+        "class Own(SyntaxError):\n    filename = '<cell 1>'\n    lineno = text = offset = object()\nraise Own",
+        "class Own(Exception):\n    __notes__ = 3\nraise Own",
+        "class Own(Exception):\n    __traceback__ = 3\nraise Own",
+        "class Own(Exception):\n    def __getattribute__(self, name): 1 / 0\nraise Own",
+        "class M(type):\n    __name__ = property(lambda self: 1 / 0)\nclass E(Exception, metaclass=M): pass\nraise E",
+        "class M(type):\n    __qualname__ = 3\nclass E(Exception, metaclass=M): pass\nE.__module__ = 4\nraise E",
+        "class T(str):\n    def __str__(self): 1 / 0\nclass E(Exception):\n    __str__ = lambda self: T('x')\nraise E",
+    ],
+)
+def test_an_error_that_lies_about_itself_is_named(page, source):
+    (output,) = page.run(source)
+    assert output["output_type"] == "error"
+    assert all(isinstance(output[key], str) for key in ("ename", "evalue"))
+    json.dumps(output)
+    assert not page.well
+    assert page.run("1") == [result("1")]
+
+
+def test_a_deep_traceback_is_cut_in_its_middle(page):
+    (output,) = page.run("def f(n): return n and f(n - 1) or 1 / 0\nf(500)")
+    lines = output["traceback"]
+    assert lines[0] == "line 2"
+    assert lines[-1].startswith("ZeroDivisionError")
+    assert len(lines) < 50
+    assert any("482 more" in line for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import sys\nsys.modules.pop('IPython')\nsys.modules.pop('IPython.display')",
+        "import sys\nsys.stdout = sys.stderr = None",
+        "import builtins\ndel builtins.input",
+        "from IPython import get_ipython\nget_ipython().events.register('post_run_cell', lambda result: 1 / 0)",
+        "from IPython import get_ipython\nget_ipython().events.register('post_run_cell', lambda: 0)",
+    ],
+)
+def test_nothing_that_a_cell_changes_ends_the_kernel(page, source):
+    page.run(source)
+    assert page.run("print(1)\n2")[:2] == [printed("1\n"), result("2")]
+    assert page.well
+
+
+# --- What is Jupyter's -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "%%time\na = 1\na + 1",
+        "\n%%time\na = 1\na + 1",
+        "# how long\n%%time -q\na = 1\na + 1",
+        "%%timeit -n 10\na = 1\na + 1",
+        "%%capture\na = 1\na + 1",
+        "%%time\n%%prun\na = 1\na + 1",
+        "%time a = 1\na + 1",
+        "a = 1\n%time a + 1",
+        "for a in [1]:\n    %time b = a\nb + 1",
+    ],
+)
+def test_a_cell_that_jupyter_measures_runs(page, source):
+    assert page.run(source) == [result("2")]
+    assert page.well
+
+
+@pytest.mark.parametrize(
+    ("source", "left_out"),
+    [
+        ("%matplotlib inline\na = 1\na + 1", "%matplotlib inline"),
+        ("a = 1\n%load_ext autoreload\n%autoreload 2\na + 1", "%load_ext autoreload, %autoreload 2"),
+        ("!pip install numpy\na = 1\na + 1", "!pip install numpy"),
+        ("! ls -l '*.txt\na = 1\na + 1", "! ls -l '*.txt"),
+        ("!!ls\na = 1\na + 1", "!!ls"),
+        ("!echo $(ls | grep [0-9 ) {a} \\n 07\na = 1\na + 1", "!echo $(ls | grep [0-9 ) {a} \\n 07"),
+        ("a = 1\nprint?\na + 1", "print?"),
+        ("a = 1\na.real??\na + 1", "a.real??"),
+        ("?print\na = 1\na + 1", "?print"),
+        ("??print\na = 1\na + 1", "??print"),
+        ("%timeit -n 3 sum([1])\na = 1\na + 1", "%timeit -n 3 sum([1])"),
+        ("if True:\n    !ls\n    a = 1\na + 1", "!ls"),
+        ("!ls \\\n  -l\na = 1\na + 1", "!ls \\"),
+        ("a = 1\na + 1\n%who", "%who"),
+    ],
+)
+def test_a_line_of_jupyters_is_left_out_and_that_is_said(page, source, left_out):
+    said, *rest = page.run(source)
+    assert said == printed(f"Only Jupyter runs this, so it is left out: {left_out}\n", "stderr")
+    assert rest == ([] if source.endswith("%who") else [result("2")])
+    assert page.well
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("%%bash\nls", "%%bash"),
+        ("%%writefile a.txt\nx = 1", "%%writefile"),
+        ("%%html\n<b>1</b>", "%%html"),
+        ("a = !ls", "!"),
+        ("a = 1\nb = %who_ls", "%"),
+        ("a = 1\nawait a", "await"),
+        ("import asyncio\nawait asyncio.sleep(0)", "await"),
+        ("async with a as b:\n    pass", "await"),
+        ("async for a in b:\n    pass", "await"),
+        ("[x async for x in a]", "await"),
+        ("x = 1 if await a else 2", "await"),
+    ],
+)
+def test_what_only_jupyter_can_do_is_said_in_a_sentence(page, source, names):
+    (error,) = page.run(source)
+    assert error["ename"] == "SyntaxError"
+    assert error["traceback"][-1].startswith("SyntaxError: Only Jupyter runs ")
+    assert names in error["traceback"][-1]
+    assert not page.well
+    assert page.run("1") == [result("1")]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "a = (7\n  % 4)\na",
+        "a = 7 \\\n  % 4\na",
+        "a = 7\na %= 4\na",
+        's = """\n%time\n!ls\n%%bash\nprint?\n"""\nlen(s) - 22',
+        "async def f():\n    await g()\n3",
+        "a = 3 # why?\na",
+    ],
+)
+def test_what_looks_like_it_is_pythons(page, source):
+    assert page.run(source) == [result("3")]
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("%time a = 1\nb = = 2", "line 2"),
+        ("def f():\n    await g()", "line 2"),
+        ("%matplotlib inline\n1 / 0", "line 2"),
+        ("a = (1,\nb = 2\n%time b", "line 1"),
+        ("a = 1\n  % 4", "line 2"),
+    ],
+)
+def test_a_mistake_beside_it_is_told_with_its_line(page, source, line):
+    error = page.run(source)[-1]
+    assert error["traceback"][0] == line
+    assert "Jupyter" not in error["traceback"][-1]
+
+
+def test_a_warning_of_the_parser_comes_once(page):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        page.run("r = '\\d'")
+    assert len(seen) == 1
