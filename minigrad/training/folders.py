@@ -233,7 +233,9 @@ class RunFolder:
         if not best.exists() and (old := best.with_name(f"{BEST}.old")).exists():
             os.rename(old, best)  # a kill came between two renames
         for path in self.path.iterdir():
-            if re.fullmatch(r"checkpoint-([0-9]+|best)\.(partial|old)|[\w.]+\.[0-9]+-[0-9]+\.partial", path.name):
+            if re.fullmatch(
+                r"checkpoint-([0-9]+|best)\.(partial|old)|[\w.]+\.[0-9]+-[0-9]+\.partial", path.name
+            ):
                 remove(path)
 
 
