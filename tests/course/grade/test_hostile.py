@@ -433,7 +433,7 @@ CASES = {
     "a value that wants to exit": (
         "class Odd:\n    def __repr__(self): raise SystemExit(0)\ndef attend(q, k, v):\n    return Odd()\n",
         "no",
-        "and returned a Odd",
+        "and returned an Odd",
     ),
     "an error of its own in the cell": (
         "class Odd(Exception):\n    def __str__(self): raise Odd\nraise Odd\n",
