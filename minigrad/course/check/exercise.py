@@ -177,8 +177,6 @@ class Exercise(Task):
             if not known.get(name, {}).get("solved"):
                 one = EXERCISES[name]
                 return f"Next: {name}, difficulty {one.difficulty}, {one.minutes} minutes."
-        if still := [name for name in names if name != self.name and not known.get(name, {}).get("solved")]:
-            return f"Still open on this page: {', '.join(still)}."
         return f'No exercise of this page is left after it; check.progress("{self.chapter}") lists what is solved.'
 
     @property

@@ -47,13 +47,6 @@ def test_after_a_right_answer_the_next_exercise_that_is_not_solved_is_named(told
     assert "Next" not in " ".join(told(exercises[0], abs))
 
 
-def test_after_the_last_exercise_those_that_are_open_are_named(told):
-    exercises = [make(name=name) for name in ("one", "two", "three")]
-    assert told(exercises[2], double)[-1] == "Still open on this page: one, two."
-    told(exercises[0], double)
-    assert told(exercises[2], double)[-1] == "Still open on this page: two."
-
-
 def test_long_lines_are_wrapped(told):
     exercise = make(mistakes=f"You {'really ' * 30}halve it.\n    2 * x -> x / 2")
     lines = told(exercise, lambda x: x / 2)
