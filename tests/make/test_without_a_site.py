@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 
@@ -63,6 +64,7 @@ def test_another_site_is_refused(tool, page, tmp_path, monkeypatch, capsys):
     module, arguments = TOOLS[tool]
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(chromium, "missing", lambda: "")
+    monkeypatch.setattr(chromium, "opened", nullcontext)  # it is refused before a page is opened
     (tmp_path / "book").mkdir()
     (tmp_path / "index.html").write_text(page)
     if page:
