@@ -29,13 +29,9 @@ def _gradient(parameter: Parameter) -> Array | None:
 
 
 def _listed(owner: str, parameters: Any) -> list[Any]:
-    """`parameters` as a list. Raises TypeError for one tensor or a set, ValueError for an iterator that is used up."""
+    """`parameters` as a list. Raises TypeError for one tensor, ValueError for an iterator that is used up."""
     if isinstance(parameters, Tensor):
         raise TypeError(f"{owner}: expected a list of parameters, got one: put it in [ ]")
-    if isinstance(parameters, set | frozenset):
-        raise TypeError(
-            f"{owner}: a set has no order, in which moments could be kept: expected a list of parameters"
-        )
     listed = list(parameters)
     if not listed and isinstance(parameters, Iterator):
         raise ValueError(
@@ -43,6 +39,15 @@ def _listed(owner: str, parameters: Any) -> list[Any]:
             "pass model.parameters() each time, or keep list(model.parameters())"
         )
     return listed
+
+
+def _in_order(owner: str, parameters: Any) -> list[Any]:
+    """The same of what an optimiser keeps moments for. Raises TypeError for a set."""
+    if isinstance(parameters, set | frozenset):
+        raise TypeError(
+            f"{owner}: a set has no order, in which moments could be kept: expected a list of parameters"
+        )
+    return _listed(owner, parameters)
 
 
 def _require_leaf(owner: str, parameter: Any) -> None:
@@ -98,7 +103,7 @@ class Optimizer:
 
     def __init__(self, parameters: ParameterGroups, **defaults: Any) -> None:
         owner = type(self).__name__
-        groups = _listed(owner, parameters)
+        groups = _in_order(owner, parameters)
         if groups and not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         self.groups: list[dict[str, Any]] = []
@@ -106,7 +111,7 @@ class Optimizer:
             unknown = set(group) - set(defaults) - {"params"}
             if unknown:
                 raise ValueError(f"{owner}: unknown settings {sorted(unknown)}")
-            self.groups.append({**defaults, **group, "params": _listed(owner, group["params"])})
+            self.groups.append({**defaults, **group, "params": _in_order(owner, group["params"])})
             _require_settings(owner, self.groups[-1])
         everything = [p for group in self.groups for p in group["params"]]
         if not everything:

@@ -431,6 +431,7 @@ def test_small_gradients_are_not_scaled():
     assert float(optim.clip_grad_norm(iter(ps), 1.0)) == pytest.approx(0.5)
     np.testing.assert_array_equal(host(ps[0].grad), [0.3, 0.4])
     assert optim.clip_grad_norm([], 1.0) == 0
+    assert float(optim.clip_grad_norm(set(ps), 1.0)) == pytest.approx(0.5)  # a norm needs no order
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
@@ -569,8 +570,9 @@ def test_what_a_step_could_not_train_is_refused(cls):
         cls([w.numpy()], lr=0.1)
     with pytest.raises(TypeError, match="expected parameters, got tuple"):
         cls(nn.Linear(3, 2).named_parameters(), lr=0.1)
-    with pytest.raises(TypeError, match="a set has no order"):
-        cls({w}, lr=0.1)
+    for unordered in ({w}, [{"params": {w}}]):
+        with pytest.raises(TypeError, match="a set has no order"):
+            cls(unordered, lr=0.1)
     w.requires_grad = False  # a parameter that is frozen
     cls([w], lr=0.1)
 
