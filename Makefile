@@ -40,7 +40,7 @@ ITS_PAGES = $(basename $(notdir $(shell grep -lw 'check.$(EXERCISE)' solutions/*
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
-.PHONY: help train test linted collected test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book pdf epub slides site serve budget told stale site-check long-cells live lab notebook exercises rows stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
+.PHONY: help train test linted collected test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book pdf epub slides site serve site-check long-cells live lab notebook exercises stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
 	machine compare clean
 
 # Targets with ##! are for those who learn, and stand first.
@@ -170,18 +170,6 @@ notebook: $(READY)  ## run a notebook in place and store its outputs: make noteb
 
 exercises: $(READY)  ## for authors: make exercises/ from solutions/; what holds answers is left as it is
 	$(COURSE) exercises
-
-budget: $(READY)  ## what each chapter spends above the line and below; SITE=_build/html: and what its first screens show
-	@$(BIN)/python -m book._make.budget $(if $(SITE),--screens $(SITE))
-
-stale: $(READY)  ## what translations lack: sentences that are new, or have changed since
-	@$(BIN)/python -m book._make.translation --check
-
-told: $(READY)  ## what a chapter said before it was rewritten and does not say now: make told SINCE=main NB=book/one_head.ipynb
-	@$(BIN)/python -m book._make.told $(or $(SINCE),$(error since which commit? make told SINCE=main NB=book/one_head.ipynb)) $(if $(NB),$(STEM))
-
-rows: $(READY)  ## what the source documents say, row by row, and the cell that covers each
-	$(COURSE) rows
 
 stored: $(READY)  ## train again the model that the pages show, and store it in book/runs (a quarter of an hour)
 	$(BIN)/python -m minigrad.bert pretrain --steps 12000 --eval-every 1000 --save-every 1000 --output runs/start --resume

@@ -1,13 +1,13 @@
 """What the book's site needs beyond jupyter-book's settings: a Sphinx extension that _config.yml names.
 
-planned.py     pages of unwritten chapters        links.py       links from plain text
+chapters.py    which page is which chapter        links.py       links from plain text
 furniture.py   what a chapter's page gets         repository.py  what hangs on the repository's address
-find.py        the search                         head.py        titles, previews, 404.html, former addresses
+find.py        the search                         head.py        titles, previews, 404.html
 run.py         cells that run in the page         ask.py         the page "Ask the model"
 policy.py      what a page may load               exercise_pages.py  the exercises as pages
 download.py    a zip of the course                bundle.py      one script, one style sheet
 offline.py     pages without a network          api.py         docstrings for the reference
-translated.py  chapters in other languages   epub.py        the course as an EPUB
+epub.py        the course as an EPUB
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parents[1]))  # for book._make
 PARTS = (
-    "planned",
+    "chapters",
     "repository",
     "run",
     "exercise_pages",
-    "translated",
     "furniture",
     "links",
     "head",

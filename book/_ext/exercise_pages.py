@@ -14,8 +14,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from chapters import chapters_of
 from docutils import nodes
-from planned import chapters_of, ending, original
 from sphinx import addnodes
 
 from book._make.exercise_page import CHECK, for_readers
@@ -45,7 +45,7 @@ def chapter_of(app: Any, page: str) -> Chapter | None:
     """The chapter that a page has the exercises of; None for another page, and where cells do not run."""
     if not app.config.course_run:
         return None
-    return next((one for one in chapters_of(app) if page_of(one) == original(app, page)), None)
+    return next((one for one in chapters_of(app) if page_of(one) == page), None)
 
 
 def asks_in_page(app: Any, chapter: Chapter) -> bool:
@@ -55,7 +55,7 @@ def asks_in_page(app: Any, chapter: Chapter) -> bool:
 
 def exercise_address(app: Any, chapter: Chapter, number: int = 0) -> str:
     """Where a chapter's page finds its exercises, or the one with this number, counted from 1."""
-    address = app.builder.get_relative_uri(chapter.page, page_of(chapter) + ending(app, app.env.docname))
+    address = app.builder.get_relative_uri(chapter.page, page_of(chapter))
     return f"{address}#exercise-{number}" if number else address
 
 
@@ -101,9 +101,7 @@ def furnish(app: Any, document: nodes.document) -> None:
     for number, one in enumerate(below, 1):
         one["ids"].append(f"exercise-{number}")
         quiet_heading(one)
-    section.insert(
-        1, line("course-back", nodes.Text("Back to "), named(chapter, ending(app, app.env.docname)))
-    )
+    section.insert(1, line("course-back", nodes.Text("Back to "), named(chapter)))
     section += way_on(app, chapter)
 
 
@@ -136,9 +134,9 @@ def way_on(app: Any, chapter: Chapter) -> nodes.container:
     return line("course-on", *words)
 
 
-def named(chapter: Chapter, ending: str = "") -> addnodes.pending_xref:
-    """ "chapter 7, One attention head", as a link; ending: of the page's name."""
-    return page_link(chapter.page + ending, f"chapter {chapter.number}, {chapter.title}")
+def named(chapter: Chapter) -> addnodes.pending_xref:
+    """ "chapter 7, One attention head", as a link."""
+    return page_link(chapter.page, f"chapter {chapter.number}, {chapter.title}")
 
 
 def page_link(page: str, text: str) -> addnodes.pending_xref:
@@ -161,7 +159,7 @@ def line(kind: str, *words: nodes.Node) -> nodes.container:
 def add_files(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Give the pages with cells their scripts and their style."""
     with_cells = {one.page for one in chapters_of(app)} | {page_of(one) for one in chapters_of(app)}
-    if app.config.course_run and doctree is not None and original(app, page) in with_cells:
+    if app.config.course_run and doctree is not None and page in with_cells:
         app.add_css_file("run/run.css")
         for name in SCRIPTS:
             app.add_js_file(f"run/{name}.js", loading_method="defer")
@@ -176,7 +174,7 @@ def clear(app: Any, error: Exception | None) -> None:
 
 def setup(app: Any) -> None:
     """Sphinx calls this."""
-    app.connect("builder-inited", add_to_project, priority=600)  # after planned.py made its project
+    app.connect("builder-inited", add_to_project, priority=600)  # after chapters.py made its project
     app.connect("source-read", for_the_page)
     app.connect("doctree-read", furnish, priority=400)
     app.connect("html-page-context", add_files)

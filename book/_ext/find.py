@@ -61,7 +61,7 @@ LEFT_OUT = (nodes.comment, nodes.raw, nodes.image, addnodes.toctree)
 def pieces(node: nodes.Node, prose: list[str], code: list[str]) -> None:
     """Sort the text below a node into prose and code."""
     classes = node.get("classes", []) if isinstance(node, nodes.Element) else []
-    if isinstance(node, LEFT_OUT) or {"cell_output", "course-facts", "course-language"} & set(classes):
+    if isinstance(node, LEFT_OUT) or {"cell_output", "course-facts"} & set(classes):
         return
     if isinstance(node, nodes.literal_block):
         code.append(node.astext())

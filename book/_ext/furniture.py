@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from chapters import chapter_at
 from docutils import nodes
 from exercise_pages import asks_in_page, check_of, exercise_address, page_link
-from planned import chapter_at, ending, is_planned, translated_file
 from repository import launch_addresses
 from sphinx import addnodes
 from sphinx.util import logging
@@ -25,17 +25,16 @@ logger = logging.getLogger(__name__)
 
 
 def furnish(app: Any, document: nodes.document) -> None:
-    """Add what a written chapter's page gets; other pages stay as they are."""
+    """Add what a chapter's page gets; other pages stay as they are."""
     docname = app.env.docname
     chapter = chapter_at(app, docname)
     section = next(document.findall(nodes.section), None)
-    if chapter is None or section is None or is_planned(app, docname):
+    if chapter is None or section is None:
         return
     exercises = exercises_of(app, chapter)
     notebook = read_notebook(app, Path(app.env.doc2path(docname)))
     if notebook is not None:
-        english = read_notebook(app, Path(app.srcdir) / f"{chapter.page}.ipynb")
-        section[1:1] = [*idea(notebook), facts(app, chapter, english, exercises)]
+        section[1:1] = [*idea(notebook), facts(app, chapter, notebook, exercises)]
     if exercises:
         section += exercises_section(app, chapter, exercises)
 
@@ -50,10 +49,7 @@ def read_notebook(app: Any, path: Path) -> Any:
 
 def exercises_of(app: Any, chapter: Chapter) -> list[reading_time.Exercise]:
     """The chapter's exercises, if they are there for learners."""
-    language = ending(app, app.env.docname)
-    translated = translated_file(app, f"exercises/{chapter.name}{language}")
-    path = translated if language else Path(app.srcdir) / "solutions" / f"{chapter.name}.ipynb"
-    solution = read_notebook(app, path)
+    solution = read_notebook(app, Path(app.srcdir) / "solutions" / f"{chapter.name}.ipynb")
     there = (Path(app.srcdir) / exercise_path(chapter)).exists()
     return reading_time.exercises(solution) if solution is not None and there else []
 
@@ -194,7 +190,7 @@ OPEN = '<div class="course-open" hidden></div>\n\n'  # predict.js finds it
 
 def read_tags(app: Any, page: str, source: list[str]) -> None:
     """Fold the cells tagged `setup`, and mark the text tagged `open`, from which on nothing waits for a prediction."""
-    if chapter_at(app, page) and not is_planned(app, page):
+    if chapter_at(app, page):
         path = Path(app.env.doc2path(page))
         if path.suffix == ".ipynb":
             notebook = json.loads(source[0])

@@ -1,4 +1,4 @@
-"""What stands in the head of each page, and the pages that no source makes: index.html, 404.html, former addresses."""
+"""What stands in the head of each page, and the pages that no source makes: index.html, 404.html."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from chapters import chapters_of
 from docutils import nodes
-from planned import chapters_of
 
 PREVIEW = "_static/preview.png"  # 1200 x 630: what a message shows beside a link to the course
 
@@ -37,7 +37,7 @@ def description(app: Any, page: str, doctree: nodes.document) -> str:
             return f"You will build {chapter.build}."
     for paragraph in doctree.findall(nodes.paragraph):
         text = " ".join(paragraph.astext().split())
-        if {"course-facts", "course-language"} & set(paragraph.parent.get("classes", [])):
+        if "course-facts" in paragraph.parent.get("classes", []):
             continue
         return re.split(r"(?<=[.?!]) ", text)[0]
     return ""
@@ -73,8 +73,7 @@ a {{ color: #1f6fa8; }}
 <body>
 <main>
 <h1>This page does not exist</h1>
-<p>The address may be old: chapters were moved while the course was written.
-<a id="home" href="{home}">Go to the start of {title}</a>.</p>
+<p><a id="home" href="{home}">Go to the start of {title}</a>.</p>
 </main>
 </body>
 </html>
@@ -82,7 +81,7 @@ a {{ color: #1f6fa8; }}
 
 
 def add_pages(app: Any, error: Exception | None) -> None:
-    """Write index.html, which leads to the first page, 404.html, and what leads from former addresses to today's."""
+    """Write index.html, which leads to the first page, and 404.html."""
     if error is not None or app.builder.name != "html":
         return
     address = app.config.html_baseurl
@@ -96,13 +95,6 @@ def add_pages(app: Any, error: Exception | None) -> None:
     if app.config.root_doc != "index":
         front = LEADS_ON.format(**words, to=f"{app.config.root_doc}.html")
         (out / "index.html").write_text(front, encoding="utf-8")
-    for chapter in chapters_of(app):
-        for folder in ("book", "exercises"):
-            page = out / folder / f"{chapter.name}.html"
-            if chapter.once and page.exists():
-                onward = LEADS_ON.format(**words, to=page.name)
-                former = page.with_name(f"{chapter.once}_{page.name}")
-                former.write_text(onward, encoding="utf-8")
     (out / "404.html").write_text(NOT_FOUND.format(**words), encoding="utf-8")
 
 

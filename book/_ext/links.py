@@ -2,8 +2,8 @@
 
 In a page's prose "erratum 39" links to the chapter of errata, "Devlin et al. (2019)" to the bibliography, and a term of
 the glossary, where it first occurs, to its entry. A chapter has its link in the page itself, as Jupyter needs it,
-"[chapter 8](many_heads.ipynb)"; it leads to the page of a planned one, too. Where the link is missing, that is a
-warning. In the tables that cells make, which hold no links, "chapter 8" gets one.
+"[chapter 8](many_heads.ipynb)"; where the link is missing, that is a warning. In the tables that cells make, which hold
+no links, "chapter 8" gets one.
 Headings, code, formulas and what is a link already are left alone. A number, or a citation, that leads nowhere is a
 warning, and a warning fails the build.
 """
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from chapters import chapters_of
 from docutils import nodes
-from planned import chapters_of, is_planned
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
@@ -234,20 +234,20 @@ class Links(SphinxPostTransform):
                 self.link_cells(table)
         terms = self.app.course_glossary
         about_it = {page for page, *_ in self.bibliography.entries} | {term.page for term in terms}
-        if self.page in {self.config.root_doc, *about_it} or is_planned(self.app, self.page):
+        if self.page in {self.config.root_doc, *about_it}:
             return
         introduced = self.introduced()
         known = self.known_here(terms)
         terms = [term for term in terms if term.name in known]
         met: set[str] = set()
         for text in list(self.prose()):
-            if not inside(text, nodes.strong, "course-facts", "course-language", "course-exercises"):
+            if not inside(text, nodes.strong, "course-facts", "course-exercises"):
                 self.replace(text, self.first_terms(text.astext(), terms, introduced, met))
 
     def prose(self) -> Iterator[nodes.Text]:
         """The pieces of text that may get a link."""
         for text in self.document.findall(nodes.Text):
-            if not inside(text, *CLOSED, "course-facts", "course-language", "course-idea"):
+            if not inside(text, *CLOSED, "course-facts", "course-idea"):
                 yield text
 
     def replace(self, text: nodes.Text, found: Iterable[tuple[int, int, nodes.reference]]) -> None:
@@ -414,26 +414,6 @@ def inside(node: nodes.Node, *what: type | str) -> bool:
     return False
 
 
-class ToChapters(SphinxPostTransform):
-    """Resolves "[chapter 8](many_heads.ipynb)" also where there is no such file: of a planned chapter, or in another
-    language, where the file is in the build's own folder."""
-
-    default_priority = 8  # before MyST's own, which warns
-    TARGET = re.compile(r"(?:\.\./book/|(?:.*/)?translated/book/)?(\w+)(?:\.(?:ipynb|md))?")
-    formats = ("html",)
-
-    def run(self, **options: Any) -> None:
-        """Sphinx calls this for each page."""
-        known = {chapter.page for chapter in chapters_of(self.app)} | self.env.found_docs
-        pages = {page.removeprefix("book/"): page for page in known if page.startswith("book/")}
-        for link in list(self.document.findall(addnodes.pending_xref)):
-            named = self.TARGET.fullmatch(link["reftarget"]) if link["reftype"] in ("myst", "doc") else None
-            page = pages.get(named[1]) if named else None
-            if page:
-                address = self.app.builder.get_relative_uri(self.env.docname, page)
-                put(link, nodes.reference("", "", *link.children, internal=True, refuri=address))
-
-
 class FormulaEnds(SphinxPostTransform):
     """Keeps a formula and the punctuation beside it on one line."""
 
@@ -472,6 +452,5 @@ def read_glossary(app: Any, env: Any) -> None:
 def setup(app: Any) -> None:
     """Sphinx calls this."""
     app.connect("env-updated", read_glossary)  # also where no page has changed, but a setting
-    app.add_post_transform(ToChapters)
     app.add_post_transform(Links)
     app.add_post_transform(FormulaEnds)

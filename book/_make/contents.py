@@ -25,7 +25,7 @@ LINK = re.compile(
 HEADING = re.compile(r"\A# .*")
 
 TOC = """\
-# Made by `make map` from minigrad/course/contents.py. A chapter without a file shows as planned.
+# Made by `make map` from minigrad/course/contents.py.
 format: jb-book
 root: book/index
 parts:

@@ -23,10 +23,9 @@ from typing import Any
 from nbformat.v4 import new_output
 
 from book._make.site import NAMES, NEEDS
-from book._make.translation import paragraphs
 
 ANSWER = "The answer, once you have made your guess"
-PREDICT = "Predict"
+PREDICT = "**Predict"  # a question begins so
 NO_FIGURES = ("course-table", "course-beside")  # rows of words stay rows of words
 _NOT_SHOWN = re.compile(r"<(script|style|button)\b.*?</\1>|<(div|label)\b[^>]* hidden>.*?</\2>", re.DOTALL)
 _STYLES = re.compile(r"<style>(.*?)</style>", re.DOTALL)
@@ -34,8 +33,8 @@ _SVG = re.compile(r"<svg\b[^>]*>|</svg>")
 _OF_THE_PAGE = ("xmlns", "xmlns:xlink", "class", "style", "width", "height", "role", "aria-label")
 
 
-def for_learner(notebook: Any, predict: str = PREDICT) -> None:
-    """Turn a chapter into the copy that a learner gets. predict: what its questions begin with, in its language."""
+def for_learner(notebook: Any) -> None:
+    """Turn a chapter into the copy that a learner gets."""
     claims = {cell.id: cell for cell in notebook.cells if "claims" in _tags(cell)}
     notebook.cells = [cell for cell in notebook.cells if cell.id not in claims]
     waits = False
@@ -43,7 +42,7 @@ def for_learner(notebook: Any, predict: str = PREDICT) -> None:
         tags = _tags(cell)
         if cell.cell_type == "markdown":
             if waits and "open" not in tags:
-                cell.source, waits = _folded(cell.source, predict)
+                cell.source, waits = _folded(cell.source)
             else:
                 waits = False
             continue
@@ -84,11 +83,10 @@ def _needed(cell: Any, claims: dict[str, Any]) -> Iterator[str]:
 # --- Answers ---------------------------------------------------------------------------------------------
 
 
-def _folded(text: str, predict: str) -> tuple[str, bool]:
+def _folded(text: str) -> tuple[str, bool]:
     """Markdown below a question's output with the answer folded, and whether what follows belongs to it too."""
     found = _blocks(text)
-    asks = re.compile(rf"\*\*(?:{PREDICT}|{re.escape(predict)})")
-    end = next((i for i, one in enumerate(found) if one.startswith("#") or asks.search(one)), len(found))
+    end = next((i for i, one in enumerate(found) if one.startswith("#") or PREDICT in one), len(found))
     answer = [f"<details>\n<summary>{ANSWER}</summary>", *found[:end], "</details>"] if end else []
     return "\n\n".join([*answer, *found[end:]]), end == len(found)
 
@@ -97,13 +95,26 @@ def _blocks(text: str) -> list[str]:
     """Paragraphs, where a `<details>` with all that is in it is one."""
     blocks: list[str] = []
     depth = 0
-    for piece in paragraphs(text):
+    for piece in _paragraphs(text):
         if depth:
             blocks[-1] += f"\n\n{piece}"
         else:
             blocks.append(piece)
         depth += len(re.findall("<details", piece)) - len(re.findall("</details>", piece))
     return blocks
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Markdown in pieces between empty lines; a fenced block is one piece."""
+    pieces: list[str] = []
+    fenced = False
+    for piece in re.split(r"\n{2,}", text.strip("\n")):
+        if fenced:
+            pieces[-1] += f"\n\n{piece}"
+        else:
+            pieces.append(piece)
+        fenced ^= len(re.findall(r"^(?:```|:::)", piece, re.MULTILINE)) % 2 == 1
+    return pieces
 
 
 # --- Figures ---------------------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ name says whose it is. A file that is there is never replaced once somebody has 
 chapter's place and title, "07 One attention head"; where these are others now, it gets a new name and stays as it is.
 The chapters are in my-exercises/book/, under their own names, so that their links lead to each other: JupyterLab saves
 what is open every two minutes, and would change the course's own files. What they leave out and fold is in copies.py.
-With MINIGRAD_LANGUAGE=de in the environment, chapters that have been translated are in German, and so is what their
-checks say. Works in the repository's root; needs JupyterLab.
+Works in the repository's root; needs JupyterLab.
 """
 
 from __future__ import annotations
@@ -41,11 +40,9 @@ try:
     from book._make import copies, routes
     from book._make.notebooks import KERNEL, fingerprint, make_exercise, read, write
     from book._make.serve import port_number
-    from book._make.translation import WORDS, catalogue, sayer, spoken
     from minigrad.course.check.exercise import EXERCISES
-    from minigrad.course.check.language import asked
     from minigrad.course.contents import CHAPTERS, PLACES, Chapter
-    from minigrad.course.parts import MADE_FROM, MADE_WITH, chapter_of
+    from minigrad.course.parts import MADE_WITH, chapter_of
 except ModuleNotFoundError as error:
     if __name__ != "__main__":
         raise
@@ -57,8 +54,7 @@ START = "START.ipynb"
 KERNEL_START = str(Path(__file__).with_name("kernel_start.py"))
 TO_CHAPTER = re.compile(r"\]\((?:\.\./)?book/(\w+\.ipynb)")  # in an exercise, and in its copy
 FORBIDDEN = re.compile(r'[<>:"/\\|?*]')  # in the name of a file, by Windows
-# The names that copies get, and those that they once got: "07_one_head.new2.ipynb".
-OURS = re.compile(r"\d\d[a-h]?(?: .*?(?: \(new ?(?P<new>\d*)\))?|_\w+(?:\.new(?P<once_new>\d*))?)\.ipynb")
+OURS = re.compile(r"(?:\d\d|A) .*?(?: \(new ?(\d*)\))?\.ipynb")  # the names that copies get
 
 # JupyterLab's own questions on its first start: whether to fetch news, whether there is a newer version.
 SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
@@ -81,19 +77,15 @@ def prepare(root: Path) -> list[str]:
     folder.mkdir(exist_ok=True)
     said = rename(folder)
     for name, path in exercises.items():
-        mine = spoken(root, asked(), name, read(path))
+        mine = read(path)
         solution = root / "solutions" / path.name
-        made = make_exercise(read(solution)) if solution.exists() else read(path)
-        version = fingerprint(spoken(root, asked(), name, made))
         # Of the exercise as it was made, even if somebody has solved it in exercises/.
-        mine.metadata[MADE_WITH] = version
-        mine.metadata[MADE_FROM] = fingerprint(made)
+        mine.metadata[MADE_WITH] = fingerprint(make_exercise(read(solution)) if solution.exists() else mine)
         said += place(linked(mine, "book/"), folder, copy_stem(name))
-    predict = sayer(catalogue(root, asked(), WORDS))(copies.PREDICT) or copies.PREDICT
     chapters = []
     for path in sorted((root / "book").glob("*.ipynb")):
-        mine = spoken(root, asked(), path.stem, read(path))
-        copies.for_learner(mine, predict)
+        mine = read(path)
+        copies.for_learner(mine)
         mine.metadata[MADE_WITH] = fingerprint(mine)
         chapters += place(mine, folder / BOOK, path.stem)
     said += [line for line in chapters if not line.endswith("copied")]
@@ -127,7 +119,7 @@ def copy_stem(name: str) -> str:
 
 
 def rename(folder: Path) -> list[str]:
-    """Give today's names to copies whose chapter had another place, another title or, once, another kind of name.
+    """Give today's names to copies whose chapter had another place or another title.
 
     Which chapter a copy is of, its cells say. A file that has no name of ours, or whose new name is taken, stays.
     Returns a line for each file.
@@ -138,10 +130,7 @@ def rename(folder: Path) -> list[str]:
         chapter = chapter_of(path) if named else None
         if not named or chapter is None:
             continue
-        found = [
-            one for one in named.group("new", "once_new") if one is not None
-        ]  # "" in the first new one's name
-        number = int(found[0] or 1) if found else 0
+        number = 0 if named[1] is None else int(named[1] or 1)  # "" in the first new one's name
         to = folder / f"{copy_stem(chapter)}{_suffix(number)}.ipynb"
         if not to.exists():
             with contextlib.suppress(FileNotFoundError):  # another `make lab` has just done so
@@ -381,7 +370,6 @@ def main(arguments: Any = None) -> int:
     known, options = parser.parse_known_args(arguments)
     root = Path.cwd()
     try:
-        asked()  # refused before anything is copied
         said = prepare(root)
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)

@@ -1,15 +1,13 @@
-"""Tools for those who write the course: run a notebook in place, make the exercises, list what is stale or missing.
+"""Tools for those who write the course: run a notebook in place, make the exercises, list what is stale.
 
     TOOL=book._make.notebooks
     python -m $TOOL run book/one_head.ipynb …
     python -m $TOOL exercises           exercises/ from solutions/
     python -m $TOOL exercises --check   fail if they are out of step
-    python -m $TOOL nbgrader FOLDER     the same for nbgrader: FOLDER/source/ from solutions/
     python -m $TOOL furnish             what hangs on the repository's address in _config.yml: the cell that installs
                                         the course, the package's address, the README's pictures
     python -m $TOOL furnish --check     fail if one of these is not as _config.yml has it
     python -m $TOOL stale               quoted sources that the library no longer has
-    python -m $TOOL rows                the rows of the source documents, and the cell that covers each
 
 Each works in the repository's root. Needs nbformat and nbclient, which Jupyter brings.
 """
@@ -37,18 +35,15 @@ except ImportError as error:
         "working on notebooks needs nbformat and nbclient: pip install nbformat nbclient"
     ) from error
 
-from book._make import rows
 from book._make.install_cell import furnish, repository_url
-from book._make.nbgrader_source import nbgrader_source, write_config
 from book._make.package_metadata import with_address, with_pictures
 from book._make.site import NEEDS_OF, note_needs, parts, reason, stamp, takes_long
-from minigrad.course.contents import PLACES
 from minigrad.course.furniture.show import Source
 from minigrad.course.grade.answers import ANSWER, CHECK, bound_in, label_cells
 from minigrad.course.parts import MADE_WITH
 from minigrad.files import write_atomic
 
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # nbgrader's marks
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # the marks around an answer, which are nbgrader's too
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -252,17 +247,6 @@ def _exercises(root: Path, check: bool) -> tuple[list[str], bool]:
     return found, well
 
 
-def _nbgrader(root: Path, folder: Path) -> list[str]:
-    """Write the sources of a course that nbgrader runs; returns what was written."""
-    found = [f"{folder}/nbgrader_config.py"] if write_config(folder) else []
-    for path in sorted((root / "solutions").glob("*.ipynb")):
-        target = folder / "source" / path.stem / path.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write(target, nbgrader_source(read(path)))
-        found.append(str(target))
-    return found
-
-
 def _cells(notebook: Any) -> list[list[Any]]:
     """What an exercise takes over from its solution; the cell that installs the course is `furnish`'s."""
     return [
@@ -298,7 +282,7 @@ def _furnish(root: Path, check: bool) -> list[str]:
     return found
 
 
-# --- What is stale or missing ----------------------------------------------------------------------------
+# --- What is stale ----------------------------------------------------------------------------
 
 
 def stale(notebook: Any) -> Iterator[str]:
@@ -320,13 +304,6 @@ def stale(notebook: Any) -> Iterator[str]:
                 yield name
 
 
-def _rows(chapters: list[Path]) -> tuple[list[str], bool]:
-    """What there is to say of the rows of the source documents, and whether every chapter names its cells well."""
-    notebooks = {path.stem: read(path) for path in sorted(chapters, key=lambda path: PLACES[path.stem])}
-    found = [f"book/{name}.ipynb: {fault}" for name, one in notebooks.items() for fault in rows.faults(one)]
-    return (found, False) if found else (rows.listing(notebooks), True)
-
-
 def main(arguments: Any = None) -> int:
     """Run one command; returns the exit status."""
     parser = argparse.ArgumentParser(
@@ -335,13 +312,10 @@ def main(arguments: Any = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("run").add_argument("notebooks", type=Path, nargs="+")
     commands.add_parser("exercises").add_argument("--check", action="store_true")
-    commands.add_parser("nbgrader").add_argument("folder", type=Path)
     commands.add_parser("furnish").add_argument("--check", action="store_true")
     commands.add_parser("stale")
-    commands.add_parser("rows")
     options = parser.parse_args(arguments)
     root = Path.cwd()
-    chapters = sorted((root / "book").glob("*.ipynb"))
     if options.command == "run":
         for path in options.notebooks:
             print(path, flush=True)
@@ -354,22 +328,14 @@ def main(arguments: Any = None) -> int:
         found, well = _exercises(root, options.check)
         print("\n".join(found) or "every exercise is in step with its solution")
         return 0 if well else 1
-    if options.command == "nbgrader":
-        written = _nbgrader(root, options.folder)
-        print("\n".join(written) or f"{root} has no solutions/: run this in the course's folder")
-        return 0 if written else 1
     if options.command == "furnish":
         changed = _furnish(root, options.check)
         print("\n".join(changed) or "every file is as _config.yml says")
         return 1 if options.check and changed else 0
-    if options.command == "stale":
-        every = chapters + sorted((root / "solutions").glob("*.ipynb"))
-        found = [f"{path.relative_to(root)}: {name}" for path in every for name in stale(read(path))]
-        print("\n".join(found) or "every quoted source is that of the library")
-        return 1 if found else 0
-    found, well = _rows(chapters)
-    print("\n".join(found))
-    return 0 if well else 1
+    every = sorted(path for folder in ("book", "solutions") for path in (root / folder).glob("*.ipynb"))
+    found = [f"{path.relative_to(root)}: {name}" for path in every for name in stale(read(path))]
+    print("\n".join(found) or "every quoted source is that of the library")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

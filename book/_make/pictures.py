@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from book._make import reading_time
-from minigrad.course.furniture.course_map import course_map
+from minigrad.course.furniture.course_map import CourseMap
 from minigrad.course.furniture.figures import draw
 from minigrad.course.furniture.small_model import EXAMPLES
 
@@ -77,7 +77,7 @@ def renew_map(book: str | Path) -> Path | None:
 
     included = Path(book) / "runs" / "map.html"
     minutes = {path.stem: reading_time.minutes(nbformat.read(path, 4)) for path in Path(book).glob("*.ipynb")}
-    drawn = course_map(minutes)._repr_html_() + "\n"
+    drawn = CourseMap(minutes)._repr_html_() + "\n"
     if included.exists() and included.read_text(encoding="utf-8") == drawn:
         return None
     included.write_text(drawn, encoding="utf-8")

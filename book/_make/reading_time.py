@@ -93,21 +93,6 @@ def cells(notebook: Any) -> int:
     return sum(not {"remove-cell", "setup"} & _tags(cell) for cell in notebook["cells"])
 
 
-def own_lines(notebook: Any) -> int:
-    """The lines of code in those cells, without the empty ones."""
-    return sum(_filled(cell["source"]) for cell in _visible(notebook))
-
-
-def library_lines(notebook: Any) -> int:
-    """The lines of the library's code that `show` lists, without the empty ones."""
-    return sum(
-        _filled(_joined(output["data"]["text/plain"]))
-        for cell in notebook["cells"]
-        for output in cell.get("outputs", [])
-        if output.get("metadata", {}).get("text/markdown", {}).get("source")
-    )
-
-
 def predictions(notebook: Any) -> int:
     """The Markdown cells that ask the reader to predict."""
     return sum("**Predict" in source for source in _sources(notebook, "markdown"))
@@ -193,7 +178,3 @@ def _visible(notebook: Any) -> Iterator[Any]:
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code" and not HIDDEN & _tags(cell):
             yield cell
-
-
-def _filled(text: str) -> int:
-    return sum(bool(line.strip()) for line in _joined(text).split("\n"))

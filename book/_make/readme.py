@@ -34,7 +34,7 @@ def put(text: str, name: str, made: str, page: str) -> str:
 
 
 def contents(root: Path) -> str:
-    """The table of the chapters: those that are written with a link, minutes to read and exercises."""
+    """The table of the chapters: each with a link, minutes to read and exercises."""
     lines = ["| chapter | what you build | minutes | exercises |", "|---|---|---|---|"]
     part = ""
     for chapter in CHAPTERS:
@@ -43,9 +43,6 @@ def contents(root: Path) -> str:
             after = f" (optional, after chapter {NUMBERS[OPTIONAL[part]]})" if part in OPTIONAL else ""
             lines.append(f"| **{part}**{after} | | | |")
         path = _notebook(root, chapter)
-        if not path.exists():
-            lines.append(f"| {chapter.heading} | {chapter.build} | *planned* | |")
-            continue
         minutes, exercises = reading_time.minutes(_read(path)), _exercises(root, chapter)
         name = f"[{chapter.heading}]({path.relative_to(root).as_posix()})"
         lines.append(f"| {name} | {chapter.build} | {minutes} | {exercises} |")

@@ -118,8 +118,6 @@ export async function startPython(loadPyodide, settings, archives, data, fetchNo
 
   return {
     forget: () => kernel.forget(),
-    // In which language checks speak, such as "de".
-    speak: (language) => pyodide.runPython(`__import__("os").environ["MINIGRAD_LANGUAGE"] = ${JSON.stringify(language)}`),
     // Run a cell; returns whether it went well. random: [seed, draws] or null.
     run(source, random, hear) {
       const state = random ? pyodide.toPy(random) : undefined;

@@ -180,13 +180,12 @@ async function run({ source, random, tag }) {
   postMessage({ type: "done", tag, seconds: seconds(from), failed: !well, paused: cut });
 }
 
-async function load({ language = "en" }) {
+async function load() {
   const from = performance.now();
   const fresh = starting === null;
   starting ??= start();
   const python = await starting;
   if (!fresh) python.forget();
-  python.speak(language);
   postMessage({ type: "ready", seconds: seconds(from), fromImage });
 }
 

@@ -21,8 +21,8 @@ window.course = (function () {
     read: list(text),
     exercises: table(record({ right: list(text) })),
     route: record({ name: text, chapters: list(text) }),
-    last: record({ page: text, address: text, title: text, hash: text, heading: text }),
-    python: (one) => text(one) ?? record({ version: text, seconds: number })(one), // once the version alone
+    last: record({ page: text, title: text, hash: text, heading: text }),
+    python: record({ version: text, seconds: number }),
     predictions: table(yes),
     choices: table(number),
     code: table(record({ source: text, author: text })),
@@ -30,44 +30,12 @@ window.course = (function () {
   const known = (name) => Object.hasOwn(SHAPES, name.split(" of ")[0]);
   const shaped = (name, value) => (known(name) ? SHAPES[name.split(" of ")[0]](value) : undefined);
 
-  move();
-
-  // What was kept before names had places of their own, all in one, and before pages lost the numbers in their names:
-  // "code of exercises/07_one_head".
-  function move() {
-    try {
-      const kept = JSON.parse(localStorage.getItem("minigrad-course"));
-      for (const [name, value] of Object.entries(isTable(kept) ? renamed(kept) : {})) {
-        if (known(name) && localStorage.getItem(PLACE + name) === null) localStorage.setItem(PLACE + name, JSON.stringify(value));
-      }
-      localStorage.removeItem("minigrad-course");
-    } catch {
-      // refused, or damaged: nothing to move
-    }
-  }
-
-  function renamed(kept) {
-    const today = (name) => name.replace(/(^|[ /])\d\d[a-h]?_(?=[a-z])/, "$1");
-    const entries = (one) => Object.fromEntries(Object.entries(one).map(([name, value]) => [today(name), value]));
-    const now = { ...entries(kept), ...kept };
-    for (const name of Object.keys(kept)) if (today(name) !== name) delete now[name];
-    const [read, exercises] = ["read", "exercises"].map((name) => shaped(name, now[name]));
-    if (read) now.read = [...new Set(read.map(today))];
-    if (exercises) now.exercises = entries(exercises);
-    return now;
-  }
-
   function stored() {
     try {
       return Object.keys(localStorage).filter((key) => key.startsWith(PLACE)).map((key) => key.slice(PLACE.length));
     } catch {
       return [];
     }
-  }
-
-  // What the page's head says in the element with an id.
-  function said(id, what) {
-    return document.getElementById(id)?.[what];
   }
 
   function changed() {
@@ -79,8 +47,7 @@ window.course = (function () {
   });
 
   return {
-    page: (said("course-page", "content") ?? DOCUMENTATION_OPTIONS.pagename).replace(/^book\//, ""), // one_head, exercises/one_head
-    words: JSON.parse(said("course-words", "textContent") ?? "{}"), // of a page in another language, by the English ones
+    page: DOCUMENTATION_OPTIONS.pagename.replace(/^book\//, ""), // one_head, exercises/one_head
 
     recall(name, otherwise) {
       if (refused.has(name)) return refused.get(name) ?? otherwise;

@@ -5,8 +5,7 @@
   const key = `predictions of ${course.page}`; // {number: whether the reader had it}
   const choices = `choices of ${course.page}`; // {number: which answer}
 
-  const PREDICT = ["Predict", course.words.Predict ?? "Predict"]; // a sentence may not be translated yet
-  const asks = (one) => [...one.querySelectorAll("strong")].some(({ textContent }) => PREDICT.some((word) => textContent.startsWith(word)));
+  const asks = (one) => [...one.querySelectorAll("strong")].some(({ textContent }) => textContent.startsWith("Predict"));
 
   // What stands between an answer and the next heading, question or text tagged `open`.
   function following(cell) {

@@ -11,7 +11,7 @@
     const listed = [...document.querySelectorAll("article.bd-article a.reference.internal")];
     const links = [...sidebar, ...listed.filter((link) => chapters.includes(stem(link)))];
     const boxes = [...document.querySelectorAll("article.bd-article .course-tower a")];
-    const written = sidebar.filter((link) => !link.closest(".planned")).map(stem);
+    const written = sidebar.map(stem);
     const first = course.page === "index";
     const start = document.querySelector(".course-door.start");
     const atFirst = start && [start.innerHTML, hrefOf(start)];
@@ -91,9 +91,7 @@
       start.innerHTML = atFirst[0];
       start.setAttribute("href", atFirst[1]);
       if (!place) return;
-      const [, language] = last.address.match(/(_[a-z][a-z])$/) ?? ["", ""]; // in which it was read
       const address = new URL(`${document.documentElement.dataset.content_root}${place.join("/")}.html`, location.href);
-      if (last.address === last.page + language) address.pathname = address.pathname.replace(/\.html$/, `${language}.html`);
       address.hash = last.hash;
       start.href = address;
       const words = [["b", "Continue"], ["span", last.heading ? `${last.title}: ${last.heading}` : last.title]];
@@ -115,7 +113,6 @@
         const inner = read && read !== sections[0] ? read : null;
         course.keep("last", {
           page: course.page,
-          address: DOCUMENTATION_OPTIONS.pagename.replace(/^book\//, ""), // in the language that was read
           title: words(document.querySelector("article.bd-article h1")),
           hash: inner ? `#${inner.id}` : "",
           heading: inner ? words(inner.querySelector("h2, h3")) : "",

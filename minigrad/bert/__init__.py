@@ -1,7 +1,5 @@
 """BERT, one file per part; what most users need is here."""
 
-import sys
-
 from minigrad.bert.checkpoint import from_pretrained, save_pretrained
 from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.model import BertForPreTraining, BertModel, parameter_shapes
@@ -11,12 +9,8 @@ from minigrad.bert.tasks import (
     BertForSequenceClassification,
     BertForTokenClassification,
 )
-from minigrad.text import normalization, wordpiece
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import train_wordpiece
-
-# Learners' copies of exercises from before these modules moved import them under their first names.
-sys.modules.update({f"{__name__}.text": normalization, f"{__name__}.wordpiece": wordpiece})
 
 __all__ = [
     "PRESETS",

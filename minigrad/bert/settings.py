@@ -68,7 +68,6 @@ class FinetuningArguments:
         "last",
         "which model to keep: of the last step, or of the best accuracy",
         one_of=("last", "best"),
-        added=True,
     )
     precision: str = setting(
         "float32",

@@ -1,8 +1,8 @@
-"""The course's table of contents: every chapter, written or planned, in the order in which it is read.
+"""The course's table of contents: every chapter, in the order in which it is read.
 
 It is the one list of their names, titles and parts. A chapter's name is that of its file, book/NAME.ipynb, and of its
 exercises; its number is its place. What shows a number takes it from here: pages and the README when `make map` writes
-them, checks when they speak. A chapter without a file has a page on the site that says that it is planned.
+them, checks when they speak.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ class Chapter(NamedTuple):
     """One chapter.
 
     name: of its file; title: its heading; short: the same where room is scarce, on the map and in the ways through;
-    build: what the reader will have built, to follow "You will build"; library: where the library has it now, as paths
-    in the repository; once: the number that its file and its address began with when they had one; planned: it has no
-    notebook yet.
+    build: what the reader will have built, to follow "You will build".
     """
 
     name: str
@@ -27,9 +25,6 @@ class Chapter(NamedTuple):
     short: str
     part: str
     build: str
-    library: tuple[str, ...] = ()
-    once: str = ""
-    planned: bool = False
 
     @property
     def number(self) -> str:
@@ -71,8 +66,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "What BERT is",
         START,
         "a first picture of BERT: what the finished model does with a hidden word, and why both sides of it count",
-        ("minigrad/bert/predict.py",),
-        once="00",
     ),
     Chapter(
         "arrays",
@@ -80,8 +73,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Arrays",
         ENGINE,
         "heads out of one array without copying it, and the adjoint of broadcasting",
-        ("minigrad/backend/numpy.py",),
-        once="01",
     ),
     Chapter(
         "reverse_mode",
@@ -89,8 +80,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Reverse mode",
         ENGINE,
         "an engine that records every operation and walks back through the record for all gradients at once",
-        ("minigrad/graph.py", "minigrad/tensor.py"),
-        once="02",
     ),
     Chapter(
         "modules",
@@ -98,8 +87,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Modules",
         ENGINE,
         "layers that own their parameters, their initial values, and a training loop that learns with them",
-        ("minigrad/nn/module.py", "minigrad/nn/layers.py"),
-        once="03",
     ),
     Chapter(
         "optimisers",
@@ -107,8 +94,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Optimisers",
         ENGINE,
         "SGD, momentum, Adam and AdamW, the warm-up and decay of their rate, and clipping",
-        ("minigrad/optim.py",),
-        once="04",
     ),
     Chapter(
         "wordpiece",
@@ -116,8 +101,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "WordPiece",
         TEXT,
         "a tokenizer that learns its vocabulary from text and splits every word into pieces of it",
-        ("minigrad/text/wordpiece.py", "minigrad/text/tokenizer.py"),
-        once="05",
     ),
     Chapter(
         "embeddings",
@@ -125,8 +108,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Embeddings",
         TEXT,
         "the sum of three tables, for token, segment and position, and an account of how the order gets in",
-        ("minigrad/bert/embeddings.py",),
-        once="06",
     ),
     Chapter(
         "one_head",
@@ -134,8 +115,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "One head",
         ENCODER,
         "scaled dot-product attention: queries, keys and values, forward and backward",
-        ("minigrad/ops/composed.py",),
-        once="07",
     ),
     Chapter(
         "many_heads",
@@ -143,8 +122,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Twelve heads",
         ENCODER,
         "heads side by side in one batch of products, and the projection that joins them",
-        ("minigrad/bert/attention.py",),
-        once="08",
     ),
     Chapter(
         "masking",
@@ -152,8 +129,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Masking",
         ENCODER,
         "masks that keep padding and the future out of the softmax, and tests that see a leak",
-        ("minigrad/bert/attention.py",),
-        once="09",
     ),
     Chapter(
         "feed_forward",
@@ -161,8 +136,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Feed-forward",
         ENCODER,
         "the two layers with GELU between them that work on each token alone, and hold most of the parameters",
-        ("minigrad/bert/encoder.py",),
-        once="10",
     ),
     Chapter(
         "add_norm",
@@ -170,8 +143,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Add & Norm",
         ENCODER,
         "residual connections and LayerNorm, and a measurement of what each keeps from going wrong",
-        ("minigrad/bert/encoder.py", "minigrad/ops/composed.py"),
-        once="11",
     ),
     Chapter(
         "encoder",
@@ -179,8 +150,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Encoder",
         ENCODER,
         "the whole encoder, equal to Hugging Face's implementation, number for number",
-        ("minigrad/bert/encoder.py", "minigrad/bert/model.py"),
-        once="12",
     ),
     Chapter(
         "mlm",
@@ -188,8 +157,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Masked words",
         PRETRAINING,
         "the choice of the hidden tokens, the head that guesses them, and the loss on them alone",
-        ("minigrad/bert/heads.py", "minigrad/bert/data.py"),
-        once="13",
     ),
     Chapter(
         "nsp",
@@ -197,8 +164,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Sentence pairs",
         PRETRAINING,
         "pairs of texts, half of them real neighbours, and the classifier that tells them apart",
-        ("minigrad/bert/heads.py", "minigrad/bert/data.py"),
-        once="14",
     ),
     Chapter(
         "pretraining",
@@ -206,8 +171,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Pre-training",
         PRETRAINING,
         "a model trained on a text whose best possible loss is known, and what each part of BERT is worth",
-        ("minigrad/training/loop.py", "minigrad/stories/grammar.py", "minigrad/stories/floors.py"),
-        once="15",
     ),
     Chapter(
         "finetuning",
@@ -215,8 +178,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Fine-tuning",
         USING,
         "one small head for each task on top of the pre-trained model: sentences, tokens, answers in a text",
-        ("minigrad/bert/heads.py", "minigrad/bert/checkpoint.py"),
-        once="16",
     ),
     Chapter(
         "features",
@@ -224,8 +185,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Features",
         USING,
         "vectors from a frozen BERT as features of another model, beside fine-tuning it",
-        ("minigrad/bert/predict.py",),
-        once="21",
     ),
     Chapter(
         "looking_inside",
@@ -233,8 +192,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Looking inside",
         USING,
         "maps of what the heads attend to, each with a control that could have refuted it",
-        ("minigrad/bert/predict.py",),
-        once="17",
     ),
     Chapter(
         "published",
@@ -242,7 +199,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "A published BERT",
         USING,
         "a BERT that others trained, computed by the parts that you wrote, and a search by meaning with it",
-        ("minigrad/bert/checkpoint.py",),
     ),
     Chapter(
         "seq2seq",
@@ -250,7 +206,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Recurrent networks",
         ATTENTION,
         "a recurrent encoder and decoder, and the bottleneck between them",
-        once="18",
     ),
     Chapter(
         "attention_decoder",
@@ -258,7 +213,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Attention in the decoder",
         ATTENTION,
         "a decoder that looks back at every word of the source, as attention was first used",
-        once="19",
     ),
     Chapter(
         "transformer",
@@ -266,8 +220,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "The full Transformer",
         ATTENTION,
         "the encoder and decoder of 2017, with masks in three places and shifted targets",
-        ("minigrad/seq2seq/transformer.py", "minigrad/seq2seq/masks.py"),
-        once="20",
     ),
     Chapter(
         "decoding",
@@ -275,8 +227,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Decoding and BLEU",
         ATTENTION,
         "a beam search and an exact one, which say whose mistake a wrong text is, and BLEU with what it misses",
-        ("minigrad/seq2seq/decoding.py", "minigrad/seq2seq/bleu.py"),
-        once="20b",
     ),
     Chapter(
         "numbers",
@@ -284,8 +234,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Numbers",
         MACHINES,
         "experiments that show where floating-point numbers run out, and sums and softmaxes that survive it",
-        ("minigrad/ops/composed.py",),
-        once="22",
     ),
     Chapter(
         "step_cost",
@@ -293,8 +241,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "What a step costs",
         MACHINES,
         "a count of the FLOPs, bytes and memory of one training step, held against a measurement",
-        ("minigrad/bert/info.py", "minigrad/profiler.py"),
-        once="23",
     ),
     Chapter(
         "fast",
@@ -302,8 +248,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Making it fast",
         MACHINES,
         "fused operations and work in place, until most of a step is its matrix products",
-        ("minigrad/ops/fused.py",),
-        once="24",
     ),
     Chapter(
         "scaling",
@@ -311,8 +255,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Scaling",
         MACHINES,
         "fits of the laws that say how loss falls with parameters, data and compute, to runs of your own",
-        ("minigrad/bert/info.py",),
-        once="25",
     ),
     Chapter(
         "machines",
@@ -320,8 +262,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Several machines",
         MACHINES,
         "shares of a batch whose gradients add up to the whole batch's, a ring that adds them up, a plan for 64 GPUs",
-        ("minigrad/distributed.py",),
-        once="25b",
     ),
     Chapter(
         "positions",
@@ -329,8 +269,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Positions",
         AFTER,
         "positions that enter a score by their distance: a learned bias, and rotations of queries and keys",
-        ("minigrad/bert/embeddings.py",),
-        once="06b",
     ),
     Chapter(
         "modern",
@@ -345,7 +283,6 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Errata",
         APPENDIX,
         "a table of mistakes and gaps in the documents that this course implements: what each breaks, what is right",
-        once="26",
     ),
 )
 

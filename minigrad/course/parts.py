@@ -15,7 +15,6 @@ import dis
 import inspect
 import json
 import linecache
-import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +26,6 @@ from minigrad.course.check.exercise import EXERCISES
 from minigrad.course.check.outcome import has_gap
 
 TAG = "mine"
-MADE_FROM = "made_from"  # in a copy's: the fingerprint of the exercise in English
 MADE_WITH = "made_with"  # in an exercise's metadata: its fingerprint when it was made
 
 
@@ -172,9 +170,6 @@ def mine(chapter: str) -> Work:
     something outside of its cell, and whether the copy is older than its exercise. Raises ValueError for a chapter that
     has no PARTS.
     """
-    chapter = re.sub(
-        r"^\d\d[a-h]?_", "", chapter
-    )  # copies from when the names had numbers ask for "09_masking"
     work = _work(chapter, Path.cwd())
     print("\n".join(f"{chapter}: {line}" for line in work.said))
     return work
@@ -259,7 +254,7 @@ def _is_mine(cell: dict[str, Any]) -> bool:
 def _is_older(notebook: dict[str, Any], chapter: str, path: Path) -> bool:
     """Whether the exercise that this is a copy of has changed since."""
     metadata = notebook.get("metadata", {})
-    made_with = metadata.get(MADE_FROM, metadata.get(MADE_WITH))
+    made_with = metadata.get(MADE_WITH)
     try:
         today = json.loads(
             (path.parent.parent / "exercises" / f"{chapter}.ipynb").read_text(encoding="utf-8")

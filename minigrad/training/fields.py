@@ -31,13 +31,11 @@ def setting(
     below: float | None = None,
     positive: bool = False,
     one_of: Sequence[str] = (),
-    added: bool = False,
 ) -> Any:
     """A line of the table: the field of a dataclass, an integer, a number, a text, or yes or no, as annotated.
 
     at_least, at_most, below: of an integer, which is below 2^63 anyway, or of a number, which is finite anyway.
-    positive: a number above 0. one_of: the texts that it may be. added: earlier runs, which do not have it, have gone
-    by its default.
+    positive: a number above 0. one_of: the texts that it may be.
     """
     bounds = {
         "at_least": at_least,
@@ -46,7 +44,7 @@ def setting(
         "positive": positive,
         "one_of": one_of,
     }
-    return dataclasses.field(default=default, metadata={"help": help, "added": added, **bounds})
+    return dataclasses.field(default=default, metadata={"help": help, **bounds})
 
 
 def check(table: Any, error: type[Exception] = ValueError) -> None:

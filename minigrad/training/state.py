@@ -71,10 +71,8 @@ def read_state(checkpoint: Path, kind: RunKind) -> TrainingState:
     found = values.get("arguments")
     if isinstance(found, dict):
         for other in RunKind.known:
-            if other is not kind and {**_added(other), **found}.keys() == _defaults(other).keys():
+            if other is not kind and found.keys() == _defaults(other).keys():
                 raise OtherKindError(f"{path} is of a run of {other.name}, not of {kind.name}")
-        values["arguments"] = {**_added(kind), **found}
-    values.setdefault("shares", 1)  # earlier versions had no others
     _check(path, values, _table(kind))
     _check(path, values["environment"], dict.fromkeys(values["environment"], str), "environment.")
     if values["evaluation"]:
@@ -140,12 +138,6 @@ Table = Mapping[str, Any]
 def _defaults(kind: RunKind) -> dict[str, Any]:
     """The settings of a kind of run, and their defaults."""
     return {field.name: field.default for field in dataclasses.fields(kind.arguments)}
-
-
-def _added(kind: RunKind) -> dict[str, Any]:
-    """Those that earlier versions did not have."""
-    lines = dataclasses.fields(kind.arguments)
-    return {line.name: line.default for line in lines if line.metadata["added"]}
 
 
 def _table(kind: RunKind) -> Table:

@@ -38,6 +38,7 @@ def pages() -> list[str]:
 
 # The first page, one that asks the model, one with a picture that learns, one with predictions and a player, one with a
 # training that takes minutes, and one with hundreds of rows: what can go wrong on a page goes wrong on one of these.
+# `make test` opens these, the slow tests the others.
 QUICK_PAGES = (
     "book/index",
     "book/ask",
@@ -46,17 +47,6 @@ QUICK_PAGES = (
     "book/pretraining",
     "book/errata",
 )
-
-
-def visited_pages() -> list[str]:
-    """The pages to look at in a browser: all that have a file, and one of those made for planned chapters.
-
-    `make test` opens QUICK_PAGES, and the slow tests open the others.
-    """
-    made = [
-        page for page in pages() if not any((ROOT / f"{page}{end}").exists() for end in (".ipynb", ".md"))
-    ]
-    return [page for page in pages() if page not in made[1:]]
 
 
 def build(source: Path, output: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -78,8 +68,7 @@ def build(source: Path, output: Path, **variables: str) -> subprocess.CompletedP
 def small_book(folder: Path, pages: dict[str, str | dict[str, Any]], repository: str = "") -> Path:
     """A book of these pages with the course's settings, in `folder`; returns the folder.
 
-    pages: name: Markdown, or a notebook as a dictionary; those without a text are planned chapters. The first page is
-    book/index.
+    pages: name: Markdown, a notebook as a dictionary, or "" for a heading alone. The first page is book/index.
     """
     book = folder / "book"
     for name in ("_static", "_ext"):
@@ -97,7 +86,7 @@ def small_book(folder: Path, pages: dict[str, str | dict[str, Any]], repository:
             lines.append(f"  - file: book/{name}")
         if isinstance(text, dict):
             (book / f"{name}.ipynb").write_text(json.dumps(text), encoding="utf-8")
-        elif text:
-            (book / f"{name}.md").write_text(text, encoding="utf-8")
+        else:
+            (book / f"{name}.md").write_text(text or f"# {name}\n", encoding="utf-8")
     (folder / "_toc.yml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import QUICK_PAGES, ROOT, build, visited_pages
+from building import QUICK_PAGES, ROOT, build, pages
 from serving import served
 
 LOCAL = ("file:", "data:", "blob:")
@@ -184,14 +184,12 @@ def reader(small_address: str, browser: Any) -> Iterator[Any]:
         context.close()
 
 
-VISITED = [
-    pytest.param(page, marks=() if page in QUICK_PAGES else pytest.mark.slow) for page in visited_pages()
-]
+VISITED = [pytest.param(page, marks=() if page in QUICK_PAGES else pytest.mark.slow) for page in pages()]
 
 
 @pytest.fixture(scope="session", params=VISITED)
 def visited(request: pytest.FixtureRequest, visit: Any) -> Iterator[Visit]:
-    """Each page of the book in turn (of planned chapters, one), opened once: pytest sorts the tests by page."""
+    """Each page of the book in turn, opened once: pytest sorts the tests by page."""
     opened = visit(request.param)
     yield opened
     opened.page.close()

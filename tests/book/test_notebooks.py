@@ -12,7 +12,6 @@ import pytest
 from building import ROOT, pages
 from samples import displayed, printed, sound, source, with_output, written
 
-from book._make import rows
 from minigrad.course import check
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
@@ -158,11 +157,6 @@ def numbers_come_from_cells(notebook: Any) -> Iterator[str]:
             yield f"course.typed_numbers lists {number}, which the text does not have"
 
 
-def names_the_cells_of_its_rows(notebook: Any) -> Iterator[str]:
-    """Its metadata say which rows of the source documents it covers, each with a cell that the page shows."""
-    yield from rows.faults(notebook)
-
-
 def calls_checks_that_exist(notebook: Any) -> Iterator[str]:
     """Each `check.NAME` in its code is there."""
     for cell in notebook.cells:
@@ -211,7 +205,7 @@ EVERYWHERE: list[Rule] = [
     quotes_the_library_as_it_is,
     names_chapters_by_links,
 ]
-IN_CHAPTERS: list[Rule] = [numbers_come_from_cells, names_the_cells_of_its_rows]
+IN_CHAPTERS: list[Rule] = [numbers_come_from_cells]
 IN_EXERCISES: list[Rule] = [waits_for_answers]
 NAMED = {rule.__name__: rule for rule in EVERYWHERE + IN_CHAPTERS + IN_EXERCISES}
 
@@ -285,8 +279,6 @@ BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
     (numbers_come_from_cells, written("The loss is 4.81.")),
     (numbers_come_from_cells, written("BERT has 110M parameters.")),
     (numbers_come_from_cells, lambda n: n.metadata.course.update(typed_numbers={"999": "not there"})),
-    (names_the_cells_of_its_rows, lambda n: n.metadata.course.pop("rows")),
-    (names_the_cells_of_its_rows, lambda n: n.metadata.course.update(rows={"A13": "gone"})),
     (waits_for_answers, lambda n: n.cells[1].metadata.update(tags=["check"])),
 ]
 

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from building import ROOT, pages
 
-from minigrad.course.contents import CHAPTERS
-
 pytestmark = pytest.mark.no_arrays
 
 
@@ -23,23 +21,7 @@ def test_the_pages_are_those_of_the_table_of_contents(site: Path):
     built = {
         path.relative_to(site).as_posix() for path in site.rglob("*.html") if "_static" not in path.parts
     }
-    former = {f"book/{chapter.once}_{chapter.name}.html" for chapter in CHAPTERS if chapter.once}
-    translated = {path.stem: path.parent.name for path in (ROOT / "book" / "locale").glob("*/*.po")}
-    others = {f"book/{name}_{language}.html" for name, language in translated.items() if name != "words"}
-    made = {"index.html", "404.html", "search.html"} | former | others
-    assert built == {f"{name}.html" for name in pages()} | made
-
-
-def test_a_former_address_leads_to_the_page_with_its_name_of_today(visit: Any, site: Path):
-    page = visit("book/one_head").page.context.new_page()
-    try:
-        page.goto((site / "book" / "07_one_head.html").as_uri() + "?a=b#why-divide")
-        page.wait_for_url("**/book/one_head.html?a=b#why-divide")
-    finally:
-        page.close()
-    assert 'content="0; url=one_head.html"' in (site / "book" / "07_one_head.html").read_text(
-        encoding="utf-8"
-    )
+    assert built == {f"{name}.html" for name in pages()} | {"index.html", "404.html", "search.html"}
 
 
 class Images(html.parser.HTMLParser):

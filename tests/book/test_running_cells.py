@@ -6,8 +6,6 @@ Python is a stand-in here (fake_worker.js): what is tested is the page.
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -472,24 +470,6 @@ def test_two_tabs_keep_both_what_they_know(runner: Any):
     for tab in (one, two):
         assert tab.evaluate("course.recall('read')") == ["reverse_mode"]
         assert tab.evaluate("course.recall('code of exercises/arrays').answer1.source") == "x"
-
-
-def test_what_a_browser_kept_at_d558050_is_found_under_the_names_of_today(runner: Any):
-    """When the names of pages had numbers."""
-    kept = (Path(__file__).parents[1] / "make" / "copies_of_d558050" / "browser.json").read_text(
-        encoding="utf-8"
-    )
-    page = runner(PAGE)
-    page.evaluate("(kept) => localStorage.setItem('minigrad-course', kept)", kept)
-    page.reload()
-    today = json.loads(re.sub(r"\b\d\db?_", "", kept))
-    names = "course.names().filter((name) => name !== 'last')"  # where the reader stopped, just now
-    assert page.evaluate(f"Object.fromEntries({names}.map((name) => [name, course.recall(name)]))") == today
-    assert code(page, "plain") == "print(7)"
-    page.evaluate("course.keep('python', '315')")
-    page.reload()  # moved once: what is kept now is not kept over by what was
-    assert page.evaluate("course.recall('python')") == "315"
-    assert page.evaluate("localStorage.getItem('minigrad-course')") is None
 
 
 # --- The menu --------------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def test_chapters_and_errata(folder: Path):
     ]
 
 
-def test_links_to_chapters_lead_to_their_pages_planned_or_not(folder: Path):
+def test_links_to_chapters_lead_to_their_pages(folder: Path):
     page = (folder / "one_head.html").read_text(encoding="utf-8")
     for address, words in [("reverse_mode", "chapter 2"), ("reverse_mode", "2"), ("many_heads", "8")]:
         link = rf'<a class="reference internal" href="{address}.html">(?:<[^>]*>)*{words}<'

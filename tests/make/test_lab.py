@@ -8,7 +8,6 @@ import shutil
 import socket
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import quote, unquote
@@ -21,14 +20,11 @@ pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)"
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from book._make import lab, notebooks
-from minigrad.course import check
-from minigrad.course.contents import CHAPTERS, NUMBERS
-from minigrad.course.parts import _is_older, mine
+from minigrad.course.contents import CHAPTERS
 
 pytestmark = pytest.mark.no_arrays
 
 ROOT = Path(__file__).resolve().parents[2]
-EARLIER = Path(__file__).parent / "copies_of_d558050"  # with answers; when the names of pages had numbers
 COPY, NEW, NEW_2 = (f"07 One attention head{more}.ipynb" for more in ("", " (new)", " (new 2)"))
 SOLVED = "def f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION"
 
@@ -174,17 +170,6 @@ def test_another_folder_is_named(tmp_path, monkeypatch, capsys):
     assert "has no exercises/: run this in the course's folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("language", ["xx", "DE", "de/../de"])
-def test_an_unknown_language_is_refused_before_anything_is_copied(language, root, monkeypatch, capsys):
-    monkeypatch.chdir(root)
-    monkeypatch.setenv("MINIGRAD_LANGUAGE", language)
-    assert lab.main(["--copy-only"]) == 1
-    said = capsys.readouterr()
-    assert said.err.count("\n") == 1
-    assert "there are: de, en" in said.err
-    assert not (root / lab.FOLDER).exists()
-
-
 # --- The page to start from --------------------------------------------------------------------------------
 
 
@@ -212,70 +197,37 @@ def test_the_names_of_copies_are_in_order_and_fit_every_disk():
     assert not [stem for stem in stems if set(stem) & set('<>:"/\\|?*')]
 
 
-# --- Copies from when names had numbers, or other ones ----------------------------------------------------
+# --- Copies whose chapter had another place -----------------------------------------------------------------
 
 
 @pytest.fixture
 def earlier(tmp_path):
-    """The course with the answers of somebody who used it at d558050."""
+    """The course with two chapters, copied when *masking* was chapter 10."""
     for folder in ("book", "exercises", "solutions"):
         (tmp_path / folder).mkdir()
         for name in ("one_head", "masking"):
             shutil.copy(ROOT / folder / f"{name}.ipynb", tmp_path / folder)
-    shutil.copytree(EARLIER, tmp_path / lab.FOLDER)
-    (tmp_path / lab.FOLDER / "progress.json").rename(
-        tmp_path / lab.FOLDER / ".progress.json"
-    )  # git leaves those alone
+    lab.prepare(tmp_path)
+    folder = tmp_path / lab.FOLDER
+    (folder / "09 Masking.ipynb").rename(folder / "10 Masking.ipynb")
     return tmp_path
 
 
-def test_earlier_answers_get_names_of_today_and_are_found(earlier, monkeypatch, capsys):
-    folder = earlier / lab.FOLDER
-    before = [(EARLIER / f"{name}.ipynb").read_bytes() for name in ("07_one_head", "09_masking")]
-    said = lab.prepare(earlier)
-    assert said[:2] == [
-        f"my-exercises/07_one_head.ipynb is now called {COPY}",
-        "my-exercises/09_masking.ipynb is now called 09 Masking.ipynb",
-    ]
-    assert [(folder / name).read_bytes() for name in (COPY, "09 Masking.ipynb")] == before
-    assert lab.prepare(earlier) == []
-    assert (folder / ".progress.json").read_bytes() == (EARLIER / "progress.json").read_bytes()
-    monkeypatch.chdir(folder)
-    for asked in ("masking", "09_masking"):  # as today's exercises say it, and as theirs do
-        assert mine(asked).states == {"padding_mask": "yours"}
-    monkeypatch.delenv("MINIGRAD_PROGRESS", raising=False)
-    check.progress("masking")
-    assert "padding_mask" in (shown := capsys.readouterr().out)
-    assert "solved, 1 attempt" in shown
-
-
-def test_earlier_answers_are_found_where_nobody_ran_make_lab(monkeypatch):
-    monkeypatch.chdir(EARLIER)
-    assert mine("09_masking").states == {"padding_mask": "yours"}
-
-
-def test_a_copy_whose_chapter_has_another_place_gets_another_name(earlier, monkeypatch):
+@pytest.mark.parametrize("new", ["", " (new)", " (new 2)"])
+def test_a_copy_whose_chapter_has_another_place_gets_another_name(new, earlier):
+    (earlier / lab.FOLDER / "10 Masking.ipynb").rename(earlier / lab.FOLDER / f"10 Masking{new}.ipynb")
+    said = f"my-exercises/10 Masking{new}.ipynb is now called 09 Masking{new}.ipynb"
+    assert said in lab.prepare(earlier)
     lab.prepare(earlier)
-    monkeypatch.setitem(NUMBERS, "masking", "8")
-    assert "my-exercises/09 Masking.ipynb is now called 08 Masking.ipynb" in lab.prepare(earlier)
     assert lab.prepare(earlier) == []
-
-
-@pytest.mark.parametrize("new", ["", "2"])
-def test_an_earlier_new_version_stays_one(new, earlier):
-    (earlier / lab.FOLDER / "07_one_head.ipynb").rename(earlier / lab.FOLDER / f"07_one_head.new{new}.ipynb")
-    said = lab.prepare(earlier)
-    assert f"my-exercises/07_one_head.new{new}.ipynb is now called {NEW_2 if new else NEW}" in said
 
 
 def test_a_file_with_a_name_of_its_own_keeps_it(earlier):
     folder = earlier / lab.FOLDER
-    (folder / "07_one_head.ipynb").rename(folder / "my head.ipynb")
-    shutil.copy(
-        folder / "09_masking.ipynb", folder / "09 Masking.ipynb"
-    )  # and none takes the place of another
+    (folder / COPY).rename(folder / "my head.ipynb")
+    shutil.copy(folder / "10 Masking.ipynb", folder / "09 Masking.ipynb")  # none takes the place of another
     lab.prepare(earlier)
-    assert {"my head.ipynb", "09_masking.ipynb", "09 Masking.ipynb"} <= set(names(earlier))
+    assert {"my head.ipynb", "10 Masking.ipynb", "09 Masking.ipynb"} <= set(names(earlier))
 
 
 # --- JupyterLab --------------------------------------------------------------------------------------------
@@ -492,17 +444,6 @@ def test_an_exercises_links_lead_to_the_copies_of_chapters(root, copy):
     assert lab.prepare(root) == [f"my-exercises/{COPY}: brought up to date; nobody had begun it"]
 
 
-def test_an_earlier_copy_with_answers_is_not_new_for_its_links(root, copy):
-    """Copies used to have the links of exercises/."""
-    publish(root, "See [chapter 7](../book/one_head.ipynb).")
-    lab.prepare(root)
-    earlier = lab.linked(notebooks.read(copy), "../book/")
-    notebooks.write(copy, earlier)
-    kept = work(copy)
-    assert lab.prepare(root) == []
-    assert copy.read_bytes() == kept
-
-
 # --- Nothing of it is in the project's way -----------------------------------------------------------------
 
 
@@ -511,39 +452,3 @@ def test_git_and_the_tests_leave_the_copies_alone():
     assert '"my-exercises"' in re.search(
         r"norecursedirs = (.*)", (ROOT / "pyproject.toml").read_text()
     ).group(1)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "from minigrad.bert.text import normalize, pre_tokenize",
-        "from minigrad.bert.wordpiece import train_wordpiece",
-        "from minigrad.course.stored import stored",
-        "from minigrad.course.tables import table",
-        "from minigrad.course.passes import passes_of",
-        "from minigrad.course.chapters.decoding import widths_that_find_it",
-        "from minigrad.course.chapters.machines import Network, timeline",
-        "from minigrad.course.chapters.encoder import against_reference",
-    ],
-)
-def test_what_copies_of_d558050_import_is_there(line):
-    """Each alone, in a process of its own: a copy stays as it is, once somebody has worked in it."""
-    subprocess.run([sys.executable, "-c", line], cwd=ROOT, check=True)
-
-
-def test_in_german(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for name in ("book/masking.ipynb", "exercises/masking.ipynb", "exercises/one_head.ipynb", "book/locale"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, tmp_path / name)
-    monkeypatch.setenv("MINIGRAD_LANGUAGE", "de")
-    lab.prepare(tmp_path)
-    first = {
-        path.name: notebooks.read(path).cells[0].source for path in (tmp_path / lab.FOLDER).rglob("*.ipynb")
-    }
-    assert first["09 Masking.ipynb"].startswith("# Übungen: Maskierung")
-    assert first["masking.ipynb"].startswith("# 9. Maskierung")
-    assert first["07 One attention head.ipynb"].startswith("# Exercises")
-    assert lab.prepare(tmp_path) == []
-    exercise = tmp_path / lab.FOLDER / "09 Masking.ipynb"
-    assert not _is_older(json.loads(exercise.read_text("utf-8")), "masking", exercise)

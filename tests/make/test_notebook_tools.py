@@ -1,4 +1,4 @@
-"""The tools for notebooks: running them, exercises from solutions, what is stale, which rows are covered."""
+"""The tools for notebooks: running them, exercises from solutions, what is stale."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from book._make import notebooks
-from book._make.rows import ROWS
 from book._make.site import stamp
 from minigrad.course.furniture.show import show
 
@@ -295,7 +294,7 @@ def test_cells_tagged_solution_are_left_out():
 def test_an_exercise_keeps_ids_and_text_and_has_no_outputs():
     output = new_output("stream", name="stdout", text="the solution")
     text = new_markdown_cell(f"{B}\nis not code\n{E}")
-    solution = notebook(code(SOLVED, outputs=[output], execution_count=4), text, course={"rows": {}})
+    solution = notebook(code(SOLVED, outputs=[output], execution_count=4), text, course={"needs": {}})
     before = nbformat.writes(solution)
     exercise = notebooks.make_exercise(solution)
     assert [cell.id for cell in exercise.cells] == [cell.id for cell in solution.cells]
@@ -307,7 +306,7 @@ def test_an_exercise_keeps_ids_and_text_and_has_no_outputs():
     assert made_with == notebooks.fingerprint(exercise)
     nbformat.validate(exercise)
     exercise.cells[1].source = "changed"
-    exercise.metadata["course"]["rows"]["A2"] = "changed"
+    exercise.metadata["course"]["needs"]["A2"] = "changed"
     assert nbformat.writes(solution) == before  # the solution is left as it was
 
 
@@ -577,31 +576,6 @@ def test_stale_says_where(root, capsys):
         "book/02.ipynb: minigrad.tensor.gone (is no more)",
         "solutions/03.ipynb: book._make.notebooks.stale",
     ]
-
-
-def chapter(path, *rows):
-    """Store a chapter that covers these rows with its only code cell."""
-    cell = code("1")
-    text = new_markdown_cell("# 7. One head\n\n## Scores")
-    notebooks.write(path, notebook(text, cell, course={"rows": dict.fromkeys(rows, cell.id)}))
-
-
-def test_rows_lists_each_row_and_what_is_missing(root, capsys):
-    chapter(root / "book" / "one_head.ipynb", *(row for row in ROWS if row != "B10"))
-    chapter(root / "solutions" / "one_head.ipynb", "B10")  # no page of the book
-    assert notebooks.main(["rows"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 81
-    assert "A13  the weights A = softmax(Q Kᵀ / √d_k), 512 x 512: 7 One head · Scores" in lines
-    assert "B10  self-attention step by step, with the division by 8: not yet" in lines
-    assert lines[-1] == "79 of 80 rows have a cell"
-
-
-def test_rows_says_which_page_is_wrong(root, capsys):
-    chapter(root / "book" / "arrays.ipynb", "C4")
-    notebooks.write(root / "book" / "one_head.ipynb", notebook(course={"rows": {"A13": "gone"}}))
-    assert notebooks.main(["rows"]) == 1
-    assert capsys.readouterr().out == "book/one_head.ipynb: row A13: there is no cell 'gone'\n"
 
 
 def test_a_notebook_that_is_run_says_what_its_cells_need(root, no_kernel):

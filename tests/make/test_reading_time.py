@@ -52,18 +52,7 @@ def test_hidden_cells_do_not_count():
         code("c = 3", tag) for tag in ("hide-input", "remove-cell", "remove-input", "hide-cell", "setup")
     ]
     assert reading_time.code_cells(of(shown, *hidden)) == 1
-    assert reading_time.own_lines(of(shown, *hidden)) == 2
     assert reading_time.words(of(text("one two"), text("three", "remove-cell"))) == 2
-
-
-def test_library_lines_are_those_that_show_lists():
-    listing = {
-        "output_type": "display_data",
-        "data": {"text/plain": "def f():\n\n    return 1"},
-        "metadata": {"text/markdown": {"source": {"module": "m", "name": "f"}}},
-    }
-    printed = {"output_type": "stream", "name": "stdout", "text": "1\n2\n"}
-    assert reading_time.library_lines(of(code("show(f)", outputs=(listing, printed)))) == 2
 
 
 def test_minutes():

@@ -70,8 +70,7 @@
   const folder = `${document.documentElement.dataset.content_root}_sources/exercises/`;
 
   async function bringAnswers(cell) {
-    for (const [, named] of cell.text.matchAll(OTHERS)) {
-      const stem = named.replace(/^\d\d[a-h]?_/, ""); // typed when the names had numbers
+    for (const [, stem] of cell.text.matchAll(OTHERS)) {
       const answer = await fetch(`${folder}${stem}.ipynb`).catch(() => ({ ok: false }));
       if (!answer.ok) continue; // `mine` says that it is missing
       const notebook = await answer.json();

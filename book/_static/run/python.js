@@ -84,7 +84,7 @@ course.python = (function () {
         fail(new Broken(event.message || "Python could not be loaded."));
       });
     });
-    worker.postMessage({ type: "load", page, language: document.documentElement.lang });
+    worker.postMessage({ type: "load", page });
     document.dispatchEvent(new Event("course-python"));
     return ready;
   }

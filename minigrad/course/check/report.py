@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.check.differences import Differing, as_array, described, digits_that_differ
-from minigrad.course.check.language import said
 from minigrad.course.furniture.palette import STYLE, colour
 from minigrad.tensor import Tensor
 
@@ -22,8 +21,6 @@ ROWS, COLUMNS = 8, 8  # what is shown whole as HTML
 TEXT_ROWS, TEXT_COLUMNS = 4, 6  # and as text
 ENTRIES = 5  # of a large array that differ, and are listed
 
-WORDS = ("title", "more", "caution", "symptom", "call", "onward")  # what a report says, by its fields
-LISTS = ("paragraphs", "besides", "hints", "footnotes")
 
 MARKS = {"right": "✓", "wrong": "✗", "note": "·"}  # not by colour alone
 
@@ -71,7 +68,6 @@ class Values:
         if not both or any(not rows or not _fits(rows, TEXT_ROWS, TEXT_COLUMNS) for _, rows, _ in both):
             return []
         shown = both + [(name, _rows(value), value) for name, value in self.inputs.items()]
-        shown = [(said(label), rows, value) for label, rows, value in shown]
         wide = max(len(label) for label, _, _ in shown) + 2
         lines = []
         for label, rows, value in shown:
@@ -97,9 +93,7 @@ class Values:
             inputs = "".join(_value_html(name, value) for name, value in self.inputs.items())
             inputs = f'<div class="values">{inputs}</div>'
             parts.append(
-                f"<details><summary>{said('The input')}</summary>{inputs}</details>"
-                if one is not None
-                else inputs
+                f"<details><summary>The input</summary>{inputs}</details>" if one is not None else inputs
             )
         return "\n".join(parts)
 
@@ -128,12 +122,6 @@ class Report:
     call: str = ""
     onward: str = ""
     footnotes: list[str] = field(default_factory=list)
-
-    def in_language(self) -> Report:
-        """The same in the language that the environment asks for."""
-        words: dict[str, Any] = {name: said(getattr(self, name)) for name in WORDS}
-        words |= {name: list(map(said, getattr(self, name))) for name in LISTS}
-        return replace(self, **words)
 
     def __repr__(self) -> str:
         first = [self.caution, f"{self.title} {self.more}".strip(), *self.paragraphs, self.symptom]
@@ -168,9 +156,9 @@ class Report:
         inner = ""
         if self.solution:
             listing = f"<pre><code>{html.escape(self.solution())}</code></pre>"
-            inner = f"<details><summary>{said('One solution')}</summary>{listing}</details>"
+            inner = f"<details><summary>One solution</summary>{listing}</details>"
         for number, hint in reversed(list(enumerate(self.hints, 1))):
-            summary = f"<summary>{said(f'Hint {number} of {len(self.hints)}')}</summary>"
+            summary = f"<summary>Hint {number} of {len(self.hints)}</summary>"
             inner = f"<details>{summary}<p>{_marked_up(hint)}</p>{inner}</details>"
         return inner
 
@@ -183,21 +171,19 @@ def tell_so_far(report: Report) -> Callable[[Report], None] | None:
 
     Returns what shows the whole after it: in its place, or in a terminal what is new.
     """
-    so_far = replace(report, paragraphs=[], besides=[LOOKING], hints=(), solution=None, call="").in_language()
+    so_far = replace(report, paragraphs=[], besides=[LOOKING], hints=(), solution=None, call="")
     shell = sys.modules["IPython"].get_ipython() if _in_ipython() else None
     if getattr(shell, "watched", hasattr(shell, "kernel")):  # a page, or Jupyter
         from IPython.display import display
 
         shown: Any = display(so_far, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
-        return lambda whole: shown.update(whole.in_language())
+        return lambda whole: shown.update(whole)
     if hasattr(shell, "watched") or not sys.stdout.isatty():
         return None
     print(so_far, flush=True)
 
     def go_on(whole: Report) -> None:
-        case: dict[str, Any] = (
-            {} if said(whole.symptom) != so_far.symptom else {"symptom": "", "values": None}
-        )
+        case: dict[str, Any] = {} if whole.symptom != so_far.symptom else {"symptom": "", "values": None}
         tell(replace(whole, title="", more="", caution="", **case))
 
     return go_on
@@ -205,8 +191,6 @@ def tell_so_far(report: Report) -> Callable[[Report], None] | None:
 
 def tell(thing: Any) -> None:
     """Show it at once: as HTML in a notebook, as text elsewhere. It need not be the last line of a cell."""
-    if isinstance(thing, Report):
-        thing = thing.in_language()
     if _in_ipython():
         from IPython.display import display
 
@@ -265,7 +249,7 @@ def _fits(rows: list[list[str]] | None, most: int, wide: int) -> bool:
 def _value_html(label: str, value: Any, wrong: np.ndarray | None = None) -> str:
     kind = "value expected" if label.startswith("expected") and wrong is not None else "value"
     rows = _rows(value)
-    name = f"<div>{html.escape(said(label))}</div>"
+    name = f"<div>{html.escape(label)}</div>"
     if rows is None or not _fits(rows, ROWS, COLUMNS):
         return f'<div class="value">{name}<code>{html.escape(_in_short(value))}</code></div>'
     off = np.zeros((len(rows), len(rows[0])), bool) if wrong is None else np.atleast_2d(wrong)
@@ -294,6 +278,6 @@ def _entries_html(one: Differing) -> str:
         f"{where}shape {one.want.shape}; of the entries that differ, the first {len(rows)} of {len(places):,}"
     )
     return (
-        f'<div class="value"><div>{html.escape(said(head))}</div><table><thead><tr><th scope="col">{said("entry")}</th>'
-        f'<th scope="col">{said("yours")}</th><th scope="col">{said("expected")}</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        f'<div class="value"><div>{html.escape(head)}</div><table><thead><tr><th scope="col">entry</th>'
+        f'<th scope="col">yours</th><th scope="col">expected</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )

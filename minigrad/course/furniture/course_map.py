@@ -20,8 +20,6 @@ _STYLE = f"""<style>
 .course-tower .caption {{font-size: 13px; fill: {colour("third")}}}
 .course-tower a {{text-decoration: none}}
 .course-tower a rect {{fill: {colour("first")}; fill-opacity: 0.08; stroke: {colour("first")}; stroke-width: 1.5}}
-.course-tower a.planned rect {{fill: none; stroke: {colour("grid")}}}
-.course-tower a.planned text {{fill: {colour("third")}}}
 .course-tower a:hover rect, .course-tower a:focus rect {{stroke: {colour("second")}; stroke-width: 2.5}}
 .course-tower .minutes, .course-tower .tick {{font-size: 12px; fill: {colour("third")}}}
 .course-tower .tick, .course-tower a.read .minutes {{display: none}}
@@ -31,10 +29,13 @@ _STYLE = f"""<style>
 
 
 class CourseMap:
-    """The map, with the chapters that are greyed, and the minutes of each, where they are given."""
+    """The map: a click leads to a chapter.
 
-    def __init__(self, planned: frozenset[str], minutes: Mapping[str, int]) -> None:
-        self.planned, self.minutes = planned, minutes
+    minutes: to read each, where they are given; the site puts a tick in their place once it is read.
+    """
+
+    def __init__(self, minutes: Mapping[str, int] | None = None) -> None:
+        self.minutes = minutes or {}
 
     def _repr_html_(self) -> str:
         return f'<div class="course-tower course-colours">{STYLE}{_STYLE}\n{self._tower()}\n{self._side()}\n</div>'
@@ -107,35 +108,21 @@ class CourseMap:
                 parts.append(self._box(name, 1, y + 1, SIDE_WIDTH - 2))
                 y += TALL + 6
             y += 10
-        if self.planned:
-            parts.append(f'<text class="caption" x="2" y="{y + 14:g}">Grey: planned, not written yet.</text>')
-            y += 24
         return _svg(SIDE_WIDTH, y, parts, "Chapters beside the tower")
 
     def _box(self, name: str, x: float, y: float, width: float) -> str:
-        kind, state = "", ""
-        if name in self.planned:
-            kind, state = ' class="planned"', ", planned"
         label, number = html.escape(_label(name)), NUMBERS[name]
-        note = ""
+        note = time = ""
         if name in self.minutes:
-            state += f", {self.minutes[name]} minutes"
+            time = f", {self.minutes[name]} minutes"
             right = f'x="{x + width - 8:g}" y="{y + 21:g}" text-anchor="end"'
             note = f'<text class="minutes" {right}>{self.minutes[name]}</text><text class="tick" {right}>✓</text>'
         return (
-            f'<a href="{name}.html"{kind} aria-label="Chapter {number}, {label}{state}">'
+            f'<a href="{name}.html" aria-label="Chapter {number}, {label}{time}">'
             f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{TALL}" rx="5"/>'
             f'<text x="{x + 9:g}" y="{y + 21:g}"><tspan font-weight="bold">{number}</tspan>'
             f'<tspan dx="8">{label}</tspan></text>{note}</a>'
         )
-
-
-def course_map(minutes: Mapping[str, int] | None = None) -> CourseMap:
-    """The map of the course: a click leads to a chapter, those not written are grey.
-
-    minutes: to read each chapter; the site puts a tick in their place once it is read.
-    """
-    return CourseMap(frozenset(one.name for one in CHAPTERS if one.planned), minutes or {})
 
 
 def _label(name: str) -> str:

@@ -154,33 +154,10 @@ CASES = {
         "no",
         "may not send a signal",
     ),
-    "gets that back": (
-        inside("import sys", "sys.modules.pop('_signal')", "import _signal"),
-        "no",
-        "may not load _signal anew",
-    ),
-    "loads a module anew": (
-        inside("import sys", "sys.modules.pop('_posixsubprocess')", "import _posixsubprocess"),
-        "no",
-        "may not load _posixsubprocess anew",
-    ),
     "starts a program by a module below": (
         inside("import _posixsubprocess", "_posixsubprocess.fork_exec(['true'])"),
         "no",
         "may not start another program",
-    ),
-    "signals by a file": (
-        inside("import fcntl, os", "fcntl.fcntl(1, fcntl.F_SETOWN, os.getppid())"),
-        "no",
-        "may not let files send signals",
-    ),
-    "signals by a socket": (
-        inside(
-            "import fcntl, os, socket",
-            "fcntl.ioctl(socket.socket(), 0x8901, os.getppid().to_bytes(4, 'little'))",
-        ),
-        "no",
-        "may not let files send signals",
     ),
     "tries in silence": (
         RIGHT + "for path in ('/tmp/x', '/x'):\n    try: open(path, 'w')\n    except OSError: pass\n",
@@ -254,11 +231,6 @@ CASES = {
         "no",
         "File too large",
     ),
-    "many files": (
-        inside("for i in range(1000):", "    open(str(i), 'wb').close()"),
-        "no",
-        "more than 200 files",
-    ),
     "not a number": (
         "def attend(q, k, v):\n    return np.full((len(q), v.shape[1]), np.nan)\n",
         "no",
@@ -295,8 +267,8 @@ CASES = {
     "other code": (
         "from minigrad.course.check.trial import Trial\n"
         "Trial.complaints.__code__ = (lambda self, outcomes: [None]).__code__\n" + WRONG,
-        "no",
-        "may not change a function's code",
+        "look by hand",
+        "minigrad.course.check.trial:Trial.complaints",
     ),
     "another module": (
         "import sys\nsys.modules['minigrad.course.check.trial'] = None\n" + WRONG,
@@ -472,7 +444,6 @@ CASES = {
         "no",
         "may not read",
     ),
-    "looks for secrets": (inside("import gc", "gc.get_objects()"), "no", "may not look through"),
     "reaches into memory": (inside("import ctypes", "ctypes.CDLL(None)"), "no", "may not reach into"),
     "at the end": (
         "import atexit\natexit.register(print, 'attend: right.')\n" + WRONG,
