@@ -6,11 +6,12 @@ floats, which must be close: |a - b| ≤ max(rtol · max(|a|, |b|), atol). A num
 written with a point or an exponent; integers, shapes and words are text. A cell sets its own tolerance by a tag,
 `rtol=1e-3` or `atol=0.01`.
 
-Pictures are left out, as nbval does: a cell that draws also prints the numbers it draws.
+Of a drawing its words count, titles, labels and the numbers at its axes; lines and pixels are left out.
 """
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import math
 import os
@@ -29,6 +30,8 @@ _PICTURE = re.compile(
     r'|<svg class="course-drawing".*?</svg>(?=\s*</)',  # by matplotlib, or by the course where there is none
     re.DOTALL,
 )
+
+_TEXT = re.compile(r"<text\b[^>]*>(?:<tspan[^>]*>)?([^<]*)")
 
 
 class Output(str):
@@ -76,14 +79,19 @@ def tolerances(metadata: dict[str, Any]) -> dict[str, float]:
 
 
 def comparable(text: str, metadata: dict[str, Any]) -> Output:
-    """A text of an output as it is compared: without pictures, with the tolerances of its cell's metadata."""
-    return Output(_PICTURE.sub("(a picture)", text), **tolerances(metadata))
+    """An output as it is compared: of pictures the words alone, with the tolerances of its cell's metadata."""
+    return Output(_PICTURE.sub(lambda one: f"(a picture: {_words_in(one[0])})", text), **tolerances(metadata))
+
+
+def _words_in(picture: str) -> str:
+    """The texts of a drawing in SVG, in the order of the alphabet: two libraries draw in another order."""
+    return " | ".join(sorted(html.unescape(text) for text in _TEXT.findall(picture)))
 
 
 def differences(stored: list[Any], fresh: list[Any], metadata: dict[str, Any]) -> list[str]:
     """What is different in the outputs that a cell put out elsewhere than in nbval, in words; empty if nothing is.
 
-    As nbval, it compares by stream and by type of content, whatever their order, and leaves out pictures.
+    As nbval, it compares by stream and by type of content, whatever their order.
     """
     if "nbval-ignore-output" in metadata.get("tags", []):
         return []

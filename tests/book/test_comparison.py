@@ -339,3 +339,25 @@ def test_a_kernel_that_dies_at_once_is_started_again_once(monkeypatch, deaths):
     else:
         assert kernel.start_new_kernel("python") == "a kernel"
     assert calls == ["python"] * min(2, deaths + 1)
+
+
+def drawn(*words: str) -> str:
+    """A figure of the course with these words in it."""
+    texts = "".join(f'<text x="1.25">{word}</text>' for word in words)
+    return f'<div class="course-figure"><svg class="course-drawing" height="3">{texts}</svg></div>'
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        (("loss", "2.5", "5.0"), True),
+        (("2.5", "loss", "5.0"), True),  # another library draws the axis first
+        (("loss", "2.5000001", "5.0"), True),
+        (("loss", "2.6", "5.0"), False),
+        (("losses", "2.5", "5.0"), False),
+        (("loss", "2.5"), False),
+    ],
+)
+def test_of_a_drawing_the_words_count(words: tuple[str, ...], same: bool):
+    stored, now = ([shown(text_html=drawn(*one))] for one in (("loss", "2.5", "5.0"), words))
+    assert (root_conftest.differences(stored, now, {}) == []) is same
