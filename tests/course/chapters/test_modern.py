@@ -13,6 +13,7 @@ from minigrad.bert.config import IGNORED
 from minigrad.bert.model import BertForPreTraining
 from minigrad.course.chapters import modern
 from minigrad.course.chapters.modern import RECIPES, Detection, Encoder, Model, Probe, config_of
+from minigrad.course.chapters.modern_figures import Runs
 from minigrad.tensor import Tensor
 
 
@@ -102,14 +103,6 @@ def test_pre_ln_adds_to_its_input_what_does_not_know_how_large_it_is(silent):
         added, to_more = (layer(Tensor(c * x), mask).numpy() - c * x for c in (1, 100))
     assert np.abs(added).max() > 0.1
     np.testing.assert_allclose(added, to_more, atol=1e-3)
-
-
-def test_rms_norm():
-    norm = modern.RMSNorm(config_of("light"), bias=True)
-    norm.load_state_dict({"weight": np.linspace(0.5, 2, 128)})
-    x = np.random.default_rng(0).standard_normal((3, 128)) + 1
-    wanted = x / np.sqrt((x**2).mean(axis=1, keepdims=True)) * np.linspace(0.5, 2, 128)
-    np.testing.assert_allclose(norm(Tensor(x, dtype="float32")).numpy(), wanted, rtol=1e-5)
 
 
 def test_geglu():
@@ -235,3 +228,8 @@ def test_a_few_steps_of_each_recipe(name, monkeypatch):
     found = list(modern.train(name, "light", 0, 1e-3, 2, (0, 2)))
     assert [step for step, *_ in found] == [0, 2]
     assert isinstance(found[0][1].encoder, Encoder)
+
+
+def test_a_run_that_is_not_there_is_named():
+    with pytest.raises(LookupError, match="'rotary' on light stories"):
+        Runs({"floors": {"light": 0.5}, "runs": []}).gaps("rotary")

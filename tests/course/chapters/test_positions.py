@@ -10,7 +10,7 @@ import pytest
 from minigrad.bert.stored import stored
 from minigrad.course import check
 from minigrad.course.chapters import positions
-from minigrad.course.chapters.positions import KINDS, OneLayer, StoredModel, batch_of, score, train
+from minigrad.course.chapters.positions import KINDS, OneLayer, batch_of, score, train
 from minigrad.seq2seq.transformer import sinusoids
 
 pytestmark = pytest.mark.numpy_only("the pages are written in NumPy")
@@ -87,27 +87,6 @@ def test_a_kind_that_there_is_not_is_named():
 def test_training_learns_what_the_kind_can():
     right = {kind: score(train(kind, steps=120), "left", 16)["seen"] for kind in ("none", "bias")}
     assert right["none"] < 0.3 < 0.9 < right["bias"]
-
-
-def test_another_table_is_put_back():
-    model = StoredModel()
-    own = model.loss(model.table)
-    assert model.loss(0 * model.table) > own + 2
-    kept = model.model.bert.embeddings.position_embeddings.weight.numpy()
-    np.testing.assert_array_equal(kept, model.table)
-
-
-def test_the_direction_of_the_rows_counts_for_more_than_their_place():
-    """What the page says of moved and of reversed rows."""
-    model = StoredModel()
-    own, same = model.loss(model.table), model.loss(0 * model.table + model.table.mean(axis=0))
-    moved, reversed_ = (
-        [model.loss(np.roll(table, -k, axis=0)) - own for k in (10, 20, 30, 40)]
-        for table in (model.table, model.table[::-1])
-    )
-    assert 9 * max(moved) < min(reversed_)
-    assert same - own - 0.5 < min(reversed_)
-    assert max(reversed_) < same - own
 
 
 def test_the_record_has_every_run_once():

@@ -158,13 +158,6 @@ def test_without_a_script_the_pieces_of_the_text_are_there(browser):
     context.close()
 
 
-def test_the_text_form_has_pieces_and_ids():
-    of_library = tokenizer()
-    first, second, third = str(live_tokenizer(of_library, "don é")).split("\n")
-    assert (first, third) == ("don é", "2 words and marks, 2 pieces, 0 unknown")
-    assert second == f"don {of_library.token_to_id('don')} | e {of_library.token_to_id('e')}"
-
-
 def test_the_output_is_small():
     of_library = WordPieceTokenizer.from_file(stored("start") / "vocab.txt")
     assert len(live_tokenizer(of_library, "a")._repr_html_().encode()) < 100_000
