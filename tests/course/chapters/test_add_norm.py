@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from minigrad import Tensor, nn, no_grad, ops
 from minigrad.bert.config import PRESETS
@@ -16,11 +15,6 @@ from minigrad.course.chapters.add_norm import (
 
 def linears(part):
     return [module for module in part.modules() if isinstance(module, nn.Linear)]
-
-
-def test_an_unknown_start_is_refused():
-    with pytest.raises(ValueError, match="start must be 'bert' or 'unit', got 'small'"):
-        sublayers(1, 0, "small")
 
 
 def test_sublayers_with_add_and_norm_are_the_librarys_layer():

@@ -7,18 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import minigrad
 from minigrad import no_grad, ops
-from minigrad.course.chapters import attention_decoder as stories
 from minigrad.course.chapters import decoding as chapter
 from minigrad.seq2seq import (
-    RecurrentConfig,
-    RecurrentSeq2Seq,
     Transformer,
     TransformerConfig,
-    beam_search,
-    greedy_search,
-    translation_tokenizer,
 )
 
 
@@ -35,28 +28,6 @@ from minigrad.seq2seq import (
 def test_what_is_no_tree_is_refused(tree: Any, message: str):
     with pytest.raises(ValueError, match=message):
         chapter.widths_that_find_it(tree, (1,))
-
-
-def small_model() -> RecurrentSeq2Seq:
-    tokenizer = translation_tokenizer(stories.LONG)
-    minigrad.manual_seed(3)
-    config = RecurrentConfig(vocab_size=tokenizer.vocab_size, hidden_size=12, attention="general")
-    return RecurrentSeq2Seq(config).eval()
-
-
-def test_a_flatter_model_chooses_the_same_words_with_less_certainty():
-    model, texts = small_model(), stories.read(5, seed=1, short=True)
-    batch = stories.of_texts(texts, translation_tokenizer(stories.LONG))
-    ids, mask = batch["input_ids"], batch["attention_mask"]
-    same, flat, sharp = (
-        greedy_search(chapter.Flatter(model, tau), ids, mask, max_length=9) for tau in (1, 3, 0.5)
-    )
-    for one, two, three in zip(same, flat, sharp, strict=True):
-        assert one.ids == two.ids == three.ids
-        assert two.log_probability < one.log_probability < three.log_probability
-    plain = beam_search(model, ids, mask, num_beams=3, max_length=9)
-    wrapped = beam_search(chapter.Flatter(model, 1), ids, mask, num_beams=3, max_length=9)
-    assert [[one.ids for one in of] for of in plain] == [[one.ids for one in of] for of in wrapped]
 
 
 def counted(run: Any, monkeypatch: pytest.MonkeyPatch) -> int:

@@ -25,7 +25,7 @@ def tables(loaded):
     return [module.weight.numpy() for module in modules]
 
 
-@pytest.mark.parametrize("length", range(3, 17))
+@pytest.mark.parametrize("length", [3, 4, 7, 16])
 def test_pack_agrees_with_the_tokenizer(loaded, length):
     for first in range(9):
         for second in range(9):

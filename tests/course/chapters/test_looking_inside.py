@@ -81,17 +81,6 @@ def test_texts_say_where_the_words_are(texts, tokenizer):
     assert (roots.sum(axis=1) == 4).all()  # the verb of each of four sentences
 
 
-def test_shuffled_stories_keep_their_words_and_arcs(texts):
-    mixed = inside.shuffled(texts, seed=0)
-    ids, moved = texts.inputs["input_ids"], mixed.inputs["input_ids"]
-    assert np.array_equal(np.sort(ids, axis=1), np.sort(moved, axis=1))
-    assert np.array_equal(ids[~texts.words], moved[~texts.words])
-    assert (ids != moved).mean() > 0.3
-    for name, arcs in texts.arcs.items():
-        for end in (1, 2):
-            assert np.array_equal(ids[arcs[:, 0], arcs[:, end]], moved[arcs[:, 0], mixed.arcs[name][:, end]])
-
-
 def test_a_rule_takes_the_last_word_before_that_fits(texts, tokenizer):
     arcs = texts.arcs["word → same before"]
     found = inside.found_by_rule(texts, "word → same before", arcs, tokenizer.vocab)
@@ -122,31 +111,3 @@ def test_a_change_that_changes_nothing_leaves_the_losses(texts, model, monkeypat
     log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
     expected = -log_p[np.arange(len(log_p)), few.inputs["input_ids"][hidden]]
     assert np.allclose(whole[: len(expected)], expected, atol=1e-4)
-
-
-def test_hidden_maps_have_each_row_of_a_text_in_which_its_word_is_hidden(model, monkeypatch, tokenizer):
-    monkeypatch.setattr(inside, "story_model", lambda: (model, tokenizer))
-    few = inside.read(2, seed=7)
-    found = inside.hidden_maps(model, few)
-    places = np.flatnonzero(few.words[1])
-    ids = few.inputs["input_ids"].copy()
-    ids[1, places[4 :: inside.APART]] = tokenizer.mask_token_id
-    with no_grad():
-        inputs = (few.inputs["attention_mask"], few.inputs["token_type_ids"])
-        attentions = model.bert(ids, *inputs, output_attentions=True).attentions
-    row = attentions[2].numpy()[1, 1, places[10]]  # head 3-2, a word that is hidden with the fifth
-    assert np.allclose(found[1, 9, places[10]], row, atol=1e-6)
-    assert not np.allclose(inside.maps(model, few)[1, 9, places[10]], row, atol=1e-4)
-    assert not found.transpose(0, 2, 1, 3)[~few.words].any()
-
-
-def test_what_heads_bring_is_long_as_computed_head_by_head(texts, model):
-    few = inside.read(3, seed=1)
-    A, lengths = inside.brought(model, few)
-    with no_grad():
-        states = model.bert(**few.inputs).hidden_states
-    layer = model.bert.encoder.layer[2]
-    V = layer.attention.self.value(states[2]).numpy()  # (S, L, d_model)
-    block = layer.attention.output.dense.weight.numpy()[6:12]  # of head 3-2
-    assert np.allclose(lengths[:, 9], np.linalg.norm(V[..., 6:12] @ block, axis=-1), rtol=1e-4)
-    assert A.shape == (3, 16, *few.words.shape[1:] * 2)

@@ -12,12 +12,6 @@ from minigrad.course.chapters.many_heads import (
     bert_base_attention,
 )
 
-# --- The ledger -------------------------------------------------------------------------------------------
-
-
-# --- Hand-sized -------------------------------------------------------------------------------------------
-
-
 # --- The library's attention, and slips in it -------------------------------------------------------------
 
 
@@ -70,10 +64,3 @@ def test_directions_of_a_head_hold_the_share_that_is_asked_for(share):
 
     assert held(U) >= share > held(U[:, :-1])
     assert np.abs(U[:, 0] - other[:, 0]).max() > 0.01  # each draw has directions of its own
-
-
-def test_a_head_cannot_give_more_than_it_holds():
-    with pytest.raises(
-        ValueError, match=r"this head holds 0\.\d+ of the variance, which is less than 0\.990"
-    ):
-        as_much_of(a_variance(13), slice(0, 5), 0.99, np.random.default_rng(0))

@@ -158,6 +158,3 @@ def test_without_its_script_it_is_a_table(browser):
     assert opened.inner_text('[data-cell="0,2"]') == "0.00"
     assert "hidden" in opened.get_attribute('[data-cell="0,2"]', "class")
     opened.context.close()
-
-
-# --- The stored model --------------------------------------------------------------------------------------

@@ -90,15 +90,6 @@ def test_training_on_the_ring_learns():
     assert after["hidden"] > 0.2
 
 
-# --- Random words ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.no_arrays
-def test_an_unknown_task_is_named():
-    with pytest.raises(ValueError, match="itself, next, hidden, got 'previous'"):
-        mlm.loss_on_random_words("previous", np.ones((4, 4), bool))
-
-
 # --- The test of the counts --------------------------------------------------------------------------------
 
 
@@ -131,13 +122,6 @@ def test_the_lottery_draws_like_the_library():
     hidden, kept = (shown == tokenizer.mask_token_id) & chosen, (shown == labels) & chosen
     library = np.array([hidden.sum(), (chosen & ~hidden & ~kept).sum(), kept.sum()])
     np.testing.assert_allclose(np.array(list(fates.values())) / draws, library / draws, atol=0.015)
-
-
-@pytest.mark.no_arrays
-@pytest.mark.parametrize(("tokens", "pieces"), [(["[CLS]", "[SEP]"], PIECES), (TOKENS, [])])
-def test_a_lottery_without_tokens_or_pieces_is_refused(tokens, pieces):
-    with pytest.raises(ValueError, match="a token that may be chosen, and a piece"):
-        mask_lottery(tokens, pieces)
 
 
 @pytest.fixture
@@ -177,6 +161,3 @@ def test_both_languages_draw_the_same(page):
     shows(page, 102)
     page.get_by_role("button", name="start again").click()
     shows(page, 1)
-
-
-# --- The stored model --------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from minigrad.bert.config import IGNORED
 from minigrad.bert.model import BertForPreTraining
 from minigrad.course.chapters import modern
 from minigrad.course.chapters.modern import RECIPES, Detection, Encoder, Model, Probe, config_of
-from minigrad.course.chapters.modern_figures import Runs
 from minigrad.tensor import Tensor
 
 
@@ -228,8 +227,3 @@ def test_a_few_steps_of_each_recipe(name, monkeypatch):
     found = list(modern.train(name, "light", 0, 1e-3, 2, (0, 2)))
     assert [step for step, *_ in found] == [0, 2]
     assert isinstance(found[0][1].encoder, Encoder)
-
-
-def test_a_run_that_is_not_there_is_named():
-    with pytest.raises(LookupError, match="'rotary' on light stories"):
-        Runs({"floors": {"light": 0.5}, "runs": []}).gaps("rotary")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
-from minigrad.bert.stored import stored
 from minigrad.course import check
 from minigrad.course.chapters import positions
 from minigrad.course.chapters.positions import KINDS, OneLayer, batch_of, score, train
@@ -76,20 +73,6 @@ def test_rotary_scores_depend_on_the_distance():
     np.testing.assert_allclose(scores[5, 3], x @ R @ y, atol=1e-10)
 
 
-def test_a_kind_that_there_is_not_is_named():
-    with pytest.raises(
-        ValueError,
-        match="kind should be one of none, learned, sinusoids, bias, bias without a limit, rotary, ALiBi, and is 'T5'",
-    ):
-        OneLayer("T5")
-
-
 def test_training_learns_what_the_kind_can():
     right = {kind: score(train(kind, steps=120), "left", 16)["seen"] for kind in ("none", "bias")}
     assert right["none"] < 0.3 < 0.9 < right["bias"]
-
-
-def test_the_record_has_every_run_once():
-    record = json.loads(stored("positions.json").read_text())
-    cases = [tuple(run[name] for name in ("task", "kind", "moved", "rate", "seed")) for run in record["runs"]]
-    assert len(cases) == len(set(cases)) == 3 * 3 * (7 + 7 + 2)

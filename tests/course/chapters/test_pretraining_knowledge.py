@@ -13,10 +13,8 @@ from minigrad.course.chapters.pretraining import LENGTH, VARIANTS, model_of, sto
 from minigrad.course.chapters.pretraining_knowledge import (
     Left,
     left_over,
-    losses_by_context,
     words_known,
 )
-from minigrad.course.furniture.small_model import small_model
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import draw_pairs
 from minigrad.tensor import Tensor
@@ -112,9 +110,3 @@ def test_what_the_choice_of_a_copy_costs():
     assert Left("noun", 1, nats=1.0, copy=0.5, best_copy=0.0).in_copy == pytest.approx(np.log(2))
     assert Left("noun", 0, nats=1.0, copy=0.5, best_copy=1.0).in_copy == pytest.approx(np.log(2))
     assert Left("glue", 0, nats=1.0, copy=0.0, best_copy=0.0).in_copy == 0
-
-
-def test_one_text_has_no_other_sentences():
-    _, tokenizer = small_model()
-    with pytest.raises(ValueError, match="at least 2 texts, got 1"):
-        losses_by_context(None, tokenizer, ["An empty list is returned."])

@@ -19,9 +19,6 @@ from minigrad.course.chapters.scaling import (
     score,
     train,
 )
-from minigrad.course.chapters.scaling_figures import (
-    Runs,
-)
 from minigrad.stories.stories import draw_pairs
 from minigrad.tensor import Tensor
 
@@ -118,9 +115,3 @@ def test_training_lowers_the_loss():
     asked = questions(12, 77)
     found = [score(model, asked).nats for _, model in train(32, None, 4e-3, 60, 0, (0, 60))]
     assert found[1] < found[0] - 1.0
-
-
-def test_a_run_that_is_not_there_is_named():
-    runs = Runs([{"width": 16, "steps": 2, "seed": 0, "curve": [[2, 1.2]]}])
-    with pytest.raises(ValueError, match=r"no run with .*'width': 48"):
-        runs.where(width=48)

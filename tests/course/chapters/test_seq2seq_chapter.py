@@ -169,15 +169,3 @@ def test_the_gradient_of_a_cell_has_all_its_paths():
             slopes.append(apart.sum() * size**-0.5 / 0.04)
         last_cell(0, np.zeros((1, size), np.float32))
         assert np.linalg.norm(slopes) == pytest.approx(whole[-1][back], rel=5e-3)
-
-
-def test_recorded_runs_are_those_of_the_rate():
-    def run(name, rate, seed, exact):
-        return {"variant": name, "rate": rate, "seed": seed, "steps": 9, "scores": {"1": {"exact": exact}}}
-
-    runs = [run("GRU", 1e-3, 0, 5), run("GRU", 2e-3, 1, 9), run("GRU", 2e-3, 0, 7), run("RNN", 2e-3, 0, 1)]
-    assert [of["1"]["exact"] for of in seq2seq.recorded("GRU", runs=runs)] == [7, 9]
-    assert [of["1"]["exact"] for of in seq2seq.recorded("GRU", 1e-3, runs)] == [5]
-    with pytest.raises(ValueError, match=r"no run of 'RNN' at the rate 0\.001"):
-        seq2seq.recorded("RNN", 1e-3, runs)
-    assert len(seq2seq.recorded("LSTM")) == 5

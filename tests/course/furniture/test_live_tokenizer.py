@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sample_texts import HOSTILE, HOSTILE_WORDS, REAL_TEXTS, SETTINGS
+from sample_texts import HOSTILE, HOSTILE_WORDS, SETTINGS
 
 from minigrad.bert.stored import stored
 from minigrad.course.furniture.live_tokenizer import live_tokenizer
@@ -87,13 +87,6 @@ def test_chinese_characters_that_are_no_words_of_their_own(page):
     texts = ["中文 a中", *hostile_texts(50)]
     assert cut(page, texts) == [of_library.tokenize(text) for text in texts]
     assert cut(page, ["中文"]) == [["中", "##文"]]
-
-
-def test_real_texts_are_cut_as_in_the_library(page):
-    of_library = WordPieceTokenizer.from_file(stored("start") / "vocab.txt")
-    show(page, of_library)
-    texts = REAL_TEXTS[:20]
-    assert cut(page, texts) == [of_library.tokenize(text) for text in texts]
 
 
 def test_every_character_is_spelled_as_in_the_library(page):
