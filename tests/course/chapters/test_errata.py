@@ -229,19 +229,6 @@ def test_each_erratum_that_the_page_runs_has_a_target(page):
     assert sorted(targets_of(*page["cells"])) == sorted(errata_of(page))
 
 
-@pytest.mark.parametrize(
-    ("chapters", "where"),
-    [
-        (("errata",), "erratum 1"),
-        (("positions",), "chapter 29"),
-        (("encoder", "one_head"), "chapters 7 and 12"),  # in the course's order
-        (("finetuning", "errata"), "chapter 16, erratum 1"),
-    ],
-)
-def test_where(chapters, where):
-    assert an_erratum(1, *chapters).where == where
-
-
 # --- Each formula beside the right one --------------------------------------------------------------------
 
 

@@ -65,19 +65,6 @@ def test_only_the_head_of_a_frozen_model_moves(start):
     assert any(name.startswith("bert.") for name in moved) == (start != "frozen")
 
 
-def test_runs_that_looked_for_a_rate_are_not_compared():
-    run = {"task": "holder", "start": "frozen", "labels": 16, "rate": 0.1, "accuracy": 0.5}
-    record = {
-        "runs": [
-            {**run, "seed": 100},
-            {**run, "seed": 0, "accuracy": 0.7},
-            {**run, "seed": 100, "labels": 64},
-        ]
-    }
-    assert finetuning.scores_of(record, "holder", "frozen", 16) == [0.7]
-    assert finetuning.sizes_of(record, "holder", "frozen") == [16]
-
-
 # --- Names -----------------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.no_arrays
 
 def test_words_are_no_html():
     point = {"step": 0, "mlm_loss": 8.4, "mlm_accuracy": 0.0, "guesses": [["<b>", 0.1]]}
-    (frame,) = learning_frames([point], "x", 6.15)
+    frame, _ = learning_frames([point, {**point, "step": 100}], "x", 6.15)
     for drawn in (
         guesses({"An [MASK] <b>": [("x", 0.25)]})._repr_html_(),
         guesses({"An [MASK]": [("<b>", 0.25)]})._repr_html_(),
