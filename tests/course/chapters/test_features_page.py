@@ -93,10 +93,6 @@ def test_training_learns_what_is_in_the_layers():
         assert features.accuracy(features.predict(tagger, layers, lengths), tags) > 0.9
 
 
-def test_accuracy_leaves_out_what_has_no_tag():
-    assert features.accuracy(np.array([[1, 0, 2]]), np.array([[1, IGNORED, 0]])) == 0.5
-
-
 def test_inputs_have_the_layers_of_their_choice():
     whole = features.stories_for(4, 9)[1]
     for what, (layers, join) in features.CHOICES.items():
@@ -107,32 +103,3 @@ def test_inputs_have_the_layers_of_their_choice():
     drawn = features.inputs_of("last, untrained", 4, 9)[0]
     assert drawn.shape == whole[[4]].shape
     assert not np.allclose(drawn, whole[[4]], atol=0.1)
-
-
-def test_scores_leave_out_the_search():
-    run = {"task": "kind", "what": "last", "reader": "lstm", "labels": 64}
-    runs = [{**run, "seed": seed, "accuracy": seed / 200} for seed in (1, 0, features.SEARCH_SEED)]
-    assert features.scores_of({"runs": runs}, "kind", "last") == [0.0, 0.005]
-    assert features.scores_of({"runs": runs}, "kind", "last", "linear") == []
-
-
-def test_a_hidden_verb_and_what_changes_its_guess():
-    verbs = features.hide_verbs(60, seed=4)
-    tokenizer = story_model()[1]
-    ids, n = verbs.inputs["input_ids"], np.arange(len(verbs.many))
-    assert (ids[n, verbs.places["[MASK]"]] == tokenizer.mask_token_id).all()
-    assert (ids[n, verbs.places["the full stop"]] == tokenizer.token_to_id(".")).all()
-    nouns = [tokenizer.vocab[i] for i in ids[n, verbs.places["the noun"]]]
-    assert [word.endswith("s") for word in nouns] == (verbs.many == 1).tolist()
-    half = slice(10, None)
-    same = [verbs.margins(k, name, verbs.rows(k, name), half) for k in (0, 3) for name in features.ASKED]
-    assert all(np.allclose(one, same[0], atol=1e-3) for one in same)
-    assert (same[0] > 0).mean() > 0.7
-    gone = verbs.margins(4, "[MASK]", 0 * verbs.rows(4, "[MASK]"), half)
-    assert not np.allclose(gone, same[0], atol=0.5)
-
-
-def test_pictures_are_made():
-    flow = features.choices_flow(np.arange(20.0).reshape(5, 4))
-    assert "weights are equal" in repr(flow)
-    assert "holder: 0.10, 0.20" in repr(features.layers_figure({"holder": [0.1, 0.2, 0.3, 0.4, 0.5]}))

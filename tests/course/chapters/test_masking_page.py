@@ -10,7 +10,7 @@ import pytest
 from browsers import opened
 
 pytest.importorskip("matplotlib")
-from minigrad.course.chapters.masking import WAYS, HiddenWords, mask_painter, padding_curves, painted
+from minigrad.course.chapters.masking import WAYS, mask_painter, painted
 
 TOKENS, FEATURES = ["a<b", "river", "[PAD]"], ["water", "money"]
 S = np.array([[0.3, -1.0, 2.0], [0.0, 4.0, 1.5], [1.0, 1.0, 1.0]])
@@ -45,15 +45,6 @@ def test_the_ways_are_what_their_names_say():
     np.testing.assert_allclose(weights("weight × 0", PADDING), softmax(S) * [1, 1, 0])
     assert np.isnan(weights("score + −∞", NOTHING)[1]).all()
     np.testing.assert_array_equal(weights("score + lowest", NOTHING)[1], 1 / 3)
-
-
-@pytest.mark.no_arrays
-def test_the_text_form_has_each_mask():
-    text = repr(paint())
-    for name, allowed in PRESETS.items():
-        A, Z = painted(S, V, allowed, "score + −∞")
-        row = f"river: {' '.join(map(number, A[1]))} -> {' '.join(map(number, Z[1]))}"
-        assert row in text[text.index(f"{name}:") :]
 
 
 @pytest.mark.no_arrays
@@ -167,55 +158,3 @@ def test_without_its_script_it_is_a_table(browser):
     assert opened.inner_text('[data-cell="0,2"]') == "0.00"
     assert "hidden" in opened.get_attribute('[data-cell="0,2"]', "class")
     opened.context.close()
-
-
-# --- The stored model --------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def words() -> HiddenWords:
-    shown = HiddenWords()
-    shown.texts = shown.texts[:2]
-    return shown
-
-
-def test_the_loss_is_that_of_the_true_tokens(words):
-    """Token by token, with the model's own loss."""
-    losses = []
-    for text in words.texts:
-        ids = np.array(words.tokenizer.encode(text).input_ids)
-        for gap in range(1, len(ids) - 1):
-            hidden, labels = ids.copy(), np.full(len(ids), -100)
-            hidden[gap], labels[gap] = words.tokenizer.mask_token_id, ids[gap]
-            losses.append(words.model(hidden[None], labels=labels[None]).mlm_loss.item())
-    assert words.loss(0) == pytest.approx(np.mean(losses), abs=1e-5)
-
-
-def test_padding_does_harm_without_the_mask_alone(words):
-    assert words.loss(8) == pytest.approx(words.loss(0), abs=1e-4)
-    assert words.loss(8, masked=False) > words.loss(0) + 0.1
-    assert words.loss(0, alone=True) > words.loss(0) + 2
-
-
-def test_alone_means_that_no_other_word_is_read():
-    words, given = HiddenWords(), []
-    model = words.model
-
-    def watched(ids, mask):
-        given.append((ids, mask))
-        return model(ids, mask)
-
-    words.model, words.texts = watched, words.texts[:1]
-    words.loss(3, alone=True)
-    ((ids, mask),) = given
-    hidden = ids == words.tokenizer.mask_token_id
-    assert (hidden.sum(axis=1) == 1).all()
-    ends = np.arange(ids.shape[1]) == 0, ids == words.tokenizer.token_to_id("[SEP]")
-    np.testing.assert_array_equal(mask == 1, hidden | ends[0] | ends[1])
-
-
-@pytest.mark.no_arrays
-def test_the_curves_are_drawn():
-    picture = padding_curves([0, 8, 44], [2.3, 2.8, 3.6], [2.3, 2.3, 2.3], 6.3)
-    assert "without the mask" in picture.svg
-    assert "no other word in view" in picture.svg

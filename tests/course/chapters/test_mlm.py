@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +12,6 @@ from browsers import opened
 
 pytest.importorskip("matplotlib")
 from minigrad.bert.data import mask_tokens
-from minigrad.bert.stored import stored
 from minigrad.course.chapters import mlm
 from minigrad.course.chapters.mlm_lottery import FATES, Lottery, Rolls, mask_lottery
 from minigrad.course.furniture.small_model import small_model
@@ -73,15 +70,6 @@ def test_the_best_guess_is_what_counting_gives():
 
 
 @pytest.mark.no_arrays
-def test_the_best_of_each_mixture():
-    assert list(mlm.ideal_on_the_ring((1, 0, 0))) == ["hidden"]
-    copying = mlm.ideal_on_the_ring((0.8, 0.2, 0))
-    assert (copying["shown"], copying["behind"], copying["random"]) == (1, 0, 1)
-    ignoring = mlm.ideal_on_the_ring((0.8, 0, 0.2))
-    assert ignoring["shown"] == pytest.approx(ignoring["hidden"]) == pytest.approx(ignoring["behind"])
-
-
-@pytest.mark.no_arrays
 @pytest.mark.parametrize("scheme", mlm.SCHEMES)
 def test_words_are_hidden_in_the_shares(scheme):
     shares = mlm.SCHEMES[scheme]
@@ -102,28 +90,6 @@ def test_training_on_the_ring_learns():
     assert after["hidden"] > 0.2
 
 
-def test_the_record_has_every_run_once():
-    record = json.loads(stored("masking_schemes.json").read_text())
-    cases = [(run["scheme"], run["seed"]) for run in record["runs"]]
-    assert sorted(cases) == sorted(itertools.product(mlm.SCHEMES, range(5)))
-
-
-# --- Random words ------------------------------------------------------------------------------------------
-
-
-def test_only_a_look_at_the_answer_gets_below_the_honest_guess():
-    everything = np.ones((6, 6), bool)
-    assert mlm.loss_on_random_words("itself", everything, steps=60) < 0.5
-    for task, allowed in (("hidden", everything), ("next", np.tri(6, dtype=bool))):
-        assert abs(mlm.loss_on_random_words(task, allowed, steps=60) - math.log(32)) < 0.15
-
-
-@pytest.mark.no_arrays
-def test_an_unknown_task_is_named():
-    with pytest.raises(ValueError, match="itself, next, hidden, got 'previous'"):
-        mlm.loss_on_random_words("previous", np.ones((4, 4), bool))
-
-
 # --- The test of the counts --------------------------------------------------------------------------------
 
 
@@ -134,12 +100,6 @@ def test_the_chance_to_notice_is_that_of_simulated_counts():
         noticed = (mlm.fate_test(rng.multinomial(draws, slip, 40_000)) > -2 * math.log(0.05)).mean()
         assert abs(noticed - mlm.chance_to_notice(draws, slip)) < 0.02
     assert mlm.chance_to_notice(500, (0.8, 0.1, 0.1)) == pytest.approx(0.05)
-
-
-@pytest.mark.no_arrays
-def test_the_statistic_of_counts():
-    assert mlm.fate_test(np.array([80, 10, 10])) == 0
-    assert mlm.fate_test(np.array([70, 20, 10])) == pytest.approx(100 / 80 + 100 / 10)
 
 
 # --- The lottery -------------------------------------------------------------------------------------------
@@ -162,22 +122,6 @@ def test_the_lottery_draws_like_the_library():
     hidden, kept = (shown == tokenizer.mask_token_id) & chosen, (shown == labels) & chosen
     library = np.array([hidden.sum(), (chosen & ~hidden & ~kept).sum(), kept.sum()])
     np.testing.assert_allclose(np.array(list(fates.values())) / draws, library / draws, atol=0.015)
-
-
-@pytest.mark.no_arrays
-def test_the_text_form_says_the_first_draw_and_the_counts():
-    lottery = mask_lottery(TOKENS, PIECES)
-    counts = lottery.counts(1000)
-    assert sum(counts.values()) == 2000
-    for part in (" ".join(TOKENS), "First draw: [CLS]", f"random {counts['random']}", "of 2000 chosen"):
-        assert part in repr(lottery)
-
-
-@pytest.mark.no_arrays
-@pytest.mark.parametrize(("tokens", "pieces"), [(["[CLS]", "[SEP]"], PIECES), (TOKENS, [])])
-def test_a_lottery_without_tokens_or_pieces_is_refused(tokens, pieces):
-    with pytest.raises(ValueError, match="a token that may be chosen, and a piece"):
-        mask_lottery(tokens, pieces)
 
 
 @pytest.fixture
@@ -217,52 +161,3 @@ def test_both_languages_draw_the_same(page):
     shows(page, 102)
     page.get_by_role("button", name="start again").click()
     shows(page, 1)
-
-
-# --- The stored model --------------------------------------------------------------------------------------
-
-
-def test_losses_are_sorted_by_fate():
-    model, tokenizer = small_model()
-    found = mlm.losses_by_fate(model, tokenizer, 3)
-    assert list(found) == [*FATES, "not chosen"]
-    assert sum(map(len, found.values())) == 3 * 132
-    assert found["[MASK]"].mean() > 1 > found["not chosen"].mean()
-
-
-def test_places_are_guessed_hidden_shown_and_covered():
-    model, tokenizer = small_model()
-    true, drawn, hidden, shown, covered = mlm.guess_places(model, tokenizer)
-    rows = np.arange(132)
-    assert true.shape == drawn.shape == (132,)
-    for p in (hidden, shown, covered):
-        assert p.shape == (132, tokenizer.vocab_size)
-        np.testing.assert_allclose(p.sum(axis=1), 1)
-    assert shown[rows, true].mean() > 0.8 > 0.5 > hidden[rows, true].mean()
-    assert covered[rows, true].mean() < hidden[rows, true].mean()
-
-
-def test_hiding_more_costs_more():
-    model, tokenizer = small_model()
-    for invisible in (False, True):
-        losses = mlm.hidden_share_losses(model, tokenizer, [0, 0.5, 1], invisible, draws=2)
-        assert losses.shape == (3, 2)
-        assert (np.diff(losses, axis=0) > 0.5).all()
-        assert losses[0, 0] == losses[0, 1]
-
-
-@pytest.mark.no_arrays
-def test_the_flow_ends_with_the_losses():
-    X, W_T = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]]), np.array([[1.0, 0.0], [0.0, 3.0]])
-    flow = mlm.guess_flow(X, W_T, ["a", "b", "c"], ["v", "w"], np.array([-100, 0, 1]))
-    logits = X[1:] @ W_T.T
-    expected = [np.log(np.exp(y).sum()) - y[i] for y, i in zip(logits, (0, 1), strict=True)]
-    np.testing.assert_allclose(flow.values["loss"][:, 0], expected)
-
-
-@pytest.mark.no_arrays
-def test_the_figures_are_drawn():
-    p = np.array([1e-9, 0.1, 0.9])
-    assert "where it is shown" in mlm.shown_and_hidden(p, p, 4096).svg
-    curves = {"one": np.array([[1.0, 1.1], [2.0, 2.5]]), "two": np.array([[1.0, 1.1], [3.0, 3.5]])}
-    assert "two" in mlm.hidden_share_curves([0, 1], curves).svg

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from minigrad import optim
 from minigrad.bert.stored import stored
-from minigrad.course.chapters.optimisers import distance, loss_curves, pytorch_reference, replay, valley
+from minigrad.course.chapters.optimisers import distance, pytorch_reference, replay
 
 SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "optimiser_trajectories.py"
 
@@ -38,22 +36,3 @@ def test_the_stored_trajectories_are_pytorchs(torch):
 def test_our_optimisers_take_pytorchs_steps(name):
     case = pytorch_reference()["cases"][name]
     assert distance(replay(case), case["end"]) < 1e-12
-
-
-def test_a_replay_with_another_optimiser_ends_elsewhere():
-    case = pytorch_reference()["cases"]["AdamW"]
-    assert distance(replay(case, optim.Adam), case["end"]) > 0.1
-
-
-def test_the_valley_has_a_line_for_each_path_and_numbers_on_both_axes():
-    path = np.array([[-5.0, 1.0], [0.0, 0.0]])
-    picture = valley({"one": path, "two": path / 2}, (0.04, 1.0), 5.6, ("a", "b < c"))
-    assert picture.count("<polyline") == 2
-    assert re.findall(r">(−?\d)<", picture) == ["−4", "−2", "0", "2", "4", "−2", "0", "2"]
-    assert "b &lt; c" in picture
-
-
-def test_the_curves_leave_room_for_their_names():
-    picture = loss_curves({"low": [1.0, 0.5], "high": [1.0, 30.0]}, 1.1, "two losses")
-    assert picture.alt == "two losses"
-    assert all(f">{name}<" in picture.svg for name in ("low", "high", "loss (nats)"))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
-from minigrad.bert.stored import stored
 from minigrad.course import check
 from minigrad.course.chapters import positions
-from minigrad.course.chapters.positions import KINDS, OneLayer, StoredModel, batch_of, score, train
+from minigrad.course.chapters.positions import KINDS, OneLayer, batch_of, score, train
 from minigrad.seq2seq.transformer import sinusoids
 
 pytestmark = pytest.mark.numpy_only("the pages are written in NumPy")
@@ -76,41 +73,6 @@ def test_rotary_scores_depend_on_the_distance():
     np.testing.assert_allclose(scores[5, 3], x @ R @ y, atol=1e-10)
 
 
-def test_a_kind_that_there_is_not_is_named():
-    with pytest.raises(
-        ValueError,
-        match="kind should be one of none, learned, sinusoids, bias, bias without a limit, rotary, ALiBi, and is 'T5'",
-    ):
-        OneLayer("T5")
-
-
 def test_training_learns_what_the_kind_can():
     right = {kind: score(train(kind, steps=120), "left", 16)["seen"] for kind in ("none", "bias")}
     assert right["none"] < 0.3 < 0.9 < right["bias"]
-
-
-def test_another_table_is_put_back():
-    model = StoredModel()
-    own = model.loss(model.table)
-    assert model.loss(0 * model.table) > own + 2
-    kept = model.model.bert.embeddings.position_embeddings.weight.numpy()
-    np.testing.assert_array_equal(kept, model.table)
-
-
-def test_the_direction_of_the_rows_counts_for_more_than_their_place():
-    """What the page says of moved and of reversed rows."""
-    model = StoredModel()
-    own, same = model.loss(model.table), model.loss(0 * model.table + model.table.mean(axis=0))
-    moved, reversed_ = (
-        [model.loss(np.roll(table, -k, axis=0)) - own for k in (10, 20, 30, 40)]
-        for table in (model.table, model.table[::-1])
-    )
-    assert 9 * max(moved) < min(reversed_)
-    assert same - own - 0.5 < min(reversed_)
-    assert max(reversed_) < same - own
-
-
-def test_the_record_has_every_run_once():
-    record = json.loads(stored("positions.json").read_text())
-    cases = [tuple(run[name] for name in ("task", "kind", "moved", "rate", "seed")) for run in record["runs"]]
-    assert len(cases) == len(set(cases)) == 3 * 3 * (7 + 7 + 2)

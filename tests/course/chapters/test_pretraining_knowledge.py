@@ -11,13 +11,10 @@ from minigrad.bert.data import make_rows
 from minigrad.bert.story_scores import score_stories
 from minigrad.course.chapters.pretraining import LENGTH, VARIANTS, model_of, stories
 from minigrad.course.chapters.pretraining_knowledge import (
-    CONTEXTS,
     Left,
     left_over,
-    losses_by_context,
     words_known,
 )
-from minigrad.course.furniture.small_model import small_model
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import draw_pairs
 from minigrad.tensor import Tensor
@@ -113,48 +110,3 @@ def test_what_the_choice_of_a_copy_costs():
     assert Left("noun", 1, nats=1.0, copy=0.5, best_copy=0.0).in_copy == pytest.approx(np.log(2))
     assert Left("noun", 0, nats=1.0, copy=0.5, best_copy=1.0).in_copy == pytest.approx(np.log(2))
     assert Left("glue", 0, nats=1.0, copy=0.0, best_copy=0.0).in_copy == 0
-
-
-def test_the_choice_of_a_copy_costs_no_more_than_is_left(text, scorer, pairs):
-    left = left_over(model_of(VARIANTS["BERT"], 3).eval(), text, pairs, scorer)
-    assert all(word.in_copy <= word.nats + 1e-9 for word in left)
-    assert sum(word.in_copy for word in left) > 0
-
-
-def test_each_context_has_what_its_name_says():
-    seen = []
-
-    def look(rows):
-        seen.append(rows)
-        return SimpleNamespace(prediction_logits=Tensor(np.zeros((*rows.shape, tokenizer.vocab_size))))
-
-    _, tokenizer = small_model()
-    texts = [
-        "An empty list is returned if no match is found.",
-        "Raise an exception if the file does not exist. " * 9,
-    ]
-    losses = losses_by_context(look, tokenizer, texts, length=20)
-    assert list(losses) == list(CONTEXTS)
-    assert all(
-        len(found) == 6 and np.allclose(found, np.log(tokenizer.vocab_size)) for found in losses.values()
-    )
-    mask = tokenizer.mask_token_id
-    pieces = [tokenizer.encode(text, max_length=20).input_ids[1:-1] for text in texts]
-    for number, rows in enumerate(seen):
-        written, shuffled, foreign, nothing = rows
-        assert rows.shape[1] <= 20
-        assert (written == mask).sum() == 1
-        np.testing.assert_array_equal(np.sort(written), np.sort(shuffled))
-        assert not np.array_equal(written, shuffled)
-        place = int(np.flatnonzero(written == mask)[0])
-        assert shuffled[place] == foreign[place] == mask
-        assert set(foreign[1:-1]) <= {mask, *pieces[1 - number // 3]}  # three pieces of each text are hidden
-        np.testing.assert_array_equal(foreign[[0, -1]], written[[0, -1]])
-        assert (nothing[1:-1] == mask).all()
-        assert mask not in (nothing[0], nothing[-1])
-
-
-def test_one_text_has_no_other_sentences():
-    _, tokenizer = small_model()
-    with pytest.raises(ValueError, match="at least 2 texts, got 1"):
-        losses_by_context(None, tokenizer, ["An empty list is returned."])

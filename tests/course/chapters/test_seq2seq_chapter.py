@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 from minigrad import Tensor, ops
-from minigrad.course.chapters import seq2seq, seq2seq_figures
+from minigrad.course.chapters import seq2seq
 
 pytestmark = pytest.mark.numpy_only("the chapter's runs are made on the CPU")
 
@@ -143,78 +141,6 @@ def test_the_end_token_counts_after_a_mistake_in_the_last_word(few, monkeypatch,
     assert list(right) == list(words) == [len(few), 0]
 
 
-def test_each_sentence_is_scored_in_its_place(model, monkeypatch):
-    def forced(model, chosen, variant=None):
-        """All is right but one word of each second sentence, and the end token."""
-        hits = []
-        for text in chosen:
-            words = [word.text for word in text.words]
-            hit = np.ones(len(words) + 1, bool)
-            hit[-1] = False
-            if text.sentences > 1:
-                hit[words.index(".") + 2] = False
-            hits.append(hit)
-        return hits
-
-    monkeypatch.setattr(seq2seq, "forced", forced)
-    chosen = [text for text in seq2seq.held_out() if text.sentences == 3][:4]
-    assert seq2seq.sentences_right(model, chosen, 3) == {1: [1.0], 2: [1.0, 0.0], 3: [1.0, 0.0, 1.0]}
-
-
-def test_longer_texts_take_more_bits():
-    bits = seq2seq.bits_of_texts(seq2seq.LONG, 200)
-    assert list(bits) == list(range(1, 8))
-    assert sorted(bits.values()) == list(bits.values())
-    only = seq2seq.bits_of_texts(seq2seq.SHORT, 50)[1]
-    assert 4 + 2 + math.log2(24) < only < bits[1]  # of 16 names, of the count, of 24 nouns; and the rest
-
-
-def test_the_flow_shows_the_states_that_the_page_computes():
-    X = np.array([[1.0, 0, 0, 0], [0, 0, 0, 1.0], [0, 0, 1.0, 0]])
-    W_x = np.array([[3.0, 0], [-3.0, 0], [0, 3.0], [0, 0]])
-    shown = repr(seq2seq_figures.rnn_flow(X, W_x, np.diag([2.0, 0]), np.zeros(2)))
-    h = np.zeros(2)
-    for x in X:
-        h = np.tanh(x @ W_x + h @ np.diag([2.0, 0]))
-    assert f"h_3 (1, 2): {h[0]:.2f} 1" in shown
-
-
-def test_figures_say_their_numbers():
-    picture = seq2seq_figures.norm_figure({"one": ([1.0, 0.1], "first", "-")}, "norm")
-    assert "one: 0.1" in repr(picture)
-    picture = seq2seq_figures.length_figure({"right": ([[0.5, 0.7, 0.6], [0.2]], "first")}, "share")
-    assert "right: 0.60, 0.20" in repr(picture)
-
-
-def test_side_by_side_pairs_the_sentences(model, few):
-    text = next(text for text in few if text.sentences == 3)
-    rows = seq2seq.side_by_side(model, text)
-    assert [row[0] for row in rows[:3]] == text.story.texts()
-    assert " ".join(row[1] for row in rows[:3]) == text.target
-    assert seq2seq.as_words([*text.ids[1], -100]) == f"{text.target} -"
-
-
-def test_the_gradient_of_the_cell_follows_open_gates():
-    whole, gates, opened = seq2seq.cell_norms(ops.lstm_step, 8.0, 0, size=6, steps=12, most=5)
-    assert len(whole) == len(gates) == 6
-    assert whole[0] == pytest.approx(1, abs=1e-6)
-    assert opened > 0.99
-    assert gates[5] == pytest.approx(opened**5, abs=1e-3)
-    whole, gates, opened = seq2seq.cell_norms(ops.lstm_step, -8.0, 0, size=6, steps=12, most=5)
-    assert gates[5] < 1e-12
-    assert whole[5] < 1e-5
-
-
-def test_the_first_step_back_is_the_product_of_the_gates():
-    """Without weights from the state, the cell is the only path."""
-
-    def deaf(x_part, h, c, W_h, b):
-        return ops.lstm_step(x_part, h * 0, c, W_h, b)
-
-    whole, gates, _ = seq2seq.cell_norms(deaf, 1.0, 0, size=6, steps=8, most=4)
-    assert whole[1] == pytest.approx(gates[1], rel=0.05)
-
-
 def test_the_gradient_of_a_cell_has_all_its_paths():
     """Against differences: what is added to a cell also reaches the state that the same step shows."""
     size, steps = 3, 6
@@ -243,55 +169,3 @@ def test_the_gradient_of_a_cell_has_all_its_paths():
             slopes.append(apart.sum() * size**-0.5 / 0.04)
         last_cell(0, np.zeros((1, size), np.float32))
         assert np.linalg.norm(slopes) == pytest.approx(whole[-1][back], rel=5e-3)
-
-
-def test_short_texts_come_again():
-    assert seq2seq.repeated(1, 400, seed=5) > 0
-    assert seq2seq.repeated(3, 100, seed=5) == 0
-
-
-def test_recorded_runs_are_those_of_the_rate():
-    def run(name, rate, seed, exact):
-        return {"variant": name, "rate": rate, "seed": seed, "steps": 9, "scores": {"1": {"exact": exact}}}
-
-    runs = [run("GRU", 1e-3, 0, 5), run("GRU", 2e-3, 1, 9), run("GRU", 2e-3, 0, 7), run("RNN", 2e-3, 0, 1)]
-    assert [of["1"]["exact"] for of in seq2seq.recorded("GRU", runs=runs)] == [7, 9]
-    assert [of["1"]["exact"] for of in seq2seq.recorded("GRU", 1e-3, runs)] == [5]
-    with pytest.raises(ValueError, match=r"no run of 'RNN' at the rate 0\.001"):
-        seq2seq.recorded("RNN", 1e-3, runs)
-    assert len(seq2seq.recorded("LSTM")) == 5
-
-
-def test_forget_gates_are_those_of_the_steps(few):
-    encoder = seq2seq.model_of(seq2seq.VARIANTS["LSTM"], 0, 8).encoder
-    net, text = encoder.network, few[0]
-    h = c = Tensor(np.zeros((1, 8), np.float32))
-    opened = []
-    for x in encoder.words(np.array(text.ids[0]))[:, None]:
-        part = x @ net.weight_ih_l0 + net.bias_ih_l0
-        z = (part + h @ net.weight_hh_l0 + net.bias_hh_l0).numpy()[0, 8:16]
-        opened.append(1 / (1 + np.exp(-z)))
-        h, c = ops.lstm_step(part, h, c, net.weight_hh_l0, net.bias_hh_l0)
-    assert np.allclose(seq2seq.forget_gates(encoder, [text]), np.mean(opened, axis=0), atol=1e-5)
-
-
-def test_right_by_kind_adds_up_the_lengths():
-    every = {kind: [2, 1] for kind in seq2seq.KINDS}
-    run = {"1": {"kinds": every}, "2": {"kinds": {**every, "noun": [6, 5]}}}
-    found = seq2seq.right_by_kind([run], (1, 2))
-    assert found["noun"] == [0.75]
-    assert found["verb"] == [0.5]
-
-
-def test_the_unrolled_networks_have_all_words_and_their_glosses():
-    drawn = seq2seq_figures.unrolled(["a", "bee"], [("uno", "one"), ("ape", "bee")]).svg
-    for word, times in (
-        ("a", 1),
-        ("bee", 2),
-        ("uno", 1),
-        ("one", 1),
-        ("ape", 1),
-        ("h₂", 1),
-        ("one vector", 1),
-    ):
-        assert drawn.count(f">{word}<") == times, word

@@ -9,9 +9,6 @@ import pytest
 pytest.importorskip("matplotlib")
 from minigrad.bert.stored import stored
 from minigrad.course.chapters.wordpiece import (
-    cut_picture,
-    play_merges,
-    size_curves,
     tried,
 )
 from minigrad.text.normalization import normalize, pre_tokenize
@@ -21,23 +18,8 @@ from minigrad.text.wordpiece import SPECIAL_TOKENS, count_words, first_pieces, t
 COUNTS = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
 
 
-def spelled(word):
-    return [word[0], *("##" + letter for letter in word[1:])]
-
-
 def start():
     return [*SPECIAL_TOKENS, *first_pieces(COUNTS, 1000)]
-
-
-def test_a_frame_for_each_merge_shows_the_words_as_they_were():
-    words = {word: spelled(word) for word in COUNTS}
-    pairs = Counter({("##u", "##g"): 20, ("p", "##u"): 17})
-    (frame,) = play_merges([(words, pairs, ("##u", "##g"))], COUNTS)
-    assert frame.title == "Merge 1: ##u and ##g"
-    assert "20 times" in frame.text
-    assert "##ug joins" in frame.text
-    assert frame.svg.count(">##u<") == 5  # in each word; the pairs have a text of their own
-    assert ">##u ##g<" in frame.svg
 
 
 @pytest.mark.parametrize("word", ["hugs", "bugs", "punpun", "mug"])
@@ -46,17 +28,6 @@ def test_what_is_tried_ends_as_the_tokenizer_cuts(word):
     found = [("##" if i else "") + word[i:j] for i, j, there in tried(word, vocab) if there]
     cut = WordPieceTokenizer(vocab).tokenize(word)
     assert cut == (found if "".join(found).replace("##", "") == word else ["[UNK]"])
-
-
-def test_the_picture_says_what_was_found():
-    vocab = [*start(), "##ug"]
-    assert cut_picture("bugs", vocab).alt.endswith("Found: b, ##ug, ##s.")
-    assert cut_picture("xx", vocab).alt.endswith("Found: nothing.")
-
-
-def test_the_curves_are_drawn_for_any_sizes():
-    picture = size_curves([10, 100], [3.0, 2.0], [1, 0], [30, 20], 100, 4.2)
-    assert "characters need 4.2" in picture.alt
 
 
 def test_the_stories_are_six_and_clean():

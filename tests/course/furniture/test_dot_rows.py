@@ -7,7 +7,7 @@ import re
 import pytest
 
 from minigrad.colours import COLOURS
-from minigrad.course.furniture.dot_rows import dot_rows, overlap, time_rows
+from minigrad.course.furniture.dot_rows import dot_rows, overlap
 
 pytestmark = pytest.mark.numpy_only("figures are drawn on the CPU")
 
@@ -38,14 +38,3 @@ def test_the_figure_colours_what_differs_from_the_baseline_and_has_the_best_on_t
         "third": 4,
         "second": worse,
     }
-
-
-def test_times_stand_in_their_order_with_their_medians():
-    times = {
-        "slow": {"lowest": 400.0, "median": 468.2, "highest": 520.0},
-        "fast": {"lowest": 47.0, "median": 51.4, "highest": 60.0},
-    }
-    svg = time_rows(times, "two rows").svg
-    assert all(f">{word}<" in svg for word in ("slow", "fast", "468", "51", "50", "100", "200", "400"))
-    assert ">20<" not in svg  # no tick outside of the axis
-    assert svg.index(">slow<") < svg.index(">fast<")

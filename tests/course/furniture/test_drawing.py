@@ -277,11 +277,6 @@ def test_rectangles_and_bars_are_at_their_numbers():
     np.testing.assert_allclose(shares, expected, atol=1e-3)
 
 
-def test_bars_stand_on_the_edge():
-    axes, _ = drawn(lambda axes: axes.bar([1, 2], [3, 6], color=BLUE))
-    assert axes.get_ylim() == (0, pytest.approx(6.3))
-
-
 def test_an_image_has_its_colours_and_its_first_row_above():
     image = pytest.importorskip("matplotlib.image")
     colours = np.random.default_rng(0).random((3, 5, 4))
@@ -387,29 +382,6 @@ def test_axes_and_their_names_stay_in_the_figure_and_apart(shape):
     for text in tree.iter(f"{SVG}text"):
         assert 0 <= float(text.get("x")) <= 72 * 5.4
         assert 0 <= float(text.get("y")) <= 72 * 4
-
-
-def test_a_shared_x_is_written_once():
-    figure = Figure((5.4, 4.0), INK, GRID)
-    above, below = figure.subplots(2, 1, sharex=True)
-    above.plot([0, 100], [0, 1], color=BLUE)
-    below.plot([50, 70], [0, 1], color=BLUE)
-    found = texts(ElementTree.fromstring(figure.svg()))
-    assert above.x.limits() == below.x.limits() == (-5, 105)
-    assert found.count("100") == 1
-
-
-def test_a_legend_names_the_marks_and_stays_off_the_line():
-    def fill(axes):
-        axes.plot(np.arange(50), np.arange(50), "o", color=BLUE, label="a & b")
-        axes.plot([0], [0], color=BLUE)
-        axes.legend()
-
-    axes, tree = drawn(fill)
-    label = next(t for t in tree.iter(f"{SVG}text") if t.text == "a & b")
-    left, top, wide, high = axes.box
-    x, y = float(label.get("x")), float(label.get("y"))
-    assert (x < left + wide / 2) == (y < top + high / 2)  # above on the left, or below on the right
 
 
 def rising(axes):

@@ -79,10 +79,6 @@ def test_figures_on_one_page_do_not_repeat_names():
     assert all(f"#{name}" in shown for name in names)  # only those that the drawing refers to
 
 
-def test_the_same_figure_is_drawn_alike_each_time():
-    assert figures.figure(plot, "x").svg == figures.figure(plot, "x").svg
-
-
 def test_in_a_page_the_courses_own_drawing_draws(monkeypatch):
     monkeypatch.setattr(figures, "IN_A_PAGE", True)
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # not even imported

@@ -13,15 +13,6 @@ from minigrad.course.furniture.graph import nodes_before, product_flops
 from minigrad.tensor import Tensor
 
 
-def test_the_nodes_come_after_their_parents():
-    x, W = (Tensor(np.ones((2, 2)), requires_grad=True) for _ in range(2))
-    y = (x @ W).tanh() + x @ W
-    nodes = nodes_before((y * y).sum())
-    place = {node: i for i, node in enumerate(nodes)}
-    assert sorted(node.op for node in nodes) == ["add", "matmul", "matmul", "mul", "sum", "tanh"]
-    assert all(place[parent] < place[node] for node in nodes for parent in node.parents if parent in place)
-
-
 def test_a_leaf_has_no_nodes():
     with pytest.raises(ValueError, match="leaf"):
         nodes_before(Tensor(np.ones(2)))

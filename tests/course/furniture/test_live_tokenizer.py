@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sample_texts import HOSTILE, HOSTILE_WORDS, REAL_TEXTS, SETTINGS
+from sample_texts import HOSTILE, HOSTILE_WORDS, SETTINGS
 
 from minigrad.bert.stored import stored
 from minigrad.course.furniture.live_tokenizer import live_tokenizer
@@ -89,13 +89,6 @@ def test_chinese_characters_that_are_no_words_of_their_own(page):
     assert cut(page, ["中文"]) == [["中", "##文"]]
 
 
-def test_real_texts_are_cut_as_in_the_library(page):
-    of_library = WordPieceTokenizer.from_file(stored("start") / "vocab.txt")
-    show(page, of_library)
-    texts = REAL_TEXTS[:20]
-    assert cut(page, texts) == [of_library.tokenize(text) for text in texts]
-
-
 def test_every_character_is_spelled_as_in_the_library(page):
     """Between letters and alone: what becomes of it, and whether it parts words."""
     between = "a?b ?"
@@ -156,13 +149,6 @@ def test_without_a_script_the_pieces_of_the_text_are_there(browser):
     ]
     assert not page.is_visible("input")
     context.close()
-
-
-def test_the_text_form_has_pieces_and_ids():
-    of_library = tokenizer()
-    first, second, third = str(live_tokenizer(of_library, "don é")).split("\n")
-    assert (first, third) == ("don é", "2 words and marks, 2 pieces, 0 unknown")
-    assert second == f"don {of_library.token_to_id('don')} | e {of_library.token_to_id('e')}"
 
 
 def test_the_output_is_small():

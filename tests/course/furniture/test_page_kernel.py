@@ -179,10 +179,6 @@ def test_the_shell_says_which_cell_a_function_is_of_and_which_failed(page):
 @pytest.mark.parametrize(
     "value",
     [
-        1.5,
-        "a" * 100,
-        [1, 2, 3],
-        list(range(40)),
         ["x" * 30, "y" * 30, "z" * 30],
         {"name" * 5: list(range(30)), "other": {"a" * 40: "b" * 40}},
         ("x" * 78,),
@@ -190,9 +186,6 @@ def test_the_shell_says_which_cell_a_function_is_of_and_which_failed(page):
         {"b" * 50, "a" * 50},
         [["x" * 40, "y" * 34], ["x" * 40, "y" * 35]],
         [(1, "a" * 30), (2, "b" * 30), (3, "c" * 30)],
-        [],
-        {},
-        (),
         {"a": [], "b" * 80: ()},
         [["x" * 37, "y" * 34]],
         [["x" * 37, "y" * 33]],
@@ -280,30 +273,21 @@ def shows(method: str, body: str, last: str = "A()") -> str:
     [
         (shows("__repr__", "return self.dat"), "AttributeError"),
         (shows("__repr__", "return 3"), "TypeError"),
-        (shows("__repr__", "return None"), "TypeError"),
         (shows("__repr__", "return repr(self)"), "RecursionError"),
         (shows("__repr__", "raise SystemExit"), "SystemExit"),
         (shows("__repr__", "raise KeyboardInterrupt"), "KeyboardInterrupt"),
-        (shows("__repr__", "raise GeneratorExit"), "GeneratorExit"),
-        (shows("__repr__", "raise MemoryError"), "MemoryError"),
-        (shows("__repr__", "1 / 0", "[A()]"), "ZeroDivisionError"),
         (shows("__repr__", "1 / 0", "{1: A()}"), "ZeroDivisionError"),
         (shows("__str__", "1 / 0", "print(A())"), "ZeroDivisionError"),
-        (shows("__str__", "raise SystemExit", "print(A())"), "SystemExit"),
-        (shows("__format__", "1 / 0", "f'{A()}'"), "ZeroDivisionError"),
         ("class M(type):\n    def __repr__(self): 1 / 0\nclass A(metaclass=M): pass\nA", "ZeroDivisionError"),
         (DEEP, "RecursionError"),
         *[
             (shows(method, "1 / 0"), "ZeroDivisionError")
             for method in ("_repr_html_", "_repr_svg_", "_repr_png_", "_repr_markdown_", "_repr_latex_")
         ],
-        (shows("_repr_html_", "raise KeyboardInterrupt"), "KeyboardInterrupt"),
         (shows("_repr_html_", "return 3"), "TypeError"),
-        (shows("_repr_html_", "return b'<b>'"), "TypeError"),
         (shows("_repr_png_", "return [1]"), "TypeError"),
         (shows("_repr_html_", "return 'a', 'b', 'c'"), "ValueError"),
         (shows("_repr_html_", "return 'a', {'b': object()}"), "TypeError"),
-        (shows("_repr_html_", "return 'a', 3"), "TypeError"),
         (shows("_repr_html_", "return 'a', {'b': float('nan')}"), "ValueError"),
     ],
 )
@@ -376,10 +360,8 @@ def test_a_container_that_holds_itself_is_shown(page):
 
 
 @pytest.mark.parametrize("method", ["__str__", "__repr__"])
-@pytest.mark.parametrize(
-    "does", ["1 / 0", "return 3", "return str(self)", "raise SystemExit", "raise KeyboardInterrupt"]
-)
-@pytest.mark.parametrize("base", ["Exception", "BaseException", "KeyError", "SyntaxError", "OSError"])
+@pytest.mark.parametrize("does", ["1 / 0", "return 3", "return str(self)", "raise KeyboardInterrupt"])
+@pytest.mark.parametrize("base", ["Exception", "BaseException", "SyntaxError"])
 def test_an_error_that_cannot_be_told_is_named(page, method, does, base):
     (output,) = page.run(f"class Own({base}):\n    def {method}(self): {does}\nraise Own('x')")
     assert output["ename"] == "Own"
@@ -464,13 +446,9 @@ def test_a_cell_that_jupyter_measures_runs(page, source):
         ("%matplotlib inline\na = 1\na + 1", "%matplotlib inline"),
         ("a = 1\n%load_ext autoreload\n%autoreload 2\na + 1", "%load_ext autoreload, %autoreload 2"),
         ("!pip install numpy\na = 1\na + 1", "!pip install numpy"),
-        ("! ls -l '*.txt\na = 1\na + 1", "! ls -l '*.txt"),
-        ("!!ls\na = 1\na + 1", "!!ls"),
         ("!echo $(ls | grep [0-9 ) {a} \\n 07\na = 1\na + 1", "!echo $(ls | grep [0-9 ) {a} \\n 07"),
         ("a = 1\nprint?\na + 1", "print?"),
         ("a = 1\na.real??\na + 1", "a.real??"),
-        ("?print\na = 1\na + 1", "?print"),
-        ("??print\na = 1\na + 1", "??print"),
         ("%timeit -n 3 sum([1])\na = 1\na + 1", "%timeit -n 3 sum([1])"),
         ("if True:\n    !ls\n    a = 1\na + 1", "!ls"),
         ("!ls \\\n  -l\na = 1\na + 1", "!ls \\"),
@@ -488,16 +466,12 @@ def test_a_line_of_jupyters_is_left_out_and_that_is_said(page, source, left_out)
     ("source", "names"),
     [
         ("%%bash\nls", "%%bash"),
-        ("%%writefile a.txt\nx = 1", "%%writefile"),
-        ("%%html\n<b>1</b>", "%%html"),
         ("a = !ls", "!"),
         ("a = 1\nb = %who_ls", "%"),
         ("a = 1\nawait a", "await"),
-        ("import asyncio\nawait asyncio.sleep(0)", "await"),
         ("async with a as b:\n    pass", "await"),
         ("async for a in b:\n    pass", "await"),
         ("[x async for x in a]", "await"),
-        ("x = 1 if await a else 2", "await"),
     ],
 )
 def test_what_only_jupyter_can_do_is_said_in_a_sentence(page, source, names):
