@@ -261,13 +261,6 @@ def test_each_answer_of_each_notebook_without_labels_is_found(sheet):
     assert all(one.untouched for one in answers.values())
 
 
-def test_cells_that_have_ids_and_no_labels_are_found():
-    made, _ = notebook()
-    for cell in made["cells"]:
-        cell["metadata"] = {}
-    assert answer(made).source == MINE
-
-
 def test_without_labels_two_cells_that_define_a_name_are_told():
     made, cell = unlabelled()
     made["cells"].insert(0, copy.deepcopy(cell))
@@ -440,12 +433,9 @@ def test_what_is_no_python_needs_nothing(text):
     [
         ("def f(x): return x + y", ["y"]),
         ("def f(x):\n    y = 1\n    return x + y", []),
-        ("y = 1\ndef f(x): return x + y", []),
         ("import os.path as p\ndef f(x): return p.join(os, x)", ["os"]),
-        ("def f(x): return [len(one) for one in x]", []),
         ("for i in range(3):\n    z = i\ndef f(x): return z + math.pi", []),
         ("class A:\n    n = 1\n    def g(self): return A.n + B", ["B"]),
-        ("f = lambda x: x + y", ["y"]),
         ("try: import os\nexcept ImportError as e: print(e)\ndef f(x): return x + y", ["y"]),
         (
             "match 3:\n    case [a, *b]: print(a, b)\n    case {'c': c, **d}: print(c, d)\n    case e: print(e)",
