@@ -18,16 +18,7 @@ def with_einsum(X, W, b):
     return np.tanh(np.einsum("bd,de->be", X[:, 0, :], W) + b[None, :])
 
 
-def by_exponentials(X, W, b):
-    u = X[:, 0] @ W + b
-    return 1 - 2 / (np.exp(2 * u) + 1)
-
-
-def all_then_first(X, W, b):
-    return np.tanh(X @ W + b)[:, 0]
-
-
-POOL_RIGHT = [by_sequence, with_einsum, by_exponentials, all_then_first]
+POOL_RIGHT = [by_sequence, with_einsum]
 POOL_WRONG = [
     (lambda X, W, b: np.tanh(X.mean(1) @ W), ("[mean-of-tokens]", "[no-bias]")),
     (lambda X, W, b: np.tanh(X[:, 0].astype(float) @ W + b), "float64"),
@@ -121,17 +112,6 @@ TRANSPOSED_WRONG = [
 # --- vocabulary_for_half ---------------------------------------------------------------------------------
 
 
-def by_search(d_model, N, d_ff, L_max):
-    low, high = 1, 10**9
-    while low < high:
-        V = (low + high) // 2
-        if 2 * V * d_model >= multiplied_out(V, d_model, N, d_ff, L_max):
-            high = V
-        else:
-            low = V + 1
-    return low
-
-
 def with_divmod(d_model, N, d_ff, L_max):
     whole, rest = divmod(multiplied_out(0, d_model, N, d_ff, L_max), d_model)
     return whole + (rest > 0)
@@ -141,7 +121,7 @@ def simplified(d_model, N, d_ff, L_max):
     return L_max + 5 + d_model + N * (4 * d_model + 2 * d_ff + 9) - (-N * d_ff // d_model)
 
 
-HALF_RIGHT = [by_search, with_divmod, simplified]
+HALF_RIGHT = [with_divmod, simplified]
 
 # --- bert ------------------------------------------------------------------------------------------------
 

@@ -9,17 +9,6 @@ import numpy as np
 # --- arcs_found ------------------------------------------------------------------------------------------
 
 
-def arc_by_arc(A, words, arcs):
-    found = np.zeros(A.shape[1])
-    for story, start, end in arcs:
-        for head in range(A.shape[1]):
-            row = A[story, head, start].copy()
-            row[~words[story]] = -1.0
-            row[start] = -1.0
-            found[head] += np.argmax(row) == end
-    return found / len(arcs)
-
-
 def nothing_is_larger(A, words, arcs):
     """The end is found if no other word that counts has more."""
     story, start, end = arcs[:, 0], arcs[:, 1], arcs[:, 2]
@@ -35,7 +24,7 @@ def by_product(A, words, arcs):
     return (rows.argmax(-1) == arcs[:, 2:]).mean(0)
 
 
-ARCS_RIGHT = [arc_by_arc, nothing_is_larger, by_product]
+ARCS_RIGHT = [nothing_is_larger, by_product]
 
 # --- other_weights ---------------------------------------------------------------------------------------
 

@@ -18,13 +18,6 @@ def soft(x):
 # --- padding_mask ----------------------------------------------------------------------------------------
 
 
-def filled(attention_mask, dtype):
-    B, L = attention_mask.shape
-    mask = np.zeros((B, 1, 1, L), dtype=dtype)
-    mask[attention_mask[:, None, None, :] == 0] = np.finfo(dtype).min
-    return mask
-
-
 def one_minus(attention_mask, dtype):
     return ((1 - attention_mask).astype(dtype) * np.finfo(dtype).min).reshape(len(attention_mask), 1, 1, -1)
 
@@ -34,33 +27,16 @@ def with_expand_dims(attention_mask, dtype):
     return np.expand_dims(np.where(attention_mask.astype(bool), low * 0, low), (1, 2))
 
 
-def loops(attention_mask, dtype):
-    out = np.empty((len(attention_mask), 1, 1, len(attention_mask[0])), dtype)
-    for text, row in enumerate(attention_mask):
-        for place, is_token in enumerate(row):
-            out[text, 0, 0, place] = 0 if is_token else np.finfo(dtype).min
-    return out
-
-
 def always_float64(attention_mask, dtype):
     return np.where(attention_mask == 1, 0.0, float(np.finfo(dtype).min))[:, None, None, :]
 
 
-PADDING_RIGHT = [filled, one_minus, with_expand_dims, loops]
+PADDING_RIGHT = [one_minus, with_expand_dims]
 PADDING_WRONG = [
     (always_float64, "float64"),
 ]
 
 # --- masked_gradient -------------------------------------------------------------------------------------
-
-
-def row_by_row(S, allowed, dA):
-    dS = np.zeros_like(S)
-    for i, may in enumerate(allowed):
-        if may.any():
-            a = soft(S[i, may])
-            dS[i, may] = (np.diag(a) - np.outer(a, a)) @ dA[i, may]
-    return dS
 
 
 def with_infinity(S, allowed, dA):
@@ -75,14 +51,7 @@ def by_the_engine(S, allowed, dA):
     return scores.grad * allowed.any(axis=1, keepdims=True)
 
 
-def powers_of_the_visible(S, allowed, dA):
-    top = np.max(np.where(allowed, S, S.min()), axis=1, keepdims=True)
-    E = np.exp(np.minimum(S - top, 0)) * allowed
-    A = E / np.maximum(E.sum(axis=1, keepdims=True), 1e-30)
-    return A * dA - A * (A * dA).sum(axis=1, keepdims=True)
-
-
-GRADIENT_RIGHT = [row_by_row, with_infinity, by_the_engine, powers_of_the_visible]
+GRADIENT_RIGHT = [with_infinity, by_the_engine]
 
 # --- who_sees --------------------------------------------------------------------------------------------
 

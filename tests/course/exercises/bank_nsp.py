@@ -35,18 +35,7 @@ def with_chain(documents, number, start, middle, end, is_next, other, place):
     return a, b, int(not is_next)
 
 
-def by_loops(documents, number, start, middle, end, is_next, other, place):
-    a, b = [], []
-    for i in range(start, middle):
-        a += documents[number][i]
-    if other >= number:
-        other = other + 1
-    for i in range(end - middle):
-        b.extend(documents[number][middle + i] if is_next else documents[other][place + i])
-    return a, b, 0 if is_next else 1
-
-
-PAIR_RIGHT = [with_sum, with_chain, by_loops]
+PAIR_RIGHT = [with_sum, with_chain]
 
 # --- share_of_next ---------------------------------------------------------------------------------------
 
@@ -114,21 +103,13 @@ def with_max(documents, number, a, size):
     return best[0], best[1]
 
 
-def sorted_runs(documents, number, a, size):
-    keyed = [
-        (-len({*a} & {*words}), other, place) for other, place, words in runs_of(documents, number, size)
-    ]
-    _, other, place = min(keyed)
-    return other, place
-
-
 def with_arrays(documents, number, a, size):
     found = list(runs_of(documents, number, size))
     shares = np.array([sum(word in words for word in set(a)) for _, _, words in found])
     return found[int(shares.argmax())][:2]
 
 
-NEGATIVE_RIGHT = [with_max, sorted_runs, with_arrays]
+NEGATIVE_RIGHT = [with_max, with_arrays]
 
 # --- name_the_mistake ------------------------------------------------------------------------------------
 

@@ -156,17 +156,6 @@ ADAM_WRONG = [
 # --- momentum_steps --------------------------------------------------------------------------------------
 
 
-def parameter_by_parameter(parameters, gradients, lr, beta1):
-    moved = []
-    for i, p in enumerate(parameters):
-        u = 0.0
-        for g in gradients:
-            u = beta1 * u + g[i]
-            p = p - lr * u
-        moved.append(p)
-    return moved
-
-
 def momentum_by_the_library(parameters, gradients, lr, beta1):
     own = [nn.Parameter(p.copy()) for p in parameters]
     optimiser = optim.SGD(own, lr=lr, momentum=beta1)
@@ -196,7 +185,7 @@ def into_the_parameters(parameters, gradients, lr, beta1):
     return parameters
 
 
-MOMENTUM_RIGHT = [parameter_by_parameter, momentum_by_the_library, with_a_state_each]
+MOMENTUM_RIGHT = [momentum_by_the_library, with_a_state_each]
 MOMENTUM_WRONG = [
     (into_the_parameters, "`parameters`"),
 ]

@@ -45,14 +45,6 @@ FLOOR_RIGHT = [by_patterns, with_none]
 # --- cost_of_doubt ---------------------------------------------------------------------------------------
 
 
-def with_arrays(r, s, n):
-    p, q = np.full(n, (1 - r) / n), np.full(n, (1 - s) / n)
-    p[0] += r
-    q[0] += s
-    seen = p > 0
-    return float((p[seen] * np.log(p[seen] / q[seen])).sum())
-
-
 def loss_less_floor(r, s, n):
     copy, other = r + (1 - r) / n, (1 - r) / n
     loss = -copy * math.log(s + (1 - s) / n) - (n - 1) * other * math.log((1 - s) / n)
@@ -66,27 +58,9 @@ def copy_or_not(r, s, n):
     return copy * math.log(copy / mine) + ((1 - copy) * math.log((1 - copy) / (1 - mine)) if copy < 1 else 0)
 
 
-DOUBT_RIGHT = [with_arrays, loss_less_floor, copy_or_not]
+DOUBT_RIGHT = [loss_less_floor, copy_or_not]
 
 # --- text_with_floor -------------------------------------------------------------------------------------
-
-
-def by_newton(floor, length):
-    """Steps from a p at which the cost is too large."""
-    if floor == 0:
-        return 1.0
-    p, wanted = 0.75, floor * length
-    low, high = 0.5, 1.0
-    for _ in range(200):
-        cost = -p * math.log(p) - (1 - p) * math.log1p(-p)
-        if cost > wanted:
-            low = p
-        else:
-            high = p
-        p = low + (high - low) / 2
-        if p == 1.0:
-            break
-    return p
 
 
 def until_narrow(floor, length):
@@ -121,7 +95,7 @@ def with_recursion(floor, length, low=0.5, high=1.0, depth=70):
     return with_recursion(floor, length, low, p, depth - 1)
 
 
-DESIGN_RIGHT = [by_newton, with_recursion, until_narrow, from_above]
+DESIGN_RIGHT = [with_recursion, until_narrow, from_above]
 
 # --- train_in_parts --------------------------------------------------------------------------------------
 

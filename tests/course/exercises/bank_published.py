@@ -20,12 +20,7 @@ def by_weights(H, attention_mask):
     return (shares[:, None] @ H)[:, 0]
 
 
-def as_masked_array(H, attention_mask):
-    hidden = np.broadcast_to(attention_mask[:, :, None] == 0, H.shape)
-    return np.ma.array(H, mask=hidden).mean(axis=1).filled(0)
-
-
-MEAN_POOL_RIGHT = [text_by_text, by_einsum, by_weights, as_masked_array]
+MEAN_POOL_RIGHT = [text_by_text, by_einsum, by_weights]
 MEAN_POOL_WRONG = [(lambda H, attention_mask: np.median(H, axis=1), "entries are off")]
 
 # --- nearest ---------------------------------------------------------------------------------------------
@@ -41,15 +36,7 @@ def by_distance_of_unit_vectors(index, questions, k):
     return np.argsort(((asked[:, None] - units) ** 2).sum(axis=-1), axis=1)[:, :k]
 
 
-def question_by_question(index, questions, k):
-    rows = []
-    for q in questions:
-        near = [v @ q / np.linalg.norm(v) for v in index]
-        rows.append(sorted(range(len(index)), key=lambda i: -near[i])[:k])
-    return np.array(rows)
-
-
-NEAREST_RIGHT = [by_unit_vectors, by_distance_of_unit_vectors, question_by_question]
+NEAREST_RIGHT = [by_unit_vectors, by_distance_of_unit_vectors]
 NEAREST_WRONG = [
     (lambda index, questions, k: np.argsort(-np.abs(questions @ index.T))[:, :k], "entries are off"),
 ]

@@ -58,15 +58,6 @@ def solved_for_the_length(d_k, peak, bandwidth):
     return int(np.ceil(4 * d_k / bandwidth / gain)) if gain > 0 else float("inf")
 
 
-def counted_up(d_k, peak, bandwidth):
-    if d_k * bandwidth <= 2 * peak:
-        return math.inf
-    L = 1
-    while by_intensity(L, d_k, L, peak, bandwidth)[0] == "memory":
-        L += 1
-    return L
-
-
 def bisected(d_k, peak, bandwidth):
     waits = lambda L: by_intensity(L, d_k, L, peak, bandwidth)[0] == "memory"  # noqa: E731
     low, high = 0, 2**40
@@ -108,7 +99,7 @@ def one_before_or_minus_one(d_k, peak, bandwidth):
     return -1 if length == math.inf else length - 1
 
 
-LENGTH_RIGHT = [solved_for_the_length, counted_up, bisected]
+LENGTH_RIGHT = [solved_for_the_length, bisected]
 LENGTH_WRONG = [
     (printed, "it returned None"),
     (one_before_or_minus_one, ("[last-that-waits]", "[no-such-length]")),
