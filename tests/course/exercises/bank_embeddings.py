@@ -6,6 +6,9 @@ import math
 
 import numpy as np
 
+RIGHT = {}
+WRONG = {}
+
 # --- embed -----------------------------------------------------------------------------------------------
 
 
@@ -25,8 +28,8 @@ def into_the_table(input_ids, token_type_ids, W_T, W_S, W_P):
     return W_T[input_ids] + W_P[: input_ids.shape[1]]
 
 
-EMBED_RIGHT = [by_one_hot_rows, by_the_second_segment]
-EMBED_WRONG = [
+RIGHT["embed"] = [by_one_hot_rows, by_the_second_segment]
+WRONG["embed"] = [
     (
         lambda i, s, W_T, W_S, W_P: (W_T[i] + W_S[s] + W_P[: i.shape[1]]).astype(np.float64),
         "float64",
@@ -103,8 +106,8 @@ def edited(change):
     return answer
 
 
-PACK_RIGHT = [pieces_by_piece, by_a_formula, by_the_library]
-PACK_WRONG = [
+RIGHT["pack"] = [pieces_by_piece, by_a_formula, by_the_library]
+WRONG["pack"] = [
     (popping_the_arguments, ("it takes entries out of the list `first`", "[odd-place]")),
     (edited(lambda tokens, types, mask: (tokens, types)), "it should return 3 values"),
 ]
@@ -141,8 +144,8 @@ def in_float64(input_ids, token_type_ids, dX, V, n_positions):
     return tuple(part.astype(float) for part in by_masks(input_ids, token_type_ids, dX, V, n_positions))
 
 
-GRADIENTS_RIGHT = [by_transposed_one_hot_rows, token_by_token_back, by_masks]
-GRADIENTS_WRONG = [
+RIGHT["table_gradients"] = [by_transposed_one_hot_rows, token_by_token_back, by_masks]
+WRONG["table_gradients"] = [
     (in_float64, "float64"),
     (lambda *arguments: by_masks(*arguments)[0], "3 values"),
 ]
@@ -187,8 +190,8 @@ def with_a_walk(tokens, types, mask):
     return (names + ["none"])[0]
 
 
-FAULT_RIGHT = [by_packing_again, with_a_walk]
-FAULT_WRONG = [
+RIGHT["packing_fault"] = [by_packing_again, with_a_walk]
+WRONG["packing_fault"] = [
     (lambda tokens, types, mask: by_packing_again(tokens, types, mask).upper(), "it should return"),
 ]
 
@@ -220,18 +223,4 @@ def by_halving(V, N):
     return np.int64(high)
 
 
-WIDTH_RIGHT = [by_search, by_ceil, by_halving]
-
-RIGHT = {
-    "embed": EMBED_RIGHT,
-    "pack": PACK_RIGHT,
-    "table_gradients": GRADIENTS_RIGHT,
-    "packing_fault": FAULT_RIGHT,
-    "even_width": WIDTH_RIGHT,
-}
-WRONG = {
-    "embed": EMBED_WRONG,
-    "pack": PACK_WRONG,
-    "table_gradients": GRADIENTS_WRONG,
-    "packing_fault": FAULT_WRONG,
-}
+RIGHT["even_width"] = [by_search, by_ceil, by_halving]

@@ -7,6 +7,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
+RIGHT = {}
+WRONG = {}
+
 # --- pool ------------------------------------------------------------------------------------------------
 
 
@@ -18,8 +21,8 @@ def with_einsum(X, W, b):
     return np.tanh(np.einsum("bd,de->be", X[:, 0, :], W) + b[None, :])
 
 
-POOL_RIGHT = [by_sequence, with_einsum]
-POOL_WRONG = [
+RIGHT["pool"] = [by_sequence, with_einsum]
+WRONG["pool"] = [
     (lambda X, W, b: np.tanh(X.mean(1) @ W), ("[mean-of-tokens]", "[no-bias]")),
     (lambda X, W, b: np.tanh(X[:, 0].astype(float) @ W + b), "float64"),
 ]
@@ -50,7 +53,7 @@ def multiplied_out(V, d_model, N, d_ff, L_max):
     return d * (V + L_max + 4) + N * (4 * d**2 + 2 * d * d_ff + 9 * d + d_ff) + d**2 + d
 
 
-COUNT_RIGHT = [from_shapes, multiplied_out]
+RIGHT["parameter_count"] = [from_shapes, multiplied_out]
 
 # --- transposed ------------------------------------------------------------------------------------------
 
@@ -101,8 +104,8 @@ def what_comes_nearer(run, loaded, expected):
     return wrong
 
 
-TRANSPOSED_RIGHT = [by_bits, by_products]
-TRANSPOSED_WRONG = [
+RIGHT["transposed"] = [by_bits, by_products]
+WRONG["transposed"] = [
     (what_comes_nearer, "[one-at-a-time]"),
     (without_feed_forward, "On d_model = d_ff, W_2 and W_K"),
     (all_in_place, "W_S has shape"),
@@ -121,7 +124,7 @@ def simplified(d_model, N, d_ff, L_max):
     return L_max + 5 + d_model + N * (4 * d_model + 2 * d_ff + 9) - (-N * d_ff // d_model)
 
 
-HALF_RIGHT = [with_divmod, simplified]
+RIGHT["vocabulary_for_half"] = [with_divmod, simplified]
 
 # --- bert ------------------------------------------------------------------------------------------------
 
@@ -204,8 +207,8 @@ def without_a_batch(first, second, length, parts, model):
     return assembled(first, second, length, SimpleNamespace(**{**vars(parts), "padding_mask": flat}), model)
 
 
-BERT_RIGHT = [changed(), recursive]
-BERT_WRONG = [
+RIGHT["bert"] = [changed(), recursive]
+WRONG["bert"] = [
     (first_row_too_early, "pool takes an array (B, L, d_model) as X, got one of shape (1, 6)"),
     (no_mask_at_all, "multi_head takes an array (B, 1, 1, L) as mask, got no array"),
     (without_a_batch, "padding_mask takes an array (B, L) as attention_mask, got one of shape (14,)"),
@@ -214,17 +217,3 @@ BERT_WRONG = [
         ("[no-mask]", "[no-embedding-norm]"),
     ),
 ]
-
-
-RIGHT = {
-    "pool": POOL_RIGHT,
-    "parameter_count": COUNT_RIGHT,
-    "transposed": TRANSPOSED_RIGHT,
-    "vocabulary_for_half": HALF_RIGHT,
-    "bert": BERT_RIGHT,
-}
-WRONG = {
-    "pool": POOL_WRONG,
-    "transposed": TRANSPOSED_WRONG,
-    "bert": BERT_WRONG,
-}

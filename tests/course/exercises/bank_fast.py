@@ -7,6 +7,9 @@ import math
 
 import numpy as np
 
+RIGHT = {}
+WRONG = {}
+
 # --- softmax_gradient_into -------------------------------------------------------------------------------
 
 
@@ -66,13 +69,13 @@ def no_factor_and_a_temporary(dy, y, out):
     out[:] = dy - np.sum(y * dy, 1, keepdims=True)
 
 
-INTO_RIGHT = [
+RIGHT["softmax_gradient_into"] = [
     sum_from_einsum,
     row_by_row,
     halves,
     sums_in_double_precision,
 ]
-INTO_WRONG = [
+WRONG["softmax_gradient_into"] = [
     (product_first_then_out, ("it takes 2 arrays as large as dy", "[too-much-memory]")),
     (dy_used_up, ("it changes `dy`", "Write into `out` alone", "[over-dy]")),
     (name_given_to_another_array, "[out-untouched]"),
@@ -125,8 +128,8 @@ def scaled_by_the_whole_length_in_a_copy(q, k, heads):
     return heads_of(q, heads) @ heads_of(k, heads).swapaxes(2, 3) / math.sqrt(q.shape[2])
 
 
-SCORES_RIGHT = [into_an_empty_array, numpys_root, in_double_precision]
-SCORES_WRONG = [
+RIGHT["scores_without_copies"] = [into_an_empty_array, numpys_root, in_double_precision]
+WRONG["scores_without_copies"] = [
     (k_scaled_where_it_is, ("it changes `k`", "[over-inputs]")),
     (dealt_out_and_not_scaled, ("[dealt-in-turn]", "[no-scale]")),
     (
@@ -181,8 +184,8 @@ def copied_and_the_last_left_out(contributions):
     return total
 
 
-ADD_UP_RIGHT = [zeros_when_several, copy_when_several]
-ADD_UP_WRONG = [
+RIGHT["add_up"] = [zeros_when_several, copy_when_several]
+WRONG["add_up"] = [
     (popped, ("it takes entries out of the list `contributions`", "[list-changed]")),
     (mean_in_the_first, ("[into-borrowed]", "[not-a-sum]")),
     (copied_and_the_last_left_out, ("[some-left-out]", "it returns a new array")),
@@ -208,16 +211,4 @@ def borders_first(n, m, most):
     return list(itertools.pairwise(borders))
 
 
-BLOCKS_RIGHT = [a_loop, borders_first]
-
-RIGHT = {
-    "softmax_gradient_into": INTO_RIGHT,
-    "scores_without_copies": SCORES_RIGHT,
-    "add_up": ADD_UP_RIGHT,
-    "row_blocks": BLOCKS_RIGHT,
-}
-WRONG = {
-    "softmax_gradient_into": INTO_WRONG,
-    "scores_without_copies": SCORES_WRONG,
-    "add_up": ADD_UP_WRONG,
-}
+RIGHT["row_blocks"] = [a_loop, borders_first]

@@ -6,6 +6,9 @@ import math
 
 import numpy as np
 
+RIGHT = {}
+WRONG = {}
+
 
 def right_softmax(x):
     e = np.exp(x - np.max(x, -1, keepdims=True))
@@ -58,8 +61,8 @@ def mask_and_scale_forgotten(X, weights, h, mask):
     return out_of(attended(X, weights, h, 0, scale=1.0), weights)
 
 
-MULTI_RIGHT = [text_by_text, with_einsum]
-MULTI_WRONG = [
+RIGHT["multi_head"] = [text_by_text, with_einsum]
+WRONG["multi_head"] = [
     (numpys_root, "float64"),
     (mask_and_scale_forgotten, ("[no-mask]", "[no-scale]")),
 ]
@@ -103,8 +106,8 @@ def plain_reshapes(Z, W_O, dY):
     return dZ, dW, dY.sum((0, 1))
 
 
-BACK_RIGHT = [one_token_at_a_time, block_by_block, with_the_batch_in_front]
-BACK_WRONG = [
+RIGHT["heads_backward"] = [one_token_at_a_time, block_by_block, with_the_batch_in_front]
+WRONG["heads_backward"] = [
     (plain_reshapes, ("[cut-by-reshape]", "[joined-by-reshape]")),
     (lambda Z, W_O, dY: block_by_block(Z, W_O, dY)[:2], "it should return 3 values"),
 ]
@@ -142,7 +145,7 @@ def doubled_and_halved(words, n_words):
     return _run(words, n_words, heads, np.eye(2 * n_words) / 2)
 
 
-NEIGHBOURS_RIGHT = [by_loops, doubled_and_halved]
+RIGHT["both_neighbours"] = [by_loops, doubled_and_halved]
 
 # --- refit -----------------------------------------------------------------------------------------------
 
@@ -181,8 +184,8 @@ def with_the_real_weights(layer, weights, h):
     return np.array(found), weights["W_O"][found]
 
 
-REFIT_RIGHT = [column_by_column, with_the_real_weights]
-REFIT_WRONG = [
+RIGHT["refit"] = [column_by_column, with_the_real_weights]
+WRONG["refit"] = [
     (lambda layer, weights, h: weights["W_O"][_found(layer, weights, h)], "it should return 2 values"),
 ]
 
@@ -210,22 +213,7 @@ def in_place(weights):
     return weights
 
 
-BIAS_RIGHT = [in_one_expression, measured]
-BIAS_WRONG = [
+RIGHT["without_biases"] = [in_one_expression, measured]
+WRONG["without_biases"] = [
     (in_place, "which the caller still needs"),
 ]
-
-
-RIGHT = {
-    "multi_head": MULTI_RIGHT,
-    "heads_backward": BACK_RIGHT,
-    "both_neighbours": NEIGHBOURS_RIGHT,
-    "refit": REFIT_RIGHT,
-    "without_biases": BIAS_RIGHT,
-}
-WRONG = {
-    "multi_head": MULTI_WRONG,
-    "heads_backward": BACK_WRONG,
-    "refit": REFIT_WRONG,
-    "without_biases": BIAS_WRONG,
-}

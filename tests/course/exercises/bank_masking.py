@@ -8,6 +8,9 @@ import numpy as np
 
 from minigrad import Tensor, ops
 
+RIGHT = {}
+WRONG = {}
+
 
 def soft(x):
     with np.errstate(invalid="ignore"):
@@ -31,8 +34,8 @@ def always_float64(attention_mask, dtype):
     return np.where(attention_mask == 1, 0.0, float(np.finfo(dtype).min))[:, None, None, :]
 
 
-PADDING_RIGHT = [one_minus, with_expand_dims]
-PADDING_WRONG = [
+RIGHT["padding_mask"] = [one_minus, with_expand_dims]
+WRONG["padding_mask"] = [
     (always_float64, "float64"),
 ]
 
@@ -51,7 +54,7 @@ def by_the_engine(S, allowed, dA):
     return scores.grad * allowed.any(axis=1, keepdims=True)
 
 
-GRADIENT_RIGHT = [with_infinity, by_the_engine]
+RIGHT["masked_gradient"] = [with_infinity, by_the_engine]
 
 # --- who_sees --------------------------------------------------------------------------------------------
 
@@ -80,7 +83,7 @@ def in_numbers(documents, prefix, window):
     return pair_by_pair(documents, prefix, window).astype(int)
 
 
-SEES_RIGHT = [pair_by_pair, with_tri, in_numbers]
+RIGHT["who_sees"] = [pair_by_pair, with_tri, in_numbers]
 
 # --- leaks_and_losses ------------------------------------------------------------------------------------
 
@@ -116,7 +119,7 @@ def with_both_in_turn(head, allowed):
     return np.sum(seen > allowed), np.sum(seen < allowed)
 
 
-LEAKS_RIGHT = [drawn_anew, in_a_list, with_both_in_turn]
+RIGHT["leaks_and_losses"] = [drawn_anew, in_a_list, with_both_in_turn]
 
 # --- leaked_share ----------------------------------------------------------------------------------------
 
@@ -141,16 +144,4 @@ def in_closed_form(variance):
     return (half * math.exp(half) - math.expm1(half)) / math.expm1(half) ** 2
 
 
-SHARE_RIGHT = [summed, on_a_long_text, in_closed_form]
-
-
-RIGHT = {
-    "padding_mask": PADDING_RIGHT,
-    "masked_gradient": GRADIENT_RIGHT,
-    "who_sees": SEES_RIGHT,
-    "leaks_and_losses": LEAKS_RIGHT,
-    "leaked_share": SHARE_RIGHT,
-}
-WRONG = {
-    "padding_mask": PADDING_WRONG,
-}
+RIGHT["leaked_share"] = [summed, on_a_long_text, in_closed_form]

@@ -8,6 +8,9 @@ import numpy as np
 
 from minigrad import Tensor, ops
 
+RIGHT = {}
+WRONG = {}
+
 
 def right_softmax(x):
     e = np.exp(x - np.max(x, -1, keepdims=True))
@@ -35,12 +38,12 @@ def queries_scaled_in_place(q, k, v):
     return right_softmax(q @ k.T) @ k
 
 
-ATTEND_RIGHT = [
+RIGHT["attend"] = [
     with_einsum,
     scaled_queries,
     numpys_root,
 ]
-ATTEND_WRONG = [
+WRONG["attend"] = [
     (lambda q, k, v: right_softmax(np.inner(q, k)) @ k, ("[no-scale]", "[mixed-keys]")),
     (
         lambda q, k, v: right_softmax(k @ q.T / math.sqrt(len(k))).T @ v,
@@ -93,8 +96,8 @@ def two_slips_back(X, W_Q, W_K, W_V, dZ):
     return X.T @ (dS @ K), X.T @ (dS.T @ Q), X.T @ (A @ dZ)
 
 
-GRADIENTS_RIGHT = [by_the_engine, row_by_row, a_list]
-GRADIENTS_WRONG = [
+RIGHT["attention_gradients"] = [by_the_engine, row_by_row, a_list]
+WRONG["attention_gradients"] = [
     (
         two_slips_back,
         ("[no-mean]", "[weights-transposed]"),
@@ -148,8 +151,8 @@ def itself_and_everything(words, n_words):
     return _run(_one_hot(words, n_words), 100 * W, W, np.eye(n_words + L))
 
 
-LOOK_RIGHT = [by_loops, shifted_keys]
-LOOK_WRONG = [
+RIGHT["look_left"] = [by_loops, shifted_keys]
+WRONG["look_left"] = [
     (all_before_it, "[everything-left]"),
     (itself_and_everything, ("[itself]", "[whole-row]")),
 ]
@@ -185,8 +188,8 @@ def with_queries_turned_too(head):
     return "keys" if np.allclose(head(q, -k, v), out) else "none"
 
 
-CATCH_RIGHT = [in_a_dictionary, with_queries_turned_too]
-CATCH_WRONG = [
+RIGHT["first_to_catch"] = [in_a_dictionary, with_queries_turned_too]
+WRONG["first_to_catch"] = [
     (lambda head: in_a_dictionary(head).upper(), "it should return"),
 ]
 
@@ -208,8 +211,8 @@ def terms_added_one_by_one(d_k, std_q, std_k):
     return np.array(variance**-0.5)
 
 
-SCALE_RIGHT = [power_of_minus_a_half, root_of_the_variance, terms_added_one_by_one]
-SCALE_WRONG = [
+RIGHT["score_scale"] = [power_of_minus_a_half, root_of_the_variance, terms_added_one_by_one]
+WRONG["score_scale"] = [
     (
         lambda d_k, std_q, std_k: 1 / d_k,
         ("[no-deviations]", "[no-root]"),
@@ -224,19 +227,3 @@ SCALE_WRONG = [
     ),
     (lambda d_k, std_q, std_k: [1 / (math.sqrt(d_k) * std_q * std_k)], "and returned a list of 1"),
 ]
-
-
-RIGHT = {
-    "attend": ATTEND_RIGHT,
-    "attention_gradients": GRADIENTS_RIGHT,
-    "look_left": LOOK_RIGHT,
-    "first_to_catch": CATCH_RIGHT,
-    "score_scale": SCALE_RIGHT,
-}
-WRONG = {
-    "attend": ATTEND_WRONG,
-    "attention_gradients": GRADIENTS_WRONG,
-    "look_left": LOOK_WRONG,
-    "first_to_catch": CATCH_WRONG,
-    "score_scale": SCALE_WRONG,
-}

@@ -6,6 +6,9 @@ import math
 
 import numpy as np
 
+RIGHT = {}
+WRONG = {}
+
 # --- sinusoids -------------------------------------------------------------------------------------------
 
 
@@ -21,7 +24,7 @@ def by_complex_numbers(L, d_model):
     return out
 
 
-SINUSOIDS_RIGHT = [stacked, by_complex_numbers]
+RIGHT["sinusoids"] = [stacked, by_complex_numbers]
 
 # --- shift_matrix ----------------------------------------------------------------------------------------
 
@@ -39,7 +42,7 @@ def one_step_many_times(k, d_model):
     return np.linalg.matrix_power(with_slices(1, d_model), k)
 
 
-SHIFT_RIGHT = [with_slices, one_step_many_times]
+RIGHT["shift_matrix"] = [with_slices, one_step_many_times]
 
 # --- look_back -------------------------------------------------------------------------------------------
 
@@ -62,7 +65,7 @@ def others_below_zero(L, share):
     return _spread(b, L)
 
 
-BACK_RIGHT = [two_logarithms, others_below_zero]
+RIGHT["look_back"] = [two_logarithms, others_below_zero]
 
 # --- table_fault -----------------------------------------------------------------------------------------
 
@@ -112,8 +115,8 @@ def half_a_start_by_equals(table):
     return with_norms(table)
 
 
-FAULT_RIGHT = [with_norms, with_loops]
-FAULT_WRONG = [
+RIGHT["table_fault"] = [with_norms, with_loops]
+WRONG["table_fault"] = [
     (half_a_start_by_equals, ("[floats-by-equals]", "[half-a-start]")),
 ]
 
@@ -136,15 +139,4 @@ def in_a_loop(d_model):
         before = now
 
 
-RISE_RIGHT = [from_the_table, in_a_loop]
-
-RIGHT = {
-    "sinusoids": SINUSOIDS_RIGHT,
-    "shift_matrix": SHIFT_RIGHT,
-    "look_back": BACK_RIGHT,
-    "table_fault": FAULT_RIGHT,
-    "first_rise": RISE_RIGHT,
-}
-WRONG = {
-    "table_fault": FAULT_WRONG,
-}
+RIGHT["first_rise"] = [from_the_table, in_a_loop]

@@ -9,6 +9,9 @@ import numpy as np
 
 from minigrad.optim import clip_grad_norm
 
+RIGHT = {}
+WRONG = {}
+
 # --- floor_of --------------------------------------------------------------------------------------------
 
 
@@ -40,7 +43,7 @@ def with_none(language):
     return float(np.average(costs, weights=weights))
 
 
-FLOOR_RIGHT = [by_patterns, with_none]
+RIGHT["floor_of"] = [by_patterns, with_none]
 
 # --- cost_of_doubt ---------------------------------------------------------------------------------------
 
@@ -58,7 +61,7 @@ def copy_or_not(r, s, n):
     return copy * math.log(copy / mine) + ((1 - copy) * math.log((1 - copy) / (1 - mine)) if copy < 1 else 0)
 
 
-DOUBT_RIGHT = [loss_less_floor, copy_or_not]
+RIGHT["cost_of_doubt"] = [loss_less_floor, copy_or_not]
 
 # --- text_with_floor -------------------------------------------------------------------------------------
 
@@ -95,7 +98,7 @@ def with_recursion(floor, length, low=0.5, high=1.0, depth=70):
     return with_recursion(floor, length, low, p, depth - 1)
 
 
-DESIGN_RIGHT = [with_recursion, until_narrow, from_above]
+RIGHT["text_with_floor"] = [with_recursion, until_narrow, from_above]
 
 # --- train_in_parts --------------------------------------------------------------------------------------
 
@@ -156,8 +159,8 @@ def sums_first(model, batches, optimizer, schedule, parts):
     return losses
 
 
-LOOP_RIGHT = [with_a_counter, sums_first, scheduled_first]
-LOOP_WRONG = [
+RIGHT["train_in_parts"] = [with_a_counter, sums_first, scheduled_first]
+WRONG["train_in_parts"] = [
     (summed_and_scheduled_on_the_way, ("Divide each loss by `parts`", "calls `schedule.step()` 8 times")),
 ]
 
@@ -182,15 +185,4 @@ def with_n(model, floor, error):
     return [math.ceil(v / error**2) for v in (np.var(model - floor), np.var(model) + np.var(floor))]
 
 
-NEEDED_RIGHT = [with_cov, by_hand, with_n]
-
-RIGHT = {
-    "floor_of": FLOOR_RIGHT,
-    "cost_of_doubt": DOUBT_RIGHT,
-    "text_with_floor": DESIGN_RIGHT,
-    "train_in_parts": LOOP_RIGHT,
-    "words_needed": NEEDED_RIGHT,
-}
-WRONG = {
-    "train_in_parts": LOOP_WRONG,
-}
+RIGHT["words_needed"] = [with_cov, by_hand, with_n]

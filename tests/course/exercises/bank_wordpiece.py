@@ -10,6 +10,9 @@ from itertools import pairwise
 
 import numpy as np
 
+RIGHT = {}
+WRONG = {}
+
 UNKNOWN = ["[UNK]"]
 
 # --- split_word -------------------------------------------------------------------------------------------
@@ -43,8 +46,8 @@ def split_with(word, vocabulary, *, shortest=False, keep=True):
     return pieces
 
 
-SPLIT_RIGHT = [recursively, split_with]
-SPLIT_WRONG = [
+RIGHT["split_word"] = [recursively, split_with]
+WRONG["split_word"] = [
     (lambda w, v: " ".join(split_with(w, v)), "it should return 1 value,"),
     (
         lambda w, v: split_with(w, v, shortest=True, keep=False),
@@ -90,8 +93,8 @@ def fronts_shared(frequent, likely):
     return judged({p + frequent: 20, q + frequent: 20, r + frequent: 20, p + likely: 1})
 
 
-RULES_RIGHT = [longer_words, fronts_shared]
-RULES_WRONG = [
+RIGHT["two_rules"] = [longer_words, fronts_shared]
+WRONG["two_rules"] = [
     (lambda f, s: None, "it returned None"),
 ]
 
@@ -148,8 +151,8 @@ def with_counts_kept(word_counts, n):
     return names
 
 
-MENDED_RIGHT = [rebuilt, with_counts_kept, lambda counts, n: tuple(rebuilt(counts, n))]
-MENDED_WRONG = [
+RIGHT["mended_merges"] = [rebuilt, with_counts_kept, lambda counts, n: tuple(rebuilt(counts, n))]
+WRONG["mended_merges"] = [
     (
         lambda c, n: rebuilt(c, n, weigh=False, marks=False),
         ("[words-once]", "[marks-in-middle]"),
@@ -189,8 +192,8 @@ def by_matrix(word, vocabulary):
     return int(cost[L]) if np.isfinite(cost[L]) else 0
 
 
-FEWEST_RIGHT = [by_memory, by_matrix]
-FEWEST_WRONG = [
+RIGHT["fewest_pieces"] = [by_memory, by_matrix]
+WRONG["fewest_pieces"] = [
     (lambda w, v: [by_memory(w, v)], "it should return"),
 ]
 
@@ -219,26 +222,10 @@ def gain_with(n, c_a, c_b, c_ab, *, shrink=True, new=True):
     return result - power(n - c_ab if shrink else n) - power(c_a) - power(c_b) + power(n)
 
 
-GAIN_RIGHT = [by_two_likelihoods, gain_with]
-GAIN_WRONG = [
+RIGHT["likelihood_gain"] = [by_two_likelihoods, gain_with]
+WRONG["likelihood_gain"] = [
     (
         lambda *x: gain_with(*x, shrink=False, new=False),
         ("[same-length]", "[no-new-piece]"),
     ),
 ]
-
-
-RIGHT = {
-    "split_word": SPLIT_RIGHT,
-    "two_rules": RULES_RIGHT,
-    "mended_merges": MENDED_RIGHT,
-    "fewest_pieces": FEWEST_RIGHT,
-    "likelihood_gain": GAIN_RIGHT,
-}
-WRONG = {
-    "split_word": SPLIT_WRONG,
-    "two_rules": RULES_WRONG,
-    "mended_merges": MENDED_WRONG,
-    "fewest_pieces": FEWEST_WRONG,
-    "likelihood_gain": GAIN_WRONG,
-}
