@@ -109,7 +109,6 @@ WRONG["transposed"] = [
     (what_comes_nearer, "[one-at-a-time]"),
     (without_feed_forward, "On d_model = d_ff, W_2 and W_K"),
     (all_in_place, "W_S has shape"),
-    (lambda run, loaded, expected: set(by_bits(run, loaded, expected)), "it should return"),
 ]
 
 # --- vocabulary_for_half ---------------------------------------------------------------------------------
@@ -200,18 +199,10 @@ def no_mask_at_all(first, second, length, parts, model):
     return assembled(first, second, length, SimpleNamespace(**{**vars(parts), "multi_head": attend}), model)
 
 
-def without_a_batch(first, second, length, parts, model):
-    def flat(mask, dtype):
-        return parts.padding_mask(mask[0], dtype)
-
-    return assembled(first, second, length, SimpleNamespace(**{**vars(parts), "padding_mask": flat}), model)
-
-
 RIGHT["bert"] = [changed(), recursive]
 WRONG["bert"] = [
     (first_row_too_early, "pool takes an array (B, L, d_model) as X, got one of shape (1, 6)"),
     (no_mask_at_all, "multi_head takes an array (B, 1, 1, L) as mask, got no array"),
-    (without_a_batch, "padding_mask takes an array (B, L) as attention_mask, got one of shape (14,)"),
     (
         changed(hide=False, start_norm=False),
         ("[no-mask]", "[no-embedding-norm]"),

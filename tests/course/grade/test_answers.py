@@ -189,13 +189,11 @@ def test_a_copied_cell_is_told():
     assert answer(made).problem == "2 answer cells for attend (cells 4, 5): keep the one that counts."
 
 
-def test_a_hundred_thousand_cells_are_one_line():
+def test_thousands_of_cells_are_one_line():
     made, cell = notebook()
-    made["cells"] += [{**cell, "id": str(number)} for number in range(100_000)]
-    numbers = "4, " + ", ".join(str(len(made["cells"]) - 100_000 + place) for place in range(1, 9))
-    assert answer(made).problem.startswith(
-        f"100001 answer cells for attend (cells {numbers}, …): keep the one"
-    )
+    made["cells"] += [{**cell, "id": str(number)} for number in range(5_000)]
+    numbers = "4, " + ", ".join(str(len(made["cells"]) - 5_000 + place) for place in range(1, 9))
+    assert answer(made).problem.startswith(f"5001 answer cells for attend (cells {numbers}, …): keep the one")
 
 
 @pytest.mark.parametrize("at", [1, 0])
