@@ -265,12 +265,9 @@ def _no_input(prompt: object = "") -> str:
 
 # --- What is Jupyter's, and no Python --------------------------------------------------------------------
 
-MEASURES = re.compile(r"%%(time|timeit|prun|capture)\b.*|%time\s+")  # what stands behind it is Python
-LINE = re.compile(
-    r"%{1,2}[a-zA-Z].*|!.*|\?{1,2}[\w.]+|[\w.]+\?{1,2}"
-)  # a magic, a shell's command, a question
-TAKES = re.compile(r"[^=]*=\s*(%(?=[a-zA-Z])|!).*")  # what comes of one
-OTHER_LANGUAGE = re.compile(rf"\s*(?!{MEASURES.pattern})(%%[a-zA-Z]\w*)")
+MEASURES = r"%%(?:time|timeit|prun|capture)\b"  # what stands below it is Python
+OTHER_LANGUAGE = re.compile(rf"\s*(?!{MEASURES})(%%[a-zA-Z]\w*)")
+TAKES = re.compile(r"[^=]*=\s*(%(?=[a-zA-Z])|!)")  # what comes of a line
 
 
 def _without_jupyters(source: str, name: str, error: SyntaxError) -> tuple[str, list[str]]:
@@ -278,37 +275,19 @@ def _without_jupyters(source: str, name: str, error: SyntaxError) -> tuple[str, 
 
     error: Python's about it. Raises it if it is about something else, and SyntaxError for what cannot be left out.
     """
+    from minigrad.course.furniture.jupyter import plain_python  # few cells need it
+
     if found := OTHER_LANGUAGE.match(source):
-        raise SyntaxError(f"Only Jupyter runs {found[2]}: a page runs Python", (name, 1, 1, found[2]))
-    lines, left_out = source.split("\n"), []
-    mistake: SyntaxError | None = error
-    while mistake:
-        first = min(mistake.lineno or 1, len(lines)) - 1  # Python names the first line that it does not know
-        line = lines[first].strip()
-        indent = lines[first][: -len(lines[first].lstrip()) or None]
-        if found := TAKES.fullmatch(line):
+        raise SyntaxError(f"Only Jupyter runs {found[1]}: a page runs Python", (name, 1, 1, found[1]))
+    if not re.search("[%!?]", source):
+        raise error
+    plain, left_out = plain_python(source)
+    for line in left_out:
+        if found := TAKES.match(line):
             why = f"Only Jupyter runs what begins with {found[1]}: a page runs Python"
-            raise SyntaxError(why, (name, first + 1, 1, line))
-        if found := MEASURES.match(line):
-            lines[first] = indent + line[found.end() :]
-        elif LINE.fullmatch(line):
-            left_out.append(line)
-            lines[first] = indent + "pass"
-            while line.endswith("\\") and first + 1 < len(lines):
-                first += 1
-                line, lines[first] = lines[first].strip(), ""
-        else:
-            raise mistake
-        mistake = _mistake("\n".join(lines), name)
-    return "\n".join(lines), left_out
-
-
-def _mistake(source: str, name: str) -> SyntaxError | None:
-    try:
-        ast.parse(source, name)
-    except SyntaxError as error:
-        return error
-    return None
+            place = [one.strip() for one in source.split("\n")].index(line) + 1
+            raise SyntaxError(why, (name, place, 1, line))
+    return plain, [line for line in left_out if not re.match(MEASURES, line)]
 
 
 def _compiled(tree: ast.Module | ast.Expression, name: str, mode: str) -> types.CodeType:

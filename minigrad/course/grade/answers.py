@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from minigrad.course.grade.jupyter import plain_python
+from minigrad.course.furniture.jupyter import plain_python
 
 ANSWER, CHECK = "answer", "check"  # the tags
 LONGEST = 100_000  # characters of an answer

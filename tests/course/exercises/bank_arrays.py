@@ -17,21 +17,6 @@ def all_axes_at_once(dy, shape):
     return dy.sum(axis=tuple(axes)).reshape(shape)
 
 
-def entry_by_entry(dy, shape):
-    out = np.zeros(shape, dy.dtype)
-    for place in np.ndindex(dy.shape):
-        kept = place[dy.ndim - len(shape) :]
-        out[tuple(0 if n == 1 else i for i, n in zip(kept, shape, strict=True))] += dy[place]
-    return out
-
-
-def through_einsum(dy, shape):
-    letters = "abcdefgh"[: dy.ndim]
-    tail = letters[dy.ndim - len(shape) :]
-    kept = "".join(letter for letter, n in zip(tail, shape, strict=True) if n > 1)
-    return np.einsum(f"{letters}->{kept}", dy).reshape(shape)
-
-
 def by_a_matrix(dy, shape):
     """The matrix of the broadcast, transposed."""
     cells = np.broadcast_to(np.arange(math.prod(shape)).reshape(shape), dy.shape).ravel()
@@ -63,12 +48,6 @@ def sequence_by_sequence(x, h):
     return np.array([np.stack(np.split(tokens, h, axis=1)) for tokens in x])
 
 
-def the_last_line_mended(x, h):
-    B, L, d_model = x.shape
-    x = x.reshape(B * L, h, d_model // h).transpose(1, 0, 2)
-    return x.reshape(h, B, L, d_model // h).transpose(1, 0, 2, 3)
-
-
 def letters_for_axes(x, h):
     return np.einsum("blhd->bhld", x.reshape(*x.shape[:2], h, -1))
 
@@ -94,13 +73,6 @@ def entry_by_entry_of_windows(dy):
     dx = np.zeros((windows + n - 1, d_model), dy.dtype)
     for w, i in np.ndindex(windows, n):
         dx[w + i] += dy[w, i]
-    return dx
-
-
-def by_add_at(dy):
-    windows, n, d_model = dy.shape
-    dx = np.zeros((windows + n - 1, d_model), dy.dtype)
-    np.add.at(dx, np.arange(windows)[:, None] + np.arange(n), dy)
     return dx
 
 
@@ -136,14 +108,14 @@ def counted_in_an_array(L, h, d_k):
 
 
 RIGHT = {
-    "unbroadcast": [all_axes_at_once, entry_by_entry, through_einsum, by_a_matrix, as_in_the_library],
-    "heads_of_batch": [sequence_by_sequence, the_last_line_mended, letters_for_axes],
+    "unbroadcast": [all_axes_at_once, by_a_matrix, as_in_the_library],
+    "heads_of_batch": [sequence_by_sequence, letters_for_axes],
     "window_rule": [
         asked_of_numpy,
         read_off_the_cells,
         lambda *sizes: tuple(map(np.array, asked_of_numpy(*sizes))),
     ],
-    "window_adjoint": [entry_by_entry_of_windows, by_add_at, sums_of_diagonals],
+    "window_adjoint": [entry_by_entry_of_windows, sums_of_diagonals],
     "right_by_luck": [head_after_head_by_division, euclid, along_the_line],
 }
 WRONG = {

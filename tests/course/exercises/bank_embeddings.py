@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from minigrad import Tensor, ops
+RIGHT = {}
+WRONG = {}
 
 # --- embed -----------------------------------------------------------------------------------------------
 
@@ -15,22 +16,6 @@ def by_one_hot_rows(input_ids, token_type_ids, W_T, W_S, W_P):
     places = np.tile(np.arange(input_ids.shape[1]), (len(input_ids), 1))
     rows = ((input_ids, W_T), (token_type_ids, W_S), (places, W_P))
     return sum(np.eye(len(W), dtype=W.dtype)[ids] @ W for ids, W in rows)
-
-
-def token_by_token(input_ids, token_type_ids, W_T, W_S, W_P):
-    B, L = input_ids.shape
-    X = np.empty((B, L, W_T.shape[1]), W_T.dtype)
-    for b in range(B):
-        for t in range(L):
-            X[b, t] = W_T[input_ids[b, t]] + W_S[token_type_ids[b, t]] + W_P[t]
-    return X
-
-
-def with_take(input_ids, token_type_ids, W_T, W_S, W_P):
-    X = np.take(W_T, input_ids, axis=0)
-    X += W_S.take(token_type_ids, axis=0)
-    X += W_P[None, : X.shape[1]]
-    return X
 
 
 def by_the_second_segment(input_ids, token_type_ids, W_T, W_S, W_P):
@@ -43,8 +28,8 @@ def into_the_table(input_ids, token_type_ids, W_T, W_S, W_P):
     return W_T[input_ids] + W_P[: input_ids.shape[1]]
 
 
-EMBED_RIGHT = [by_one_hot_rows, token_by_token, with_take, by_the_second_segment]
-EMBED_WRONG = [
+RIGHT["embed"] = [by_one_hot_rows, by_the_second_segment]
+WRONG["embed"] = [
     (
         lambda i, s, W_T, W_S, W_P: (W_T[i] + W_S[s] + W_P[: i.shape[1]]).astype(np.float64),
         "float64",
@@ -121,24 +106,13 @@ def edited(change):
     return answer
 
 
-PACK_RIGHT = [pieces_by_piece, by_a_formula, by_the_library]
-PACK_WRONG = [
+RIGHT["pack"] = [pieces_by_piece, by_a_formula, by_the_library]
+WRONG["pack"] = [
     (popping_the_arguments, ("it takes entries out of the list `first`", "[odd-place]")),
     (edited(lambda tokens, types, mask: (tokens, types)), "it should return 3 values"),
 ]
 
 # --- table_gradients -------------------------------------------------------------------------------------
-
-
-def by_the_engine(input_ids, token_type_ids, dX, V, n_positions):
-    L, d_model = dX.shape[1:]
-    tables = [
-        Tensor(np.zeros((rows, d_model), dX.dtype), requires_grad=True, dtype=dX.dtype)
-        for rows in (V, 2, n_positions)
-    ]
-    W_T, W_S, W_P = tables
-    (ops.embedding(input_ids, W_T) + ops.embedding(token_type_ids, W_S) + W_P[:L]).backward(dX)
-    return tuple(Tensor(W.grad).numpy() for W in tables)
 
 
 def by_transposed_one_hot_rows(input_ids, token_type_ids, dX, V, n_positions):
@@ -170,11 +144,10 @@ def in_float64(input_ids, token_type_ids, dX, V, n_positions):
     return tuple(part.astype(float) for part in by_masks(input_ids, token_type_ids, dX, V, n_positions))
 
 
-GRADIENTS_RIGHT = [by_the_engine, by_transposed_one_hot_rows, token_by_token_back, by_masks]
-GRADIENTS_WRONG = [
+RIGHT["table_gradients"] = [by_transposed_one_hot_rows, token_by_token_back, by_masks]
+WRONG["table_gradients"] = [
     (in_float64, "float64"),
     (lambda *arguments: by_masks(*arguments)[0], "3 values"),
-    (lambda *arguments: by_masks(*arguments)[::-1], "it should return"),
 ]
 
 # --- packing_fault ---------------------------------------------------------------------------------------
@@ -217,10 +190,9 @@ def with_a_walk(tokens, types, mask):
     return (names + ["none"])[0]
 
 
-FAULT_RIGHT = [by_packing_again, with_a_walk]
-FAULT_WRONG = [
+RIGHT["packing_fault"] = [by_packing_again, with_a_walk]
+WRONG["packing_fault"] = [
     (lambda tokens, types, mask: by_packing_again(tokens, types, mask).upper(), "it should return"),
-    (lambda tokens, types, mask: by_packing_again(tokens, types, mask) == "none", "it should return"),
 ]
 
 # --- even_width ------------------------------------------------------------------------------------------
@@ -251,18 +223,4 @@ def by_halving(V, N):
     return np.int64(high)
 
 
-WIDTH_RIGHT = [by_search, by_ceil, by_halving]
-
-RIGHT = {
-    "embed": EMBED_RIGHT,
-    "pack": PACK_RIGHT,
-    "table_gradients": GRADIENTS_RIGHT,
-    "packing_fault": FAULT_RIGHT,
-    "even_width": WIDTH_RIGHT,
-}
-WRONG = {
-    "embed": EMBED_WRONG,
-    "pack": PACK_WRONG,
-    "table_gradients": GRADIENTS_WRONG,
-    "packing_fault": FAULT_WRONG,
-}
+RIGHT["even_width"] = [by_search, by_ceil, by_halving]

@@ -7,6 +7,9 @@ import math
 
 import numpy as np
 
+RIGHT = {}
+WRONG = {}
+
 # --- softmax_gradient_into -------------------------------------------------------------------------------
 
 
@@ -21,28 +24,6 @@ def row_by_row(dy, y, out):
         row[:] = (g - g @ p) * p
 
 
-def blocks_of_rows(dy, y, out):
-    for start in range(0, len(y), 3):
-        b = slice(start, start + 3)
-        out[b] = y[b] * (dy[b] - (dy[b] * y[b]).sum(-1, keepdims=True))
-
-
-def expanded(dy, y, out):
-    np.multiply(dy, y, out=out)
-    along = out.sum(axis=1)
-    np.copyto(out, dy)
-    out -= along[:, np.newaxis]
-    np.multiply(out, y, out)
-    return out
-
-
-def inner_products_with_vecdot(dy, y, out):
-    along = np.vecdot(dy, y)
-    along.shape = (-1, 1)
-    np.subtract(dy, along, out=out)
-    np.multiply(out, y, out=out)
-
-
 def halves(dy, y, out):
     middle = len(y) // 2
     for b in (slice(middle), slice(middle, None)):
@@ -50,13 +31,6 @@ def halves(dy, y, out):
         part *= y[b]
         out[b] = part
         del part
-
-
-def quarters(dy, y, out):
-    for b in np.array_split(np.arange(len(y)), 4):
-        b = slice(b[0], b[-1] + 1)
-        along = (dy[b] * y[b]).sum(axis=1, keepdims=True)
-        out[b] = (dy[b] - along) * y[b]
 
 
 def sums_in_double_precision(dy, y, out):
@@ -95,17 +69,13 @@ def no_factor_and_a_temporary(dy, y, out):
     out[:] = dy - np.sum(y * dy, 1, keepdims=True)
 
 
-INTO_RIGHT = [
+RIGHT["softmax_gradient_into"] = [
     sum_from_einsum,
     row_by_row,
-    blocks_of_rows,
-    expanded,
-    inner_products_with_vecdot,
     halves,
-    quarters,
     sums_in_double_precision,
 ]
-INTO_WRONG = [
+WRONG["softmax_gradient_into"] = [
     (product_first_then_out, ("it takes 2 arrays as large as dy", "[too-much-memory]")),
     (dy_used_up, ("it changes `dy`", "Write into `out` alone", "[over-dy]")),
     (name_given_to_another_array, "[out-untouched]"),
@@ -125,26 +95,6 @@ def into_an_empty_array(q, k, heads):
     B, T, H = q.shape
     scores = np.empty((B, heads, T, T), q.dtype)
     np.matmul(heads_of(q, heads), heads_of(k, heads).transpose(0, 1, 3, 2), out=scores)
-    scores /= math.sqrt(H // heads)
-    return scores
-
-
-def head_by_head(q, k, heads):
-    B, T, H = q.shape
-    d = H // heads
-    scores = np.empty((B, heads, T, T), q.dtype)
-    for b in range(B):
-        for a in range(heads):
-            part = slice(a * d, (a + 1) * d)
-            np.matmul(q[b, :, part], k[b, :, part].T, out=scores[b, a])
-    np.multiply(scores, d**-0.5, out=scores)
-    return scores
-
-
-def with_einsum(q, k, heads):
-    B, T, H = q.shape
-    q, k = q.reshape(B, T, heads, -1), k.reshape(B, T, heads, -1)
-    scores = np.einsum("bqhd,bkhd->bhqk", q, k)
     scores /= math.sqrt(H // heads)
     return scores
 
@@ -178,8 +128,8 @@ def scaled_by_the_whole_length_in_a_copy(q, k, heads):
     return heads_of(q, heads) @ heads_of(k, heads).swapaxes(2, 3) / math.sqrt(q.shape[2])
 
 
-SCORES_RIGHT = [into_an_empty_array, head_by_head, with_einsum, numpys_root, in_double_precision]
-SCORES_WRONG = [
+RIGHT["scores_without_copies"] = [into_an_empty_array, numpys_root, in_double_precision]
+WRONG["scores_without_copies"] = [
     (k_scaled_where_it_is, ("it changes `k`", "[over-inputs]")),
     (dealt_out_and_not_scaled, ("[dealt-in-turn]", "[no-scale]")),
     (
@@ -189,18 +139,6 @@ SCORES_WRONG = [
 ]
 
 # --- add_up ----------------------------------------------------------------------------------------------
-
-
-def own_flag(contributions):
-    total, own = None, False
-    for one in contributions:
-        if total is None:
-            total = one
-        elif own:
-            np.add(total, one, out=total)
-        else:
-            total, own = np.add(total, one), True
-    return total
 
 
 def zeros_when_several(contributions):
@@ -219,16 +157,6 @@ def copy_when_several(contributions):
     total = np.array(first)
     for one in others:
         total += one
-    return total
-
-
-def a_list_of_ones_own(contributions):
-    waiting = list(contributions)
-    total = waiting.pop()
-    if waiting:
-        total = total + waiting.pop()
-    while waiting:
-        total += waiting.pop()
     return total
 
 
@@ -256,8 +184,8 @@ def copied_and_the_last_left_out(contributions):
     return total
 
 
-ADD_UP_RIGHT = [own_flag, zeros_when_several, copy_when_several, a_list_of_ones_own]
-ADD_UP_WRONG = [
+RIGHT["add_up"] = [zeros_when_several, copy_when_several]
+WRONG["add_up"] = [
     (popped, ("it takes entries out of the list `contributions`", "[list-changed]")),
     (mean_in_the_first, ("[into-borrowed]", "[not-a-sum]")),
     (copied_and_the_last_left_out, ("[some-left-out]", "it returns a new array")),
@@ -283,16 +211,4 @@ def borders_first(n, m, most):
     return list(itertools.pairwise(borders))
 
 
-BLOCKS_RIGHT = [a_loop, borders_first]
-
-RIGHT = {
-    "softmax_gradient_into": INTO_RIGHT,
-    "scores_without_copies": SCORES_RIGHT,
-    "add_up": ADD_UP_RIGHT,
-    "row_blocks": BLOCKS_RIGHT,
-}
-WRONG = {
-    "softmax_gradient_into": INTO_WRONG,
-    "scores_without_copies": SCORES_WRONG,
-    "add_up": ADD_UP_WRONG,
-}
+RIGHT["row_blocks"] = [a_loop, borders_first]

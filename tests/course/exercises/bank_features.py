@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+RIGHT = {}
+
 # --- six_inputs ------------------------------------------------------------------------------------------
 
 
@@ -38,7 +40,7 @@ def with_loops(states, k, s_last, s_all):
     return tuple(found)
 
 
-INPUTS_RIGHT = [stacked, with_loops]
+RIGHT["six_inputs"] = [stacked, with_loops]
 
 # --- mix_as_matrix ---------------------------------------------------------------------------------------
 
@@ -55,7 +57,7 @@ def block_by_block(W, s, gamma):
     return M
 
 
-MATRIX_RIGHT = [kronecker, block_by_block]
+RIGHT["mix_as_matrix"] = [kronecker, block_by_block]
 
 # --- control_labels --------------------------------------------------------------------------------------
 
@@ -76,7 +78,7 @@ def with_a_table(ids, labels, seed):
     return np.where(asked, table[ids], -100)
 
 
-CONTROL_RIGHT = [with_a_dictionary, with_a_table]
+RIGHT["control_labels"] = [with_a_dictionary, with_a_table]
 
 # --- find_the_fault --------------------------------------------------------------------------------------
 
@@ -108,7 +110,7 @@ def by_the_last_layer(pipeline):
     return "none" if same else "trained"
 
 
-FAULT_RIGHT = [first_that_is_true, by_the_last_layer]
+RIGHT["find_the_fault"] = [first_that_is_true, by_the_last_layer]
 
 # --- break_even ------------------------------------------------------------------------------------------
 
@@ -127,12 +129,4 @@ def by_division(encoder, reader, head):
     return int(2 * encoder // gain) + 1 if gain > 0 else 0
 
 
-EVEN_RIGHT = [by_counting, by_division]
-
-RIGHT = {
-    "six_inputs": INPUTS_RIGHT,
-    "mix_as_matrix": MATRIX_RIGHT,
-    "control_labels": CONTROL_RIGHT,
-    "find_the_fault": FAULT_RIGHT,
-    "break_even": EVEN_RIGHT,
-}
+RIGHT["break_even"] = [by_counting, by_division]

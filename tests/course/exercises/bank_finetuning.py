@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+RIGHT = {}
+
 # --- best_span -------------------------------------------------------------------------------------------
 
 
@@ -21,7 +23,7 @@ def by_ends(start, end, longest):
     return max(spans, key=lambda span: start[span[0]] + end[span[1]])
 
 
-SPAN_RIGHT = [with_a_table, by_ends]
+RIGHT["best_span"] = [with_a_table, by_ends]
 
 # --- span_gradients --------------------------------------------------------------------------------------
 
@@ -49,7 +51,7 @@ def row_by_row(X, u, v, first, last):
     return dX, du, dv
 
 
-GRADIENT_RIGHT = [log_softmax_way, row_by_row]
+RIGHT["span_gradients"] = [log_softmax_way, row_by_row]
 
 # --- align_tags ------------------------------------------------------------------------------------------
 
@@ -78,7 +80,7 @@ def with_ends(pieces, tags, room):
     return ids + [102], labels + [-100]
 
 
-ALIGN_RIGHT = [with_while, with_ends]
+RIGHT["align_tags"] = [with_while, with_ends]
 
 # --- name_the_fault --------------------------------------------------------------------------------------
 
@@ -110,7 +112,7 @@ def in_another_order(run):
     return "frozen" if max(change.values()) == 0 else "none"
 
 
-FAULT_RIGHT = [with_sets, in_another_order]
+RIGHT["name_the_fault"] = [with_sets, in_another_order]
 
 # --- least_hits ------------------------------------------------------------------------------------------
 
@@ -129,12 +131,4 @@ def with_arrays(n, p, level):
     return int(good[0]) if len(good) else n + 1
 
 
-HITS_RIGHT = [from_below, with_arrays]
-
-RIGHT = {
-    "best_span": SPAN_RIGHT,
-    "span_gradients": GRADIENT_RIGHT,
-    "align_tags": ALIGN_RIGHT,
-    "name_the_fault": FAULT_RIGHT,
-    "least_hits": HITS_RIGHT,
-}
+RIGHT["least_hits"] = [from_below, with_arrays]

@@ -6,18 +6,9 @@ import math
 
 import numpy as np
 
+RIGHT = {}
+
 # --- arcs_found ------------------------------------------------------------------------------------------
-
-
-def arc_by_arc(A, words, arcs):
-    found = np.zeros(A.shape[1])
-    for story, start, end in arcs:
-        for head in range(A.shape[1]):
-            row = A[story, head, start].copy()
-            row[~words[story]] = -1.0
-            row[start] = -1.0
-            found[head] += np.argmax(row) == end
-    return found / len(arcs)
 
 
 def nothing_is_larger(A, words, arcs):
@@ -35,7 +26,7 @@ def by_product(A, words, arcs):
     return (rows.argmax(-1) == arcs[:, 2:]).mean(0)
 
 
-ARCS_RIGHT = [arc_by_arc, nothing_is_larger, by_product]
+RIGHT["arcs_found"] = [nothing_is_larger, by_product]
 
 # --- other_weights ---------------------------------------------------------------------------------------
 
@@ -59,7 +50,7 @@ def by_projection(a, V):
     return a + t * z
 
 
-WEIGHTS_RIGHT = [one_entry_as_unit, by_projection]
+RIGHT["other_weights"] = [one_entry_as_unit, by_projection]
 
 # --- last_same_word --------------------------------------------------------------------------------------
 
@@ -104,7 +95,7 @@ def keys_do_it(words, n_words):
     return head(X, np.eye(n_words + L), W_K).round(1)
 
 
-SAME_RIGHT = [with_loops, keys_do_it]
+RIGHT["last_same_word"] = [with_loops, keys_do_it]
 
 # --- fault_of_a_report ------------------------------------------------------------------------------------
 
@@ -175,7 +166,7 @@ def at_random(scorer):
     return faults.pop()
 
 
-FAULT_RIGHT = [in_another_order, at_random]
+RIGHT["fault_of_a_report"] = [in_another_order, at_random]
 
 # --- flattery --------------------------------------------------------------------------------------------
 
@@ -197,12 +188,4 @@ def with_logs(n, p, h):
     return np.dot(k / n, F[1:] ** h - F[:-1] ** h) - p
 
 
-FLATTERY_RIGHT = [by_tail, with_logs]
-
-RIGHT = {
-    "arcs_found": ARCS_RIGHT,
-    "other_weights": WEIGHTS_RIGHT,
-    "last_same_word": SAME_RIGHT,
-    "fault_of_a_report": FAULT_RIGHT,
-    "flattery": FLATTERY_RIGHT,
-}
+RIGHT["flattery"] = [by_tail, with_logs]

@@ -6,6 +6,9 @@ import math
 
 import numpy as np
 
+RIGHT = {}
+WRONG = {}
+
 # --- whole_loss ------------------------------------------------------------------------------------------
 
 
@@ -21,7 +24,7 @@ def by_average(means, counts):
     return np.average(np.nan_to_num(means), weights=counts)
 
 
-LOSS_RIGHT = [by_sums, by_average]
+RIGHT["whole_loss"] = [by_sums, by_average]
 
 # --- part_to_send ----------------------------------------------------------------------------------------
 
@@ -38,7 +41,7 @@ def from_the_end(rank, step, n):
     return (rank + 1 + (n - 2 - step)) % n
 
 
-PART_RIGHT = [by_turns, from_the_end]
+RIGHT["part_to_send"] = [by_turns, from_the_end]
 
 # --- summed_and_clipped ----------------------------------------------------------------------------------
 
@@ -60,7 +63,7 @@ def with_hypot(shares, max_norm):
     return [array / norm * max_norm for array in total]
 
 
-CLIP_RIGHT = [flat, with_hypot]
+RIGHT["summed_and_clipped"] = [flat, with_hypot]
 
 # --- largest_world ---------------------------------------------------------------------------------------
 
@@ -81,17 +84,7 @@ def rounded_up(flops, rate, grad_bytes, bandwidth):
     return math.ceil(1 + flops / rate / (2 * grad_bytes / bandwidth))
 
 
-WORLD_RIGHT = [by_counting, by_floor]
-WORLD_WRONG = [
+RIGHT["largest_world"] = [by_counting, by_floor]
+WRONG["largest_world"] = [
     (rounded_up, "[round-down]"),
 ]
-
-RIGHT = {
-    "whole_loss": LOSS_RIGHT,
-    "part_to_send": PART_RIGHT,
-    "summed_and_clipped": CLIP_RIGHT,
-    "largest_world": WORLD_RIGHT,
-}
-WRONG = {
-    "largest_world": WORLD_WRONG,
-}

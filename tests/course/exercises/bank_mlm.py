@@ -8,6 +8,9 @@ import numpy as np
 
 from minigrad import Tensor, ops
 
+RIGHT = {}
+WRONG = {}
+
 # --- mlm_loss --------------------------------------------------------------------------------------------
 
 
@@ -39,10 +42,10 @@ def in_bits(logits, labels):
     return with_weights(logits, labels) / math.log(2)
 
 
-LOSS_RIGHT = [with_a_loop, with_the_library, with_weights]
+RIGHT["mlm_loss"] = [with_a_loop, with_the_library, with_weights]
 
 
-LOSS_WRONG = [
+WRONG["mlm_loss"] = [
     (in_bits, "[bits]"),
 ]
 
@@ -84,7 +87,7 @@ def in_a_loop(W_T, W, ids, labels):
     return dW_T
 
 
-TIED_RIGHT = [by_the_engine, with_one_hots, in_a_loop]
+RIGHT["tied_table_grad"] = [by_the_engine, with_one_hots, in_a_loop]
 
 # --- whole_words -----------------------------------------------------------------------------------------
 
@@ -110,7 +113,7 @@ def as_zeros_and_ones(pieces, order):
     return by_numbers(pieces, order).astype(int)
 
 
-WORDS_RIGHT = [by_numbers, as_zeros_and_ones]
+RIGHT["whole_words"] = [by_numbers, as_zeros_and_ones]
 
 # --- fault_of --------------------------------------------------------------------------------------------
 
@@ -151,8 +154,8 @@ def blind_for_specials(hide, ids):
     return in_another_order(hide, ids, blind="special tokens")
 
 
-FAULT_RIGHT = [in_another_order, many_draws]
-FAULT_WRONG = [
+RIGHT["fault_of"] = [in_another_order, many_draws]
+WRONG["fault_of"] = [
     (blind_for_specials, "On a text"),
 ]
 
@@ -175,17 +178,4 @@ def in_logarithms(length, epochs, copies):
     return math.exp(k * math.log1p(-p)) if p < 1 else 0.0
 
 
-NEVER_RIGHT = [draw_by_draw, in_logarithms]
-
-
-RIGHT = {
-    "mlm_loss": LOSS_RIGHT,
-    "tied_table_grad": TIED_RIGHT,
-    "whole_words": WORDS_RIGHT,
-    "fault_of": FAULT_RIGHT,
-    "never_chosen": NEVER_RIGHT,
-}
-WRONG = {
-    "mlm_loss": LOSS_WRONG,
-    "fault_of": FAULT_WRONG,
-}
+RIGHT["never_chosen"] = [draw_by_draw, in_logarithms]

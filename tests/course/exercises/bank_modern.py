@@ -68,38 +68,11 @@ def _softmax(scores):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-def with_matrices(X, W_Q, W_K, W_V):
-    d_k = W_Q.shape[1]
-
-    def matrix(i):
-        R = np.zeros((d_k, d_k))
-        for n in range(d_k // 2):
-            c, s = math.cos(i * 10000 ** (-2 * n / d_k)), math.sin(i * 10000 ** (-2 * n / d_k))
-            R[2 * n : 2 * n + 2, 2 * n : 2 * n + 2] = [[c, -s], [s, c]]
-        return R
-
-    Q, K = (np.stack([row @ matrix(i) for i, row in enumerate(X @ W)]) for W in (W_Q, W_K))
-    return _softmax(Q @ K.T / math.sqrt(d_k)) @ X @ W_V
-
-
 def with_complex_numbers(X, W_Q, W_K, W_V):
     L, d_k = len(X), W_Q.shape[1]
     turn = np.exp(-1j * np.arange(L)[:, None] * 10000.0 ** (-np.arange(0, d_k, 2) / d_k))
     Q, K = (((X @ W)[:, 0::2] + 1j * (X @ W)[:, 1::2]) * turn for W in (W_Q, W_K))
     return _softmax((Q @ K.conj().T).real / np.sqrt(d_k)) @ (X @ W_V)
-
-
-def by_distances(X, W_Q, W_K, W_V):
-    L, d_k = len(X), W_Q.shape[1]
-    Q, K = X @ W_Q, X @ W_K
-    omega = 10000.0 ** (-np.arange(0, d_k, 2) / d_k)
-    S = np.zeros((L, L))
-    for i in range(L):
-        for j in range(L):
-            c, s = np.cos((i - j) * omega), np.sin((i - j) * omega)
-            a, b = Q[i, 0::2] * c + Q[i, 1::2] * s, Q[i, 1::2] * c - Q[i, 0::2] * s
-            S[i, j] = a @ K[j, 0::2] + b @ K[j, 1::2]
-    return _softmax(S / d_k**0.5) @ (X @ W_V)
 
 
 def from_position_one(X, W_Q, W_K, W_V):
@@ -179,7 +152,7 @@ def by_a_step(run, rates):
 RIGHT = {
     "geglu_width": [by_trying, with_numpy, all_counted],
     "alibi": [recursive, head_by_head],
-    "rotary_head": [with_matrices, with_complex_numbers, by_distances, from_position_one],
+    "rotary_head": [with_complex_numbers, from_position_one],
     "verdict": [with_a_search_by_hand, with_a_seed_for_each_run],
 }
 WRONG = {

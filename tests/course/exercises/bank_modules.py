@@ -9,6 +9,9 @@ import numpy as np
 
 from minigrad import Tensor, no_grad
 
+RIGHT = {}
+WRONG = {}
+
 # --- named_parameters ------------------------------------------------------------------------------------
 
 
@@ -56,8 +59,8 @@ def without_lists(box, prefix=""):
     return found
 
 
-NAMED_RIGHT = [with_a_stack, with_a_generator]
-NAMED_WRONG = [
+RIGHT["named_parameters"] = [with_a_stack, with_a_generator]
+WRONG["named_parameters"] = [
     (without_lists, ("[no-lists]", "[shared-twice]")),
     (
         lambda box: {name: a for name, a in with_a_stack(box).items() if "." not in name},
@@ -78,8 +81,8 @@ def by_the_sizes(x2, n, std, p):
     return size**2
 
 
-SQUARE_RIGHT = [in_two_parts, by_the_sizes]
-SQUARE_WRONG = [
+RIGHT["mean_square"] = [in_two_parts, by_the_sizes]
+WRONG["mean_square"] = [
     (lambda x2, n, std, p: x2 * n / (1 - p), "cases"),
 ]
 
@@ -107,13 +110,13 @@ def by_measuring_at_one_width(width):
     return float(g) / np.sqrt(width)
 
 
-START_RIGHT = [
+RIGHT["tanh_start"] = [
     by_measuring_at_one_width,
     lambda width: 1.25 * width**-0.5,
     lambda width: math.sqrt(1.8 / width),
 ]
 
-START_WRONG = [
+WRONG["tanh_start"] = [
     (lambda width: 1.2 / math.sqrt(width), "a size of 0.54 at the first layer, and 0.6 to 1.6 is asked for"),
     (lambda width: 1.05 / np.sqrt(width), "after twenty layers, and at least 0.42 is asked for"),
     (lambda width: str(width), "it should return 0.13, and returned '100'"),
@@ -159,21 +162,8 @@ def and_always_trains_on(model, x, labels):
     return rate
 
 
-RATE_RIGHT = [in_a_try, one_minus_the_right_ones]
-RATE_WRONG = [
+RIGHT["error_rate"] = [in_a_try, one_minus_the_right_ones]
+WRONG["error_rate"] = [
     (and_stays_there, ("evaluation mode afterwards", "[stays-in-evaluation]")),
     (and_always_trains_on, ("training mode afterwards", "[always-trains]")),
 ]
-
-RIGHT = {
-    "named_parameters": NAMED_RIGHT,
-    "mean_square": SQUARE_RIGHT,
-    "tanh_start": START_RIGHT,
-    "error_rate": RATE_RIGHT,
-}
-WRONG = {
-    "tanh_start": START_WRONG,
-    "named_parameters": NAMED_WRONG,
-    "mean_square": SQUARE_WRONG,
-    "error_rate": RATE_WRONG,
-}

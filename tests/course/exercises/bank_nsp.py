@@ -8,6 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
+RIGHT = {}
+
 
 def joined(lists):
     return [item for one in lists for item in one]
@@ -35,18 +37,7 @@ def with_chain(documents, number, start, middle, end, is_next, other, place):
     return a, b, int(not is_next)
 
 
-def by_loops(documents, number, start, middle, end, is_next, other, place):
-    a, b = [], []
-    for i in range(start, middle):
-        a += documents[number][i]
-    if other >= number:
-        other = other + 1
-    for i in range(end - middle):
-        b.extend(documents[number][middle + i] if is_next else documents[other][place + i])
-    return a, b, 0 if is_next else 1
-
-
-PAIR_RIGHT = [with_sum, with_chain, by_loops]
+RIGHT["make_pair"] = [with_sum, with_chain]
 
 # --- share_of_next ---------------------------------------------------------------------------------------
 
@@ -96,7 +87,7 @@ def as_arrays(sentences, most):
     return N[-1] / P[-1]
 
 
-SHARE_RIGHT = [recursive, by_visits, as_arrays]
+RIGHT["share_of_next"] = [recursive, by_visits, as_arrays]
 
 # --- hard_negative ---------------------------------------------------------------------------------------
 
@@ -114,21 +105,13 @@ def with_max(documents, number, a, size):
     return best[0], best[1]
 
 
-def sorted_runs(documents, number, a, size):
-    keyed = [
-        (-len({*a} & {*words}), other, place) for other, place, words in runs_of(documents, number, size)
-    ]
-    _, other, place = min(keyed)
-    return other, place
-
-
 def with_arrays(documents, number, a, size):
     found = list(runs_of(documents, number, size))
     shares = np.array([sum(word in words for word in set(a)) for _, _, words in found])
     return found[int(shares.argmax())][:2]
 
 
-NEGATIVE_RIGHT = [with_max, sorted_runs, with_arrays]
+RIGHT["hard_negative"] = [with_max, with_arrays]
 
 # --- name_the_mistake ------------------------------------------------------------------------------------
 
@@ -167,7 +150,7 @@ def with_means(make):
     return "length" if set(size[y == 1]) - set(size[y == 0]) else "none"
 
 
-MISTAKE_RIGHT = [by_shares, with_means]
+RIGHT["name_the_mistake"] = [by_shares, with_means]
 
 # --- pairs_needed ----------------------------------------------------------------------------------------
 
@@ -184,12 +167,4 @@ def with_numpy(share, z_test, z_power):
     return int(np.ceil((deviations @ [z_test, z_power] / (share - 0.5)) ** 2))
 
 
-NEEDED_RIGHT = [by_trying, with_numpy]
-
-RIGHT = {
-    "make_pair": PAIR_RIGHT,
-    "share_of_next": SHARE_RIGHT,
-    "hard_negative": NEGATIVE_RIGHT,
-    "name_the_mistake": MISTAKE_RIGHT,
-    "pairs_needed": NEEDED_RIGHT,
-}
+RIGHT["pairs_needed"] = [by_trying, with_numpy]

@@ -8,6 +8,9 @@ import numpy as np
 
 from minigrad import nn, optim
 
+RIGHT = {}
+WRONG = {}
+
 # --- clip_gradients --------------------------------------------------------------------------------------
 
 
@@ -77,8 +80,13 @@ def one_array(gradients, max_norm):
     return np.concatenate([g.ravel() for g in gradients]) * min(1, max_norm / (norm + 1e-12)), norm
 
 
-CLIP_RIGHT = [over_one_long_vector, with_pytorchs_small_number, norm_of_the_norms, clipped_by_the_library]
-CLIP_WRONG = [
+RIGHT["clip_gradients"] = [
+    over_one_long_vector,
+    with_pytorchs_small_number,
+    norm_of_the_norms,
+    clipped_by_the_library,
+]
+WRONG["clip_gradients"] = [
     (over_a_norm_of_nought, ("it raised ZeroDivisionError", "[norm-of-zero]")),
     (by_value_and_norm_afterwards, ("[each-entry]", "[norm-after]")),
     (absolute_values_upside_down, ("[absolute-values]", "[upside-down]")),
@@ -145,8 +153,8 @@ def in_the_arguments(theta, g, m, v, t, lr, beta1, beta2, eps):
     return theta, m, v
 
 
-ADAM_RIGHT = [with_folded_corrections, on_copies, adam_by_the_library]
-ADAM_WRONG = [
+RIGHT["adam_step"] = [with_folded_corrections, on_copies, adam_by_the_library]
+WRONG["adam_step"] = [
     (corrected_state_and_epsilon_inside, ("[eps-inside]", "[corrected-returned]")),
     (sums_of_gradients, ("[m-whole]", "[v-whole]")),
     (uphill_with_the_root_of_v_alone, ("[m-alone-corrected]", "[climbs]")),
@@ -154,17 +162,6 @@ ADAM_WRONG = [
 ]
 
 # --- momentum_steps --------------------------------------------------------------------------------------
-
-
-def parameter_by_parameter(parameters, gradients, lr, beta1):
-    moved = []
-    for i, p in enumerate(parameters):
-        u = 0.0
-        for g in gradients:
-            u = beta1 * u + g[i]
-            p = p - lr * u
-        moved.append(p)
-    return moved
 
 
 def momentum_by_the_library(parameters, gradients, lr, beta1):
@@ -196,8 +193,8 @@ def into_the_parameters(parameters, gradients, lr, beta1):
     return parameters
 
 
-MOMENTUM_RIGHT = [parameter_by_parameter, momentum_by_the_library, with_a_state_each]
-MOMENTUM_WRONG = [
+RIGHT["momentum_steps"] = [momentum_by_the_library, with_a_state_each]
+WRONG["momentum_steps"] = [
     (into_the_parameters, "`parameters`"),
 ]
 
@@ -227,8 +224,8 @@ def by_a_loop(curvatures, beta1):
     return min(2 / c for c in curvatures) * (1 + beta1)
 
 
-RATE_LIMIT_RIGHT = [by_trying, in_one_line, by_a_loop]
-RATE_LIMIT_WRONG = [
+RIGHT["largest_rate"] = [by_trying, in_one_line, by_a_loop]
+WRONG["largest_rate"] = [
     (lambda curvatures, beta1: 3.8 / max(curvatures), "Right only on: the page's valley"),
 ]
 
@@ -253,22 +250,7 @@ def by_the_definition(beta1, beta2, limit):
     return None
 
 
-WARMUP_RIGHT = [from_the_end, by_the_definition]
-WARMUP_WRONG = [
+RIGHT["shortest_warmup"] = [from_the_end, by_the_definition]
+WRONG["shortest_warmup"] = [
     (lambda beta1, beta2, limit: 10_000, "cases"),
 ]
-
-RIGHT = {
-    "clip_gradients": CLIP_RIGHT,
-    "adam_step": ADAM_RIGHT,
-    "momentum_steps": MOMENTUM_RIGHT,
-    "largest_rate": RATE_LIMIT_RIGHT,
-    "shortest_warmup": WARMUP_RIGHT,
-}
-WRONG = {
-    "clip_gradients": CLIP_WRONG,
-    "adam_step": ADAM_WRONG,
-    "momentum_steps": MOMENTUM_WRONG,
-    "largest_rate": RATE_LIMIT_WRONG,
-    "shortest_warmup": WARMUP_WRONG,
-}

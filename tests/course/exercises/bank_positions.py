@@ -6,29 +6,15 @@ import math
 
 import numpy as np
 
+RIGHT = {}
+WRONG = {}
+
 # --- sinusoids -------------------------------------------------------------------------------------------
-
-
-def entry_by_entry(L, d_model):
-    out = np.zeros((L, d_model))
-    for pos in range(L):
-        for column in range(d_model):
-            angle = pos / 10000 ** ((column - column % 2) / d_model)
-            out[pos, column] = math.sin(angle) if column % 2 == 0 else math.cos(angle)
-    return out
 
 
 def stacked(L, d_model):
     angles = np.outer(np.arange(L), np.power(10000.0, -np.arange(0, d_model, 2) / d_model))
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(L, d_model)
-
-
-def with_exp(L, d_model):
-    factor = np.exp(np.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
-    pe = np.zeros((L, d_model))
-    pe[:, ::2] = np.sin(np.arange(L).reshape(-1, 1) * factor)
-    pe[:, 1::2] = np.cos(np.arange(L).reshape(-1, 1) * factor)
-    return pe
 
 
 def by_complex_numbers(L, d_model):
@@ -38,18 +24,9 @@ def by_complex_numbers(L, d_model):
     return out
 
 
-SINUSOIDS_RIGHT = [entry_by_entry, stacked, with_exp, by_complex_numbers]
+RIGHT["sinusoids"] = [stacked, by_complex_numbers]
 
 # --- shift_matrix ----------------------------------------------------------------------------------------
-
-
-def with_kron(k, d_model):
-    R = np.zeros((d_model, d_model))
-    for n in range(d_model // 2):
-        angle = k * 10000.0 ** (-2 * n / d_model)
-        block = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-        R += np.kron(np.diag(np.arange(d_model // 2) == n), block)
-    return R
 
 
 def with_slices(k, d_model):
@@ -65,7 +42,7 @@ def one_step_many_times(k, d_model):
     return np.linalg.matrix_power(with_slices(1, d_model), k)
 
 
-SHIFT_RIGHT = [with_kron, with_slices, one_step_many_times]
+RIGHT["shift_matrix"] = [with_slices, one_step_many_times]
 
 # --- look_back -------------------------------------------------------------------------------------------
 
@@ -88,13 +65,7 @@ def others_below_zero(L, share):
     return _spread(b, L)
 
 
-def logs_of_the_shares(L, share):
-    b = np.log(np.full(2 * L - 1, (1 - share) / (L - 1)))
-    b[L - 2] = np.log(share)
-    return _spread(b, L)
-
-
-BACK_RIGHT = [two_logarithms, others_below_zero, logs_of_the_shares]
+RIGHT["look_back"] = [two_logarithms, others_below_zero]
 
 # --- table_fault -----------------------------------------------------------------------------------------
 
@@ -144,8 +115,8 @@ def half_a_start_by_equals(table):
     return with_norms(table)
 
 
-FAULT_RIGHT = [with_norms, with_loops]
-FAULT_WRONG = [
+RIGHT["table_fault"] = [with_norms, with_loops]
+WRONG["table_fault"] = [
     (half_a_start_by_equals, ("[floats-by-equals]", "[half-a-start]")),
 ]
 
@@ -168,15 +139,4 @@ def in_a_loop(d_model):
         before = now
 
 
-RISE_RIGHT = [from_the_table, in_a_loop]
-
-RIGHT = {
-    "sinusoids": SINUSOIDS_RIGHT,
-    "shift_matrix": SHIFT_RIGHT,
-    "look_back": BACK_RIGHT,
-    "table_fault": FAULT_RIGHT,
-    "first_rise": RISE_RIGHT,
-}
-WRONG = {
-    "table_fault": FAULT_WRONG,
-}
+RIGHT["first_rise"] = [from_the_table, in_a_loop]

@@ -9,6 +9,9 @@ import numpy as np
 
 from minigrad.optim import clip_grad_norm
 
+RIGHT = {}
+WRONG = {}
+
 # --- floor_of --------------------------------------------------------------------------------------------
 
 
@@ -40,17 +43,9 @@ def with_none(language):
     return float(np.average(costs, weights=weights))
 
 
-FLOOR_RIGHT = [by_patterns, with_none]
+RIGHT["floor_of"] = [by_patterns, with_none]
 
 # --- cost_of_doubt ---------------------------------------------------------------------------------------
-
-
-def with_arrays(r, s, n):
-    p, q = np.full(n, (1 - r) / n), np.full(n, (1 - s) / n)
-    p[0] += r
-    q[0] += s
-    seen = p > 0
-    return float((p[seen] * np.log(p[seen] / q[seen])).sum())
 
 
 def loss_less_floor(r, s, n):
@@ -66,27 +61,9 @@ def copy_or_not(r, s, n):
     return copy * math.log(copy / mine) + ((1 - copy) * math.log((1 - copy) / (1 - mine)) if copy < 1 else 0)
 
 
-DOUBT_RIGHT = [with_arrays, loss_less_floor, copy_or_not]
+RIGHT["cost_of_doubt"] = [loss_less_floor, copy_or_not]
 
 # --- text_with_floor -------------------------------------------------------------------------------------
-
-
-def by_newton(floor, length):
-    """Steps from a p at which the cost is too large."""
-    if floor == 0:
-        return 1.0
-    p, wanted = 0.75, floor * length
-    low, high = 0.5, 1.0
-    for _ in range(200):
-        cost = -p * math.log(p) - (1 - p) * math.log1p(-p)
-        if cost > wanted:
-            low = p
-        else:
-            high = p
-        p = low + (high - low) / 2
-        if p == 1.0:
-            break
-    return p
 
 
 def until_narrow(floor, length):
@@ -121,7 +98,7 @@ def with_recursion(floor, length, low=0.5, high=1.0, depth=70):
     return with_recursion(floor, length, low, p, depth - 1)
 
 
-DESIGN_RIGHT = [by_newton, with_recursion, until_narrow, from_above]
+RIGHT["text_with_floor"] = [with_recursion, until_narrow, from_above]
 
 # --- train_in_parts --------------------------------------------------------------------------------------
 
@@ -182,8 +159,8 @@ def sums_first(model, batches, optimizer, schedule, parts):
     return losses
 
 
-LOOP_RIGHT = [with_a_counter, sums_first, scheduled_first]
-LOOP_WRONG = [
+RIGHT["train_in_parts"] = [with_a_counter, sums_first, scheduled_first]
+WRONG["train_in_parts"] = [
     (summed_and_scheduled_on_the_way, ("Divide each loss by `parts`", "calls `schedule.step()` 8 times")),
 ]
 
@@ -208,15 +185,4 @@ def with_n(model, floor, error):
     return [math.ceil(v / error**2) for v in (np.var(model - floor), np.var(model) + np.var(floor))]
 
 
-NEEDED_RIGHT = [with_cov, by_hand, with_n]
-
-RIGHT = {
-    "floor_of": FLOOR_RIGHT,
-    "cost_of_doubt": DOUBT_RIGHT,
-    "text_with_floor": DESIGN_RIGHT,
-    "train_in_parts": LOOP_RIGHT,
-    "words_needed": NEEDED_RIGHT,
-}
-WRONG = {
-    "train_in_parts": LOOP_WRONG,
-}
+RIGHT["words_needed"] = [with_cov, by_hand, with_n]

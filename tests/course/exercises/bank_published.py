@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+RIGHT = {}
+WRONG = {}
+
 # --- mean_pool -------------------------------------------------------------------------------------------
 
 
@@ -20,13 +23,8 @@ def by_weights(H, attention_mask):
     return (shares[:, None] @ H)[:, 0]
 
 
-def as_masked_array(H, attention_mask):
-    hidden = np.broadcast_to(attention_mask[:, :, None] == 0, H.shape)
-    return np.ma.array(H, mask=hidden).mean(axis=1).filled(0)
-
-
-MEAN_POOL_RIGHT = [text_by_text, by_einsum, by_weights, as_masked_array]
-MEAN_POOL_WRONG = [(lambda H, attention_mask: np.median(H, axis=1), "entries are off")]
+RIGHT["mean_pool"] = [text_by_text, by_einsum, by_weights]
+WRONG["mean_pool"] = [(lambda H, attention_mask: np.median(H, axis=1), "entries are off")]
 
 # --- nearest ---------------------------------------------------------------------------------------------
 
@@ -41,16 +39,8 @@ def by_distance_of_unit_vectors(index, questions, k):
     return np.argsort(((asked[:, None] - units) ** 2).sum(axis=-1), axis=1)[:, :k]
 
 
-def question_by_question(index, questions, k):
-    rows = []
-    for q in questions:
-        near = [v @ q / np.linalg.norm(v) for v in index]
-        rows.append(sorted(range(len(index)), key=lambda i: -near[i])[:k])
-    return np.array(rows)
-
-
-NEAREST_RIGHT = [by_unit_vectors, by_distance_of_unit_vectors, question_by_question]
-NEAREST_WRONG = [
+RIGHT["nearest"] = [by_unit_vectors, by_distance_of_unit_vectors]
+WRONG["nearest"] = [
     (lambda index, questions, k: np.argsort(-np.abs(questions @ index.T))[:, :k], "entries are off"),
 ]
 
@@ -94,8 +84,8 @@ def with_replace(state):
     return found
 
 
-RENAMED_RIGHT = [by_layers, with_replace]
-RENAMED_WRONG = [(lambda state: dict(sorted(state.items())), "it should")]
+RIGHT["renamed"] = [by_layers, with_replace]
+WRONG["renamed"] = [(lambda state: dict(sorted(state.items())), "it should")]
 
 # --- broken_download -------------------------------------------------------------------------------------
 
@@ -114,23 +104,10 @@ def by_the_last_entry(states):
     return which, next(name for name, a in states[which].items() if not a.flat[-1] and whole[name].flat[-1])
 
 
-BROKEN_RIGHT = [by_counts, by_the_last_entry]
-BROKEN_WRONG = [
+RIGHT["broken_download"] = [by_counts, by_the_last_entry]
+WRONG["broken_download"] = [
     (
         lambda states: min((np.abs(a).sum(), i, n) for i, s in enumerate(states) for n, a in s.items())[1:],
         "it should",
     ),
 ]
-
-RIGHT = {
-    "mean_pool": MEAN_POOL_RIGHT,
-    "nearest": NEAREST_RIGHT,
-    "renamed": RENAMED_RIGHT,
-    "broken_download": BROKEN_RIGHT,
-}
-WRONG = {
-    "mean_pool": MEAN_POOL_WRONG,
-    "nearest": NEAREST_WRONG,
-    "renamed": RENAMED_WRONG,
-    "broken_download": BROKEN_WRONG,
-}

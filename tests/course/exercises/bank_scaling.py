@@ -6,6 +6,9 @@ import math
 
 import numpy as np
 
+RIGHT = {}
+WRONG = {}
+
 # --- bert_parameters -------------------------------------------------------------------------------------
 
 
@@ -30,7 +33,7 @@ def by_shapes(V, P, layers, d, d_ff):
     return sum(math.prod(shape) for shape in shapes)
 
 
-MODEL_RIGHT = [by_parts, by_shapes]
+RIGHT["bert_parameters"] = [by_parts, by_shapes]
 
 # --- best_size -------------------------------------------------------------------------------------------
 
@@ -50,7 +53,7 @@ def by_halving(C, A, alpha, B, beta):
     return math.exp(low), C / 6 / math.exp(low)
 
 
-BUDGET_RIGHT = [by_logarithms, by_halving]
+RIGHT["best_size"] = [by_logarithms, by_halving]
 
 # --- spend_budget ----------------------------------------------------------------------------------------
 
@@ -73,7 +76,7 @@ def with_argmin(C, tokens, sizes, law):
     return N[best], D[best]
 
 
-SPEND_RIGHT = [with_a_loop, with_argmin]
+RIGHT["spend_budget"] = [with_a_loop, with_argmin]
 
 # --- forecast_loss ---------------------------------------------------------------------------------------
 
@@ -89,7 +92,7 @@ def by_least_squares(N, loss, floor, larger):
     return floor + math.exp(b[0] + b[1] * math.log(larger))
 
 
-FORECAST_RIGHT = [in_base_ten, by_least_squares]
+RIGHT["forecast_loss"] = [in_base_ten, by_least_squares]
 
 # --- exponent_interval -----------------------------------------------------------------------------------
 
@@ -113,16 +116,7 @@ def slopes(N, above, drawn):
     return np.percentile([np.polyfit(np.log(N[row]), np.log(above[row]), 1)[0] for row in drawn], [5, 95])
 
 
-INTERVAL_RIGHT = [by_covariance, with_a_list]
-INTERVAL_WRONG = [(lambda *runs: by_covariance(*runs)[::-1], "The values are right, and in the other order.")]
-
-RIGHT = {
-    "bert_parameters": MODEL_RIGHT,
-    "best_size": BUDGET_RIGHT,
-    "spend_budget": SPEND_RIGHT,
-    "forecast_loss": FORECAST_RIGHT,
-    "exponent_interval": INTERVAL_RIGHT,
-}
-WRONG = {
-    "exponent_interval": INTERVAL_WRONG,
-}
+RIGHT["exponent_interval"] = [by_covariance, with_a_list]
+WRONG["exponent_interval"] = [
+    (lambda *runs: by_covariance(*runs)[::-1], "The values are right, and in the other order.")
+]

@@ -6,6 +6,9 @@ import math
 
 import numpy as np
 
+RIGHT = {}
+WRONG = {}
+
 # --- product_bound ---------------------------------------------------------------------------------------
 
 
@@ -42,8 +45,8 @@ def milliseconds_first(n, k, m, peak, bandwidth):
     return 1000 * seconds, word
 
 
-BOUND_RIGHT = [by_intensity, by_the_roof]
-BOUND_WRONG = [
+RIGHT["product_bound"] = [by_intensity, by_the_roof]
+WRONG["product_bound"] = [
     (the_word_alone, ("it should return 2 values", "[one-value]")),
     (doubles_of_the_factors, ("[other-bytes]", "[result-not-written]")),
     (milliseconds_first, ("[other-units]", "[other-order]")),
@@ -56,15 +59,6 @@ def solved_for_the_length(d_k, peak, bandwidth):
     # 2 d L² / peak >= 4 (2 d L + L²) / bandwidth, divided by 2 L
     gain = d_k / peak - 2 / bandwidth
     return int(np.ceil(4 * d_k / bandwidth / gain)) if gain > 0 else float("inf")
-
-
-def counted_up(d_k, peak, bandwidth):
-    if d_k * bandwidth <= 2 * peak:
-        return math.inf
-    L = 1
-    while by_intensity(L, d_k, L, peak, bandwidth)[0] == "memory":
-        L += 1
-    return L
 
 
 def bisected(d_k, peak, bandwidth):
@@ -108,8 +102,8 @@ def one_before_or_minus_one(d_k, peak, bandwidth):
     return -1 if length == math.inf else length - 1
 
 
-LENGTH_RIGHT = [solved_for_the_length, counted_up, bisected]
-LENGTH_WRONG = [
+RIGHT["from_which_length"] = [solved_for_the_length, bisected]
+WRONG["from_which_length"] = [
     (printed, "it returned None"),
     (one_before_or_minus_one, ("[last-that-waits]", "[no-such-length]")),
     (products_alone_of_one, ("[half-the-work]", "[one-matrix]")),
@@ -134,7 +128,7 @@ def with_arrays(profile, changes, least):
     return [names[i] for i in order if saved[i] > least * sum(profile.values())]
 
 
-TRYING_RIGHT = [by_the_time_left, with_arrays]
+RIGHT["worth_trying"] = [by_the_time_left, with_arrays]
 
 # --- gelu_in_16_passes -----------------------------------------------------------------------------------
 
@@ -171,20 +165,8 @@ def as_it_stands_in_place(x):
     return y
 
 
-GELU_RIGHT = [by_a_sigmoid, half_in_the_constants]
-GELU_WRONG = [
+RIGHT["gelu_in_16_passes"] = [by_a_sigmoid, half_in_the_constants]
+WRONG["gelu_in_16_passes"] = [
     (as_it_stands, ("it makes 18 passes", "[same-passes]")),
     (as_it_stands_in_place, ("it makes 18 passes", "[same-passes]")),
 ]
-
-RIGHT = {
-    "product_bound": BOUND_RIGHT,
-    "from_which_length": LENGTH_RIGHT,
-    "worth_trying": TRYING_RIGHT,
-    "gelu_in_16_passes": GELU_RIGHT,
-}
-WRONG = {
-    "product_bound": BOUND_WRONG,
-    "from_which_length": LENGTH_WRONG,
-    "gelu_in_16_passes": GELU_WRONG,
-}

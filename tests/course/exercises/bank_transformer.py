@@ -7,22 +7,6 @@ import numpy as np
 # --- shift_and_mask ---------------------------------------------------------------------------------------
 
 
-def place_by_place(labels, source, start, pad):
-    B, T = labels.shape
-    ids = np.zeros((B, T), labels.dtype)
-    own = np.zeros((B, T, T), bool)
-    cross = np.zeros((B, T, source.shape[1]), bool)
-    for b in range(B):
-        for t in range(T):
-            before = start if t == 0 else labels[b, t - 1]
-            ids[b, t] = pad if before == -100 else before
-        for t in range(T):
-            for j in range(t + 1):
-                own[b, t, j] = ids[b, j] != pad
-            cross[b, t] = source[b] != pad
-    return ids, own, cross
-
-
 def joined(labels, source, start, pad):
     first = np.full((len(labels), 1), start)
     ids = np.hstack([first, labels[:, :-1]])
@@ -163,7 +147,7 @@ def in_arrays(weights, gold):
 
 
 RIGHT = {
-    "shift_and_mask": [place_by_place, joined, rolled],
+    "shift_and_mask": [joined, rolled],
     "smoothed_loss": [as_a_mixture, with_eye],
     "masks_at": [by_rules, one_by_one],
     "fault_in_decoder": [by_slopes, by_noise],

@@ -10,23 +10,12 @@ from itertools import pairwise
 
 import numpy as np
 
+RIGHT = {}
+WRONG = {}
+
 UNKNOWN = ["[UNK]"]
 
 # --- split_word -------------------------------------------------------------------------------------------
-
-
-def by_the_rest(word, vocabulary):
-    """Eat the word from the left, with `##` as part of what is left."""
-    if len(word) > 100:
-        return UNKNOWN
-    rest, mark, pieces = word, "", []
-    while rest:
-        fits = [rest[:n] for n in range(1, len(rest) + 1) if mark + rest[:n] in vocabulary]
-        if not fits:
-            return UNKNOWN
-        pieces.append(mark + max(fits, key=len))
-        rest, mark = rest[len(max(fits, key=len)) :], "##"
-    return pieces
 
 
 def recursively(word, vocabulary, mark=""):
@@ -39,47 +28,6 @@ def recursively(word, vocabulary, mark=""):
             behind = recursively(word[n:], vocabulary, "##")
             return ["[UNK]"] if behind == ["[UNK]"] else [mark + word[:n], *behind]
     return ["[UNK]"]
-
-
-def as_google_has_it(token, vocab):
-    """With a flag, as in Devlin et al.'s code."""
-    chars = list(token)
-    if len(chars) > 100:
-        return ["[UNK]"]
-    is_bad, start, sub_tokens = False, 0, []
-    while start < len(chars):
-        end, cur_substr = len(chars), None
-        while start < end:
-            substr = "".join(chars[start:end])
-            if start > 0:
-                substr = "##" + substr
-            if substr in vocab:
-                cur_substr = substr
-                break
-            end -= 1
-        if cur_substr is None:
-            is_bad = True
-            break
-        sub_tokens.append(cur_substr)
-        start = end
-    return ["[UNK]"] if is_bad else sub_tokens
-
-
-def by_all_pieces(word, vocabulary):
-    """Sorts the vocabulary by length and looks which piece the rest begins with."""
-    longest_first = sorted(vocabulary, key=lambda piece: -len(piece.removeprefix("##")))
-    if len(word) >= 101:
-        return UNKNOWN
-    out = []
-    while word:
-        for piece in longest_first:
-            if piece.startswith("##") == bool(out) and word.startswith(piece.removeprefix("##")):
-                out.append(piece)
-                word = word[len(piece.removeprefix("##")) :]
-                break
-        else:
-            return UNKNOWN
-    return out
 
 
 def split_with(word, vocabulary, *, shortest=False, keep=True):
@@ -98,8 +46,8 @@ def split_with(word, vocabulary, *, shortest=False, keep=True):
     return pieces
 
 
-SPLIT_RIGHT = [by_the_rest, recursively, as_google_has_it, by_all_pieces, split_with]
-SPLIT_WRONG = [
+RIGHT["split_word"] = [recursively, split_with]
+WRONG["split_word"] = [
     (lambda w, v: " ".join(split_with(w, v)), "it should return 1 value,"),
     (
         lambda w, v: split_with(w, v, shortest=True, keep=False),
@@ -145,8 +93,8 @@ def fronts_shared(frequent, likely):
     return judged({p + frequent: 20, q + frequent: 20, r + frequent: 20, p + likely: 1})
 
 
-RULES_RIGHT = [longer_words, fronts_shared]
-RULES_WRONG = [
+RIGHT["two_rules"] = [longer_words, fronts_shared]
+WRONG["two_rules"] = [
     (lambda f, s: None, "it returned None"),
 ]
 
@@ -203,8 +151,8 @@ def with_counts_kept(word_counts, n):
     return names
 
 
-MENDED_RIGHT = [rebuilt, with_counts_kept, lambda counts, n: tuple(rebuilt(counts, n))]
-MENDED_WRONG = [
+RIGHT["mended_merges"] = [rebuilt, with_counts_kept, lambda counts, n: tuple(rebuilt(counts, n))]
+WRONG["mended_merges"] = [
     (
         lambda c, n: rebuilt(c, n, weigh=False, marks=False),
         ("[words-once]", "[marks-in-middle]"),
@@ -233,22 +181,6 @@ def by_memory(word, vocabulary):
     return 0 if found == math.inf else found
 
 
-def level_by_level(word, vocabulary):
-    """A breadth-first walk over the places where a cut can be."""
-    here, steps, seen = {0}, 0, {0}
-    while here:
-        if len(word) in here:
-            return steps
-        there = {
-            end
-            for start in here
-            for end in range(start + 1, len(word) + 1)
-            if ("##" * (start > 0)) + word[start:end] in vocabulary
-        }
-        here, steps, seen = there - seen, steps + 1, seen | there
-    return 0
-
-
 def by_matrix(word, vocabulary):
     L = len(word)
     cost = np.full(L + 1, np.inf)
@@ -260,8 +192,8 @@ def by_matrix(word, vocabulary):
     return int(cost[L]) if np.isfinite(cost[L]) else 0
 
 
-FEWEST_RIGHT = [by_memory, level_by_level, by_matrix]
-FEWEST_WRONG = [
+RIGHT["fewest_pieces"] = [by_memory, by_matrix]
+WRONG["fewest_pieces"] = [
     (lambda w, v: [by_memory(w, v)], "it should return"),
 ]
 
@@ -281,19 +213,6 @@ def by_two_likelihoods(n, c_a, c_b, c_ab):
     return after - before
 
 
-def with_arrays(n, c_a, c_b, c_ab):
-    def entropy_like(counts):
-        counts = np.array([c for c in counts if c], dtype=float)
-        return float((counts * np.log(counts)).sum())
-
-    return (
-        entropy_like([c_a - c_ab, c_b - c_ab, c_ab])
-        + entropy_like([n])
-        - entropy_like([c_a, c_b])
-        - entropy_like([n - c_ab])
-    )
-
-
 def gain_with(n, c_a, c_b, c_ab, *, shrink=True, new=True):
     def power(c):
         return c * math.log(c) if c > 0 else 0
@@ -303,26 +222,10 @@ def gain_with(n, c_a, c_b, c_ab, *, shrink=True, new=True):
     return result - power(n - c_ab if shrink else n) - power(c_a) - power(c_b) + power(n)
 
 
-GAIN_RIGHT = [by_two_likelihoods, with_arrays, gain_with]
-GAIN_WRONG = [
+RIGHT["likelihood_gain"] = [by_two_likelihoods, gain_with]
+WRONG["likelihood_gain"] = [
     (
         lambda *x: gain_with(*x, shrink=False, new=False),
         ("[same-length]", "[no-new-piece]"),
     ),
 ]
-
-
-RIGHT = {
-    "split_word": SPLIT_RIGHT,
-    "two_rules": RULES_RIGHT,
-    "mended_merges": MENDED_RIGHT,
-    "fewest_pieces": FEWEST_RIGHT,
-    "likelihood_gain": GAIN_RIGHT,
-}
-WRONG = {
-    "split_word": SPLIT_WRONG,
-    "two_rules": RULES_WRONG,
-    "mended_merges": MENDED_WRONG,
-    "fewest_pieces": FEWEST_WRONG,
-    "likelihood_gain": GAIN_WRONG,
-}

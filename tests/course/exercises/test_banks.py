@@ -23,7 +23,7 @@ from banks import expected
 from doubling import make
 
 from minigrad.course import check
-from minigrad.course.check import diagnosis
+from minigrad.course.check import diagnosis, watch
 from minigrad.course.check.diagnosis import LOOSE, diagnose
 from minigrad.course.check.differences import difference, equal
 from minigrad.course.check.exercise import EXERCISES, Exercise
@@ -55,6 +55,7 @@ def told(monkeypatch, capsys) -> Callable[..., tuple[bool, str]]:
     """`told(exercise, answer, seed)`: whether the check accepts the answer, and what it prints, on one line."""
     monkeypatch.setenv("MINIGRAD_PROGRESS", "off")
     monkeypatch.setattr(diagnosis, "SECONDS", 0)  # the long searches have tests of their own
+    monkeypatch.setattr(watch, "PATIENCE", 600)  # on a busy machine
 
     def tell(exercise: Exercise, answer: Callable[..., Any], seed: int) -> tuple[bool, str]:
         monkeypatch.setenv("MINIGRAD_CHECK_SEED", str(seed))

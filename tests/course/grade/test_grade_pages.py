@@ -190,10 +190,6 @@ def test_pages_ask_nothing_of_a_network():
         assert "default-src 'none'" in text
 
 
-def test_pages_have_both_colour_schemes():
-    assert "@media (prefers-color-scheme: dark)" in student_page("anna", CLASS[:1])
-
-
 def test_students_of_one_name_but_for_signs_have_pages_of_their_own():
     names = [
         page_name(one) for one in ("Anna Lee (1)", "anna-lee-1", "../../etc/passwd", "…", "", "a" * 1000)

@@ -34,33 +34,44 @@ def inside(*lines: str) -> str:
     return "\n    ".join(["def attend(q, k, v):", *lines, "return q @ k.T @ v"]) + "\n"
 
 
-def caught(call: str) -> str:
-    """A right answer that does something first, whatever comes of it."""
-    return f"try:\n    {call}\nexcept Exception: pass\n{RIGHT}"
-
-
 # What libraries do by themselves, and other lines above a right answer that are no attempt at anything.
 INNOCENT = {
     "matplotlib": "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.savefig('x.png')",
-    "platform": "import platform\nprint(platform.platform(), platform.uname().processor)",
-    "uuid": "import uuid\nuuid.uuid1()",
-    "ctypes": "import ctypes.util\nctypes.util.find_library('c')",
-    "numpy": "import numpy.testing\nnp.show_config()\nnp.show_runtime()",
-    "requests": "import ssl, sqlite3, webbrowser, pdb\ntry: import requests\nexcept ImportError: pass",
-    "asyncio": "import asyncio\nasyncio.run(asyncio.sleep(0))",
-    "tempfile": "import tempfile\nwith tempfile.TemporaryDirectory() as d: open(d + '/x', 'w').close()",
-    "dataclass": "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\n    y: 'int' = 3\n",
-    "annotations": "def f(x: int): pass\nassert f.__annotations__ == {'x': int}",
-    "doctest": "import doctest\ntry: doctest.testmod()\nexcept PermissionError: pass",
-    "a check of its own": "from minigrad.course import check  # mine\ncheck.attend(lambda q, k, v: q @ k.T @ v)",
-    "comments": "# inspect the shapes\ninspect = None",
-    "a hint": "check.attend.hint()",
+    "libraries": """
+import asyncio, ctypes.util, doctest, numpy.testing, pdb, platform, sqlite3, ssl, tempfile, uuid, webbrowser
+from dataclasses import dataclass
+try: import requests
+except ImportError: pass
+print(platform.platform(), platform.uname().processor, uuid.uuid1())
+ctypes.util.find_library('c')
+np.show_config()
+np.show_runtime()
+asyncio.run(asyncio.sleep(0))
+with tempfile.TemporaryDirectory() as d: open(d + '/x', 'w').close()
+try: doctest.testmod()
+except PermissionError: pass
+@dataclass
+class A:
+    x: int
+    y: 'int' = 3
+def f(x: int): pass
+assert f.__annotations__ == {'x': int}
+""",
+    "a check of its own": """
+from minigrad.course import check  # mine
+check.attend(lambda q, k, v: q @ k.T @ v)
+check.attend.hint()
+# inspect the shapes
+inspect = None
+""",
 }
 # What an answer asks for, itself or by a module that is for that.
 ASKED = {
     "os.system": "import os; os.system('true')",
     "os.popen": "import os; os.popen('true')",
     "subprocess": "import subprocess; subprocess.check_output(['true'])",
+    "a program by a module below": "import _posixsubprocess; _posixsubprocess.fork_exec(['true'])",
+    "a signal by a file": "import os, signal; signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 9)",
     "in a module of its own": (
         "import sys; sys.path.insert(0, ''); open('mine.py', 'w').write('import os; os.system(\"true\")'); import mine"
     ),
@@ -89,16 +100,17 @@ CASES = {
         f"innocent: {name}": (f"{lines}\n{RIGHT}", "yes", "attend: right.")
         for name, lines in INNOCENT.items()
     },
-    **{
-        f"asked: {name}": (caught(call), "yes", "It tried 1 times to do what") for name, call in ASKED.items()
-    },
+    "asks for all that is refused": (
+        "".join(f"try:\n    {call}\nexcept Exception: pass\n" for call in ASKED.values()) + RIGHT,
+        "yes",
+        f"It tried {len(ASKED)} times to do what is refused, and went on: read it.",
+    ),
     "prints for ever": (inside("while True:", '    print("x" * 1000)'), "timed out", "It was at case 1 of 5"),
     "writes to the file for ever": (
         inside("import os", "while True:", '    os.write(1, b"x" * 1000)'),
         "crashed",
         "It printed more than",
     ),
-    "a loop": (inside("while True: pass"), "timed out", "It was at case 1 of 5, 3 queries, 5 keys"),
     "a loop in the cell": (WRONG + "while True: pass", "timed out", "It was not in the function yet"),
     "catches the clock": (
         inside("import time", "while True:", "    try: time.sleep(60)", "    except BaseException: pass"),
@@ -115,11 +127,8 @@ CASES = {
         "crashed",
         "status 0, before",
     ),
-    "os._exit in the cell": ("import os\nos._exit(0)", "crashed", "status 0, before"),
     "sys.exit": (inside("import sys", "sys.exit()"), "no", "it raised SystemExit"),
     "sys.exit in the cell": ("import sys\nsys.exit(0)\n" + RIGHT, "no", "attend fails: SystemExit: 0"),
-    "100 GB": (inside("x = np.ones(10**10 * 5 // 4)"), "no", "it raised"),
-    "100 GB of lists": (inside("x = [0] * 10**10"), "no", "it raised MemoryError"),
     "memory, bit by bit": (
         inside("x = []", "while True: x.append(bytes(10**7))"),
         "no",
@@ -138,50 +147,16 @@ CASES = {
         "no",
         "may not start another process",
     ),
-    "another program": (inside("import os", 'os.system("true")'), "no", "may not start another program"),
-    "a subprocess": (
-        inside("import subprocess", 'subprocess.run(["true"])'),
-        "no",
-        "may not start another program",
-    ),
     "the network": (
         inside("import socket", 'socket.create_connection(("127.0.0.1", 9))'),
         "no",
         "may not use the network",
     ),
-    "kills the grader by a file": (
-        inside("import os, signal", "signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 9)"),
-        "no",
-        "may not send a signal",
-    ),
-    "starts a program by a module below": (
-        inside("import _posixsubprocess", "_posixsubprocess.fork_exec(['true'])"),
-        "no",
-        "may not start another program",
-    ),
-    "tries in silence": (
-        RIGHT + "for path in ('/tmp/x', '/x'):\n    try: open(path, 'w')\n    except OSError: pass\n",
-        "yes",
-        "It tried 2 times to do what is refused, and went on: read it.",
-    ),
-    "an import": ("import colorsys, wave\n" + RIGHT, "yes", "attend: right."),
-    "an error with a name": (
-        "try:\n    import no_such_module\nexcept ImportError as e:\n    print(e)\n" + WRONG,
-        "no",
-        NO_SOFTMAX,
-    ),
-    "displays": (inside("display(q, k)") + "display(3)\n", "no", NO_SOFTMAX),
     "displays, and is right": ("display('here')\n" + RIGHT, "yes", "attend: right."),
     "the check's own answer": (
         "attend = check.attend.answer\n",
         "look by hand",
         "speaks of check.attend.answer",
-    ),
-    "the check's own answer, in other words": (
-        "import sys\nf = getattr(sys.modules['mini' + 'grad.course.check'], 'attend')\n"
-        "attend = lambda q, k, v: getattr(f, 'ans' + 'wer')(q, k, v)\n",
-        "look by hand",
-        "The answer takes what a check holds for right",
     ),
     "the check's own answer, and no word of it": (
         "import sys\nf = getattr(sys.modules['mini' + 'grad.course.check'], 'attend')\nattend = f.answer\n"
@@ -195,9 +170,9 @@ CASES = {
         "The answer takes what a check holds for right",
     ),
     "10 MB of a value": (
-        "def attend(q, k, v):\n    return 'x y' * 700_000\n",
+        "def attend(q, k, v):\n    return '<script>' + 'x y' * 700_000\n",
         "no",
-        "it should return an array of shape (3, 6) and dtype float64, and returned 'x yx",
+        "it should return an array of shape (3, 6) and dtype float64, and returned '<script>x yx",
     ),
     "no clock any more": (
         inside("import time", "time.monotonic = lambda: 0", "while True: pass"),
@@ -219,7 +194,6 @@ CASES = {
         "speaks of _getframe",
     ),
     "kills the grader": (inside("import os", "os.kill(os.getppid(), 9)"), "no", "may not send a signal"),
-    "removes what was handed in": (inside("import shutil", "shutil.rmtree({folder!r})"), "no", "may not"),
     "reads what others handed in": (
         inside("print(open({folder!r} + '/fine beside others/one_head.ipynb').read())"),
         "no",
@@ -231,21 +205,11 @@ CASES = {
         "no",
         "File too large",
     ),
-    "not a number": (
-        "def attend(q, k, v):\n    return np.full((len(q), v.shape[1]), np.nan)\n",
-        "no",
-        "0 of 5",
-    ),
     "equal to all": (
         "class Equal(np.ndarray):\n    def __eq__(self, other): return True\n    __ne__ = __sub__ = None\n"
         "def attend(q, k, v):\n    return (q @ k.T @ v).view(Equal)\n",
         "no",
         "0 of 5",
-    ),
-    "equal to all, no array": (
-        "class Equal:\n    def __eq__(self, other): return True\ndef attend(q, k, v):\n    return Equal()\n",
-        "no",
-        "it should return",
     ),
     "another allclose": (
         "np.isclose = lambda *a, **k: True\nnp.allclose = np.isclose\n" + WRONG,
@@ -257,7 +221,6 @@ CASES = {
         "look by hand",
         "were not what they were: minigrad.course.check.trial:Trial.complaints",
     ),
-    "other cases": ("check.attend.cases = lambda rng: []\n" + WRONG, "look by hand", "check.attend.cases"),
     "another tolerance": ("check.attend.rtol = 1e9\n" + WRONG, "look by hand", "check.attend.rtol"),
     "another built-in": (
         "import builtins\nbuiltins.any = lambda x: False\n" + WRONG,
@@ -364,43 +327,12 @@ CASES = {
         "look by hand",
         ":less_equal",
     ),
-    "other random numbers": (
-        "import numpy.random\nreal = np.random.default_rng\n"
-        "np.random.default_rng = lambda seed=None: real(0)\n" + WRONG,
-        "look by hand",
-        "numpy.random:default_rng",
-    ),
     "the seed of the learners": (
         "import os\nos.environ['MINIGRAD_CHECK_SEED'] = '0'\n"
         "known = [q.sum() for _, q, *_ in check.attend.cases(np.random.default_rng(0))]\n"
         "def attend(q, k, v):\n    raise ValueError(q.sum() in known)\n",
         "no",
         "ValueError: False",
-    ),
-    "a text that is equal to all": (
-        "class Equal(str):\n    def __eq__(self, other): return True\n    __hash__ = str.__hash__\n"
-        "def attend(q, k, v):\n    return Equal('x')\n",
-        "no",
-        "it should return",
-    ),
-    "a tensor of what is equal to all": (
-        "from minigrad import Tensor\n"
-        "class Equal(np.ndarray):\n"
-        "    def __array_function__(self, *a): return np.ones((3, 6), bool)\n"
-        "class Mine(Tensor):\n    def numpy(self): return np.zeros((3, 6)).view(Equal)\n"
-        "def attend(q, k, v):\n    return Mine(np.zeros((3, 6)))\n",
-        "no",
-        "it should return",
-    ),
-    "an error without words": (
-        "class Odd(Exception):\n    def __str__(self): raise Odd\ndef attend(q, k, v):\n    raise Odd\n",
-        "no",
-        "it raised Odd. The line is: raise Odd",
-    ),
-    "an error that wants to exit": (
-        "class Odd(Exception):\n    def __str__(self): raise SystemExit(0)\ndef attend(q, k, v):\n    raise Odd\n",
-        "no",
-        "it raised Odd. The line is: raise Odd",
     ),
     "a value that wants to exit": (
         "class Odd:\n    def __repr__(self): raise SystemExit(0)\ndef attend(q, k, v):\n    return Odd()\n",
@@ -412,21 +344,8 @@ CASES = {
         "no",
         "The answer cell of attend fails: Odd.",
     ),
-    "no Exception": (inside("raise GeneratorExit"), "no", "it raised GeneratorExit"),
-    "no Exception in the cell": ("class Odd(BaseException): pass\nraise Odd", "no", "attend fails: Odd."),
-    "10 MB of an error": (
-        inside("raise ValueError('x y' * 3_500_000)"),
-        "no",
-        "it raised ValueError: x yx yx",
-    ),
-    "10 MB of a key": (inside("{}['x y' * 3_500_000]"), "no", "it raised KeyError: 'x yx"),
     "10 MB of an error in the cell": ("raise ValueError('x ' * 5_000_000)", "no", "fails: ValueError: x x"),
     "interrupts": (inside("raise KeyboardInterrupt"), "no", "attend: interrupted. It was at case 1 of 5"),
-    "interrupts by a signal": (
-        inside("import signal", "signal.raise_signal(signal.SIGALRM)"),
-        "no",
-        "attend: interrupted.",
-    ),
     "interrupts in the cell": (
         "raise KeyboardInterrupt",
         "no",
@@ -444,7 +363,6 @@ CASES = {
         "no",
         "may not read",
     ),
-    "reaches into memory": (inside("import ctypes", "ctypes.CDLL(None)"), "no", "may not reach into"),
     "at the end": (
         "import atexit\natexit.register(print, 'attend: right.')\n" + WRONG,
         "no",
@@ -459,11 +377,6 @@ CASES = {
     "no Python": ("def attend(q, k, v)\n    return q", "no", "is no Python: SyntaxError: expected ':'"),
     "a null": ("x = '\0'\n" + RIGHT, "no", "is no Python"),
     "half a letter": ("x = '\ud800'  # \ud83d\n" + RIGHT, "yes", "attend: right."),
-    "%%time": (
-        "%%time\n" + RIGHT,
-        "yes",
-        "Left out of the answer cell of attend, as only Jupyter runs it: %%time.",
-    ),
     "lines of Jupyter": (
         "!pip install numpy\n%matplotlib inline\n"
         + RIGHT
@@ -477,32 +390,30 @@ CASES = {
         "The answer cell of attend is no Python: it begins with %%bash.",
     ),
     "awaits": ("import asyncio\nawait asyncio.sleep(0)\n" + RIGHT, "yes", "attend: right."),
-    "awaits, and is wrong": ("import asyncio\nawait asyncio.sleep(0)\n" + WRONG, "no", NO_SOFTMAX),
     "needs what was left out": (
         "x = !ls\n" + RIGHT.replace("    e = ", "    e = x and "),
         "look by hand",
-        "The answer uses x, which",
-    ),
-    "a name from elsewhere": (
-        RIGHT.replace("np.exp", "my_exp"),
-        "look by hand",
-        "uses my_exp, which no answer cell and no given cell defines",
+        "The answer uses x, which no answer cell and no given cell defines",
     ),
     "no function": ("x = 1", "no", "does not define the function attend"),
     "nothing": ("", "not attempted", "The answer cell is empty"),
-    "fails below its function": (RIGHT + "assert False, 'my test'", "yes", "attend: right."),
     "environment": (
         inside("import os", "raise ValueError(sorted(os.environ))"),
         "no",
         "['HOME', 'LANG', 'MINIGRAD_PROGRESS', 'TMPDIR']",
     ),
-    "escapes": ('def attend(q, k, v):\n    return "<script>alert(1)</script>"\n', "no", "<script>"),
 }
 if not sys.platform.startswith("linux"):
-    for name in ("100 GB", "100 GB of lists", "memory, bit by bit"):  # macOS heeds no limit of memory
-        del CASES[name]
+    del CASES["memory, bit by bit"]  # macOS heeds no limit of memory
 
 
+# Of these authors another answer is graded too. (Each is a process of its own, which reads the texts above it.)
+OTHERWISE_RIGHT = (
+    *("a text that brings down parsers", "too long", "a null", "half a letter", "%%bash", "nothing"),
+    *("os._exit", "stops the clock", "a bomb of processes", "kills the grader", "threads that go on"),
+    *("another built-in", "another module", "asks for all that is refused", "a verdict of its own"),
+    *("fine beside endless", "fine beside others"),
+)
 # These take all the time that they get: graded apart, so that the others can have more of it.
 ENDLESS = [name for name, (_, right, _) in CASES.items() if right == "timed out"]
 
@@ -528,7 +439,8 @@ def graded_part(root, names, *options):
         source = CASES[name][0] if name in CASES else RIGHT
         path = folder / name / "one_head.ipynb"
         path.parent.mkdir(parents=True)
-        answers = {"attend": source.replace("{folder!r}", repr(str(folder))), "score_scale": FINE}
+        answers = {"attend": source.replace("{folder!r}", repr(str(folder)))}
+        answers |= {"score_scale": FINE} if name in OTHERWISE_RIGHT else {}
         path.write_text(json.dumps(filled("one_head", answers)))
     (folder / "broken").mkdir()
     (folder / "broken" / "x.ipynb").write_bytes(b'{"cells": [')
@@ -552,7 +464,7 @@ def test_what_a_library_does_by_itself_is_no_attempt(name, graded):
     assert graded[0][f"innocent: {name}", "attend"]["message"].startswith("attend: right.")
 
 
-@pytest.mark.parametrize("name", [*CASES, "fine beside endless", "fine beside others"])
+@pytest.mark.parametrize("name", OTHERWISE_RIGHT)
 def test_its_author_loses_nothing_else(name, graded):
     row = graded[0][name, "score_scale"]
     assert row["right"] == "yes", row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minigrad.course.grade.jupyter import plain_python
+from minigrad.course.furniture.jupyter import plain_python
 
 pytestmark = pytest.mark.no_arrays
 
