@@ -142,7 +142,7 @@ print("done")
 
 def test_what_is_shared_in_a_part_stays_in_its_thread():
     """All threads are busy with parts: one that waited for another would wait for ever."""
-    assert run_python(NESTED, timeout=30).stdout == "done\n"
+    assert run_python(NESTED).stdout == "done\n"
 
 
 def test_where_no_thread_can_start_the_caller_does_the_work(monkeypatch):
@@ -291,7 +291,7 @@ def test_an_exception_at_any_moment_leaves_nothing_behind(monkeypatch, cores):
 
 
 SIGNALS = """
-import signal, sys, time
+import signal
 import numpy as np
 from minigrad import Tensor, ops
 from minigrad.backend import threads
@@ -301,8 +301,7 @@ x = Tensor(np.ones((512, 512), "f4"), requires_grad=True)
 before = [library.num_threads for library in threads._blas]
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 interrupts = 0
-end = time.monotonic() + 4
-while time.monotonic() < end:
+while interrupts < 200:
     try:
         signal.setitimer(signal.ITIMER_REAL, float(np.random.uniform(1e-3, 2e-2)))
         while True:
@@ -312,7 +311,6 @@ while time.monotonic() < end:
 signal.setitimer(signal.ITIMER_REAL, 0)
 ops.gelu(ops.linear(x, x)).sum().backward()
 assert [library.num_threads for library in threads._blas] == before
-print(interrupts)
 """
 
 
@@ -320,7 +318,6 @@ print(interrupts)
 def test_signals_at_any_moment_hang_nothing():
     result = run_python(SIGNALS, OPENBLAS_NUM_THREADS="3")
     assert result.returncode == 0, result.stderr
-    assert int(result.stdout) > 20
 
 
 # --- Forks -----------------------------------------------------------------------------------------------
@@ -497,4 +494,4 @@ late.me = late
 
 def test_work_when_the_interpreter_ends_does_not_hang():
     """The threads that would share it stand still then."""
-    assert run_python(END, timeout=30).stdout == "10\n"
+    assert run_python(END).stdout == "10\n"

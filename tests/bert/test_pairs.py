@@ -170,7 +170,7 @@ def test_a_huge_sentence_is_not_copied_for_each_pair():
         "data = PretrainingData(encode_documents(documents, tokenizer), tokenizer, 32, 64, 0);"
         "print(data.next_batch()['input_ids'].shape)"
     )
-    result = processes.run_python(program, timeout=60)
+    result = processes.run_python(program, seconds=60)
     assert (result.stdout, result.stderr) == ("(32, 64)\n", "")
 
 

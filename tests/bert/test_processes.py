@@ -181,10 +181,8 @@ def test_a_stopped_run_goes_on_with_another_number_of_processes(tmp_path, alone,
 
 def test_a_killed_process_ends_all_and_what_was_saved_goes_on(tmp_path, alone):
     folder = tmp_path / "run"
-    started = time.monotonic()
     killed = train(2, folder, what="kill")
     assert killed.returncode not in (0, None)
-    assert time.monotonic() - started < 30
     assert re.search("(?i)killed|signal 9", killed.stdout + killed.stderr)
     assert checkpoints(folder) == ["checkpoint-000003"]
     done = train(3, folder, what="resume")

@@ -96,7 +96,7 @@ def test_a_line_without_its_stop_takes_no_long_time(tmp_path):
         "print([len(d) for d in read_corpus(sys.argv[1]).documents])"
     )
     write(tmp_path / "other.txt", "One.")
-    result = processes.run_python(program, tmp_path, timeout=60)
+    result = processes.run_python(program, tmp_path, seconds=60)
     assert (result.stdout, result.stderr) == ("[1, 3]\n", "")
 
 

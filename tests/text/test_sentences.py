@@ -180,5 +180,5 @@ LONG_TEXTS = {
 @pytest.mark.parametrize(("text", "count"), LONG_TEXTS.values(), ids=LONG_TEXTS)
 def test_no_text_takes_long_to_cut(text, count):
     program = f"from minigrad.text.sentences import split_sentences; print(len(split_sentences({text})))"
-    result = processes.run_python(program, timeout=60)
+    result = processes.run_python(program, seconds=60)
     assert (result.stdout, result.stderr) == (f"{count}\n", "")

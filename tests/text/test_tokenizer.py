@@ -189,7 +189,7 @@ def test_no_text_takes_long_to_encode(text):
         "WordPieceTokenizer(vocab).token_ids(text);"
         "WordPieceTokenizer([*SPECIAL_TOKENS, 'x', '##x', 'z' * 100]).token_ids(text)"
     )
-    result = processes.run_python(program, timeout=20)
+    result = processes.run_python(program, seconds=20)
     assert (result.stdout, result.stderr) == ("", "")
 
 

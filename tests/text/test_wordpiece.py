@@ -187,7 +187,7 @@ def test_one_long_word_does_not_keep_learning_busy(alphabet, score):
         "word = ''.join(random.Random(0).choices(sys.argv[1], k=1_000_000));"
         "print(train_wordpiece(['ab ab', word, 'ab'], 2000, score=sys.argv[2])[5:])"
     )
-    result = processes.run_python(program, alphabet, score, timeout=60)
+    result = processes.run_python(program, alphabet, score, seconds=60)
     assert (result.stdout, result.stderr) == ("['a', 'b', '##b', 'ab']\n", "")
 
 
@@ -366,7 +366,7 @@ def test_a_pair_that_is_nowhere_is_never_merged(score):
         "import sys; from minigrad.text.wordpiece import train_wordpiece;"
         "print(train_wordpiece(['abc'], 60, min_frequency=0, score=sys.argv[1])[10:])"
     )
-    result = processes.run_python(program, score, timeout=20)
+    result = processes.run_python(program, score, seconds=20)
     assert result.stderr == ""
     assert result.stdout in ("['ab', 'abc']\n", "['##bc', 'abc']\n")
 
