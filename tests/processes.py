@@ -33,7 +33,8 @@ def run_python(
     the system counts it. timeout: by the clock, for scripts that wait for ever.
     """
     if seconds is not None and os.name == "posix":
-        script = f"import resource; resource.setrlimit(resource.RLIMIT_CPU, ({seconds}, {seconds + 1}))\n{script}"
+        limit = f"resource.setrlimit(resource.RLIMIT_CPU, ({seconds}, {seconds + 1}))"
+        script = f"import resource; {limit}\n{script}"
     done = subprocess.run(
         [sys.executable, "-c", script, *map(str, arguments)],
         env=environment() | variables,

@@ -309,28 +309,6 @@ def test_two_models_behind_two_prefixes_are_none(saved):
         from_pretrained(saved)
 
 
-def test_half_precision_becomes_float32(saved):
-    rewrite(saved, lambda state: {name: array.astype(np.float16) for name, array in state.items()})
-    loaded = from_pretrained(saved)
-    assert {str(array.dtype) for array in loaded.model.state_dict().values()} == {"float32"}
-    assert_same_logits(logits(loaded.model), logits(make_model()), 0.05)
-
-
-@pytest.mark.oracle
-def test_bfloat16_becomes_float32(saved):
-    torch = pytest.importorskip("torch")
-    from safetensors.torch import save_file as torch_save_file
-
-    state = {name: torch.tensor(array) for name, array in load_file(saved / "model.safetensors").items()}
-    torch_save_file({name: array.bfloat16() for name, array in state.items()}, saved / "model.safetensors")
-    loaded = from_pretrained(saved)
-    save_pretrained(loaded.model, saved / "again")
-    for name, array in load_file(saved / "again" / "model.safetensors").items():
-        assert array.dtype == np.float32
-        np.testing.assert_array_equal(array, state[name].bfloat16().float().numpy(), err_msg=name)
-    assert_same_logits(logits(loaded.model), logits(make_model()), 0.3)
-
-
 @pytest.mark.parametrize(
     ("change", "absent"),
     [

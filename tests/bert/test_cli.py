@@ -259,13 +259,6 @@ def test_what_is_wrong_with_the_output_is_said_before_the_text_is_read(run, tmp_
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "held"]
 
 
-def test_pretraining_without_the_package_for_the_lock(tmp_path, failing, unread, monkeypatch):
-    monkeypatch.setitem(sys.modules, "filelock", None)
-    assert failing(*pretrain(tmp_path / "text.txt", tmp_path / "run")) == (
-        "training needs the package filelock: pip install filelock"
-    )
-
-
 def test_a_model_that_no_machine_holds_is_refused_before_the_text_is_read(tmp_path, capsys):
     command = ["pretrain", "--corpus", str(tmp_path / "not there"), "--output", str(tmp_path / "run")]
     assert main([*command, "--set", "hidden_size=2000000"]) == 1
@@ -372,13 +365,6 @@ def test_evaluate_takes_a_part_of_a_long_text(run, capsys, monkeypatch):
     ]
     assert main([str(part) for part in [*command, "--max-length", 24]]) == 0
     assert capsys.readouterr().out.startswith("20 documents, 15 pairs: ")
-
-
-def test_evaluate_on_all_of_a_text(run, tmp_path, capsys):
-    text = write_corpus(tmp_path / "other.txt", 6, seed=5)
-    command = ["evaluate", "--model", run / "run", "--corpus", text, "--held-out", "1", "--max-length", "24"]
-    assert main([str(part) for part in command]) == 0
-    assert capsys.readouterr().out.startswith("6 documents, ")
 
 
 def test_fill_mask(run, capsys):

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from commands import pretrain, write_corpus
+from commands import pretrain
 
 from minigrad import backend
 from minigrad.bert import __main__ as cli
@@ -127,13 +127,6 @@ def test_a_finished_run_without_figures(corpus, tmp_path, capsys):
     assert "saved in " in out
 
 
-def test_a_folder_in_use(run, failing):
-    before = (run / "run" / "metrics.csv").read_bytes()
-    message = failing(*pretrain(run / "text.txt", run / "run"))
-    assert "holds a run already (checkpoint-000006): resume it, or name another folder" in message
-    assert (run / "run" / "metrics.csv").read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -148,17 +141,6 @@ def test_resuming_with_other_settings(run, failing, options, named):
     message = failing(*pretrain(run / "text.txt", run / "run", "--resume"), *options)
     assert "cannot be resumed with other settings; these differ: " in message
     assert named in message
-
-
-def test_resuming_with_another_text(run, tmp_path, failing):
-    text = write_corpus(tmp_path / "text.txt", seed=1)
-    assert "the text (fingerprint " in failing(*pretrain(text, run / "run", "--resume"))
-
-
-def test_a_file_where_the_folder_should_be(corpus, tmp_path, failing):
-    (tmp_path / "run").write_text("in the way")
-    assert str(tmp_path / "run") in failing(*pretrain(corpus, tmp_path / "run"))
-    assert (tmp_path / "run").read_text() == "in the way"
 
 
 def test_a_disk_that_is_full(corpus, tmp_path, failing, monkeypatch):
@@ -278,15 +260,6 @@ def test_a_damaged_checkpoint(run, tmp_path, failing):
     assert "model.safetensors is damaged" in failing("fill-mask", "--model", tmp_path, "[MASK]")
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     assert "config.json: model_type is 'gpt2'" in failing("info", tmp_path)
-
-
-def test_a_checkpoint_without_vocabulary(run, tmp_path, failing):
-    source = run / "run" / "checkpoint-000006"
-    for name in ("config.json", "model.safetensors"):
-        (tmp_path / name).write_bytes((source / name).read_bytes())
-    assert f"{tmp_path} has no vocab.txt, which this command needs" in failing(
-        "fill-mask", "--model", tmp_path, "[MASK]"
-    )
 
 
 def test_notes_on_a_checkpoint_are_shown_and_what_was_never_trained_says_nothing(

@@ -119,7 +119,8 @@ def test_an_answer_may_start_at_each_token_of_the_context_in_one_window(length):
         assert all(len(one.input_ids) <= length for one in encoded.features)
         first = encoded.features[0]
         room = len(first.input_ids) - 1 - first.starts[0]  # of a window
-        for before, after in itertools.pairwise(encoded.features):  # they part in the middle of what they share
+        # They part in the middle of what they share.
+        for before, after in itertools.pairwise(encoded.features):
             assert len(before.input_ids) - 1 - before.starts[-1] >= room // 4, "words behind, for an answer"
             assert after.starts[0] - first.starts[0] >= room // 4, "words in front"
 

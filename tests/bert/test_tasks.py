@@ -224,18 +224,6 @@ def test_bad_targets_are_named(kind, changes, error, message):
 
 
 @each_kind
-def test_there_and_back(tmp_path, kind):
-    model = make_model(DRY, kind)
-    save_pretrained(model, tmp_path)
-    loaded = from_pretrained(tmp_path, kind)
-    assert (loaded.notes, loaded.model.config) == ([], DRY)
-    for name, array in model.state_dict().items():
-        np.testing.assert_array_equal(
-            backend.to_numpy(loaded.model.state_dict()[name]), backend.to_numpy(array), err_msg=name
-        )
-
-
-@each_kind
 @pytest.mark.parametrize("source", [BertForPreTraining, BertModel], ids=lambda kind: kind.__name__)
 def test_a_pre_trained_model_gives_its_encoder(tmp_path, kind, source):
     """The heads of pre-training are left out, a new one is drawn, and the notes say so."""

@@ -233,15 +233,6 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all_targets(config, pena
     np.testing.assert_allclose([one.score for one in found], [score for _, score in expected])
 
 
-def test_one_beam_without_a_penalty_is_greedy_search(model):
-    batch = random_batch(model.config, seed=3)
-    inputs = batch["input_ids"], batch["attention_mask"]
-    greedy = greedy_search(model, *inputs, max_length=7)
-    assert [[one] for one in greedy] == beam_search(
-        model, *inputs, num_beams=1, length_penalty=0.0, max_length=7
-    )
-
-
 @pytest.mark.parametrize("search", [greedy_search, beam_search])
 def test_a_batch_gives_what_each_sentence_alone_gives(model, search):
     batch = random_batch(model.config, seed=5, batch=5)
@@ -328,16 +319,6 @@ def table(rows, default):
         return [rest, rest, *given]
 
     return TableModel(2 + len(default), probabilities)
-
-
-def test_a_beam_finds_what_greedy_search_misses():
-    """The first word of the better target is the less probable one."""
-    model = table({(): [0.0001, 0.55, 0.44], (3,): [0.3, 0.3, 0.3], (4,): [0.9, 0.05, 0.04]}, [0.3, 0.3, 0.3])
-    (greedy,) = greedy_search(model, SOURCE, max_length=2)
-    ((best, *_),) = beam_search(model, SOURCE, num_beams=2, length_penalty=0.0, max_length=2)
-    assert greedy.ids[0] == 3
-    assert best.ids == [4]
-    assert best.log_probability == pytest.approx(math.log(0.44 * 0.9), abs=1e-3)
 
 
 def test_equal_words_and_targets_come_in_the_vocabularys_order():

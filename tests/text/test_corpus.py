@@ -119,11 +119,6 @@ def test_line_ends_and_a_byte_order_mark_do_not_count(tmp_path, newline):
     assert read_corpus(path).documents == [["Äpfel.", "B."], ["C.", "D."]]
 
 
-def test_a_path_may_be_a_string(tmp_path):
-    path = write(tmp_path / "text.txt", "A.\n\nB.\n")
-    assert read_corpus(str(path)).documents == read_corpus(path).documents
-
-
 def test_no_such_path(tmp_path):
     with pytest.raises(
         CorpusError, match=r"no corpus '.*nowhere': expected python-docs, a folder, or a file"
