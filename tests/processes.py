@@ -43,7 +43,7 @@ def run_python(
         timeout=timeout,
     )
     if seconds is not None and os.name == "posix" and done.returncode == -signal.SIGXCPU:
-        pytest.fail(f"it took more than {seconds} s of processor time")
+        pytest.fail(f"more than {seconds} s of processor time; it had said: {done.stdout[-200:]}")
     return done
 
 

@@ -197,17 +197,6 @@ def test_step_changes_the_array_in_place():
     np.testing.assert_array_equal(host(p.grad), np.ones(3))
 
 
-def test_parameters_without_gradients_stay():
-    p, q = nn.Parameter(np.ones(2)), nn.Parameter(np.ones(2))
-    optimiser = optim.AdamW([p, q], weight_decay=0.5)
-    p.grad = backend.default().asarray(np.ones(2))
-    optimiser.step()
-    assert (p.numpy() < 1).all()
-    np.testing.assert_array_equal(q.numpy(), np.ones(2))
-    optimiser.zero_grad()
-    assert p.grad is None
-
-
 def test_large_parameters_are_updated_to_the_last_entry():
     """Over the border of a block, and over many."""
     for n in (65_535, 65_537, 200_001):
@@ -284,19 +273,6 @@ def test_schedule_resumes_from_the_step_count():
         assert schedule.optimizer.groups[0]["lr"] == make(step).optimizer.groups[0]["lr"]
         schedule.optimizer.step()
         schedule.step()
-
-
-@pytest.mark.parametrize(
-    ("warmup", "total", "factors"),
-    [
-        (0, 4, [1, 0.75, 0.5, 0.25, 0, 0]),
-        (2, 4, [0, 0.5, 1, 0.5, 0, 0]),
-        (3, 3, [0, 1 / 3, 2 / 3, 0, 0]),
-    ],
-)
-def test_schedule_by_hand(warmup, total, factors):
-    schedule = optim.LinearWarmupDecay(optim.SGD([nn.Parameter([0.0])], lr=1.0), warmup, total)
-    np.testing.assert_allclose([schedule.factor(step) for step in range(len(factors))], factors)
 
 
 def rates_of(schedule, steps):

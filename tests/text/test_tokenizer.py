@@ -179,18 +179,18 @@ LONG_TEXTS = {
 }
 
 
-@pytest.mark.parametrize("text", LONG_TEXTS.values(), ids=LONG_TEXTS)
-def test_no_text_takes_long_to_encode(text):
+def test_no_text_takes_long_to_encode():
     program = (
-        "from minigrad.text.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer;"
-        "from minigrad.text.wordpiece import train_wordpiece;"
-        f"text = {text};"
-        "vocab = train_wordpiece([text], 200);"
-        "WordPieceTokenizer(vocab).token_ids(text);"
-        "WordPieceTokenizer([*SPECIAL_TOKENS, 'x', '##x', 'z' * 100]).token_ids(text)"
+        "from minigrad.text.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer\n"
+        "from minigrad.text.wordpiece import train_wordpiece\n"
+        f"for name, expression in {LONG_TEXTS}.items():\n"
+        "    print(name, flush=True)\n"
+        "    text = eval(expression)\n"
+        "    vocab = train_wordpiece([text], 200)\n"
+        "    WordPieceTokenizer(vocab).token_ids(text)\n"
+        "    WordPieceTokenizer([*SPECIAL_TOKENS, 'x', '##x', 'z' * 100]).token_ids(text)\n"
     )
-    result = processes.run_python(program, seconds=20)
-    assert (result.stdout, result.stderr) == ("", "")
+    assert processes.run_python(program, seconds=60).stderr == ""
 
 
 # --- Pairs, truncation, batches --------------------------------------------------------------------------

@@ -205,7 +205,6 @@ def test_each_value_of_the_state_is_checked_before_anything_is_touched(tmp_path,
     right = [
         ("scaler", "scale", 1.5),  # read by float16 alone
         ("held_out", None),
-        ("shares", "(absent)"),  # earlier runs have none
         ("environment", {"a": 1}),
         *(("tally", name, value) for name in ("mlm_loss", "nsp_loss") for value in (-1, 1.5)),
         *(("evaluation", name, value) for name in state["evaluation"] for value in (-1, 1.5)),
@@ -243,10 +242,7 @@ def test_what_is_wrong_in_the_state_is_named(tmp_path, finished, name, message):
         (lambda state: state["data"].update(index=10**6), "data.index: expected at most "),
         (lambda state: state["arguments"].update(batch_size=0), "arguments: batch_size must be at least 1"),
         (lambda state: state.pop("environment"), "environment: is missing; was it saved by another version?"),
-        (
-            lambda state: state["random"].pop("draws"),
-            "random.draws: is missing; was it saved by another version?",
-        ),
+        (lambda state: state["random"].pop("draws"), "random.draws: is missing; was it saved by another"),
         (
             lambda state: state.update(step="x" * 10**6),
             f'step: expected an integer, got "{"x" * 39} …',
