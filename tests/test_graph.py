@@ -258,21 +258,6 @@ def test_neither_cotangent_nor_earlier_gradient_is_changed(function, leaf):
     np.testing.assert_array_equal(host(x.grad), 2 * before)
 
 
-def test_micro_batches_add_up(leaf, rng):
-    w = leaf(5, 3)
-    x = rng.standard_normal((4, 5))
-    (ops.tanh(Tensor(x) @ w) ** 2).sum().backward()
-    whole = host(w.grad).copy()
-    w.zero_grad()
-    seen = []
-    for part in np.split(x, 2):
-        (ops.tanh(Tensor(part) @ w) ** 2).sum().backward()
-        seen.append((w.grad, host(w.grad).copy()))
-    np.testing.assert_allclose(host(w.grad), whole)
-    for array, then in seen:
-        np.testing.assert_array_equal(host(array), then)
-
-
 def test_tied_weights(leaf, rng):
     """One table as embedding and as decoder: both gradients, each in the place of its use."""
     table = leaf(5, 3)
@@ -427,29 +412,6 @@ def test_a_hook_sees_the_whole_gradient_before_older_operations_are_walked(leaf)
     np.testing.assert_allclose(gradient, 4 * x.numpy())
     assert of_x is None
     assert x.grad is not None
-
-
-def test_hooks_change_no_bit(rng):
-    """Of a small network with a tied table: with hooks on all leaves, or on some, or on none."""
-    table, w, b = (rng.standard_normal(shape).astype("float32") for shape in ((9, 5), (5, 5), (5,)))
-    ids = np.array([1, 8, 1, 3])
-
-    def gradients(hooked):
-        leaves = [Tensor(array, requires_grad=True) for array in (table, w, b)]
-        calls = []
-        for number in hooked:
-            leaves[number].register_post_accumulate_grad_hook(calls.append)
-        x = ops.gelu(ops.linear(ops.embedding(ids, leaves[0]), leaves[1], leaves[2]))
-        ops.cross_entropy(x @ leaves[0].transpose(), ids).backward()
-        assert len(calls) == len(hooked)
-        return [host(tensor.grad) for tensor in leaves], [leaves.index(tensor) for tensor in calls]
-
-    expected, _ = gradients([])
-    for hooked in ([0], [2, 1], [0, 1, 2]):
-        ours, order = gradients(hooked)
-        for one, other in zip(ours, expected, strict=True):
-            np.testing.assert_array_equal(one, other)
-        assert 0 not in hooked or order[-1] == 0  # the table is used first, so it is ready last
 
 
 def test_a_hook_is_called_once_for_each_backward_and_sees_the_sum(leaf):

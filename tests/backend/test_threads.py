@@ -356,27 +356,6 @@ def test_no_grad_is_of_one_thread():
     assert requires_grad()
 
 
-def test_overlapping_no_grad_in_two_threads_leaves_the_graph_on():
-    """Thread 1 enters, 2 enters, 1 leaves, 2 leaves: what was seen to switch the graph off for good."""
-    entered, left = threading.Event(), threading.Event()
-
-    def other():
-        with no_grad():
-            entered.set()
-            assert left.wait(10)
-        return is_grad_enabled()
-
-    results = []
-    thread = threading.Thread(target=lambda: results.append(other()))
-    with no_grad():
-        thread.start()
-        assert entered.wait(10)
-    left.set()
-    thread.join(10)
-    assert results == [True]
-    assert is_grad_enabled()
-
-
 def test_the_precision_of_products_is_of_one_thread():
     with backend.default_matmul_precision("bfloat16"):
         assert backend.matmul_precision() == "bfloat16"

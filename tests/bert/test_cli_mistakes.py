@@ -109,22 +109,6 @@ def test_a_finished_run_without_figures(corpus, tmp_path, capsys):
     assert "saved in " in out
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        (["--steps", "8"], "steps is 6 there, 8 here"),
-        (["--set", "hidden_size=18"], "hidden_size is 16 there, 18 here"),
-        (["--seed", "3"], "seed is 0 there, 3 here"),
-        (["--cased"], "the vocabulary"),
-        (["--held-out", "0.25"], "the text (fingerprint "),
-    ],
-)
-def test_resuming_with_other_settings(run, failing, options, named):
-    message = failing(*pretrain(run / "text.txt", run / "run", "--resume"), *options)
-    assert "cannot be resumed with other settings; these differ: " in message
-    assert named in message
-
-
 def test_a_disk_that_is_full(corpus, tmp_path, failing, monkeypatch):
     def fail(handle):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -132,23 +132,6 @@ def test_a_stopped_run_does_not_let_the_next_command_go_on(corpus, tmp_path, nam
 
 
 @posix
-def test_a_run_in_the_background_of_a_script_is_not_stopped_by_ctrl_c(corpus, tmp_path):
-    """Shells start it with SIGINT ignored, and so it stays."""
-    done = shell(
-        """
-        $T --steps 300 >out &
-        pid=$!
-        until ls -d run/checkpoint-* >/dev/null 2>&1; do sleep 0.05; done
-        kill -INT $pid
-        wait $pid
-        """,
-        tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    assert latest_checkpoint(tmp_path / "run").name == "checkpoint-000300"
-
-
-@posix
 def test_ctrl_c_before_training_is_no_traceback(tmp_path):
     """While the text is read, here from a pipe that nobody writes to."""
     os.mkfifo(tmp_path / "never")
@@ -182,24 +165,6 @@ def test_a_ctrl_c_while_modules_are_imported_is_no_traceback(tmp_path, module, i
         [sys.executable, "-m", module, "--help"], env=found, capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
-
-
-@posix
-def test_two_starts_at_once(corpus, tmp_path):
-    """One trains; the other is told which process does."""
-    done = shell(
-        "$T --steps 200 >a 2>&1 & first=$!; $T --steps 200 >b 2>&1 & second=$!; "
-        "echo $first $second; wait $first; echo $?; wait $second; echo $?",
-        tmp_path,
-    )
-    pids, *statuses = done.stdout.decode().splitlines()
-    assert sorted(statuses) == ["0", "1"]
-    winner, loser = ("a", "b") if statuses[0] == "0" else ("b", "a")
-    pid = pids.split()["ab".index(winner)]
-    (line,) = (tmp_path / loser).read_text().splitlines()
-    assert re.match(rf"error: run is in use by the run of process {pid} \(since .*\): wait for its end", line)
-    steps = [row.split(",")[0] for row in (tmp_path / "run" / "metrics.csv").read_text().splitlines()[1:]]
-    assert steps == [str(step) for step in range(2, 201, 2)]
 
 
 @posix

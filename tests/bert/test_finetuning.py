@@ -303,40 +303,6 @@ def test_a_score_is_of_all_rows_also_of_those_that_were_cut_off(tmp_path, task):
     assert np.isfinite(figures["loss"])
 
 
-def test_an_answer_beyond_the_first_window_is_found(tmp_path):
-    """The answer is the word after "in", at any distance: what was learned in one window is used in all."""
-    model = tiny_task.pretrained(tmp_path / "model")
-    words = ["mary", "john", "the", "attic", "."]
-    rng = np.random.default_rng(0)
-
-    def rows(count, before):
-        found = []
-        for _ in range(count):
-            context = [
-                *rng.choice(words, before(rng)),
-                "in",
-                str(rng.choice(["attic", "barn", "kitchen"])),
-                ".",
-            ]
-            start = len(" ".join(context[:-2])) + 1
-            found.append(
-                {
-                    "question": "where ?",
-                    "context": " ".join(context),
-                    "answer": context[-2],
-                    "answer_start": start,
-                }
-            )
-        return found
-
-    train = tiny_task.write(tmp_path / "train.jsonl", rows(600, lambda rng: int(rng.integers(0, 12))))
-    dev = tiny_task.write(tmp_path / "dev.jsonl", rows(60, lambda rng: int(rng.integers(30, 60))))
-    settings = FinetuningArguments(batch_size=16, max_length=20, epochs=6, learning_rate=1e-2)
-    run = prepare_finetuning(model, train, settings, tmp_path / "run", evaluation=dev)
-    assert run.run([].append)["accuracy"] > 0.9
-    assert len(run.examples.features) > 200  # windows of 60 contexts
-
-
 # --- Checkpoints -----------------------------------------------------------------------------------------
 
 

@@ -263,28 +263,20 @@ def some_files(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["a.txt", "deep/b.txt"])
-def test_a_file_that_cannot_be_read(some_files, monkeypatch, name):
-    broken = some_files / name
-    monkeypatch.setattr(Path, "read_bytes", refuse(broken)(Path.read_bytes))
-    for source in (broken, some_files):
-        with pytest.raises(CorpusError, match=re.escape(f"{broken} cannot be read: Permission denied")):
-            read_corpus(source)
-
-
-@pytest.mark.parametrize("name", [".", "deep", "deep/deeper"])
-def test_a_folder_that_cannot_be_listed(some_files, monkeypatch, name):
+@pytest.mark.parametrize(
+    ("owner", "function", "name"),
+    [
+        (Path, "read_bytes", "deep/b.txt"),
+        (os, "scandir", "."),
+        (os, "scandir", "deep/deeper"),
+        (Path, "stat", "."),
+        (Path, "stat", "deep/b.txt"),
+    ],
+)
+def test_what_cannot_be_read_listed_or_looked_at_is_named(some_files, monkeypatch, owner, function, name):
     """Nothing is left out in silence."""
     broken = some_files / name
-    monkeypatch.setattr(os, "scandir", refuse(broken)(os.scandir))
-    with pytest.raises(CorpusError, match=re.escape(f"{broken} cannot be read: Permission denied")):
-        read_corpus(some_files)
-
-
-@pytest.mark.parametrize("name", [".", "a.txt", "deep/b.txt"])
-def test_a_path_that_cannot_be_looked_at(some_files, monkeypatch, name):
-    broken = some_files / name
-    monkeypatch.setattr(Path, "stat", refuse(broken)(Path.stat))
+    monkeypatch.setattr(owner, function, refuse(broken)(getattr(owner, function)))
     with pytest.raises(CorpusError, match=re.escape(f"{broken} cannot be read: Permission denied")):
         read_corpus(some_files)
 

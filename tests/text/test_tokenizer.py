@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sample_texts import FEW_TEXTS, HOSTILE, HOSTILE_WORDS, REAL_TEXTS, SETTINGS, TEXT
 
 from minigrad.text import tokenizer as tokenizer_module
-from minigrad.text.tokenizer import WordPieceTokenizer, longest_first
+from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import SPECIAL_TOKENS, train_wordpiece
 
 pytestmark = pytest.mark.no_arrays
@@ -52,13 +52,6 @@ def test_longest_match_comes_first():
         "a",
     ]  # one hopeless letter, the whole word is unknown
     assert tokenizer.tokenize("able") == ["[UNK]"]  # ##able does not begin a word
-
-
-def test_the_prefix_is_not_part_of_the_word():
-    tokenizer = small_tokenizer("a", "##", "#", "##b")
-    assert tokenizer.tokenize("ab") == ["a", "##b"]
-    assert tokenizer.tokenize("ac") == ["[UNK]"]  # not a, ##: that piece has no letter of the word
-    assert tokenizer.tokenize("##b") == ["#", "#", "[UNK]"]
 
 
 def test_another_tokenizer_has_another_fingerprint():
@@ -205,17 +198,6 @@ def test_a_pair_has_two_segments():
     assert encoding.attention_mask == [1, 1, 1, 1, 1, 1]
     assert len(encoding) == 6
     assert tokenizer.encode("a", "").tokens == ["[CLS]", "a", "[SEP]", "[SEP]"]  # an empty pair is a pair
-
-
-def test_truncation_stored_answers():
-    tokenizer = small_tokenizer("a", "b")
-    assert tokenizer.encode("a a a a", max_length=4).tokens == ["[CLS]", "a", "a", "[SEP]"]
-    assert tokenizer.encode("a a a", max_length=2).tokens == ["[CLS]", "[SEP]"]
-    assert longest_first(3, 9, 8) == (3, 5)  # only the longer one is cut
-    assert longest_first(9, 3, 8) == (5, 3)
-    assert longest_first(9, 9, 7) == (3, 4)
-    assert longest_first(9, 8, 7) == (4, 3)
-    assert longest_first(2, 2, 4) == (2, 2)
 
 
 @pytest.mark.oracle
