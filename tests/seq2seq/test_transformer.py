@@ -255,12 +255,6 @@ def test_words_and_positions_start_about_equally_large():
         assert 0.6 < np.sqrt((vectors**2).mean()) < 1.1
 
 
-def test_the_table_is_shared_by_source_target_and_logits():
-    model = Transformer(TRANSFORMER)
-    tables = [name for name, p in model.named_parameters() if TRANSFORMER.vocab_size in p.shape]
-    assert tables == ["embeddings.words.weight"]
-
-
 # --- Attention weights, dropout, how it starts ----------------------------------------------------------
 
 

@@ -85,14 +85,6 @@ def test_special_tokens_in_the_text():
     assert tokenizer.tokenize("[MA\u200dSK]") == ["[", "mask", "]"]  # looked for before anything is cleaned
 
 
-def test_controls_do_not_split_words():
-    tokenizer = small_tokenizer("a", "##b", "b")
-    for control in "\x0b\x0c\x1c\x1d\x1e\x1f\x85\u200b\x00":
-        assert tokenizer.tokenize(f"a{control}b") == ["a", "##b"], ascii(control)
-    for space in "\t\n\r \xa0\u1680\u2000\u2028\u2029\u202f\u205f\u3000":
-        assert tokenizer.tokenize(f"a{space}b") == ["a", "b"], ascii(space)
-
-
 def test_nothing_to_tokenize():
     tokenizer = small_tokenizer("a")
     for text in ["", " ", "\n\t", "\x00", "\u0301", "\u200b \u200b"]:

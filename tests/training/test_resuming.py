@@ -7,12 +7,16 @@ import os
 import signal
 from pathlib import Path
 
+import numpy as np
 import processes
 import pytest
 import tiny
 from tiny import before_step, changed, checkpoints, contents, quietly, table, without_speed
 
+from minigrad import backend
+from minigrad.bert.checkpoint import from_pretrained
 from minigrad.bert.data import PretrainingData
+from minigrad.bert.metrics import evaluate
 from minigrad.bert.training import PRETRAINING
 from minigrad.files import SaveError
 from minigrad.training import folders as runs
@@ -23,6 +27,18 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals and limits are PO
 
 
 # --- Checkpoints -----------------------------------------------------------------------------------------
+
+
+def test_the_last_checkpoint_is_the_model(tmp_path):
+    run = tiny.pretraining(tmp_path)
+    quietly(run)
+    loaded = from_pretrained(latest_checkpoint(tmp_path))
+    assert loaded.notes == []
+    for name, array in run.model.state_dict().items():
+        np.testing.assert_array_equal(
+            backend.to_numpy(loaded.model.state_dict()[name]), backend.to_numpy(array)
+        )
+    assert evaluate(loaded.model, run.held_out) == run.evaluation
 
 
 # --- Resuming --------------------------------------------------------------------------------------------
