@@ -11,6 +11,7 @@ from arrays import host
 
 import minigrad
 from minigrad import Tensor, backend, check_grad, ops
+from minigrad.ops.broadcasting import unbroadcast
 
 
 def zeros(*shape):
@@ -302,6 +303,23 @@ def test_shape_operations_are_numpys(rng):
         (ops.embedding([2, 0, 2], a[0]), x[0][[2, 0, 2]]),
     ):
         np.testing.assert_array_equal(ours.numpy(), right)
+
+
+@pytest.mark.parametrize(
+    ("wide", "shape", "axes"),
+    [
+        ((4, 3, 5), (3, 1), (0, 2)),
+        ((4, 3, 5), (4, 3, 5), ()),
+        ((4, 3), (), (0, 1)),
+        ((2, 1, 3), (1, 3), (0,)),
+        ((0, 3), (1, 3), (0,)),
+        ((1, 3), (1, 1), (1,)),
+    ],
+)
+def test_unbroadcast(wide, shape, axes, rng):
+    g = rng.standard_normal(wide)
+    expected = g.sum(axis=axes).reshape(shape)
+    np.testing.assert_allclose(host(unbroadcast(backend.default().asarray(g), shape)), expected)
 
 
 # --- Indices of any integer type ------------------------------------------------------------------------
