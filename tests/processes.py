@@ -25,7 +25,7 @@ def environment() -> dict[str, str]:
 
 
 def run_python(
-    script: str, *arguments: object, timeout: float = 600, seconds: int | None = None, **variables: str
+    script: str, *arguments: object, timeout: float = 180, seconds: int | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a script in a Python of its own; variables: more of its environment.
 
