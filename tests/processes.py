@@ -25,16 +25,26 @@ def environment() -> dict[str, str]:
 
 
 def run_python(
-    script: str, *arguments: object, timeout: float = 60, **variables: str
+    script: str, *arguments: object, timeout: float = 180, seconds: int | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a script in a Python of its own; variables: more of its environment."""
-    return subprocess.run(
+    """Run a script in a Python of its own; variables: more of its environment.
+
+    seconds: of processor time, which a busy machine does not use up; a script that takes more fails the test, where
+    the system counts it. timeout: by the clock, for scripts that wait for ever.
+    """
+    if seconds is not None and os.name == "posix":
+        limit = f"resource.setrlimit(resource.RLIMIT_CPU, ({seconds}, {seconds + 1}))"
+        script = f"import resource; {limit}\n{script}"
+    done = subprocess.run(
         [sys.executable, "-c", script, *map(str, arguments)],
         env=environment() | variables,
         capture_output=True,
         text=True,
         timeout=timeout,
     )
+    if seconds is not None and os.name == "posix" and done.returncode == -signal.SIGXCPU:
+        pytest.fail(f"more than {seconds} s of processor time; it had said: {done.stdout[-200:]}")
+    return done
 
 
 # --- Several processes -----------------------------------------------------------------------------------

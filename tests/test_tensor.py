@@ -131,12 +131,6 @@ def test_detach_shares_data_and_stops_gradients(leaf):
     np.testing.assert_array_equal(host(x.grad), x.numpy())
 
 
-def test_iteration_ends(leaf):
-    x = leaf(3, 2)
-    rows = list(x)
-    assert [row.shape for row in rows] == [(2,)] * 3
-
-
 # --- no_grad ---------------------------------------------------------------------------------------------
 
 
@@ -279,26 +273,10 @@ def test_what_tensor_declares_is_bound_to_the_operations():
     assert {name for name, value in vars(Tensor).items() if value in operations} <= declared
 
 
-def test_methods_do_what_their_operations_do(leaf):
+def test_what_has_no_operation_of_its_name(leaf):
     x = leaf(3, 5)
-    for name in (
-        "exp",
-        "tanh",
-        "sigmoid",
-        "relu",
-        "sum",
-        "mean",
-        "max",
-        "var",
-        "logsumexp",
-        "softmax",
-        "transpose",
-    ):
-        np.testing.assert_array_equal(getattr(x, name)().numpy(), getattr(ops, name)(x).numpy())
     np.testing.assert_array_equal(x.T.numpy(), x.numpy().T)
     np.testing.assert_array_equal(x[0].T.numpy(), x.numpy()[0])
-    np.testing.assert_array_equal(abs(x).numpy(), np.abs(x.numpy()))
-    np.testing.assert_array_equal((-x).numpy(), -x.numpy())
     with pytest.raises(ValueError, match=r"T is for up to two axes, this tensor has shape \(1, 3, 5\)"):
         x.unsqueeze(0).T  # noqa: B018
 

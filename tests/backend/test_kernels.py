@@ -203,17 +203,11 @@ def test_sum_of_many_rows(kernels, rows, dtype, rng):
 
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (5, 7), (3000, 129)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_bias_and_its_gradient(kernels, shape, dtype, rng):
+def test_a_bias_is_added_in_place(kernels, shape, dtype, rng):
     x, bias = rng.standard_normal(shape).astype(dtype), rng.standard_normal(shape[1]).astype(dtype)
     y = kernels.asarray(x.copy())
     kernels.add_bias(y, kernels.asarray(bias))
     np.testing.assert_array_equal(host(y), x + bias)
-    total = kernels.sum_rows(kernels.asarray(x))
-    assert total.dtype == dtype
-    assert total.shape == bias.shape
-    np.testing.assert_allclose(
-        host(total), x.astype(float).sum(axis=0), rtol=0, atol=1e-3 if dtype == "float32" else 1e-11
-    )
 
 
 @dtypes
@@ -628,21 +622,6 @@ def test_adamw_of_mixed_dtypes_and_orders(kernels, rng):
         expected = adamw_reference(*(some[i].astype("float64") for some in arrays), **SETTINGS)
         for mine, reference in zip((ours[0][i], ours[2][i], ours[3][i]), expected, strict=True):
             close(mine, reference, dtype, 10)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_norm_and_scale_of_many_arrays(kernels, dtype, rng):
-    arrays = [rng.standard_normal(shape).astype(dtype) for shape in ((), (3,), (4, 5), (0, 2), (2000, 77))]
-    on_device = [kernels.asarray(array.copy()) for array in arrays]
-    norm = kernels.global_norm(on_device)
-    assert norm.shape == ()
-    expected = math.sqrt(sum((array.astype(float) ** 2).sum() for array in arrays))
-    assert float(norm) == pytest.approx(expected, rel=1e-5)
-    kernels.scale_in_place(on_device, 0.5)
-    kernels.scale_in_place(on_device, kernels.xp.asarray(0.25))
-    for scaled, array in zip(on_device, arrays, strict=True):
-        assert scaled.dtype == dtype
-        np.testing.assert_allclose(host(scaled), array * 0.125, rtol=1e-6)
 
 
 def test_global_norm_and_scale_in_place(kernels, rng):

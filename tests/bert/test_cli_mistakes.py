@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from commands import pretrain, write_corpus
+from commands import pretrain
 
 from minigrad import backend
 from minigrad.bert import __main__ as cli
@@ -30,10 +30,7 @@ def bad_corpus(tmp_path, content: bytes) -> Path:
     ("content", "message"),
     [
         (b"", "bad.txt is empty"),
-        (
-            b"Caf\xe9. More.\n",
-            "bad.txt is not UTF-8: byte 0xe9 at offset 3; convert it, for example with iconv",
-        ),
+        (b"Caf\xe9. More.\n", "bad.txt is not UTF-8: byte 0xe9 at offset 3; convert it, for example with"),
         (b"One. Two.\n", "at least two documents, found 1"),
         (b"A.\n\nB.\n\nC.\n", "with 2 of 3 documents held out, fewer than two are left to train on"),
         (b"A.\n\nB.\n\nC.\n\nD.\n", "no document has two sentences"),
@@ -61,32 +58,17 @@ def test_a_text_that_is_not_there(tmp_path, failing):
         (["--set", "hiden_size=4"], "there is no field 'hiden_size': did you mean 'hidden_size'?"),
         (["--set", "hidden_size"], "--set takes field=value, such as hidden_size=256; got 'hidden_size'"),
         (["--set", "hidden_size=big"], "--set hidden_size: expected a number, got 'big'"),
-        (["--set", "hidden_size=15"], "hidden_size must be a multiple of num_attention_heads, got 15 and 2"),
         (["--set", "hidden_size=16.0"], "hidden_size must be an integer, got 16.0"),
-        (["--set", "hidden_size=[16]"], "hidden_size must be an integer, got [16]"),
         (["--set", "vocab_size=" + "[" * 100_000], "--set vocab_size: expected a number, got '[[["),
         (["--set", "vocab_size=" + "9" * 400], "--set vocab_size: expected a number below 2^63, got '999"),
         (["--set", "vocab_size=" + "9" * 5000], "--set vocab_size: expected a number, got '999"),
-        (
-            ["--set", "initializer_range=" + "9" * 400],
-            "--set initializer_range: expected a number below 2^63",
-        ),
-        (["--learning-rate", "1e400"], "learning_rate must be positive and finite, got inf"),
-        (["--weight-decay", "nan"], "weight_decay must be at least 0 and finite, got nan"),
-        (["--set", "hidden_dropout_prob=NaN"], "hidden_dropout_prob must be at least 0 and finite, got nan"),
+        (["--set", "initializer_range=" + "9" * 400], "--set initializer_range: expected a number below"),
         (["--set", "vocab_size=20"], "vocab_size is 20, but the special tokens and the single characters"),
         (["--set", "type_vocab_size=1"], "type_vocab_size must be at least 2"),
         (["--steps", "0"], "steps must be at least 1, got 0"),
         (["--steps", "1"], "warmup_steps must be within 0 … steps = 1, got 2"),
-        (["--batch-size", "0"], "batch_size must be at least 1"),
         (["--shares", "0"], "shares must be at least 1, got 0"),
-        (["--max-length", "4"], "max_length must be at least 5"),
         (["--max-length", "25"], "max_length is 25, but the model has 24 positions"),
-        (["--learning-rate", "-1"], "learning_rate must be positive and finite, got -1.0"),
-        (["--learning-rate", "nan"], "learning_rate must be positive and finite, got nan"),
-        (["--seed", "-1"], "seed must be at least 0, got -1"),
-        (["--held-out", "1"], "held_out must be at least 0 and below 1, got 1.0"),
-        (["--held-out", "nan"], "held_out must be at least 0 and below 1, got nan"),
         (["--held-out", "0.95"], "with 19 of 20 documents held out"),
         (["--example", "No mask."], "--example: there is no [MASK] in 'No mask.'"),
     ],
@@ -125,40 +107,6 @@ def test_a_finished_run_without_figures(corpus, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "held out:" not in out
     assert "saved in " in out
-
-
-def test_a_folder_in_use(run, failing):
-    before = (run / "run" / "metrics.csv").read_bytes()
-    message = failing(*pretrain(run / "text.txt", run / "run"))
-    assert "holds a run already (checkpoint-000006): resume it, or name another folder" in message
-    assert (run / "run" / "metrics.csv").read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        (["--steps", "8"], "steps is 6 there, 8 here"),
-        (["--set", "hidden_size=18"], "hidden_size is 16 there, 18 here"),
-        (["--seed", "3"], "seed is 0 there, 3 here"),
-        (["--cased"], "the vocabulary"),
-        (["--held-out", "0.25"], "the text (fingerprint "),
-    ],
-)
-def test_resuming_with_other_settings(run, failing, options, named):
-    message = failing(*pretrain(run / "text.txt", run / "run", "--resume"), *options)
-    assert "cannot be resumed with other settings; these differ: " in message
-    assert named in message
-
-
-def test_resuming_with_another_text(run, tmp_path, failing):
-    text = write_corpus(tmp_path / "text.txt", seed=1)
-    assert "the text (fingerprint " in failing(*pretrain(text, run / "run", "--resume"))
-
-
-def test_a_file_where_the_folder_should_be(corpus, tmp_path, failing):
-    (tmp_path / "run").write_text("in the way")
-    assert str(tmp_path / "run") in failing(*pretrain(corpus, tmp_path / "run"))
-    assert (tmp_path / "run").read_text() == "in the way"
 
 
 def test_a_disk_that_is_full(corpus, tmp_path, failing, monkeypatch):
@@ -216,52 +164,23 @@ def test_a_loss_that_is_not_finite(corpus, tmp_path, failing, monkeypatch):
             " has no checkpoint in it; train one with: python -m minigrad.bert",
         ),
         (["fill-mask", "--model", "{}/nowhere", "[MASK]"], "there is no folder "),
-        (
-            ["next-sentence", "--model", "{}/nowhere", "a", "b"],
-            "/nowhere; train one with: python -m minigrad.bert",
-        ),
+        (["next-sentence", "--model", "{}/nowhere", "a", "b"], "/nowhere; train one with: python -m"),
         (["info", "{}"], " has no checkpoint in it"),
         (["info", "huge"], "huge is neither a folder nor one of reduced, base, large"),
         (["fill-mask", "--model", "{}/run", "No mask."], "there is no [MASK] in 'No mask.'"),
-        (
-            ["fill-mask", "--model", "{}/run", "A [mask]."],
-            "there is no [MASK] in 'A [mask].': write it in capitals",
-        ),
+        (["fill-mask", "--model", "{}/run", "A [mask]."], "in 'A [mask].': write it in capitals"),
         (["fill-mask", "--model", "{}/run", ""], "there is no [MASK] in ''"),
-        (
-            ["fill-mask", "--model", "{}/run", "[MASK]" + " a" * 30],
-            "33 tokens are more than the 24 positions",
-        ),
+        (["fill-mask", "--model", "{}/run", "[MASK]" + " a" * 30], "33 tokens are more than the 24"),
         (["fill-mask", "--model", "{}/run", "[MASK]", "--top", "0"], "top must be at least 1, got 0"),
         (["next-sentence", "--model", "{}/run", "", "b"], "the first sentence has no tokens: ''"),
         (["next-sentence", "--model", "{}/run", "a", " "], "the second sentence has no tokens: ' '"),
         (["evaluate", "--model", "{}/run", "--corpus", "{}/nowhere"], "there is no corpus '"),
         (
-            ["evaluate", "--model", "{}/run", "--corpus", "{}/text.txt", "--max-length", "4"],
-            "max_length must be at least 5",
-        ),
-        (
             ["evaluate", "--model", "{}/run", "--corpus", "{}/text.txt", "--max-length", "64"],
             "max_length is 64, but the model has 24 positions",
         ),
-        (
-            ["evaluate", "--model", "{}/run", "--corpus", "{}/text.txt", "--batch-size", "0"],
-            "batch_size must be at least 1",
-        ),
-        (
-            ["evaluate", "--model", "{}/run", "--corpus", "{}/text.txt", "--held-out", "-1"],
-            "held_out must be within 0 … 1 (1 is everything), got -1.0",
-        ),
-        (
-            ["evaluate", "--model", "{}/run", "--corpus", "{}/text.txt", "--seed", "-1"],
-            "seed must be at least 0, got -1",
-        ),
-        (
-            ["info", "base", "--set", "vocab_size=" + "9" * 400],
-            "--set vocab_size: expected a number below 2^63",
-        ),
+        (["info", "base", "--set", "vocab_size=" + "9" * 400], "--set vocab_size: expected a number below"),
         (["info", "base", "--set", "hidden_size=100"], "hidden_size must be a multiple"),
-        (["info", "base", "--set", "layers=3"], "there is no field 'layers'"),
         (["info", "base", "--batch-size", "0"], "expected at least 1 sequence of 1 … 512 tokens"),
         (["info", "base", "--max-length", "513"], "max_length is 513, but the model has 512 positions"),
     ],
@@ -278,15 +197,6 @@ def test_a_damaged_checkpoint(run, tmp_path, failing):
     assert "model.safetensors is damaged" in failing("fill-mask", "--model", tmp_path, "[MASK]")
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     assert "config.json: model_type is 'gpt2'" in failing("info", tmp_path)
-
-
-def test_a_checkpoint_without_vocabulary(run, tmp_path, failing):
-    source = run / "run" / "checkpoint-000006"
-    for name in ("config.json", "model.safetensors"):
-        (tmp_path / name).write_bytes((source / name).read_bytes())
-    assert f"{tmp_path} has no vocab.txt, which this command needs" in failing(
-        "fill-mask", "--model", tmp_path, "[MASK]"
-    )
 
 
 def test_notes_on_a_checkpoint_are_shown_and_what_was_never_trained_says_nothing(

@@ -57,15 +57,10 @@ needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is
     "streams",
     [
         "| head -2",
-        "| true",
         "2>&1 >/dev/null | head -1",
-        "2>&1 >/dev/null | true",
         pytest.param("2>/dev/full", marks=needs_full),
-        pytest.param(">/dev/full", marks=needs_full),
         pytest.param(">/dev/full 2>&1", marks=needs_full),
         "2>&-",
-        ">&-",
-        ">&- 2>&-",
         "<&- >&- 2>&-",
     ],
 )
@@ -80,7 +75,7 @@ def test_training_does_not_hang_on_its_messages(corpus, tmp_path, streams):
 
 
 @posix
-@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp437"])
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
 def test_streams_that_are_not_utf_8(corpus, tmp_path, encoding):
     done = shell("$T", tmp_path, PYTHONIOENCODING=encoding)
     assert done.returncode == 0, done.stderr
@@ -96,8 +91,7 @@ def test_bytes_that_are_no_text_are_spelled_out(run, tmp_path):
 
 
 @posix
-@pytest.mark.parametrize("reader", ["head -1", "true"])
-@pytest.mark.parametrize("command", ["info base", "--help"])
+@pytest.mark.parametrize(("command", "reader"), [("info base", "head -1"), ("--help", "true")])
 def test_a_reader_that_has_seen_enough(tmp_path, command, reader):
     done = shell(f"set -o pipefail; $B {command} | {reader}", tmp_path)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -112,7 +106,7 @@ def test_output_that_cannot_be_written_is_an_error(tmp_path):
 
 
 @posix
-@pytest.mark.parametrize("name", ["INT", "TERM", "HUP"])
+@pytest.mark.parametrize("name", ["INT", "TERM"])
 def test_a_stopped_run_does_not_let_the_next_command_go_on(corpus, tmp_path, name):
     script = f"""
     $T --steps 1000000 --log-every 100000 --eval-every 100000 --save-every 100000 >out 2>err &
@@ -135,23 +129,6 @@ def test_a_stopped_run_does_not_let_the_next_command_go_on(corpus, tmp_path, nam
         ".lock",
         latest_checkpoint(tmp_path / "run").name,
     ]
-
-
-@posix
-def test_a_run_in_the_background_of_a_script_is_not_stopped_by_ctrl_c(corpus, tmp_path):
-    """Shells start it with SIGINT ignored, and so it stays."""
-    done = shell(
-        """
-        $T --steps 300 >out &
-        pid=$!
-        until ls -d run/checkpoint-* >/dev/null 2>&1; do sleep 0.05; done
-        kill -INT $pid
-        wait $pid
-        """,
-        tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    assert latest_checkpoint(tmp_path / "run").name == "checkpoint-000300"
 
 
 @posix
@@ -188,24 +165,6 @@ def test_a_ctrl_c_while_modules_are_imported_is_no_traceback(tmp_path, module, i
         [sys.executable, "-m", module, "--help"], env=found, capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
-
-
-@posix
-def test_two_starts_at_once(corpus, tmp_path):
-    """One trains; the other is told which process does."""
-    done = shell(
-        "$T --steps 200 >a 2>&1 & first=$!; $T --steps 200 >b 2>&1 & second=$!; "
-        "echo $first $second; wait $first; echo $?; wait $second; echo $?",
-        tmp_path,
-    )
-    pids, *statuses = done.stdout.decode().splitlines()
-    assert sorted(statuses) == ["0", "1"]
-    winner, loser = ("a", "b") if statuses[0] == "0" else ("b", "a")
-    pid = pids.split()["ab".index(winner)]
-    (line,) = (tmp_path / loser).read_text().splitlines()
-    assert re.match(rf"error: run is in use by the run of process {pid} \(since .*\): wait for its end", line)
-    steps = [row.split(",")[0] for row in (tmp_path / "run" / "metrics.csv").read_text().splitlines()[1:]]
-    assert steps == [str(step) for step in range(2, 201, 2)]
 
 
 @posix

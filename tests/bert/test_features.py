@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 import unicodedata
@@ -118,8 +119,10 @@ def test_an_answer_may_start_at_each_token_of_the_context_in_one_window(length):
         assert all(len(one.input_ids) <= length for one in encoded.features)
         first = encoded.features[0]
         room = len(first.input_ids) - 1 - first.starts[0]  # of a window
-        for one in encoded.features[:-1]:
-            assert len(one.input_ids) - 1 - one.starts[-1] >= room // 4, "words for an answer"
+        # They part in the middle of what they share.
+        for before, after in itertools.pairwise(encoded.features):
+            assert len(before.input_ids) - 1 - before.starts[-1] >= room // 4, "words behind, for an answer"
+            assert after.starts[0] - first.starts[0] >= room // 4, "words in front"
 
 
 def test_all_rows_are_kept_and_those_that_teach_nothing_are_counted():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tiny
 
-from minigrad import backend, random
+from minigrad import random
 from minigrad.bert.look import MIXED, MOST_TOKENS, PATTERNS, Head, Look, Share, look, surface_patterns
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.predict import fill_mask
@@ -25,27 +25,7 @@ def model() -> BertForPreTraining:
     return BertForPreTraining(CONFIG)
 
 
-def softmax(x: np.ndarray) -> np.ndarray:
-    return np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True)
-
-
 # --- Weights ---------------------------------------------------------------------------------------------
-
-
-def test_a_head_by_hand(model):
-    """softmax(Q Kᵀ / √d_k) of the first layer's second head, from the model's weights with NumPy alone."""
-    found = look(model, TOKENIZER, f"{A} {B} {C}")
-    state = {name: backend.to_numpy(array).astype(np.float64) for name, array in model.state_dict().items()}
-    encoding = TOKENIZER.encode(f"{A} {B} {C}")
-    model.eval()
-    with no_grad():
-        output = model.bert(np.array([encoding.input_ids]))
-    x = output.hidden_states[0].numpy()[0].astype(np.float64)  # (T, H)
-    part = "bert.encoder.layer.0.attention.self."
-    q, k = (x @ state[f"{part}{name}.weight"] + state[f"{part}{name}.bias"] for name in ("query", "key"))
-    expected = softmax(q[:, 8:] @ k[:, 8:].T / math.sqrt(8))  # two heads of eight features
-    assert found.heads[1].name == "1-2"
-    np.testing.assert_allclose(found.heads[1].weights, expected, atol=1e-5)
 
 
 def test_all_heads_in_their_order(model):
@@ -198,10 +178,7 @@ def test_the_most_pronounced_come_first():
     [
         (("",), "the text has no tokens: ''"),
         ((A, " \n"), "the second text has no tokens: "),
-        (
-            (" ".join([A] * 15),),
-            r"17 tokens with \[CLS\] and \[SEP\], more than the 16 positions of this model",
-        ),
+        ((" ".join([A] * 15),), r"17 tokens with \[CLS\] and \[SEP\], more than the 16 positions of this"),
         ((" ".join([A] * 7), " ".join([B] * 7)), "17 tokens .* 16 positions"),
     ],
 )

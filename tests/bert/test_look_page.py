@@ -195,8 +195,6 @@ def test_the_command_prints_a_table_and_writes_the_page(here, capsys):
     [
         (["It is open."], ["It is open."], True),
         (["--model", "start", "It is open."], ["It is open."], False),
-        (["It is open.", "--model", "start"], ["It is open."], False),
-        (["Yes", "No, it is closed."], ["Yes", "No, it is closed."], True),
         (["--model", "start", "It is open.", "It is closed."], ["It is open.", "It is closed."], False),
         (["--force", "It is open.", "It is closed."], ["It is open.", "It is closed."], True),
         (["It is open.", "It is closed.", "--model=a model"], ["It is open.", "It is closed."], False),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -93,10 +92,3 @@ def test_figures_as_a_line(entropy, beside):
 def test_figures_beside_what_knows_nothing_of_context():
     """Not the sum of both losses, which has nothing to be compared with."""
     assert brief(FIGURES, 6.153) == ["MLM 5.89 (words alone 6.15)", "NSP 0.67 (a coin 0.69)"]
-
-
-def test_unigram_entropy_is_the_loss_of_the_frequencies():
-    ids = np.random.default_rng(0).geometric(0.1, 10_000)
-    counts = Counter(ids.tolist())
-    loss = -np.mean([math.log(counts[i] / len(ids)) for i in ids.tolist()])
-    assert unigram_entropy(ids) == pytest.approx(loss)

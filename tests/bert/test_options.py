@@ -23,7 +23,9 @@ def test_help_of_a_command(capsys, command):
         main([command, "--help"])
     assert stop.value.code == 0
     out = capsys.readouterr().out
-    assert out.startswith(f"usage: python -m minigrad.bert {command}")
+    usage, empty, *_ = out.splitlines()
+    assert usage.startswith(f"usage: python -m minigrad.bert {command}")
+    assert (empty, len(usage) <= 100) == ("", True)
     assert "--backend {numpy,cupy}" in out
     assert "%(" not in out
 
@@ -33,14 +35,6 @@ def test_help_names_every_command(capsys):
         main(["--help"])
     out = capsys.readouterr().out
     assert all(re.search(rf"^ +{command}( |$)", out, re.MULTILINE) for command in COMMANDS)
-
-
-def test_help_says_the_defaults(capsys):
-    with pytest.raises(SystemExit):
-        main(["pretrain", "--help"])
-    out = " ".join(capsys.readouterr().out.split())
-    assert "optimiser steps (default: 4000)" in out
-    assert "unigram entropy" in out
 
 
 def test_there_is_an_option_for_each_setting(capsys):
@@ -147,15 +141,6 @@ def test_a_model_without_its_option_is_told_the_same_command_with_it(capsys, tmp
     assert error.endswith(f": python -m minigrad.bert {meant.format(tmp_path)}")
     assert "a model is named by --model" in error
     parse(shlex.split(error.partition("minigrad.bert: error: ")[2].partition("python -m minigrad.bert ")[2]))
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_usage_is_one_line_that_names_what_has_no_dash(capsys, command):
-    with pytest.raises(SystemExit):
-        main([command, "--help"])
-    usage, empty, *_ = capsys.readouterr().out.splitlines()
-    assert empty == ""
-    assert len(usage) <= 100
 
 
 @pytest.mark.parametrize("command", ["pretrain", "finetune"])

@@ -245,20 +245,6 @@ def test_zero_grad():
     assert all(p.grad is None for p in block.parameters())
 
 
-def test_shared_parameters_get_both_gradients():
-    block = Block().eval().astype("float64")
-    ids = np.array([0, 3])
-    block(ids).sum().backward()
-    both = host(block.table.weight.grad).copy()
-    block.zero_grad()
-    block.decoder = nn.Embedding(7, 3).astype("float64")
-    block.decoder.weight.data = block.table.weight.data.copy()
-    block(ids).sum().backward()
-    np.testing.assert_allclose(
-        host(block.table.weight.grad) + host(block.decoder.weight.grad), both, rtol=1e-12
-    )
-
-
 def test_astype_and_to():
     block = Block()
     block.scale.grad = block.scale.data
@@ -392,11 +378,6 @@ def test_layers_are_pytorchs(torch, rng):
     ours = [linear(Tensor(x)), norm(Tensor(x)), table(ids)]
     for a, b in zip(ours, expected, strict=True):
         np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-6)
-
-
-def test_embedding_outside_the_table():
-    with pytest.raises(IndexError, match="id 5 is outside 0 … 4"):
-        nn.Embedding(5, 2)([0, 5])
 
 
 def test_dropout_in_evaluation_and_with_p_0_is_nothing():

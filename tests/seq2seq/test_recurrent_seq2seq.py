@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from translators import LSTM, make_model, random_batch
 
-from minigrad import backend, nn, no_grad
-from minigrad.seq2seq.config import CELLS, RecurrentConfig
-from minigrad.seq2seq.recurrent import Attention, RecurrentSeq2Seq
-from minigrad.testing import check_grad
+from minigrad import backend, no_grad
+from minigrad.seq2seq.config import RecurrentConfig
+from minigrad.seq2seq.recurrent import RecurrentSeq2Seq
 
 ODD_CONFIGS = {
     "lstm": LSTM,
@@ -142,33 +141,6 @@ def test_float32_logits_are_near_those_of_float64(config):
 # --- Attention -------------------------------------------------------------------------------------------
 
 
-def test_the_seven_steps_of_a_decoder_with_attention(leaf):
-    """Luong et al. 2015, section 3.1, for one word of the target at a time."""
-    attention = Attention(LSTM.replace(attention="dot", hidden_size=4)).astype("float64")
-    h, states = leaf(2, 3, 4), leaf(2, 5, 4)
-    result, weights = attention(h, attention.score.keys(states), states, None)
-    W_c = attention.W_c.weight.numpy()
-    for row in range(2):
-        for t in range(3):
-            h_t, h_s = h.numpy()[row, t], states.numpy()[row]
-            scores = np.array([h_t @ one for one in h_s])
-            a_t = np.exp(scores) / np.exp(scores).sum()
-            c_t = sum(a * one for a, one in zip(a_t, h_s, strict=True))
-            np.testing.assert_allclose(weights.numpy()[row, t], a_t)
-            np.testing.assert_allclose(result.numpy()[row, t], np.tanh(np.concatenate([c_t, h_t]) @ W_c))
-
-
-@pytest.mark.parametrize("kind", ["dot", "general", "additive"])
-def test_gradients_of_attention_are_its_slopes(kind, leaf):
-    attention = Attention(LSTM.replace(attention=kind, hidden_size=3)).astype("float64")
-    mask = backend.default().asarray(np.array([[[0.0, 0, 0, 0]], [[0, 0, -1e9, -1e9]]]))
-
-    def run(h, states):
-        return attention(h, attention.score.keys(states), states, mask)[0]
-
-    check_grad(run, leaf(2, 2, 3), leaf(2, 4, 3))
-
-
 def test_weights_are_given_when_asked_for():
     config = LSTM.replace(attention="general")
     model, batch = make_model(config), random_batch(config)
@@ -188,14 +160,6 @@ def test_without_attention_the_decoder_knows_the_last_state_alone():
 
 
 # --- Its parts --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("cell", CELLS)
-def test_the_cell_is_the_one_asked_for(cell):
-    model = RecurrentSeq2Seq(LSTM.replace(cell=cell, num_layers=2))
-    kind = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}[cell]
-    assert type(model.encoder.network) is type(model.decoder.network) is kind
-    assert model.encoder.network.num_layers == 2
 
 
 def test_dropout_is_in_training_alone():

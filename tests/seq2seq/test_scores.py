@@ -7,7 +7,6 @@ import pytest
 
 from minigrad.seq2seq.config import ATTENTION
 from minigrad.seq2seq.scores import SCORES, Score
-from minigrad.testing import check_grad
 
 FORMULAS = {
     "dot": lambda h, s, p: np.einsum("bti,bsi->bts", h, s),
@@ -31,21 +30,6 @@ def test_scores_are_their_formulas(name, leaf):
     parameters = {name: parameter.numpy() for name, parameter in score.named_parameters()}
     expected = FORMULAS[name](h.numpy(), states.numpy(), parameters)
     np.testing.assert_allclose(score(h, states).numpy(), expected, rtol=0, atol=1e-13)
-
-
-@each_score
-def test_gradients_are_slopes(name, leaf):
-    score = SCORES[name](3).astype("float64")
-    check_grad(score, leaf(2, 2, 3), leaf(2, 3, 3))
-    for parameter_name, parameter in list(score.named_parameters()):
-        h, states = leaf(2, 2, 3).detach(), leaf(2, 3, 3).detach()
-
-        def run(new, h=h, states=states, parameter_name=parameter_name):
-            vars(score)[parameter_name] = new  # a Tensor, as an attribute, is refused
-            return score(h, states)
-
-        check_grad(run, parameter)
-        setattr(score, parameter_name, parameter)
 
 
 @each_score

@@ -242,23 +242,6 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path, name, where, saved):
 
 
 @posix
-@each_model
-def test_ctrl_c_saves_and_the_run_goes_on_bit_for_bit(tmp_path, name):
-    quietly(translating(tmp_path / "whole", name))
-    run = translating(tmp_path / "cut", name)
-    before_step(run, 5, lambda: os.kill(os.getpid(), signal.SIGINT))
-    assert quietly(run)[-1] == "stopped at step 5 of 10 and saved; go on with --resume"
-    assert run.stopped_by == signal.SIGINT
-    resumed = translating(tmp_path / "cut", name, resume=True)
-    assert resumed.step == 5
-    quietly(resumed)
-    last = "checkpoint-000010"
-    assert contents(tmp_path / "cut" / last) == contents(tmp_path / "whole" / last)
-    for file in ("metrics.csv", "evaluation.csv"):
-        assert without_speed(tmp_path / "cut" / file) == without_speed(tmp_path / "whole" / file)
-
-
-@posix
 def test_fresh_stories_go_on_bit_for_bit_too(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "PAIRS_AN_EPOCH", 12)  # three steps
 
@@ -275,15 +258,15 @@ def test_fresh_stories_go_on_bit_for_bit_too(tmp_path, monkeypatch):
         quietly(run)
     last = "checkpoint-000010"
     assert contents(tmp_path / "cut" / last) == contents(tmp_path / "whole" / last)
+    for file in ("metrics.csv", "evaluation.csv"):
+        assert without_speed(tmp_path / "cut" / file) == without_speed(tmp_path / "whole" / file)
 
 
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"arguments": changed(learning_rate=2e-3)}, ["learning_rate is 0.01 there, 0.002 here"]),
         ({"arguments": changed(steps=20, seed=1)}, ["seed is 0 there, 1 here", "steps is 10 there, 20 here"]),
         ({"config": CONFIGS["transformer"].replace(d_model=14)}, ["d_model is 12 there, 14 here"]),
-        ({"config": CONFIGS["transformer"].replace(dropout=0.1)}, ["dropout is 0.2 there, 0.1 here"]),
         (
             {"config": CONFIGS["lstm"]},
             [
@@ -332,12 +315,7 @@ def damage_state(folder: Path, **changes: object) -> None:
             {"tally": {"loss": 0.0, "hits": -1, "count": 3}},
             r"tally\.hits: expected at least 0, got -1",
         ),
-        (
-            {"data": {"epoch": 1, "index": 99}},
-            r"data\.index: expected at most 4, the batches of an epoch, got 99",
-        ),
         ({"evaluation": {"loss": 1.0}}, r"evaluation\.accuracy: is missing"),
-        ({"step": 11}, r"step: expected 10, as its folder says, got 11"),
     ],
 )
 def test_a_damaged_state_is_named(tmp_path, changes, message):

@@ -179,28 +179,14 @@ def test_mistakes_in_training(run, tmp_path, failing):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (
-            ["train", "--corpus", "stories-light", "--pairs", "x"],
-            "--pairs: not allowed with argument --corpus",
-        ),
+        (["train", "--corpus", "stories-light", "--pairs", "x"], "--pairs: not allowed with argument"),
         (["train", "--corpus", "novels"], "argument --corpus: invalid choice: 'novels'"),
-        (["train", "--architecture", "gpt"], "argument --architecture: invalid choice: 'gpt'"),
         (["train", "--step-size", "3"], "unrecognized arguments: --step-size"),
         (["trian"], "there is no command 'trian': did you mean train?"),
         (["translate"], "translate needs --model, a run's folder or a checkpoint"),
         (["translate", "x", "--beam", "--x"], "--beam"),
-        (
-            ["train", "--model=lstm"],
-            "by --architecture: python -m minigrad.seq2seq train --architecture=lstm\n",
-        ),
-        (
-            ["train", "--model", "lstm", "--set", "cell=gru"],
-            "seq2seq train --architecture lstm --set cell=gru\n",
-        ),
-        (
-            ["translate", "runs/x", "a b", "c"],
-            ": python -m minigrad.seq2seq translate --model runs/x 'a b' c\n",
-        ),
+        (["train", "--model=lstm"], ": python -m minigrad.seq2seq train --architecture=lstm\n"),
+        (["translate", "runs/x", "a b", "c"], ".seq2seq translate --model runs/x 'a b' c\n"),
     ],
 )
 def test_what_is_no_option(capsys, command, message):

@@ -16,8 +16,6 @@ from minigrad.stories.language import (
     NOUNS,
     VERBS,
     SovianWord,
-    english_words,
-    sovian_words,
     translate,
 )
 from minigrad.stories.lexicon import FULL, SETTINGS, Kind, Lexicon
@@ -64,35 +62,6 @@ def test_every_english_word_has_words_of_its_own():
     every_form = [stem + ending for stem in set(FORMS.values()) for ending in ENDINGS]
     assert len(set(every_form)) == len(every_form)
     assert not {*every_form} & {*FIXED.values(), *MARKS.values()}
-
-
-def test_no_word_is_one_of_both_languages():
-    for setting in SETTINGS.values():
-        assert not {*sovian_words(setting)} & {*setting.words()}
-
-
-def test_every_word_can_be_spoken():
-    """At most three consonants in a row, and no two vowels."""
-    for word in {word for setting in SETTINGS.values() for word in sovian_words(setting)}:
-        assert re.fullmatch(r"[a-z]{2,9}", word), word
-        assert re.search(r"[aeiou]", word), word
-        assert not re.search(r"[^aeiouy]{4}|[aeiou]{2}", word), word
-
-
-def test_each_kind_has_a_noun_of_each_class():
-    """Otherwise the verb that a kind alone takes would say how `it` ends."""
-    for kind in FULL.kinds.values():
-        assert sorted(NOUNS[noun][-1] for noun in kind.nouns) == ["a", "e", "i", "o"]
-
-
-@pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
-def test_the_vocabulary_is_what_stories_say(setting):
-    english, sovian = Counter(), Counter()
-    for story in tell_stories(setting, 1500, seed=4):
-        english.update(said(story))
-        sovian.update(word.text for word in translate(story).words)
-    assert sorted(english) == english_words(setting)
-    assert sorted(set(sovian) - NAMES - {"."}) == sovian_words(setting)
 
 
 # --- The language ----------------------------------------------------------------------------------------
@@ -247,22 +216,6 @@ def test_another_noun_changes_what_needs_the_noun(stories):
     assert min(seen[key] for key in [(True, False), (False, True), (False, False)]) > 100
 
 
-def test_another_count_changes_what_needs_the_count(stories):
-    seen = Counter()
-    for story in stories:
-        english = said(story)
-        (count,) = (place for place, word in enumerate(english) if word in FULL.counts)
-        if english[count] == "one":
-            assert not any((count,) in word.needs for word in translate(story).words)
-            continue
-        other = {"two": "four", "three": "five", "four": "two", "five": "three"}[english[count]]
-        for word, differs in changed(story, {english[count]: other}):
-            needs = (count,) in word.needs
-            assert differs == (word.aligned == (count,) or needs), (word, english)
-            seen[needs] += 1
-    assert min(seen.values()) > 400
-
-
 def test_verbs_and_who_need_whoever_they_speak_of(stories):
     for story in stories:
         english = said(story)
@@ -278,26 +231,8 @@ def test_verbs_and_who_need_whoever_they_speak_of(stories):
             assert word.text.endswith("um" if man else "em")
 
 
-def test_two_people_together_have_a_verb_that_needs_both():
-    seen = 0
-    for story in tell_stories(SETTINGS["varied"], 200, seed=1):
-        first, second = story.facts.names
-        for word in translate(story).words:
-            if word.text == "vrun":
-                needed = [said(story)[place] for ((place,),) in zip(word.needs, strict=True)]
-                assert needed == [first, second]
-                seen += 1
-    assert seen > 50
-
-
 def test_reach_is_the_way_to_the_farthest_need():
     assert SovianWord("ga").reach == SovianWord("kepum", (3,)).reach == 0
     assert SovianWord("kepum", (7,), ((4,),)).reach == 3
     assert SovianWord("lin", (12,), ((3, 10), (1,))).reach == 11
     assert SovianWord("lin", (12,), ((3, 20), (6,))).reach == 8
-
-
-def test_some_words_need_words_from_far_off():
-    words = [word for story in tell_stories(SETTINGS["long"], 500, seed=6) for word in translate(story).words]
-    assert sum(word.reach > 10 for word in words) > 0.03 * len(words)
-    assert max(word.reach for word in words) > 40

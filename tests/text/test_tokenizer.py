@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sample_texts import FEW_TEXTS, HOSTILE, HOSTILE_WORDS, REAL_TEXTS, SETTINGS, TEXT
 
 from minigrad.text import tokenizer as tokenizer_module
-from minigrad.text.tokenizer import WordPieceTokenizer, longest_first
+from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import SPECIAL_TOKENS, train_wordpiece
 
 pytestmark = pytest.mark.no_arrays
@@ -54,13 +54,6 @@ def test_longest_match_comes_first():
     assert tokenizer.tokenize("able") == ["[UNK]"]  # ##able does not begin a word
 
 
-def test_the_prefix_is_not_part_of_the_word():
-    tokenizer = small_tokenizer("a", "##", "#", "##b")
-    assert tokenizer.tokenize("ab") == ["a", "##b"]
-    assert tokenizer.tokenize("ac") == ["[UNK]"]  # not a, ##: that piece has no letter of the word
-    assert tokenizer.tokenize("##b") == ["#", "#", "[UNK]"]
-
-
 def test_another_tokenizer_has_another_fingerprint():
     vocab = [*SPECIAL_TOKENS, "a", "b"]
     tokenizers = [
@@ -90,14 +83,6 @@ def test_special_tokens_in_the_text():
     assert tokenizer.tokenize("[MASK][MASK][SEP]") == ["[MASK]", "[MASK]", "[SEP]"]
     assert tokenizer.tokenize("[mask]") == ["[", "mask", "]"]
     assert tokenizer.tokenize("[MA\u200dSK]") == ["[", "mask", "]"]  # looked for before anything is cleaned
-
-
-def test_controls_do_not_split_words():
-    tokenizer = small_tokenizer("a", "##b", "b")
-    for control in "\x0b\x0c\x1c\x1d\x1e\x1f\x85\u200b\x00":
-        assert tokenizer.tokenize(f"a{control}b") == ["a", "##b"], ascii(control)
-    for space in "\t\n\r \xa0\u1680\u2000\u2028\u2029\u202f\u205f\u3000":
-        assert tokenizer.tokenize(f"a{space}b") == ["a", "b"], ascii(space)
 
 
 def test_nothing_to_tokenize():
@@ -179,18 +164,18 @@ LONG_TEXTS = {
 }
 
 
-@pytest.mark.parametrize("text", LONG_TEXTS.values(), ids=LONG_TEXTS)
-def test_no_text_takes_long_to_encode(text):
+def test_no_text_takes_long_to_encode():
     program = (
-        "from minigrad.text.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer;"
-        "from minigrad.text.wordpiece import train_wordpiece;"
-        f"text = {text};"
-        "vocab = train_wordpiece([text], 200);"
-        "WordPieceTokenizer(vocab).token_ids(text);"
-        "WordPieceTokenizer([*SPECIAL_TOKENS, 'x', '##x', 'z' * 100]).token_ids(text)"
+        "from minigrad.text.tokenizer import SPECIAL_TOKENS, WordPieceTokenizer\n"
+        "from minigrad.text.wordpiece import train_wordpiece\n"
+        f"for name, expression in {LONG_TEXTS}.items():\n"
+        "    print(name, flush=True)\n"
+        "    text = eval(expression)\n"
+        "    vocab = train_wordpiece([text], 200)\n"
+        "    WordPieceTokenizer(vocab).token_ids(text)\n"
+        "    WordPieceTokenizer([*SPECIAL_TOKENS, 'x', '##x', 'z' * 100]).token_ids(text)\n"
     )
-    result = processes.run_python(program, timeout=20)
-    assert (result.stdout, result.stderr) == ("", "")
+    assert processes.run_python(program, seconds=60).stderr == ""
 
 
 # --- Pairs, truncation, batches --------------------------------------------------------------------------
@@ -205,17 +190,6 @@ def test_a_pair_has_two_segments():
     assert encoding.attention_mask == [1, 1, 1, 1, 1, 1]
     assert len(encoding) == 6
     assert tokenizer.encode("a", "").tokens == ["[CLS]", "a", "[SEP]", "[SEP]"]  # an empty pair is a pair
-
-
-def test_truncation_stored_answers():
-    tokenizer = small_tokenizer("a", "b")
-    assert tokenizer.encode("a a a a", max_length=4).tokens == ["[CLS]", "a", "a", "[SEP]"]
-    assert tokenizer.encode("a a a", max_length=2).tokens == ["[CLS]", "[SEP]"]
-    assert longest_first(3, 9, 8) == (3, 5)  # only the longer one is cut
-    assert longest_first(9, 3, 8) == (5, 3)
-    assert longest_first(9, 9, 7) == (3, 4)
-    assert longest_first(9, 8, 7) == (4, 3)
-    assert longest_first(2, 2, 4) == (2, 2)
 
 
 @pytest.mark.oracle

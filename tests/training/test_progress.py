@@ -234,15 +234,15 @@ def test_a_second_ctrl_c_ends_the_process_at_once(tmp_path, where):
 
 @pytest.mark.no_arrays
 @posix
-@pytest.mark.parametrize("where", ["step", "save", "at once"])
 @pytest.mark.parametrize(
-    ("first", "second"),
+    ("first", "second", "where"),
     [
-        ("SIGTERM", "SIGTERM"),
-        ("SIGHUP", "SIGHUP"),
-        ("SIGTERM", "SIGHUP"),
-        ("SIGTERM", "SIGINT"),
-        ("SIGINT", "SIGTERM"),
+        ("SIGTERM", "SIGTERM", "step"),
+        ("SIGHUP", "SIGHUP", "save"),
+        ("SIGTERM", "SIGHUP", "at once"),
+        ("SIGTERM", "SIGINT", "step"),
+        ("SIGINT", "SIGTERM", "save"),
+        ("SIGINT", "SIGTERM", "at once"),
     ],
 )
 def test_two_other_signals_are_as_one(tmp_path, first, second, where):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import signal
 from pathlib import Path
 
@@ -30,35 +29,6 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals and limits are PO
 # --- Checkpoints -----------------------------------------------------------------------------------------
 
 
-def test_the_two_newest_checkpoints_are_kept(tmp_path):
-    quietly(tiny.pretraining(tmp_path, changed(save_every=3)))
-    assert checkpoints(tmp_path) == ["checkpoint-000009", "checkpoint-000010"]
-    assert sorted(contents(tmp_path / "checkpoint-000010")) == [
-        "SHA256SUMS",
-        "config.json",
-        "model.safetensors",
-        "optimizer.safetensors",
-        "tokenizer_config.json",
-        "training.json",
-        "vocab.txt",
-    ]
-
-
-def test_what_a_kill_left_is_not_counted_among_them(tmp_path):
-    run = tiny.pretraining(tmp_path, changed(save_every=3))
-    for name in (
-        "checkpoint-000007.partial",
-        "checkpoint-000099.partial",
-        "checkpoint-000099.old",
-        "checkpoint-x",
-    ):
-        (tmp_path / name).mkdir()
-    quietly(run)
-    complete = [name for name in checkpoints(tmp_path) if re.fullmatch(r"checkpoint-\d{6}", name)]
-    assert complete == ["checkpoint-000009", "checkpoint-000010"]
-    assert latest_checkpoint(tmp_path).name == "checkpoint-000010"
-
-
 def test_the_last_checkpoint_is_the_model(tmp_path):
     run = tiny.pretraining(tmp_path)
     quietly(run)
@@ -69,23 +39,6 @@ def test_the_last_checkpoint_is_the_model(tmp_path):
             backend.to_numpy(loaded.model.state_dict()[name]), backend.to_numpy(array)
         )
     assert evaluate(loaded.model, run.held_out) == run.evaluation
-
-
-def test_a_folder_in_use_is_not_overwritten(tmp_path):
-    quietly(tiny.pretraining(tmp_path))
-    before = contents(tmp_path / "checkpoint-000010")
-    with pytest.raises(
-        CheckpointError, match=r"holds a run already \(checkpoint-000010\): resume it, or name"
-    ):
-        tiny.pretraining(tmp_path)
-    assert contents(tmp_path / "checkpoint-000010") == before
-
-
-@pytest.mark.parametrize("resume", [False, True])
-def test_a_checkpoint_is_no_folder_for_a_run(tmp_path, resume):
-    quietly(tiny.pretraining(tmp_path))
-    with pytest.raises(CheckpointError, match="checkpoint-000010 is a checkpoint: name the folder of a run"):
-        tiny.pretraining(tmp_path / "checkpoint-000010", resume=resume)
 
 
 # --- Resuming --------------------------------------------------------------------------------------------
@@ -125,11 +78,6 @@ elif where == "in the middle of saving":
     tiny.kill_at(run, 8, os, "fsync", 3)
 elif where == "before the name is there":
     tiny.kill_at(run, 12, os, "rename")
-elif where == "while old checkpoints go":
-    import shutil
-    tiny.kill_at(run, 12, shutil, "rmtree", 3)
-elif where == "before the last save":
-    tiny.kill_at(run, 14, run, "save")
 run.run()
 print(run.data.epoch)
 """
@@ -154,7 +102,6 @@ def uninterrupted(tmp_path_factory) -> Path:
         ("between a row and the save", ["checkpoint-000004"]),
         ("in the middle of saving", ["checkpoint-000004", "checkpoint-000008.partial"]),
         ("before the name is there", ["checkpoint-000004", "checkpoint-000008", "checkpoint-000012.partial"]),
-        ("before the last save", ["checkpoint-000008", "checkpoint-000012"]),
     ],
 )
 def test_a_killed_run_goes_on_bit_for_bit(tmp_path, uninterrupted, where, saved):
@@ -173,7 +120,7 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path, uninterrupted, where, saved)
 
 
 @posix
-@pytest.mark.parametrize("at", [1, 5, 8, 10])
+@pytest.mark.parametrize("at", [5, 8, 10])
 def test_ctrl_c_finishes_the_step_saves_and_stops(tmp_path, at):
     """And what was stopped goes on bit for bit."""
     whole = tiny.pretraining(tmp_path / "whole")
@@ -223,7 +170,6 @@ def test_what_is_already_saved_is_not_written_again(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "changes", "named"),
     [
-        (changed(learning_rate=2e-3), {}, ["learning_rate is 0.01 there, 0.002 here"]),
         (changed(steps=20), {}, ["steps is 10 there, 20 here"]),
         (
             changed(seed=1, batch_size=8),
@@ -234,11 +180,6 @@ def test_what_is_already_saved_is_not_written_again(tmp_path, monkeypatch):
             tiny.ARGUMENTS,
             {"config": tiny.CONFIG.replace(hidden_size=18)},
             ["hidden_size is 16 there, 18 here"],
-        ),
-        (
-            tiny.ARGUMENTS,
-            {"config": tiny.CONFIG.replace(hidden_dropout_prob=0.2)},
-            ["hidden_dropout_prob is 0.1 there, 0.2 here"],
         ),
         (tiny.ARGUMENTS, {"corpus": "other"}, ["the text (fingerprint topics there, other here)"]),
         (
@@ -388,33 +329,3 @@ def test_a_row_that_cannot_be_written_is_reported_and_the_run_goes_on(tmp_path):
         f"step 10: could not write to {tmp_path / 'evaluation.csv'}: Is a directory; training goes on",
     ]
     assert checkpoints(tmp_path) == ["checkpoint-000008", "checkpoint-000010"]
-
-
-LIMITED = """
-import resource, signal, sys
-import tiny
-from minigrad.files import SaveError
-run = tiny.pretraining(sys.argv[1])
-train_step = run.train_step
-def step(tally):
-    if run.step == 5:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
-    return train_step(tally)
-run.train_step = step
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-try:
-    run.run(print)
-except SaveError as error:
-    print("the end:", error)
-"""
-
-
-@posix
-def test_files_that_the_system_cuts_short(tmp_path):
-    done = processes.run_python(LIMITED, tmp_path)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert any(line.startswith("step 8: could not save") and "File too large" in line for line in lines)
-    assert lines[-1].startswith(f"the end: could not save {tmp_path / 'checkpoint-000010'}: File too large")
-    assert checkpoints(tmp_path) == ["checkpoint-000004"]
-    assert tiny.pretraining(tmp_path, resume=True).step == 4

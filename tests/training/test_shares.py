@@ -196,16 +196,6 @@ def test_a_run_can_go_on_in_another_number_and_says_so(stopped):
         np.testing.assert_allclose(parameter.data, weights[name], rtol=1e-3, atol=1e-4)
 
 
-def test_a_checkpoint_from_before_there_were_shares_has_one(stopped):
-    folder, _ = stopped
-    path = latest_checkpoint(folder) / "training.json"
-    state = json.loads(path.read_text())
-    del state["shares"]
-    path.write_text(json.dumps(state))
-    (path.parent / "SHA256SUMS").unlink()
-    assert go_on(folder, None)[0] == 1
-
-
 @pytest.mark.parametrize("kind", ["pretraining", "classify", "transformer"])
 @pytest.mark.parametrize("damage", ["too many", "too little memory"])
 def test_shares_in_a_checkpoint_that_cannot_be_are_refused_at_once(

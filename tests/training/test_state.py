@@ -103,15 +103,10 @@ def everything(folder: Path) -> dict[str, bytes]:
     [
         (lambda folder: (folder / "training.json").unlink(), "training.json is missing"),
         (change_bytes("training.json", lambda b: b[:-20]), "training.json is damaged"),
-        (without_sums(change_bytes("training.json", lambda b: b[:-20])), "training.json is damaged"),
         (without_sums(change_bytes("training.json", lambda b: b"[]")), "training.json is damaged: expected an"),
-        (without_sums(change_bytes("training.json", lambda b: b"\xff")), "training.json is damaged"),
-        (without_sums(change_bytes("training.json", lambda b: b"[" * 10**5)), "training.json is damaged"),
         (lambda folder: (folder / "optimizer.safetensors").unlink(), "optimizer.safetensors is missing"),
-        (change_bytes("optimizer.safetensors", lambda b: b[:-20]), "optimizer.safetensors is damaged"),
         (change_bytes("optimizer.safetensors", zeros_inside), "optimizer.safetensors is damaged"),
         (without_sums(change_bytes("optimizer.safetensors", lambda b: b[:-20])), "safetensors is damaged"),
-        (change_bytes("model.safetensors", lambda b: b[:-20]), "model.safetensors is damaged"),
         (change_bytes("model.safetensors", zeros_inside), "model.safetensors is damaged"),
         (change_bytes("vocab.txt", lambda b: b.replace(b"ba", b"bo", 1)), "vocab.txt is damaged"),
         (damage_moments(lambda m: m.pop(BIAS)), f"optimizer.safetensors has no moments for '{BIAS}'"),
@@ -210,7 +205,6 @@ def test_each_value_of_the_state_is_checked_before_anything_is_touched(tmp_path,
     right = [
         ("scaler", "scale", 1.5),  # read by float16 alone
         ("held_out", None),
-        ("shares", "(absent)"),  # earlier runs have none
         ("environment", {"a": 1}),
         *(("tally", name, value) for name in ("mlm_loss", "nsp_loss") for value in (-1, 1.5)),
         *(("evaluation", name, value) for name in state["evaluation"] for value in (-1, 1.5)),
@@ -248,10 +242,7 @@ def test_what_is_wrong_in_the_state_is_named(tmp_path, finished, name, message):
         (lambda state: state["data"].update(index=10**6), "data.index: expected at most "),
         (lambda state: state["arguments"].update(batch_size=0), "arguments: batch_size must be at least 1"),
         (lambda state: state.pop("environment"), "environment: is missing; was it saved by another version?"),
-        (
-            lambda state: state["random"].pop("draws"),
-            "random.draws: is missing; was it saved by another version?",
-        ),
+        (lambda state: state["random"].pop("draws"), "random.draws: is missing; was it saved by another"),
         (
             lambda state: state.update(step="x" * 10**6),
             f'step: expected an integer, got "{"x" * 39} …',
