@@ -11,7 +11,7 @@ import numpy as np
 from minigrad import no_grad, ops
 from minigrad.bert.config import BertConfig
 from minigrad.bert.model import parameter_shapes
-from minigrad.course.furniture.small_model import SENTENCES, hide_each, small_model
+from minigrad.course.furniture.small_model import SENTENCES, small_model, word_losses
 from minigrad.course.furniture.softmax import softmax
 from minigrad.tensor import Tensor
 
@@ -101,12 +101,7 @@ class Small:
 
     def loss(self) -> float:
         """Mean -log p of each word of those sentences, in nats, when it alone is masked."""
-        with no_grad():
-            losses = [
-                hidden.losses(self.model(hidden.inputs).prediction_logits.numpy())
-                for hidden in hide_each(self.tokenizer)
-            ]
-        return float(np.concatenate(losses).mean())
+        return float(word_losses(self.model, self.tokenizer).mean())
 
 
 # --- Each formula beside the right one --------------------------------------------------------------------

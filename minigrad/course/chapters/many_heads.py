@@ -19,7 +19,7 @@ from minigrad.course.furniture.figures import Picture
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
 from minigrad.course.furniture.palette import colour
 from minigrad.course.furniture.pencil import box, words
-from minigrad.course.furniture.small_model import hide_each, small_model
+from minigrad.course.furniture.small_model import hide_each, small_model, word_losses
 from minigrad.course.furniture.widgets import Frame, svg
 
 # --- Four heads of a trained model ------------------------------------------------------------------------
@@ -339,8 +339,8 @@ class HiddenWords:
     words: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self._model, tokenizer = small_model()
-        self._batches = hide_each(tokenizer)
+        self._model, self._tokenizer = small_model()
+        self._batches = hide_each(self._tokenizer)
         self.d_k = self._model.config.head_size
         self.words = sum(len(hidden.places) for hidden in self._batches)
 
@@ -351,11 +351,8 @@ class HiddenWords:
 
     def losses(self, changed: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None) -> np.ndarray:
         """The loss (words,) in nats of each hidden word; changed: other W_O and b_O for some layers."""
-        losses = []
-        with self._with(changed or {}), no_grad():
-            for hidden in self._batches:
-                losses.append(hidden.losses(self._model(hidden.inputs).prediction_logits.numpy()))
-        return np.concatenate(losses)
+        with self._with(changed or {}):
+            return word_losses(self._model, self._tokenizer)
 
     def heads_of(self, layer: int) -> np.ndarray:
         """What goes into W_O for every token of every text with a hidden word: (n, d_model) in float64."""

@@ -28,7 +28,6 @@ def _pool_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="encoder",
     difficulty=1,
     minutes=8,
     cases=_pool_cases,
@@ -109,7 +108,6 @@ _SIZES = (100, 5000), (5, 90), (1, 9), (10, 70), (17, 200)
 
 
 @exercise(
-    chapter="encoder",
     difficulty=2,
     minutes=15,
     cases=_count_cases,
@@ -276,7 +274,6 @@ def _transposed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="encoder",
     difficulty=3,
     minutes=25,
     cases=_transposed_cases,
@@ -362,7 +359,6 @@ def _half_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="encoder",
     difficulty=2,
     minutes=12,
     cases=_half_cases,

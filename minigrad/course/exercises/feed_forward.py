@@ -36,7 +36,6 @@ def _forward_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="feed_forward",
     difficulty=1,
     minutes=10,
     cases=_forward_cases,
@@ -120,7 +119,6 @@ def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="feed_forward",
     difficulty=3,
     minutes=25,
     cases=_gradient_cases,
@@ -220,7 +218,6 @@ def _larger_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="feed_forward",
     difficulty=2,
     minutes=20,
     cases=_larger_cases,
@@ -335,7 +332,6 @@ def _alarm_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="feed_forward",
     difficulty=2,
     minutes=20,
     cases=_alarm_cases,
@@ -422,7 +418,6 @@ def _coefficient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="feed_forward",
     difficulty=2,
     minutes=15,
     cases=_coefficient_cases,

@@ -32,7 +32,6 @@ def _loss_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="mlm",
     difficulty=1,
     minutes=10,
     cases=_loss_cases,
@@ -107,7 +106,6 @@ def _tied_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="mlm",
     difficulty=3,
     minutes=30,
     cases=_tied_cases,
@@ -203,7 +201,6 @@ def _pieces_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="mlm",
     difficulty=2,
     minutes=25,
     cases=_pieces_cases,
@@ -307,7 +304,6 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="mlm",
     difficulty=2,
     minutes=25,
     cases=_fault_cases,
@@ -376,7 +372,6 @@ def _never_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="mlm",
     difficulty=1,
     minutes=12,
     cases=_never_cases,

@@ -170,7 +170,6 @@ def _down_from(value):
 
 
 @exercise(
-    chapter="reverse_mode",
     difficulty=2,
     minutes=25,
     cases=_program_cases,
@@ -305,7 +304,6 @@ def _as_reached(graph, output, place, again):
 
 
 @exercise(
-    chapter="reverse_mode",
     difficulty=2,
     minutes=15,
     cases=_graph_cases,
@@ -392,7 +390,6 @@ def _variance_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="reverse_mode",
     difficulty=3,
     minutes=20,
     cases=_variance_cases,
@@ -477,7 +474,6 @@ def _peak_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="reverse_mode",
     difficulty=2,
     minutes=15,
     cases=_peak_cases,

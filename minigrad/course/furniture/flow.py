@@ -31,15 +31,13 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.furniture.palette import STYLE, colour
+from minigrad.course.furniture.softmax import softmax
 from minigrad.course.furniture.widgets import Frame, Player
 
 # what a formula may call: in Python, and as JavaScript on a matrix (a list of rows)
 FUNCTIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
     "softmax": (
-        lambda x: (
-            np.exp(x - x.max(axis=-1, keepdims=True))
-            / np.exp(x - x.max(axis=-1, keepdims=True)).sum(axis=-1, keepdims=True)
-        ),
+        softmax,
         "x => x.map(row => { var top = Math.max(...row), e = row.map(v => Math.exp(v - top)); "
         "var sum = e.reduce((a, b) => a + b); return e.map(v => v / sum); })",
     ),
