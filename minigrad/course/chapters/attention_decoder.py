@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from minigrad import backend, no_grad, ops, optim, random
-from minigrad.bert.config import IGNORED
 from minigrad.bert.stored import stored
 from minigrad.course.furniture import pencil
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.fit import descend
 from minigrad.course.furniture.flow import Box, Flow, Step, flow
 from minigrad.course.furniture.palette import colour
-from minigrad.course.furniture.translated_stories import LONG, Text, of_texts, read, tokens_of
+from minigrad.course.furniture.translated_stories import LONG, Text, of_texts, read, tokens_of, words_right
 from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.seq2seq import RecurrentConfig, RecurrentSeq2Seq, TranslationData, from_pretrained
 from minigrad.seq2seq.data import shift_right
@@ -95,14 +94,8 @@ def forced(model: RecurrentSeq2Seq, texts: Sequence[Text], tokenizer: WordPieceT
 
     A translation is written right by greedy search if and only if all of them are right.
     """
-    found: list[np.ndarray] = []
-    with no_grad():
-        for start in range(0, len(texts), 64):
-            batch = of_texts(texts[start : start + 64], tokenizer)
-            best = model(**batch).logits.numpy().argmax(axis=-1)  # (B, T)
-            rows = zip(best, batch["labels"], strict=True)
-            found += [row[true != IGNORED] == true[true != IGNORED] for row, true in rows]
-    return found
+    starts = range(0, len(texts), 64)
+    return words_right(model, (of_texts(texts[start : start + 64], tokenizer) for start in starts))
 
 
 def weights_of(

@@ -44,9 +44,7 @@ def random_layers(seed: int, number: int, d_model: int = 128) -> list[tuple[SubL
         W_1, W_2 = drawn(rng, d_model, 4 * d_model), drawn(rng, 4 * d_model, d_model)
 
         def attention(x: np.ndarray) -> np.ndarray:
-            q, k, v = (
-                Tensor((x @ W).reshape(len(x), 2, -1).swapaxes(0, 1).copy()) for W in (W_Q, W_K, W_V)
-            )
+            q, k, v = (Tensor((x @ W).reshape(len(x), 2, -1).swapaxes(0, 1).copy()) for W in (W_Q, W_K, W_V))
             z = ops.scaled_dot_product_attention(q, k, v).numpy()  # (h, L, d_k)
             return z.swapaxes(0, 1).reshape(x.shape) @ W_O
 

@@ -112,13 +112,18 @@ def ideal(p: np.ndarray, seen: np.ndarray, shares: Sequence[float], size: int = 
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def score_on_the_ring(model: BertForPreTraining, texts: int = 2000) -> dict[str, float]:
-    """The mean probability of the true word: hidden, shown, and behind a random word; and of that random word."""
+def _asked(texts: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """So many texts of the ring, 0, 1, … to index them, a place in each, the word there, and a random other one."""
     rng = np.random.default_rng(99)
     ids, rows = ring_texts(texts, rng), np.arange(texts)
     places, drawn = rng.integers(1, LENGTH - 1, texts), rng.integers(1, WORDS, texts)
     true = ids[rows, places]
-    other = (true + drawn) % WORDS  # a random word, and never the true one
+    return ids, rows, places, true, (true + drawn) % WORDS
+
+
+def score_on_the_ring(model: BertForPreTraining, texts: int = 2000) -> dict[str, float]:
+    """The mean probability of the true word: hidden, shown, and behind a random word; and of that random word."""
+    ids, rows, places, true, other = _asked(texts)
 
     def guess(shown: Any) -> np.ndarray:
         read = ids.copy()
@@ -138,11 +143,7 @@ def score_on_the_ring(model: BertForPreTraining, texts: int = 2000) -> dict[str,
 
 def ideal_on_the_ring(shares: Sequence[float], texts: int = 2000) -> dict[str, float]:
     """The same of the best possible model; None where a scheme never shows a word at a chosen place."""
-    rng = np.random.default_rng(99)
-    ids, rows = ring_texts(texts, rng), np.arange(texts)
-    places, drawn = rng.integers(1, LENGTH - 1, texts), rng.integers(1, WORDS, texts)
-    true = ids[rows, places]
-    other = (true + drawn) % WORDS
+    ids, rows, places, true, other = _asked(texts)
     p = ring_probabilities(ids, places)
     known = {"hidden": float(p[rows, true].mean())}
     if shares[1] + shares[2] == 0:

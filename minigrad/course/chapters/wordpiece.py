@@ -109,17 +109,13 @@ def cut_picture(word: str, vocabulary: Collection[str]) -> Picture:
         piece = (CONTINUES if start else "") + word[start:end]
         drawn.append(words(start * cell + 6 + width / 2, y + 14, piece, 12, "ink"))
     width, height = len(word) * cell + 8, 32 + row * len(looked)
-    picture = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">'
-        f"{''.join(drawn)}</svg>"
-    )
     found = [(CONTINUES if start else "") + word[start:end] for start, end, there in looked if there]
     alt = (
         f"The look-ups for {word}, from top to bottom: the first bar is as long as the word, and the bars get shorter "
         "from the right until a piece is found; the next bar begins where the piece ends. "
         f"Found: {', '.join(found) or 'nothing'}."
     )
-    return Picture(picture, alt, round(1.5 * width))
+    return Picture(svg(width, height, drawn), alt, round(1.5 * width))
 
 
 # --- Tokens by the size of the vocabulary -----------------------------------------------------------------
