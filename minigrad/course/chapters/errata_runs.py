@@ -221,11 +221,7 @@ def no_first_add_and_norm(d: Draw) -> tuple[np.ndarray, np.ndarray]:
 
 @erratum(4)
 def embeddings_for_input(d: Draw) -> tuple[np.ndarray, np.ndarray]:
-    def layer(X_0: np.ndarray, x: np.ndarray, attention: SubLayer, ffn: SubLayer) -> np.ndarray:
-        z = norm(x + attention(x))
-        return norm(X_0 + ffn(z))
-
-    return d.stacked(layer), d.encoded
+    return d.stacked(lambda X_0, x, attention, ffn: norm(X_0 + ffn(norm(x + attention(x))))), d.encoded
 
 
 @erratum(5, 55, 67)
@@ -270,10 +266,7 @@ def weights_transposed(d: Draw) -> tuple[np.ndarray, np.ndarray]:
 
 @erratum(43)
 def second_residual_from_input(d: Draw) -> tuple[np.ndarray, np.ndarray]:
-    def layer(X_0: np.ndarray, x: np.ndarray, attention: SubLayer, ffn: SubLayer) -> np.ndarray:
-        return norm(x + ffn(norm(x + attention(x))))
-
-    return d.stacked(layer), d.encoded
+    return d.stacked(lambda X_0, x, attention, ffn: norm(x + ffn(norm(x + attention(x))))), d.encoded
 
 
 @erratum(44)
