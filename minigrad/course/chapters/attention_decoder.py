@@ -58,9 +58,8 @@ class Weights(Attention):
     def forward(self, h: Tensor, keys: Tensor, states: Tensor, mask: Array | None) -> tuple[Tensor, Tensor]:
         """As in the library: h̃ (B, T, H) and the weights (B, T, S) that were used."""
         _, weights = super().forward(h, keys, states, mask)
-        seen = (
-            np.ones(keys.shape[:2], bool)[:, None] if mask is None else Tensor.wrap(mask).numpy() == 0
-        )  # (B, 1, S)
+        # (B, 1, S)
+        seen = np.ones(keys.shape[:2], bool)[:, None] if mask is None else Tensor.wrap(mask).numpy() == 0
         changed = self.change(weights.numpy(), seen)
         used = Tensor.wrap(backend.of(h.data).asarray(changed, dtype=h.dtype))  # (B, T, S)
         context = used @ states  # (B, T, H)
@@ -423,11 +422,8 @@ def _step_picture(one: Mapping[str, Any], source: Sequence[str], at: int) -> str
     return svg(_WIDE, round(y), parts)
 
 
-SQUARE, BESIDE, OVER = (
-    24,
-    76,
-    66,
-)  # of the map: a weight's square, the room for the words to its left and above
+# of the map: a weight's square, the room for the words to its left and above
+SQUARE, BESIDE, OVER = 24, 76, 66
 
 
 def weights_map(A: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Picture:

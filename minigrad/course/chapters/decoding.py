@@ -198,9 +198,8 @@ def decoder_flops(config: TransformerConfig, S: int, T: int, cache: bool) -> int
     for t in range(1, T + 1):
         for place in [t] if cache else range(1, t + 1):
             width = place if cache else t  # without a cache a masked score is computed too
-            maps = (
-                2 * d * d * (4 + 2) + 2 * 2 * d * d_ff
-            )  # self-attention's four, cross-attention's two, the network
+            # self-attention's four, cross-attention's two, the network
+            maps = 2 * d * d * (4 + 2) + 2 * 2 * d * d_ff
             total += layers * (maps + 2 * 2 * d * (width + S))
         total += 2 * d * config.vocab_size
     return total

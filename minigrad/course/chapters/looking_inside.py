@@ -101,9 +101,8 @@ def candidates(
     """
     story, word = np.nonzero(texts.heads[stories] >= 0)
     A = A[stories]
-    seen = np.concatenate([A[story, :, word], A[story, :, :, word]], axis=1).transpose(
-        0, 2, 1
-    )  # (n, L, 2 heads)
+    # (n, L, 2 heads)
+    seen = np.concatenate([A[story, :, word], A[story, :, :, word]], axis=1).transpose(0, 2, 1)
     steps = np.arange(A.shape[-1]) - word[:, None]
     may = texts.words[stories][story] & (steps != 0)
     return seen, steps, may, texts.heads[stories][story, word]
@@ -215,11 +214,8 @@ def brought(model: Any, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
 
 # --- Pictures ---------------------------------------------------------------------------------------------
 
-GOLD = (
-    "the → its noun",
-    "verb → object",
-    "pronoun → antecedent",
-)  # the relations that the map of one story shows
+# the relations that the map of one story shows
+GOLD = ("the → its noun", "verb → object", "pronoun → antecedent")
 FAINT = 0.03  # a weight below it is not drawn
 CELL, LEFT, TOP, BESIDE = 12, 66, 64, 60  # of a map, in its own units
 

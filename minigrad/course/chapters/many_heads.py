@@ -83,10 +83,8 @@ def two_heads(X: np.ndarray, heads: Sequence[Sequence[np.ndarray]], W_O: np.ndar
             Box(f"A{i}", f"softmax(Q{i} @ K{i}.T / sqrt(2))", "weight", "tokens", "tokens"),
             Box(f"Z{i}", f"A{i} @ V{i}", "value", "tokens"),
         ]
-    left, right = (
-        np.eye(2, 4),
-        np.eye(2, 4, k=2),
-    )  # put two columns into the first two of four, or the last two
+    # put two columns into the first two of four, or the last two
+    left, right = np.eye(2, 4), np.eye(2, 4, k=2)
     boxes += [
         Box("left", left),
         Box("right", right),
@@ -228,11 +226,8 @@ def ledger(function: Callable[..., np.ndarray], X: np.ndarray, *arguments: Any) 
 
 
 ROLES = {"X": "token", "Q": "query", "K": "key", "V": "value", "S": "weight", "A": "weight", "Z": "value"}
-UNIT, SHEET, ROW = (
-    0.105,
-    5,
-    21,
-)  # of a frame: an entry's side, the step from sheet to sheet, the height of a line
+# of a frame: an entry's side, the step from sheet to sheet, the height of a line
+UNIT, SHEET, ROW = 0.105, 5, 21
 
 
 def ledger_frames(entries: Sequence[Entry]) -> Iterator[Frame]:

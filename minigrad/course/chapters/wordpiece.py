@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from minigrad.course.furniture.figures import Picture
 
 Pair = tuple[str, str]
-State = tuple[
-    Mapping[str, list[str]], Mapping[Pair, int], Pair
-]  # words in pieces, counts of pairs, the pair to merge
+# words in pieces, counts of pairs, the pair to merge
+State = tuple[Mapping[str, list[str]], Mapping[Pair, int], Pair]
 
 # --- Merges, one after the other --------------------------------------------------------------------------
 
@@ -94,9 +93,8 @@ def tried(word: str, vocabulary: Collection[str]) -> list[tuple[int, int, bool]]
 
 def cut_picture(word: str, vocabulary: Collection[str]) -> Picture:
     """Every piece that a longest match looks up in a word, from top to bottom, to be the last line of a cell."""
-    from minigrad.course.furniture.figures import (
-        Picture,  # here: without matplotlib, `figures` says what is missing
-    )
+    # here: without matplotlib, `figures` says what is missing
+    from minigrad.course.furniture.figures import Picture
 
     cell, row = 34, 24
     looked = tried(word, vocabulary)

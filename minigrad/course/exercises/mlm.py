@@ -175,11 +175,8 @@ def _pieces_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         *case("[CLS] the file is opened for reading and then closed . [SEP]"),
     )
     pieces, order = case(three)
-    order[2], order[7], order[10] = (
-        -3,
-        -2,
-        -1,
-    )  # the word of four pieces does not fit; then two pieces, then one
+    # the word of four pieces does not fit; then two pieces, then one
+    order[2], order[7], order[10] = -3, -2, -1
     yield "the first word does not fit", pieces, order
     pieces, order = case(three)
     order[7], order[8], order[3] = -2, 5, -5  # a later piece with a small number decides nothing
