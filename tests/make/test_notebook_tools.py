@@ -77,7 +77,7 @@ def ran(tmp_path_factory):
         new_markdown_cell("text"),
         code(lines(
             "from minigrad.course.check.exercise import exercise",
-            "@exercise('modules', 1, 1, cases=lambda rng: [('a number', 1.0)], mistakes='', hints='')",
+            "@exercise(1, 1, 'modules', cases=lambda rng: [('a number', 1.0)], mistakes='', hints='')",
             "def task(x): return 2 * x",
         )),
         code(lines(STRIPPED, "task(double)")),

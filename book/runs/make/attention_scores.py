@@ -15,10 +15,8 @@ from minigrad.stories.translation import alignment_score, translation_tokenizer
 
 VARIANTS = ("none", "even", "dot", "general", "additive", "general, both directions")
 RATES, SEEDS, STEPS = (5e-3, 1e-2, 2e-2, 4e-2), (0, 1, 2), 600
-LOOKS = (
-    "aligned",
-    "nouns_at_end",
-)  # scores of weights, which "none" does not have and "even" does not choose
+# scores of weights, which "none" does not have and "even" does not choose
+LOOKS = ("aligned", "nouns_at_end")
 HELD_OUT, HELD_OUT_SEED = 400, 999_983
 
 

@@ -29,14 +29,8 @@ RATES, WIDENED = (1e-3, 2e-3), 2  # so often at most the search goes on by a fac
 SEARCH_SEED, SEEDS, MORE_SEEDS = 100, (0, 1, 2), (3, 4)
 SEARCH_HELD_OUT_SEED = 2**21  # of the pairs on which rates are compared
 TWICE = ("BERT", "all together")
-FAR_APART = (
-    "BERT",
-    "rotary",
-    "rotary and a table",
-    "ALiBi",
-    "local attention",
-    "all together",
-)  # recipes tried on long stories
+# recipes tried on long stories
+FAR_APART = ("BERT", "rotary", "rotary and a table", "ALiBi", "local attention", "all together")
 PROBED, PROBE_STEPS = ("BERT", "replaced tokens"), 1000
 LABELS, TUNING_STEPS, TUNING_RATES, TUNINGS = 64, 160, (3e-4, 1e-3, 3e-3), (0, 1, 2)
 

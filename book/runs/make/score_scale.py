@@ -19,6 +19,7 @@ import numpy as np
 
 from minigrad import no_grad, ops, optim, random
 from minigrad.course.chapters.positions import D_MODEL, SHORT, WORDS, OneLayer, batch_of
+from minigrad.course.furniture.softmax import softmax
 
 TASK, BATCH, STEPS, EVERY = "left", 32, 400, 10
 RATES, SEEDS = (1e-3, 3e-3, 1e-2, 3e-2), (0, 1, 2)
@@ -54,8 +55,7 @@ def look(model: OneLayer, ids: np.ndarray) -> dict[str, float]:
         x = model.words(ids) + model.positions[: ids.shape[1]]  # (B, L, d)
         q, k = (part(x).numpy().astype(float) for part in (model.query, model.key))
     dots = q @ k.swapaxes(-1, -2)  # (B, L, L)
-    weights = np.exp(model.scale * (dots - dots.max(axis=-1, keepdims=True)))
-    weights /= weights.sum(axis=-1, keepdims=True)
+    weights = softmax(model.scale * dots)
     entropy = -(weights * np.log(np.maximum(weights, 1e-300))).sum(axis=-1)
     return {
         "variance": round(float(dots.var(axis=-1).mean()), 4),

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from minigrad import nn, no_grad, ops, random
+from minigrad import nn, ops, random
 from minigrad.bert.attention import BertSelfAttention
 from minigrad.bert.config import PRESETS
 from minigrad.course.furniture import pencil
 from minigrad.course.furniture.figures import Figure, Picture, Rectangle, figure
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
-from minigrad.course.furniture.small_model import hide_each, small_model
+from minigrad.course.furniture.small_model import small_model, word_losses
 from minigrad.course.furniture.widgets import svg
 from minigrad.tensor import Tensor
 
@@ -304,9 +304,4 @@ class Trained:
             start = self.start[name]
             new = change(name, start) if change and name in names else start
             parameter.data[...] = Tensor(np.broadcast_to(new, start.shape), dtype=start.dtype).data
-        with no_grad():
-            losses = [
-                hidden.losses(self.model(hidden.inputs).prediction_logits.numpy())
-                for hidden in hide_each(self.tokenizer)
-            ]
-        return float(np.concatenate(losses).mean())
+        return float(word_losses(self.model, self.tokenizer).mean())

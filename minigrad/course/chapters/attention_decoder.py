@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from minigrad import backend, no_grad, ops, optim, random
-from minigrad.bert.config import IGNORED
 from minigrad.bert.stored import stored
 from minigrad.course.furniture import pencil
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.fit import descend
 from minigrad.course.furniture.flow import Box, Flow, Step, flow
 from minigrad.course.furniture.palette import colour
-from minigrad.course.furniture.translated_stories import LONG, Text, of_texts, read, tokens_of
+from minigrad.course.furniture.translated_stories import LONG, Text, of_texts, read, tokens_of, words_right
 from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.seq2seq import RecurrentConfig, RecurrentSeq2Seq, TranslationData, from_pretrained
 from minigrad.seq2seq.data import shift_right
@@ -59,9 +58,8 @@ class Weights(Attention):
     def forward(self, h: Tensor, keys: Tensor, states: Tensor, mask: Array | None) -> tuple[Tensor, Tensor]:
         """As in the library: h̃ (B, T, H) and the weights (B, T, S) that were used."""
         _, weights = super().forward(h, keys, states, mask)
-        seen = (
-            np.ones(keys.shape[:2], bool)[:, None] if mask is None else Tensor.wrap(mask).numpy() == 0
-        )  # (B, 1, S)
+        # (B, 1, S)
+        seen = np.ones(keys.shape[:2], bool)[:, None] if mask is None else Tensor.wrap(mask).numpy() == 0
         changed = self.change(weights.numpy(), seen)
         used = Tensor.wrap(backend.of(h.data).asarray(changed, dtype=h.dtype))  # (B, T, S)
         context = used @ states  # (B, T, H)
@@ -95,14 +93,8 @@ def forced(model: RecurrentSeq2Seq, texts: Sequence[Text], tokenizer: WordPieceT
 
     A translation is written right by greedy search if and only if all of them are right.
     """
-    found: list[np.ndarray] = []
-    with no_grad():
-        for start in range(0, len(texts), 64):
-            batch = of_texts(texts[start : start + 64], tokenizer)
-            best = model(**batch).logits.numpy().argmax(axis=-1)  # (B, T)
-            rows = zip(best, batch["labels"], strict=True)
-            found += [row[true != IGNORED] == true[true != IGNORED] for row, true in rows]
-    return found
+    starts = range(0, len(texts), 64)
+    return words_right(model, (of_texts(texts[start : start + 64], tokenizer) for start in starts))
 
 
 def weights_of(
@@ -430,11 +422,8 @@ def _step_picture(one: Mapping[str, Any], source: Sequence[str], at: int) -> str
     return svg(_WIDE, round(y), parts)
 
 
-SQUARE, BESIDE, OVER = (
-    24,
-    76,
-    66,
-)  # of the map: a weight's square, the room for the words to its left and above
+# of the map: a weight's square, the room for the words to its left and above
+SQUARE, BESIDE, OVER = 24, 76, 66
 
 
 def weights_map(A: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Picture:

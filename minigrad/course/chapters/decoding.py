@@ -11,6 +11,7 @@ from minigrad import no_grad, ops
 from minigrad.bert.config import IGNORED
 from minigrad.course.furniture.beam_tree import Tree, kept
 from minigrad.course.furniture.beam_tree import widths_that_find_it as widths_that_find_it
+from minigrad.course.furniture.live_examples import sentences_of
 from minigrad.course.furniture.palette import colour
 from minigrad.course.furniture.translated_stories import Text, of_texts
 from minigrad.course.furniture.widgets import Frame, svg
@@ -197,9 +198,8 @@ def decoder_flops(config: TransformerConfig, S: int, T: int, cache: bool) -> int
     for t in range(1, T + 1):
         for place in [t] if cache else range(1, t + 1):
             width = place if cache else t  # without a cache a masked score is computed too
-            maps = (
-                2 * d * d * (4 + 2) + 2 * 2 * d * d_ff
-            )  # self-attention's four, cross-attention's two, the network
+            # self-attention's four, cross-attention's two, the network
+            maps = 2 * d * d * (4 + 2) + 2 * 2 * d * d_ff
             total += layers * (maps + 2 * 2 * d * (width + S))
         total += 2 * d * config.vocab_size
     return total
@@ -245,26 +245,17 @@ def _a_person(text: Text, word: str) -> str:
     return "tum"
 
 
-def _sentences(words: Sequence[str]) -> list[list[str]]:
-    found: list[list[str]] = [[]]
-    for word in words:
-        found[-1].append(word)
-        if word == ".":
-            found.append([])
-    return found[:-1]
-
-
 def _joined(sentences: Sequence[Sequence[str]]) -> list[str]:
     return [word for sentence in sentences for word in sentence]
 
 
 def _last_first(text: Text) -> list[str]:
-    sentences = _sentences(text.target)
+    sentences = sentences_of(" ".join(text.target))
     return _joined([sentences[-1], *sentences[:-1]])
 
 
 def _last_missing(text: Text) -> list[str]:
-    return _joined(_sentences(text.target)[:-1])
+    return _joined(sentences_of(" ".join(text.target))[:-1])
 
 
 # what is changed in a right translation -> the changed words

@@ -11,7 +11,7 @@ import numpy as np
 from minigrad import no_grad, ops
 from minigrad.bert.config import BertConfig
 from minigrad.bert.model import parameter_shapes
-from minigrad.course.furniture.small_model import SENTENCES, hide_each, small_model
+from minigrad.course.furniture.small_model import SENTENCES, small_model, word_losses
 from minigrad.course.furniture.softmax import softmax
 from minigrad.tensor import Tensor
 
@@ -21,49 +21,30 @@ Wiring = Callable[[np.ndarray, np.ndarray, SubLayer, SubLayer], np.ndarray]  # o
 # --- Layers with random weights ---------------------------------------------------------------------------
 
 
-def random_tokens(seed: int, length: int = 24, d_model: int = 128) -> np.ndarray:
-    """Rows (length, d_model) of mean 0 and variance 1, as LayerNorm leaves them, in float64."""
-    x = np.random.default_rng([seed, 1]).standard_normal((length, d_model))
-    return (x - x.mean(axis=-1, keepdims=True)) / x.std(axis=-1, keepdims=True)
+def random_tokens(seed: int) -> np.ndarray:
+    """Rows (24, 128) of mean 0 and variance 1, as LayerNorm leaves them, in float64."""
+    return norm(np.random.default_rng([seed, 1]).standard_normal((24, 128)))
 
 
-def drawn(rng: np.random.Generator, rows: int, columns: int, sigma: float | None) -> np.ndarray:
-    """Weights (rows, columns) of spread sigma, cut at two of it; of spread 1/√rows, uncut, if sigma is None."""
-    weights = rng.standard_normal((rows, columns))
-    if sigma is None:
-        return weights / math.sqrt(rows)
-    while (far := np.abs(weights) > 2).any():
-        weights[far] = rng.standard_normal(far.sum())
-    return sigma * weights
+def drawn(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+    """Weights (rows, columns) of spread 1/√rows, with which a matrix keeps the size of what goes through it."""
+    return rng.standard_normal((rows, columns)) / math.sqrt(rows)
 
 
-def random_layers(
-    seed: int, number: int = 12, sigma: float | None = 0.05, d_model: int = 128, heads: int = 2
-) -> list[tuple[SubLayer, SubLayer]]:
+def random_layers(seed: int, number: int, d_model: int = 128) -> list[tuple[SubLayer, SubLayer]]:
     """For each of `number` layers its attention and its feed-forward network, (L, d_model) -> (L, d_model), in float64.
 
-    Without LayerNorm, residual connections and biases: those are what a page wires. sigma: the weights are normal with
-    this spread, cut at two of it, 0.05 as the reduced model starts; None for uncut ones of spread 1/√n_in, with which a
-    matrix keeps the size of what goes through it. The feed-forward network is 4 · d_model wide. Raises ValueError for
-    heads that do not divide d_model.
+    Without LayerNorm, residual connections and biases: those are what a page wires. Attention has two heads; the
+    feed-forward network is 4 · d_model wide.
     """
-    if d_model % heads:
-        raise ValueError(
-            f"d_model must be a multiple of the heads, got d_model = {d_model} and heads = {heads}"
-        )
     rng = np.random.default_rng([seed, 2])
 
-    def draw(rows: int, columns: int) -> np.ndarray:
-        return drawn(rng, rows, columns, sigma)
-
     def layer() -> Iterator[Callable[[np.ndarray], np.ndarray]]:
-        W_Q, W_K, W_V, W_O = (draw(d_model, d_model) for _ in range(4))
-        W_1, W_2 = draw(d_model, 4 * d_model), draw(4 * d_model, d_model)
+        W_Q, W_K, W_V, W_O = (drawn(rng, d_model, d_model) for _ in range(4))
+        W_1, W_2 = drawn(rng, d_model, 4 * d_model), drawn(rng, 4 * d_model, d_model)
 
         def attention(x: np.ndarray) -> np.ndarray:
-            q, k, v = (
-                Tensor((x @ W).reshape(len(x), heads, -1).swapaxes(0, 1).copy()) for W in (W_Q, W_K, W_V)
-            )
+            q, k, v = (Tensor((x @ W).reshape(len(x), 2, -1).swapaxes(0, 1).copy()) for W in (W_Q, W_K, W_V))
             z = ops.scaled_dot_product_attention(q, k, v).numpy()  # (h, L, d_k)
             return z.swapaxes(0, 1).reshape(x.shape) @ W_O
 
@@ -101,12 +82,7 @@ class Small:
 
     def loss(self) -> float:
         """Mean -log p of each word of those sentences, in nats, when it alone is masked."""
-        with no_grad():
-            losses = [
-                hidden.losses(self.model(hidden.inputs).prediction_logits.numpy())
-                for hidden in hide_each(self.tokenizer)
-            ]
-        return float(np.concatenate(losses).mean())
+        return float(word_losses(self.model, self.tokenizer).mean())
 
 
 # --- Each formula beside the right one --------------------------------------------------------------------
@@ -129,13 +105,11 @@ class Draw:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.X = random_tokens(seed, self.L, self.d_model)  # (L, d_model)
+        self.X = random_tokens(seed)  # (L, d_model)
         rng = np.random.default_rng([seed, 3])
-        self.W_Q, self.W_K, self.W_V, self.W_O = (
-            drawn(rng, self.d_model, self.d_model, None) for _ in range(4)
-        )
-        self.W_1 = drawn(rng, self.d_model, 4 * self.d_model, None)
-        self.W_2 = drawn(rng, 4 * self.d_model, self.d_model, None)
+        self.W_Q, self.W_K, self.W_V, self.W_O = (drawn(rng, self.d_model, self.d_model) for _ in range(4))
+        self.W_1 = drawn(rng, self.d_model, 4 * self.d_model)
+        self.W_2 = drawn(rng, 4 * self.d_model, self.d_model)
         # Rows of the three tables, one for each of the L tokens; the second text begins in the middle.
         self.tokens, self.positions, segments = (
             rng.standard_normal((self.L, self.d_model)) for _ in range(3)
@@ -195,7 +169,7 @@ class Draw:
     @cached_property
     def layers(self) -> list[tuple[SubLayer, SubLayer]]:
         """Attention and feed-forward network of twelve layers."""
-        return random_layers(self.seed, 12, None, self.d_model)
+        return random_layers(self.seed, 12)
 
     def stacked(self, layer: Wiring) -> np.ndarray:
         """What twelve layers give, each wired by layer(X_0, x, attention, ffn)."""
@@ -247,11 +221,7 @@ def no_first_add_and_norm(d: Draw) -> tuple[np.ndarray, np.ndarray]:
 
 @erratum(4)
 def embeddings_for_input(d: Draw) -> tuple[np.ndarray, np.ndarray]:
-    def layer(X_0: np.ndarray, x: np.ndarray, attention: SubLayer, ffn: SubLayer) -> np.ndarray:
-        z = norm(x + attention(x))
-        return norm(X_0 + ffn(z))
-
-    return d.stacked(layer), d.encoded
+    return d.stacked(lambda X_0, x, attention, ffn: norm(X_0 + ffn(norm(x + attention(x))))), d.encoded
 
 
 @erratum(5, 55, 67)
@@ -296,10 +266,7 @@ def weights_transposed(d: Draw) -> tuple[np.ndarray, np.ndarray]:
 
 @erratum(43)
 def second_residual_from_input(d: Draw) -> tuple[np.ndarray, np.ndarray]:
-    def layer(X_0: np.ndarray, x: np.ndarray, attention: SubLayer, ffn: SubLayer) -> np.ndarray:
-        return norm(x + ffn(norm(x + attention(x))))
-
-    return d.stacked(layer), d.encoded
+    return d.stacked(lambda X_0, x, attention, ffn: norm(x + ffn(norm(x + attention(x))))), d.encoded
 
 
 @erratum(44)

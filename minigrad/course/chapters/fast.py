@@ -178,9 +178,8 @@ BITS, SORTED, ADAMW = "16 random bits, not a float", "rows sorted, then summed",
 SHARES = "batch shared by the cores"
 
 IDEAS = (WORDS, LAST_LAYER, AS_WHOLE_ARRAYS, ONE_NODE, KEPT, BLOCKS, PRODUCTS, BITS, SORTED, ADAMW, SHARES)
-NAIVE_WITH_ERF = (
-    "naive, with erf of whole arrays"  # a row of the record: a baseline without calls of `math.erf`
-)
+# a row of the record: a baseline without calls of `math.erf`
+NAIVE_WITH_ERF = "naive, with erf of whole arrays"
 
 _IN_THE_BACKEND: dict[str, dict[str, Any]] = {  # what stands in the place of a function without the idea
     AS_WHOLE_ARRAYS: {"erf_over_root_2": erf_number_by_number},

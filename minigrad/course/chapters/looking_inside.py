@@ -12,24 +12,12 @@ from minigrad import Tensor, backend, no_grad
 from minigrad.bert.attention import additive_mask
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.palette import colour
-from minigrad.course.furniture.varied_stories import (
-    RELATIONS as RELATIONS,
-)
-from minigrad.course.furniture.varied_stories import (
-    SETTING,
-    Arc,
-    Texts,
-    story_model,
-)
-from minigrad.course.furniture.varied_stories import (
-    arcs_of as arcs_of,
-)
-from minigrad.course.furniture.varied_stories import (
-    as_drawn as as_drawn,
-)
-from minigrad.course.furniture.varied_stories import (
-    read as read,
-)
+from minigrad.course.furniture.softmax import log_softmax
+from minigrad.course.furniture.varied_stories import RELATIONS as RELATIONS
+from minigrad.course.furniture.varied_stories import SETTING, Arc, Texts, story_model
+from minigrad.course.furniture.varied_stories import arcs_of as arcs_of
+from minigrad.course.furniture.varied_stories import as_drawn as as_drawn
+from minigrad.course.furniture.varied_stories import read as read
 from minigrad.course.furniture.widgets import Frame, svg
 from minigrad.text.tokenizer import WordPieceTokenizer
 
@@ -113,9 +101,8 @@ def candidates(
     """
     story, word = np.nonzero(texts.heads[stories] >= 0)
     A = A[stories]
-    seen = np.concatenate([A[story, :, word], A[story, :, :, word]], axis=1).transpose(
-        0, 2, 1
-    )  # (n, L, 2 heads)
+    # (n, L, 2 heads)
+    seen = np.concatenate([A[story, :, word], A[story, :, :, word]], axis=1).transpose(0, 2, 1)
     steps = np.arange(A.shape[-1]) - word[:, None]
     may = texts.words[stories][story] & (steps != 0)
     return seen, steps, may, texts.heads[stories][story, word]
@@ -204,9 +191,8 @@ def _changed(layer: Any, x: Tensor, mask: Any, change: Change) -> Tensor:
 def _surprise(model: Any, x: Tensor, hidden: np.ndarray, true: np.ndarray) -> np.ndarray:
     rows = Tensor(backend.of(x.data).asarray(backend.to_numpy(x.data)[hidden]))
     logits = model.cls.predictions(rows, model.bert.embeddings.word_embeddings.weight)
-    logits = backend.to_numpy(logits.data).astype(float)
-    logits -= logits.max(axis=-1, keepdims=True)
-    return np.log(np.exp(logits).sum(axis=-1)) - logits[np.arange(len(true)), true]
+    log_p = log_softmax(backend.to_numpy(logits.data).astype(float))
+    return -log_p[np.arange(len(true)), true]
 
 
 def brought(model: Any, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
@@ -228,11 +214,8 @@ def brought(model: Any, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
 
 # --- Pictures ---------------------------------------------------------------------------------------------
 
-GOLD = (
-    "the → its noun",
-    "verb → object",
-    "pronoun → antecedent",
-)  # the relations that the map of one story shows
+# the relations that the map of one story shows
+GOLD = ("the → its noun", "verb → object", "pronoun → antecedent")
 FAINT = 0.03  # a weight below it is not drawn
 CELL, LEFT, TOP, BESIDE = 12, 66, 64, 60  # of a map, in its own units
 

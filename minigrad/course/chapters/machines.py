@@ -252,9 +252,8 @@ def _backward_work(config: BertConfig, length: int) -> Iterator[tuple[int, float
     shapes["cls.predictions.bias"] = shapes.pop("cls.predictions.bias")  # the last on the way forward
     for name, shape in reversed(shapes.items()):
         entries, flops = math.prod(shape), 0.0
-        if (
-            name == "cls.predictions.bias"
-        ):  # the product with the token table, which is complete only at the end
+        # the product with the token table, which is complete only at the end
+        if name == "cls.predictions.bias":
             flops = chosen * config.vocab_size * config.hidden_size
         elif name == "cls.predictions.transform.dense.weight":
             flops = chosen * entries

@@ -19,7 +19,7 @@ from minigrad.course.furniture.figures import Picture
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
 from minigrad.course.furniture.palette import colour
 from minigrad.course.furniture.pencil import box, words
-from minigrad.course.furniture.small_model import hide_each, small_model
+from minigrad.course.furniture.small_model import hide_each, small_model, word_losses
 from minigrad.course.furniture.widgets import Frame, svg
 
 # --- Four heads of a trained model ------------------------------------------------------------------------
@@ -83,10 +83,8 @@ def two_heads(X: np.ndarray, heads: Sequence[Sequence[np.ndarray]], W_O: np.ndar
             Box(f"A{i}", f"softmax(Q{i} @ K{i}.T / sqrt(2))", "weight", "tokens", "tokens"),
             Box(f"Z{i}", f"A{i} @ V{i}", "value", "tokens"),
         ]
-    left, right = (
-        np.eye(2, 4),
-        np.eye(2, 4, k=2),
-    )  # put two columns into the first two of four, or the last two
+    # put two columns into the first two of four, or the last two
+    left, right = np.eye(2, 4), np.eye(2, 4, k=2)
     boxes += [
         Box("left", left),
         Box("right", right),
@@ -228,11 +226,8 @@ def ledger(function: Callable[..., np.ndarray], X: np.ndarray, *arguments: Any) 
 
 
 ROLES = {"X": "token", "Q": "query", "K": "key", "V": "value", "S": "weight", "A": "weight", "Z": "value"}
-UNIT, SHEET, ROW = (
-    0.105,
-    5,
-    21,
-)  # of a frame: an entry's side, the step from sheet to sheet, the height of a line
+# of a frame: an entry's side, the step from sheet to sheet, the height of a line
+UNIT, SHEET, ROW = 0.105, 5, 21
 
 
 def ledger_frames(entries: Sequence[Entry]) -> Iterator[Frame]:
@@ -339,8 +334,8 @@ class HiddenWords:
     words: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self._model, tokenizer = small_model()
-        self._batches = hide_each(tokenizer)
+        self._model, self._tokenizer = small_model()
+        self._batches = hide_each(self._tokenizer)
         self.d_k = self._model.config.head_size
         self.words = sum(len(hidden.places) for hidden in self._batches)
 
@@ -351,11 +346,8 @@ class HiddenWords:
 
     def losses(self, changed: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None) -> np.ndarray:
         """The loss (words,) in nats of each hidden word; changed: other W_O and b_O for some layers."""
-        losses = []
-        with self._with(changed or {}), no_grad():
-            for hidden in self._batches:
-                losses.append(hidden.losses(self._model(hidden.inputs).prediction_logits.numpy()))
-        return np.concatenate(losses)
+        with self._with(changed or {}):
+            return word_losses(self._model, self._tokenizer)
 
     def heads_of(self, layer: int) -> np.ndarray:
         """What goes into W_O for every token of every text with a hidden word: (n, d_model) in float64."""

@@ -181,7 +181,12 @@ _SCRIPT = """
 
 
 class Painter:
-    """Weights, row sums and outputs under a mask that the reader paints; the first preset is the still picture."""
+    """Weights, row sums and outputs of a head whose mask the reader paints, to be the last line of a cell.
+
+    tokens: L names. scores (L, L): before the mask, scaled. values (L, d_v), with a name in features for each column.
+    presets: masks by name, (L, L) of booleans, True where a query may look; the first is the still picture. Raises
+    ValueError for other shapes, masks that are not of booleans, or no mask at all.
+    """
 
     def __init__(
         self,
@@ -280,21 +285,7 @@ def _number(value: float) -> str:
     return "NaN" if np.isnan(value) else f"{value + 0:.2f}"
 
 
-def mask_painter(
-    tokens: Sequence[str],
-    scores: np.ndarray,
-    values: np.ndarray,
-    features: Sequence[str],
-    presets: Mapping[str, np.ndarray],
-) -> Painter:
-    """A head whose mask the reader paints, to be the last line of a cell.
-
-    tokens: L names. scores (L, L): before the mask, scaled. values (L, d_v), with a name in features for each column.
-    presets: masks by name, (L, L) of booleans, True where a query may look; the first shows first. Raises ValueError
-    for other shapes, masks that are not of booleans, or no mask at all.
-    """
-    return Painter(tokens, scores, values, features, presets)
-
+mask_painter = Painter  # in a page
 
 # --- The stored model, with padding ------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from minigrad.course.chapters.mlm_lottery import FATES
 from minigrad.course.furniture.figures import Figure, Picture, figure
 from minigrad.course.furniture.flow import Box, Flow, Step, View, flow
 from minigrad.course.furniture.small_model import SENTENCES, hide_each
+from minigrad.course.furniture.softmax import log_softmax, softmax
 from minigrad.optim import AdamW
 from minigrad.text.tokenizer import WordPieceTokenizer
 
@@ -111,13 +112,18 @@ def ideal(p: np.ndarray, seen: np.ndarray, shares: Sequence[float], size: int = 
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def score_on_the_ring(model: BertForPreTraining, texts: int = 2000) -> dict[str, float]:
-    """The mean probability of the true word: hidden, shown, and behind a random word; and of that random word."""
+def _asked(texts: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """So many texts of the ring, 0, 1, … to index them, a place in each, the word there, and a random other one."""
     rng = np.random.default_rng(99)
     ids, rows = ring_texts(texts, rng), np.arange(texts)
     places, drawn = rng.integers(1, LENGTH - 1, texts), rng.integers(1, WORDS, texts)
     true = ids[rows, places]
-    other = (true + drawn) % WORDS  # a random word, and never the true one
+    return ids, rows, places, true, (true + drawn) % WORDS
+
+
+def score_on_the_ring(model: BertForPreTraining, texts: int = 2000) -> dict[str, float]:
+    """The mean probability of the true word: hidden, shown, and behind a random word; and of that random word."""
+    ids, rows, places, true, other = _asked(texts)
 
     def guess(shown: Any) -> np.ndarray:
         read = ids.copy()
@@ -137,11 +143,7 @@ def score_on_the_ring(model: BertForPreTraining, texts: int = 2000) -> dict[str,
 
 def ideal_on_the_ring(shares: Sequence[float], texts: int = 2000) -> dict[str, float]:
     """The same of the best possible model; None where a scheme never shows a word at a chosen place."""
-    rng = np.random.default_rng(99)
-    ids, rows = ring_texts(texts, rng), np.arange(texts)
-    places, drawn = rng.integers(1, LENGTH - 1, texts), rng.integers(1, WORDS, texts)
-    true = ids[rows, places]
-    other = (true + drawn) % WORDS
+    ids, rows, places, true, other = _asked(texts)
     p = ring_probabilities(ids, places)
     known = {"hidden": float(p[rows, true].mean())}
     if shares[1] + shares[2] == 0:
@@ -240,10 +242,7 @@ def guess_flow(
     labels (L,): the true id where a token was chosen, -100 elsewhere.
     """
     chosen = np.flatnonzero(labels != IGNORED)
-    logits = X[chosen] @ W_T.T
-    logits -= logits.max(axis=1, keepdims=True)
-    P = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    losses = -np.log(P[np.arange(len(chosen)), labels[chosen]])
+    losses = -log_softmax(X[chosen] @ W_T.T)[np.arange(len(chosen)), labels[chosen]]
     boxes = [
         Box("X", X, "token", "tokens"),
         Box("G", X[chosen], "token", "chosen"),
@@ -362,9 +361,7 @@ def losses_by_fate(model: Any, tokenizer: WordPieceTokenizer, draws: int) -> dic
         shown, labels = mask_tokens(ids, tokenizer, rng)
         with no_grad():
             logits = model(shown, mask).prediction_logits.numpy().astype(float)
-        logits -= logits.max(axis=-1, keepdims=True)
-        losses = np.log(np.exp(logits).sum(axis=-1))
-        losses -= np.take_along_axis(logits, ids[..., None], axis=-1)[..., 0]
+        losses = -np.take_along_axis(log_softmax(logits), ids[..., None], axis=-1)[..., 0]
         chosen = labels != IGNORED
         hidden, kept = chosen & (shown == tokenizer.mask_token_id), chosen & (shown == ids)
         for fate, which in zip(found, (hidden, chosen & ~hidden & ~kept, kept, own & ~chosen), strict=True):
@@ -421,7 +418,6 @@ def guess_places(
         with no_grad():
             logits = model(inputs.reshape(-1, inputs.shape[-1])).prediction_logits.numpy().astype(float)
         at = logits.reshape(*inputs.shape, -1)[:, rows, hidden.places]  # (3, n, V)
-        powers = np.exp(at - at.max(axis=-1, keepdims=True))
-        found.append((true, drawn, *(powers / powers.sum(axis=-1, keepdims=True))))
+        found.append((true, drawn, *softmax(at)))
     true, drawn, hidden_p, shown_p, covered_p = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return true, drawn, hidden_p, shown_p, covered_p

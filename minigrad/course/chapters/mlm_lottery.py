@@ -27,7 +27,11 @@ class Rolls:
 
 
 class Lottery:
-    """One text whose tokens are chosen and hidden again and again, with counts; the first draw is the still picture."""
+    """A text to hide words of with a button, again and again, with counts, to be the last line of a cell.
+
+    The first draw is the still picture. tokens: with [CLS] and [SEP], which are never chosen. pieces: what a random one
+    is drawn from. Raises ValueError if there is no token to choose, or no piece.
+    """
 
     def __init__(self, tokens: Sequence[str], pieces: Sequence[str], seed: int = 1) -> None:
         self.tokens, self.pieces, self.seed = list(tokens), list(pieces), seed
@@ -202,11 +206,4 @@ _LOTTERY_SCRIPT = """
 })();
 """
 
-
-def mask_lottery(tokens: Sequence[str], pieces: Sequence[str], seed: int = 1) -> Lottery:
-    """A text to hide words of with a button, to be the last line of a cell.
-
-    tokens: with [CLS] and [SEP], which are never chosen. pieces: what a random one is drawn from. Raises ValueError
-    if there is no token to choose, or no piece.
-    """
-    return Lottery(tokens, pieces, seed)
+mask_lottery = Lottery  # in a page

@@ -23,9 +23,8 @@ from minigrad.text.tokenizer import WordPieceTokenizer
 MOST_TOKENS = 48
 ALIGNMENTS = ("first piece", "all pieces", "one piece late")
 
-Tagged = tuple[
-    list[str], list[int]
-]  # words, and 1 for a name, 0 for another word, -100 for what is not asked
+# words, and 1 for a name, 0 for another word, -100 for what is not asked
+Tagged = tuple[list[str], list[int]]
 
 
 @lru_cache(None)

@@ -63,7 +63,7 @@ Text = list[list[int]]  # some sentences, each as its ids
 
 Chunk = tuple[int, int, int, int]  # start, middle and end of a chunk, in sentences, and the label of its pair
 
-_LEFT, _UNIT, _TOP, _HEIGHT, _GAP, _WIDTH = 8, 10.0, 34, 36, 4, 560
+_LEFT, _TOP, _HEIGHT, _GAP, _WIDTH = 8, 34, 36, 4, 560
 
 
 def chunk_player(lengths: Sequence[int], chunks: Sequence[Chunk], target: int) -> Player:

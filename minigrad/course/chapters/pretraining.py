@@ -31,46 +31,27 @@ FEW = 1000  # stories, where there are few
 # --- One thing changed -----------------------------------------------------------------------------------
 
 
-class _Unscaled(BertSelfAttention):
-    """Scores without 1/√d_k."""
-
-    def forward(self, x: Tensor, mask: Array | None) -> Tensor:
-        """As in the library, but the queries are √d_k times as long, which undoes the scale."""
-        d_k = x.shape[-1] // self.heads
-        return _attend(self, self.query(x) * math.sqrt(d_k), self.key(x), self.value(x), mask)
+Projected = tuple[Tensor, Tensor, Tensor]  # queries, keys and values, (B, T, H) each
 
 
-class _KeysAreValues(BertSelfAttention):
+def _unscaled(q: Tensor, k: Tensor, v: Tensor, d_k: int) -> Projected:
+    """Scores without 1/√d_k: the queries are √d_k times as long, which undoes the scale."""
+    return q * math.sqrt(d_k), k, v
+
+
+def _keys_are_values(q: Tensor, k: Tensor, v: Tensor, d_k: int) -> Projected:
     """K = Z W^V, as our copy of the formulas has it."""
-
-    def forward(self, x: Tensor, mask: Array | None) -> Tensor:
-        """As in the library, with the values as keys."""
-        v = self.value(x)
-        return _attend(self, self.query(x), v, v, mask)
+    return q, v, v
 
 
-class _KeysAreQueries(BertSelfAttention):
+def _keys_are_queries(q: Tensor, k: Tensor, v: Tensor, d_k: int) -> Projected:
     """K = Q: what a asks of b, b asks of a."""
-
-    def forward(self, x: Tensor, mask: Array | None) -> Tensor:
-        """As in the library, with the queries as keys."""
-        q = self.query(x)
-        return _attend(self, q, q, self.value(x), mask)
+    return q, q, v
 
 
-class _EvenAttention(BertSelfAttention):
-    """Every token gives each token the same weight."""
-
-    def forward(self, x: Tensor, mask: Array | None) -> Tensor:
-        """As in the library, with queries of zeros."""
-        return _attend(self, self.query(x) * 0, self.key(x), self.value(x), mask)
-
-
-def _attend(attention: BertSelfAttention, q: Tensor, k: Tensor, v: Tensor, mask: Array | None) -> Tensor:
-    """The library's attention, without dropout, from projections (B, T, H) -> (B, T, H)."""
-    q_heads, k_heads, v_heads = (attention.split_heads(part) for part in (q, k, v))
-    z = ops.scaled_dot_product_attention(q_heads, k_heads, v_heads, mask)  # (B, A, T, d_k)
-    return z.permute(0, 2, 1, 3).reshape(*q.shape)
+def _even(q: Tensor, k: Tensor, v: Tensor, d_k: int) -> Projected:
+    """Every token gives each token the same weight, with queries of zeros."""
+    return q * 0, k, v
 
 
 class _SecondResidual(BertLayer):
@@ -106,10 +87,18 @@ def _layers_as(kind: type[BertLayer], model: BertForPreTraining) -> None:
         layer.__class__ = kind  # the same weights, another forward
 
 
-def _attention_as(kind: type[BertSelfAttention], model: BertForPreTraining) -> None:
+def _attention_as(change: Callable[..., Projected], model: BertForPreTraining) -> None:
+    class Changed(BertSelfAttention):
+        def forward(self, x: Tensor, mask: Array | None) -> Tensor:
+            """As in the library, without dropout, with other projections: x (B, T, H) -> (B, T, H)."""
+            changed = change(self.query(x), self.key(x), self.value(x), x.shape[-1] // self.heads)
+            q, k, v = (self.split_heads(part) for part in changed)
+            z = ops.scaled_dot_product_attention(q, k, v, mask)  # (B, A, T, d_k)
+            return z.permute(0, 2, 1, 3).reshape(*x.shape)
+
     layers: Any = model.bert.encoder.layer
     for layer in layers:
-        layer.attention.self.__class__ = kind
+        layer.attention.self.__class__ = Changed
 
 
 def _embeddings_as(kind: type[BertEmbeddings], model: BertForPreTraining) -> None:
@@ -144,10 +133,10 @@ class Variant:
 
 VARIANTS = {
     "BERT": Variant(),
-    "no scale": Variant(change=partial(_attention_as, _Unscaled)),
-    "K = V": Variant(change=partial(_attention_as, _KeysAreValues)),
-    "K = Q": Variant(change=partial(_attention_as, _KeysAreQueries)),
-    "even attention": Variant(change=partial(_attention_as, _EvenAttention)),
+    "no scale": Variant(change=partial(_attention_as, _unscaled)),
+    "K = V": Variant(change=partial(_attention_as, _keys_are_values)),
+    "K = Q": Variant(change=partial(_attention_as, _keys_are_queries)),
+    "even attention": Variant(change=partial(_attention_as, _even)),
     "second residual": Variant(change=partial(_layers_as, _SecondResidual)),
     "no positions": Variant(change=partial(_embeddings_as, _NoPositions)),
     "one segment": Variant(change=partial(_embeddings_as, _OneSegment)),

@@ -65,9 +65,8 @@ def forward_picture(values: Mapping[str, float]) -> Picture:
 
     values: by the names of LAYOUT.
     """
-    from minigrad.course.furniture.figures import (
-        Picture,  # here: without matplotlib, `figures` says what is missing
-    )
+    # here: without matplotlib, `figures` says what is missing
+    from minigrad.course.furniture.figures import Picture
 
     alt = (
         "Boxes from left to right, joined by arrows: w and x make p, p and b make s, s makes y, y and t make e, and e, "

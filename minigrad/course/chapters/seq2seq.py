@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from minigrad import backend, nn, ops, optim, random
-from minigrad.bert.config import IGNORED
 from minigrad.bert.stored import stored
 from minigrad.course.furniture.fit import descend
+from minigrad.course.furniture.translated_stories import words_right
 from minigrad.seq2seq.checkpoint import from_pretrained
 from minigrad.seq2seq.config import RecurrentConfig
 from minigrad.seq2seq.data import IdPair, TranslationData, pad_pairs
@@ -244,19 +244,12 @@ def forced(
     model: RecurrentSeq2Seq, chosen: Sequence[Text], variant: Variant = VARIANTS["LSTM"]
 ) -> list[np.ndarray]:
     """Which words of each translation the model has right when it is fed the right ones before; the end token last."""
-    found: list[np.ndarray] = []
-    config = model.config
-    model.eval()
-    with no_grad():
-        for start in range(0, len(chosen), 56):
-            pairs = [_read(text.ids, variant) for text in chosen[start : start + 56]]
-            batch = pad_pairs(pairs, config.end_token_id, config.pad_token_id)
-            best = model(**batch).logits.numpy().argmax(axis=-1)  # (B, T)
-            labels = batch["labels"]
-            found += [
-                row[true != IGNORED] == true[true != IGNORED] for row, true in zip(best, labels, strict=True)
-            ]
-    return found
+    config, pairs = model.config, [_read(text.ids, variant) for text in chosen]
+    batches = (
+        pad_pairs(pairs[start : start + 56], config.end_token_id, config.pad_token_id)
+        for start in range(0, len(pairs), 56)
+    )
+    return words_right(model.eval(), batches)
 
 
 def written(

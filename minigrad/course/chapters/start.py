@@ -12,7 +12,7 @@ from minigrad.course.furniture.palette import STYLE, colour
 from minigrad.course.furniture.small_model import EXAMPLES as EXAMPLES
 from minigrad.course.furniture.small_model import SENTENCES as SENTENCES
 from minigrad.course.furniture.small_model import SIMILAR as SIMILAR
-from minigrad.course.furniture.widgets import Frame
+from minigrad.course.furniture.widgets import Frame, svg
 
 
 class Drawing:
@@ -226,13 +226,9 @@ def learning_frames(points: Sequence[Mapping[str, Any]], prompt: str, frequencie
             f'<text x="{133 + 290 * share:.1f}" y="{262 + 23 * i}" fill="{ink}" font-size="14">{share:.2f}</text>'
             for i, (word, share) in enumerate(words)
         )
-        picture = (
-            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 480 366" font-family="sans-serif">'
-            f"{still}{marker}{title}{rows}</svg>"
-        )
         best = ", ".join(f"{word} {share:.2f}" for word, share in words[:3])
         text = f"Loss {point['mlm_loss']:.2f}; right {100 * point['mlm_accuracy']:.1f} % of the time. Guesses: {best}."
-        frames.append(Frame(f"Step {point['step']:,}", picture, text))
+        frames.append(Frame(f"Step {point['step']:,}", svg(480, 366, [still, marker, title, rows]), text))
     return frames
 
 

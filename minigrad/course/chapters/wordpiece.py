@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from minigrad.course.furniture.figures import Picture
 
 Pair = tuple[str, str]
-State = tuple[
-    Mapping[str, list[str]], Mapping[Pair, int], Pair
-]  # words in pieces, counts of pairs, the pair to merge
+# words in pieces, counts of pairs, the pair to merge
+State = tuple[Mapping[str, list[str]], Mapping[Pair, int], Pair]
 
 # --- Merges, one after the other --------------------------------------------------------------------------
 
@@ -94,9 +93,8 @@ def tried(word: str, vocabulary: Collection[str]) -> list[tuple[int, int, bool]]
 
 def cut_picture(word: str, vocabulary: Collection[str]) -> Picture:
     """Every piece that a longest match looks up in a word, from top to bottom, to be the last line of a cell."""
-    from minigrad.course.furniture.figures import (
-        Picture,  # here: without matplotlib, `figures` says what is missing
-    )
+    # here: without matplotlib, `figures` says what is missing
+    from minigrad.course.furniture.figures import Picture
 
     cell, row = 34, 24
     looked = tried(word, vocabulary)
@@ -109,17 +107,13 @@ def cut_picture(word: str, vocabulary: Collection[str]) -> Picture:
         piece = (CONTINUES if start else "") + word[start:end]
         drawn.append(words(start * cell + 6 + width / 2, y + 14, piece, 12, "ink"))
     width, height = len(word) * cell + 8, 32 + row * len(looked)
-    picture = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">'
-        f"{''.join(drawn)}</svg>"
-    )
     found = [(CONTINUES if start else "") + word[start:end] for start, end, there in looked if there]
     alt = (
         f"The look-ups for {word}, from top to bottom: the first bar is as long as the word, and the bars get shorter "
         "from the right until a piece is found; the next bar begins where the piece ends. "
         f"Found: {', '.join(found) or 'nothing'}."
     )
-    return Picture(picture, alt, round(1.5 * width))
+    return Picture(svg(width, height, drawn), alt, round(1.5 * width))
 
 
 # --- Tokens by the size of the vocabulary -----------------------------------------------------------------

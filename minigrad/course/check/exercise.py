@@ -225,11 +225,22 @@ def _refilled(comment: list[str], column: int) -> list[str]:
     return textwrap.wrap(text, LISTING, initial_indent=start, subsequent_indent=start, break_on_hyphens=False)
 
 
-def exercise(chapter: str, difficulty: int, minutes: int, **settings: Any) -> Callable[[Answer], Exercise]:
-    """The function below is the right answer of an exercise; the arguments are those of `Exercise`."""
-    return lambda answer: Exercise(
-        answer=answer, chapter=chapter, difficulty=difficulty, minutes=minutes, **settings
-    )
+def exercise(
+    difficulty: int, minutes: int, chapter: str = "", **settings: Any
+) -> Callable[[Answer], Exercise]:
+    """The function below is the right answer of an exercise; the arguments are those of `Exercise`.
+
+    chapter: by default the one with whose name the module's begins.
+    """
+
+    def made(answer: Answer) -> Exercise:
+        module = answer.__module__.rpartition(".")[2]
+        own = next((name for name in NUMBERS if f"{module}_".startswith(f"{name}_")), module)
+        return Exercise(
+            answer=answer, chapter=chapter or own, difficulty=difficulty, minutes=minutes, **settings
+        )
+
+    return made
 
 
 # --- Progress --------------------------------------------------------------------------------------------

@@ -28,7 +28,6 @@ def _add_norm_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="add_norm",
     difficulty=1,
     minutes=10,
     cases=_add_norm_cases,
@@ -127,7 +126,6 @@ def _backward_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="add_norm",
     difficulty=3,
     minutes=30,
     cases=_backward_cases,
@@ -223,7 +221,6 @@ def _overwrite_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="add_norm",
     difficulty=2,
     minutes=15,
     cases=_overwrite_cases,
@@ -324,7 +321,6 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="add_norm",
     difficulty=2,
     minutes=25,
     cases=_fault_cases,
@@ -408,7 +404,6 @@ def _left_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="add_norm",
     difficulty=2,
     minutes=20,
     cases=_left_cases,

@@ -31,7 +31,6 @@ def _unbroadcast_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="arrays",
     difficulty=2,
     minutes=12,
     cases=_unbroadcast_cases,
@@ -131,7 +130,6 @@ def _batch_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="arrays",
     difficulty=1,
     minutes=10,
     cases=_batch_cases,
@@ -192,7 +190,6 @@ def _rule_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="arrays",
     difficulty=2,
     minutes=12,
     cases=_rule_cases,
@@ -253,7 +250,6 @@ def _windows_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="arrays",
     difficulty=3,
     minutes=15,
     cases=_windows_cases,
@@ -326,7 +322,6 @@ def _luck_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="arrays",
     difficulty=3,
     minutes=20,
     cases=_luck_cases,

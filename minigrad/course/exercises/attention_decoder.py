@@ -42,7 +42,6 @@ def _look_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="attention_decoder",
     difficulty=1,
     minutes=15,
     cases=_look_cases,
@@ -124,7 +123,6 @@ def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="attention_decoder",
     difficulty=3,
     minutes=25,
     cases=_gradient_cases,
@@ -193,7 +191,6 @@ def _attend_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="attention_decoder",
     difficulty=2,
     minutes=20,
     cases=_attend_cases,
@@ -256,7 +253,6 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="attention_decoder",
     difficulty=2,
     minutes=20,
     cases=_fault_cases,
@@ -334,7 +330,6 @@ def _aligned_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="attention_decoder",
     difficulty=2,
     minutes=20,
     cases=_aligned_cases,

@@ -79,7 +79,6 @@ def _greedy_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="decoding",
     difficulty=1,
     minutes=15,
     cases=_greedy_cases,
@@ -160,7 +159,6 @@ def _filled(good: Mapping[str, float], count: int = 20) -> dict[str, float]:
 
 
 @exercise(
-    chapter="decoding",
     difficulty=3,
     minutes=25,
     cases=_widths,
@@ -228,7 +226,6 @@ def _mistake_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="decoding",
     difficulty=2,
     minutes=20,
     cases=_mistake_cases,

@@ -40,7 +40,6 @@ def _embed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="embeddings",
     difficulty=1,
     minutes=8,
     cases=_embed_cases,
@@ -125,7 +124,6 @@ def _pack_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="embeddings",
     difficulty=2,
     minutes=20,
     cases=_pack_cases,
@@ -247,7 +245,6 @@ def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="embeddings",
     difficulty=3,
     minutes=25,
     cases=_gradient_cases,
@@ -352,7 +349,6 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="embeddings",
     difficulty=2,
     minutes=20,
     cases=_fault_cases,
@@ -445,7 +441,6 @@ def _width_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="embeddings",
     difficulty=2,
     minutes=15,
     cases=_width_cases,

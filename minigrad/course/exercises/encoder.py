@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.check.exercise import exercise
+from minigrad.course.exercises.feed_forward import gelu
 from minigrad.course.furniture.softmax import softmax
 
 # --- pool ------------------------------------------------------------------------------------------------
@@ -28,7 +29,6 @@ def _pool_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="encoder",
     difficulty=1,
     minutes=8,
     cases=_pool_cases,
@@ -109,7 +109,6 @@ _SIZES = (100, 5000), (5, 90), (1, 9), (10, 70), (17, 200)
 
 
 @exercise(
-    chapter="encoder",
     difficulty=2,
     minutes=15,
     cases=_count_cases,
@@ -200,11 +199,6 @@ def parameter_count(V, d_model, N, d_ff, L_max):
 # --- transposed ------------------------------------------------------------------------------------------
 
 
-def gelu(x: np.ndarray) -> np.ndarray:
-    """By the error function, in the dtype of x."""
-    return (x * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2))) / 2).astype(x.dtype)
-
-
 def _runner(
     X: np.ndarray, shapes: dict[str, tuple[int, ...]]
 ) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
@@ -276,7 +270,6 @@ def _transposed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="encoder",
     difficulty=3,
     minutes=25,
     cases=_transposed_cases,
@@ -362,7 +355,6 @@ def _half_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="encoder",
     difficulty=2,
     minutes=12,
     cases=_half_cases,

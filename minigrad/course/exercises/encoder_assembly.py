@@ -10,63 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.check.exercise import exercise
-from minigrad.course.exercises.encoder import gelu, softmax
-
-
-def _split_word(word, vocabulary):
-    pieces, start = [], 0
-    while start < len(word):
-        ends = range(len(word), start, -1)
-        found = next((p for end in ends if (p := "##" * (start > 0) + word[start:end]) in vocabulary), None)
-        if found is None:
-            return ["[UNK]"]
-        pieces.append(found)
-        start += len(found) - 2 * (start > 0)
-    return pieces
-
-
-def _pack(first, second, length):
-    first, second = list(first), list(second)
-    while len(first) + len(second) > length - 3:
-        (first if len(first) > len(second) else second).pop()
-    pieces = ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
-    room = length - len(pieces)
-    segments = [0] * (len(first) + 2) + [1] * (len(second) + 1)
-    return pieces + ["[PAD]"] * room, segments + [0] * room, [1] * len(pieces) + [0] * room
-
-
-def _embed(input_ids, token_type_ids, W_T, W_S, W_P):
-    return W_T[input_ids] + W_S[token_type_ids] + W_P[: input_ids.shape[1]]
-
-
-def _multi_head(X, weights, h, mask):
-    B, L, d_model = X.shape
-
-    def split(n: str) -> np.ndarray:
-        return (X @ weights[f"W_{n}"] + weights[f"b_{n}"]).reshape(B, L, h, d_model // h).swapaxes(1, 2)
-
-    Q, K, V = map(split, "QKV")  # (B, h, L, d_k)
-    Z = softmax(Q @ K.swapaxes(-1, -2) / math.sqrt(d_model // h) + mask) @ V
-    return Z.swapaxes(1, 2).reshape(B, L, d_model) @ weights["W_O"] + weights["b_O"]
-
-
-def _padding_mask(attention_mask, dtype):
-    return np.where(attention_mask == 0, np.finfo(dtype).min, 0).astype(dtype)[:, None, None]
-
-
-def _feed_forward(X, W_1, b_1, W_2, b_2):
-    return gelu(X @ W_1 + b_1) @ W_2 + b_2
-
-
-def _add_norm(x, y, gain, bias, eps):
-    z = x + y
-    z = z - z.mean(axis=-1, keepdims=True)
-    return z / np.sqrt((z**2).mean(axis=-1, keepdims=True) + eps) * gain + bias
-
-
-def _pool(X, W, b):
-    return np.tanh(X[:, 0] @ W + b)
+from minigrad.course.check.exercise import EXERCISES, exercise
 
 
 def _takes(part: Callable[..., Any], **expected: tuple[int | str, ...]) -> Callable[..., Any]:
@@ -86,25 +30,27 @@ def _takes(part: Callable[..., Any], **expected: tuple[int | str, ...]) -> Calla
             if not fits:
                 came = f"one of shape {shape}" if isinstance(value, np.ndarray) else "no array"
                 wanted = ", ".join(map(str, axes))
-                raise ValueError(
-                    f"{part.__name__.strip('_')} takes an array ({wanted}) as {name}, got {came}"
-                )
+                raise ValueError(f"{part.__name__} takes an array ({wanted}) as {name}, got {came}")
         return part(*arguments, **named)
 
     return takes
 
 
+_AXES: dict[str, dict[str, tuple[int | str, ...]]] = {  # of what some of the parts take
+    "embed": {"input_ids": ("B", "L"), "token_type_ids": ("B", "L")},
+    "multi_head": {"X": ("B", "L", "d_model"), "mask": ("B", 1, 1, "L")},
+    "padding_mask": {"attention_mask": ("B", "L")},
+    "pool": {"X": ("B", "L", "d_model")},
+}
+
+
 def right_parts() -> SimpleNamespace:
-    """The parts of a learner's BERT (`parts.PARTS`) as this check has them, so that the assembly alone is judged."""
+    """The parts of a learner's BERT (`parts.PARTS`) as their exercises have them, so that the assembly alone is judged."""
+    answers = {
+        name: EXERCISES[name].answer for name in (*_AXES, "split_word", "pack", "feed_forward", "add_norm")
+    }
     return SimpleNamespace(
-        split_word=_split_word,
-        pack=_pack,
-        embed=_takes(_embed, input_ids=("B", "L"), token_type_ids=("B", "L")),
-        multi_head=_takes(_multi_head, X=("B", "L", "d_model"), mask=("B", 1, 1, "L")),
-        padding_mask=_takes(_padding_mask, attention_mask=("B", "L")),
-        feed_forward=_feed_forward,
-        add_norm=_add_norm,
-        pool=_takes(_pool, X=("B", "L", "d_model")),
+        **{n: _takes(answer, **_AXES[n]) if n in _AXES else answer for n, answer in answers.items()}
     )
 
 
@@ -152,7 +98,6 @@ _TABLES = {"W_T": len(_VOCABULARY), "W_S": 2, "W_P": 16}
 
 
 @exercise(
-    chapter="encoder",
     difficulty=3,
     minutes=40,
     cases=_bert_cases,

@@ -41,7 +41,6 @@ def _into_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="fast",
     difficulty=2,
     minutes=15,
     cases=_into_cases,
@@ -160,7 +159,6 @@ def _scores_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="fast",
     difficulty=2,
     minutes=12,
     cases=_scores_cases,
@@ -282,7 +280,6 @@ def _alone(arguments: Mapping[str, Any]) -> np.ndarray | None:
 
 
 @exercise(
-    chapter="fast",
     difficulty=2,
     minutes=15,
     same_dtype=True,
@@ -397,7 +394,6 @@ def _row_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="fast",
     difficulty=2,
     minutes=12,
     cases=_row_cases,

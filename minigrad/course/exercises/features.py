@@ -26,7 +26,6 @@ def _layer_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="features",
     difficulty=1,
     minutes=15,
     cases=_layer_cases,
@@ -99,7 +98,6 @@ def _matrix_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="features",
     difficulty=2,
     minutes=20,
     cases=_matrix_cases,
@@ -158,7 +156,6 @@ def _control_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="features",
     difficulty=2,
     minutes=20,
     cases=_control_cases,
@@ -247,7 +244,6 @@ def _pipeline_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="features",
     difficulty=2,
     minutes=20,
     cases=_pipeline_cases,
@@ -302,7 +298,6 @@ def _even_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="features",
     difficulty=2,
     minutes=20,
     cases=_even_cases,

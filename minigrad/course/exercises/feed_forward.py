@@ -15,7 +15,8 @@ def _erf(x: np.ndarray) -> np.ndarray:
     return np.vectorize(math.erf, otypes=[x.dtype])(x)
 
 
-def _gelu(x: np.ndarray) -> np.ndarray:
+def gelu(x: np.ndarray) -> np.ndarray:
+    """By the error function, in the dtype of x."""
     return 0.5 * x * (1 + _erf(x / math.sqrt(2)))
 
 
@@ -36,7 +37,6 @@ def _forward_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="feed_forward",
     difficulty=1,
     minutes=10,
     cases=_forward_cases,
@@ -120,7 +120,6 @@ def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="feed_forward",
     difficulty=3,
     minutes=25,
     cases=_gradient_cases,
@@ -220,7 +219,6 @@ def _larger_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="feed_forward",
     difficulty=2,
     minutes=20,
     cases=_larger_cases,
@@ -254,7 +252,7 @@ You add a where b belongs: a + max(0, a - b).
 The two units that let b through have the same sign: their sum is |b|.
     [[1.0], [1.0], [-1.0]] -> [[1.0], [1.0], [1.0]]
 That is the larger of a, b and 0: where both are below 0, nothing gets through.
-    [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] ; return _feed_forward(X, W_1, b_1, W_2, b_2)[:, 0] -> G = _gelu(X @ W_1 + b_1); return G.max(axis=1) / s
+    [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] ; return _feed_forward(X, W_1, b_1, W_2, b_2)[:, 0] -> G = gelu(X @ W_1 + b_1); return G.max(axis=1) / s
 You return max(0, a) + max(0, b), which drops what is below 0.
     [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] ; [[1.0], [1.0], [-1.0]] -> [[1.0], [1.0], [0.0]]
 That is the sum of a and b.
@@ -283,7 +281,7 @@ def larger_of_two(X):
 
 
 def _feed_forward(X, W_1, b_1, W_2, b_2):
-    return _gelu(X @ W_1 + b_1) @ W_2 + b_2
+    return gelu(X @ W_1 + b_1) @ W_2 + b_2
 
 
 # --- first_alarm -----------------------------------------------------------------------------------------
@@ -297,7 +295,7 @@ def _networks(rng: np.random.Generator) -> dict[str, Network]:
     b_1, b_2 = rng.standard_normal(24), rng.standard_normal(16)
 
     def right(X: np.ndarray) -> np.ndarray:
-        return _gelu(X @ W_1 + b_1) @ W_2 + b_2
+        return gelu(X @ W_1 + b_1) @ W_2 + b_2
 
     def from_before(X: np.ndarray) -> np.ndarray:
         before = np.vstack([0 * X[:1], X[:-1]])
@@ -335,7 +333,6 @@ def _alarm_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="feed_forward",
     difficulty=2,
     minutes=20,
     cases=_alarm_cases,
@@ -422,7 +419,6 @@ def _coefficient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="feed_forward",
     difficulty=2,
     minutes=15,
     cases=_coefficient_cases,

@@ -29,7 +29,6 @@ def _span_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="finetuning",
     difficulty=1,
     minutes=15,
     cases=_span_cases,
@@ -99,7 +98,6 @@ def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="finetuning",
     difficulty=3,
     minutes=30,
     cases=_gradient_cases,
@@ -174,7 +172,6 @@ def _align_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="finetuning",
     difficulty=2,
     minutes=20,
     cases=_align_cases,
@@ -275,7 +272,6 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="finetuning",
     difficulty=2,
     minutes=20,
     cases=_fault_cases,
@@ -328,7 +324,6 @@ def _hits_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="finetuning",
     difficulty=2,
     minutes=20,
     cases=_hits_cases,

@@ -45,7 +45,6 @@ def _arcs_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="looking_inside",
     difficulty=1,
     minutes=15,
     cases=_arcs_cases,
@@ -108,7 +107,6 @@ def _weights_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="looking_inside",
     difficulty=3,
     minutes=30,
     cases=_weights_cases,
@@ -172,7 +170,6 @@ def _same_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="looking_inside",
     difficulty=2,
     minutes=25,
     cases=_same_cases,
@@ -258,7 +255,6 @@ def _weights_of(L: int, *heads: dict[tuple[int, int], float]) -> np.ndarray:
 
 
 @exercise(
-    chapter="looking_inside",
     difficulty=3,
     minutes=30,
     cases=_fault_cases,
@@ -322,7 +318,6 @@ def _flattery_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="looking_inside",
     difficulty=2,
     minutes=20,
     cases=_flattery_cases,

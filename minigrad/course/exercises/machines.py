@@ -23,7 +23,6 @@ def _share_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="machines",
     difficulty=1,
     minutes=10,
     cases=_share_cases,
@@ -81,7 +80,6 @@ def _ring_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="machines",
     difficulty=2,
     minutes=20,
     cases=_ring_cases,
@@ -136,7 +134,6 @@ def _clip_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="machines",
     difficulty=2,
     minutes=20,
     cases=_clip_cases,
@@ -212,7 +209,6 @@ def _plan_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="machines",
     difficulty=3,
     minutes=25,
     cases=_plan_cases,

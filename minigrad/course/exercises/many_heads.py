@@ -53,7 +53,6 @@ def _multi_head_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="many_heads",
     difficulty=2,
     minutes=20,
     cases=_multi_head_cases,
@@ -173,7 +172,6 @@ def _backward_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="many_heads",
     difficulty=2,
     minutes=20,
     cases=_backward_cases,
@@ -244,7 +242,6 @@ def _neighbour_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="many_heads",
     difficulty=2,
     minutes=25,
     cases=_neighbour_cases,
@@ -337,7 +334,6 @@ def _refit_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="many_heads",
     difficulty=3,
     minutes=30,
     cases=_refit_cases,
@@ -396,7 +392,6 @@ def _bias_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="many_heads",
     difficulty=3,
     minutes=20,
     cases=_bias_cases,

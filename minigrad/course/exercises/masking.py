@@ -27,7 +27,6 @@ def _padding_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="masking",
     difficulty=1,
     minutes=8,
     cases=_padding_cases,
@@ -97,7 +96,6 @@ def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="masking",
     difficulty=3,
     minutes=20,
     cases=_gradient_cases,
@@ -183,7 +181,6 @@ def _sees_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="masking",
     difficulty=2,
     minutes=20,
     cases=_sees_cases,
@@ -286,7 +283,6 @@ def _leak_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="masking",
     difficulty=2,
     minutes=20,
     cases=_leak_cases,
@@ -356,7 +352,6 @@ def _share_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="masking",
     difficulty=3,
     minutes=25,
     cases=_share_cases,

@@ -32,7 +32,6 @@ def _loss_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="mlm",
     difficulty=1,
     minutes=10,
     cases=_loss_cases,
@@ -107,7 +106,6 @@ def _tied_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="mlm",
     difficulty=3,
     minutes=30,
     cases=_tied_cases,
@@ -177,11 +175,8 @@ def _pieces_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         *case("[CLS] the file is opened for reading and then closed . [SEP]"),
     )
     pieces, order = case(three)
-    order[2], order[7], order[10] = (
-        -3,
-        -2,
-        -1,
-    )  # the word of four pieces does not fit; then two pieces, then one
+    # the word of four pieces does not fit; then two pieces, then one
+    order[2], order[7], order[10] = -3, -2, -1
     yield "the first word does not fit", pieces, order
     pieces, order = case(three)
     order[7], order[8], order[3] = -2, 5, -5  # a later piece with a small number decides nothing
@@ -203,7 +198,6 @@ def _pieces_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="mlm",
     difficulty=2,
     minutes=25,
     cases=_pieces_cases,
@@ -307,7 +301,6 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="mlm",
     difficulty=2,
     minutes=25,
     cases=_fault_cases,
@@ -376,7 +369,6 @@ def _never_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="mlm",
     difficulty=1,
     minutes=12,
     cases=_never_cases,

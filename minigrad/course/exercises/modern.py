@@ -30,7 +30,6 @@ def _widths(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="modern",
     difficulty=1,
     minutes=10,
     cases=_widths,
@@ -99,7 +98,6 @@ def _alibis(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="modern",
     difficulty=2,
     minutes=20,
     cases=_alibis,
@@ -193,7 +191,6 @@ def _heads(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="modern",
     difficulty=2,
     minutes=20,
     cases=_heads,
@@ -392,7 +389,6 @@ def _verdicts(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="modern",
     difficulty=3,
     minutes=30,
     cases=_verdicts,

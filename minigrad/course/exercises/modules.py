@@ -46,7 +46,6 @@ def _box_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="modules",
     difficulty=2,
     minutes=15,
     cases=_box_cases,
@@ -132,7 +131,6 @@ def _mean_square_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="modules",
     difficulty=2,
     minutes=12,
     cases=_mean_square_cases,
@@ -224,7 +222,6 @@ SLACK = 0.95  # another draw of the weights, or another width, may measure as mu
 
 
 @exercise(
-    chapter="modules",
     difficulty=3,
     minutes=20,
     cases=_width_cases,
@@ -329,7 +326,6 @@ def _other_mode(before: list[bool], returned: Any, arguments: Mapping[str, Any])
 
 
 @exercise(
-    chapter="modules",
     difficulty=1,
     minutes=10,
     cases=_tested_cases,

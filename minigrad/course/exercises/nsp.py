@@ -27,7 +27,6 @@ def _pair_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="nsp",
     difficulty=1,
     minutes=10,
     cases=_pair_cases,
@@ -113,7 +112,6 @@ def _share_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="nsp",
     difficulty=3,
     minutes=30,
     cases=_share_cases,
@@ -210,7 +208,6 @@ def _negative_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="nsp",
     difficulty=2,
     minutes=20,
     cases=_negative_cases,
@@ -315,7 +312,6 @@ def _mistake_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="nsp",
     difficulty=2,
     minutes=25,
     cases=_mistake_cases,
@@ -382,7 +378,6 @@ def _needed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="nsp",
     difficulty=2,
     minutes=20,
     cases=_needed_cases,

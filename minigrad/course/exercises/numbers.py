@@ -27,7 +27,6 @@ def _step_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="numbers",
     difficulty=2,
     minutes=12,
     cases=_step_cases,
@@ -99,7 +98,6 @@ def _norm_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="numbers",
     difficulty=2,
     minutes=12,
     cases=_norm_cases,
@@ -184,7 +182,6 @@ def _scale_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="numbers",
     difficulty=2,
     minutes=15,
     cases=_scale_cases,
@@ -267,7 +264,6 @@ def _moments_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="numbers",
     difficulty=3,
     minutes=20,
     cases=_moments_cases,

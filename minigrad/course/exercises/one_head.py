@@ -27,7 +27,6 @@ def _attend_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="one_head",
     difficulty=1,
     minutes=10,
     cases=_attend_cases,
@@ -142,7 +141,6 @@ def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="one_head",
     difficulty=3,
     minutes=25,
     cases=_gradient_cases,
@@ -241,7 +239,6 @@ def _look_left_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="one_head",
     difficulty=2,
     minutes=20,
     cases=_look_left_cases,
@@ -355,7 +352,6 @@ def _catch_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="one_head",
     difficulty=2,
     minutes=20,
     cases=_catch_cases,
@@ -445,7 +441,6 @@ def _scale_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="one_head",
     difficulty=2,
     minutes=12,
     cases=_scale_cases,

@@ -32,7 +32,6 @@ def _adam_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="optimisers",
     difficulty=2,
     minutes=15,
     cases=_adam_cases,
@@ -163,7 +162,6 @@ def _clip_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="optimisers",
     difficulty=2,
     minutes=12,
     cases=_clip_cases,
@@ -265,7 +263,6 @@ def _momentum_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="optimisers",
     difficulty=2,
     minutes=12,
     cases=_momentum_cases,
@@ -336,7 +333,6 @@ def _curvature_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="optimisers",
     difficulty=3,
     minutes=25,
     cases=_curvature_cases,
@@ -393,7 +389,6 @@ def _warmup_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="optimisers",
     difficulty=3,
     minutes=20,
     cases=_warmup_cases,

@@ -24,7 +24,6 @@ def _sizes(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="positions",
     difficulty=1,
     minutes=10,
     cases=_sizes,
@@ -105,7 +104,6 @@ def _shifts(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="positions",
     difficulty=2,
     minutes=20,
     cases=_shifts,
@@ -178,7 +176,6 @@ def _lengths(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="positions",
     difficulty=2,
     minutes=15,
     cases=_lengths,
@@ -281,7 +278,6 @@ def _tables(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="positions",
     difficulty=2,
     minutes=20,
     cases=_tables,
@@ -355,7 +351,6 @@ def _widths(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="positions",
     difficulty=2,
     minutes=15,
     cases=_widths,

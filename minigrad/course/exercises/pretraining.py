@@ -34,7 +34,6 @@ def _language_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="pretraining",
     difficulty=2,
     minutes=20,
     cases=_language_cases,
@@ -104,7 +103,6 @@ def _doubt_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="pretraining",
     difficulty=3,
     minutes=25,
     cases=_doubt_cases,
@@ -161,7 +159,6 @@ def _design_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="pretraining",
     difficulty=2,
     minutes=20,
     cases=_design_cases,
@@ -258,7 +255,6 @@ def _loop_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="pretraining",
     difficulty=2,
     minutes=25,
     cases=_loop_cases,
@@ -347,7 +343,6 @@ def _needed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="pretraining",
     difficulty=2,
     minutes=20,
     cases=_needed_cases,

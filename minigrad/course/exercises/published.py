@@ -29,7 +29,6 @@ def _mean_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="published",
     difficulty=1,
     minutes=8,
     cases=_mean_cases,
@@ -103,7 +102,6 @@ def _nearest_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="published",
     difficulty=2,
     minutes=15,
     cases=_nearest_cases,
@@ -184,7 +182,6 @@ def _renamed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="published",
     difficulty=2,
     minutes=20,
     cases=_renamed_cases,
@@ -277,7 +274,6 @@ def _broken_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="published",
     difficulty=3,
     minutes=20,
     cases=_broken_cases,

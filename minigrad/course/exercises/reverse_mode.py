@@ -150,13 +150,13 @@ def _last_path(output):
     return []
 
 
-def _walked(output, place, again):
+def _walked(output, sources, place, again):
     """Values as a walk from the output reaches them; again: each time, not only the first."""
     waiting, seen = [output], {output}
     while waiting:
         value = waiting.pop(place)
         yield value
-        for source in value.inputs:
+        for source in sources(value):
             if again or source not in seen:
                 seen.add(source)
                 waiting.append(source)
@@ -170,7 +170,6 @@ def _down_from(value):
 
 
 @exercise(
-    chapter="reverse_mode",
     difficulty=2,
     minutes=25,
     cases=_program_cases,
@@ -218,7 +217,7 @@ A number that the output does not depend on has the gradient 0, not None.
 You visit the oldest value first, or the output alone: the gradient flows from the output back, so the newest comes first.
     reversed(order) -> order || [output]
 You pass a value's gradient on before everything that used the value has been visited. Reverse topological order, newest first, rules that out.
-    source.grad += -> source.grad  += ; reversed(order) -> _walked(output, -1, True) || _walked(output, 0, True) || _walked(output, -1, False) || _walked(output, 0, False) || _down_from(output)
+    source.grad += -> source.grad  += ; reversed(order) -> _walked(output, lambda v: v.inputs, -1, True) || _walked(output, lambda v: v.inputs, 0, True) || _walked(output, lambda v: v.inputs, -1, False) || _walked(output, lambda v: v.inputs, 0, False) || _down_from(output)
     for value in reversed(order) -> def visit(value) ; += value.grad * slope -> += value.grad * slope; visit(source) ; return [ -> visit(output); return [
     for value in reversed(order) -> def visit(value, seen=set()) ; in zip( -> in seen.add(value) or zip( ; += value.grad * slope -> += value.grad * slope; source in seen or visit(source) ; return [ -> visit(output); return [
 Only one input of each operation gets a gradient: a sum and a product have two.
@@ -292,20 +291,7 @@ def _graph_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "a slope of 0", off, "y"
 
 
-def _as_reached(graph, output, place, again):
-    """The values in the order in which a walk from the output reaches them; again: each time, not only the first."""
-    waiting, seen = [output], {output}
-    while waiting:
-        name = waiting.pop(place)
-        yield name
-        for source, _ in graph[name]:
-            if again or source not in seen:
-                seen.add(source)
-                waiting.append(source)
-
-
 @exercise(
-    chapter="reverse_mode",
     difficulty=2,
     minutes=15,
     cases=_graph_cases,
@@ -330,8 +316,8 @@ You take the mean over the uses of a value. Every use moves the output by itself
 Only the output's direct inputs get a gradient: you stop after one step, or visit the oldest value first. The gradient flows from the output back to the beginning, so the newest value comes first.
     reversed(graph) -> graph || [output]
 You pass a value's gradient on before everything that used the value has been visited. Reverse topological order, newest first, rules that out.
-    grad[source] += -> grad[source]  += ; reversed(graph) -> _as_reached(graph, output, -1, True) || _as_reached(graph, output, -1, False) || _as_reached(graph, output, 0, True)
-    grad[source] += -> grad[source]  += ; reversed(graph) -> _as_reached(graph, output, 0, False)
+    grad[source] += -> grad[source]  += ; reversed(graph) -> _walked(output, lambda n: [s for s, _ in graph[n]], -1, True) || _walked(output, lambda n: [s for s, _ in graph[n]], -1, False) || _walked(output, lambda n: [s for s, _ in graph[n]], 0, True)
+    grad[source] += -> grad[source]  += ; reversed(graph) -> _walked(output, lambda n: [s for s, _ in graph[n]], 0, False)
     for name in reversed(graph) -> def visit(name) ; += grad[name] * slope -> += grad[name] * slope; visit(source) ; return grad -> visit(output); return grad
     for name in reversed(graph) -> def visit(name, seen=set()) ; in graph -> in seen.add(name) or graph ; += grad[name] * slope -> += grad[name] * slope; source in seen or visit(source) ; return grad -> visit(output); return grad
 You sort the values by their names. The order in which they were computed is that of the dictionary.
@@ -360,7 +346,7 @@ Only the output starts with 1. The other values start with 0, and their gradient
     dict.fromkeys(graph, 0.0) -> dict.fromkeys(graph, 1.0)
 Values that the output does not depend on belong in the answer too, with 0.
     return grad -> return {name: value for name, value in grad.items() if value}
-    graph, 0.0) -> _as_reached(graph, output, 0, False), 0.0) ; in graph[name] -> in (graph[name] if name in grad else [])
+    graph, 0.0) -> _walked(output, lambda n: [s for s, _ in graph[n]], 0, False), 0.0) ; in graph[name] -> in (graph[name] if name in grad else [])
 [inputs-alone] The gradient of every value is asked for, not only of the given numbers.
     return grad -> return {name: grad[name] for name in graph if not graph[name]}
 The output's own gradient is 1, and belongs in the answer.
@@ -392,7 +378,6 @@ def _variance_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="reverse_mode",
     difficulty=3,
     minutes=20,
     cases=_variance_cases,
@@ -477,7 +462,6 @@ def _peak_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="reverse_mode",
     difficulty=2,
     minutes=15,
     cases=_peak_cases,

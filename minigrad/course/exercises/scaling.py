@@ -23,7 +23,6 @@ def _model_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="scaling",
     difficulty=2,
     minutes=20,
     cases=_model_cases,
@@ -80,7 +79,6 @@ def _budget_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="scaling",
     difficulty=3,
     minutes=30,
     cases=_budget_cases,
@@ -149,7 +147,6 @@ def _spend_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="scaling",
     difficulty=2,
     minutes=20,
     cases=_spend_cases,
@@ -203,7 +200,6 @@ def _forecast_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="scaling",
     difficulty=2,
     minutes=20,
     cases=_forecast_cases,
@@ -259,7 +255,6 @@ def _interval_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="scaling",
     difficulty=2,
     minutes=25,
     cases=_interval_cases,

@@ -36,7 +36,6 @@ def _cell_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="seq2seq",
     difficulty=1,
     minutes=12,
     cases=_cell_cases,
@@ -115,7 +114,6 @@ def _time_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="seq2seq",
     difficulty=3,
     minutes=25,
     cases=_time_cases,
@@ -206,7 +204,6 @@ def _bit_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="seq2seq",
     difficulty=2,
     minutes=20,
     cases=_bit_cases,
@@ -322,7 +319,6 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="seq2seq",
     difficulty=2,
     minutes=30,
     cases=_fault_cases,
@@ -403,7 +399,6 @@ def _bias_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="seq2seq",
     difficulty=1,
     minutes=10,
     cases=_bias_cases,

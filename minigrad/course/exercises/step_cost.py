@@ -32,7 +32,6 @@ def _bound_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="step_cost",
     difficulty=1,
     minutes=10,
     cases=_bound_cases,
@@ -145,7 +144,6 @@ def _length_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="step_cost",
     difficulty=2,
     minutes=12,
     cases=_length_cases,
@@ -280,7 +278,6 @@ def _profile_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="step_cost",
     difficulty=2,
     minutes=12,
     cases=_profile_cases,
@@ -363,7 +360,6 @@ def _too_many_passes(_: None, returned: Any, arguments: Mapping[str, Any]) -> st
 
 
 @exercise(
-    chapter="step_cost",
     difficulty=3,
     minutes=20,
     cases=_gelu_cases,

@@ -36,7 +36,6 @@ def _shift_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="transformer",
     difficulty=1,
     minutes=15,
     cases=_shift_cases,
@@ -115,7 +114,6 @@ def _smooth_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="transformer",
     difficulty=3,
     minutes=25,
     cases=_smooth_cases,
@@ -197,7 +195,6 @@ def _place_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="transformer",
     difficulty=2,
     minutes=10,
     cases=_place_cases,
@@ -288,7 +285,6 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="transformer",
     difficulty=3,
     minutes=25,
     cases=_fault_cases,
@@ -373,7 +369,6 @@ def _head_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="transformer",
     difficulty=2,
     minutes=20,
     cases=_head_cases,

@@ -58,7 +58,6 @@ def _split_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="wordpiece",
     difficulty=1,
     minutes=10,
     cases=_split_cases,
@@ -195,7 +194,6 @@ def _rules_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="wordpiece",
     difficulty=2,
     minutes=20,
     cases=_rules_cases,
@@ -255,7 +253,6 @@ def _merges_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="wordpiece",
     difficulty=2,
     minutes=15,
     cases=_merges_cases,
@@ -343,7 +340,6 @@ def _fewest_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="wordpiece",
     difficulty=2,
     minutes=20,
     cases=_fewest_cases,
@@ -407,7 +403,6 @@ def _gain_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
 
 
 @exercise(
-    chapter="wordpiece",
     difficulty=3,
     minutes=25,
     cases=_gain_cases,

@@ -29,9 +29,8 @@ else:
     except ImportError as error:
         raise ModuleNotFoundError("the course's figures need matplotlib: pip install matplotlib") from error
 
-Plot = Callable[
-    [Any, dict[str, str]], None
-]  # on a Figure of matplotlib, or of minigrad.course.furniture.drawing
+# on a Figure of matplotlib, or of minigrad.course.furniture.drawing
+Plot = Callable[[Any, dict[str, str]], None]
 
 SCHEMES: dict[str, dict[str, str]] = {
     scheme: {name: pair[i] for name, pair in COLOURS.items()} for i, scheme in enumerate(("light", "dark"))
@@ -161,9 +160,8 @@ def _small(svg: str) -> str:
     svg = svg.replace("<svg ", '<svg stroke-linejoin="round" ', 1)
     svg = re.sub(r"font-family: [^;]*", "font-family: sans-serif", svg)
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
-    svg = re.sub(
-        r"<[^>]+>", lambda tag: _rounded(tag.group()), svg
-    )  # what a text says between the tags stays
+    # what a text says between the tags stays
+    svg = re.sub(r"<[^>]+>", lambda tag: _rounded(tag.group()), svg)
     return re.sub(r"\s*\n\s*", "\n", svg).strip()
 
 

@@ -31,15 +31,13 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.furniture.palette import STYLE, colour
+from minigrad.course.furniture.softmax import softmax
 from minigrad.course.furniture.widgets import Frame, Player
 
 # what a formula may call: in Python, and as JavaScript on a matrix (a list of rows)
 FUNCTIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
     "softmax": (
-        lambda x: (
-            np.exp(x - x.max(axis=-1, keepdims=True))
-            / np.exp(x - x.max(axis=-1, keepdims=True)).sum(axis=-1, keepdims=True)
-        ),
+        softmax,
         "x => x.map(row => { var top = Math.max(...row), e = row.map(v => Math.exp(v - top)); "
         "var sum = e.reduce((a, b) => a + b); return e.map(v => v / sum); })",
     ),
@@ -100,19 +98,26 @@ class Step:
 
 
 class Flow:
-    """Steps that the reader goes through, with the numbers of `values`, and fields to change those of one box."""
+    """The flow of numbers through a component, step by step, to be the last line of a cell.
+
+    boxes: each after those that its formula uses. alt: what there is to see. names: of rows and columns, by axis.
+    edit: the box whose entries the reader may change; all that hangs on it is then computed again. choices: buttons,
+    from a name to a row of that box and its new values; the row takes the name. Raises ValueError for a formula,
+    a box or names that do not fit, and says which.
+    """
 
     def __init__(
         self,
         boxes: Sequence[Box],
         steps: Sequence[Step],
         alt: str,
-        names: Mapping[str, Sequence[str]],
-        edit: str,
-        choices: Mapping[str, tuple[int, Sequence[float]]],
+        names: Mapping[str, Sequence[str]] | None = None,
+        edit: str = "",
+        choices: Mapping[str, tuple[int, Sequence[float]]] | None = None,
     ) -> None:
         self.boxes = {box.name: box for box in boxes}
-        self.steps, self.alt, self.names, self.edit, self.choices = list(steps), alt, names, edit, choices
+        self.steps, self.alt, self.edit = list(steps), alt, edit
+        self.names, self.choices = names or {}, choices or {}
         self.edited_at = ""  # where the entries are fields, once it is drawn
         self.formulas: dict[str, Any] = {}
         self.values: dict[str, np.ndarray] = {}
@@ -182,22 +187,7 @@ class Flow:
         return "\n".join(lines)
 
 
-def flow(
-    boxes: Sequence[Box],
-    steps: Sequence[Step],
-    alt: str,
-    names: Mapping[str, Sequence[str]] | None = None,
-    edit: str = "",
-    choices: Mapping[str, tuple[int, Sequence[float]]] | None = None,
-) -> Flow:
-    """The flow of numbers through a component, to be the last line of a cell.
-
-    boxes: each after those that its formula uses. alt: what there is to see. names: of rows and columns, by axis.
-    edit: the box whose entries the reader may change; all that hangs on it is then computed again. choices: buttons,
-    from a name to a row of that box and its new values; the row takes the name. Raises ValueError for a formula,
-    a box or names that do not fit, and says which.
-    """
-    return Flow(boxes, steps, alt, names or {}, edit, choices or {})
+flow = Flow  # in a page
 
 
 # --- Formulas ---------------------------------------------------------------------------------------------

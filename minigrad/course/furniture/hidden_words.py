@@ -16,6 +16,7 @@ import numpy as np
 from minigrad import backend
 from minigrad.bert.data import make_rows
 from minigrad.course.furniture.light_stories import LENGTHS, stories
+from minigrad.course.furniture.softmax import log_softmax
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import draw_pairs
 from minigrad.tensor import no_grad
@@ -115,6 +116,4 @@ def _log_probabilities(model: Any, asked: Questions, rows: slice) -> np.ndarray:
             ids, attention_mask=ids != model.config.pad_token_id, token_type_ids=asked.token_type_ids[rows]
         )
     logits = backend.to_numpy(output.prediction_logits.data)[np.arange(len(ids)), asked.places[rows]]
-    x = logits.astype(np.float64)
-    x -= x.max(axis=-1, keepdims=True)
-    return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+    return log_softmax(logits.astype(np.float64))

@@ -129,15 +129,15 @@ def best_possible(example: Example) -> dict[str, float]:
     halves = example.text.split(SEP)
     place = " ".join(halves).split().index(MASK)
     a, b = (
-        _sentences(half.replace(MASK, example.word))
+        sentences_of(half.replace(MASK, example.word))
         for half in (halves if len(halves) == 2 else (*halves, ""))
     )
     found = Scorer(SETTINGS["light"]).hidden_words(a, b)[place]
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _sentences(text: str) -> list[list[str]]:
-    """The sentences of a half, as lists of words that end with the full stop."""
+def sentences_of(text: str) -> list[list[str]]:
+    """The sentences of a text, as lists of words that end with the full stop."""
     sentences: list[list[str]] = [[]]
     for word in text.split():
         sentences[-1].append(word)

@@ -23,10 +23,8 @@ from minigrad.text.wordpiece import MASK
 ROUNDS, SETS = 10, 6
 CHOICES = 4
 SEED = 2**20 + 36  # those of the training are below 2**20
-SETTLED, OPEN = (
-    0.9,
-    (0.3, 0.7),
-)  # probability of the best guess: where careful reading tells, and where nobody can know
+# probability of the best guess: where careful reading tells, and where nobody can know
+SETTLED, OPEN = (0.9, (0.3, 0.7))
 SMALL = 1e-3  # of a word that is not worth a button
 
 

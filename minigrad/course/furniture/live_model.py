@@ -25,6 +25,7 @@ from minigrad.bert.stored import stored
 from minigrad.course.furniture.live_examples import MODELS, best_possible
 from minigrad.course.furniture.live_tokenizer import tokenizer_script
 from minigrad.course.furniture.palette import STYLE
+from minigrad.course.furniture.softmax import softmax
 from minigrad.tensor import no_grad
 from minigrad.text.wordpiece import CONTINUES, MASK, UNK
 
@@ -113,8 +114,7 @@ def answer(model: Any, tokenizer: Any, text: str) -> Answer:
             attention.append(list(ops.softmax(s).numpy()[0]))
     guesses = []
     for place in places:
-        shares = np.exp(scores[place] - scores[place].max())
-        shares /= shares.sum()
+        shares = softmax(scores[place])
         best = np.argsort(-shares, kind="stable")[:TOP]
         guesses.append([(tokenizer.id_to_token(int(i)), float(shares[i])) for i in best])
     return Answer(encoding.tokens, places, guesses, attention)

@@ -18,7 +18,7 @@ from minigrad.text.wordpiece import CONTINUES, SPECIAL_TOKENS, UNK
 
 
 class LiveTokenizer:
-    """A field for a text, and its pieces; until its script runs, those of the text that it starts with."""
+    """A field for a text, and its pieces, to be the last line of a cell; until its script runs, those of `text`."""
 
     def __init__(self, tokenizer: WordPieceTokenizer, text: str) -> None:
         self.tokenizer, self.text = tokenizer, text
@@ -49,9 +49,7 @@ class LiveTokenizer:
         return f"{self.text}\n{' | '.join(numbers)}\n{self._counts()}"
 
 
-def live_tokenizer(tokenizer: WordPieceTokenizer, text: str) -> LiveTokenizer:
-    """The tokenizer in the page, to be the last line of a cell. text: what it shows first."""
-    return LiveTokenizer(tokenizer, text)
+live_tokenizer = LiveTokenizer  # in a page
 
 
 def tokenizer_script(tokenizer: WordPieceTokenizer) -> str:

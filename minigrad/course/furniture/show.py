@@ -66,7 +66,10 @@ _BESIDE = """<style>
 
 
 class Beside:
-    """Two listings of equally many lines, line beside line; the lines that differ are shaded."""
+    """Two listings, line beside line, to be the last line of a cell; the lines that differ are shaded.
+
+    listings: by the name that stands above each. Raises ValueError unless there are two, of equally many lines.
+    """
 
     def __init__(self, listings: Mapping[str, str]) -> None:
         self.names = list(listings)
@@ -93,12 +96,7 @@ class Beside:
         return "\n".join(f"{one:{width}}{other}".rstrip() for one, other in rows)
 
 
-def beside(listings: Mapping[str, str]) -> Beside:
-    """Two listings line beside line, to be the last line of a cell.
-
-    listings: by the name that stands above each. Raises ValueError unless there are two, of equally many lines.
-    """
-    return Beside(listings)
+beside = Beside  # in a page
 
 
 def _path(thing: Any) -> str:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from minigrad import random
+from minigrad import no_grad, random
 from minigrad.bert import from_pretrained
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.stored import stored
+from minigrad.course.furniture.softmax import log_softmax
 from minigrad.text.tokenizer import WordPieceTokenizer
 
 # What the page asks the model first, and the word that stood in the gap.
@@ -69,9 +70,7 @@ class HiddenTokens:
     def losses(self, logits: np.ndarray) -> np.ndarray:
         """-log p, in nats, of each hidden token (n,). logits: (n, L, V), or more columns where the input was padded."""
         rows = np.arange(len(self.places))
-        scores = logits[rows, self.places].astype(float)  # (n, V)
-        scores -= scores.max(axis=-1, keepdims=True)
-        return np.log(np.exp(scores).sum(axis=-1)) - scores[rows, self.ids[self.places]]
+        return -log_softmax(logits[rows, self.places].astype(float))[rows, self.ids[self.places]]
 
 
 def hide_each(tokenizer: WordPieceTokenizer, sentences: Sequence[str] = SENTENCES) -> list[HiddenTokens]:
@@ -84,3 +83,11 @@ def hide_each(tokenizer: WordPieceTokenizer, sentences: Sequence[str] = SENTENCE
         inputs[np.arange(len(places)), places] = tokenizer.mask_token_id
         found.append(HiddenTokens(ids, places, inputs))
     return found
+
+
+def word_losses(model: Any, tokenizer: WordPieceTokenizer) -> np.ndarray:
+    """-log p, in nats, of each own token of those sentences when it alone is hidden, (words,)."""
+    with no_grad():
+        return np.concatenate(
+            [hidden.losses(model(hidden.inputs).prediction_logits.numpy()) for hidden in hide_each(tokenizer)]
+        )

@@ -1,4 +1,4 @@
-"""Softmax of plain arrays, once for checks and chapters."""
+"""Softmax of plain arrays and its logarithm, once for checks and chapters."""
 
 from __future__ import annotations
 
@@ -9,3 +9,9 @@ def softmax(x: np.ndarray) -> np.ndarray:
     """e^x / Σ e^x along the last axis."""
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
+
+
+def log_softmax(x: np.ndarray) -> np.ndarray:
+    """x - log Σ e^x along the last axis."""
+    x = x - x.max(axis=-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
+import numpy as np
+
+from minigrad.bert.config import IGNORED
 from minigrad.seq2seq import pad_pairs
 from minigrad.stories.grammar import Story
 from minigrad.stories.language import SovianWord, translate
 from minigrad.stories.lexicon import SETTINGS
 from minigrad.stories.stories import tell_stories
+from minigrad.tensor import no_grad
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.training.epochs import Batch
 
 LONG = SETTINGS["long"]  # stories of 1 to 7 sentences
-
-
 SHORT = replace(LONG, sentences=(1, 2))
 
 
@@ -49,6 +52,17 @@ def read(count: int, seed: int, short: bool = False) -> list[Text]:
     for story in tell_stories(SHORT if short else LONG, count, seed):
         source = tuple(" ".join(story.texts()).split())
         found.append(Text(story, source, tuple(translate(story).words)))
+    return found
+
+
+def words_right(model: Any, batches: Iterable[Batch]) -> list[np.ndarray]:
+    """Which words of each translation, and its end token, the model says after the right words before."""
+    found: list[np.ndarray] = []
+    with no_grad():
+        for batch in batches:
+            best = model(**batch).logits.numpy().argmax(axis=-1)  # (B, T)
+            rows = zip(best, batch["labels"], strict=True)
+            found += [row[true != IGNORED] == true[true != IGNORED] for row, true in rows]
     return found
 
 

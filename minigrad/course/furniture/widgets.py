@@ -125,11 +125,12 @@ class Frame:
 
 
 class Player:
-    """Frames that the reader steps through or plays, with a slider, buttons or the arrow keys.
+    """Frames that the reader steps through or plays, with a slider, buttons or the arrow keys; a cell's last line.
 
     It has the height of its tallest frame and its longest text from the start, so that the page below stands still.
-    On paper it is its last frame. With `whole`, HTML, the drawing stays, and an event "frame" tells a script beside it
-    which step to show in it.
+    On paper it is its last frame. label: what the slider moves. alt: what there is to see. first: which frame shows
+    first, the last without it; it plays from the first. With `whole`, HTML, the drawing stays, and an event "frame"
+    tells a script beside it which step to show in it. Raises ValueError if there is no such frame.
     """
 
     def __init__(
@@ -167,13 +168,7 @@ class Player:
         return "\n".join([f"{self.alt} ({self.label})", *lines])
 
 
-def player(frames: Sequence[Frame], label: str, alt: str, first: int | None = None) -> Player:
-    """Frames to step through, to be the last line of a cell.
-
-    label: what the slider moves. alt: what there is to see. first: which frame shows first, the last without it; it
-    plays from the first. Raises ValueError if there is no such frame.
-    """
-    return Player(frames, label, alt, first)
+player = Player  # in a page
 
 
 _MAP = """<div class="course-map course-colours">
@@ -213,7 +208,11 @@ SCRIPT
 
 
 class AttentionMap:
-    """Attention weights, tokens by tokens; a cell under the pointer or the focus says what it is in words."""
+    """Attention weights to explore with the pointer or the keyboard, to be the last line of a cell.
+
+    A cell under the pointer or the focus says what it is in words. tokens: n words. weights (n, n): a row for each
+    asking token. alt: what there is to see. Raises ValueError if the shapes do not fit.
+    """
 
     def __init__(self, tokens: Sequence[str], weights: np.ndarray, alt: str) -> None:
         weights = np.asarray(weights)
@@ -256,13 +255,7 @@ class AttentionMap:
         return "\n".join([self.alt, *rows])
 
 
-def attention_map(tokens: Sequence[str], weights: np.ndarray, alt: str) -> AttentionMap:
-    """Attention weights to explore with the pointer or the keyboard, to be the last line of a cell.
-
-    tokens: n words. weights (n, n): a row for each asking token. alt: what there is to see. Raises ValueError
-    if the shapes do not fit.
-    """
-    return AttentionMap(tokens, weights, alt)
+attention_map = AttentionMap  # in a page
 
 
 # --- Pictures for frames ---------------------------------------------------------------------------------

@@ -334,25 +334,17 @@ class Axes:
         """No ticks between those with names."""
         self.x.has_small_ticks = self.y.has_small_ticks = False
 
-    def tick_params(self, *, labelbottom: bool = True, labelleft: bool = True) -> None:
-        """Whether the ticks have names."""
-        self.frame.named_ticks = {name for name, on in (("x", labelbottom), ("y", labelleft)) if on}
-
     def grid(self, visible: bool, axis: str = "both") -> None:
         """Whether there are lines across, at the ticks of x, of y or of both."""
         which = {"x", "y"} if axis == "both" else {axis}
         frame = self.frame
         frame.grid_of = frame.grid_of | which if visible else frame.grid_of - which
 
-    def invert_yaxis(self) -> None:
-        """The first number of y above."""
-        self.y.is_turned = not self.y.is_turned
-
-    def set_aspect(self, aspect: str, adjustable: str = "box") -> None:
-        """ "equal": a unit is as long on x as on y; the box gets smaller, or with "datalim" the limits wider."""
+    def set_aspect(self, aspect: str) -> None:
+        """ "equal": a unit is as long on x as on y; the box gets smaller."""
         if aspect != "equal":
             raise ValueError(f"set_aspect: expected 'equal', got {aspect!r}")
-        self.aspect = aspect if adjustable == "box" else adjustable
+        self.aspect = aspect
 
     def axis(self, option: str) -> None:
         """ "off": no frame, no grid, no ticks."""
@@ -385,20 +377,13 @@ class Axes:
         left, top, wide, high = box
         if self.aspect:
             span_x, span_y = (abs(axis.limits()[1] - axis.limits()[0]) for axis in (self.x, self.y))
-            if self.aspect == "equal":
-                unit = min(wide / span_x, high / span_y)
-                box = (
-                    left + (wide - unit * span_x) / 2,
-                    top + (high - unit * span_y) / 2,
-                    unit * span_x,
-                    unit * span_y,
-                )
-            else:  # wider limits
-                unit = min(wide / span_x, high / span_y)
-                for axis, length in ((self.x, wide), (self.y, high)):
-                    (low, end), wanted = axis.limits(), length / unit
-                    more = (wanted - (end - low)) / 2
-                    axis.set_limits(low - more, end + more)
+            unit = min(wide / span_x, high / span_y)
+            box = (
+                left + (wide - unit * span_x) / 2,
+                top + (high - unit * span_y) / 2,
+                unit * span_x,
+                unit * span_y,
+            )
         self.box = box
 
     def places(self) -> Places:

@@ -21,11 +21,8 @@ NOTHING = np.empty(0)
 MARKERS = "osD^vPx+"
 # Dashes and gaps, times the line's width.
 DASHES = {"-": (), "--": (3.7, 1.6), ":": (1.0, 1.65), "-.": (6.4, 1.6, 1.0, 1.6)}
-CAPS = {
-    "butt": "butt",
-    "round": "round",
-    "projecting": "square",
-}  # ends of lines without dashes, and SVG's names
+# ends of lines without dashes, and SVG's names
+CAPS = {"butt": "butt", "round": "round", "projecting": "square"}
 LINE_WIDTH, MARKER_SIZE = 1.8, 6.0
 SEEN = 0.4  # points: a shorter step in a line is left out
 

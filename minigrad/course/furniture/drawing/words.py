@@ -17,9 +17,8 @@ TURNED = {
 # Widths of characters in sizes of the font: a browser's fonts differ, so a little more than most of them need.
 NARROW, WIDE = frozenset(" .,:;'|!()[]ijltfI"), frozenset("mwMW@%")
 MATHS = re.compile(r"\$([^$]*)\$")
-PARTS = re.compile(
-    r"_(?:\{([^}]*)\}|(\w))|([\d.,()]+)"
-)  # subscripts, in braces or of one letter; what is upright
+# subscripts, in braces or of one letter; what is upright
+PARTS = re.compile(r"_(?:\{([^}]*)\}|(\w))|([\d.,()]+)")
 SUPERSCRIPT = re.compile(r"\^\{([^}]*)\}")
 
 
