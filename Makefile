@@ -207,7 +207,6 @@ learning: $(READY)  ## train it once more, and store what it guesses on the way 
 map: $(READY)  ## after a change of the list of chapters: their numbers in all pages, the map, the README's list, the plans
 	$(BIN)/python -m book._make.contents
 	$(BIN)/python -m book._make.pictures map
-	$(BIN)/python -m book._make.readme
 	$(BIN)/python -m book._make.routes
 	$(BIN)/python -m book._make.instructors
 	$(BIN)/python -m book._make.said
