@@ -85,7 +85,7 @@ collected: $(READY)  # so that the workers find the tests compiled, and not each
 	@$(BIN)/python -m pytest -q --collect-only --ignore tests/site >/dev/null || true  # they say what is wrong
 
 test-page: $(READY)  ## what an edit of one page can break: make test-page NB=book/one_head.ipynb
-	$(ONE) tests/book/test_rerun.py tests/book/test_notebooks.py tests/book/test_chapters.py $(wildcard tests/course/chapters/test_$(STEM)*.py) \
+	$(ONE) tests/book/test_rerun.py tests/book/test_notebooks.py $(wildcard tests/course/chapters/test_$(STEM)*.py) \
 		-k "$(STEM) or ledger"
 
 test-exercise: $(READY)  ## what an edit of one exercise or its check can break: make test-exercise EXERCISE=attend
