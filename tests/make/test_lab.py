@@ -202,7 +202,7 @@ def earlier(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("new", ["", " (new 2)"])
+@pytest.mark.parametrize("new", ["", " (new)", " (new 2)"])
 def test_a_copy_whose_chapter_has_another_place_gets_another_name(new, earlier):
     (earlier / lab.FOLDER / "10 Masking.ipynb").rename(earlier / lab.FOLDER / f"10 Masking{new}.ipynb")
     said = f"my-exercises/10 Masking{new}.ipynb is now called 09 Masking{new}.ipynb"

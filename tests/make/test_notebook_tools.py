@@ -295,6 +295,7 @@ def quoting_now(thing):
     ("module", "name", "found"),
     [
         ("book._make.notebooks", "stale", "book._make.notebooks.stale"),
+        ("book._make.notebooks", "", "book._make.notebooks"),
         ("minigrad.tensor", "Tensor.gone", "minigrad.tensor.Tensor.gone (is no more)"),
         ("minigrad.gone", "anything", "minigrad.gone.anything (is no more)"),
         ("builtins", "len", "builtins.len (is no more)"),

@@ -80,6 +80,7 @@ def noted(monkeypatch):
         (["native=heavy", "predict"], 1.9, ["predict"]),
         (["native=heavy"], 1.9, None),
         (["native=heavy"], 2.1, ["native=heavy"]),
+        (["training"], 60.0, ["training"]),
         (["training", "page"], 60.0, ["training", "page"]),
         (["native=time"], 60.0, ["native=time"]),
         (["native=slow"], 1.9, ["native=slow"]),

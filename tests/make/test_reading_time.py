@@ -36,6 +36,7 @@ def of(*cells: dict[str, Any]) -> dict[str, Any]:
         ("Before\n\n$$\na + b + c\n$$\n\nafter", 2),
         ("Before\n\n```python\nx = 1\n```\n\nafter", 2),
         ("A [link here](https://example.org/a/b/c) counts", 4),
+        ("See https://example.org/a/b/c there", 2),
         ("<b>Bold</b> text <!-- not this -->", 2),
     ],
 )
