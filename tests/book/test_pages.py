@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html.parser
 import re
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,31 @@ def test_the_pages_are_those_of_the_table_of_contents(site: Path):
     assert built == {f"{name}.html" for name in pages()} | {"index.html", "404.html", "search.html"}
 
 
+class Images(html.parser.HTMLParser):
+    """Collects the alternative text of each image inside <main>."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = 0
+        self.found: list[tuple[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Count <main>s, note <img>s."""
+        self.inside += tag == "main"
+        if tag == "img" and self.inside:
+            values = dict(attrs)
+            self.found.append((values.get("src") or "", values.get("alt")))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave <main>."""
+        self.inside -= tag == "main"
+
+
 @pytest.mark.parametrize("name", pages())
 def test_each_image_says_what_is_to_be_seen(site: Path, name: str):
-    page = (site / f"{name}.html").read_text(encoding="utf-8")
-    images = re.findall(r"<img\b[^>]*>", page[page.index("<main") : page.index("</main>")])
-    assert [image[:120] for image in images if not re.search(r'\balt="\s*[^"\s]', image)] == []
+    parser = Images()
+    parser.feed((site / f"{name}.html").read_text(encoding="utf-8"))
+    assert [source[:80] for source, alt in parser.found if not (alt or "").strip()] == []
 
 
 def test_nothing_is_asked_of_the_network(visited: Any):
@@ -93,6 +114,19 @@ def test_each_icon_is_drawn(visited: Any):
 def test_formulas_are_no_stops_of_the_tab_key(visited: Any):
     wide = "e => e.filter(m => m.tabIndex >= 0 && !('cut' in m.dataset)).map(m => m.textContent)"
     assert visited.page.eval_on_selector_all("mjx-container", wide) == []
+
+
+def test_a_phone_scrolls_down_alone(visited: Any):
+    page = visited.page
+    page.set_viewport_size(PHONE)
+    try:
+        page.eval_on_selector_all("details", "e => e.forEach(d => { d.open = true; })")
+        width = page.evaluate("document.scrollingElement.scrollWidth")
+        wide = """() => [...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > 391)
+            .slice(0, 5).map(e => e.tagName + "." + e.className)"""
+        assert width <= PHONE["width"], f"{width} pixels wide; perhaps {page.evaluate(wide)}"
+    finally:
+        page.set_viewport_size(DESK)
 
 
 def test_players_answer(visited: Any):
