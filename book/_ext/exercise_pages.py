@@ -14,11 +14,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from book._make.exercise_page import CHECK, for_readers
 from chapters import chapters_of
 from docutils import nodes
 from sphinx import addnodes
 
+from book._make.exercise_page import CHECK, for_readers
 from minigrad.course.contents import Chapter
 
 # In this order: each uses those above it.

@@ -35,9 +35,8 @@ except ImportError as error:
         "working on notebooks needs nbformat and nbclient: pip install nbformat nbclient"
     ) from error
 
-from book._make.package_metadata import with_address, with_pictures
-
 from book._make.install_cell import furnish, repository_url
+from book._make.package_metadata import with_address, with_pictures
 from book._make.site import NEEDS_OF, note_needs, parts, reason, stamp, takes_long
 from minigrad.course.furniture.show import Source
 from minigrad.course.grade.answers import ANSWER, CHECK, bound_in, label_cells
