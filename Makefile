@@ -85,7 +85,7 @@ collected: $(READY)  # so that the workers find the tests compiled, and not each
 	@$(BIN)/python -m pytest -q --collect-only --ignore tests/site >/dev/null || true  # they say what is wrong
 
 test-page: $(READY)  ## what an edit of one page can break: make test-page NB=book/one_head.ipynb
-	$(ONE) tests/book/test_rerun.py tests/book/test_notebooks.py tests/book/test_chapters.py $(wildcard tests/course/chapters/test_$(STEM)*.py) \
+	$(ONE) tests/book/test_rerun.py tests/book/test_notebooks.py $(wildcard tests/course/chapters/test_$(STEM)*.py) \
 		-k "$(STEM) or ledger"
 
 test-exercise: $(READY)  ## what an edit of one exercise or its check can break: make test-exercise EXERCISE=attend
@@ -207,7 +207,6 @@ learning: $(READY)  ## train it once more, and store what it guesses on the way 
 map: $(READY)  ## after a change of the list of chapters: their numbers in all pages, the map, the README's list, the plans
 	$(BIN)/python -m book._make.contents
 	$(BIN)/python -m book._make.pictures map
-	$(BIN)/python -m book._make.readme
 	$(BIN)/python -m book._make.routes
 	$(BIN)/python -m book._make.instructors
 	$(BIN)/python -m book._make.said

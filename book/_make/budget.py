@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import nbformat
-
 from book._make import reading_time
 from minigrad.course.contents import PLACES
 
@@ -69,7 +67,7 @@ def over(notebook: Any) -> Iterator[str]:
 
 def read(name: str) -> Any:
     """A chapter's notebook."""
-    return nbformat.read(Path("book") / f"{name}.ipynb", as_version=4)
+    return reading_time.read(Path("book") / f"{name}.ipynb")
 
 
 def main(arguments: Any = None) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from book._make import reading_time
-from book._make.readme import put
+from book._make.routes import put
 from minigrad.course import check  # noqa: F401  (brings every exercise)
 from minigrad.course.check.exercise import EXERCISES
 from minigrad.course.contents import NUMBERS, PLACES
@@ -92,7 +92,7 @@ def taken_as_known(evenings: int, root: Path) -> list[str]:
     missing: set[str] = set()
     for evening in PLANS[evenings]:
         for name in evening.chapters:
-            missing |= {*_read(root, name)["metadata"]["course"].get("needs", [])} - read
+            missing |= {*_notebook(root, name)["metadata"]["course"].get("needs", [])} - read
             read.add(name)
     return [_link(name) for name in sorted(missing, key=PLACES.__getitem__)]
 
@@ -120,14 +120,11 @@ def _link(name: str) -> str:
 
 
 def _reading(root: Path, name: str) -> int:
-    return reading_time.minutes(_read(root, name))
+    return reading_time.minutes(_notebook(root, name))
 
 
-def _read(root: Path, name: str) -> Any:
-    notebook = json.loads((root / "book" / f"{name}.ipynb").read_text(encoding="utf-8"))
-    for cell in notebook["cells"]:
-        cell["source"] = "".join(cell["source"])
-    return notebook
+def _notebook(root: Path, name: str) -> Any:
+    return reading_time.read(root / "book" / f"{name}.ipynb")
 
 
 def main(arguments: Any = None) -> int:

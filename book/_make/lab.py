@@ -220,7 +220,7 @@ def start_page(root: Path) -> Any:
     page = new_notebook(
         cells=[
             new_markdown_cell(WELCOME, id="welcome"),
-            new_markdown_cell("## Ways through\n\n" + routes.table(root, "book/{name}.ipynb"), id="routes"),
+            new_markdown_cell("## Ways through\n\n" + routes.table(routes.times(root)), id="routes"),
             new_markdown_cell("## The chapters, in their order\n\n" + "\n".join(rows), id="chapters"),
             new_markdown_cell(RULES, id="rules"),
             new_code_cell("from minigrad.course import check\n\ncheck.progress()", id="progress"),

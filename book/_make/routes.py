@@ -1,67 +1,78 @@
-"""The ways through the course with their hours, for the first page, the README and the page that `make lab` opens.
+"""The ways through the course with their hours, and the list of its chapters, for the first page and the README.
 
-    python -m book._make.routes [ROOT]
+    python -m book._make.routes
 
-`make map` does so. It replaces what stands between the marks in the README and in the first page.
+`make map` does so, in the repository's root. It replaces what stands between the marks in both pages.
 """
 
 from __future__ import annotations
 
-import argparse
 import html
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from book._make import reading_time
-from book._make.notebooks import read
-from book._make.readme import put
-from minigrad.course.contents import CHAPTERS, NUMBERS, ROUTES, Route
+from minigrad.course.contents import CHAPTERS, NUMBERS, OPTIONAL, ROUTES, Route
 
 INDEX = Path("book") / "index.md"
+END = "<!-- end, by make map -->\n"
 
 
-def written(root: Path) -> list[str]:
-    """The names of the chapters that have a notebook, in their order."""
-    return [chapter.name for chapter in CHAPTERS if (root / f"{chapter.page}.ipynb").exists()]
+def put(text: str, name: str, made: str, page: str) -> str:
+    """A page's text with `made` in the place marked by `name`. Raises ValueError where it has no such place."""
+    mark = f"<!-- {name} -->\n"
+    before, found, rest = text.partition(mark)
+    _, end, after = rest.partition(END)
+    if not (found and end):
+        raise ValueError(f"{page} has no place for the {name}: {mark.strip()} … {END.strip()}")
+    return f"{before}{mark}{made}{END}{after}"
 
 
-def minutes(root: Path, names: Any) -> tuple[int, int]:
-    """To read these chapters, and to solve their exercises."""
-    reading = solving = 0
-    for name in names:
-        reading += reading_time.minutes(read(root / "book" / f"{name}.ipynb"))
-        solution = root / "solutions" / f"{name}.ipynb"
-        if solution.exists():
-            solving += sum(one.minutes for one in reading_time.exercises(read(solution)))
-    return reading, solving
+class Time(NamedTuple):
+    """What a chapter takes: the minutes to read it, and its exercises."""
+
+    reading: int
+    exercises: list[reading_time.Exercise]
+
+    @property
+    def solving(self) -> int:
+        """The minutes for all exercises."""
+        return sum(one.minutes for one in self.exercises)
 
 
-def hours(route: Route, root: Path) -> str:
+def times(root: Path) -> dict[str, Time]:
+    """What each chapter that has a notebook takes, in their order."""
+    found = {}
+    for chapter in CHAPTERS:
+        page, solution = root / f"{chapter.page}.ipynb", root / "solutions" / f"{chapter.name}.ipynb"
+        if page.exists():
+            there = reading_time.exercises(reading_time.read(solution)) if solution.exists() else []
+            found[chapter.name] = Time(reading_time.minutes(reading_time.read(page)), there)
+    return found
+
+
+def hours(route: Route, took: Mapping[str, Time]) -> str:
     """ "5 hours to read, 3 of exercises" or "20 minutes to read"; of the chapters that are written."""
-    there = written(root)
-    reading, solving = minutes(root, [n for n in route.chapters if n in there])
+    there = [took[name] for name in route.chapters if name in took]
+    reading, solving = sum(one.reading for one in there), sum(one.solving for one in there)
     whole = round(reading / 60)
     words = f"{reading} minutes" if reading < 60 else f"{whole} hour{'s' * (whole > 1)}"
-    words += " to read"
-    return words + (f", {solving / 60:.0f} of exercises" if solving else "")
+    return f"{words} to read" + (f", {solving / 60:.0f} of exercises" if solving else "")
 
 
-def table(root: Path, link: str) -> str:
-    """The routes as a table in Markdown; `link` says how a chapter is reached, such as "book/{name}.ipynb"."""
-    there = written(root)
+def table(took: Mapping[str, Time]) -> str:
+    """The routes as a table in Markdown."""
     lines = ["| you have | you read | hours | and you know |", "|---|---|---|---|"]
     for route in ROUTES:
         whole = len(route.chapters) == len(CHAPTERS)
-        chapters = ", ".join(
-            f"[{NUMBERS[name]}]({link.format(name=name)})" for name in route.chapters if name in there
-        )
-        lines.append(
-            f"| {route.title} | {'all chapters' if whole else chapters} | {hours(route, root)} | {route.why} |"
-        )
+        links = ", ".join(f"[{NUMBERS[name]}](book/{name}.ipynb)" for name in route.chapters if name in took)
+        chapters = "all chapters" if whole else links
+        lines.append(f"| {route.title} | {chapters} | {hours(route, took)} | {route.why} |")
     return "\n".join(lines) + "\n"
 
 
-def boxes(root: Path) -> str:
+def boxes(took: Mapping[str, Time]) -> str:
     """The routes as boxes in HTML, each with a button that progress.js makes work."""
     short = {chapter.name: chapter.short for chapter in CHAPTERS}
     parts = []
@@ -73,7 +84,7 @@ def boxes(root: Path) -> str:
         )
         chapters = "Every chapter, in its order." if whole else links
         parts.append(
-            f'<div class="course-route"><h3>{route.title}</h3><p class="course-note">{hours(route, root)}</p>'
+            f'<div class="course-route"><h3>{route.title}</h3><p class="course-note">{hours(route, took)}</p>'
             f"<p>You know {html.escape(route.why)}.</p><p>{chapters}</p>"
             f'<button type="button" class="course-button" data-route="{route.name}" '
             f'data-chapters="{" ".join(route.chapters)}" hidden>Show me this way</button></div>'
@@ -81,14 +92,25 @@ def boxes(root: Path) -> str:
     return '```{raw} html\n<div class="course-routes">\n' + "\n".join(parts) + "\n</div>\n```\n"
 
 
-def exercises(root: Path) -> int:
-    """How many there are."""
-    return sum(len(reading_time.exercises(read(path))) for path in (root / "solutions").glob("*.ipynb"))
+def contents(took: Mapping[str, Time]) -> str:
+    """The table of the chapters: each with a link, minutes to read and exercises."""
+    lines = ["| chapter | what you build | minutes | exercises |", "|---|---|---|---|"]
+    part = ""
+    for chapter in CHAPTERS:
+        if chapter.part != part:
+            part = chapter.part
+            after = f" (optional, after chapter {NUMBERS[OPTIONAL[part]]})" if part in OPTIONAL else ""
+            lines.append(f"| **{part}**{after} | | | |")
+        one = took[chapter.name]
+        exercises = f"{len(one.exercises)}, {one.solving} minutes" if one.exercises else ""
+        name = f"[{chapter.heading}]({chapter.page}.ipynb)"
+        lines.append(f"| {name} | {chapter.build} | {one.reading} | {exercises} |")
+    return "\n".join(lines) + "\n"
 
 
-def says(root: Path) -> str:
+def says(took: Mapping[str, Time]) -> str:
     """The first page's promise, where pages run and where they do not."""
-    count = f"{len(written(root))} chapters and {exercises(root)} exercises"
+    count = f"{len(took)} chapters and {sum(len(one.exercises) for one in took.values())} exercises"
     return (
         "::::{only} run\n"
         f"All {count} run on these pages, in your browser, and your code is checked. There is nothing to install, and "
@@ -100,24 +122,15 @@ def says(root: Path) -> str:
 def renewed(root: Path) -> dict[Path, str]:
     """The README and the first page, made again. Raises ValueError where one has no place for it."""
     readme, index = (root / name for name in ("README.md", INDEX))
-    ways = table(root, "book/{name}.ipynb")
-    first = put(index.read_text(encoding="utf-8"), "says", says(root), "the first page")
+    took = times(root)
+    listed = put(readme.read_text(encoding="utf-8"), "contents", contents(took), "the README")
+    first = put(index.read_text(encoding="utf-8"), "says", says(took), "the first page")
     return {
-        readme: put(readme.read_text(encoding="utf-8"), "routes", ways, "the README"),
-        index: put(first, "routes", boxes(root), "the first page"),
+        readme: put(listed, "routes", table(took), "the README"),
+        index: put(first, "routes", boxes(took), "the first page"),
     }
 
 
-def main(arguments: Any = None) -> None:
-    """Write both again."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("root", type=Path, nargs="?", default=Path(), help="the course's folder")
-    root = parser.parse_args(arguments).root
-    for path, text in renewed(root).items():
-        path.write_text(text, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    for path, text in renewed(Path()).items():
+        path.write_text(text, encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import build, pages, small_book
+from building import build, small_book
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 
@@ -20,13 +20,6 @@ def test_the_book_builds_without_a_warning(built: tuple[Path, Any]):
         said = re.sub(r"\x1b\[[0-9;]*m", "", done.stderr)
         warnings = [line for line in said.splitlines() if "WARNING" in line or "ERROR" in line]
         pytest.fail("\n".join(warnings) or said[-3000:], pytrace=False)
-
-
-def test_no_button_is_dead(site: Path):
-    for name in pages():
-        page = (site / f"{name}.html").read_text(encoding="utf-8")
-        assert "mybinder.org" not in page
-        assert "colab.research.google.com" not in page
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,6 @@ BESIDE_THE_COURSE = {**os.environ, "PYTHONPATH": str(ROOT)}
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("loss 1.2345678", "loss 1.2345679"),
         ("1e-7", "1.000001e-07"),
         ("-0.5 and 2.", "-0.5000001 and 2.0000001"),
         ("[[ 1.  10.5]]", "[[1. 10.5]]"),
@@ -56,7 +54,6 @@ def test_rounding_is_no_difference(one: str, other: str):
         ("loss 1.2345", "loss 1.2357"),
         ("loss 1.5", "loss -1.5"),
         ("0.001", "0.001001"),
-        ("3 rows", "4 rows"),
         ("(3, 4)", "(4, 3)"),
         ("1.0 nats", "1.0 bits"),
         ("1.0", "1"),
@@ -64,9 +61,7 @@ def test_rounding_is_no_difference(one: str, other: str):
         ("1.0 2.0", "2.0 1.0"),
         ("version 3.11.7", "version 3.11.8"),
         ("nan", "1.0"),
-        ("inf", "-inf"),
         ("1e5", "1e6"),
-        ("true", "True"),
         ("", "1.0"),
     ],
 )
@@ -85,132 +80,58 @@ def test_a_cell_says_how_close():
 
 # --- End to end --------------------------------------------------------------------------------------------
 
-CELL = """import numpy as np
-print("accuracy of", 12345, "masks in words")
-print(np.zeros((3, 4)).shape, -2.5, 0.12345678)
-1.5"""
 
-Spoil = Callable[[Any], None]
-
-
-def edited(old: str, new: str) -> Spoil:
-    """Store `new` for `old` in what the cell printed."""
-
-    def spoil(cell: Any) -> None:
-        assert old in cell.outputs[0].text
-        cell.outputs[0].text = cell.outputs[0].text.replace(old, new)
-
-    return spoil
-
-
-def tagged(spoil: Spoil, tag: str) -> Spoil:
-    """The same, in a cell with a tag."""
-
-    def both(cell: Any) -> None:
-        spoil(cell)
-        cell.metadata["tags"] = [tag]
-
-    return both
-
-
-def changed_result(cell: Any) -> None:
-    """Another number as the cell's value."""
-    cell.outputs[1].data["text/plain"] = "1.6"
-
-
-def one_more(cell: Any) -> None:
-    """An output that the cell does not have."""
-    cell.outputs.append(nbformat.v4.new_output("display_data", data={"text/plain": "one more"}))
-
-
-GREEN: dict[str, Spoil] = {
-    "unchanged": lambda cell: None,
-    "float-7th-digit": edited("0.12345678", "0.12345679"),
-    "float-3rd-digit-with-tag": tagged(edited("0.12345678", "0.12358"), "rtol=1e-2"),
-}
-RED: dict[str, Spoil] = {
-    "integer": edited("12345", "12346"),
-    "float-3rd-digit": edited("0.12345678", "0.12358"),
-    "float-beyond-tag": tagged(edited("0.12345678", "0.13"), "rtol=1e-2"),
-    "shape": edited("(3, 4)", "(4, 3)"),
-    "word": edited("masks", "tasks"),
-    "sign": edited("-2.5", "2.5"),
-    "result": changed_result,
-    "output-missing": lambda cell: cell.outputs.pop(),
-    "output-extra": one_more,
-    "all-missing": lambda cell: cell.outputs.clear(),
-}
-
-
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What nbval says, "PASSED" or "FAILED", of a notebook with one cell for each change to its stored outputs."""
-    folder = tmp_path_factory.mktemp("nbval")
+def by_nbval(folder: Path, *paths: str) -> list[str]:
+    """What nbval says of each cell of notebooks in a folder: PASSED, FAILED or SKIPPED."""
     shutil.copy(ROOT / "conftest.py", folder)
-    changes = GREEN | RED
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL) for _ in changes])
-    notebooks.run(notebook, folder)
-    for cell, spoil in zip(notebook.cells, changes.values(), strict=True):
-        spoil(cell)
-    notebooks.write(folder / "changed.ipynb", notebook)
     (folder / "pytest.ini").write_text("[pytest]\n")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-v",
-        "-p",
-        "no:cacheprovider",
-        "--nbval",
-        "--nbval-current-env",
-    ]
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--color=no", "--tb=no"]
     done = subprocess.run(
-        [*command, "--color=no", "--tb=no", str(folder)],
+        [*command, "--nbval", "--nbval-current-env", *paths],
         cwd=folder,
         env=BESIDE_THE_COURSE,
         capture_output=True,
         text=True,
     )
-    found = re.findall(r"^changed\S*ipynb::Cell (\d+) (PASSED|FAILED)", done.stdout, re.MULTILINE)
-    return {list(changes)[int(number)]: outcome for number, outcome in found}
+    found = re.findall(r"ipynb::Cell \d+ (\w+)", done.stdout)
+    assert found, done.stdout
+    return found
 
 
-def test_every_cell_was_run(outcomes: dict[str, str]):
-    assert set(outcomes) == set(GREEN) | set(RED)
+def test_nbval_compares_in_this_way(tmp_path: Path):
+    """Each cell with another of its stored outputs changed."""
+    source = "print(12345, 0.12345678)\n1.5"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for _ in range(7)])
+    notebooks.run(notebook, tmp_path)
+    same, rounded, tagged, integer, third_digit, result, missing = notebook.cells
+    for cell, text in (
+        (rounded, "12345 0.12345679\n"),
+        (tagged, "12345 0.12358\n"),
+        (integer, "12346 0.12345678\n"),
+        (third_digit, "12345 0.12358\n"),
+    ):
+        cell.outputs[0].text = text
+    tagged.metadata["tags"] = ["rtol=1e-2"]
+    result.outputs[1].data["text/plain"] = "1.6"
+    missing.outputs.pop()
+    notebooks.write(tmp_path / "changed.ipynb", notebook)
+    assert same.outputs[0].text == "12345 0.12345678\n"
+    assert by_nbval(tmp_path, "changed.ipynb") == ["PASSED"] * 3 + ["FAILED"] * 4
 
 
-@pytest.mark.parametrize("name", GREEN)
-def test_green(outcomes: dict[str, str], name: str):
-    assert outcomes[name] == "PASSED"
-
-
-@pytest.mark.parametrize("name", RED)
-def test_red(outcomes: dict[str, str], name: str):
-    assert outcomes[name] == "FAILED"
-
-
-@pytest.mark.parametrize(("answer", "outcome"), [("return 2 * x", "SKIPPED"), ("...", "FAILED")])
-def test_an_exercise_that_somebody_has_solved_is_left_out(answer: str, outcome: str, tmp_path: Path):
+def test_an_exercise_that_somebody_has_solved_is_left_out(tmp_path: Path):
     """And one that holds no answers is compared: its stored output is not what it puts out."""
-    shutil.copy(ROOT / "conftest.py", tmp_path)
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
     source = "def f(x):\n    ### BEGIN SOLUTION\n    return 3 * x\n    ### END SOLUTION\nprint(f(2))"
     solution = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
-    exercise = notebooks.make_exercise(solution)
-    exercise.cells[0].source = exercise.cells[0].source.replace("...", answer)
-    exercise.cells[0].outputs = [nbformat.v4.new_output("stream", name="stdout", text="another\n")]
-    for folder, notebook in (("solutions", solution), ("exercises", exercise)):
+    for folder in ("solutions", "exercises"):
         (tmp_path / folder).mkdir()
-        notebooks.write(tmp_path / folder / "01.ipynb", notebook)
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--color=no", "--tb=no"]
-    done = subprocess.run(
-        [*command, "--nbval", "--nbval-current-env", "exercises/01.ipynb"],
-        cwd=tmp_path,
-        env=BESIDE_THE_COURSE,
-        capture_output=True,
-        text=True,
-    )
-    assert re.findall(r"ipynb::Cell \d+ (\w+)", done.stdout) == [outcome], done.stdout
+    for name, answer in (("open", "..."), ("solved", "return 2 * x")):
+        exercise = notebooks.make_exercise(solution)
+        exercise.cells[0].source = exercise.cells[0].source.replace("...", answer)
+        exercise.cells[0].outputs = [nbformat.v4.new_output("stream", name="stdout", text="another\n")]
+        notebooks.write(tmp_path / "solutions" / f"{name}.ipynb", solution)
+        notebooks.write(tmp_path / "exercises" / f"{name}.ipynb", exercise)
+    assert by_nbval(tmp_path, "exercises") == ["FAILED", "SKIPPED"]
 
 
 # --- Outputs that did not come from nbval ------------------------------------------------------------------
@@ -232,7 +153,6 @@ def shown(**data: str) -> dict[str, Any]:
     [
         ([], [], []),
         ([printed("a\nb\n")], [printed("a\n"), printed("b\n")], []),
-        ([printed("0.12345678\n")], [printed("0.12345679\n")], []),
         ([printed("0.5\n")], [printed("0.6\n")], ["atol=0.11"]),
         ([printed("0.5\n")], [printed("0.6\n")], ["nbval-ignore-output"]),
         ([shown(text_plain="1", image_png="a")], [shown(text_plain="1", image_png="b")], []),
@@ -248,7 +168,6 @@ def test_outputs_that_are_the_same(stored, fresh, tags):
     [
         ([printed("a")], [], "stdout"),
         ([], [printed("a", "stderr")], "stderr"),
-        ([printed("a")], [printed("b")], "stdout"),
         ([printed("0.5\n")], [printed("0.6\n")], "stdout"),
         ([shown(text_plain="1")], [shown(text_plain="1", text_html="<b>1</b>")], "text/html"),
         ([shown(text_plain="1")], [shown(text_plain="1"), shown(text_plain="1")], "text/plain"),

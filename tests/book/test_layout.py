@@ -9,8 +9,6 @@ import pytest
 from browsers import wait_for
 from building import QUICK_PAGES, pages
 
-from book._make import budget
-
 pytestmark = pytest.mark.no_arrays
 
 # Boxes whose content is wider than they are: kind, pixels that are missing, how the content begins.
@@ -252,16 +250,6 @@ def test_words_in_drawings_can_be_read_on_a_phone(visited: Any):
             .filter((size) => size < 9.4)"""
     )
     assert small == []
-
-
-def test_the_tool_that_counts_sees_the_first_screens(small_site: Path, browser: Any):
-    """`make budget SITE=…`: on a phone all stands further down."""
-    seen = {screen: found for _, screen, found in budget.first_screens(browser, small_site, ["arrays"])}
-    assert set(seen) == {"desk", "phone"}
-    assert 20 < seen["phone"]["words"] <= seen["desk"]["words"]
-    for found in seen.values():
-        assert found["output"] < found["picture"]
-    assert seen["desk"]["output"] < seen["phone"]["output"]
 
 
 # --- The frame of a page ---------------------------------------------------------------------------------

@@ -172,10 +172,3 @@ def test_notebooks_can_be_downloaded(site: Path):
             page = (site / f"{name}.html").read_text(encoding="utf-8")
             assert f'href="../_sources/{name}.ipynb"' in page, f"{name} has no download button"
             assert (site / "_sources" / f"{name}.ipynb").exists()
-
-
-def test_search_finds(visit: Any):
-    found = visit("search", "?q=gradients")
-    found.page.wait_for_selector("#search-results li a")
-    assert found.requests == []
-    found.page.close()

@@ -338,15 +338,6 @@ def test_stopping_before_the_first_byte_came(runner: Any):
     assert output(page, "plain") == "fresh"
 
 
-def test_a_browser_that_has_python_is_not_told_that_it_loads(runner: Any):
-    page = runner(PAGE)
-    run(page, "plain")
-    page.reload()
-    page.wait_for_selector(".course-run-button")  # the page is there before its buttons are
-    run_until(page, "plain", "starting Python, about 1\u00a0s")
-    said(page, "plain", "ran here in")
-
-
 def test_a_python_that_cannot_go_on_is_said_and_replaced(runner: Any):
     page = runner(PAGE)
     type_into(page, "plain", "die()").press("Shift+Enter")

@@ -196,11 +196,3 @@ def test_the_search_knows_formulas_and_the_glossary_once(visit: Any):
     assert any("One attention head" in title for _, title, _ in search(visit, "√d_k"))
     assert sum(title.startswith("Glossary") for _, title, _ in search(visit, "roofline")) == 1
     assert search(visit, "zyzzyva") == []
-
-
-def test_a_formula_is_no_stop_of_the_tab_key(visit: Any):
-    opened = visit("book/symbols")
-    assert opened.page.eval_on_selector_all("mjx-container", "e => e.length") > 20
-    stops = "e => e.filter(m => m.tabIndex >= 0 && !('scrolls' in m.dataset)).length"
-    assert opened.page.eval_on_selector_all("mjx-container", stops) == 0
-    opened.page.close()

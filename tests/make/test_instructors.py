@@ -53,19 +53,6 @@ def test_ten_evenings_need_nothing_known():
     assert taken_as_known(10, ROOT) == []
 
 
-def test_fewer_evenings_say_what_they_take_as_known():
-    known = ["[chapter 1](arrays.ipynb)", "[chapter 2](reverse_mode.ipynb)"]
-    assert taken_as_known(5, ROOT)[:2] == known
-    assert f"\nTaken as known: {', '.join(known)}," in plan(5, ROOT)
-
-
-def test_an_exercise_stands_with_its_chapter_also_if_that_was_read_on_another_evening():
-    held = [row.split(" | ")[2] for row in plan(10, ROOT).splitlines()[2:12]]
-    assert held[4] == "[chapter 6](embeddings.ipynb): `embed` (8), `pack` (20), `table_gradients` (25)"
-    nsp, mlm = "[chapter 14](nsp.ipynb): `make_pair` (10)", "[chapter 13](mlm.ipynb): `mlm_loss` (10)"
-    assert held[9] == f"{nsp}; {mlm}; [chapter 15](pretraining.ipynb): `floor_of` (20)"
-
-
 def test_a_plan_with_dates(capsys):
     arguments = ["--root", str(ROOT), "--start", "2027-01-25", "--every", "14", "--evenings", "2"]
     assert instructors.main(arguments) == 0
@@ -78,11 +65,6 @@ def test_a_plan_with_dates(capsys):
 def test_a_plan_without_a_start_is_no_plan(capsys):
     assert instructors.main(["--evenings", "2"]) == 2
     assert capsys.readouterr().err == "a plan needs both: --start 2027-01-11 --evenings 5\n"
-
-
-def test_a_page_without_the_places_is_told():
-    with pytest.raises(ValueError, match="has no place for the 2 evenings"):
-        renewed("nothing", ROOT)
 
 
 def test_the_page_names_each_verdict():

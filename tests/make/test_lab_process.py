@@ -45,9 +45,9 @@ def environment(root: Path, **more: str) -> dict[str, str]:
     return own | {"PYTHONPATH": str(ROOT), "TMPDIR": str(root.parent / "tmp"), **more}
 
 
-def until(true: Callable[[], object], seconds: float = 90) -> object:
-    """What `true` gives as soon as it is something; fails after so many seconds."""
-    end = time.monotonic() + seconds
+def until(true: Callable[[], object]) -> object:
+    """What `true` gives as soon as it is something; fails after a time that a busy machine does not need."""
+    end = time.monotonic() + 180
     while not (found := true()):
         assert time.monotonic() < end, "it never was so"
         time.sleep(0.1)
@@ -113,8 +113,8 @@ def test_it_says_where_start_is_shows_nobody_its_token_and_leaves_nothing(runnin
     assert token in page.read_text()
 
     lab.send_signal(signal.SIGTERM)
-    assert lab.wait(timeout=30) == 128 + signal.SIGTERM
-    until(lambda: not arguments_of_its_processes(lab.pid), 10)
+    assert lab.wait(timeout=90) == 128 + signal.SIGTERM
+    until(lambda: not arguments_of_its_processes(lab.pid))
     assert list((root.parent / "tmp").glob("minigrad-lab-*")) == []
 
 
@@ -129,7 +129,7 @@ def test_two_at_the_first_time_at_once(root):
         )
         for _ in range(2)
     ]  # fmt: skip
-    said = [one.communicate(timeout=120)[0] for one in both]
+    said = [one.communicate(timeout=300)[0] for one in both]
     assert [one.returncode for one in both] == [0, 0], said
     assert len(list((root / "my-exercises" / "book").iterdir())) == 21
 

@@ -29,7 +29,6 @@ def of(*cells: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("source", "number"),
     [
-        ("Three plain words.", 3),
         ("It has 109,482,240 parameters", 4),
         ("A well-known reader's word", 4),
         ("Code `x = y + z` is one", 4),
@@ -39,7 +38,6 @@ def of(*cells: dict[str, Any]) -> dict[str, Any]:
         ("A [link here](https://example.org/a/b/c) counts", 4),
         ("See https://example.org/a/b/c there", 2),
         ("<b>Bold</b> text <!-- not this -->", 2),
-        ("", 0),
     ],
 )
 def test_words(source: str, number: int):

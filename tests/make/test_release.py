@@ -14,51 +14,39 @@ pytestmark = pytest.mark.no_arrays
 
 ROOT = Path(__file__).parents[2]
 PLACES = ("CHANGELOG.md", "CITATION.cff", "pyproject.toml")
+NEWEST = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)[1]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    for place in PLACES:
-        shutil.copy(ROOT / place, tmp_path)
-    return tmp_path
+@pytest.mark.parametrize(
+    ("place", "pattern", "instead", "said"),
+    [
+        *(
+            (place, re.escape(NEWEST), "9.9.9", f"v{NEWEST}, and {place} has version 9.9.9")
+            for place in PLACES
+        ),
+        ("CITATION.cff", r'(?<=date-released: ").*(?=")', "1999-12-31", r"and CITATION\.cff 1999-12-31"),
+        ("CHANGELOG.md", r"(?m)^## \[\d", "## [", "has no section of a version"),
+    ],
+)
+def test_places_that_do_not_agree_are_named(
+    tmp_path: Path, place: str, pattern: str, instead: str, said: str
+):
+    for name in PLACES:
+        shutil.copy(ROOT / name, tmp_path)
+    text = (tmp_path / place).read_text("utf-8")
+    (tmp_path / place).write_text(re.sub(pattern, instead, text, count=1), encoding="utf-8")
+    with pytest.raises(ReleaseError, match=said):
+        notes(tmp_path, f"v{NEWEST}")
 
 
-def newest() -> str:
-    return re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)[1]
-
-
-def test_the_newest_version_could_be_tagged():
-    text = notes(ROOT, f"v{newest()}")
-    assert text.startswith("### ")
-    assert "\n## " not in text
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_a_place_with_another_version_is_named(folder: Path, place: str):
-    path = folder / place
-    path.write_text(path.read_text("utf-8").replace(newest(), "9.9.9", 1), encoding="utf-8")
-    with pytest.raises(ReleaseError, match=rf"the tag is v{newest()}, and {place} has version 9.9.9"):
-        notes(folder, f"v{newest()}")
-
-
-def test_another_day_is_named(folder: Path):
-    path = folder / "CITATION.cff"
-    path.write_text(
-        re.sub(r'(date-released: ").*"', r'\g<1>1999-12-31"', path.read_text("utf-8")), encoding="utf-8"
-    )
-    with pytest.raises(ReleaseError, match=r"and CITATION\.cff 1999-12-31"):
-        notes(folder, newest())
-
-
-def test_a_log_without_a_version_is_an_error(folder: Path):
-    (folder / "CHANGELOG.md").write_text("# Changes\n\n## [Unreleased]\n", encoding="utf-8")
-    with pytest.raises(ReleaseError, match="has no section of a version"):
-        notes(folder, newest())
-
-
-def test_the_exit_status(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_the_newest_version_could_be_tagged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     monkeypatch.chdir(ROOT)
     assert main([]) == 2
     assert main(["v9.9.9"]) == 1
-    assert main([f"v{newest()}"]) == 0
-    assert "### Added" in capsys.readouterr().out
+    capsys.readouterr()
+    assert main([f"v{NEWEST}"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("### Added")
+    assert "\n## " not in said

@@ -12,7 +12,7 @@ pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with
 pytest.importorskip("pikepdf", reason="pikepdf is not installed")
 pytest.importorskip("bs4", reason="bs4 is not installed (it comes with Jupyter Book)")
 
-from book._make import budget, chromium, pdf, serve, site, slides
+from book._make import chromium, pdf, serve, site, slides
 
 pytestmark = pytest.mark.no_arrays
 
@@ -22,7 +22,6 @@ TOOLS = {
     "pdf": (pdf, lambda folder: [folder, "course.pdf"]),
     "slides": (slides, lambda folder: [folder, "one_head"]),
     "site": (site, lambda folder: [folder, "node_modules"]),
-    "budget": (budget, lambda folder: ["--screens", folder, "one_head"]),
 }
 each_tool = pytest.mark.parametrize(("module", "arguments"), TOOLS.values(), ids=TOOLS)
 
@@ -42,13 +41,13 @@ def said_by(module: ModuleType, arguments: list[str], capsys: pytest.CaptureFixt
 
 
 @each_tool
-@pytest.mark.parametrize("what", ["no folder", "an empty folder", "a file", "a folder named index.html"])
+@pytest.mark.parametrize("what", ["an empty folder", "a file", "a folder named index.html"])
 def test_a_folder_without_a_site_is_named(module, arguments, what, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     folder = tmp_path / "html"
     if what == "a file":
         folder.write_text("no folder")
-    elif what != "no folder":
+    else:
         folder.mkdir()
     if "index" in what:
         (folder / "index.html").mkdir()

@@ -26,6 +26,14 @@ def test_ticks_are_round_numbers_at_which_matplotlib_has_them_too(seed):
     assert len({name for _, name in found}) == len(found)
 
 
+@pytest.mark.parametrize(
+    ("high", "names"),
+    [(10, "0.0 2.5 5.0 7.5 10.0"), (1, "0.00 0.25 0.50 0.75 1.00"), (100, "0 25 50 75 100")],
+)
+def test_a_step_of_two_and_a_half_is_written_with_all_its_digits(high, names):
+    assert [name for _, name in Linear().ticks((0, high), 4)] == names.split()
+
+
 def test_many_powers_are_thinned_out_as_matplotlib_does():
     ticker = pytest.importorskip("matplotlib.ticker")
     rng = np.random.default_rng(0)
