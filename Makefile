@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ORACLES := $(VENV)/.oracles
 PUBLISHED := $(VENV)/.published
-RUN := _build/run
+RUN := _build/python
 # Where the pages are without Python in them: not where the site is, which a build without would take apart.
 PLAIN := _build/plain/_build/html
 # Tests start hundreds of processes, which need not compile the package each.
@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # left to its own leg, site-check.
 WORKERS := $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 )))
 PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --ignore tests/site --durations=15 --durations-min=4
-COURSE := $(BIN)/python -m book._make.notebooks
+COURSE := $(BIN)/python -m book.make.notebooks
 BUILD := $(BIN)/jupyter-book build -W -n --keep-going -q
 NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 
@@ -111,7 +111,7 @@ nbval: $(READY) $(PUBLISHED)  ## a leg of everything: run every notebook in Jupy
 	$(call timed,notebooks,$(PARALLEL) --dist loadfile -p no:cacheprovider --nbval --nbval-current-env --nbval-cell-timeout=600 $(NOTEBOOKS))
 
 test-matrix: $(READY)  ## the same with other Pythons, BLAS kernels and threads; ends with a table (half an hour)
-	$(BIN)/python tests/tools/matrix.py
+	$(BIN)/python book/make/matrix.py
 
 oracles: $(ORACLES)  ## install PyTorch, transformers, tokenizers and an MPI, and hold everything against them
 	$(call timed,oracles,$(PARALLEL) -m oracle)
@@ -126,18 +126,18 @@ book: $(READY)  ## build the course without Python in its pages; ends with their
 	@echo "the course: file://$(CURDIR)/$(PLAIN)/index.html"
 
 pdf: book  ## the course as one PDF, by Chromium (two minutes)
-	@$(BIN)/python -m book._make.pdf $(PLAIN) _build/bert-from-nothing.pdf
+	@$(BIN)/python -m book.make.pdf $(PLAIN) _build/bert-from-nothing.pdf
 
 epub: $(READY)  ## the course as an EPUB, by Sphinx; formulas by Chromium
 	COURSE_EPUB=1 $(BUILD) --builder custom --custom-builder epub --path-output _build/epub .
 	@mv _build/epub/_build/epub/bert-from-nothing.epub _build/ && echo "the course to take away: file://$(CURDIR)/_build/bert-from-nothing.epub"
 
 slides: book  ## a deck of slides for each chapter, beside the pages of make book: make slides NB=book/one_head.ipynb
-	@$(BIN)/python -m book._make.slides $(PLAIN) $(if $(NB),$(STEM))
+	@$(BIN)/python -m book.make.slides $(PLAIN) $(if $(NB),$(STEM))
 
-$(RUN)/.ready: book/_run/package.json book/_run/package-lock.json
+$(RUN)/.ready: book/site/python/package.json book/site/python/package-lock.json
 	@command -v npm >/dev/null || { echo "the site's Python comes from npm, which is not here; on Debian: apt-get install npm"; exit 1; }
-	@mkdir -p $(RUN) && cp book/_run/package.json book/_run/package-lock.json book/_run/.npmrc $(RUN)/
+	@mkdir -p $(RUN) && cp book/site/python/package.json book/site/python/package-lock.json book/site/python/.npmrc $(RUN)/
 	@echo "installing Pyodide and its NumPy from npm into $(RUN), once"
 	@npm ci --prefix $(RUN) --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
@@ -145,17 +145,17 @@ $(RUN)/.ready: book/_run/package.json book/_run/package-lock.json
 site: $(READY) $(RUN)/.ready  ## build it with Python in its pages: every cell runs there; needs npm, and http to read it
 	@$(COURSE) stale || true
 	COURSE_RUN=1 $(BUILD) .
-	$(BIN)/python -m book._make.site _build/html $(RUN)/node_modules
+	$(BIN)/python -m book.make.site _build/html $(RUN)/node_modules
 
 serve: site  ##! the course in your browser: every chapter and exercise runs there (make serve PORT=8000)
-	@$(BIN)/python -m book._make.serve _build/html $(PORT)
+	@$(BIN)/python -m book.make.serve _build/html $(PORT)
 
 site-check: site  ## run every cell as the pages do, in Node, and hold its output against the stored one; the worker in Chromium
-	$(call timed,cells in the pages,$(BIN)/python tests/tools/pages_check.py _build/html/_static/run $(RUN)/node_modules $(if $(ALL),,--quick))
+	$(call timed,cells in the pages,$(BIN)/python book/make/pages_check.py _build/html/_static/python $(RUN)/node_modules $(if $(ALL),,--quick))
 	$(call timed,the worker in Chromium,MINIGRAD_REQUIRE_SITE=1 $(BIN)/python -m pytest -q -p no:cacheprovider $(if $(ALL),-m "slow or not slow") tests/site)
 
 long-cells: site  ## run the cells, too, that take long in a page, and note for how long (an hour; after a change of such a cell)
-	$(call timed,long cells in the pages,$(BIN)/python tests/tools/pages_check.py _build/html/_static/run $(RUN)/node_modules --long --write)
+	$(call timed,long cells in the pages,$(BIN)/python book/make/pages_check.py _build/html/_static/python $(RUN)/node_modules --long --write)
 
 live: $(READY)  ## build the course again whenever a page changes, until Ctrl-C
 	@mkdir -p _build; while true; do touch _build/.seen; $(MAKE) --no-print-directory book; \
@@ -163,7 +163,7 @@ live: $(READY)  ## build the course again whenever a page changes, until Ctrl-C
 
 lab: $(READY)  ##! copy the exercises to my-exercises/ and open JupyterLab there: make lab LAB="--no-browser --port 9000"
 	@$(MAKE) --no-print-directory $(PUBLISHED) || echo "without the published model: chapter 'published' says how to get it"
-	@$(BIN)/python -m book._make.lab $(LAB)
+	@$(BIN)/python -m book.make.lab $(LAB)
 
 notebook: $(READY)  ## run a notebook in place and store its outputs: make notebook NB=book/one_head.ipynb
 	$(COURSE) run $(or $(NB),$(error which one? make notebook NB=book/one_head.ipynb))
@@ -171,66 +171,66 @@ notebook: $(READY)  ## run a notebook in place and store its outputs: make noteb
 exercises: $(READY)  ## for authors: make exercises/ from solutions/; what holds answers is left as it is
 	$(COURSE) exercises
 
-stored: $(READY)  ## train again the model that the pages show, and store it in book/runs (a quarter of an hour)
+stored: $(READY)  ## train again the model that the pages show, and store it in book/records (a quarter of an hour)
 	$(BIN)/python -m minigrad.bert pretrain --steps 12000 --eval-every 1000 --save-every 1000 --output runs/start --resume
-	$(BIN)/python -m book._make.store runs/start book/runs/start
+	$(BIN)/python -m book.make.store runs/start minigrad/bert/trained
 
 stories: $(READY)  ## train again the model of stories that chapters `pretraining` and `finetuning` show, and store it (six minutes)
 	$(BIN)/python -m minigrad.bert pretrain --corpus stories --set num_attention_heads=4 --max-length 32 --learning-rate 1e-3 \
 		--steps 10000 --eval-every 1000 --save-every 1000 --output runs/stories --resume
-	$(BIN)/python -m book._make.store runs/stories book/runs/stories --max-length 32
+	$(BIN)/python -m book.make.store runs/stories book/records/stories --max-length 32
 
 varied: $(READY)  ## the same for the model of varied stories that chapter `looking_inside` looks into (ten minutes)
 	$(BIN)/python -m minigrad.bert pretrain --corpus varied-stories --set num_hidden_layers=4 --set num_attention_heads=4 \
 		--max-length 56 --learning-rate 1e-3 --steps 6000 --eval-every 1000 --output runs/varied --resume
-	$(BIN)/python -m book._make.store runs/varied book/runs/varied --max-length 56
+	$(BIN)/python -m book.make.store runs/varied book/records/varied --max-length 56
 
 seq2seq: $(READY)  ## the same for the LSTM that translates in chapter `seq2seq` (three minutes)
 	$(BIN)/python -m minigrad.seq2seq train --architecture lstm --corpus stories-long --set dropout=0 --learning-rate 2e-3 --warmup-steps 200 \
 		--steps 3000 --eval-every 1000 --save-every 1000 --output runs/seq2seq --resume
-	$(BIN)/python -m book._make.store runs/seq2seq book/runs/seq2seq
+	$(BIN)/python -m book.make.store runs/seq2seq book/records/seq2seq
 
 attention: $(READY)  ## the same for the LSTM with attention that translates in chapter `attention_decoder` (five minutes)
 	$(BIN)/python -m minigrad.seq2seq train --architecture lstm-attention --corpus stories-long --set dropout=0 --learning-rate 4e-3 --warmup-steps 200 \
 		--steps 4000 --eval-every 1000 --save-every 1000 --output runs/attention --resume
-	$(BIN)/python -m book._make.store runs/attention book/runs/attention
+	$(BIN)/python -m book.make.store runs/attention book/records/attention
 
 transformer: $(READY)  ## the same for the Transformer that translates in chapter `transformer` (eight minutes)
 	$(BIN)/python -m minigrad.seq2seq train --architecture transformer --corpus stories-long --set dropout=0 --steps 4000 --eval-every 500 \
 		--learning-rate 0.004419417382415922 --save-every 500 --output runs/transformer --resume  # 1 / √(128 · 400)
-	$(BIN)/python -m book._make.store runs/transformer book/runs/transformer
+	$(BIN)/python -m book.make.store runs/transformer book/records/transformer
 
 learning: $(READY)  ## train it once more, and store what it guesses on the way (as long)
-	$(BIN)/python -m book._make.learning runs/learning book/runs/start/learning.json
-	$(BIN)/python -m book._make.pictures guesses book/runs/start/learning.json book/runs/guesses
+	$(BIN)/python -m book.make.learning runs/learning minigrad/bert/trained/learning.json
+	$(BIN)/python -m book.make.pictures guesses minigrad/bert/trained/learning.json book/records/guesses
 
 map: $(READY)  ## after a change of the list of chapters: their numbers in all pages, the map, the README's list, the plans
-	$(BIN)/python -m book._make.contents
-	$(BIN)/python -m book._make.pictures map
-	$(BIN)/python -m book._make.routes
-	$(BIN)/python -m book._make.instructors
-	$(BIN)/python -m book._make.said
+	$(BIN)/python -m book.make.contents
+	$(BIN)/python -m book.make.pictures map
+	$(BIN)/python -m book.make.routes
+	$(BIN)/python -m book.make.instructors
+	$(BIN)/python -m book.make.said
 	$(COURSE) exercises
 
 trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter `optimisers` compares with
-	$(BIN)/python tests/tools/optimiser_trajectories.py
+	$(BIN)/python book/records/benchmarks/optimiser_trajectories.py
 
 gpu-check:  ## the tests on real CuPy, with the Python that calls it; skips where there is no GPU
-	@$(PYTHON) tests/tools/gpu_check.py
+	@$(PYTHON) book/make/gpu_check.py
 
 bench: $(ORACLES)  ## time a pre-training step beside PyTorch and JAX; writes the record and book/speed.md (half an hour, an idle machine; AGAIN=--again adds to the record)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[benchmarks]'
-	for setting in "" --one-core "--kernels Haswell"; do $(BIN)/python tests/tools/pretraining_step.py $$setting --record book/runs/pretraining_step.json $(AGAIN) || exit; done
-	$(BIN)/python tests/tools/several_processes.py --record book/runs/several_processes.json
-	$(BIN)/python tests/tools/inference.py --record book/runs/inference.json
-	$(BIN)/python tests/tools/speed_table.py
+	for setting in "" --one-core "--kernels Haswell"; do $(BIN)/python book/records/benchmarks/pretraining_step.py $$setting --record book/records/pretraining_step.json $(AGAIN) || exit; done
+	$(BIN)/python book/records/benchmarks/several_processes.py --record book/records/several_processes.json
+	$(BIN)/python book/records/benchmarks/inference.py --record book/records/inference.json
+	$(BIN)/python book/records/benchmarks/speed_table.py
 
 machine: $(ORACLES)  ## measure again what chapters `step_cost` and `fast` quote of a machine (ten minutes to an hour, an idle machine)
-	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python tests/tools/before_after.py --record book/runs/machine.json
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python book/records/benchmarks/before_after.py --record book/records/machine.json
 
 compare: $(ORACLES)  ## train the same model in PyTorch on the same batches, three seeds, and compare what both learn (an hour)
-	$(BIN)/python tests/tools/pretraining_run.py --seeds 0 1 2 --record tests/tools/pretraining_run.json
-	$(BIN)/python tests/tools/speed_table.py
+	$(BIN)/python book/records/benchmarks/pretraining_run.py --seeds 0 1 2 --record book/records/pretraining_run.json
+	$(BIN)/python book/records/benchmarks/speed_table.py
 
 clean:  ## remove the environment and everything built
 	rm -rf $(VENV) _build .pytest_cache .mypy_cache .ruff_cache

@@ -168,9 +168,10 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     published model of chapter `published`, where its package is not installed."""
     if not config.getoption("nbval", default=False):
         return
-    from book._make.notebooks import holds_answers, read
-    from book._make.site import PUBLISHED, tagged
-    from minigrad.course.chapters.published import HOW, PACKAGE
+    from bert_course.chapters.published import HOW, PACKAGE
+
+    from book.make.notebooks import holds_answers, read
+    from book.make.site import PUBLISHED, tagged
 
     if importlib.util.find_spec(PACKAGE) is None:
         for path in {item.path for item in items if item.path.parent.name == "book"}:

@@ -13,7 +13,7 @@ COLOURS: dict[str, tuple[str, str]] = {
     "first": ("#0072b2", "#56b4e9"),  # what a figure compares: first, second, third
     "second": ("#b94a00", "#f0a35e"),
     "third": ("#595959", "#b0b0b0"),
-    "token": ("#57606a", "#b1bac4"),  # what the attention chapters draw
+    "token": ("#57606a", "#b1bac4"),  # what attention is drawn with
     "query": ("#0a6ea8", "#58b2e6"),
     "key": ("#a85400", "#eda45c"),
     "value": ("#00775a", "#4fcfa5"),

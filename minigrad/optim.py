@@ -291,7 +291,7 @@ class Schedule:
     """A rate that changes from step to step: each group's own rate times `factor`.
 
     `step()` after each optimiser step sets every group's rate for the next one. The whole state is the optimiser's step
-    count. A second schedule of an optimiser, as of a notebook's cell that runs again, begins anew at the optimiser's
+    count. A second schedule of an optimiser, as of code that runs again, begins anew at the optimiser's
     present step, with the rates that the groups were given, or that were set by hand since. A subclass says what the
     factor is. Raises TypeError for what is no optimiser.
     """

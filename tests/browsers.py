@@ -10,8 +10,6 @@ from typing import Any, NoReturn
 
 import pytest
 
-from book._make import chromium
-
 
 def skip(reason: str) -> NoReturn:
     """Skip the test; where MINIGRAD_REQUIRE_BROWSER=1 promises that nothing is missing, fail it."""
@@ -22,6 +20,8 @@ def skip(reason: str) -> NoReturn:
 
 def open_browser() -> Iterator[Any]:
     """A headless Chromium, or a reason to skip."""
+    from book.make import chromium  # the tests of the engine need neither
+
     if why := chromium.missing():
         skip(why)
     with chromium.opened() as browser:

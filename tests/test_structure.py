@@ -20,7 +20,8 @@ pytestmark = pytest.mark.no_arrays
 
 ROOT = Path(minigrad.__file__).resolve().parent.parent
 FILES = sorted((ROOT / "minigrad").rglob("*.py"))
-MAKERS = sorted((ROOT / "book" / "_make").rglob("*.py"))
+COURSE = sorted((ROOT / "book" / "bert_course").rglob("*.py"))
+MAKERS = sorted((ROOT / "book" / "make").rglob("*.py"))
 
 # From the ground up; a layer may import those below it, and its own.
 LAYERS = [
@@ -37,7 +38,6 @@ LAYERS = [
     {"training"},
     {"bert"},
     {"seq2seq"},
-    {"course"},
 ]
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 
@@ -47,8 +47,8 @@ TOP_LEVEL = {
     "requirements.txt", "solutions", "tests",
 }  # fmt: skip
 
-# Inside of course/, in the same way.
-ROOMS = ["contents", "furniture", "check", "exercises", "parts", "chapters", "grade"]
+# Inside of bert_course/, in the same way.
+ROOMS = ["contents", "stored", "common", "check", "exercises", "parts", "chapters", "grade"]
 
 
 @functools.cache
@@ -98,8 +98,8 @@ def test_dependencies_point_one_way():
 
 
 def place_of(name: str) -> tuple[str, str]:
-    """The room of a module below minigrad.course, and what it is called there: ("chapters", "mlm_lottery")."""
-    room, *rest = name.split(".")[2:]
+    """The room of a module below bert_course, and what it is called there: ("chapters", "mlm_lottery")."""
+    room, *rest = name.split(".")[1:]
     return room, rest[0] if room == "chapters" and rest else ""
 
 
@@ -112,14 +112,14 @@ def chapter_of(module: str) -> str:
 
 
 def test_walls_inside_of_the_course():
-    """Contents < furniture < checks < exercises < parts < chapters < grading; no chapter imports another's module."""
+    """Contents < common < checks < exercises < parts < chapters < grading; no chapter imports another's module."""
     wrong = []
-    for path in FILES:
-        if layer_of(path) != "course" or (path.parent.name == "course" and path.stem == "__init__"):
+    for path in COURSE:
+        if path.parent.name == "bert_course" and path.stem == "__init__":
             continue
-        own, module = place_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        own, module = place_of(".".join(path.relative_to(ROOT / "book").with_suffix("").parts))
         for name in imports(path):
-            if not name.startswith("minigrad.course."):
+            if not name.startswith("bert_course."):
                 continue
             room, other = place_of(name)
             up = ROOMS.index(room) > ROOMS.index(own)
@@ -133,13 +133,22 @@ def test_walls_inside_of_the_course():
     assert wrong == []
 
 
+WORDS_OF_THE_COURSE = re.compile(r"\b(bert_course|course|chapters?|exercises?)\b", re.IGNORECASE)
+
+
+def test_the_library_knows_of_no_course():
+    """It is a library, which a course happens to use."""
+    found = {named(path): WORDS_OF_THE_COURSE.findall(path.read_text(encoding="utf-8")) for path in FILES}
+    assert {name: words for name, words in found.items() if words} == {}
+
+
 def test_checks_and_grading_load_no_figure_library():
     """It would cost each exercise's kernel and each grading run half a second, and fail where there is none."""
-    code = "import sys; from minigrad.course import check; import minigrad.course.grade.command; print(*sys.modules)"
+    code = "import sys; from bert_course import check; import bert_course.grade.command; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "minigrad.course.exercises.one_head" in loaded
-    assert not loaded & {"matplotlib", "minigrad.course.furniture.figures"}
+    assert "bert_course.exercises.one_head" in loaded
+    assert not loaded & {"matplotlib", "bert_course.common.figures"}
 
 
 def private_names_used(tree: ast.Module) -> set[str]:
@@ -166,7 +175,7 @@ PRIVATE = {  # used from outside all the same
 
 
 def test_private_names_stay_in_their_file():
-    found = {named(path): private_names_used(parsed(path)) - PRIVATE for path in [*FILES, *MAKERS]}
+    found = {named(path): private_names_used(parsed(path)) - PRIVATE for path in [*FILES, *COURSE, *MAKERS]}
     assert {name: names for name, names in found.items() if names} == {}
 
 
@@ -183,7 +192,11 @@ def test_pages_show_and_use_public_names_alone():
 
 def test_no_file_imports_itself_by_way_of_others():
     """Also for types alone: two files that need each other are one room with a wall through it."""
-    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in FILES}
+    modules = {
+        ".".join(path.relative_to(top).with_suffix("").parts): path
+        for top, paths in ((ROOT, FILES), (ROOT / "book", COURSE))
+        for path in paths
+    }
     needs = {
         name: {
             other
@@ -199,7 +212,7 @@ def test_no_file_imports_itself_by_way_of_others():
 
 def test_the_front_imports_the_engine_alone():
     names = {name.partition(".")[2].partition(".")[0] for name in imports(ROOT / "minigrad" / "__init__.py")}
-    assert not names & {"text", "stories", "training", "bert", "seq2seq", "course"}
+    assert not names & {"text", "stories", "training", "bert", "seq2seq"}
 
 
 ORACLES = {"torch", "transformers", "tokenizers", "tensorflow", "jax", "scipy", "hypothesis", "pytest"}
@@ -214,11 +227,11 @@ def importing(paths: list[Path], packages: set[str]) -> list[str]:
 
 def test_oracles_are_not_imported():
     """PyTorch and its kin are what this is held against, never what it is made of."""
-    assert importing(FILES, ORACLES) == []
+    assert importing([*FILES, *COURSE], ORACLES) == []
 
 
 def test_cupy_is_imported_by_its_backend_alone():
-    assert importing([path for path in FILES if path not in OF_CUPY], {"cupy", "cupyx"}) == []
+    assert importing([path for path in [*FILES, *COURSE] if path not in OF_CUPY], {"cupy", "cupyx"}) == []
 
 
 def test_operations_do_not_import_numpy():
@@ -277,15 +290,15 @@ def undocumented(path: Path, node: ast.Module | ast.ClassDef) -> Iterator[str]:
 
 
 def test_every_module_and_public_name_says_what_it_is():
-    assert [found for path in [*FILES, *MAKERS] for found in undocumented(path, parsed(path))] == []
+    assert [found for path in [*FILES, *COURSE, *MAKERS] for found in undocumented(path, parsed(path))] == []
 
 
 @pytest.mark.parametrize(
     ("module", "package"),
     [
-        ("minigrad.course.furniture.figures", "matplotlib"),
-        ("book._make.notebooks", "nbformat"),
-        ("book._make.notebooks", "nbclient"),
+        ("bert_course.common.figures", "matplotlib"),
+        ("book.make.notebooks", "nbformat"),
+        ("book.make.notebooks", "nbclient"),
     ],
 )
 def test_what_needs_another_package_says_which(module, package):
@@ -299,7 +312,7 @@ def test_what_needs_another_package_says_which(module, package):
 LOOKED_UP = (
     re.compile(r"\bminigrad(-bert)?\[(?![^\]]*\] @ git\+)"),
     re.compile(
-        r"\b(pipx?|pip3|uv|micropip)\b[^\n]{0,30}\b(install|run|add)\b[^\n`;]*?[\s'\"`(]minigrad(-bert)?"
+        r"\b(pipx?|pip3|uv|micropip)\b[^\n]{0,30}\b(install|run|add)\b[^\n`;]*?[\s'\"`(](minigrad(-bert)?|bert-from-nothing)"
         r"(?=[\s'\"`)=<>~!;,\\]|$)(?! @ git\+)",
         re.MULTILINE,
     ),
@@ -330,7 +343,8 @@ def looked_up(text: str) -> list[str]:
 @pytest.mark.parametrize(
     "text",
     [
-        "pip install 'minigrad[course]'",
+        "pip install 'minigrad[mpi]'",
+        "pip install bert-from-nothing",
         "%pip install -q minigrad-bert",
         'micropip.install("minigrad")',
         "python -m pip install --upgrade minigrad==0.1.0",
@@ -345,7 +359,8 @@ def test_a_look_up_of_our_name_is_seen(text):
     "text",
     [
         "pip install -e .",
-        "pip install -q 'minigrad-bert[course] @ git+https://example.org/a/b'",
+        "pip install -q 'minigrad-bert @ git+https://example.org/a/b'",
+        "pip install -q 'bert-from-nothing @ git+https://example.org/a/b#subdirectory=book'",
         "pip install filelock  # which minigrad.bert needs",
         "It is a package of its own: `pip install .` installs it; `import minigrad` then works",
     ],
@@ -417,39 +432,6 @@ def test_what_broke_with_a_new_version_has_an_upper_bound(name):
     assert re.search(rf'(^|"){name}[^\n",]*(,[^\n",]*)?<\d', text, re.MULTILINE), name
 
 
-LISTED_WHOLE = (
-    "drawing",
-    "chapters",
-    "check",
-    "exercises",
-    "_make",
-)  # folders whose files CONTRIBUTING.md does not name one by one
-
-
-def written_tree() -> set[Path]:
-    """The paths of CONTRIBUTING.md's tree: names, two blanks between them, three before what is said of them."""
-    block = re.search(
-        r"```text\n(minigrad/.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL
-    )
-    assert block, "CONTRIBUTING.md has no tree"
-    found, folders = set(), [ROOT]
-    for line in block[1].splitlines():
-        depth = (len(line) - len(line.lstrip())) // 2
-        names = re.split(r" {3,}", line.strip())[0].split()
-        del folders[depth + 1 :]
-        found |= {folders[-1] / name for name in names}
-        if names[0].endswith("/"):
-            folders.append(folders[-1] / names[0])
-    return found
-
-
-def test_the_tree_that_is_written_is_the_tree():
-    listed = written_tree()
-    assert [str(path) for path in listed if not path.exists()] == []
-    files = {path for path in FILES if path.name != "__init__.py" and path.parent.name not in LISTED_WHOLE}
-    assert [str(path.relative_to(ROOT)) for path in files - listed] == []
-
-
 # Of Google's BERT, and in recipes.
 OTHER_FILES = {
     "modeling.py",
@@ -480,7 +462,12 @@ def test_the_files_that_texts_name_are_there():
     there = [f"/{path.relative_to(ROOT).as_posix()}" for path in [*code, ROOT / "conftest.py"]]
     texts = [
         ROOT / name
-        for name in ("README.md", "CONTRIBUTING.md", "book/instructors.md", "tests/tools/README.md")
+        for name in (
+            "README.md",
+            "CONTRIBUTING.md",
+            "book/instructors.md",
+            "book/records/benchmarks/README.md",
+        )
     ]
     stale = {
         f"{path.relative_to(ROOT)}: {name}"
@@ -493,7 +480,7 @@ def test_the_files_that_texts_name_are_there():
 
 def test_a_file_can_be_read_in_one_go():
     """Two are longer: the grammar, and the list of all that a backend has to give."""
-    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in [*FILES, *MAKERS]}
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in [*FILES, *COURSE, *MAKERS]}
     most = {path: 560 if path.name in ("grammar.py", "numpy.py") else 520 for path in lines}
     assert {named(path): count for path, count in lines.items() if count > most[path]} == {}
 

@@ -202,7 +202,7 @@ def dropout_block(x, keep, y, scale):
 
 # erf(x / √2) = tanh(x p(x²)), p a polynomial fitted to artanh(erf(x / √2)) / x for |x| ≤ 6, where float32 has
 # reached ±1: lowest power first, error below 2e-7. Its first two coefficients are near those of GELU's tanh
-# form, √(2/π) and √(2/π) · 0.044715. tests/tools/erf_fit.py makes them.
+# form, √(2/π) and √(2/π) · 0.044715. book/records/benchmarks/erf_fit.py makes them.
 ARTANH_ERF = (
     0.79788494, 0.036333084, -3.2594736e-5, -5.5306321e-5, 3.964774e-6, -1.3226635e-7, 1.7562797e-9,
 )  # fmt: skip

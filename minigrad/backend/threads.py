@@ -30,7 +30,7 @@ BLOCK = 2**17
 
 
 def cores() -> int:
-    """How many cores this process may use; 1 in a page, where no thread can start."""
+    """How many cores this process may use; 1 where no thread can start, as in WebAssembly."""
     if sys.platform == "emscripten":
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

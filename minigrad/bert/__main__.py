@@ -35,10 +35,10 @@ from minigrad.bert.options import (
 from minigrad.bert.predict import describe_fillings, fill_mask, fits, next_sentence
 from minigrad.bert.pretraining import HELD_OUT, Pretraining, prepare
 from minigrad.bert.settings import FinetuningArguments, PretrainingArguments
-from minigrad.bert.stored import stored
 from minigrad.bert.story_scores import score_stories
 from minigrad.bert.task_metrics import confusion_table, describe_scores, scores, yardstick
 from minigrad.bert.task_predict import MODELS, predict_examples
+from minigrad.bert.trained import trained_model
 from minigrad.bert.training import FINETUNING, PRETRAINING, require_positions
 from minigrad.distributed import from_environment
 from minigrad.messages import LONGEST_LINE, shown
@@ -62,7 +62,6 @@ from minigrad.training.progress import Unfailing, counting
 from minigrad.training.reading import CheckpointError, is_there
 from minigrad.training.state import STATE, TrainingState, read_state
 
-STORED_MODEL = "start"  # of book/runs
 MOST_HEADS = 8  # that `look` prints
 STORY_PAIRS = 300  # of an evaluation
 STORY_EXAMPLE = "mary is in the attic with john . [MASK] has four books ."
@@ -469,11 +468,11 @@ COMMANDS = {
 
 
 def _chosen(model: str | None) -> str:
-    """The model that was named; where none was, the one that came with the course."""
+    """The model that was named; where none was, the one that came with the library."""
     if model is not None:
         return model
-    folder = stored(STORED_MODEL)
-    remark(f"no model is named: this is the one that came with the course, {folder}")
+    folder = trained_model()
+    remark(f"no model is named: this is the one that came with minigrad, {folder}")
     return str(folder)
 
 

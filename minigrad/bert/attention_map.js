@@ -1,6 +1,6 @@
 // A table of attention weights, a row for each token that asks: the pointer and the arrow keys go from cell to cell, the
 // tokens of the cell light up, and `tell(row, column)` says what its weight is. `look` writes this into its page, and
-// notebooks into a cell's output (minigrad/course/furniture/widgets.py).
+// notebooks into a cell's output.
 function attentionMap(table, tell) {
   function look(cell) {
     table.querySelectorAll(".here").forEach(one => one.classList.remove("here"));

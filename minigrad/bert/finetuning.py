@@ -38,7 +38,7 @@ def default_rate(hidden_size: int) -> float:
 
 
 class Finetuning(BertTraining):
-    """A run of fine-tuning: what `python -m minigrad.bert finetune` and the chapters use.
+    """A run of fine-tuning: what `python -m minigrad.bert finetune` runs.
 
     model: of the class in `MODELS` that is the task's. tokenizer: what made the examples. train, held_out: as
     `encode_examples` makes them; without held_out there is no evaluation. output: the run's folder, which is locked

@@ -30,7 +30,7 @@ EXAMPLE = "Raise an [MASK] if the file does not exist."
 DESCRIPTION = """\
 Pre-train a BERT from raw text, look at what it has learned, fine-tune it, and see what it costs.
 
-    python -m minigrad.bert fill-mask "The [MASK] is returned."     the model that came with the course
+    python -m minigrad.bert fill-mask "The [MASK] is returned."     the model that came with minigrad
     python -m minigrad.bert pretrain                         the Python documentation on this disk, 4,000 steps
     python -m minigrad.bert pretrain --corpus my-texts/ --output runs/mine      your own text
     python -m minigrad.bert fill-mask --model runs/reduced "The [MASK] is returned."    your own model
@@ -53,7 +53,7 @@ USAGE = {  # after the program; the options are listed below each
 }
 NEED_MODEL = ("predict",)
 MODEL = "a run's folder or a checkpoint"
-STORED = f"{MODEL} (default: the model that came with the course)"
+STORED = f"{MODEL} (default: the model that came with minigrad)"
 
 PRETRAIN = """\
 From raw text to a model: cut the text into sentences, hold some documents out, learn a WordPiece vocabulary,

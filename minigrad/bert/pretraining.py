@@ -55,7 +55,7 @@ class PairShare(Share):
 
 
 class Pretraining(BertTraining):
-    """A run of pre-training: what `python -m minigrad.bert pretrain` and the chapters use.
+    """A run of pre-training: what `python -m minigrad.bert pretrain` runs.
 
     config: of the model to make. documents: training text as ids (`encode_documents`), or a PairSource. tokenizer:
     what made them. held_out: batches for the evaluation. output: the run's folder, which is locked until `run` ends,

@@ -1,4 +1,4 @@
-"""Operations written with the basic ones, as the chapters derive them.
+"""Operations written with the basic ones, as one derives them.
 
 The formula is the code, and the gradient comes from the graph. `fused.py` has the same names and signatures
 with a `backward` written by hand: that is what the model runs, and it is held against these.

@@ -74,7 +74,7 @@ class TranslationShare(Share):
 
 
 class TranslationTraining(Training):
-    """A run that learns to translate: what `python -m minigrad.seq2seq train` and the chapters use.
+    """A run that learns to translate: what `python -m minigrad.seq2seq train` runs.
 
     config: of the model to make. pairs: ids of sources and targets without start and end tokens, or what makes those
     of an epoch. tokenizer: what made them; its [PAD], [CLS] and [SEP] are padding, start and end token. held_out:

@@ -127,7 +127,7 @@ def read_corpus(source: str | Path, progress: Progress | None = None) -> Corpus:
 
 def _smaller(package: str) -> str:
     return (
-        f"python-docs has fewer documents here than in the course's environment, because {package} is not installed: "
+        f"python-docs has fewer documents here than elsewhere, because {package} is not installed: "
         f"pip install {package}"
     )
 

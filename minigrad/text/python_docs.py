@@ -23,7 +23,7 @@ def python_docs(progress: Callable[[int, int], object] | None = None) -> list[li
 
     `progress` is called with (modules read, modules).
     """
-    from pydoc_data.topics import topics  # here: not every Python has them, such as that of the site's pages
+    from pydoc_data.topics import topics  # here: not every Python has them, such as the one in WebAssembly
 
     documents = []
     seen: set[str] = set()

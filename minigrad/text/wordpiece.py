@@ -60,7 +60,7 @@ def train_wordpiece(
     is none or too small, or a `vocab_size` too small for the characters.
 
     Source: `WordPieceTrainer` of `tokenizers` for the count; Schuster and Nakajima (2012) for the gain. The other is
-    the rule of tutorials, such as that in Hugging Face's course.
+    the rule of tutorials, such as Hugging Face's.
     """
     if isinstance(texts, str):
         raise TypeError("texts is one string: give a list of strings, [text]")

@@ -12,6 +12,7 @@ import processes
 import pytest
 import tiny
 import tiny_task
+from bert_course.stored import stored
 from tiny import checkpoints, contents, quietly, table, without_speed
 
 from minigrad import backend, random
@@ -21,7 +22,6 @@ from minigrad.bert.examples import TASKS, ExampleError
 from minigrad.bert.finetuning import Finetuning, default_rate, prepare_finetuning
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.settings import FinetuningArguments
-from minigrad.bert.stored import stored
 from minigrad.bert.task_predict import MODELS, evaluate_examples, predict_examples
 from minigrad.bert.training import FINETUNING
 from minigrad.training.folders import RunFolder, latest_checkpoint

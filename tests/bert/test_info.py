@@ -11,6 +11,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from bert_course.common.passes import count_passes
 from tiny import SMALL
 
 from minigrad import ops
@@ -18,7 +19,6 @@ from minigrad.bert import info
 from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.info import describe_model, forward_work, require_memory, step_cost
 from minigrad.bert.model import BertForPreTraining, parameter_shapes
-from minigrad.course.furniture.passes import count_passes
 from minigrad.graph import Node
 
 

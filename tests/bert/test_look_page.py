@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bert_course.stored import stored
 from browsers import skip
 from html_elements import Page
 
@@ -17,7 +18,6 @@ from minigrad.bert.__main__ import main
 from minigrad.bert.look import Head, Look, Share, surface_patterns
 from minigrad.bert.look_page import SIGN, look_page, packed, require_place, write_page
 from minigrad.bert.predict import Filling
-from minigrad.bert.stored import stored
 
 TEXT = "The [MASK] is open."
 TOKENS = ["[CLS]", "the", "[MASK]", "is", "open", ".", "[SEP]"]

@@ -71,8 +71,7 @@ def small_book(folder: Path, pages: dict[str, str | dict[str, Any]], repository:
     pages: name: Markdown, a notebook as a dictionary, or "" for a heading alone. The first page is book/index.
     """
     book = folder / "book"
-    for name in ("_static", "_ext"):
-        shutil.copytree(ROOT / "book" / name, book / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "book" / "site", book / "site", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("book/references.bib", "book/references.md", "book/glossary.md"):
         shutil.copy(ROOT / name, folder / name)
     config = (ROOT / "_config.yml").read_text(encoding="utf-8")

@@ -24,9 +24,9 @@ PATIENCE = 600  # seconds of the processor for a notebook
 
 def faults(path: Path, folder: Path, left_out: set[str], differences: Any) -> list[str]:
     """Run a notebook in a folder; what is unlike its stored outputs, and its false shape comments."""
-    from book._make.cell_needs import split
-    from book._make.notebooks import read
-    from book._make.shapes import ShapeKernel
+    from book.make.cell_needs import split
+    from book.make.notebooks import read
+    from book.make.shapes import ShapeKernel
 
     os.chdir(folder)
     outputs: list[dict[str, Any]] = []
@@ -80,10 +80,10 @@ def main() -> None:
     root_conftest: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(root_conftest)
 
-    import minigrad.course.chapters
+    import bert_course.chapters
 
-    chapters = pkgutil.iter_modules(minigrad.course.chapters.__path__, "minigrad.course.chapters.")
-    tools = ("book._make.cell_needs", "book._make.notebooks", "book._make.shapes", "minigrad.course.check")
+    chapters = pkgutil.iter_modules(bert_course.chapters.__path__, "bert_course.chapters.")
+    tools = ("book.make.cell_needs", "book.make.notebooks", "book.make.shapes", "bert_course.check")
     for name in (*tools, *(chapter.name for chapter in chapters)):
         importlib.import_module(name)
     gc.freeze()  # no collection in a fork need look at all this, nor copy its pages

@@ -120,7 +120,7 @@ def write(folder: Path) -> Path:
     site = folder / "_build" / "html"
     if done.returncode or not (site / "exercises" / "arrays.html").exists():
         raise RuntimeError(done.stderr)
-    runtime = site / "_static" / "run"
+    runtime = site / "_static" / "python"
     shutil.copy(ROOT / "tests" / "book" / "fake_worker.js", runtime / "worker.js")
     about = {"version": "1", "bytes": 10_600_000, "core": {}, "archives": {}, "data": {}}
     (runtime / "site.json").write_text(json.dumps(about), encoding="utf-8")

@@ -50,14 +50,12 @@ def f(x):
 def write(folder: Path) -> None:
     """Put the book's sources into `folder`, with the settings and the looks of the course."""
     import nbformat
-
-    from minigrad.course.furniture.tables import table
-    from minigrad.course.furniture.widgets import Frame, attention_map, bars, player
+    from bert_course.common.tables import table
+    from bert_course.common.widgets import Frame, attention_map, bars, player
 
     v4 = nbformat.v4
     book = folder / "book"
-    for name in ("_static", "_ext"):
-        shutil.copytree(ROOT / "book" / name, book / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "book" / "site", book / "site", ignore=shutil.ignore_patterns("__pycache__"))
     for path in [ROOT / "_config.yml", *ROOT.glob("book/*.bib")]:
         shutil.copy(path, folder / path.relative_to(ROOT))
     (folder / "_toc.yml").write_text(TOC, encoding="utf-8")

@@ -12,7 +12,7 @@ from typing import TypeVar
 import pytest
 from building import ROOT
 
-sys.path.append(str(ROOT / "book" / "_ext"))
+sys.path.append(str(ROOT / "book" / "site" / "ext"))
 from api import as_rst
 
 pytestmark = pytest.mark.no_arrays

@@ -39,7 +39,7 @@ def test_a_dead_reference_fails(small: Path):
 def test_a_style_that_has_changed_is_copied_though_no_page_has(small: Path):
     assert build(small, small).returncode == 0
     style, copy = (
-        small / "book" / "_static" / "print.css",
+        small / "book" / "site" / "static" / "print.css",
         small / "_build" / "html" / "_static" / "print.css",
     )
     assert copy.read_text(encoding="utf-8") == style.read_text(encoding="utf-8")

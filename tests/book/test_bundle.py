@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from building import ROOT
 
-sys.path.append(str(ROOT / "book" / "_ext"))
+sys.path.append(str(ROOT / "book" / "site" / "ext"))
 bundle = pytest.importorskip("bundle")
 
 pytestmark = pytest.mark.no_arrays
@@ -22,7 +22,7 @@ PAGE = """<html><head>
 <script src="../_static/documentation_options.js"></script>
 <script src="../_static/a.js?v=1"></script>
 <script defer="defer" src="../_static/mathjax/tex-chtml.js"></script>
-<script defer="defer" src="../_static/run/b.js"></script>
+<script defer="defer" src="../_static/python/b.js"></script>
 </head><body>BODY
 <script src="../_static/scripts/c.js?digest=1"></script>
 </body></html>"""
@@ -33,7 +33,7 @@ def test_styles_scripts_and_deferred_ones_become_one_file_each():
     text = bundle.bundled(PAGE.replace("BODY", '<span class="math">x</span>'), lists)
     assert sorted(lists.values()) == [
         ["_static/a.js", "_static/scripts/c.js"],
-        ["_static/run/b.js"],
+        ["_static/python/b.js"],
         ["_static/styles/theme.css", "_static/a.css"],
     ]
     assert re.findall(r'<(?:link|script)[^>]*(?:src|href)="\.\./_static/([\w/]+)', text) == [

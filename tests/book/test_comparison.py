@@ -15,7 +15,7 @@ import pytest
 from building import ROOT
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
-notebooks = pytest.importorskip("book._make.notebooks", reason="nbclient is not installed (as nbformat)")
+notebooks = pytest.importorskip("book.make.notebooks", reason="nbclient is not installed (as nbformat)")
 pytest.importorskip("nbval", reason="nbval is not installed")
 
 pytestmark = pytest.mark.no_arrays

@@ -17,10 +17,11 @@ from browsers import skip
 from building import JUPYTER_BOOK, ROOT
 
 pytest.importorskip("sphinx", reason="sphinx is not installed (it comes with jupyter-book)")
-sys.path.append(str(ROOT / "book" / "_ext"))
+sys.path.append(str(ROOT / "book" / "site" / "ext"))
 
-from book._make import chromium
-from minigrad.course.furniture.widgets import Frame, player
+from bert_course.common.widgets import Frame, player
+
+from book.make import chromium
 
 pytestmark = pytest.mark.no_arrays
 
@@ -52,7 +53,7 @@ def read() -> Any:
     def parse(
         body: str,
     ) -> ElementTree.Element:  # in a process of its own, as Playwright has one browser in each
-        command = [sys.executable, "-c", code, str(ROOT), str(ROOT / "book" / "_ext")]
+        command = [sys.executable, "-c", code, str(ROOT), str(ROOT / "book" / "site" / "ext")]
         written = subprocess.run(command, input=body, capture_output=True, text=True, check=True, cwd=ROOT)
         return ElementTree.fromstring(f'<body xmlns="{HTML[1:-1]}">{written.stdout}</body>')
 

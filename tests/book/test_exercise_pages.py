@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bert_course.check.differences import Differing
+from bert_course.check.report import Report, Values
 from browsers import wait_for
 from building import ROOT
-
-from minigrad.course.check.differences import Differing
-from minigrad.course.check.report import Report, Values
 
 pytestmark = pytest.mark.no_arrays
 
@@ -184,7 +183,7 @@ def test_a_phone_is_wide_enough(runner: Any):
 @pytest.mark.parametrize("path", sorted((ROOT / "exercises").glob("*.ipynb")), ids=lambda path: path.stem)
 def test_what_is_for_jupyter_is_left_out_of_each_page(path: Any, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("sphinx", reason="sphinx is not installed (it comes with jupyter-book)")
-    monkeypatch.setattr(sys, "path", [str(ROOT / "book" / "_ext"), *sys.path])
+    monkeypatch.setattr(sys, "path", [str(ROOT / "book" / "site" / "ext"), *sys.path])
     import exercise_pages
 
     monkeypatch.setattr(exercise_pages, "chapters_of", lambda app: [])

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bert_course import check
 from building import ROOT, pages
 
-from minigrad.course import check
-
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
-notebooks = pytest.importorskip("book._make.notebooks", reason="nbclient is not installed (as nbformat)")
-from book._make import budget, reading_time, site  # noqa: E402
+notebooks = pytest.importorskip("book.make.notebooks", reason="nbclient is not installed (as nbformat)")
+from book.make import budget, reading_time, site  # noqa: E402
 
 pytestmark = pytest.mark.no_arrays
 
@@ -113,7 +112,7 @@ def pictures_have_words(notebook: Any) -> Iterator[str]:
         for output in cell.outputs:
             data = output.get("data", {})
             if any(kind.startswith("image/") for kind in data):
-                yield f"code cell {number + 1} puts out a bare picture: use minigrad.course.furniture.figures"
+                yield f"code cell {number + 1} puts out a bare picture: use bert_course.common.figures"
             for image in re.findall(r"<img\b[^>]*>", data.get("text/html", "")):
                 if not re.search(r'\balt="[^"]+"', image):
                     yield f"code cell {number + 1} has a picture without alternative text"

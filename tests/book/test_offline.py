@@ -58,7 +58,7 @@ def test_with_a_network_every_page_is_that_of_today(runner: Any, running_address
 def test_what_an_older_python_was_made_of_is_forgotten(runner: Any, running_address: str):
     page = runner(PAGE, service_workers="allow")
     wait_for(page, CONTROLLED)
-    old = f"{running_address}_static/run/core/python.0123456789ab.gz"
+    old = f"{running_address}_static/python/core/python.0123456789ab.gz"
     page.evaluate("async (url) => (await caches.open('course-site')).put(url, new Response('old'))", old)
     assert page.evaluate("async (url) => (await fetch(url)).text()", old) == "old"  # never asked for again
     run(page, "plain")  # which reads site.json

@@ -15,7 +15,7 @@ nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it
 yaml = pytest.importorskip("yaml")
 pypdf = pytest.importorskip("pypdf")
 pytest.importorskip("pikepdf")
-from book._make.pdf import gather, listed, make, page_numbers, read_part  # noqa: E402
+from book.make.pdf import gather, listed, make, page_numbers, read_part  # noqa: E402
 
 pytestmark = pytest.mark.no_arrays
 

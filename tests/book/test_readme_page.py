@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import minigrad
-from book._make import routes
+from book.make import routes
 from minigrad.bert.__main__ import main
 from minigrad.bert.options import parse
 from minigrad.seq2seq.__main__ import parse as parse_translation
@@ -98,7 +98,7 @@ def test_the_citation_is_that_of_the_citation_file():
 
 @pytest.mark.no_arrays
 def test_the_words_for_its_picture_are_those_of_the_record():
-    record = json.loads((ROOT / "book" / "runs" / "start" / "learning.json").read_text(encoding="utf-8"))
+    record = json.loads((ROOT / "book" / "records" / "start" / "learning.json").read_text(encoding="utf-8"))
     points = {point["step"]: point for point in record["points"]}
     first, last = points[0], points[12000]
     alt = re.search(r'alt="([^"]+)"', TEXT)[1]

@@ -26,8 +26,9 @@ from filelock import FileLock
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 
-from book._make.site import PUBLISHED, tagged  # noqa: E402
-from minigrad.course.chapters.published import PACKAGE  # noqa: E402
+from bert_course.chapters.published import PACKAGE  # noqa: E402
+
+from book.make.site import PUBLISHED, tagged  # noqa: E402
 
 pytestmark = pytest.mark.numpy_only("a notebook chooses its backend itself")
 
@@ -52,17 +53,19 @@ def installed(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 
 def install(source: Path, target: Path) -> None:
-    """Build the wheel of a copy of the repository, and put what is in it into `target`."""
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    for name in ("minigrad", "book/runs"):
+    """Build the wheels of a copy of the repository, without an index, and put what is in them into `target`."""
+    for name in ("pyproject.toml", "README.md", "LICENSE", "book/pyproject.toml"):
+        (source / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    for name in ("minigrad", "book/bert_course", "book/records"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
-    subprocess.run(
-        [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(source), str(source)], check=True
-    )
-    (wheel,) = source.glob("minigrad_bert-*.whl")
-    subprocess.run([*pip, "install", "--no-deps", "--target", str(target), str(wheel)], check=True)
+    build = [*pip, "wheel", "--no-index", "--no-deps", "--no-build-isolation", "-w", str(source / "wheels")]
+    subprocess.run([*build, str(source), str(source / "book")], check=True)
+    wheels = sorted(map(str, (source / "wheels").glob("*.whl")))
+    assert len(wheels) == 2
+    subprocess.run([*pip, "install", "--no-index", "--no-deps", "--target", str(target), *wheels], check=True)
+    shutil.copytree(source / "wheels", target / "wheels")
 
 
 @pytest.fixture(scope="session")
@@ -125,20 +128,60 @@ def test_a_notebook_with_its_long_cells_does_what_it_did(
     assert rerun(path, tmp_path, left_out(path, quick=False)) == []
 
 
-def test_the_wheel_says_what_it_is(installed: Path):
-    (information,) = installed.glob("minigrad_bert-*.dist-info")
+@pytest.mark.parametrize(
+    ("name", "package"), [("minigrad-bert", "minigrad"), ("bert-from-nothing", "bert_course")]
+)
+def test_a_wheel_says_what_it_is(name: str, package: str, installed: Path):
+    (information,) = installed.glob(f"{name.replace('-', '_')}-*.dist-info")
     found = email.message_from_string((information / "METADATA").read_text(encoding="utf-8"))
-    assert (found["Name"], found["License-Expression"]) == ("minigrad-bert", "MIT AND CC-BY-4.0")
+    assert (found["Name"], found["License-Expression"]) == (name, "MIT AND CC-BY-4.0")
     assert "The minigrad authors" in (found["Author"] or found["Author-email"])
-    assert (information / "licenses" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    asked = found.get_all("Requires-Dist") or []
+    assert not [
+        one for one in asked if "minigrad" in one or "bert" in one
+    ]  # neither asks an index for the other
+    assert (information / "top_level.txt").read_text().split() == [package]
+    if package == "minigrad":
+        assert (information / "licenses" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
-def test_the_wheel_has_no_tools_of_authors_and_needs_none(installed: Path):
+def test_the_library_is_small(installed: Path):
+    (wheel,) = (installed / "wheels").glob("minigrad_bert-*.whl")
+    assert wheel.stat().st_size < 2_500_000  # 2 MB of it are the model of `fill-mask`
+
+
+def test_the_wheels_have_no_tools_of_authors_and_need_none(installed: Path):
     assert not (installed / "book").exists()
-    assert not list((installed / "minigrad" / "course" / "runs").rglob("*.py"))
-    modules = sorted((installed / "minigrad").rglob("*.py"))
+    assert not list((installed / "bert_course" / "records").rglob("*.py"))
+    modules = [path for name in ("minigrad", "bert_course") for path in (installed / name).rglob("*.py")]
     assert len(modules) > 150
-    imported = [
-        path.name for path in modules if re.search(r"^\s*(from|import) .*\b_make\b", path.read_text(), re.M)
+    tools = re.compile(r"^\s*(from|import) book\b", re.M)
+    assert [path.name for path in modules if tools.search(path.read_text("utf-8"))] == []
+
+
+@pytest.mark.slow
+def test_the_library_alone_runs_the_tests_of_the_engine(installed: Path, tmp_path: Path):
+    """Without the course on the path: the engine's tests ask for nothing else."""
+    shutil.copytree(installed / "minigrad", tmp_path / "minigrad")
+    for name in ("tests", "pyproject.toml"):
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
+    files = [
+        f"tests/{name}"
+        for name in ("nn", "ops/test_shapes.py", "test_tensor.py", "test_graph.py", "test_optim.py")
     ]
-    assert imported == []
+    there = [name for name in files if (tmp_path / name).exists()]
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    code = "import sys; sys.modules['bert_course'] = None; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "-q", "-x", "-p", "no:cacheprovider", *there]
+    done = subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (
+        str(tmp_path)
+        in subprocess.run(
+            [sys.executable, "-c", "import minigrad; print(minigrad.__file__)"],
+            cwd=tmp_path,
+            env=alone,
+            capture_output=True,
+            text=True,
+        ).stdout
+    )

@@ -589,10 +589,10 @@ def test_from_a_file_it_says_how_to_serve_the_site(running_site: Any, browser: A
 
 
 def test_without_the_switch_the_site_has_nothing_of_it(small_site: Any):
-    assert not (small_site / "_static" / "run").exists()
+    assert not (small_site / "_static" / "python").exists()
     page = (small_site / "book" / "arrays.html").read_text(encoding="utf-8")
     assert "data-cell" not in page
-    assert "static/run/" not in page
+    assert "static/python/" not in page
     assert not (small_site / "exercises").exists()
 
 
@@ -605,7 +605,7 @@ def test_a_build_without_the_switch_takes_out_what_one_with_it_left(tmp_path: An
     assert (site / "exercises" / "arrays.html").exists()
     build(folder, folder)
     assert not (site / "exercises").exists()
-    assert not (site / "_static" / "run").exists()
+    assert not (site / "_static" / "python").exists()
     text = (site / "book" / "arrays.html").read_text(encoding="utf-8")
     assert "data-cell" not in text
     assert "course-cell-id" not in text

@@ -13,8 +13,9 @@ import pytest
 from building import ROOT, pages
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
-from book._make import reading_time  # noqa: E402
-from minigrad.course.contents import CHAPTERS  # noqa: E402
+from bert_course.contents import CHAPTERS  # noqa: E402
+
+from book.make import reading_time  # noqa: E402
 
 pytestmark = pytest.mark.no_arrays
 
@@ -96,7 +97,7 @@ def test_the_browser_holds_a_page_to_what_it_says(site: Path, browser: Any, load
 
 
 def test_the_preview_has_the_size_that_others_ask_for():
-    data = (ROOT / "book" / "_static" / "preview.png").read_bytes()
+    data = (ROOT / "book" / "site" / "static" / "preview.png").read_bytes()
     assert struct.unpack(">II", data[16:24]) == (1200, 630)
     assert len(data) < 100_000
 

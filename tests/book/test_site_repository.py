@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from building import ROOT, build, small_book
 
-from book._make import reading_time
+from book.make import reading_time
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
-notebooks = pytest.importorskip("book._make.notebooks", reason="nbclient is not installed (as nbformat)")
+notebooks = pytest.importorskip("book.make.notebooks", reason="nbclient is not installed (as nbformat)")
 
 pytestmark = pytest.mark.no_arrays
 
@@ -142,7 +142,7 @@ def test_the_cell_comes_and_goes(tmp_path: Path, monkeypatch, capsys):
     assert furnish(ADDRESS, "--check") == 0
     for folder in ("book", "solutions", "exercises"):
         first = notebooks.read(tmp_path / folder / "one_head.ipynb").cells[0]
-        assert f"minigrad-bert[course] @ git+{ADDRESS}" in first.source
+        assert f"bert-from-nothing @ git+{ADDRESS}#subdirectory=book" in first.source
         assert {"remove-cell", "nbval-skip"} <= set(first.metadata.tags)
         compile(first.source, "cell", "exec")
     assert tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]["urls"] == {
@@ -162,7 +162,7 @@ def test_the_cell_comes_and_goes(tmp_path: Path, monkeypatch, capsys):
 
 def test_the_cell_is_not_run_by_the_tools(tmp_path: Path):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print(1 + 1)")])
-    from book._make.install_cell import furnish
+    from book.make.install_cell import furnish
 
     assert furnish(notebook, ADDRESS)
     notebook.cells[0].source = "raise ValueError"
@@ -172,7 +172,7 @@ def test_the_cell_is_not_run_by_the_tools(tmp_path: Path):
 
 
 def test_settings_without_the_line_are_refused(tmp_path: Path):
-    from book._make.install_cell import repository_url
+    from book.make.install_cell import repository_url
 
     (tmp_path / "_config.yml").write_text('title: x\nother:\n  url: "no"\n', encoding="utf-8")
     with pytest.raises(ValueError, match=r"repository\.url"):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 bs4 = pytest.importorskip("bs4", reason="BeautifulSoup is not installed (it comes with jupyter-book)")
-from book._make import slides  # noqa: E402
+from book.make import slides  # noqa: E402
 
 pytestmark = pytest.mark.no_arrays
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
-from building import ROOT
 
-sys.path.append(str(ROOT / "tests" / "tools"))
-import speed_table
+from book.records.benchmarks import speed_table
 
 pytestmark = pytest.mark.no_arrays
 
 
 def test_the_tables_are_those_of_the_records():
-    """`python tests/tools/speed_table.py` mends it."""
+    """`python book/records/benchmarks/speed_table.py` mends it."""
     page = speed_table.PAGE.read_text(encoding="utf-8")
     assert page == speed_table.renewed(page)
 

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from minigrad.course.check import exercise as module
-from minigrad.course.check import record
-from minigrad.course.check.exercise import Exercise
+from bert_course.check import exercise as module
+from bert_course.check import record
+from bert_course.check.exercise import Exercise
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def told(capsys) -> Callable[..., list[str]]:
 def axes_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Call a function of the course that draws, and get matplotlib's axes, whose bars and lines can be asked."""
     canvas = pytest.importorskip("matplotlib.figure").Figure()
-    from minigrad.course.furniture.figures import SCHEMES  # here: not every process draws
+    from bert_course.common.figures import SCHEMES  # here: not every process draws
 
     def draw(function: Any, *arguments: Any, **settings: Any) -> Any:
         monkeypatch.setitem(function.__globals__, "figure", lambda plot, *_: plot(canvas, SCHEMES["light"]))

@@ -6,13 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-
-from minigrad.course.check.exercise import EXERCISES
-from minigrad.course.contents import NUMBERS, numbered
+from bert_course.check.exercise import EXERCISES
+from bert_course.contents import NUMBERS, numbered
 
 pytestmark = pytest.mark.no_arrays
 
-COURSE = Path(__file__).resolve().parents[2] / "minigrad" / "course"
+COURSE = Path(__file__).resolve().parents[2] / "book" / "bert_course"
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from minigrad.course import parts
-from minigrad.course.check.exercise import EXERCISES
-from minigrad.course.parts import MADE_WITH, PARTS, TAG, Part, mine
+from bert_course import parts
+from bert_course.check.exercise import EXERCISES
+from bert_course.parts import MADE_WITH, PARTS, TAG, Part, mine
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,7 +113,7 @@ def test_cells_without_the_tag_are_not_run(folder):
 
 
 def test_an_attempt_is_not_counted(folder):
-    from minigrad.course.check import record
+    from bert_course.check import record
 
     put(folder, IMPORTS, RIGHT)
     before = record.known()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from book._make import budget
+from book.make import budget
 
 pytestmark = pytest.mark.no_arrays
 

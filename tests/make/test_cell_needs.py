@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from book._make.cell_needs import Recorder, closed, direct, recorded, split
+from book.make.cell_needs import Recorder, closed, direct, recorded, split
+from book.site.python.packages.page_kernel import Kernel
 from minigrad import random
-from minigrad.course.furniture.page_kernel import Kernel
 from minigrad.tensor import Tensor
 
 pytestmark = pytest.mark.numpy_only("as pages are")
@@ -113,7 +113,7 @@ def needed(*sources):
         ([COUNTER, "c = Counter()", "c.add()", "c.n"], "abc"),
         ([COUNTER, "c = Counter()", "c._n += 1", "c.n"], "abc"),
         (["from types import SimpleNamespace\nn = SimpleNamespace()", "n._kept = [len]", "type(n)"], "a"),
-        (["from minigrad.course.chapters.errata_runs import Draw\nd = Draw(0)", "y = d.Q.shape", "d.seed"], "a"),
+        (["from bert_course.chapters.errata_runs import Draw\nd = Draw(0)", "y = d.Q.shape", "d.seed"], "a"),
         (["from functools import cache\nx = 1", "@cache\ndef f(): return x", "f()", "f()"], "ab"),
         ([SLOTS, "g.array.append(1)", "len(g.array)"], "ab"),
         (["from collections import deque\nx = deque([len])", "x.append(print)", "len(x)"], "ab"),

@@ -16,7 +16,7 @@ pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with
 
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from book._make import copies, notebooks
+from book.make import copies, notebooks
 
 pytestmark = pytest.mark.no_arrays
 

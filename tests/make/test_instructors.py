@@ -8,12 +8,12 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from bert_course.check.exercise import EXERCISES
+from bert_course.grade.verdict import STATES
 
 import minigrad
-from book._make import instructors
-from book._make.instructors import LONGEST, PLANS, minutes, plan, renewed, taken_as_known
-from minigrad.course.check.exercise import EXERCISES
-from minigrad.course.grade.verdict import STATES
+from book.make import instructors
+from book.make.instructors import LONGEST, PLANS, minutes, plan, renewed, taken_as_known
 
 pytestmark = pytest.mark.no_arrays
 

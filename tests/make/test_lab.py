@@ -17,10 +17,10 @@ import pytest
 pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)")
 
+from bert_course.contents import CHAPTERS
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from book._make import lab, notebooks
-from minigrad.course.contents import CHAPTERS
+from book.make import lab, notebooks
 
 pytestmark = pytest.mark.no_arrays
 

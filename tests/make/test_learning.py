@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from book._make.learning import POINTS, SETTINGS, learning, longest_run
+from book.make.learning import POINTS, SETTINGS, learning, longest_run
 from minigrad.bert.config import BertConfig
 from minigrad.bert.settings import PretrainingArguments
 from minigrad.text.corpus import Corpus

@@ -39,7 +39,7 @@ def test_nothing_but_the_site_is_built_where_the_site_is(target):
 @pytest.mark.parametrize("target", ["pdf", "slides"])
 def test_what_is_made_of_the_pages_reads_those_that_were_built_for_it(target):
     (folder,) = re.findall(r"--path-output (\S+)", recipe(target))
-    (read,) = re.findall(rf"book\._make\.{target} (\S+)", recipe(target))
+    (read,) = re.findall(rf"book\.make\.{target} (\S+)", recipe(target))
     assert read == f"{folder}/_build/html"
 
 
@@ -47,8 +47,8 @@ def test_the_site_is_served_from_where_it_is_built():
     run = recipe("serve")
     assert re.search(r"COURSE_RUN=1 \S+jupyter-book build [^\n]*\.$", run, re.MULTILINE)
     assert "--path-output" not in run
-    assert "book._make.site _build/html " in run
-    assert "book._make.serve _build/html" in run
+    assert "book.make.site _build/html " in run
+    assert "book.make.serve _build/html" in run
 
 
 def test_every_name_that_is_no_file_is_declared_so():

@@ -12,12 +12,12 @@ pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)"
 pytest.importorskip("ipykernel", reason="ipykernel is not installed (as nbformat)")
 
 import nbformat
+from bert_course.common.show import show
 from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from book._make import notebooks
-from book._make.site import stamp
-from minigrad.course.furniture.show import show
+from book.make import notebooks
+from book.make.site import stamp
 
 pytestmark = pytest.mark.no_arrays
 
@@ -76,7 +76,7 @@ def ran(tmp_path_factory):
         code("1 / 0", tags=["raises-exception"]),
         new_markdown_cell("text"),
         code(lines(
-            "from minigrad.course.check.exercise import exercise",
+            "from bert_course.check.exercise import exercise",
             "@exercise(1, 1, 'modules', cases=lambda rng: [('a number', 1.0)], mistakes='', hints='')",
             "def task(x): return 2 * x",
         )),
@@ -294,8 +294,8 @@ def quoting_now(thing):
 @pytest.mark.parametrize(
     ("module", "name", "found"),
     [
-        ("book._make.notebooks", "stale", "book._make.notebooks.stale"),
-        ("book._make.notebooks", "", "book._make.notebooks"),
+        ("book.make.notebooks", "stale", "book.make.notebooks.stale"),
+        ("book.make.notebooks", "", "book.make.notebooks"),
         ("minigrad.tensor", "Tensor.gone", "minigrad.tensor.Tensor.gone (is no more)"),
         ("minigrad.gone", "anything", "minigrad.gone.anything (is no more)"),
         ("builtins", "len", "builtins.len (is no more)"),
@@ -437,11 +437,11 @@ def test_stale_says_where(root, capsys):
     assert notebooks.main(["stale"]) == 0
     assert capsys.readouterr().out == "every quoted source is that of the library\n" * 2
     notebooks.write(root / "book" / "02.ipynb", quoting("minigrad.tensor", "gone", "text"))
-    notebooks.write(root / "solutions" / "03.ipynb", quoting("book._make.notebooks", "stale", "text"))
+    notebooks.write(root / "solutions" / "03.ipynb", quoting("book.make.notebooks", "stale", "text"))
     assert notebooks.main(["stale"]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "book/02.ipynb: minigrad.tensor.gone (is no more)",
-        "solutions/03.ipynb: book._make.notebooks.stale",
+        "solutions/03.ipynb: book.make.notebooks.stale",
     ]
 
 

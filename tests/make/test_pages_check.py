@@ -6,14 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import cells_alone
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from book._make.notebooks import read, write
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
-import cells_alone
-import pages_check
+from book.make import pages_check
+from book.make.notebooks import read, write
 
 
 def of_one_cell(path, **metadata):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from book._make import reading_time
+from book.make import reading_time
 
 pytestmark = pytest.mark.no_arrays
 

@@ -1,4 +1,4 @@
-"""What makes the records of book/runs: each record is whole, and what is missing is made, and nothing else."""
+"""What makes the records of book/records: each record is whole, and what is missing is made, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import types
 
 import pytest
 
-from book.runs.make import __main__ as records
+from book.records.make import __main__ as records
 
 ROOT = records.HERE.parents[2]
 
@@ -24,14 +24,14 @@ each_record = pytest.mark.parametrize("name", records.RECORDS)
 
 
 def maker_and_path(name):
-    return importlib.import_module(f"book.runs.make.{name}"), records.HERE.parent / f"{name}.json"
+    return importlib.import_module(f"book.records.make.{name}"), records.HERE.parent / f"{name}.json"
 
 
 @each_record
 def test_a_record_is_of_its_maker_and_begins_with_its_first_runs(name):
     maker, path = maker_and_path(name)
     record = json.loads(path.read_text(encoding="utf-8"))
-    assert record["made_by"] == f"book/runs/make/{name}.py"
+    assert record["made_by"] == f"book/records/make/{name}.py"
     there = records.cases_of(record["runs"], maker.CASE)
     assert set(next(iter(maker.stages(record["runs"])))) <= set(there)
     assert len(there) == len(set(there))
@@ -47,7 +47,7 @@ def test_a_record_is_gone_on_with(name):
 @pytest.fixture
 def maker(monkeypatch):
     """A maker of squares."""
-    module = types.ModuleType("book.runs.make.squares")
+    module = types.ModuleType("book.records.make.squares")
     module.CASE, module.DROPS = ("number",), True
     module.fields = lambda: {"power": 2}
     module.stages, module.make = _stages, _square
@@ -78,7 +78,7 @@ def test_what_is_missing_is_made_and_what_nobody_asks_for_goes(monkeypatch, tmp_
     assert [run["number"] for run in made(monkeypatch, path, "--only", "2")["runs"]] == [2]
     record = made(monkeypatch, path)
     assert [run["number"] for run in record["runs"]] == [2, 1, 4]
-    assert (record["power"], record["made_by"]) == (2, "book/runs/make/squares.py")
+    assert (record["power"], record["made_by"]) == (2, "book/records/make/squares.py")
     record["runs"][0]["square"] = 3  # it is not made again
     record["runs"].append({"number": 7, "square": 0})
     records.write(path, record)
@@ -112,12 +112,12 @@ def make(case):
 
 def test_the_command_makes_runs_in_several_processes(tmp_path):
     """As it is written in its docstring, on a copy with one maker."""
-    folder = tmp_path / "book" / "runs" / "make"
+    folder = tmp_path / "book" / "records" / "make"
     folder.mkdir(parents=True)
     for path in records.HERE.glob("_*.py"):
         shutil.copy(path, folder)
     (folder / "squares.py").write_text(SQUARES)
-    command = [sys.executable, "-m", "book.runs.make", "squares", "--jobs", "2"]
+    command = [sys.executable, "-m", "book.records.make", "squares", "--jobs", "2"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, env=environment)
     record = json.loads((folder.parent / "squares.json").read_text())
@@ -126,7 +126,7 @@ def test_the_command_makes_runs_in_several_processes(tmp_path):
 
 WORKS = """
 import os, time
-from book.runs.make._workers import workers
+from book.records.make._workers import workers
 
 if __name__ == "__main__":
     pool = workers(1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from book._make.release import ReleaseError, main, notes
+from book.make.release import ReleaseError, main, notes
 
 pytestmark = pytest.mark.no_arrays
 

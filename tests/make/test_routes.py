@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from bert_course.contents import PLACES, ROUTES, Route
+from bert_course.parts import PARTS
 
 import minigrad
-from book._make import routes
-from book._make.reading_time import Exercise
-from minigrad.course.contents import PLACES, ROUTES, Route
-from minigrad.course.parts import PARTS
+from book.make import routes
+from book.make.reading_time import Exercise
 
 pytestmark = pytest.mark.no_arrays
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from book._make import said
+from book.make import said
 
 pytestmark = pytest.mark.no_arrays
 

@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from book._make import serve
+from book.make import serve
 
 pytestmark = pytest.mark.no_arrays
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from book._make.shapes import ShapeKernel, count_shape_comments, shape_comment
+from book.make.shapes import ShapeKernel, count_shape_comments, shape_comment
 
 pytestmark = pytest.mark.no_arrays
 

@@ -17,7 +17,7 @@ pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)"
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from book._make import site
+from book.make import site
 
 pytestmark = pytest.mark.no_arrays
 
@@ -220,7 +220,7 @@ def names_in(path: Path) -> set[str]:
 
 def test_everything_is_put_where_the_worker_looks(packages, tmp_path):
     said = site.assemble(tmp_path / "html", packages)
-    run = tmp_path / "html" / "_static" / "run"
+    run = tmp_path / "html" / "_static" / "python"
     assert json.loads((run / "site.json").read_text()) == said
     every = [*said["core"].values(), *said["archives"].values(), *said["data"].values()]
     assert all((run / one["path"]).stat().st_size == one["bytes"] for one in every)
@@ -239,21 +239,27 @@ def test_everything_is_put_where_the_worker_looks(packages, tmp_path):
     )
     found = names_in(run / said["archives"]["packages"]["path"])
     assert {"numpy/__init__.py", "numpy/_core/_multiarray_tests.cpython-312.so"} <= found
-    assert {"safetensors/numpy.py", "threadpoolctl.py", "tqdm/__init__.py", "page_numpy.py"} <= found
+    assert {
+        "safetensors/numpy.py",
+        "threadpoolctl.py",
+        "tqdm/__init__.py",
+        "page_numpy.py",
+        "page_kernel.py",
+    } <= found
     assert not any("test_a" in name or "_simd" in name for name in found)
     found = names_in(run / said["archives"]["course"]["path"])
     assert {
         "minigrad/__init__.py",
-        "minigrad/course/furniture/page_kernel.py",
-        "minigrad/course/chapters/errata.toml",
+        "book/bert_course/stored.py",
+        "book/bert_course/chapters/errata.toml",
     } <= found
-    assert not any("_make" in name or "__pycache__" in name for name in found)
-    assert "book/runs/start/vocab.txt" in names_in(run / said["data"]["start"]["path"])
+    assert not any("/make/" in name or "__pycache__" in name for name in found)
+    assert "minigrad/bert/trained/vocab.txt" in names_in(run / said["data"]["start"]["path"])
 
 
 def test_a_second_time_nothing_old_is_left(packages, tmp_path):
     first = site.assemble(tmp_path / "html", packages)
-    run = tmp_path / "html" / "_static" / "run"
+    run = tmp_path / "html" / "_static" / "python"
     (run / "ours.js").write_text("of the pages")
     (packages / "pyodide" / "python_stdlib.zip").write_text("a newer one")
     second = site.assemble(tmp_path / "html", packages)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from safetensors.numpy import load_file
 
-from book._make import store
+from book.make import store
 from minigrad import no_grad
 from minigrad.bert import from_pretrained
 from minigrad.bert.__main__ import main

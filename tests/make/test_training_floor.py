@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from book.runs.make import training_floor
+from book.records.make import training_floor
 from minigrad.bert.config import IGNORED
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import draw_pairs

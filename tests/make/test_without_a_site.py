@@ -12,7 +12,7 @@ pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with
 pytest.importorskip("pikepdf", reason="pikepdf is not installed")
 pytest.importorskip("bs4", reason="bs4 is not installed (it comes with Jupyter Book)")
 
-from book._make import chromium, pdf, serve, site, slides
+from book.make import chromium, pdf, serve, site, slides
 
 pytestmark = pytest.mark.no_arrays
 

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 from tiny import contents
 from tiny_translation import CONFIGS, TOKENIZER, model, pairs, translating
 
-from book._make import store
+from book.make import store
 from minigrad import backend, no_grad
 from minigrad.seq2seq import checkpoint
 from minigrad.seq2seq.checkpoint import (

@@ -15,11 +15,10 @@ from typing import Any
 
 import nbformat
 import pytest
+from bert_course import check
+from bert_course.parts import PARTS
 from browsers import wait_for
 from serving import served
-
-from minigrad.course import check
-from minigrad.course.parts import PARTS
 
 pytestmark = pytest.mark.no_arrays
 
@@ -38,7 +37,7 @@ UNSCALED = RIGHT.replace(" / math.sqrt(q.shape[-1])", "")
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """The site over http."""
-    if not (SITE / "_static" / "run" / "site.json").exists():
+    if not (SITE / "_static" / "python" / "site.json").exists():
         if os.environ.get("MINIGRAD_REQUIRE_SITE") == "1":
             pytest.fail(f"MINIGRAD_REQUIRE_SITE=1, but {SITE} has no Python: make site", pytrace=False)
         pytest.skip("there is no site with Python in its pages (make site)")
@@ -183,7 +182,7 @@ def test_one_s_own_parts_of_seven_pages_are_bert(context: Any, address: str):
     said(cell, "ran here in ")
     output = cell.locator(".cell_output").inner_text()
     assert output.count("differs from transformers' by less than 1e-5") == 4, output
-    taken = cell_with(page, "from minigrad.course.parts import mine").locator(".cell_output").inner_text()
+    taken = cell_with(page, "from bert_course.parts import mine").locator(".cell_output").inner_text()
     assert taken.count(": yours\n") + taken.endswith(": yours") == len(PARTS) - 1, taken
     cell = cell_with(page, "read_texts(\n")
     press(cell, "Run")
@@ -222,13 +221,13 @@ def test_the_second_start_needs_no_network(context: Any, address: str):
 
 def test_a_damaged_image_is_replaced(context: Any, address: str):
     page = opened(context, address, CHAPTER)
-    version = json.loads((SITE / "_static" / "run" / "site.json").read_text())["version"]
+    version = json.loads((SITE / "_static" / "python" / "site.json").read_text())["version"]
     spoil = """async (address) => {
       await (await caches.open("course-python")).put(address, new Response(new Uint8Array(1000)));
     }"""
-    page.evaluate(spoil, f"{address}_static/run/image/{version}")
+    page.evaluate(spoil, f"{address}_static/python/image/{version}")
     run_one(page, "mixture of the values:")
-    size = f"""caches.match("{address}_static/run/image/{version}").then((one) => one.arrayBuffer())
+    size = f"""caches.match("{address}_static/python/image/{version}").then((one) => one.arrayBuffer())
       .then((bytes) => bytes.byteLength > 1e6)"""
     wait_for(page, size)
 
@@ -278,10 +277,10 @@ def test_one_s_own_loss_falls_stops_and_goes_on(context: Any, address: str):
 
 def test_each_page_has_the_cells_that_the_runtime_describes(address: str):
     """The ids in the HTML are those of the JSON: without that, no box would get its buttons."""
-    described = sorted((SITE / "_static" / "run" / "cells").rglob("*.json"))
+    described = sorted((SITE / "_static" / "python" / "cells").rglob("*.json"))
     assert len(described) > 50
     for path in described:
-        name = path.relative_to(SITE / "_static" / "run" / "cells").with_suffix("").as_posix()
+        name = path.relative_to(SITE / "_static" / "python" / "cells").with_suffix("").as_posix()
         page = SITE / (f"{name}.html" if "/" in name else f"book/{name}.html")
         text = page.read_text(encoding="utf-8")
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 
 pytestmark = pytest.mark.no_arrays
 
-PACKAGES = Path(__file__).resolve().parents[2] / "book" / "_run" / "packages"
+PACKAGES = Path(__file__).resolve().parents[2] / "book" / "site" / "python" / "packages"
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ SITE = Path(os.environ.get("MINIGRAD_SITE", ROOT / "_build" / "html"))
 # In the page: a worker, what it has said, and a promise that ends with one of these types.
 PAGE = """
 <script type="module">
-  window.worker = new Worker("/_static/run/worker.js", {type: "module"});
+  window.worker = new Worker("/_static/python/worker.js", {type: "module"});
   window.said = [];
   window.told = [];
   worker.onerror = (error) => window.said.push({type: "broken", text: error.message});
@@ -41,7 +41,7 @@ PAGE = """
 
 
 NEXT_WORKER = """() => new Promise((resolve) => {
-  const other = new Worker("/_static/run/worker.js", { type: "module" });
+  const other = new Worker("/_static/python/worker.js", { type: "module" });
   other.onmessage = ({ data }) => {
     if (!["ready", "broken"].includes(data.type)) return;
     other.terminate();
@@ -54,7 +54,7 @@ NEXT_WORKER = """() => new Promise((resolve) => {
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """The site over http."""
-    if not (SITE / "_static" / "run" / "site.json").exists():
+    if not (SITE / "_static" / "python" / "site.json").exists():
         if os.environ.get("MINIGRAD_REQUIRE_SITE") == "1":
             pytest.fail(f"MINIGRAD_REQUIRE_SITE=1, but {SITE} has no Python: make site", pytrace=False)
         pytest.skip("there is no site with Python in its pages (make site)")
@@ -134,10 +134,12 @@ def test_no_request_leaves_the_site(page, address):
 
 def test_what_comes_over_the_wire_is_what_the_site_says(page, address):
     files = [url for url in page.requests if url.endswith(".gz")]
-    manifest = json.loads((SITE / "_static" / "run" / "site.json").read_text())
+    manifest = json.loads((SITE / "_static" / "python" / "site.json").read_text())
     first = [one["path"] for one in (*manifest["core"].values(), *manifest["archives"].values())]
-    assert {url.partition("/run/")[2] for url in files} >= set(first)
-    assert sum((SITE / "_static" / "run" / one).stat().st_size for one in first) == manifest["bytes"] < 15e6
+    assert {url.partition("/_static/python/")[2] for url in files} >= set(first)
+    assert (
+        sum((SITE / "_static" / "python" / one).stat().st_size for one in first) == manifest["bytes"] < 15e6
+    )
 
 
 def test_a_cell_runs(page):
@@ -205,7 +207,7 @@ def test_a_stored_model_comes_when_it_is_asked_for(page):
     assert not any("/tiny." in url for url in page.requests)
     outputs, _ = run(
         page,
-        "from minigrad.bert.stored import stored\nsorted(p.name for p in stored('tiny').iterdir())",
+        "from bert_course.stored import stored\nsorted(p.name for p in stored('tiny').iterdir())",
     )
     assert "model.safetensors" in outputs[0]["data"]["text/plain"]
     assert any("/tiny." in url for url in page.requests)

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bert_course.chapters.encoder import (
+    against_reference,
+    read_texts,
+)
+from bert_course.exercises.encoder_assembly import bert, right_parts
+from bert_course.stored import stored
 from safetensors.numpy import load_file
 
 from minigrad import no_grad
 from minigrad.bert import from_pretrained
-from minigrad.bert.stored import stored
-from minigrad.course.chapters.encoder import (
-    against_reference,
-    read_texts,
-)
-from minigrad.course.exercises.encoder_assembly import bert, right_parts
 
 ROOT = Path(__file__).parents[3]
 REFERENCE = ("hidden_states", "pooler_output", "prediction_logits", "seq_relationship_logits")
@@ -62,7 +62,7 @@ def test_the_ids_are_those_of_the_tokenizer_here(reference):
 def test_it_can_be_made_again(tmp_path):
     pytest.importorskip("torch").set_num_threads(1)
     pytest.importorskip("transformers")
-    path = ROOT / "tests" / "tools" / "tiny_checkpoint.py"
+    path = ROOT / "book" / "records" / "benchmarks" / "tiny_checkpoint.py"
     spec = importlib.util.spec_from_file_location("tiny_checkpoint", path)
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)

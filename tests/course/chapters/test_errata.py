@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from minigrad.course import check, contents
-from minigrad.course.chapters.errata import (
+from bert_course import check, contents
+from bert_course.chapters.errata import (
     ERRATA,
     SOURCES,
     STANDING,
@@ -19,8 +18,8 @@ from minigrad.course.chapters.errata import (
     Erratum,
     read,
 )
-from minigrad.course.chapters.errata_figures import error_bars
-from minigrad.course.chapters.errata_runs import (
+from bert_course.chapters.errata_figures import error_bars
+from bert_course.chapters.errata_runs import (
     COUNTS,
     RUNS,
     Draw,

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-import minigrad
-from minigrad import backend, ops
-from minigrad.backend import threads
-from minigrad.bert.config import BertConfig
-from minigrad.bert.model import BertForPreTraining
-from minigrad.course.chapters import fast
-from minigrad.course.chapters.fast import (
+from bert_course.chapters import fast
+from bert_course.chapters.fast import (
     IDEAS,
     PAIRS,
     engine_without,
@@ -19,7 +13,13 @@ from minigrad.course.chapters.fast import (
     in_blocks,
     work_everywhere,
 )
-from minigrad.course.chapters.fast_figures import block_curves
+from bert_course.chapters.fast_figures import block_curves
+
+import minigrad
+from minigrad import backend, ops
+from minigrad.backend import threads
+from minigrad.bert.config import BertConfig
+from minigrad.bert.model import BertForPreTraining
 
 on_the_cpu = pytest.mark.numpy_only("the CPU's memory")
 

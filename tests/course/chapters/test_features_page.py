@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
+from bert_course.chapters import features
+from bert_course.chapters.looking_inside import Texts, read, story_model
+
 from minigrad import Tensor, random
 from minigrad.bert.config import IGNORED
-from minigrad.course.chapters import features
-from minigrad.course.chapters.looking_inside import Texts, read, story_model
 
 
 @pytest.fixture(scope="module")

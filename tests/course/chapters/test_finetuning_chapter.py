@@ -6,11 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-from minigrad.course.chapters import finetuning
-from minigrad.course.chapters.finetuning import STARTS, weights_of
-from minigrad.course.chapters.names import aligned, score_names, tagged_sentences
-from minigrad.course.furniture.story_tasks import LIGHT, TASKS, TOKENIZER
+from bert_course.chapters import finetuning
+from bert_course.chapters.finetuning import STARTS, weights_of
+from bert_course.chapters.names import aligned, score_names, tagged_sentences
+from bert_course.common.story_tasks import LIGHT, TASKS, TOKENIZER
 
 
 def words(ids):

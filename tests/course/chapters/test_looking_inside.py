@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
+from bert_course.chapters import looking_inside as inside
+from bert_course.common.varied_stories import SETTING
+
 from minigrad import no_grad, random
 from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertForPreTraining
-from minigrad.course.chapters import looking_inside as inside
-from minigrad.course.furniture.varied_stories import SETTING
 from minigrad.stories.grammar import Story, tell_story
 from minigrad.stories.stories import story_tokenizer
 

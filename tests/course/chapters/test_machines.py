@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from bert_course.chapters import machines
+from bert_course.chapters.machines import Network, timeline
 
 from minigrad.bert.config import PRESETS
 from minigrad.bert.info import step_cost
 from minigrad.bert.pretraining import PairShare
-from minigrad.course.chapters import machines
-from minigrad.course.chapters.machines import Network, timeline
 
 pytestmark = pytest.mark.numpy_only("the page's model is played on the host")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
-from minigrad.course.chapters.many_heads import (
+from bert_course.chapters.many_heads import (
     HiddenWords,
     as_much_of,
     bert_base_attention,

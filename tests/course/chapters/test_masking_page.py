@@ -10,7 +10,7 @@ import pytest
 from browsers import opened
 
 pytest.importorskip("matplotlib")
-from minigrad.course.chapters.masking import WAYS, mask_painter, painted
+from bert_course.chapters.masking import WAYS, mask_painter, painted
 
 TOKENS, FEATURES = ["a<b", "river", "[PAD]"], ["water", "money"]
 S = np.array([[0.3, -1.0, 2.0], [0.0, 4.0, 1.5], [1.0, 1.0, 1.0]])

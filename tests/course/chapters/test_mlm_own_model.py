@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bert_course.chapters import mlm_own_model as own
+from bert_course.common.light_stories import LENGTH, stories
 
 from minigrad import Tensor, backend, random
 from minigrad.bert.config import BertConfig
 from minigrad.bert.data import PretrainingData
 from minigrad.bert.model import BertForPreTraining
-from minigrad.course.chapters import mlm_own_model as own
-from minigrad.course.furniture.light_stories import LENGTH, stories
 
 ROOT = Path(__file__).resolve().parents[3]
 

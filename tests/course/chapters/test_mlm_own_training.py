@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bert_course.chapters import mlm_own_model as own
 
 from minigrad import ops
-from minigrad.course.chapters import mlm_own_model as own
 
 
 def test_the_loss_falls_below_word_frequencies_and_a_seed_repeats_it(monkeypatch):

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from bert_course.chapters import modern
+from bert_course.chapters.modern import RECIPES, Detection, Encoder, Model, Probe, config_of
 
 from minigrad import no_grad, random
 from minigrad.backend import to_numpy
 from minigrad.bert.config import IGNORED
 from minigrad.bert.model import BertForPreTraining
-from minigrad.course.chapters import modern
-from minigrad.course.chapters.modern import RECIPES, Detection, Encoder, Model, Probe, config_of
 from minigrad.tensor import Tensor
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
-from minigrad.course.chapters.nsp import (
+from bert_course.chapters.nsp import (
     Questions,
     accuracy,
     chunk_player,

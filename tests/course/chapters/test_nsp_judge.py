@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from bert_course.chapters.nsp import by_model
+from bert_course.common.small_model import small_model
 
 from minigrad.bert.predict import next_sentence
-from minigrad.course.chapters.nsp import by_model
-from minigrad.course.furniture.small_model import small_model
 
 
 def test_the_model_judges_a_pair_as_the_command_does():

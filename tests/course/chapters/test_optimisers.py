@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bert_course.chapters.optimisers import distance, pytorch_reference, replay
+from bert_course.stored import stored
 
-from minigrad.bert.stored import stored
-from minigrad.course.chapters.optimisers import distance, pytorch_reference, replay
-
-SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "optimiser_trajectories.py"
+SCRIPT = Path(__file__).resolve().parents[3] / "book" / "records" / "benchmarks" / "optimiser_trajectories.py"
 
 
 @pytest.mark.oracle

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from minigrad.course.chapters.pretraining import stories
-from minigrad.course.chapters.pretraining_figures import (
+from bert_course.chapters.pretraining import stories
+from bert_course.chapters.pretraining_figures import (
     by_rate,
     floor_bars,
     knowledge_player,
@@ -14,6 +13,7 @@ from minigrad.course.chapters.pretraining_figures import (
     loss_bars,
     runs_of,
 )
+
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import draw_pairs
 

@@ -6,14 +6,14 @@ import json
 
 import numpy as np
 import pytest
+from bert_course.chapters import pretraining
+from bert_course.chapters.pretraining import LENGTH, VARIANTS, model_of, stories, train
+from bert_course.common.light_stories import batches
+from bert_course.stored import stored
 
 from minigrad import no_grad, ops
 from minigrad.bert.data import make_rows
-from minigrad.bert.stored import stored
 from minigrad.bert.story_scores import score_stories
-from minigrad.course.chapters import pretraining
-from minigrad.course.chapters.pretraining import LENGTH, VARIANTS, model_of, stories, train
-from minigrad.course.furniture.light_stories import batches
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import draw_pairs
 

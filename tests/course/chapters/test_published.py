@@ -13,15 +13,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bert_course.chapters import published as page
+from bert_course.chapters.published import PAIRS, SIZES, NotHere
+from bert_course.parts import by_part
+from bert_course.stored import stored
 
 from minigrad import no_grad, random
 from minigrad.bert import save_pretrained
 from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertModel
-from minigrad.bert.stored import stored
-from minigrad.course.chapters import published as page
-from minigrad.course.chapters.published import PAIRS, SIZES, NotHere
-from minigrad.course.parts import by_part
 from minigrad.text.tokenizer import WordPieceTokenizer
 
 TINY = BertConfig(
@@ -286,7 +286,7 @@ def test_the_reference_is_what_transformers_computes(monkeypatch):
     pytest.importorskip("transformers")
     if not importlib.util.find_spec(page.PACKAGE):
         pytest.skip(page.HOW)
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "tools")
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "book" / "records" / "benchmarks")
     tool = importlib.import_module("published_reference")
     fresh, stored_one = tool.computed(page.published_folder()), page.reference()
     assert sorted(fresh) == sorted(stored_one)

@@ -6,9 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-from minigrad import nn
-from minigrad.course.chapters import (
+from bert_course.chapters import (
     add_norm,
     arrays,
     errata_runs,
@@ -27,8 +25,10 @@ from minigrad.course.chapters import (
     scaling_figures,
     seq2seq,
 )
-from minigrad.course.chapters.mlm_lottery import mask_lottery
-from minigrad.course.furniture.small_model import small_model
+from bert_course.chapters.mlm_lottery import mask_lottery
+from bert_course.common.small_model import small_model
+
+from minigrad import nn
 from minigrad.tensor import Tensor
 
 pytestmark = pytest.mark.numpy_only("the chapters' helpers are NumPy's")

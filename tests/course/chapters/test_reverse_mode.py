@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-
-from minigrad import ops
-from minigrad.course.chapters.reverse_mode import (
+from bert_course.chapters.reverse_mode import (
     every_operation,
 )
+
+from minigrad import ops
 
 
 def test_every_operation_is_there():

@@ -7,11 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-from minigrad.bert.config import PRESETS
-from minigrad.bert.model import parameter_shapes
-from minigrad.course.chapters.pretraining import stories
-from minigrad.course.chapters.scaling import (
+from bert_course.chapters.pretraining import stories
+from bert_course.chapters.scaling import (
     batches_of,
     config_of,
     layer_parameters,
@@ -19,6 +16,9 @@ from minigrad.course.chapters.scaling import (
     score,
     train,
 )
+
+from minigrad.bert.config import PRESETS
+from minigrad.bert.model import parameter_shapes
 from minigrad.stories.stories import draw_pairs
 from minigrad.tensor import Tensor
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bert_course.chapters import seq2seq
 
 from minigrad import Tensor, ops
-from minigrad.course.chapters import seq2seq
 
 pytestmark = pytest.mark.numpy_only("the chapter's runs are made on the CPU")
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-
-from minigrad.bert.stored import stored
-from minigrad.course.chapters.start import (
+from bert_course.chapters.start import (
     EXAMPLES,
     SENTENCES,
     SIMILAR,
@@ -16,6 +14,7 @@ from minigrad.course.chapters.start import (
     learning_frames,
     three_ways,
 )
+from bert_course.stored import stored
 
 pytestmark = pytest.mark.no_arrays
 

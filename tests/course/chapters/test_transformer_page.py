@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
+from bert_course.chapters import transformer as chapter
+
 from minigrad import backend, no_grad, random
-from minigrad.course.chapters import transformer as chapter
 from minigrad.seq2seq import Transformer
 
 TINY = chapter.SMALL.replace(d_model=8, nhead=2, dim_feedforward=16)

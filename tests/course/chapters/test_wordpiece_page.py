@@ -7,10 +7,11 @@ from collections import Counter
 import pytest
 
 pytest.importorskip("matplotlib")
-from minigrad.bert.stored import stored
-from minigrad.course.chapters.wordpiece import (
+from bert_course.chapters.wordpiece import (
     tried,
 )
+from bert_course.stored import stored
+
 from minigrad.text.normalization import normalize, pre_tokenize
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import SPECIAL_TOKENS, count_words, first_pieces, train_wordpiece

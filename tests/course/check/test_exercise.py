@@ -10,12 +10,12 @@ import warnings
 
 import numpy as np
 import pytest
+from bert_course.check import exercise as module
+from bert_course.check import watch
+from bert_course.common.show import Source
 from doubling import HINT, double, make, recorded
 
 from minigrad import Tensor, random
-from minigrad.course.check import exercise as module
-from minigrad.course.check import watch
-from minigrad.course.furniture.show import Source
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
 

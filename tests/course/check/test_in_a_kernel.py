@@ -9,11 +9,11 @@ pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)"
 pytest.importorskip("ipykernel", reason="ipykernel is not installed (as nbformat)")
 pytest.importorskip("babel", reason="babel is not installed (it comes with Sphinx)")
 
+from bert_course.check import cells
 from nbformat.v4 import new_code_cell, new_notebook
 
-from book._make import lab, notebooks
-from minigrad.course.check import cells
-from minigrad.course.furniture import page_kernel
+from book.make import lab, notebooks
+from book.site.python.packages import page_kernel
 
 pytestmark = pytest.mark.no_arrays
 
@@ -25,7 +25,7 @@ RIGHT = """def attend(q, k, v):
 FAILS = "raises-exception"
 SOURCES = [
     (
-        "import time\nimport numpy as np\nfrom minigrad.course import check\nfrom minigrad.course.check import watch",
+        "import time\nimport numpy as np\nfrom bert_course import check\nfrom bert_course.check import watch",
         "",
     ),
     (WRONG, ""),
@@ -79,7 +79,7 @@ def test_a_page_shows_the_values_before_the_search(watched, monkeypatch):
     monkeypatch.setenv("MINIGRAD_PROGRESS", "off")
     outputs = []
     kernel = page_kernel.Kernel(outputs.append, slices=watched)
-    kernel.run("import numpy as np\nfrom minigrad.course import check\n" + WRONG + "\ncheck.attend(attend)")
+    kernel.run("import numpy as np\nfrom bert_course import check\n" + WRONG + "\ncheck.attend(attend)")
     texts = [(one["output_type"], one["data"]["text/html"]) for one in outputs]
     kinds = ["display_data", "update_display_data"] if watched else ["display_data"]
     assert [kind for kind, _ in texts] == kinds

@@ -7,11 +7,10 @@ import sys
 
 import numpy as np
 import pytest
+from bert_course.check.mutants import mutants
+from bert_course.check.slips import CHANGED
+from bert_course.check.watch import time_limit
 from doubling import make
-
-from minigrad.course.check.mutants import mutants
-from minigrad.course.check.slips import CHANGED
-from minigrad.course.check.watch import time_limit
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
 
@@ -79,7 +78,7 @@ def test_and_one_in_a_condition_or_an_order(change, words):
 
 def edited(function, change):
     """A function with a piece of its source changed."""
-    from minigrad.course.check.slips import source_of
+    from bert_course.check.slips import source_of
 
     source = source_of(function)
     assert source.count(change[0]) == 1

@@ -9,11 +9,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from bert_course.check.exercise import NOT_ATTEMPTED
+from bert_course.check.outcome import temporaries
 from doubling import make, returning
 
 from minigrad import Tensor
-from minigrad.course.check.exercise import NOT_ATTEMPTED
-from minigrad.course.check.outcome import temporaries
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
 

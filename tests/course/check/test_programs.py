@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from minigrad.course.check.differences import described
-from minigrad.course.check.exercise import EXERCISES
-from minigrad.course.exercises.reverse_mode import _program_cases
+from bert_course.check.differences import described
+from bert_course.check.exercise import EXERCISES
+from bert_course.exercises.reverse_mode import _program_cases
 
 pytestmark = pytest.mark.no_arrays
 

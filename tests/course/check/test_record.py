@@ -7,10 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
+from bert_course.check import exercise as module
+from bert_course.check.exercise import progress
 from doubling import double, make, recorded
-
-from minigrad.course.check import exercise as module
-from minigrad.course.check.exercise import progress
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.no_arrays]
 

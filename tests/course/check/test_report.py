@@ -7,12 +7,12 @@ import re
 
 import numpy as np
 import pytest
+from bert_course.check import exercise as module
+from bert_course.check.differences import differing
+from bert_course.check.report import Report, Values
 from doubling import HINT, make
 
 from minigrad import Tensor
-from minigrad.course.check import exercise as module
-from minigrad.course.check.differences import differing
-from minigrad.course.check.report import Report, Values
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from minigrad.course.furniture.beam_tree import widths_that_find_it
+from bert_course.common.beam_tree import widths_that_find_it
 from minigrad.seq2seq.bleu import bleu
 
 # --- write_greedily ---------------------------------------------------------------------------------------

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from minigrad.course import check
-from minigrad.course.check.exercise import Exercise
-from minigrad.course.check.slips import build
+from bert_course import check
+from bert_course.check.exercise import Exercise
+from bert_course.check.slips import build
 
 
 def expected(exercise: Exercise, pieces: str | Iterable[str]) -> tuple[str, ...]:

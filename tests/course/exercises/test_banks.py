@@ -22,16 +22,16 @@ import pytest
 from banks import expected
 from doubling import make
 
-from minigrad.course import check
-from minigrad.course.check import diagnosis, watch
-from minigrad.course.check.diagnosis import LOOSE, diagnose
-from minigrad.course.check.differences import difference, equal
-from minigrad.course.check.exercise import EXERCISES, Exercise
-from minigrad.course.check.mutants import mutants
-from minigrad.course.check.outcome import Outcome
-from minigrad.course.check.slips import Slip, build, in_some_places, pairs
-from minigrad.course.check.trial import Trial
-from minigrad.course.grade import command
+from bert_course import check
+from bert_course.check import diagnosis, watch
+from bert_course.check.diagnosis import LOOSE, diagnose
+from bert_course.check.differences import difference, equal
+from bert_course.check.exercise import EXERCISES, Exercise
+from bert_course.check.mutants import mutants
+from bert_course.check.outcome import Outcome
+from bert_course.check.slips import Slip, build, in_some_places, pairs
+from bert_course.check.trial import Trial
+from bert_course.grade import command
 
 pytestmark = pytest.mark.numpy_only("answers are written in NumPy")
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bert_course.check.exercise import EXERCISES
+
 import minigrad
-from minigrad.course.check.exercise import EXERCISES
 
 ROOT = Path(minigrad.__file__).resolve().parent.parent
 BANKS = ROOT / "tests" / "course" / "exercises"
@@ -90,7 +91,7 @@ def grade(
     folder: Path | str, out: Path | str, *options: str, cwd: Path | None = None, timeout: float = 600
 ) -> subprocess.CompletedProcess[str]:
     """The command, in a process of its own, called in the folder `cwd`."""
-    command = [sys.executable, "-m", "minigrad.course.grade", str(folder), "--out", str(out), *options]
+    command = [sys.executable, "-m", "bert_course.grade", str(folder), "--out", str(out), *options]
     return subprocess.run(
         command, env=environment(), cwd=cwd, capture_output=True, text=True, timeout=timeout
     )

@@ -9,10 +9,8 @@ import inspect
 import json
 
 import pytest
-from classes import BANKS, ROOT, filled
-
-from minigrad.course.check.exercise import EXERCISES
-from minigrad.course.grade.answers import (
+from bert_course.check.exercise import EXERCISES
+from bert_course.grade.answers import (
     Answer,
     NotReadable,
     answers_in,
@@ -23,6 +21,7 @@ from minigrad.course.grade.answers import (
     sheets,
     speaks_of,
 )
+from classes import BANKS, ROOT, filled
 
 pytestmark = pytest.mark.numpy_only("cells are read; what they compute is the checks' business")
 
@@ -460,7 +459,7 @@ def test_names_that_nothing_defines(source, missing):
     [
         ("pool = check.pool.answer", "check.pool.answer"),
         ("pool = getattr(check, 'pool')", "getattr(check"),
-        ("from minigrad.course.check import exercise", "minigrad.course"),
+        ("from bert_course.check import exercise", "bert_course"),
         ("import sys\nf = sys._getframe(1)", "_getframe"),
         ("import inspect\ninspect.stack()", "inspect"),
         ("x = error.__traceback__.tb_frame", "tb_frame"),

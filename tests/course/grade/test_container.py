@@ -29,13 +29,12 @@ def test_the_workflow_grades_in_the_same_container():
         for name in ("book/instructors.md", ".github/workflows/instructor.yml")
     )
     printed, run = (
-        re.findall(r"bwrap --ro-bind .*?-m minigrad.course.grade", text, re.DOTALL)
-        for text in (page, workflow)
+        re.findall(r"bwrap --ro-bind .*?-m bert_course.grade", text, re.DOTALL) for text in (page, workflow)
     )
     words = [[re.sub(r".*/python", "python", word) for word in shlex.split(one)] for one in (*printed, *run)]
     assert len(words) == 2
     assert words[0] == words[1]
-    assert workflow.count("minigrad.course.grade") == 1  # and nowhere without it
+    assert workflow.count("bert_course.grade") == 1  # and nowhere without it
 
 
 @pytest.mark.skipif(not works(), reason="needs bubblewrap (apt-get install bubblewrap), and leave to use it")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from html_elements import Page
-
-from minigrad.course.check.exercise import EXERCISES
-from minigrad.course.grade.pages import (
+from bert_course.check.exercise import EXERCISES
+from bert_course.grade.pages import (
     NO_FUNCTION,
     UNKNOWN,
     instructor_page,
@@ -17,9 +15,9 @@ from minigrad.course.grade.pages import (
     student_page,
     write_pages,
 )
-from minigrad.course.grade.submissions import Refused
-from minigrad.course.grade.table import Row
-from minigrad.course.grade.verdict import (
+from bert_course.grade.submissions import Refused
+from bert_course.grade.table import Row
+from bert_course.grade.verdict import (
     CRASHED,
     NO_CELL,
     NOT_ATTEMPTED,
@@ -29,6 +27,7 @@ from minigrad.course.grade.verdict import (
     WRONG,
     Verdict,
 )
+from html_elements import Page
 
 pytestmark = pytest.mark.no_arrays
 

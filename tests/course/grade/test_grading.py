@@ -15,16 +15,15 @@ import tracemalloc
 import zipfile
 
 import pytest
+from bert_course.grade.__main__ import main
+from bert_course.grade.answers import sheets
+from bert_course.grade.grading import collect
+from bert_course.grade.inside import as_nobody
+from bert_course.grade.submissions import Refused
+from bert_course.grade.table import Done, Row, as_csv
+from bert_course.grade.verdict import Verdict
 from classes import ROOT, Expected, class_of, environment, filled, grade
 from processes import run_python
-
-from minigrad.course.grade.__main__ import main
-from minigrad.course.grade.answers import sheets
-from minigrad.course.grade.grading import collect
-from minigrad.course.grade.inside import as_nobody
-from minigrad.course.grade.submissions import Refused
-from minigrad.course.grade.table import Done, Row, as_csv
-from minigrad.course.grade.verdict import Verdict
 
 pytestmark = [
     pytest.mark.no_arrays,
@@ -94,7 +93,7 @@ def test_a_summary_is_said(small_class):
 
 
 def test_the_tool_that_grades_two_hundred_sees_a_verdict_that_is_not_as_in_the_bank(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "tests" / "tools"))
+    monkeypatch.syspath_prepend(str(ROOT / "book" / "records" / "benchmarks"))
     differing = importlib.import_module("grade_class").differing
     expected = {("anna", name): Expected(name < "c", ("scaled",) if name >= "c" else ()) for name in "abcdef"}
     lines = [
@@ -161,7 +160,7 @@ def differentiate(program, numbers):
             "The notebook's cell 4 was run for it, as it defines what the answer uses. differentiate",
         ),
         (CLASS + "open('/x', 'w')", "yes", "The notebook's cell 4 was run"),
-        (f"from minigrad.course.check import exercise\n{CLASS}", "look by hand", "speaks of minigrad.course"),
+        (f"from bert_course.check import exercise\n{CLASS}", "look by hand", "speaks of bert_course"),
         (CLASS.replace("Value:", "Other:"), "look by hand", "uses Value, which"),
     ],
 )
@@ -280,8 +279,8 @@ def test_an_answer_that_ran_out_of_time_is_run_again(tmp_path):
 
 KILL = """
 import os, signal, sys
-from minigrad.course.grade import guard
-from minigrad.course.grade.__main__ import main
+from bert_course.grade import guard
+from bert_course.grade.__main__ import main
 guard.TAKEN.clear()  # as if the answer had found a way around that
 sys.exit(main(sys.argv[1:]))
 """
@@ -349,7 +348,7 @@ def test_ctrl_c_keeps_what_was_graded_and_leaves_no_process(tmp_path):
     slow = "import time\ndef score_scale(d_k, std_q, std_k):\n    time.sleep(600)  # of a test\n"
     hand_in(tmp_path / "in" / "ben.ipynb", score_scale=slow)
     out, state = tmp_path / "grades.csv", tmp_path / "grades.csv.state.json"
-    command = [sys.executable, "-m", "minigrad.course.grade", str(tmp_path / "in"), "--out", str(out)]
+    command = [sys.executable, "-m", "bert_course.grade", str(tmp_path / "in"), "--out", str(out)]
     options = {"env": environment(), "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen([*command, "--jobs", "1", "--timeout", "100"], **options)
     asleep = 0
@@ -665,9 +664,9 @@ def test_a_call_that_cannot_be_says_why(tmp_path, monkeypatch, capsys, options, 
 RUN = """
 import sys
 from pathlib import Path
-from minigrad.course.grade import grading, guard, process
-from minigrad.course.grade.answers import sheets
-from minigrad.course.grade.inside import Limits
+from bert_course.grade import grading, guard, process
+from bert_course.grade.answers import sheets
+from bert_course.grade.inside import Limits
 guard.install = lambda *_: lambda: 0  # what is below stands behind that
 course = sheets(Path(sys.argv[1]) / "exercises")
 task = grading.right_task(course, "score_scale", sys.argv[2])
@@ -777,7 +776,7 @@ def test_a_clock_that_rings_while_the_check_tells_of_it_does_not_say_that_the_ce
     """As on a slow machine, where it takes a while to give back the memory that a function has filled."""
     result = run_alone(
         "def score_scale(*_): pass",
-        "import time\nfrom minigrad.course.check.exercise import Exercise\n"
+        "import time\nfrom bert_course.check.exercise import Exercise\n"
         "Exercise.report = lambda *_: time.sleep(60)\n"
         "((_, found),) = process.run_all([('', task)], 1, Limits(seconds=1), 1)\nprint(found.right, found.more)",
     )

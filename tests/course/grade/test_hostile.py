@@ -9,9 +9,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from bert_course.check.exercise import EXERCISES
 from classes import filled, grade
-
-from minigrad.course.check.exercise import EXERCISES
 
 pytestmark = [
     pytest.mark.no_arrays,
@@ -58,7 +57,7 @@ def f(x: int): pass
 assert f.__annotations__ == {'x': int}
 """,
     "a check of its own": """
-from minigrad.course import check  # mine
+from bert_course import check  # mine
 check.attend(lambda q, k, v: q @ k.T @ v)
 check.attend.hint()
 # inspect the shapes
@@ -180,7 +179,7 @@ CASES = {
         "attend: no end in time",
     ),
     "the check's own answer, from a package": (
-        "import dataclasses\nfrom minigrad import course\nfrom operator import attrgetter\n"
+        "import dataclasses\nimport bert_course\nfrom operator import attrgetter\n"
         "attend = attrgetter('one_head.attend.answer')(course.exercises)\n",
         "look by hand",
         "The answer takes what a check holds for right",
@@ -217,9 +216,9 @@ CASES = {
         "numpy:allclose",
     ),
     "another check": (
-        "from minigrad.course.check.trial import Trial\nTrial.complaints = lambda *a: [None]\n" + WRONG,
+        "from bert_course.check.trial import Trial\nTrial.complaints = lambda *a: [None]\n" + WRONG,
         "look by hand",
-        "were not what they were: minigrad.course.check.trial:Trial.complaints",
+        "were not what they were: bert_course.check.trial:Trial.complaints",
     ),
     "another tolerance": ("check.attend.rtol = 1e9\n" + WRONG, "look by hand", "check.attend.rtol"),
     "another built-in": (
@@ -228,15 +227,15 @@ CASES = {
         "builtins.any",
     ),
     "other code": (
-        "from minigrad.course.check.trial import Trial\n"
+        "from bert_course.check.trial import Trial\n"
         "Trial.complaints.__code__ = (lambda self, outcomes: [None]).__code__\n" + WRONG,
         "look by hand",
-        "minigrad.course.check.trial:Trial.complaints",
+        "bert_course.check.trial:Trial.complaints",
     ),
     "another module": (
-        "import sys\nsys.modules['minigrad.course.check.trial'] = None\n" + WRONG,
+        "import sys\nsys.modules['bert_course.check.trial'] = None\n" + WRONG,
         "look by hand",
-        "sys.modules['minigrad.course.check.trial']",
+        "sys.modules['bert_course.check.trial']",
     ),
     "a verdict of its own": (
         inside(
@@ -262,7 +261,7 @@ CASES = {
         "the answer may have written it",
     ),
     "another report": (
-        "from minigrad.course.check.report import Report\n"
+        "from bert_course.check.report import Report\n"
         "check.attend.report = lambda *a: Report('right', 'attend: right.')\n" + WRONG,
         "look by hand",
         "check.attend.report",
@@ -275,46 +274,46 @@ CASES = {
         "were not what they were: check.attend.",
     ),
     "a name over a built-in": (
-        "import minigrad.course.check.exercise as e\ne.any = lambda x: False\n"
-        "import minigrad.course.check.trial as t\nt.zip = lambda *a, **k: []\n" + WRONG,
+        "import bert_course.check.exercise as e\ne.any = lambda x: False\n"
+        "import bert_course.check.trial as t\nt.zip = lambda *a, **k: []\n" + WRONG,
         "look by hand",
-        "minigrad.course.check.exercise:any",
+        "bert_course.check.exercise:any",
     ),
     "another NumPy for the check": (
-        "import types, minigrad.course.check.differences as d\n"
+        "import types, bert_course.check.differences as d\n"
         "fake = types.ModuleType('numpy')\nfake.__dict__.update(np.__dict__)\n"
         "fake.isclose = lambda a, b, **k: np.ones(np.shape(b), bool)\nd.np = fake\n" + WRONG,
         "look by hand",
-        "minigrad.course.check.differences:np",
+        "bert_course.check.differences:np",
     ),
     "a new method of a class": (
-        "from minigrad.course.check.trial import Trial\n"
+        "from bert_course.check.trial import Trial\n"
         "def get(self, name):\n"
         "    found = object.__getattribute__(self, name)\n"
         "    return (lambda outcomes: [None] * len(outcomes)) if name == 'complaints' else found\n"
         "Trial.__getattribute__ = get\n" + WRONG,
         "look by hand",
-        "minigrad.course.check.trial:Trial.__getattribute__",
+        "bert_course.check.trial:Trial.__getattribute__",
     ),
     "another word for wrong": (
-        "import minigrad.course.grade.inside as inside\ninside.WRONG = inside.RIGHT\n" + WRONG,
+        "import bert_course.grade.inside as inside\ninside.WRONG = inside.RIGHT\n" + WRONG,
         "look by hand",
-        "minigrad.course.grade.inside:WRONG",
+        "bert_course.grade.inside:WRONG",
     ),
     "another watch": (
-        "import minigrad.course.grade.guard as guard\nguard._same = lambda *a: True\n"
+        "import bert_course.grade.guard as guard\nguard._same = lambda *a: True\n"
         "check.attend.rtol = 1e9\n" + WRONG,
         "look by hand",
-        "minigrad.course.grade.guard._same",
+        "bert_course.grade.guard._same",
     ),
     "no watch": (
-        "import minigrad.course.grade.guard as guard\nguard.watch = guard.tampered = lambda *a: []\n"
+        "import bert_course.grade.guard as guard\nguard.watch = guard.tampered = lambda *a: []\n"
         "check.attend.rtol = 1e9\n" + WRONG,
         "look by hand",
-        "minigrad.course.grade.guard",
+        "bert_course.grade.guard",
     ),
     "nothing is refused": (
-        "import minigrad.course.grade.guard as guard\nguard.REFUSED.clear()\nguard.CHANGES.clear()\n"
+        "import bert_course.grade.guard as guard\nguard.REFUSED.clear()\nguard.CHANGES.clear()\n"
         + inside("import os", 'os.system("true")'),
         "no",
         "may not start another program",

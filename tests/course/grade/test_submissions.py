@@ -8,9 +8,8 @@ import stat
 import zipfile
 
 import pytest
-
-from minigrad.course.grade import submissions
-from minigrad.course.grade.submissions import NOTHING, Other, Refused, Submission, find
+from bert_course.grade import submissions
+from bert_course.grade.submissions import NOTHING, Other, Refused, Submission, find
 
 pytestmark = pytest.mark.no_arrays
 

@@ -1,5 +1,0 @@
-"""What a kernel of `make lab` runs first, so that after a restart a check alone can say what to run before it."""
-
-from minigrad.course import check
-
-__all__ = ["check"]

@@ -1,0 +1,399 @@
+"""What is true of a difference that no known slip explains: the same way on all wrong cases."""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bert_course.check.differences import as_array, close, difference, has_digits, members
+from minigrad.tensor import Tensor
+
+RIGHT_NUMBERS = "The numbers themselves are right."
+OTHER_ORDER = "The values are right, and in the other order."
+STRONG = r"[Ee]very number is (?:the |one over |1 minus |(?:2|0\.5) times |\S+ times what it should be(?:: that|, and))"
+
+
+def is_strong(fact: str | None) -> bool:
+    """Whether a sentence says, of each wrong value, how its numbers come from the right ones, as they do by no chance.
+
+    A factor can be one: it must have a name, or be 2 or 1/2.
+    """
+    text = fact or ""
+    return text == OTHER_ORDER or len(re.findall(STRONG, text)) >= max(1, text.count("Of the "))
+
+
+def is_rounding(fact: str | None) -> bool:
+    """Whether a sentence says that no more is wrong than rounding may do: seven digits are right, or more."""
+    found = re.match(r"All numbers agree .* in about (\d+) digits", fact or "")
+    return found is not None and int(found[1]) >= 7
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A wrong case: what came, what was expected, and the arguments by name."""
+
+    got: Any
+    want: Any
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Looks for what is true of wrong cases.
+
+    answer: the right one. rtol, atol: how close numbers must be to be the same.
+    """
+
+    answer: Callable[..., Any]
+    rtol: float
+    atol: float
+
+    def sentence(self, cases: Sequence[Wrong]) -> str | None:
+        """How what came differs from what was expected, in a sentence; None if nothing is known of all cases."""
+        if not cases:
+            return None
+        with np.errstate(all="ignore"):
+            if all(isinstance(case.want, tuple | list) for case in cases):
+                listed = [_list_of_numbers(case) for case in cases]
+                # Of two values each has its own meaning; a list may be of any length.
+                if all(listed) and len({len(case.want) for case in cases}) > 1:
+                    return self.sentence([case for case in listed if case])
+                return self._of_several(cases)
+            numbers = _as_numbers(cases)
+            return self._of_numbers(cases, numbers) if numbers else None
+
+    # --- Several values ----------------------------------------------------------------------------------
+
+    def _of_several(self, cases: Sequence[Wrong]) -> str | None:
+        """Which of several returned values are right on each wrong case, and what is true of the others."""
+        cases = [replace(case, got=members(case.got)) for case in cases]
+        count = len(cases[0].want)
+        if not all(isinstance(case.got, tuple | list) and len(case.got) == count for case in cases):
+            return None
+        if any(len(case.want) != count for case in cases) or not 2 <= count <= len(NUMBERS):
+            return None
+        wrong = [n for n in range(count) if not all(self._same(case.got[n], case.want[n]) for case in cases)]
+        if not wrong:
+            return RIGHT_NUMBERS
+        if all(self._same(tuple(reversed(case.got)), case.want) for case in cases):
+            return OTHER_ORDER
+        if len(wrong) == count:  # is it the same with all of them?
+            each = [replace(case, got=case.got[n], want=case.want[n]) for case in cases for n in range(count)]
+            text = self.sentence(each)
+            if text and text.startswith(("Every number", "All numbers")):
+                return text
+        right = [NUMBERS[n] for n in range(count) if n not in wrong]
+        verb = "is" if len(right) == 1 else "are"
+        parts = [f"The {_listed(right)} of the {count} values {verb} right."] if right else []
+        facts = [
+            self.sentence([replace(case, got=case.got[n], want=case.want[n]) for case in cases])
+            for n in wrong
+        ]
+        if all(facts):
+            value = "" if right else " value"
+            parts += [
+                f"Of the {NUMBERS[n]}{value}: {fact[0].lower()}{fact[1:]}"
+                for n, fact in zip(wrong, facts, strict=True)
+                if fact
+            ]
+        return " ".join(parts) or None
+
+    # --- Numbers -----------------------------------------------------------------------------------------
+
+    def _of_numbers(self, cases: Sequence[Wrong], numbers: list[Numbers]) -> str | None:
+        if all(self._same(case.got, case.want) for case in cases):
+            return RIGHT_NUMBERS
+        if all(got.size == want.size for got, want in numbers):
+            flat = [(got.reshape(want.shape), want) for got, want in numbers]
+            if self._all_close(flat):
+                same_type = all(type(case.got) is type(case.want) for case in cases)
+                return f"The numbers are right; only the {'shape' if same_type else 'type'} is not what is asked for."
+        several = len(np.unique(np.concatenate([np.abs(want[want != 0]).ravel() for _, want in numbers]))) > 1
+        for change, sentence in ALIKE:  # of one number, many things are true
+            if (several or change is _turned) and self._all_close(
+                [(change(got), want) for got, want in numbers]
+            ):
+                return sentence
+        whole = all(got.size == 1 or (got.size and got.shape == want.shape) for got, want in numbers)
+        same = numbers[0][0].flat[0] if whole else math.nan
+        says = not same or (several and len(cases) > 2 and all(want.size == 1 for _, want in numbers))
+        if says and all((got == same).all() for got, _ in numbers):
+            return f"Where it is wrong, your answer is {same:g}."
+        if any(got.shape != want.shape for got, want in numbers):
+            return None
+        near = _near(numbers)
+        if is_rounding(near):  # a factor of 1.00000001 has no name
+            return near
+        return (
+            (self._factor(cases, numbers) or self._offset(numbers) if several else None)
+            or self._part_of_a_sum(cases)
+            or self._in_another_order(numbers)
+            or self._which_entries(cases, numbers)
+            or near
+        )
+
+    def _factor(self, cases: Sequence[Wrong], numbers: list[Numbers]) -> str | None:
+        """That all numbers of a case are off by one factor, and what it is."""
+        ratios = [ratio for both in numbers if (ratio := self._ratio(*both))]
+        if len(ratios) < len(numbers):
+            return None
+        first = ratios[0]
+        if all(math.isclose(first, ratio, rel_tol=1e-4) for ratio in ratios):
+            known = next((name for value, name in FACTORS if math.isclose(first, value, rel_tol=1e-4)), "")
+            return (
+                f"Every number is {first:.6g} times what it should be{f': that is {known}' if known else ''}."
+            )
+        sizes = [dict(_sizes(case.arguments)) for case in cases]
+        for name in sizes[0]:
+            if not all(name in of_case for of_case in sizes):
+                continue
+            for over, words in ((False, ""), (True, "one over ")):
+                values = [1 / one[name] if over else one[name] for one in sizes]
+                if all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(ratios, values, strict=True)):
+                    other = next(ratio for ratio in ratios if not math.isclose(ratio, first, rel_tol=1e-4))
+                    return (
+                        f"Every number is {first:.4g} times what it should be, and on another case {other:.4g} times: that "
+                        f"is {words}{name}. Is there a mean in the place of a sum, or the reverse?"
+                    )
+        return None
+
+    def _offset(self, numbers: list[Numbers]) -> str | None:
+        """That all numbers are larger, or smaller, by the same."""
+        got, want = numbers[0]
+        by = float((got - want).flat[0]) if want.size else 0.0
+        if (
+            not by
+            or not math.isfinite(by)
+            or not self._all_close([(got - by, want) for got, want in numbers])
+        ):
+            return None
+        return f"All numbers are {abs(by):.6g} too {'large' if by > 0 else 'small'}."
+
+    def _ratio(self, got: np.ndarray, want: np.ndarray) -> float | None:
+        """The one ratio of all entries; None if there is none, or it is 0 or not finite."""
+        if not want.size:
+            return None
+        place = np.unravel_index(np.argmax(np.abs(want)), want.shape)
+        ratio = float(got[place] / want[place]) if want[place] else 0.0
+        fits = ratio and math.isfinite(ratio) and close(got / ratio, want, self.rtol, self.atol).all()
+        return ratio if fits else None
+
+    def _part_of_a_sum(self, cases: Sequence[Wrong]) -> str | None:
+        """That what came is what the first, or the last, along the first axis of the arguments would give alone."""
+        if len(cases) < 2:  # of one case it can be chance
+            return None
+        for place, which in ((slice(None, 1), ":1"), (slice(-1, None), "-1:")):
+            for name in cases[0].arguments:
+                if all(has_digits(case.got) and self._of_one(case, name, place) for case in cases):
+                    return f"That is what `{name}[{which}]` alone would give: the others are left out."
+        return None
+
+    def _of_one(self, case: Wrong, name: str, place: slice) -> bool:
+        """Whether the right answer gives what came when all arguments as long as this one are cut to a place."""
+        longest = _length(case.arguments.get(name))
+        if not longest or longest < 2:
+            return False
+        try:
+            arguments = copy.deepcopy(dict(case.arguments))
+            cut = {key: one[place] if _length(one) == longest else one for key, one in arguments.items()}
+            with warnings.catch_warnings(action="ignore"):
+                return self._same(case.got, self.answer(*cut.values()))
+        except Exception:  # whatever arguments raise that do not fit together
+            return False
+
+    def _in_another_order(self, numbers: list[Numbers]) -> str | None:
+        both = [(_sorted(got), _sorted(want)) for got, want in numbers]
+        if all(len(np.unique(want)) <= 2 for _, want in both):  # of rows of 0 and 1 it is always so
+            return None
+        return "The numbers are the right ones, in another order." if self._all_close(both) else None
+
+    def _which_entries(self, cases: Sequence[Wrong], numbers: list[Numbers]) -> str | None:
+        """Which entries are wrong, where a few words say it of all cases."""
+        wrong = [~close(got, want, self.rtol, self.atol) for got, want in numbers]
+        if not any(one.any() and not one.all() for one in wrong):
+            return None
+        places = [dict(_places(case.arguments, want)) for case, (_, want) in zip(cases, numbers, strict=True)]
+        names = [name for name in places[0] if all(name in of_case for of_case in places)]
+        for verdict in ("wrong", "right"):
+            off = wrong if verdict == "wrong" else [~one for one in wrong]
+            for name in names:
+                if all(np.array_equal(of_case[name], one) for of_case, one in zip(places, off, strict=True)):
+                    return f"Only the entries {name} are {verdict}."
+        return None
+
+    # --- Both --------------------------------------------------------------------------------------------
+
+    def _same(self, got: Any, want: Any) -> bool:
+        return difference(got, want, self.rtol, self.atol) is None
+
+    def _all_close(self, numbers: list[Numbers]) -> bool:
+        return all(
+            got.shape == want.shape and bool(close(got, want, self.rtol, self.atol).all())
+            for got, want in numbers
+        )
+
+
+Numbers = tuple[np.ndarray, np.ndarray]  # what came, what was expected
+NUMBERS = ("first", "second", "third", "fourth", "fifth")
+
+
+def _listed(words: Sequence[str]) -> str:
+    """As in: the first, the second and the third."""
+    *most, last = words
+    return f"{', the '.join(most)} and the {last}" if most else last
+
+
+def _as_numbers(cases: Sequence[Wrong]) -> list[Numbers] | None:
+    """What came and what was expected as arrays of numbers; None where that cannot be."""
+    if not all(isinstance(case.want, Tensor | np.ndarray | int | float) for case in cases):
+        return None
+    try:
+        both = [(as_array(case.got), as_array(case.want)) for case in cases]
+    except Exception:  # whatever a foreign type raises
+        return None
+    if any(got.dtype.kind not in "fiub" or want.dtype.kind == "b" for got, want in both):
+        return None
+    return [(got if got.dtype.kind == "f" else got.astype(float), want) for got, want in both]
+
+
+def _list_of_numbers(case: Wrong) -> Wrong | None:
+    """The case with arrays in the place of lists, or tuples, of numbers; None if something else is in them."""
+    both = [members(case.got), case.want]
+    if not all(
+        isinstance(one, tuple | list) and all(isinstance(n, int | float) for n in one) for one in both
+    ):
+        return None
+    got, want = (np.array(one, float) for one in both)
+    return replace(case, got=got, want=want)
+
+
+def _sorted(x: np.ndarray) -> np.ndarray:
+    return np.sort(x, axis=None).reshape(x.shape)
+
+
+def _turned(x: np.ndarray) -> np.ndarray:
+    return x.swapaxes(-1, -2) if x.ndim > 1 else x
+
+
+def _reciprocal(x: np.ndarray) -> np.ndarray:
+    """1 / x where that says something: NaN for 0 and what is infinite, which are no number's reciprocal."""
+    return np.where((x != 0) & np.isfinite(x), 1 / x, np.nan)
+
+
+# What makes the right numbers of the answer's, and what the answer's are then.
+ALIKE: list[tuple[Callable[[np.ndarray], np.ndarray], str]] = [
+    (_turned, "What you return is the transpose of what is asked for."),
+    (np.negative, "Every number is the negative of what it should be."),
+    (_reciprocal, "Every number is one over what it should be."),
+    (lambda x: 1 - x, "Every number is 1 minus what it should be."),
+    (np.sqrt, "Every number is the square of what it should be."),
+    (np.square, "Every number is the square root of what it should be."),
+]
+
+_FAMOUS = [
+    (math.log(2), "log 2, the factor between nats and bits"),
+    (math.log(10), "log 10, the factor between np.log and np.log10"),
+    (100, "100, as of percentages"),
+    (math.sqrt(2), "√2"),
+    (math.pi, "π"),
+    (2 * math.pi, "2π"),
+    (math.sqrt(2 * math.pi), "√(2π)"),
+]
+FACTORS = [*_FAMOUS, *((1 / value, f"one over {name}") for value, name in _FAMOUS)]
+
+NEAR = 0.05
+
+
+def _near(numbers: list[Numbers]) -> str | None:
+    """That all numbers nearly are what they should be: of those that are 0, nearly beside the others."""
+    largest = max((float(np.abs(want).max(initial=0)) for _, want in numbers), default=0)
+    if not largest or not all(np.isfinite(got).all() and np.isfinite(want).all() for got, want in numbers):
+        return None
+    apart = max(
+        float((np.abs(got - want) / np.maximum(np.abs(want), largest / 1000)).max(initial=0))
+        for got, want in numbers
+    )
+    if 0 < apart < 1e-4:
+        return (
+            f"All numbers agree with what they should be in about {-math.log10(apart):.0f} digits. Is something rounded on the "
+            "way, cut off or approximated, or is a small constant added?"
+        )
+    for got, want in numbers:
+        if (np.abs(got - want) > NEAR * np.where(want == 0, largest, np.abs(want))).any():
+            return None
+    zeros = ", or small where that is 0" if any((want == 0).any() for _, want in numbers) else ""
+    counts = all((got % 1 == 0).all() and (want % 1 == 0).all() for got, want in numbers)
+    part = " A small part may be missing, or there twice." if counts else ""
+    return f"All numbers are within 5 % of what they should be{zeros}.{part}"
+
+
+def _length(argument: Any) -> int | None:
+    """Along the first axis; None for what has none."""
+    if isinstance(argument, Tensor | np.ndarray):
+        return argument.shape[0] if argument.ndim else None
+    return len(argument) if isinstance(argument, list | tuple) else None
+
+
+def _sizes(arguments: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """The numbers that a factor may be, in words, and what they are."""
+    for name, argument in arguments.items():
+        if isinstance(argument, int) and not isinstance(argument, bool) and argument > 0:
+            yield f"`{name}`", argument
+        elif isinstance(argument, Tensor | np.ndarray) and argument.size:
+            axes = [
+                (f"the length of axis {axis} of `{name}`", size) for axis, size in enumerate(argument.shape)
+            ]
+            yield from axes if len(axes) > 1 else ((f"the length of `{name}`", size) for _, size in axes)
+            if len(axes) > 1:
+                yield f"the number of entries of `{name}`", argument.size
+            if len(axes) > 2:
+                yield (
+                    f"the number of rows of `{name}`, along all axes but the last",
+                    math.prod(argument.shape[:-1]),
+                )
+        elif length := _length(argument):
+            yield f"the length of `{name}`", length
+
+
+def _places(arguments: Mapping[str, Any], want: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Entries that a few words tell of an array: the words, and where they are."""
+    if not want.ndim or not 0 < want.size <= 100_000:
+        return
+    last = np.indices(want.shape)[-1]
+    if want.ndim > 1:
+        row = np.indices(want.shape)[-2]
+        yield "of the first row", row == 0
+        yield "of the last row", row == want.shape[-2] - 1
+        yield "of the first column", last == 0
+        yield "of the last column", last == want.shape[-1] - 1
+        yield "on the diagonal", row == last
+        yield "above the diagonal", last > row
+        yield "below the diagonal", last < row
+    else:
+        yield "at the beginning", last == 0
+        yield "at the end", last == want.shape[0] - 1
+    yield "that should be 0", want == 0
+    if (want > 0).any() and (want < 0).any():  # else they are all that are not 0
+        yield "that should be positive", want > 0
+        yield "that should be negative", want < 0
+    for name, argument in arguments.items():
+        if not isinstance(argument, Tensor | np.ndarray):
+            continue
+        values = as_array(argument)
+        if values.dtype.kind not in "fiub":
+            continue
+        if values.shape == want.shape:
+            if (values > 0).any() and (values < 0).any():
+                yield f"where `{name}` is positive", values > 0
+                yield f"where `{name}` is negative", values < 0
+            yield f"where `{name}` is 0", values == 0
+        elif values.shape[:-1] == want.shape and 2 <= values.shape[-1] <= 4:
+            for place, number in enumerate(NUMBERS[: values.shape[-1]]):
+                yield f"where the {number} number of `{name}` is the largest", values.argmax(axis=-1) == place

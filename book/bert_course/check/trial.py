@@ -1,0 +1,162 @@
+"""Trying an answer, or a slip, on the cases of an exercise, and what is wrong with what it does."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bert_course.check.differences import (
+    difference,
+    differing,
+    differing_dtypes,
+    other_dtype,
+)
+from bert_course.check.outcome import Outcome, Probe
+from bert_course.check.report import Values
+from bert_course.check.slips import Slip, build, parse
+from bert_course.check.watch import Watch
+
+Answer = Callable[..., Any]
+Cases = Callable[[np.random.Generator], Iterable[tuple[Any, ...]]]
+
+
+@dataclass(kw_only=True)
+class Task:
+    """What answers are held against.
+
+    answer: a right one, which gives the task its name and its parameters. cases: from a random generator to tuples,
+    what is special about an input (shown to the learner) and the arguments; each call of an answer gets arguments
+    that were made for it alone. mistakes: the typical wrong answers as text, the more special first (slips.py says
+    how). into: the parameter that takes the result, if it is not returned. probes: what else is looked at in each
+    call. given: the function of the page that an answer has to call, where what goes into it is asked for.
+    same_dtype: whether the text asks for the arguments' dtype; if not, another one is a remark, not a mistake.
+    rtol, atol: how close the numbers must be in float64; in float32 10⁵ times as far.
+    """
+
+    answer: Answer
+    cases: Cases
+    mistakes: str
+    into: str = ""
+    probes: Sequence[Probe] = ()
+    given: str = ""
+    same_dtype: bool = False
+    rtol: float = 1e-9
+    atol: float = 1e-11
+
+    @property
+    def name(self) -> str:
+        """Of the function asked for."""
+        return self.answer.__name__
+
+    @cached_property
+    def slips(self) -> list[Slip]:
+        """The typical wrong answers."""
+        return parse(self.mistakes)
+
+    def slip(self, id: str) -> Slip:
+        """The one with this id, the first if it is that of several. Raises LookupError where there is none."""
+        for slip in self.slips:
+            if id and slip.id == id:
+                return slip
+        known = ", ".join(dict.fromkeys(slip.id for slip in self.slips if slip.id)) or "none"
+        raise LookupError(f"check.{self.name} knows no mistake [{id}]; its ids: {known}")
+
+
+class Trial:
+    """The cases of one seed, and what the right answer, a slip or a learner's answer does with them."""
+
+    def __init__(self, task: Task, seed: int) -> None:
+        self.task, self.seed = task, seed
+        self.names = [name for name, *_ in task.cases(np.random.default_rng(seed))]
+        self._parameters = list(inspect.signature(task.answer).parameters)
+        self.unchanged = list(self._arguments())  # to see what a call has changed
+        self.expected = list(self.outcomes(task.answer))
+        self._with_slips: dict[Slip, tuple[list[Outcome], Iterator[Outcome]]] = {}
+
+    def _arguments(self) -> Iterator[dict[str, Any]]:
+        """Each case's arguments by name: the same numbers each time, in objects that are new each time."""
+        for _, *values in self.task.cases(np.random.default_rng(self.seed)):
+            yield dict(zip(self._parameters, values, strict=False))
+
+    def outcomes(self, answer: Answer, watch: Watch | None = None) -> Iterator[Outcome]:
+        """What an answer does with each case. watch: it is a learner's, which may print, or not come to an end."""
+        task = self.task
+        for number, (arguments, unchanged) in enumerate(zip(self._arguments(), self.unchanged, strict=True)):
+            case = f"case {number + 1} of {len(self.names)}, {self.names[number]}"
+            with watch.at(task.name, case) if watch else nullcontext():
+                outcome = Outcome(answer, arguments, unchanged, task.into, task.probes, task.given)
+            yield outcome
+
+    def with_slip(self, slip: Slip) -> Iterator[Outcome]:
+        """What the right answer with this slip in it does with each case, which is tried once."""
+        if slip not in self._with_slips:
+            wrong = build(self.task.answer, slip)
+            assert wrong  # a single one goes in, or raises
+            self._with_slips[slip] = [], self.outcomes(wrong)
+        done, others = self._with_slips[slip]
+        for place in range(len(self.names)):
+            if place == len(done):
+                done.append(next(others))
+            yield done[place]
+
+    def same(self, one: Outcome, other: Outcome) -> bool:
+        """Whether both gave the same value, or failed alike."""
+        return one.same_value(other, self.task.rtol, self.task.atol)
+
+    def like(self, one: Outcome, other: Outcome) -> bool:
+        """Whether an answer gives what a mistake gives: other operations in another order may round otherwise.
+
+        Where the task itself is not exact, ten times as far would be another mistake's number.
+        """
+        slack = 10 if max(self.task.rtol, self.task.atol) < 1e-6 else 1
+        return one.same_value(other, slack * self.task.rtol, slack * self.task.atol)
+
+    def complaints(self, outcomes: Sequence[Outcome]) -> list[str | None]:
+        """What is wrong on each case, or None."""
+        return [self._complaint(*both) for both in zip(outcomes, self.expected, strict=True)]
+
+    def accepts(self, answer: Answer, watch: Watch | None = None) -> bool:
+        """Whether an answer is right; it is tried no further than to the first case that it is wrong on."""
+        both = zip(self.outcomes(answer, watch), self.expected, strict=False)
+        return not any(self._complaint(outcome, right) for outcome, right in both)
+
+    def _complaint(self, outcome: Outcome, right: Outcome) -> str | None:
+        wrong = outcome.complaint(right.value, self.task.rtol, self.task.atol)
+        return wrong or (other_dtype(outcome.value, right.value) if self.task.same_dtype else None)
+
+    def values(self, outcomes: Sequence[Outcome], place: int) -> Values:
+        """Of a wrong case: its input, what came, what was expected."""
+        outcome, right = outcomes[place], self.expected[place]
+        inputs = {name: value for name, value in self.unchanged[place].items() if name != self.task.into}
+        close = self.task.rtol, self.task.atol
+        none = outcome.error is not None or outcome.value is None or outcome.decided
+        if none or difference(outcome.value, right.value, *close) is None:
+            return Values(inputs)
+        return Values(inputs, differing(outcome.value, right.value, *close))
+
+    def remark(self, outcomes: Sequence[Outcome]) -> str | None:
+        """On an answer that is right, what could still be better."""
+        found = (
+            other_dtype(one.value, right.value) for one, right in zip(outcomes, self.expected, strict=True)
+        )
+        return next((f"A remark. {sentence}" for sentence in found if sentence), None)
+
+    def besides(self, outcomes: Sequence[Outcome], told: str, paragraphs: Sequence[str]) -> str | None:
+        """What a probe saw, or that the dtype is another one, if neither the complaint nor the paragraphs tell it."""
+        found = [
+            (name, words)
+            for name, outcome in zip(self.names, outcomes, strict=True)
+            for words in outcome.seen
+            if not any(told in one.seen for one in outcomes)
+        ]
+        if self.task.same_dtype and "float64" not in " ".join([told, *paragraphs]):
+            for name, outcome, right in zip(self.names, outcomes, self.expected, strict=True):
+                if dtypes := differing_dtypes(outcome.value, right.value):
+                    found.append((name, "it returns {} for {}.".format(*dtypes)))
+        return next((f"Besides, on {name}: {words}" for name, words in found), None)

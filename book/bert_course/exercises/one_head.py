@@ -1,0 +1,501 @@
+"""Chapter `one_head`: one attention head."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from bert_course.check.exercise import exercise
+from bert_course.common.softmax import softmax
+
+# --- attend ----------------------------------------------------------------------------------------------
+
+
+def _attend_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    def draw(*shape: int, dtype: type = np.float64) -> np.ndarray:
+        return rng.standard_normal(shape).astype(dtype)
+
+    yield "3 queries, 5 keys, d_k = 4, d_v = 6", draw(3, 4), draw(5, 4), draw(5, 6)
+    yield "n = m = d_k = d_v = 4", draw(4, 4), draw(4, 4), draw(4, 4)
+    yield "one token", draw(1, 7), draw(1, 7), draw(1, 2)
+    yield "float32, d_k = 8", *(draw(6, n, dtype=np.float32) for n in (8, 8, 3))
+    sides = np.array([[1], [-1], [1]])  # the second query's scores lie far below those of the others
+    yield "large scores", 40 * sides * np.abs(draw(3, 16)), 40 * np.abs(draw(4, 16)), draw(4, 5)
+
+
+@exercise(
+    difficulty=1,
+    minutes=10,
+    cases=_attend_cases,
+    hints="""
+Scores, scale, softmax, values: four steps, the shapes (n, d_k) (d_k, m) -> (n, m), then (n, m) (m, d_v) -> (n, d_v).
+
+k.T turns (m, d_k) into (d_k, m). The scale is the last axis of q: q.shape[-1].
+""",
+    mistakes="""
+[no-scale] The scores are not scaled: with d_k entries of variance 1 their variance is d_k, and softmax picks one winner.
+    / math.sqrt(q.shape[-1]) ->
+You divide by d_k; it is the square root: the standard deviation of the scores, not their variance.
+    math.sqrt(q.shape[-1]) -> q.shape[-1]
+You multiply by the square root of d_k: divide.
+    / math -> * math
+[other-scale] You divide by another number: the scores need √d_k, the square root of the length of one query.
+    math.sqrt(q.shape[-1]) -> 8 || q.shape[-1] ** 0.25
+    q.shape[-1] -> q.size
+You divide the vectors by their lengths, so that the scores are cosines. The scale is one number for all, √d_k.
+    q @ k.T / math.sqrt(q.shape[-1]) -> (q / np.linalg.norm(q, axis=-1, keepdims=True)) @ (k / np.linalg.norm(k, axis=-1, keepdims=True)).T
+    q @ k.T -> (q / np.linalg.norm(q, axis=-1, keepdims=True)) @ (k / np.linalg.norm(k, axis=-1, keepdims=True)).T
+[number-of-keys] You take the square root of the number of keys. What makes the scores large is the length of the vectors, d_k.
+    q.shape[-1] -> len(k)
+You take the square root of the number of queries. What makes the scores large is the length of the vectors, d_k.
+    q.shape[-1] -> len(q)
+You take the length of the values for the scale; the scores are made of queries and keys, so it is theirs, d_k.
+    q.shape[-1] -> v.shape[-1]
+[scale-after] The scale comes after the softmax: it then shrinks the output, and the weights have been decided without it.
+    / math.sqrt(q.shape[-1]) -> ; @ v -> / math.sqrt(q.shape[-1]) @ v
+[no-softmax] You return the scores times V: the softmax between them is missing.
+    weights @ v -> scores @ v
+Softmax belongs to the scores. You take it of the values, or of the output.
+    weights @ v -> softmax(scores @ v) || scores @ softmax(v)
+[each-key-sums-to-one] The weights of each key sum to 1 over the queries. It is the other way round: each query shares out 1 over the keys.
+    axis=-1 -> axis=0
+All weights together sum to 1: each query (a row) shares out 1 of its own.
+    axis=-1, keepdims=True ->
+    e / e.sum(axis=-1, keepdims=True) -> np.exp(scores) / np.exp(scores).sum() || e / e.sum()
+The weights of a query do not sum to 1: divide the exponentials by their sum over the keys.
+    e / e.sum(axis=-1, keepdims=True) -> e || np.exp(scores)
+Your weights are the scores divided by their sum: take e to the power of the scores first.
+    e / e.sum(axis=-1, keepdims=True) -> scores / scores.sum(axis=-1, keepdims=True)
+You scale a second time, after the softmax: it is the scores alone that are scaled.
+    weights @ v -> weights @ v / math.sqrt(q.shape[-1])
+You take the softmax twice: the second one makes the weights nearly equal.
+    weights @ v -> softmax(weights) @ v
+Each query takes the value of its best key alone: softmax mixes all of them.
+    weights @ v -> v[scores.argmax(axis=-1)]
+Every query gets the plain mean of the values: the scores have to decide.
+    weights @ v -> np.full(weights.shape, 1 / len(k)) @ v
+The sign of the scores is the wrong way round: the key that fits least gets the most.
+    scores = q -> scores = -q
+You hide the keys behind each query's own place, a causal mask. Here every query sees every key.
+    largest = -> scores = np.where(np.tri(*scores.shape), scores, -np.inf); largest =
+Where V is mixed, the rows of your weights belong to the keys and the columns to the queries. Row i has to be what query i takes from each value.
+    weights @ v -> weights.T @ v
+You compare keys with queries, K Qᵀ: the rows then belong to the keys. Queries ask, so they are the rows.
+    q @ k.T -> k @ q.T
+Q and K are multiplied without a transpose: q_i · k_j is row i times row j, Q Kᵀ.
+    q @ k.T -> q @ k
+You transpose Q: Qᵀ K compares features with features. q_i · k_j is row i times row j, Q Kᵀ.
+    q @ k.T -> q.T @ k
+You compare vectors with others of their own kind. A score belongs to a query and a key, Q Kᵀ.
+    q @ k.T -> q @ q.T || k @ k.T
+You compare the queries with the values. They are compared with the keys; the values are what is handed over.
+    k.T -> v.T
+`*` multiplies entry by entry: scores and mixture are matrix products, `@`.
+    q @ k.T -> q * k
+    weights @ v -> weights * v
+    q @ k.T -> q * k ; weights @ v -> weights * v
+[mixed-keys] You mix the keys: what the weights share out is V.
+    weights @ v -> weights @ k
+You return the weights: they still have to take their share of each value.
+    weights @ v -> weights
+The output alone is asked for: you return the weights as well.
+    weights @ v -> weights @ v, weights || weights, weights @ v
+Row i of the output belongs to query i: yours is transposed.
+    weights @ v -> (weights @ v).T
+Large scores overflow: your softmax lacks the shift by each row's largest entry.
+    scores - largest -> scores
+You cut off large scores. Scores beyond the limit then count alike, and the best key no longer wins: subtract each row's largest score, which changes no weight.
+    scores - largest -> np.clip(scores, -50, 50)
+You replace what is not a number in the end. The weights were lost before: subtract each row's largest score, and nothing overflows.
+    scores - largest -> scores ; weights @ v -> np.nan_to_num(weights) @ v
+    scores - largest -> scores ; weights @ v -> np.nan_to_num(weights @ v)
+What you subtract differs from key to key, and that changes the weights. Within a row it must be one number: the row's own largest score, axis=-1.
+    scores.max(axis=-1, keepdims=True) -> scores.max(axis=0)
+Your softmax subtracts the largest score of all. A row far below it underflows to 0 / 0: every row needs its own largest entry.
+    scores.max(axis=-1, keepdims=True) -> scores.max()
+""",
+)
+def attend(q, k, v):
+    scores = q @ k.T / math.sqrt(q.shape[-1])  # (n, m)
+    largest = scores.max(axis=-1, keepdims=True)
+    e = np.exp(scores - largest)
+    weights = e / e.sum(axis=-1, keepdims=True)  # each row sums to 1
+    return weights @ v  # (n, d_v)
+
+
+# --- attention_gradients ---------------------------------------------------------------------------------
+
+
+def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    for name, L, d_model, d_k, d_v, dtype in (
+        ("5 tokens, d_model = 7, d_k = 3, d_v = 2", 5, 7, 3, 2, np.float64),
+        ("all sizes 4", 4, 4, 4, 4, np.float64),
+        ("float32, 6 tokens, d_k = 9", 6, 8, 9, 3, np.float32),
+        ("one token", 1, 3, 2, 5, np.float64),
+    ):
+        shapes = ((L, d_model), (d_model, d_k), (d_model, d_k), (d_model, d_v), (L, d_v))
+        yield name, *(rng.standard_normal(shape).astype(dtype) for shape in shapes)
+
+
+@exercise(
+    difficulty=3,
+    minutes=25,
+    cases=_gradient_cases,
+    hints="""
+First run the head forward and keep Q, K, V and A. Then go backwards: from Z to A and V, from A to S, from S to Q and K.
+
+Z = A V gives dV = Aᵀ dZ and dA = dZ Vᵀ. S is Q Kᵀ times a number, and that number also stands in dQ and dK.
+
+The last step is a matrix product like any other: from Q = X W_Q follows dW_Q = Xᵀ dQ.
+""",
+    mistakes="""
+The scale is missing on the way back: S is Q Kᵀ / √d_k, so dQ and dK have the factor 1 / √d_k too.
+    K * scale -> K ; Q * scale -> Q
+dQ has the scale and dK lacks it: both come from S = Q Kᵀ / √d_k.
+    Q * scale -> Q
+dK has the scale and dQ lacks it: both come from S = Q Kᵀ / √d_k.
+    K * scale -> K
+The scale is missing in the forward pass: without it A is another one.
+    Q @ K.T * scale -> Q @ K.T
+You scale by 1 / d_k. It is 1 / √d_k.
+    1 / math.sqrt(Q.shape[-1]) -> 1 / Q.shape[-1]
+You scale by the number of tokens. It is the length of a query, d_k, that counts.
+    1 / math.sqrt(Q.shape[-1]) -> 1 / math.sqrt(len(X))
+You scale dS as well as dQ and dK: the factor is then there twice.
+    dS = A -> dS = scale * A
+For dK the scores' gradient is transposed: S has a row for each query, and dK needs a row for each key, dSᵀ Q.
+    dS.T @ -> dS @
+[weights-transposed] For dV the attention weights are transposed: dV = Aᵀ dZ collects, for each value, what all queries took of it.
+    A.T @ dZ -> A @ dZ
+You take dZ for dV. The values are mixed by A on the way to Z, so dV = Aᵀ dZ.
+    A.T @ dZ -> dZ
+For dA the second factor is transposed: Z = A V has a row for each query, and so has dA = dZ Vᵀ.
+    dZ @ V.T -> V @ dZ.T
+For dQ the scores' gradient is not transposed: dQ = dS K.
+    dQ = dS @ -> dQ = dS.T @
+dQ needs the keys and dK the queries: a dot product's gradient for one factor is the other factor.
+    dS @ K * -> dS @ Q * ; dS.T @ Q * -> dS.T @ K *
+The backward of softmax is missing: you use dA as if it were dS.
+    dS = A * (dA - mean) -> dS = dA
+[no-mean] The mean is missing in the backward of softmax: dS = A (dA - mean), with the mean of dA weighted by A.
+    A * (dA - mean) -> A * dA
+The factor A is missing in the backward of softmax: dS = A (dA - mean).
+    A * (dA - mean) -> dA - mean
+[sigmoid] That is the backward of a sigmoid. In softmax each weight depends on every score of its row.
+    A * (dA - mean) -> A * (1 - A) * dA
+You take the plain mean of dA: in the backward of softmax it is weighted by A, the sum of dA times A.
+    (dA * A).sum( -> dA.mean(
+You sum dA over a row: in the backward of softmax it is dA times A that is summed.
+    (dA * A).sum( -> dA.sum(
+You sum over the queries: each row of A has a softmax of its own, so the sum goes along the row.
+    axis=-1, keepdims=True -> axis=0, keepdims=True
+You sum over all entries: each row of A has a softmax of its own, so the sum goes along the row.
+    axis=-1, keepdims=True ->
+The row sums have lost their axis, so that NumPy lines them up with the columns: keepdims=True keeps it.
+    axis=-1, keepdims=True -> axis=-1
+You add the weighted mean in the backward of softmax: it is subtracted.
+    dA - mean -> dA + mean
+You take the gradient of the loss as 1: dZ is what comes from the layers above.
+    dV = A.T @ dZ -> dZ = np.ones_like(dZ); dV = A.T @ dZ
+X is missing at the end. You return dQ, dK and dV; from Q = X W_Q follows dW_Q = Xᵀ dQ.
+    X.T @ dQ, X.T @ dK, X.T @ dV -> dQ, dK, dV
+X stands on the left and is transposed: (d_model, L) (L, d_k) -> (d_model, d_k).
+    X.T @ dQ, X.T @ dK, X.T @ dV -> dQ.T @ X, dK.T @ X, dV.T @ X || X @ dQ, X @ dK, X @ dV
+The order is dW_Q, dW_K, dW_V.
+    X.T @ dQ, X.T @ dK, X.T @ dV -> X.T @ dV, X.T @ dK, X.T @ dQ || X.T @ dV, X.T @ dQ, X.T @ dK || X.T @ dK, X.T @ dV, X.T @ dQ || X.T @ dK, X.T @ dQ, X.T @ dV
+You divide by the number of tokens. Where the loss is a mean, dZ holds that already.
+    X.T @ dQ, X.T @ dK, X.T @ dV -> X.T @ dQ / len(X), X.T @ dK / len(X), X.T @ dV / len(X)
+The sign is the wrong way round: a gradient points where the loss grows; the optimiser subtracts it.
+    X.T @ dQ, X.T @ dK, X.T @ dV -> -X.T @ dQ, -X.T @ dK, -X.T @ dV
+The scale comes from d_k, the length of a query and a key. Yours comes from d_v, that of a value.
+    Q.shape[-1] -> V.shape[-1]
+""",
+)
+def attention_gradients(X, W_Q, W_K, W_V, dZ):
+    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
+    scale = 1 / math.sqrt(Q.shape[-1])
+    A = softmax(Q @ K.T * scale)  # (L, L)
+    dV = A.T @ dZ  # (L, d_v)
+    dA = dZ @ V.T  # (L, L)
+    mean = (dA * A).sum(axis=-1, keepdims=True)  # of dA, weighted by A
+    dS = A * (dA - mean)
+    dQ = dS @ K * scale
+    dK = dS.T @ Q * scale
+    return X.T @ dQ, X.T @ dK, X.T @ dV
+
+
+# --- look_left -------------------------------------------------------------------------------------------
+
+
+def _look_left_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    yield "2 tokens, 3 words", rng.integers(0, 3, 2), 3
+    yield "5 tokens that are the same word", np.full(5, 2), 4
+    yield "9 tokens, 4 words", rng.integers(0, 4, 9), 4
+    yield "6 tokens, 11 words", rng.integers(0, 11, 6), 11
+    yield "24 tokens, 5 words", rng.integers(0, 5, 24), 5
+
+
+@exercise(
+    difficulty=2,
+    minutes=20,
+    cases=_look_left_cases,
+    given="run",
+    hints="""
+A query and a key have L entries, one for each position: the key says "I am at j", the query says "I want j". X @ W_Q is row i of the lower half of W_Q for the token at i, as long as the upper half, which the word picks from, is 0.
+
+np.eye(L) says "I am at j". np.eye(L, k=-1) has its ones one place to the left: row i has a 1 at column i - 1.
+
+Softmax mixes: only a score that is far above the others takes nearly everything. Make the queries long. The value is the word: the identity in the upper half of W_V, 0 in the lower.
+""",
+    mistakes="""
+Your head looks to the right. Row i of the queries must point at i - 1: np.eye(L, k=-1).
+    k=-1 -> k=1
+[itself] Each token looks at itself. Row i of the queries must point at i - 1: np.eye(L, k=-1).
+    k=-1 -> k=0
+Your head looks two places to the left. One is asked for.
+    k=-1 -> k=-2
+Your head looks to the left, but too softly: a part of the weight still goes to the others. Longer queries make larger scores.
+    100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 * || 10 * || 20 * || 5 * math.sqrt(L) *
+[everything-left] Your head looks at everything to the left. The token before it alone is asked for: one 1 in each row, np.eye(L, k=-1).
+    np.eye(L, k=-1) -> np.tri(L, k=-1)
+0 times infinity is not a number. A large number is enough.
+    100 * -> np.inf *
+The first row does not count: leave it out of both, as the sheet's last line does.
+    A[1:] -> A ; (A @ V)[1:] -> (A @ V)
+The sign is the wrong way round: the token to the left gets the least, and all others share the rest.
+    100 * -> -100 *
+Your head compares words: a token then finds those with its own word, wherever they stand. Compare positions, the lower half of X.
+    W_Q = np.vstack([no_words, 100 * np.eye(L, k=-1)]) -> W_Q = np.vstack([100 * np.eye(n_words), np.zeros((L, n_words))]) ; W_K = np.vstack([no_words, np.eye(L)]) -> W_K = np.vstack([np.eye(n_words), np.zeros((L, n_words))])
+The upper half of a matrix belongs to the words, and the lower half to the positions. Yours has them the other way round.
+    [no_words, 100 * np.eye(L, k=-1)] -> [100 * np.eye(L, k=-1), no_words] ; [no_words, np.eye(L)] -> [np.eye(L), no_words] ; W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.vstack([np.zeros((L, n_words)), np.eye(n_words)])
+    [no_words, 100 * np.eye(L, k=-1)] -> [100 * np.eye(L, k=-1), no_words] ; [no_words, np.eye(L)] -> [np.eye(L), no_words]
+The queries or the keys are all 0: then all scores are 0, and every token gets an even mixture.
+    100 * np.eye(L, k=-1) -> np.zeros((L, L))
+    no_words, np.eye(L)] -> no_words, np.zeros((L, L))]
+It looks at the right token and hands over its position. The word is asked for: the upper half of X.
+    W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.vstack([np.zeros((n_words, L)), np.eye(L)])
+[whole-row] It looks at the right token and hands over its whole row, word and position. The word alone is asked for.
+    W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.eye(n_words + L)
+It hands over nothing: the values are all 0.
+    W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.zeros((n_words + L, n_words))
+Your head looks for the word that stood before. Where a word stands twice, it cannot tell which of the two is its neighbour: compare positions.
+    L = len(words)
+    X = np.eye(n_words)[words]
+    before = np.zeros((n_words, n_words))
+    before[words[1:], words[:-1]] = 1000
+    A = softmax(X @ before @ X.T)
+    return A[1:].round(1), (A @ X)[1:].round(1)
+""",
+)
+def look_left(words, n_words):
+    L = len(words)
+    X = np.hstack([np.eye(n_words)[words], np.eye(L)])  # (L, n_words + L)
+    no_words = np.zeros((n_words, L))
+    W_Q = np.vstack([no_words, 100 * np.eye(L, k=-1)])
+    W_K = np.vstack([no_words, np.eye(L)])
+    W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))])
+    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
+    A = softmax(Q @ K.T / math.sqrt(Q.shape[-1]))  # (L, L)
+    return A[1:].round(1), (A @ V)[1:].round(1)
+
+
+# --- first_to_catch --------------------------------------------------------------------------------------
+
+
+def _heads(scale: float) -> dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]]:
+    """Heads with scores divided by `scale` times √d_k, by what is special about them."""
+
+    def scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
+        return q @ k.T / (scale * math.sqrt(q.shape[-1]))
+
+    def plain_shares(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+        s = scores(q, k)
+        s = s * np.abs(s).mean()
+        return s / s.sum(axis=-1, keepdims=True) @ v
+
+    def nearest_places(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+        distance = np.abs(np.arange(len(q))[:, None] - np.arange(len(k)))
+        return softmax(scores(q, k) - distance) @ v
+
+    def places_alone(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+        distance = np.abs(np.arange(len(q))[:, None] - np.arange(len(k)))
+        return softmax(-distance.astype(float)) @ v
+
+    return {
+        "a right head": lambda q, k, v: softmax(scores(q, k)) @ v,
+        "a head whose keys are its values": lambda q, k, v: softmax(scores(q, v)) @ v,
+        "a head that transposes its weights": lambda q, k, v: softmax(scores(q, k)).T @ v,
+        "a head that halves its output": lambda q, k, v: softmax(scores(q, k)) @ v / 2,
+        "a head that divides the scores by their sum": plain_shares,
+        "a head that prefers what stands near": nearest_places,
+        "a head that uses only positions": places_alone,
+        "a head that takes the values of the next column": lambda q, k, v: (
+            softmax(1000 * scores(q, k)) @ np.roll(v, 1, axis=1)
+        ),
+        "a head that goes too low": lambda q, k, v: _spread(softmax(scores(q, k)) @ v, np.max),
+        "a head that goes too high": lambda q, k, v: _spread(softmax(scores(q, k)) @ v, np.min),
+        "a head that gives everybody the mean": lambda q, k, v: np.full((len(q), len(k)), 1 / len(k)) @ v,
+    }
+
+
+def _spread(z: np.ndarray, end: Callable[..., Any]) -> np.ndarray:
+    """Each column's distances from its largest, or least, number made much larger."""
+    return end(z, axis=0) + 30 * (z - end(z, axis=0))
+
+
+def _catch_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    yield from _heads(1.0).items()
+    yield "a right head with another scale", _heads(rng.uniform(0.4, 2.5))["a right head"]
+
+
+@exercise(
+    difficulty=2,
+    minutes=20,
+    cases=_catch_cases,
+    hints="""
+Draw q, k and v of shape (7, 4): as many queries as keys, and d_k = d_v, so that a wrong head does not fail on a shape. Then call head on them, and on changed copies.
+
+"ones": head(q, k, ones) must be ones, because the weights of a row sum to 1. "range": each column of the output lies between v.min(axis=0) and v.max(axis=0), because a mixture does.
+
+"order": with k[order] and v[order] for the same order, each query finds the same pairs, so the output is the same. "keys": with other keys the output must be another one.
+""",
+    mistakes="""
+The test with ones is missing: values of 1 must come out as 1, because the weights of a row sum to 1.
+    if not same(head(q, k, np.ones_like(v)), 1): -> if False:
+The test of the range is missing: an output outside of the values' range is no mixture of them. Weights that sum to 1 can still be negative.
+    if (z < v.min(axis=0) - 1e-9).any() or (z > v.max(axis=0) + 1e-9).any(): -> if False:
+The test of the order is missing: pairs of key and value in another order must give the same output.
+    if not same(head(q, k[order], v[order]), z): -> if False:
+The test of the keys is missing: an output that stays the same with other keys did not look at them.
+    if same(head(q, other, v), z): -> if False:
+Your test of the keys comes before that of the order. Where a head fails on both, the first in the list is its name.
+    if not same(head(q, k[order], v[order]), z): -> if same(head(q, other, v), z): ; return "order" -> return "keys" ; if same(head(q, other, v), z): -> if not same(head(q, k[order], v[order]), z): ; return "keys" -> return "order"
+Your test of the range looks at its top alone: a mixture is not below v.min(axis=0) either.
+    (z < v.min(axis=0) - 1e-9).any() or ->
+Your test of the range looks at its bottom alone: a mixture is not above v.max(axis=0) either.
+    or (z > v.max(axis=0) + 1e-9).any() ->
+Your range is that of all values. Each column has its own: v.min(axis=0) and v.max(axis=0).
+    v.min(axis=0) -> v.min() ; v.max(axis=0) -> v.max()
+You compare floats with ==. Rounding makes 0.9999999999999999 of a 1, and a right head fails: allow for a small difference, as np.allclose does.
+    same = np.allclose -> same = lambda x, y: (x == y).all()
+    same = np.allclose -> same = lambda x, y: (x == y).all() ; - 1e-9 -> ; + 1e-9 ->
+Your other keys are the first ones and the same number added to all. That adds one number to all scores of a row, and softmax does not see it: draw new keys.
+    head(q, other, v) -> head(q, k + 1, v)
+You change the queries. A head that takes its values for keys notices that too: change the keys alone.
+    head(q, other, v) -> head(other, k, v)
+With queries and keys of ones all weights are the same, and faults in them do not show. Only the values are ones.
+    head(q, k, np.ones_like(v)) -> head(np.ones_like(q), np.ones_like(k), np.ones_like(v))
+You compare the head with a right one. That shows whether it is wrong, but not which of the four tests fails first.
+    rng = np.random.default_rng(0)
+    q, k, v = rng.standard_normal((3, 7, 4))
+    alike = np.allclose(head(q, k, v), softmax(q @ k.T / math.sqrt(4)) @ v)
+    return "none" if alike else "keys"
+With a single key its weight is 1 whatever the scores are, so the tests cannot tell heads apart: draw several keys.
+    (3, 7, 4) -> (3, 1, 4) ; (7, 4) -> (1, 4) ; permutation(7) -> permutation(1)
+You shuffle the keys or the values alone: then the pairs are others, and a right head gives another output. Shuffle both in the same way.
+    k[order], v[order] -> k[order], v || k, v[order]
+You shuffle the queries too: the outputs are then shuffled with them. Leave the queries, or compare with z[order].
+    head(q, k[order], v[order]) -> head(q[order], k[order], v[order])
+Your test of the keys is the wrong way round: it is a fault if the output does not change.
+    if same(head(q, other, v), z): -> if not same(head(q, other, v), z):
+Your test of the order is the wrong way round: it is a fault if the output changes.
+    if not same(head(q, k[order], v[order]), z): -> if same(head(q, k[order], v[order]), z):
+Your test of the ones is the wrong way round: it is a fault if the output is not 1.
+    if not same(head(q, k, np.ones_like(v)), 1): -> if same(head(q, k, np.ones_like(v)), 1):
+Your range is that of each row of the values: a row is one token, and the mixture goes along the columns.
+    v.min(axis=0) -> v.min(axis=1, keepdims=True) ; v.max(axis=0) -> v.max(axis=1, keepdims=True)
+The name is asked for, "none" if no test fails.
+    return "none" -> return "" || return None
+""",
+)
+def first_to_catch(head):
+    rng = np.random.default_rng(0)
+    q, k, other = rng.standard_normal((3, 7, 4))
+    v = rng.standard_normal((7, 4))
+    order = rng.permutation(7)
+    same = np.allclose
+    z = head(q, k, v)
+    if not same(head(q, k, np.ones_like(v)), 1):
+        return "ones"
+    if (z < v.min(axis=0) - 1e-9).any() or (z > v.max(axis=0) + 1e-9).any():
+        return "range"
+    if not same(head(q, k[order], v[order]), z):
+        return "order"
+    if same(head(q, other, v), z):
+        return "keys"
+    return "none"
+
+
+# --- score_scale -----------------------------------------------------------------------------------------
+
+
+def _scale_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    yield "d_k = 64 and entries of standard deviation 1", 64, 1.0, 1.0
+    yield "d_k = 1", 1, 1.0, 1.0
+    for d_k, order in (16, -1), (50, 1):  # once the queries' deviation is the larger one, once the keys'
+        std_q, std_k = sorted(rng.uniform(0.2, 3, 2).round(2).tolist(), key=lambda std: order * std)
+        yield f"d_k = {d_k} and deviations {std_q} and {std_k}", d_k, std_q, std_k
+
+
+@exercise(
+    difficulty=2,
+    minutes=12,
+    cases=_scale_cases,
+    hints="""
+A score is a sum of d_k products q_i k_i. What is the variance of one product, with means of 0?
+
+Independent, mean 0: the variance of q_i k_i is σ_q² σ_k², and variances of independent terms add up.
+
+The score has standard deviation √d_k σ_q σ_k. By what must you multiply to make it 1?
+""",
+    mistakes="""
+[no-deviations] That is right for entries of standard deviation 1 only: the deviations of q and k multiply into the score.
+    std_q**2 * std_k**2 -> 1
+[no-root] The variance grows with d_k and a standard deviation with its root: √d_k.
+    = d_k -> = d_k**2 || = d_k**4 || = d_k**0.5
+You divide by the variance of the score, d_k σ_q² σ_k². Scaling by c multiplies a variance by c²: take the root.
+    math.sqrt(variance) -> variance
+[upside-down] That is the standard deviation of the score itself: what brings it to 1 is one over it.
+    1 / math -> math
+That is the variance of the score: what brings its deviation to 1 is one over the root of that.
+    1 / math.sqrt(variance) -> variance
+The root of d_k goes below the line: longer vectors make larger scores.
+    = d_k -> = 1 / d_k
+d_k does not enter: a score is a sum of d_k products, however many there are.
+    = d_k * -> = || = 64 *
+The means are known to be 0, so all d_k products count: d_k, not d_k - 1.
+    = d_k -> = (d_k - 1)
+[no-key-deviation] The deviation of the keys is missing: both multiply into the score.
+    * std_k**2 ->
+The deviation of the queries is missing: both multiply into the score.
+    * std_q**2 ->
+You add the variances of q and k: the variance of a product of independent numbers is the product of theirs.
+    std_q**2 * std_k**2 -> (std_q**2 + std_k**2)
+The deviations are under the root without their squares: √(d_k σ_q² σ_k²) is √d_k σ_q σ_k.
+    **2 ->
+You add the deviations: a product of independent numbers multiplies them.
+    std_q**2 * std_k**2 -> (std_q + std_k) ** 2 || ((std_q + std_k) / 2) ** 2 || ((std_q + std_k) / 2) ** 4
+You take one of the two deviations for both: each multiplies into the score.
+    std_q**2 * std_k**2 -> max(std_q, std_k) ** 4 || min(std_q, std_k) ** 4
+The root of d_k is seldom a whole number: int and isqrt cut off what comes after the point.
+    = d_k -> = math.isqrt(d_k) ** 2
+One of the deviations is squared and the other is not: treat both alike.
+    std_q**2 -> std_q**4 || std_q
+    std_k**2 -> std_k**4 || std_k
+One deviation stands above the line and the other below. Larger entries make larger scores, in q as in k.
+    std_q**2 -> std_q**-2
+    std_k**2 -> std_k**-2
+`//` cuts off what comes after the point: divide with `/`.
+    1 / math -> 1 // math
+You take the squares of the deviations, the variances, beside a square root of d_k: take the root of all of it.
+    **2 -> **4
+The deviations go below the line too: larger entries make larger scores.
+    **2 -> **-2
+""",
+)
+def score_scale(d_k, std_q, std_k):
+    variance = d_k * std_q**2 * std_k**2  # of a sum of d_k independent products
+    return 1 / math.sqrt(variance)

@@ -1,0 +1,504 @@
+"""Chapter `reverse_mode`: reverse mode."""
+
+from __future__ import annotations
+
+import itertools  # noqa: F401
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from bert_course.check.exercise import exercise
+
+# --- differentiate ---------------------------------------------------------------------------------------
+
+
+class _Step:
+    """What a program is given to see what it does: it writes each step down as a line."""
+
+    def __init__(self, name: str, lines: list[str]) -> None:
+        self.name, self.lines = name, lines
+
+    def _next(self, text: str) -> _Step:
+        name = f"v{len(self.lines) + 1}"
+        self.lines.append(f"{name} = {text}")
+        return _Step(name, self.lines)
+
+    def __add__(self, other: _Step) -> _Step:
+        return self._next(f"{self.name} + {other.name}")
+
+    def __mul__(self, other: _Step) -> _Step:
+        return self._next(f"{self.name} * {other.name}")
+
+    def tanh(self) -> _Step:
+        return self._next(f"{self.name}.tanh()")
+
+
+class _Program:
+    """A program that a wrong result can show: its repr has the steps, such as "v1 = a * b; v2 = v1 + a"."""
+
+    def __init__(self, run: Callable[..., Any], inputs: str) -> None:
+        self.run, self.inputs = run, inputs
+
+    def __call__(self, *given: Any) -> Any:
+        return self.run(*given)
+
+    def __repr__(self) -> str:
+        lines: list[str] = []
+        output = self.run(*(_Step(name, lines) for name in self.inputs))
+        return "; ".join([*lines, f"return {output.name}"])
+
+
+def _random_program(rng: np.random.Generator, inputs: int, steps: int) -> Callable[..., Any]:
+    """A program of sums, products and tanh; each step takes one of the last values and any other."""
+    plan = [
+        (str(rng.choice(["+", "*", "tanh"])), int(rng.integers(1, 3)), int(rng.integers(0, inputs + step)))
+        for step in range(steps)
+    ]
+
+    def program(*given):
+        values = list(given)
+        for operation, back, place in plan:
+            one, other = values[-back], values[place]
+            values.append(
+                one + other if operation == "+" else one * other if operation == "*" else (one * other).tanh()
+            )
+        return values[-1].tanh() + values[-2]
+
+    return program
+
+
+def _newest_first(output, sources, place, turn):
+    """A right order, from `output` back; place: of what waits, which comes next; turn: -1 to turn sources round."""
+    waiting, found = [output], [output]
+    for value in found:
+        found += [source for source in dict.fromkeys(sources(value)) if source not in found]
+    users = [source for value in found for source in set(sources(value))]
+    while waiting:
+        value = waiting.pop(place)
+        yield value
+        for source in dict.fromkeys(sources(value)[::turn]):
+            users.remove(source)
+            if source not in users:
+                waiting.append(source)
+
+
+def _sorted_from(output, sources, turn):
+    """The same by a depth-first sort."""
+    done: list[Any] = []
+
+    def visit(value):
+        if value not in done:
+            for source in sources(value)[::turn]:
+                visit(source)
+            done.append(value)
+
+    visit(output)
+    return reversed(done)
+
+
+def _program_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    def numbers(count):
+        return [round(float(value), 3) for value in rng.uniform(0.3, 1.4, count) * rng.choice([-1, 1], count)]
+
+    def residual(x, w, b):
+        y = (w * x + b).tanh()
+        return x + y * y
+
+    def with_values_beside(a, b):
+        c = a * b
+        output = c + a
+        c * c * b
+        return output
+
+    def short_and_long(a, b):
+        c = a * b
+        d = c.tanh()
+        return d * d * c + c
+
+    for name, run, inputs in (
+        ("w x + b", lambda x, w, b: w * x + b, "xwb"),
+        ("tanh", lambda a: a.tanh(), "a"),
+        ("a * a", lambda a: a * a, "a"),
+        ("a * a + a", lambda a: a * a + a, "a"),
+        ("a residual connection", residual, "xwb"),
+        ("short and long paths to one value", short_and_long, "ab"),
+    ):
+        yield name, _Program(run, inputs), numbers(len(inputs))
+    yield "two inputs that are the same number", _Program(lambda a, b: a * b * b, "ab"), numbers(1) * 2
+    yield "an input that is not used", _Program(lambda a, b: b.tanh() * b, "ab"), numbers(2)
+    yield "values that the output is not made of", _Program(with_values_beside, "ab"), numbers(2)
+    yield "an output that is an input", _Program(lambda a, b: b, "ab"), numbers(2)
+    for steps in (5, 8, 8):
+        yield (
+            f"a random program of {steps} steps",
+            _Program(_random_program(rng, 3, steps), "abc"),
+            numbers(3),
+        )
+
+
+def _last_path(output):
+    """Walks each path and lets every value keep what the last one brings; nothing is left to visit."""
+    waiting: list[Any] = [(output, 1.0)]
+    while waiting:
+        value, value.grad = waiting.pop()
+        paths = [
+            (source, value.grad * slope) for source, slope in zip(value.inputs, value.slopes, strict=True)
+        ]
+        waiting += reversed(paths)
+    return []
+
+
+def _walked(output, sources, place, again):
+    """Values as a walk from the output reaches them; again: each time, not only the first."""
+    waiting, seen = [output], {output}
+    while waiting:
+        value = waiting.pop(place)
+        yield value
+        for source in sources(value):
+            if again or source not in seen:
+                seen.add(source)
+                waiting.append(source)
+
+
+def _down_from(value):
+    """The same by recursion: a value, then all that its first input was made of, then its second."""
+    yield value
+    for source in value.inputs:
+        yield from _down_from(source)
+
+
+@exercise(
+    difficulty=2,
+    minutes=25,
+    cases=_program_cases,
+    hints="""
+The program calls +, * and .tanh() on what you give it. So give it objects of a class of yours, with __add__, __mul__ and
+tanh, each of which returns a new object.
+
+Each object keeps its value, the objects it was made of, and the local slope for each of them. Keep all objects in a list
+as they are made: reversed, it is "newest first".
+
+Set the output's gradient to 1. Then, for each object from the newest back, and each of its inputs: add the object's gradient
+times the local slope to the input's.
+""",
+    mistakes="""
+[one-use] Of a value that is used more than once you keep one use: the gradients of all uses are added.
+    source.grad += -> source.grad =
+    source.grad += -> source.grad = ; reversed(order) -> _sorted_from(output, lambda v: v.inputs, 1) || _sorted_from(output, lambda v: v.inputs, -1) || _newest_first(output, lambda v: v.inputs, 0, 1) || _newest_first(output, lambda v: v.inputs, 0, -1) || _newest_first(output, lambda v: v.inputs, -1, 1) || _newest_first(output, lambda v: v.inputs, -1, -1)
+    reversed(order) -> _last_path(output)
+A value that is used twice in one step, as in a * a, gets one share of the two: their slopes are added.
+    zip(value.inputs, value.slopes, strict=True) -> dict(zip(value.inputs, value.slopes, strict=True)).items()
+The factors' slopes are the wrong way round: the slope of a * b for a is b.
+    (other.value, self.value) -> (self.value, other.value)
+A sum has slope 1 for each of its inputs, whatever their values are.
+    (1.0, 1.0) -> (self.value, other.value) || (other.value, self.value) || (0.5, 0.5)
+[slope-at-the-input] You take tanh's slope at its input x, as 1 - x². It is 1 - y², with y the output.
+    1 - y * y -> 1 - self.value * self.value
+You take tanh's slope at its output: 1 - tanh(y)². With y = tanh(x) it is 1 - y².
+    1 - y * y -> 1 - math.tanh(y) ** 2
+That is the slope of the sigmoid, y (1 - y). Of tanh it is 1 - y².
+    1 - y * y -> y * (1 - y)
+The square is missing in tanh's slope: 1 - y².
+    1 - y * y -> 1 - y
+Along a path slopes multiply; only different paths are added.
+    value.grad * slope -> (value.grad + slope)
+You pass on the local slope alone. It has to be multiplied with the gradient of the value that was computed with it.
+    value.grad * slope -> slope
+The rule of tanh leaves out the gradient of its output: the local slope has to be multiplied with it, as in a product.
+    value.grad * slope -> (value.grad if len(value.inputs) == 2 else 1) * slope || (value.grad if len(value.inputs) == 2 else value.grad != 0) * slope
+You pass on the gradient without the local slope: multiply with it.
+    value.grad * slope -> value.grad
+You look a value up by its number. Two values can be the same number and still be two: the object itself is the key.
+    output.grad = 1.0 -> grad = {output.value: 1.0} ; source.grad += value.grad * slope -> grad[source.value] = grad.get(source.value, 0.0) + grad.get(value.value, 0.0) * slope ; value.grad for value in given -> grad.get(value.value, 0.0) for value in given
+A number that the output does not depend on has the gradient 0, not None.
+    value.grad for value in given -> value.grad or None for value in given
+You visit the oldest value first, or the output alone: the gradient flows from the output back, so the newest comes first.
+    reversed(order) -> order || [output]
+You pass a value's gradient on before everything that used the value has been visited. Reverse topological order, newest first, rules that out.
+    source.grad += -> source.grad  += ; reversed(order) -> _walked(output, lambda v: v.inputs, -1, True) || _walked(output, lambda v: v.inputs, 0, True) || _walked(output, lambda v: v.inputs, -1, False) || _walked(output, lambda v: v.inputs, 0, False) || _down_from(output)
+    for value in reversed(order) -> def visit(value) ; += value.grad * slope -> += value.grad * slope; visit(source) ; return [ -> visit(output); return [
+    for value in reversed(order) -> def visit(value, seen=set()) ; in zip( -> in seen.add(value) or zip( ; += value.grad * slope -> += value.grad * slope; source in seen or visit(source) ; return [ -> visit(output); return [
+Only one input of each operation gets a gradient: a sum and a product have two.
+    zip(value.inputs, value.slopes, strict=True) -> list(zip(value.inputs, value.slopes, strict=True))[:1] || list(zip(value.inputs, value.slopes, strict=True))[-1:]
+You start from the value that was made last; the output is what the program returns.
+    output.grad = 1.0 -> order[-1].grad = 1.0
+Nothing flows until the output has its own gradient, 1.
+    output.grad = 1.0 -> pass
+Every gradient starts with 1. Only the output's does; the others start with 0.
+    self.slopes, self.grad = value, inputs, slopes, 0.0 -> self.slopes, self.grad = value, inputs, slopes, 1.0
+The gradients are in the other order: one for each number, in the order of the numbers.
+    for value in given] -> for value in reversed(given)]
+You return the values that went in. Their gradients are asked for.
+    value.grad for value in given -> value.value for value in given
+You return the output's value. The gradients of the inputs are asked for, as a list.
+    return [value.grad for value in given] -> return output.value
+Those are the gradients of all values. Only those of the numbers that went in are asked for.
+    [value.grad for value in given] -> [value.grad for value in order]
+""",
+)
+def differentiate(program, numbers):
+    class Var:
+        def __init__(self, value, inputs=(), slopes=()):
+            self.value, self.inputs, self.slopes, self.grad = value, inputs, slopes, 0.0
+            order.append(self)
+
+        def __add__(self, other):
+            return Var(self.value + other.value, (self, other), (1.0, 1.0))
+
+        def __mul__(self, other):
+            return Var(self.value * other.value, (self, other), (other.value, self.value))
+
+        def tanh(self):
+            y = math.tanh(self.value)
+            return Var(y, (self,), (1 - y * y,))
+
+    order: list = []  # oldest first
+    given = [Var(number) for number in numbers]
+    output = program(*given)
+    output.grad = 1.0
+    for value in reversed(order):
+        for source, slope in zip(value.inputs, value.slopes, strict=True):
+            source.grad += value.grad * slope
+    return [value.grad for value in given]
+
+
+# --- gradients -------------------------------------------------------------------------------------------
+
+
+def _graph_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    a, b, c, d = (round(float(value), 3) for value in rng.uniform(1.5, 4, 4))
+    yield "a chain", {"x": [], "y": [("x", a)], "z": [("y", b)]}, "z"
+    yield "a value that is used twice in one step", {"x": [], "y": [("x", a), ("x", b)]}, "y"
+    diamond = {"x": [], "left": [("x", a)], "right": [("x", b)], "y": [("left", c), ("right", d)]}
+    yield "two paths that meet", diamond, "y"
+    skip = {"x": [], "y": [("x", a)], "z": [("y", b), ("x", c)], "loss": [("z", d), ("y", 1.0)]}
+    yield "a residual connection", skip, "loss"
+    late = {"x": [], "a": [("x", a)], "b": [("a", b)], "c": [("b", c)], "y": [("a", 1.0), ("c", d)]}
+    yield "a short and a long path to the same value", late, "y"
+    early = {"x": [], "a": [("x", a)], "b": [("a", b)], "c": [("b", c)], "y": [("c", 1.0), ("a", d)]}
+    yield "a long and a short path to the same value", early, "y"
+    more = {"x": [], "left": [("x", a)], "right": [("x", b)], "y": [("left", c), ("right", d)]}
+    yield (
+        "an output with more behind it, and a value beside it",
+        {**more, "w": [], "far": [("y", 2.0), ("left", d)]},
+        "y",
+    )
+    three = {"x": [], "w": [], "p": [("w", a), ("x", -b)], "b": [], "y": [("p", -c), ("b", 1.0), ("x", d)]}
+    yield "three inputs, a number that is given late, and slopes below 0", three, "y"
+    off = {"x": [], "w": [], "p": [("x", a), ("w", b)], "q": [("w", c)], "y": [("p", 0.0), ("w", d)]}
+    yield "a slope of 0", off, "y"
+
+
+@exercise(
+    difficulty=2,
+    minutes=15,
+    cases=_graph_cases,
+    hints="""
+Start with 0 for every value and 1 for the output. Which value may pass its gradient on first?
+
+A dictionary keeps the order in which it was made, and reversed(graph) walks it from the newest back.
+
+For each value, newest first, and each of its (source, slope): grad[source] += grad[value] * slope.
+""",
+    mistakes="""
+[one-use] Of a value that is used more than once you keep one use: the gradients of all uses are added.
+    grad[source] += -> grad[source] =
+    grad[source] += -> grad[source] = ; in graph[name] -> in graph[name][::-1]
+    grad[source] += -> grad[source] = ; reversed(graph) -> _sorted_from(output, lambda n: [s for s, _ in graph[n]], 1) || _sorted_from(output, lambda n: [s for s, _ in graph[n]], -1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], 0, 1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], 0, -1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], -1, 1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], -1, -1)
+    grad[source] += grad[name] * slope -> grad[source] = grad[source] or grad[name] * slope || grad[source] = max(grad[source], grad[name] * slope)
+    for name in reversed(graph) -> def visit(name) ; += grad[name] * slope -> = grad[name] * slope; visit(source) ; return grad -> visit(output); return grad
+A value that is used twice in one step is listed twice there, and you keep one of the two: their slopes are added.
+    in graph[name] -> in dict(graph[name]).items() || in dict(graph[name][::-1]).items()
+You take the mean over the uses of a value. Every use moves the output by itself: add them up.
+    grad[source] += grad[name] * slope -> grad[source] += grad[name] * slope / sum(s == source for n in graph for s, _ in graph[n])
+Only the output's direct inputs get a gradient: you stop after one step, or visit the oldest value first. The gradient flows from the output back to the beginning, so the newest value comes first.
+    reversed(graph) -> graph || [output]
+You pass a value's gradient on before everything that used the value has been visited. Reverse topological order, newest first, rules that out.
+    grad[source] += -> grad[source]  += ; reversed(graph) -> _walked(output, lambda n: [s for s, _ in graph[n]], -1, True) || _walked(output, lambda n: [s for s, _ in graph[n]], -1, False) || _walked(output, lambda n: [s for s, _ in graph[n]], 0, True)
+    grad[source] += -> grad[source]  += ; reversed(graph) -> _walked(output, lambda n: [s for s, _ in graph[n]], 0, False)
+    for name in reversed(graph) -> def visit(name) ; += grad[name] * slope -> += grad[name] * slope; visit(source) ; return grad -> visit(output); return grad
+    for name in reversed(graph) -> def visit(name, seen=set()) ; in graph -> in seen.add(name) or graph ; += grad[name] * slope -> += grad[name] * slope; source in seen or visit(source) ; return grad -> visit(output); return grad
+You sort the values by their names. The order in which they were computed is that of the dictionary.
+    reversed(graph) -> sorted(graph, reverse=True)
+You stop at a value that passes nothing on. Behind it in the dictionary there can be others that do.
+    reversed(graph) -> itertools.takewhile(graph.get, reversed(graph)) || itertools.takewhile(grad.get, reversed(graph))
+Along a path slopes multiply; only different paths are added.
+    grad[name] * slope -> (grad[name] + slope)
+You multiply what comes along different paths. Slopes multiply along one path; different paths are added.
+    dict.fromkeys(graph, 0.0) -> dict.fromkeys(graph, 1.0) ; += -> *=
+You pass on the local slope alone. It has to be multiplied with the gradient of the value that was computed with it.
+    grad[name] * slope -> slope
+You pass on the gradient without the local slope: multiply with it.
+    grad[name] * slope -> grad[name]
+You divide by the slopes. Along a path they multiply.
+    grad[name] * slope -> (grad[name] / slope if slope else 0.0)
+Of the inputs of a value not all are visited: there can be any number.
+    in graph[name] -> in graph[name][:1] || in graph[name][:2] || in graph[name][-1:]
+The gradient flows the wrong way, from the inputs of a value to the value. It goes from a value to what it was computed from.
+    grad[source] += grad[name] * slope -> grad[name] += grad[source] * slope
+    grad[source] += grad[name] * slope -> grad[name] += grad[source] * slope ; reversed(graph) -> graph
+    grad[source] += grad[name] * slope -> grad[name] += grad[source] * slope ; reversed(graph) -> graph ; grad[output] -> grad[next(iter(graph))]
+[from-the-last] You start from the last value of the graph; the output asked for may be another.
+    grad[output] -> grad[list(graph)[-1]]
+Only the output starts with 1. The other values start with 0, and their gradient is what comes from those that used them.
+    dict.fromkeys(graph, 0.0) -> dict.fromkeys(graph, 1.0)
+Values that the output does not depend on belong in the answer too, with 0.
+    return grad -> return {name: value for name, value in grad.items() if value}
+    graph, 0.0) -> _walked(output, lambda n: [s for s, _ in graph[n]], 0, False), 0.0) ; in graph[name] -> in (graph[name] if name in grad else [])
+[inputs-alone] The gradient of every value is asked for, not only of the given numbers.
+    return grad -> return {name: grad[name] for name in graph if not graph[name]}
+The output's own gradient is 1, and belongs in the answer.
+    return grad -> return {**grad, output: 0.0} || return {name: grad[name] for name in graph if name != output}
+Nothing flows on from the output: each input of a value gets that value's gradient, times the local slope.
+    grad[source] += grad[name] * slope -> pass
+The output's own gradient is 1, and nothing flows until it is there.
+    grad[output] = 1.0 ->
+""",
+)
+def gradients(graph, output):
+    grad = dict.fromkeys(graph, 0.0)
+    grad[output] = 1.0
+    for name in reversed(graph):  # newest first: a value is complete before it is passed on
+        for source, slope in graph[name]:
+            grad[source] += grad[name] * slope
+    return grad
+
+
+# --- variance_backward -----------------------------------------------------------------------------------
+
+
+def _variance_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    for rows, n in ((3, 5), (4, 4), (1, 8), (6, 1)):
+        name = f"{rows} row{'s' if rows > 1 else ''} of {n}"
+        yield name, rng.standard_normal(rows), rng.standard_normal((rows, n)) + 2
+    single = rng.standard_normal(2).astype(np.float32), rng.standard_normal((2, 9)).astype(np.float32)
+    yield "float32, 2 rows of 9", *single
+
+
+@exercise(
+    difficulty=3,
+    minutes=20,
+    cases=_variance_cases,
+    same_dtype=True,
+    hints="""
+First pretend that μ is a constant. What is the derivative of (x - μ)² / n?
+
+Now let μ move: each x moves it by 1/n, and μ moves every term of the row by -2 (x - μ) / n. Add these up over the row.
+
+The sum of (x - μ) over a row is 0, so only the direct way is left: 2 (x - μ) dv / n.
+""",
+    mistakes="""
+[sample-variance] You divide by n - 1: that is the variance of a sample. LayerNorm's divides by n.
+    / x.shape[1] -> / (x.shape[1] - 1) || / max(x.shape[1] - 1, 1)
+Your answer is 0 everywhere. The way through the mean adds 0 in the end; the direct way does not.
+    return dv[:, None] * direct -> return np.zeros_like(x)
+[no-n] The 1/n of the mean is missing.
+    / x.shape[1] ->
+[no-two] The 2 of the square is missing.
+    direct = 2 * -> direct =
+You add a term for the mean, and it comes to a factor (1 - 1/n) or (1 + 1/n). Sum it over all entries: Σ (x - μ) is 0, so the way through the mean adds nothing.
+    * direct -> * direct * (1 - 1 / x.shape[1]) || * direct * (1 + 1 / x.shape[1])
+The mean has not been subtracted.
+    (x - mean) -> x
+The mean is subtracted twice. What comes through it is the sum of -2 (x - μ) / n over the row, and Σ (x - μ) is 0.
+    (x - mean) -> (x - 2 * mean)
+The mean is that of the whole array: each row has its own.
+    x.mean(axis=1, keepdims=True) -> x.mean()
+[over-columns] The mean is taken over the columns: the variance is that of a row.
+    x.mean(axis=1, keepdims=True) -> x.mean(axis=0)
+The mean of the rows has lost its axis: without keepdims=True, NumPy lines it up with the columns.
+    x.mean(axis=1, keepdims=True) -> x.mean(axis=1)
+What you subtract from x is n times too much. Is there a 1/n too few in that term?
+    x.mean( -> x.sum(
+What you subtract from x is n times too little. Is there a 1/n too many in that term?
+    (x - mean) -> (x - mean / x.shape[1])
+[by-rows] You divide by how many rows there are. The variance of a row is a mean over its n entries.
+    / x.shape[1] -> / x.shape[0]
+You divide by how many entries there are in all. The variance of a row is a mean over its n entries.
+    / x.shape[1] -> / x.size
+You multiply by n. The variance is a mean over the n entries of a row.
+    / x.shape[1] -> * x.shape[1]
+You divide by n twice: the mean of the squares has one 1/n.
+    / x.shape[1] -> / x.shape[1] ** 2
+You left dv out: multiply each row with the gradient of its variance.
+    dv[:, None] * ->
+dv (r,) lines up with the columns when it is multiplied with (r, n): give it a second axis, dv[:, None].
+    dv[:, None] -> dv
+You take one number for all rows out of dv. Each row has a gradient of its own.
+    dv[:, None] -> dv.sum() || dv.mean()
+dv is a factor, and comes in once.
+    dv[:, None] -> dv[:, None] ** 2
+    dv[:, None] * -> dv[:, None] +
+[sign] The sign is the wrong way round: an entry above the mean raises the variance when it grows.
+    (x - mean) -> (mean - x)
+The differences from the mean are squared still, or have lost their sign: the derivative of a square is twice what was squared.
+    (x - mean) -> (x - mean) ** 2 || np.abs(x - mean)
+    2 * (x - mean) -> (x - mean) ** 2
+That is the derivative of the standard deviation: there is no root in the variance.
+    * direct -> * direct / (2 * x.std(axis=1, keepdims=True))
+That divides by the standard deviation, as LayerNorm does. The derivative of the variance alone is asked for, and there is no root in it.
+    2 * (x - mean) / x.shape[1] -> (x - mean) / x.std(axis=1, keepdims=True) || (x - mean) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
+    2 * (x - mean) / x.shape[1] -> (x - mean) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-12)
+The variance itself is in your answer. Its derivative is asked for: how much it moves when an entry moves.
+    return dv[:, None] * direct -> return dv * x.var(axis=1) || return dv[:, None] * x.var(axis=1, keepdims=True) * np.ones_like(x)
+You add up the entries of dx: dx has the shape of x, a number for every entry.
+    return dv[:, None] * direct -> return (dv[:, None] * direct).sum(axis=1) || return (dv[:, None] * direct).sum(axis=0)
+""",
+)
+def variance_backward(dv, x):
+    mean = x.mean(axis=1, keepdims=True)
+    direct = 2 * (x - mean) / x.shape[1]  # the way through the mean adds Σ (x - μ) = 0
+    return dv[:, None] * direct
+
+
+# --- smallest_peak ---------------------------------------------------------------------------------------
+
+
+def _peak_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    for n in (12, 16, 24, 1, 2, 46, 50, 97, 100, 360, 4096, int(rng.choice([72, 90, 150, 200]))):
+        yield f"{n} layer{'s' if n > 1 else ''}", n
+
+
+@exercise(
+    difficulty=2,
+    minutes=15,
+    cases=_peak_cases,
+    hints="""
+Take n = 12 and k = 4. What is kept when the forward pass has ended? What more, while the walk goes through the last stretch?
+
+n / k first inputs, and k - 1 others of the stretch that the walk is in.
+
+Try all k from 1 to n that divide n, and return the smallest n // k + k - 1.
+""",
+    mistakes="""
+[first-input-twice] You count the first input of a stretch twice: it is among the n / k that are kept already.
+    + k - 1 -> + k
+You leave out one array too many. The first inputs are all kept, that of the stretch in hand among them, and its k - 1 others.
+    + k - 1 -> + k - 2
+The two numbers are kept at the same time: add them.
+    n // k + k - 1 -> max(n // k, k) || max(n // k, k - 1)
+[any-k] k has to divide n: the stretches are equally long. (2√n - 1 is right where √n is whole, and a little too small elsewhere.)
+    if n % k == 0 ->
+    if n % k == 0 -> ; n // k -> -(-n // k)
+    if n % k == 0 -> ; n // k -> n / k
+    return min(peaks) -> return 2 * n**0.5 - 1 || return 2 * math.isqrt(n) - 1 || return round(2 * n**0.5 - 1) || return math.ceil(2 * n**0.5) - 1 || return int(2 * n**0.5) - 1
+That is how many layers a stretch has. The number of arrays that are kept at the worst moment is asked for.
+    min(peaks) -> min(zip(peaks, stretches))[1]
+That is the square root of n, the best k for a square. The number of arrays is asked for.
+    return min(peaks) -> return round(n**0.5) || return math.isqrt(n)
+That is twice the square root of n. It is close for large squares; count the arrays for each k instead.
+    return min(peaks) -> return round(2 * n**0.5)
+That is n, what is kept when nothing is computed again, and the largest number over all k. Look for the smallest; and each stretch drops its arrays before the next one makes its own.
+    return min(peaks) -> return n
+    n // k + k - 1 -> n // k + n - 1 || n // k * k
+    min(peaks) -> max(peaks)
+That is half of n. It is right for 12 layers, and far too many for 10,000: stretches of two layers each are not the best.
+    return min(peaks) -> return n // 2 || return n / 2 || return n // 2 + 1 || return (n + 1) // 2
+""",
+)
+def smallest_peak(n):
+    stretches = [k for k in range(1, n + 1) if n % k == 0]
+    peaks = [n // k + k - 1 for k in stretches]
+    return min(peaks)

@@ -1,0 +1,310 @@
+"""What a learner has written of BERT: `mine("masking")` takes it out of their notebook of that chapter.
+
+The exercises of chapters `wordpiece` to `encoder` are the parts of BertModel, forward, on NumPy's arrays. `PARTS` is
+the one list of their names and of what goes in and out; the last exercise of chapter `encoder` puts the learner's own
+parts together.
+
+A notebook's cells with the tag `mine` are its parts and the imports that they need. They are run where `mine` is
+called, in a namespace of their own; the other cells are not.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import inspect
+import json
+import linecache
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FunctionType, SimpleNamespace
+from typing import Any, NamedTuple
+
+from bert_course.check.exercise import EXERCISES
+from bert_course.check.outcome import has_gap
+
+TAG = "mine"
+MADE_WITH = "made_with"  # in an exercise's metadata: its fingerprint when it was made
+
+
+class Part(NamedTuple):
+    """A function that an exercise asks for.
+
+    chapter: whose exercise it is. name, parameters: of the function. shapes: what goes in, and what comes out.
+    """
+
+    chapter: str
+    name: str
+    parameters: tuple[str, ...]
+    shapes: str
+
+
+# L tokens, h heads, d_k = d_model / h; "…" is any number of axes. Weights are (in, out), masks 1 for a token and 0 for
+# padding. Where an array of floats comes in, the result has its dtype.
+PARTS: tuple[Part, ...] = (
+    Part(
+        "wordpiece",
+        "split_word",
+        ("word", "vocabulary"),
+        "a string, a set or list of pieces -> the list of the word's pieces, or ['[UNK]']",
+    ),
+    Part(
+        "embeddings",
+        "pack",
+        ("first", "second", "length"),
+        "two lists of pieces, a number -> three lists of that length: the pieces with [CLS], [SEP] and [PAD], "
+        "token_type_ids, attention_mask",
+    ),
+    Part(
+        "embeddings",
+        "embed",
+        ("input_ids", "token_type_ids", "W_T", "W_S", "W_P"),
+        "(B, L), (B, L), (V, d_model), (2, d_model), (512, d_model) -> (B, L, d_model)",
+    ),
+    Part(
+        "many_heads",
+        "multi_head",
+        ("X", "weights", "h", "mask"),
+        "(B, L, d_model), a dict of W_Q, b_Q, W_K, b_K, W_V, b_V, W_O, b_O, a number, what is added to the scores "
+        "(B, 1, 1, L) -> (B, L, d_model)",
+    ),
+    Part(
+        "masking",
+        "padding_mask",
+        ("attention_mask", "dtype"),
+        "(B, L) of 1 and 0, float32 or float64 -> (B, 1, 1, L) in that dtype, to be added to the scores",
+    ),
+    Part(
+        "feed_forward",
+        "feed_forward",
+        ("X", "W_1", "b_1", "W_2", "b_2"),
+        "(…, d_model), (d_model, d_ff), (d_ff,), (d_ff, d_model), (d_model,) -> (…, d_model), with GELU "
+        "in its erf form",
+    ),
+    Part(
+        "add_norm",
+        "add_norm",
+        ("x", "y", "gain", "bias", "eps"),
+        "(…, d_model), (…, d_model), (d_model,), (d_model,), a number -> (…, d_model): LayerNorm of x + y",
+    ),
+    Part(
+        "encoder",
+        "pool",
+        ("X", "W", "b"),
+        "(B, L, d_model), (d_model, d_model), (d_model,) -> (B, d_model)",
+    ),
+)
+
+
+def by_part(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """A BertForPreTraining's weights, by Hugging Face's names, sorted into the parts that the formulas have.
+
+    weights: arrays or Tensors. Returns W_T, W_S, W_P; norm, the (gain, bias) on the embeddings; layers, of each a
+    dict with attention (a dict of W_Q, b_Q, … W_O, b_O), attention_norm and output_norm (gain, bias) and feed_forward
+    (W_1, b_1, W_2, b_2); pooler (W, b).
+    """
+
+    def pair(name: str) -> tuple[Any, Any]:
+        return weights[f"bert.{name}.weight"], weights[f"bert.{name}.bias"]
+
+    def layer(number: int) -> dict[str, Any]:
+        here = f"encoder.layer.{number}"
+        names = {"Q": "self.query", "K": "self.key", "V": "self.value", "O": "output.dense"}
+        attention = {}
+        for letter, name in names.items():
+            attention[f"W_{letter}"], attention[f"b_{letter}"] = pair(f"{here}.attention.{name}")
+        return {
+            "attention": attention,
+            "attention_norm": pair(f"{here}.attention.output.LayerNorm"),
+            "feed_forward": (*pair(f"{here}.intermediate.dense"), *pair(f"{here}.output.dense")),
+            "output_norm": pair(f"{here}.output.LayerNorm"),
+        }
+
+    number = 0
+    layers = []
+    while f"bert.encoder.layer.{number}.attention.self.query.weight" in weights:
+        layers.append(layer(number))
+        number += 1
+    tables = {"W_T": "word", "W_S": "token_type", "W_P": "position"}
+    return {
+        **{letter: weights[f"bert.embeddings.{name}_embeddings.weight"] for letter, name in tables.items()},
+        "norm": pair("embeddings.LayerNorm"),
+        "layers": layers,
+        "pooler": pair("pooler.dense"),
+    }
+
+
+@dataclass
+class Work:
+    """The parts that one notebook has: each is an attribute, and `states` says how far it is.
+
+    A part that is not there can be asked for all the same; to call it raises NotImplementedError, which says what is
+    missing. `said`: a line for each thing to say.
+    """
+
+    chapter: str
+    functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_") or name not in self.states:
+            known = ", ".join(self.states) or "nothing"
+            raise AttributeError(f"{self.chapter} has {known} to take over, and no {name!r}")
+        if name in self.functions:
+            return self.functions[name]
+
+        def missing(*arguments: Any, **named: Any) -> Any:
+            raise NotImplementedError(f"{name} is missing: {self.states[name]}")
+
+        missing.__name__ = name
+        return missing
+
+
+def mine(chapter: str) -> Work:
+    """The parts in a chapter's notebook beside the one that calls this, and a line on each of them.
+
+    In the course's solutions/ these are the solutions. Says what is missing, what does not run, what refers to
+    something outside of its cell, and whether the copy is older than its exercise. Raises ValueError for a chapter that
+    has no PARTS.
+    """
+    work = _work(chapter, Path.cwd())
+    print("\n".join(f"{chapter}: {line}" for line in work.said))
+    return work
+
+
+def all_parts(folder: str | Path = "..") -> SimpleNamespace:
+    """All PARTS, those of the exercises in a folder, and where one is missing there the course's; says which are whose.
+
+    folder: of the exercises; beside the chapters that `make lab` copies it is the one above.
+    """
+    found: dict[str, Callable[..., Any]] = {}
+    for chapter in dict.fromkeys(part.chapter for part in PARTS):
+        there = _notebook_of(chapter, Path(folder)).exists()
+        found.update(_work(chapter, Path(folder)).functions if there else {})
+    own = [part.name for part in PARTS if part.name in found]
+    others = [part.name for part in PARTS if part.name not in found]
+    for whose, names in (("yours", own), ("the course's", others)):
+        if names:
+            print(textwrap.fill(f"{whose}: {', '.join(names)}", 70, subsequent_indent="    "))
+    return SimpleNamespace(**{name: EXERCISES[name].answer for name in others}, **found)
+
+
+def _work(chapter: str, folder: Path) -> Work:
+    """The parts in a chapter's notebook in a folder, and what there is to say of it."""
+    parts = [part for part in PARTS if part.chapter == chapter]
+    if not parts:
+        known = ", ".join(dict.fromkeys(part.chapter for part in PARTS))
+        raise ValueError(f"there are no parts in {chapter!r}; there are some in {known}")
+    work = Work(chapter)
+    path = _notebook_of(chapter, folder)
+    try:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        cells = [(cell["id"], _source(cell)) for cell in notebook["cells"] if _is_mine(cell)]
+    except FileNotFoundError:
+        work.said.append(f"{path.name} is not in this folder: make lab copies it")
+        cells, notebook = [], {}
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        work.said.append(f"{path.name} cannot be read as a notebook: {type(error).__name__}: {error}")
+        cells, notebook = [], {}
+    if _is_older(notebook, chapter, path):
+        work.said.append(f"{path.name} is older than its exercise: make lab puts today's beside it")
+    scope = _run(cells, work)
+    for part in parts:
+        function, state = _found(part, scope, path)
+        if function is not None:
+            work.functions[part.name] = function
+        work.states[part.name] = state
+        work.said.append(f"{part.name}: {state}")
+    return work
+
+
+def _notebook_of(chapter: str, folder: Path) -> Path:
+    """A chapter's exercises in a folder: under the chapter's name, or, as `make lab` copies them, under any.
+
+    Of several the one with the shortest name: those of newer versions are longer.
+    """
+    path = folder / f"{chapter}.ipynb"
+    copies = [] if path.exists() else [one for one in folder.glob("*.ipynb") if chapter_of(one) == chapter]
+    return min(copies, key=lambda one: (len(one.name), one.name), default=path)
+
+
+def chapter_of(path: Path) -> str | None:
+    """The chapter whose exercises a notebook has, as its cells' metadata say; None where they say nothing."""
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        names = [cell.get("metadata", {}).get("course", {}).get("exercise") for cell in cells]
+        found = [EXERCISES[name].chapter for name in names if name in EXERCISES]
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError):
+        return None
+    return max(found, key=found.count, default=None)
+
+
+def _source(cell: dict[str, Any]) -> str:
+    """The text of a cell, which a file holds as one string or as a list of lines."""
+    return cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
+
+
+def _is_mine(cell: dict[str, Any]) -> bool:
+    return cell["cell_type"] == "code" and TAG in cell.get("metadata", {}).get("tags", [])
+
+
+def _is_older(notebook: dict[str, Any], chapter: str, path: Path) -> bool:
+    """Whether the exercise that this is a copy of has changed since."""
+    metadata = notebook.get("metadata", {})
+    made_with = metadata.get(MADE_WITH)
+    try:
+        today = json.loads(
+            (path.parent.parent / "exercises" / f"{chapter}.ipynb").read_text(encoding="utf-8")
+        )
+        return bool(made_with) and today["metadata"][MADE_WITH] != made_with
+    except (OSError, ValueError, KeyError, TypeError):  # no exercises there to compare with
+        return False
+
+
+def _run(cells: list[tuple[str, str]], work: Work) -> dict[str, Any]:
+    """Run the cells one after the other, and return what they define; a cell that fails is said."""
+    scope: dict[str, Any] = {"__name__": work.chapter}
+    for name, source in cells:
+        file = f"<{work.chapter}, cell {name}>"
+        linecache.cache[file] = (
+            len(source),
+            None,
+            source.splitlines(keepends=True),
+            file,
+        )  # for tracebacks, and checks
+        try:
+            exec(compile(source, file, "exec"), scope)
+        except Exception as error:
+            first = next((line for line in source.split("\n") if line.strip()), "")
+            work.said.append(f"the cell that begins with {first!r} fails: {type(error).__name__}: {error}")
+    return scope
+
+
+def _found(part: Part, scope: dict[str, Any], path: Path) -> tuple[Callable[..., Any] | None, str]:
+    """A part among what the cells define, or None, and how far it is."""
+    function = scope.get(part.name)
+    if not isinstance(function, FunctionType):
+        return None, f"there is no function of this name in a cell with the tag {TAG!r}"
+    if has_gap(function):
+        return None, f"not written yet, in {path.name}"
+    parameters = tuple(inspect.signature(function).parameters)
+    if parameters[: len(part.parameters)] != part.parameters:
+        return None, f"it takes ({', '.join(parameters)}), and should take ({', '.join(part.parameters)})"
+    if unknown := sorted(set(_globals(function.__code__)) - set(scope) - set(dir(builtins))):
+        return None, f"it uses {', '.join(unknown)}, from another cell: define that in the same cell"
+    if part.name in EXERCISES and not EXERCISES[part.name].accepts(function):
+        return function, f"yours, but check.{part.name} finds a mistake in it"
+    return function, "yours"
+
+
+def _globals(code: CodeType) -> Iterator[str]:
+    """The global names that a function's code reads, with those of the functions inside it."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "LOAD_GLOBAL":
+            yield instruction.argval
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _globals(constant)

@@ -1,0 +1,196 @@
+"""What is different in a learner's copy of a chapter: the same that the site does, with what Jupyter has for it.
+
+- Cells with assertions on what the text says (tagged `claims`) are not there. What a cell below needs of one stands in
+  that cell, without the assertions.
+- The code of cells tagged `setup` or `hide-input` is folded.
+- After a question ("Predict: …") the output is folded, and so is what follows, up to the next heading, question or text
+  tagged `open`: one click shows it.
+- A figure has a second form for a notebook that is not trusted. There Jupyter takes SVG, styles and scripts out of an
+  output, and would leave the words of a drawing in a row: this form has a picture of each drawing.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import hashlib
+import html
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+from nbformat.v4 import new_output
+
+from book.make.site import NAMES, NEEDS
+
+ANSWER = "The answer, once you have made your guess"
+PREDICT = "**Predict"  # a question begins so
+NO_FIGURES = ("course-table", "course-beside")  # rows of words stay rows of words
+_NOT_SHOWN = re.compile(r"<(script|style|button)\b.*?</\1>|<(div|label)\b[^>]* hidden>.*?</\2>", re.DOTALL)
+_STYLES = re.compile(r"<style>(.*?)</style>", re.DOTALL)
+_SVG = re.compile(r"<svg\b[^>]*>|</svg>")
+_OF_THE_PAGE = ("xmlns", "xmlns:xlink", "class", "style", "width", "height", "role", "aria-label")
+
+
+def for_learner(notebook: Any) -> None:
+    """Turn a chapter into the copy that a learner gets."""
+    claims = {cell.id: cell for cell in notebook.cells if "claims" in _tags(cell)}
+    notebook.cells = [cell for cell in notebook.cells if cell.id not in claims]
+    waits = False
+    for cell in notebook.cells:
+        tags = _tags(cell)
+        if cell.cell_type == "markdown":
+            if waits and "open" not in tags:
+                cell.source, waits = _folded(cell.source)
+            else:
+                waits = False
+            continue
+        if cell.cell_type != "code":
+            continue
+        cell.source = "\n\n".join([*_needed(cell, claims), cell.source])
+        if {"setup", "hide-input"} & tags:
+            cell.metadata.setdefault("jupyter", {})["source_hidden"] = True
+        waits |= "predict" in tags
+        for output in cell.outputs:
+            if "text/html" in (data := output.get("data", {})):
+                data["text/html"] = with_still(data["text/html"], data.get("text/plain", ""))
+        if waits and cell.outputs:
+            cell.metadata["collapsed"] = True
+            cell.metadata.setdefault("jupyter", {})["outputs_hidden"] = True
+            # JupyterLab shows the beginning of the first output in place of those that it hides.
+            cell.outputs.insert(0, new_output("display_data", {"text/plain": ANSWER}))
+            if cell.metadata["jupyter"].get("source_hidden"):  # then that is the code's first line
+                cell.source = f"# {ANSWER}\n{cell.source}"
+
+
+def _tags(cell: Any) -> set[str]:
+    return set(cell.metadata.get("tags", []))
+
+
+def _needed(cell: Any, claims: dict[str, Any]) -> Iterator[str]:
+    """The code, without assertions, of the cells of claims that a cell needs; takes these out of `claims`."""
+    for name in cell.metadata.get("course", {}).get(NEEDS, "").split():
+        if one := claims.pop(name.removesuffix(NAMES), None):
+            yield from _needed(one, claims)
+            lines = one.source.split("\n")
+            for statement in reversed(ast.parse(one.source).body):
+                if isinstance(statement, ast.Assert):
+                    del lines[statement.lineno - 1 : statement.end_lineno]
+            yield "\n".join(lines).strip()
+
+
+# --- Answers ---------------------------------------------------------------------------------------------
+
+
+def _folded(text: str) -> tuple[str, bool]:
+    """Markdown below a question's output with the answer folded, and whether what follows belongs to it too."""
+    found = _blocks(text)
+    end = next((i for i, one in enumerate(found) if one.startswith("#") or PREDICT in one), len(found))
+    answer = [f"<details>\n<summary>{ANSWER}</summary>", *found[:end], "</details>"] if end else []
+    return "\n\n".join([*answer, *found[end:]]), end == len(found)
+
+
+def _blocks(text: str) -> list[str]:
+    """Paragraphs, where a `<details>` with all that is in it is one."""
+    blocks: list[str] = []
+    depth = 0
+    for piece in _paragraphs(text):
+        if depth:
+            blocks[-1] += f"\n\n{piece}"
+        else:
+            blocks.append(piece)
+        depth += len(re.findall("<details", piece)) - len(re.findall("</details>", piece))
+    return blocks
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Markdown in pieces between empty lines; a fenced block is one piece."""
+    pieces: list[str] = []
+    fenced = False
+    for piece in re.split(r"\n{2,}", text.strip("\n")):
+        if fenced:
+            pieces[-1] += f"\n\n{piece}"
+        else:
+            pieces.append(piece)
+        fenced ^= len(re.findall(r"^(?:```|:::)", piece, re.MULTILINE)) % 2 == 1
+    return pieces
+
+
+# --- Figures ---------------------------------------------------------------------------------------------
+
+
+def with_still(shown: str, plain: str) -> str:
+    """A figure's HTML with a second form of it, for where styles and scripts are taken out; a table as it is.
+
+    plain: the figure in words, which stand there where it has no drawing. Where styles hold, the output is as it was.
+    """
+    around = re.match(r'\s*<div class="(course-[^"]*)"', shown)
+    if not around or around[1] in NO_FIGURES:
+        return shown
+    still = _NOT_SHOWN.sub("", shown)
+    style = "".join(_STYLES.findall(shown))
+    labels = re.findall(r'<div class="stage[^>]*aria-label="([^"]*)"', still) or [""]
+    places = _drawings(still)
+    for start, end in reversed(places):
+        classes = _Open.around(still[:start])
+        still = still[:start] + _image(still[start:end], labels[0], classes, style) + still[end:]
+    if not places:
+        still = f"<pre>{html.escape(plain, quote=False)}</pre>"
+    name = f"course-{hashlib.sha256(shown.encode()).hexdigest()[:12]}"
+    rule = f".{name}-still{{display:none}}.{name}-live{{display:block!important}}"
+    return (
+        f'<div class="{name}-still">{still}</div><div class="{name}-live" style="display: none">{shown}</div>'
+        f"<style>{rule}</style>"
+    )
+
+
+def _drawings(shown: str) -> list[tuple[int, int]]:
+    """Where drawings begin and end; one inside of another belongs to it."""
+    found, depth, start = [], 0, 0
+    for tag in _SVG.finditer(shown):
+        if not depth:
+            start = tag.start()
+        depth += -1 if tag.group() == "</svg>" else 1
+        if not depth:
+            found.append((start, tag.end()))
+    return found
+
+
+class _Open(HTMLParser):
+    """The classes of the elements that are open at the end of a piece of HTML, from the outermost on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack: list[tuple[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("input", "img", "br", "hr"):
+            self.stack.append((tag, dict(attrs).get("class") or ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.stack.pop()
+
+    @classmethod
+    def around(cls, shown: str) -> list[str]:
+        """The classes around what follows this HTML."""
+        found = cls()
+        found.feed(re.sub("<svg.*?</svg>", "", shown, flags=re.DOTALL))
+        return [classes for _, classes in found.stack]
+
+
+def _image(svg: str, label: str, around: list[str], style: str) -> str:
+    """A drawing as a picture on white, in the styles that it has in its output. around: the classes around it."""
+    head, _, inner = svg.partition(">")
+    own = dict(re.findall(r'([\w:-]+)="([^"]*)"', head))
+    label = own.get("aria-label", label)
+    _, _, wide, high = (float(one) for one in own["viewBox"].split())
+    kept = "".join(f' {name}="{own[name]}"' for name in own if name not in _OF_THE_PAGE)
+    groups = "".join(f'<g class="{classes}">' for classes in around)
+    whole = (
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'width="{wide:g}" height="{high:g}" style="background: white">'
+        f"<style>{html.escape(style, quote=False)}</style>{groups}<svg{kept}>{inner}{'</g>' * len(around)}</svg>"
+    )
+    packed = base64.b64encode(whole.encode()).decode()
+    return f'<img alt="{label}" width="{min(1.2 * wide, 700):.0f}" src="data:image/svg+xml;base64,{packed}">'

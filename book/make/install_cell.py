@@ -1,0 +1,58 @@
+"""The cell that installs the course where a notebook is opened without it, in Colab or on Binder.
+
+Those open the notebook's file itself, so the cell is in the committed notebooks, if `_config.yml` has the repository's
+address, and in none of them if it has not.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+ID = "install"
+# Not on the page, not compared, not run by the tools: it needs the network.
+TAGS = ["install", "remove-cell", "nbval-skip", "skip-execution"]
+SOURCE = """# Where the course is not installed, as in Colab, this installs it.
+from importlib.util import find_spec
+
+if find_spec("bert_course") is None:
+    minigrad, course = "minigrad-bert @ git+{address}", "bert-from-nothing @ git+{address}#subdirectory=book"
+    get_ipython().run_line_magic("pip", f"install -q '{{minigrad}}' '{{course}}'")"""
+
+
+def repository_url(config: Path) -> str:
+    """`repository.url` of a `_config.yml`, empty if it is not set.
+
+    Raises ValueError where the file has no such line.
+    """
+    text = config.read_text(encoding="utf-8")
+    found = re.search(
+        r"^repository:\n(?:[ \t]+.*\n|[ \t]*#.*\n|\n)*?[ \t]+url:[ \t]*(.*)$", text, re.MULTILINE
+    )
+    if not found:
+        raise ValueError(f"{config} has no repository.url")
+    return re.sub(r"\s+#.*", "", found[1]).strip().strip("\"'").rstrip("/")
+
+
+def furnish(notebook: Any, address: str) -> bool:
+    """Let the first cell install the course from a repository; without an address, take such a cell out.
+
+    Returns whether the notebook had to be changed.
+    """
+    from nbformat.v4 import new_code_cell
+
+    def is_install(cell: Any) -> bool:
+        return "install" in cell.metadata.get("tags", [])
+
+    wanted = []
+    if address:
+        cell = new_code_cell(SOURCE.format(address=address), id=ID, metadata={"tags": list(TAGS)})
+        wanted.append(cell)
+    there = [cell for cell in notebook.cells if is_install(cell)]
+    first = notebook.cells[:1] if there else []
+    same = [(cell.source, cell.metadata.tags) for cell in there] == [(cell.source, TAGS) for cell in wanted]
+    if same and first == there:
+        return False
+    notebook.cells = [*wanted, *(cell for cell in notebook.cells if not is_install(cell))]
+    return True

@@ -1,1 +1,0 @@
-"""Grading a class: from a folder of notebooks to a table and pages (`python -m minigrad.course.grade`)."""
