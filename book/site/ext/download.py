@@ -1,7 +1,7 @@
 """What a reader of the site can take away: the directive `course-zip` links a zip of the course, a PDF and an EPUB.
 
-Only where cells run (pages_python.py). The zip has the files that git tracks, or, where there is no git, all but what tools
-make; the other two are linked where `make pdf` and `make epub` have made them.
+Only where cells run (pages_python.py). The zip has the files that git tracks, or, where there is no git, all but what
+tools make; the other two are linked where `make pdf` and `make epub` have made them.
 """
 
 from __future__ import annotations
