@@ -31,24 +31,20 @@ SEAMS := $(addprefix tests/bert/test_,look.py metrics.py predict.py story_scores
 ABOVE := tests/text tests/stories tests/training tests/bert tests/seq2seq tests/course
 LEGS := test slow standin nbval site-check oracles gpu-check
 
-# For a person at a desk: one thing, in this process.
-ONE := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q
-STEM = $(basename $(notdir $(or $(NB),$(error which one? make test-page NB=book/one_head.ipynb))))
-ITS_PAGES = $(basename $(notdir $(shell grep -lw 'check.$(EXERCISE)' solutions/*.ipynb)))
-
 # $(call timed,NAME,COMMAND): the command, and a line that says how long it took.
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"
 
 .DEFAULT_GOAL := help
-.PHONY: help train test linted collected test-page test-exercise test-op everything slow standin nbval test-matrix oracles lint book pdf epub slides site serve site-check long-cells live lab notebook exercises stored stories varied seq2seq attention transformer learning map trajectories gpu-check bench \
-	machine compare clean
+.PHONY: help train serve lab test test-of nbval everything book pdf notebook map clean linted collected slow standin oracles \
+	site site-check gpu-check epub
 
 # Targets with ##! are for those who learn, and stand first.
 help:  ## list the targets
 	@echo "To read, to solve, to train:"; grep -E '^[a-z0-9-]+:.*##! ' $(MAKEFILE_LIST) | sed -E 's/^/  /; s/:.*##! /\t/' | expand -t 18
 	@echo "To work on the course:"; grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^/  /; s/:.*## /\t/' | expand -t 18
+	@echo "Legs of everything: $(LEGS). For a release: site, epub. Commands for the rest: CONTRIBUTING.md"
 
-$(READY): pyproject.toml requirements.txt
+$(READY): pyproject.toml book/pyproject.toml requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "minigrad needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 …")'
 	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); } || \
 		{ rm -rf $(VENV); echo "could not make a virtual environment; on Debian: apt-get install python3-venv"; exit 1; }
@@ -78,47 +74,32 @@ test: $(READY)  ## what a change can break where it is made: lint, types, all qu
 	$(call timed,tests on NumPy,$(PARALLEL))
 	$(call timed,the engine on the stand-in for CuPy,$(PARALLEL) --standin $(ENGINE) $(TRAINING) $(SEAMS))
 
+test-of: $(READY)  ## what an edit of one page, exercise or operation can break: make test-of NAME=softmax (a minute)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/ops tests/test_tensor.py tests/test_structure.py tests/course/exercises/test_banks.py \
+		tests/course/chapters tests/book/test_notebooks.py tests/book/test_rerun.py tests/book/test_readme_page.py tests/make/test_routes.py \
+		-k "$(or $(NAME),$(error of what? make test-of NAME=softmax)) or structure or ledger or readme or routes or every_operation"
+
 linted: $(READY)
 	$(call timed,lint and types,$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy)
 
 collected: $(READY)  # so that the workers find the tests compiled, and not each compiles them all
 	@$(BIN)/python -m pytest -q --collect-only --ignore tests/site >/dev/null || true  # they say what is wrong
 
-test-page: $(READY)  ## what an edit of one page can break: make test-page NB=book/one_head.ipynb
-	$(ONE) tests/book/test_rerun.py tests/book/test_notebooks.py $(wildcard tests/course/chapters/test_$(STEM)*.py) \
-		-k "$(STEM) or ledger"
-
-test-exercise: $(READY)  ## what an edit of one exercise or its check can break: make test-exercise EXERCISE=attend
-	$(ONE) tests/course/exercises/test_banks.py tests/course/chapters/test_errata.py tests/book/test_rerun.py tests/book/test_notebooks.py \
-		-k "$(or $(EXERCISE),$(error which one? make test-exercise EXERCISE=attend)) or test_errata or test_notebooks $(foreach stem,$(ITS_PAGES),or $(stem))"
-
-test-op: $(READY)  ## what an edit of one operation can break: make test-op OP=softmax
-	$(BIN)/ruff check minigrad tests && $(BIN)/ruff format --check minigrad tests
-	$(ONE) tests/ops tests/test_tensor.py tests/test_structure.py tests/course/chapters/test_reverse_mode.py tests/book/test_notebooks.py \
-		-k "$(or $(OP),$(error which one? make test-op OP=softmax)) or test_structure or every_operation or test_notebooks"
-
 everything: $(READY)  ## all there is but the matrix, leg by leg; goes on after a leg that fails, and names it at the end (an hour)
 	@failed=; for leg in $(LEGS); do $(MAKE) --no-print-directory $$leg ALL=1 || failed="$$failed $$leg"; done; \
 		[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }; echo "everything is green"
 
-slow: $(READY)  ## a leg of everything: all pages in Chromium, notebooks with their long cells, stored runs, what else takes long
+slow: $(READY)  # a leg of everything: all pages in Chromium, notebooks with their long cells, stored runs, what else takes long
 	$(call timed,slow tests,$(PARALLEL) -m slow)
 
-standin: $(READY)  ## a leg of everything: models, training and course on the stand-in for CuPy
+standin: $(READY)  # a leg of everything: models, training and course on the stand-in for CuPy
 	$(call timed,models and course on the stand-in for CuPy,$(PARALLEL) --standin $(ABOVE))
 
 nbval: $(READY) $(PUBLISHED)  ## a leg of everything: run every notebook in Jupyter's kernel, and hold its outputs against the stored ones
 	$(call timed,notebooks,$(PARALLEL) --dist loadfile -p no:cacheprovider --nbval --nbval-current-env --nbval-cell-timeout=600 $(NOTEBOOKS))
 
-test-matrix: $(READY)  ## the same with other Pythons, BLAS kernels and threads; ends with a table (half an hour)
-	$(BIN)/python book/make/matrix.py
-
-oracles: $(ORACLES)  ## install PyTorch, transformers, tokenizers and an MPI, and hold everything against them
+oracles: $(ORACLES)  # install PyTorch, transformers, tokenizers and an MPI, and hold everything against them
 	$(call timed,oracles,$(PARALLEL) -m oracle)
-
-lint: $(READY)  ## mend what ruff can mend
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
 
 book: $(READY)  ## build the course without Python in its pages; ends with their path
 	@$(COURSE) stale || true  # a test fails for these, not the build
@@ -128,12 +109,9 @@ book: $(READY)  ## build the course without Python in its pages; ends with their
 pdf: book  ## the course as one PDF, by Chromium (two minutes)
 	@$(BIN)/python -m book.make.pdf $(PLAIN) _build/bert-from-nothing.pdf
 
-epub: $(READY)  ## the course as an EPUB, by Sphinx; formulas by Chromium
+epub: $(READY)  # the course as an EPUB, by Sphinx; formulas by Chromium
 	COURSE_EPUB=1 $(BUILD) --builder custom --custom-builder epub --path-output _build/epub .
 	@mv _build/epub/_build/epub/bert-from-nothing.epub _build/ && echo "the course to take away: file://$(CURDIR)/_build/bert-from-nothing.epub"
-
-slides: book  ## a deck of slides for each chapter, beside the pages of make book: make slides NB=book/one_head.ipynb
-	@$(BIN)/python -m book.make.slides $(PLAIN) $(if $(NB),$(STEM))
 
 $(RUN)/.ready: book/site/python/package.json book/site/python/package-lock.json
 	@command -v npm >/dev/null || { echo "the site's Python comes from npm, which is not here; on Debian: apt-get install npm"; exit 1; }
@@ -142,7 +120,7 @@ $(RUN)/.ready: book/site/python/package.json book/site/python/package-lock.json
 	@npm ci --prefix $(RUN) --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
-site: $(READY) $(RUN)/.ready  ## build it with Python in its pages: every cell runs there; needs npm, and http to read it
+site: $(READY) $(RUN)/.ready  # build it with Python in its pages: every cell runs there; needs npm, and http to read it
 	@$(COURSE) stale || true
 	COURSE_RUN=1 $(BUILD) .
 	$(BIN)/python -m book.make.site _build/html $(RUN)/node_modules
@@ -150,61 +128,19 @@ site: $(READY) $(RUN)/.ready  ## build it with Python in its pages: every cell r
 serve: site  ##! the course in your browser: every chapter and exercise runs there (make serve PORT=8000)
 	@$(BIN)/python -m book.make.serve _build/html $(PORT)
 
-site-check: site  ## run every cell as the pages do, in Node, and hold its output against the stored one; the worker in Chromium
+site-check: site  # run every cell as the pages do, in Node, and hold its output against the stored one; the worker in Chromium
 	$(call timed,cells in the pages,$(BIN)/python book/make/pages_check.py _build/html/_static/python $(RUN)/node_modules $(if $(ALL),,--quick))
 	$(call timed,the worker in Chromium,MINIGRAD_REQUIRE_SITE=1 $(BIN)/python -m pytest -q -p no:cacheprovider $(if $(ALL),-m "slow or not slow") tests/site)
-
-long-cells: site  ## run the cells, too, that take long in a page, and note for how long (an hour; after a change of such a cell)
-	$(call timed,long cells in the pages,$(BIN)/python book/make/pages_check.py _build/html/_static/python $(RUN)/node_modules --long --write)
-
-live: $(READY)  ## build the course again whenever a page changes, until Ctrl-C
-	@mkdir -p _build; while true; do touch _build/.seen; $(MAKE) --no-print-directory book; \
-		until find book _config.yml _toc.yml -type f -newer _build/.seen | grep -q .; do sleep 1; done; done
 
 lab: $(READY)  ##! copy the exercises to my-exercises/ and open JupyterLab there: make lab LAB="--no-browser --port 9000"
 	@$(MAKE) --no-print-directory $(PUBLISHED) || echo "without the published model: chapter 'published' says how to get it"
 	@$(BIN)/python -m book.make.lab $(LAB)
 
-notebook: $(READY)  ## run a notebook in place and store its outputs: make notebook NB=book/one_head.ipynb
+notebook: $(READY)  ## run a notebook in place and store its outputs: make notebook NB=book/one_head.ipynb; of a solution, make its exercise
 	$(COURSE) run $(or $(NB),$(error which one? make notebook NB=book/one_head.ipynb))
-
-exercises: $(READY)  ## for authors: make exercises/ from solutions/; what holds answers is left as it is
 	$(COURSE) exercises
 
-stored: $(READY)  ## train again the model that the pages show, and store it in book/records (a quarter of an hour)
-	$(BIN)/python -m minigrad.bert pretrain --steps 12000 --eval-every 1000 --save-every 1000 --output runs/start --resume
-	$(BIN)/python -m book.make.store runs/start minigrad/bert/trained
-
-stories: $(READY)  ## train again the model of stories that chapters `pretraining` and `finetuning` show, and store it (six minutes)
-	$(BIN)/python -m minigrad.bert pretrain --corpus stories --set num_attention_heads=4 --max-length 32 --learning-rate 1e-3 \
-		--steps 10000 --eval-every 1000 --save-every 1000 --output runs/stories --resume
-	$(BIN)/python -m book.make.store runs/stories book/records/stories --max-length 32
-
-varied: $(READY)  ## the same for the model of varied stories that chapter `looking_inside` looks into (ten minutes)
-	$(BIN)/python -m minigrad.bert pretrain --corpus varied-stories --set num_hidden_layers=4 --set num_attention_heads=4 \
-		--max-length 56 --learning-rate 1e-3 --steps 6000 --eval-every 1000 --output runs/varied --resume
-	$(BIN)/python -m book.make.store runs/varied book/records/varied --max-length 56
-
-seq2seq: $(READY)  ## the same for the LSTM that translates in chapter `seq2seq` (three minutes)
-	$(BIN)/python -m minigrad.seq2seq train --architecture lstm --corpus stories-long --set dropout=0 --learning-rate 2e-3 --warmup-steps 200 \
-		--steps 3000 --eval-every 1000 --save-every 1000 --output runs/seq2seq --resume
-	$(BIN)/python -m book.make.store runs/seq2seq book/records/seq2seq
-
-attention: $(READY)  ## the same for the LSTM with attention that translates in chapter `attention_decoder` (five minutes)
-	$(BIN)/python -m minigrad.seq2seq train --architecture lstm-attention --corpus stories-long --set dropout=0 --learning-rate 4e-3 --warmup-steps 200 \
-		--steps 4000 --eval-every 1000 --save-every 1000 --output runs/attention --resume
-	$(BIN)/python -m book.make.store runs/attention book/records/attention
-
-transformer: $(READY)  ## the same for the Transformer that translates in chapter `transformer` (eight minutes)
-	$(BIN)/python -m minigrad.seq2seq train --architecture transformer --corpus stories-long --set dropout=0 --steps 4000 --eval-every 500 \
-		--learning-rate 0.004419417382415922 --save-every 500 --output runs/transformer --resume  # 1 / √(128 · 400)
-	$(BIN)/python -m book.make.store runs/transformer book/records/transformer
-
-learning: $(READY)  ## train it once more, and store what it guesses on the way (as long)
-	$(BIN)/python -m book.make.learning runs/learning minigrad/bert/trained/learning.json
-	$(BIN)/python -m book.make.pictures guesses minigrad/bert/trained/learning.json book/records/guesses
-
-map: $(READY)  ## after a change of the list of chapters: their numbers in all pages, the map, the README's list, the plans
+map: $(READY)  ## after a new chapter or exercise: numbers in all pages, the map, the README's list, routes, plans, exercises
 	$(BIN)/python -m book.make.contents
 	$(BIN)/python -m book.make.pictures map
 	$(BIN)/python -m book.make.routes
@@ -212,25 +148,8 @@ map: $(READY)  ## after a change of the list of chapters: their numbers in all p
 	$(BIN)/python -m book.make.said
 	$(COURSE) exercises
 
-trajectories: $(ORACLES)  ## store again the steps of PyTorch's optimisers that chapter `optimisers` compares with
-	$(BIN)/python book/records/benchmarks/optimiser_trajectories.py
-
-gpu-check:  ## the tests on real CuPy, with the Python that calls it; skips where there is no GPU
+gpu-check:  # the tests on real CuPy, with the Python that calls it; skips where there is no GPU
 	@$(PYTHON) book/make/gpu_check.py
-
-bench: $(ORACLES)  ## time a pre-training step beside PyTorch and JAX; writes the record and book/speed.md (half an hour, an idle machine; AGAIN=--again adds to the record)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[benchmarks]'
-	for setting in "" --one-core "--kernels Haswell"; do $(BIN)/python book/records/benchmarks/pretraining_step.py $$setting --record book/records/pretraining_step.json $(AGAIN) || exit; done
-	$(BIN)/python book/records/benchmarks/several_processes.py --record book/records/several_processes.json
-	$(BIN)/python book/records/benchmarks/inference.py --record book/records/inference.json
-	$(BIN)/python book/records/benchmarks/speed_table.py
-
-machine: $(ORACLES)  ## measure again what chapters `step_cost` and `fast` quote of a machine (ten minutes to an hour, an idle machine)
-	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python book/records/benchmarks/before_after.py --record book/records/machine.json
-
-compare: $(ORACLES)  ## train the same model in PyTorch on the same batches, three seeds, and compare what both learn (an hour)
-	$(BIN)/python book/records/benchmarks/pretraining_run.py --seeds 0 1 2 --record book/records/pretraining_run.json
-	$(BIN)/python book/records/benchmarks/speed_table.py
 
 clean:  ## remove the environment and everything built
 	rm -rf $(VENV) _build .pytest_cache .mypy_cache .ruff_cache

@@ -2,7 +2,7 @@
 
     python -m book.make.release TAG
 
-Prints the section of CHANGELOG.md that is about the version of the tag, such as v0.2.0. If pyproject.toml,
+Prints the section of CHANGELOG.md that is about the version of the tag, such as v0.2.0. If a pyproject.toml,
 CITATION.cff or the newest section of CHANGELOG.md names another version, or two name different days, it says so, and
 the exit status is 1.
 """
@@ -28,11 +28,9 @@ def notes(root: Path, tag: str) -> str:
         raise ReleaseError("CHANGELOG.md has no section of a version, such as ## [0.1.0] - 2026-11-21")
     named, day, text = found.groups()
     cited = (root / "CITATION.cff").read_text(encoding="utf-8")
-    places = {
-        "CHANGELOG.md": named,
-        "CITATION.cff": _one(r"^version: (\S+)", cited),
-        "pyproject.toml": _one(r'^version = "(.+)"', (root / "pyproject.toml").read_text(encoding="utf-8")),
-    }
+    places = {"CHANGELOG.md": named, "CITATION.cff": _one(r"^version: (\S+)", cited)}
+    for place in ("pyproject.toml", "book/pyproject.toml"):
+        places[place] = _one(r'^version = "(.+)"', (root / place).read_text(encoding="utf-8"))
     for place, other in places.items():
         if other != version:
             raise ReleaseError(f"the tag is {tag}, and {place} has version {other}")

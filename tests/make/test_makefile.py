@@ -26,7 +26,7 @@ def recipe(target: str, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("target", ["book", "pdf", "slides", "epub"])
+@pytest.mark.parametrize("target", ["book", "pdf", "epub"])
 def test_nothing_but_the_site_is_built_where_the_site_is(target):
     """A build without Python in its pages would take it out of them, and the exercises too."""
     run = recipe(target)
@@ -36,7 +36,7 @@ def test_nothing_but_the_site_is_built_where_the_site_is(target):
     assert not re.search(r"(?<!plain/)_build/html", run)
 
 
-@pytest.mark.parametrize("target", ["pdf", "slides"])
+@pytest.mark.parametrize("target", ["pdf"])
 def test_what_is_made_of_the_pages_reads_those_that_were_built_for_it(target):
     (folder,) = re.findall(r"--path-output (\S+)", recipe(target))
     (read,) = re.findall(rf"book\.make\.{target} (\S+)", recipe(target))

@@ -13,7 +13,7 @@ from book.make.release import ReleaseError, main, notes
 pytestmark = pytest.mark.no_arrays
 
 ROOT = Path(__file__).parents[2]
-PLACES = ("CHANGELOG.md", "CITATION.cff", "pyproject.toml")
+PLACES = ("CHANGELOG.md", "CITATION.cff", "pyproject.toml", "book/pyproject.toml")
 NEWEST = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)[1]
 
 
@@ -25,14 +25,15 @@ NEWEST = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text("ut
             for place in PLACES
         ),
         ("CITATION.cff", r'(?<=date-released: ").*(?=")', "1999-12-31", r"and CITATION\.cff 1999-12-31"),
-        ("CHANGELOG.md", r"(?m)^## \[\d", "## [", "has no section of a version"),
+        ("CHANGELOG.md", r"(?ms)^## \[\d.*", "", "has no section of a version"),
     ],
 )
 def test_places_that_do_not_agree_are_named(
     tmp_path: Path, place: str, pattern: str, instead: str, said: str
 ):
+    (tmp_path / "book").mkdir()
     for name in PLACES:
-        shutil.copy(ROOT / name, tmp_path)
+        shutil.copy(ROOT / name, tmp_path / name)
     text = (tmp_path / place).read_text("utf-8")
     (tmp_path / place).write_text(re.sub(pattern, instead, text, count=1), encoding="utf-8")
     with pytest.raises(ReleaseError, match=said):
@@ -48,5 +49,5 @@ def test_the_newest_version_could_be_tagged(
     capsys.readouterr()
     assert main([f"v{NEWEST}"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("### Added")
+    assert said.startswith("### Moved")
     assert "\n## " not in said

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
+import pytest
+from bert_course.stored import stored
 from safetensors.numpy import load_file
 
 from book.make import store
@@ -21,7 +25,7 @@ def test_a_stored_model_computes_what_the_run_did(tmp_path, monkeypatch):
     settings = ["--steps", "2", "--batch-size", "4", "--max-length", "32", "--output", str(run)]
     sizes = [part for size in SIZES for part in ("--set", size)]
     assert main(["pretrain", "--corpus", "stories", *settings, *sizes]) == 0
-    store.main([str(run), str(target), "--max-length", "32"])
+    store.store(run, target, 32)
 
     before, after = from_pretrained(latest_checkpoint(run)), from_pretrained(target)
     assert (before.model.config.max_position_embeddings, after.model.config.max_position_embeddings) == (
@@ -37,3 +41,15 @@ def test_a_stored_model_computes_what_the_run_did(tmp_path, monkeypatch):
     assert (target / "evaluation.csv").read_bytes() == (run / "evaluation.csv").read_bytes()
     assert after.tokenizer is not None
     assert after.tokenizer.vocab == before.tokenizer.vocab
+
+
+@pytest.mark.parametrize("name", store.MODELS)
+def test_a_model_is_trained_as_its_options_say(name, tmp_path, monkeypatch):
+    """The options are options of the command, and name the model that is stored."""
+    module, options, _ = store.MODELS[name]
+    parse = importlib.import_module(
+        f"{module}.{'options' if module == 'minigrad.bert' else '__main__'}"
+    ).parse
+    asked = parse([*options.split(), "--output", str(tmp_path)])
+    steps = int(stored(f"{name}/evaluation.csv").read_text().split()[-1].split(",")[0])
+    assert asked.steps == steps

@@ -59,7 +59,7 @@ def test_storing_keeps_the_model_in_half_precision_and_cuts_positions(tmp_path):
     model = BertForPreTraining(CONFIG)
     save_pretrained(model, run / "checkpoint-000003", WordPieceTokenizer(words))
     (run / "evaluation.csv").write_text("step,mlm_loss\n3,2.5\n")
-    store.main([str(run), str(target)])  # 64 positions asked for, 20 there
+    store.store(run, target)  # 64 positions asked for, 20 there
 
     weights = load_file(target / "model.safetensors")
     assert {array.dtype for array in weights.values()} == {np.dtype(np.float16)}
