@@ -2,7 +2,7 @@
 
     python -m book.make.learning runs/learning minigrad/bert/trained/learning.json
 
-trains with the settings of `make stored`, stops at some steps to score held-out text and to fill the gap of WATCHED,
+trains with the settings of the stored model, stops at some steps to score held-out text and to fill the gap of WATCHED,
 and writes that down with the settings. A run that was stopped goes on where it was.
 """
 

@@ -57,7 +57,7 @@ REASONS = {
     "native=files": "This cell needs files or programs that a page does not have",
     PUBLISHED: "This cell needs the published model, 83 MB that a page does not have",
 }
-# What merely takes long: the reader decides. `make long-cells` runs these too, `make site-check` does not.
+# What merely takes long: the reader decides. `pages_check.py --long` runs these too, `make site-check` does not.
 LONG = ("training", "long-training", "native=heavy", "native=slow")
 NEEDS_OTHER = "This cell needs a result of a cell above that does not run in a page"
 ELSEWHERE = ". It runs in Jupyter; here its stored output stands."
@@ -109,7 +109,7 @@ def note_needs(notebook: Any, folder: Path) -> None:
 def to_note(path: str) -> str:
     """What to run for the needs of a notebook in the repository, such as `book/one_head.ipynb`."""
     if path.startswith("exercises/"):
-        return f"make notebook NB={path.replace('exercises', 'solutions', 1)} && make exercises"
+        return f"make notebook NB={path.replace('exercises', 'solutions', 1)} && make map"
     return f"make notebook NB={path}"
 
 

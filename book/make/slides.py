@@ -2,7 +2,7 @@
 
     python -m book.make.slides [SITE [NAME …]]
 
-`make slides` does so. Decks are in SITE/slides, beside the pages whose styles they have; nothing in them is written
+Decks are in SITE/slides, beside the pages whose styles they have; nothing in them is written
 twice. A prediction is two slides, the question with what there is to choose from, then the answer.
 """
 

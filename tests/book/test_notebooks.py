@@ -537,7 +537,7 @@ def test_notebook(path: Path, rule: Rule):
 
 def test_exercises_are_in_step_with_solutions(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    assert notebooks.main(["exercises", "--check"]) == 0, capsys.readouterr().out + "run `make exercises`"
+    assert notebooks.main(["exercises", "--check"]) == 0, capsys.readouterr().out + "run `make map`"
 
 
 @pytest.mark.parametrize("path", [path for path in PATHS if path.parent.name != "exercises"], ids=str)

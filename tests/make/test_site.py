@@ -118,7 +118,7 @@ def test_cells_with_a_tag_are_found_with_those_that_need_them():
 
 PATHS = [
     ("book/01.ipynb", "make notebook NB=book/01.ipynb"),
-    ("exercises/01.ipynb", "make notebook NB=solutions/01.ipynb && make exercises"),
+    ("exercises/01.ipynb", "make notebook NB=solutions/01.ipynb && make map"),
 ]
 
 

@@ -167,7 +167,7 @@ def test_the_default_peak_does_not_grow_as_a_run_shrinks(tmp_path, warmup_steps,
 
 
 def test_the_rate_of_the_stored_transformer_is_the_papers():
-    """`make transformer` names it, as the default is another one."""
+    """book/make/store.py names it, as the default is another one."""
     makefile = Path(__file__).parents[2] / "Makefile"
     (rate,) = re.findall(r"--learning-rate (\S+).*--output runs/transformer", makefile.read_text())
     assert float(rate) == (128 * 400) ** -0.5

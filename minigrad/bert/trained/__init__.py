@@ -1,6 +1,6 @@
 """The reduced BERT that comes with the library, trained on the Python documentation, in half precision.
 
-`python -m minigrad.bert fill-mask` takes it where no model is named. `make stored` made it.
+`python -m minigrad.bert fill-mask` takes it where no model is named.
 """
 
 from pathlib import Path
