@@ -129,7 +129,7 @@ serve: site  ##! the course in your browser: every chapter and exercise runs the
 	@$(BIN)/python -m book.make.serve _build/html $(PORT)
 
 site-check: site  # run every cell as the pages do, in Node, and hold its output against the stored one; the worker in Chromium
-	$(call timed,cells in the pages,$(BIN)/python book/make/pages_check.py _build/html/_static/python $(RUN)/node_modules $(if $(ALL),,--quick))
+	$(call timed,cells in the pages,$(BIN)/python -m book.make.pages_check _build/html/_static/python $(RUN)/node_modules $(if $(ALL),,--quick))
 	$(call timed,the worker in Chromium,MINIGRAD_REQUIRE_SITE=1 $(BIN)/python -m pytest -q -p no:cacheprovider $(if $(ALL),-m "slow or not slow") tests/site)
 
 lab: $(READY)  ##! copy the exercises to my-exercises/ and open JupyterLab there: make lab LAB="--no-browser --port 9000"

@@ -1,6 +1,6 @@
 """Is what a cell is said to need enough? Each cell of a page, run after those cells alone, in a fresh namespace.
 
-    python book/make/cells_alone.py [--record FILE] [--write] book/one_head.ipynb …
+    python -m book.make.cells_alone [--record FILE] [--write] book/one_head.ipynb …
 
 Runs a page once whole, in the kernel that records needs, and notes for each cell what it needs, its seconds and the
 state of `minigrad.random` before and after it. What it needs beside the stored needs is said. Then each cell runs after

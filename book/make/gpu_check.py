@@ -82,7 +82,7 @@ def benchmark() -> list[str]:
 
 def run(command: list[str], **settings: str) -> tuple[str, float]:
     """Run Python with `command`: "passed" or what it ended with, and the seconds it took."""
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(ROOT), str(ROOT / "book"), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, **settings, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     environment["PYTHONPATH"] = os.pathsep.join(paths)
     start = time.monotonic()

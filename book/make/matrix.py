@@ -1,4 +1,4 @@
-"""The stored outputs against other Pythons, BLAS kernels and numbers of threads: `python book/make/matrix.py`.
+"""The stored outputs against other Pythons, BLAS kernels and numbers of threads: `python -m book.make.matrix`.
 
 Each row of ROWS is one `pytest --nbval` over a copy of the notebooks, in an environment of its own below .venv/.
 OpenBLAS picks its kernels by the processor; OPENBLAS_CORETYPE makes it use those of another. Cells with the tag

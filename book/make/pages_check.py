@@ -1,6 +1,6 @@
 """Every cell of every page, run as the site's pages run it: in Python as WebAssembly, in Node.
 
-    python book/make/pages_check.py _build/html/_static/python _build/python/node_modules [PAGE …]
+    python -m book.make.pages_check _build/html/_static/python _build/python/node_modules [PAGE …]
 
 Each output is held against the stored one with the comparison of `pytest --nbval` (conftest.py in the root). A page's
 cells run in order in a fresh namespace. Ends with a line for each page, and with 1 if a cell failed or differed.
@@ -25,12 +25,10 @@ from typing import Any
 
 import nbformat
 
+from book.make.notebooks import read, write
+from book.make.site import takes_long
+
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.append(str(ROOT))
-
-from book.make.notebooks import read, write  # noqa: E402
-from book.make.site import takes_long  # noqa: E402
-
 RUNNER = ROOT / "book" / "site" / "python" / "check.mjs"
 PATIENCE = 600  # seconds for a page, of the cells that take no longer than a reader waits
 TOGETHER = 8  # pages of exercises in one process

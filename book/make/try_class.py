@@ -1,6 +1,6 @@
 """What the checks say to a class of answers that their authors wrote without having seen the checks.
 
-    python book/make/try_class.py [--half 0|1] [--seed N] [--only EXERCISE …]
+    python -m book.make.try_class [--half 0|1] [--seed N] [--only EXERCISE …]
 
 `class/EXERCISE.txt` has the answers to an exercise as cells, each below a line `# %% kind | what it is`; the kind is
 wrong (one mistake), two (two mistakes, with a semicolon between them) or right. For each answer it prints the verdict

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
-import cells_alone
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from book.make import pages_check
+from book.make import cells_alone, pages_check
 from book.make.notebooks import read, write
 
 
@@ -44,13 +39,6 @@ def test_cells_that_did_not_run_keep_what_is_said(tmp_path):
     before = path.read_bytes()
     pages_check.write_down(path, {"b": 1.0})
     assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize("tool", ["pages_check.py", "cells_alone.py"])
-def test_a_tool_is_run_from_anywhere(tool, tmp_path):
-    path = Path(pages_check.__file__).with_name(tool)
-    done = subprocess.run([sys.executable, path, "--help"], cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_exercises_share_processes_and_chapters_do_not():
