@@ -31,7 +31,7 @@ ROOMS = {
     "text stories training": (6, "text stories training"),
     "bert seq2seq": (7, "bert seq2seq training"),
     "check grade exercises": (6, "check grade exercises"),
-    "common furniture chapters contents.py": (5, "common furniture chapters book"),
+    "common furniture chapters contents.py": (5, "furniture common chapters book"),
     "_make make _ext ext": (4, "make book"),
 }
 TURNED = [(ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot)]

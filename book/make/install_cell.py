@@ -35,7 +35,7 @@ def repository_url(config: Path) -> str:
     return re.sub(r"\s+#.*", "", found[1]).strip().strip("\"'").rstrip("/")
 
 
-def furnish(notebook: Any, address: str) -> bool:
+def put_install_cell(notebook: Any, address: str) -> bool:
     """Let the first cell install the course from a repository; without an address, take such a cell out.
 
     Returns whether the notebook had to be changed.

@@ -4,9 +4,9 @@
     python -m $TOOL run book/one_head.ipynb …
     python -m $TOOL exercises           exercises/ from solutions/
     python -m $TOOL exercises --check   fail if they are out of step
-    python -m $TOOL furnish             what hangs on the repository's address in _config.yml: the cell that installs
+    python -m $TOOL address             what hangs on the repository's address in _config.yml: the cell that installs
                                         the course, the package's address, the README's pictures
-    python -m $TOOL furnish --check     fail if one of these is not as _config.yml has it
+    python -m $TOOL address --check     fail if one of these is not as _config.yml has it
     python -m $TOOL stale               quoted sources that the library no longer has
 
 Each works in the repository's root. Needs nbformat and nbclient, which Jupyter brings.
@@ -39,7 +39,7 @@ from bert_course.common.show import Source
 from bert_course.grade.answers import ANSWER, CHECK, bound_in, label_cells
 from bert_course.parts import MADE_WITH
 
-from book.make.install_cell import furnish, repository_url
+from book.make.install_cell import put_install_cell, repository_url
 from book.make.package_metadata import with_address, with_pictures
 from book.make.site import NEEDS_OF, note_needs, parts, reason, stamp, takes_long
 from minigrad.files import write_atomic
@@ -249,7 +249,7 @@ def _exercises(root: Path, check: bool) -> tuple[list[str], bool]:
 
 
 def _cells(notebook: Any) -> list[list[Any]]:
-    """What an exercise takes over from its solution; the cell that installs the course is `furnish`'s."""
+    """What an exercise takes over from its solution; the cell that installs the course is `put_install_cell`'s."""
     return [
         [
             *(cell.id, cell.cell_type, cell.source, cell.metadata.get("tags") or None),
@@ -264,13 +264,13 @@ def _needs(notebook: Any) -> list[Any]:
     return [cell.metadata.get("course", {}).get(key) for _, _, cell, key in parts(notebook)]
 
 
-def _furnish(root: Path, check: bool) -> list[str]:
+def _put_address(root: Path, check: bool) -> list[str]:
     """Let notebooks and metadata have the repository's address or none; returns the files that it was wrong in."""
     address, found = repository_url(root / "_config.yml"), []
     for folder in ("book", "solutions", "exercises"):
         for path in sorted((root / folder).glob("*.ipynb")):
             notebook = read(path)
-            if furnish(notebook, address):
+            if put_install_cell(notebook, address):
                 found.append(f"{folder}/{path.name}: {'has the wrong first cell' if check else 'changed'}")
                 if not check:
                     write(path, notebook)
@@ -313,7 +313,7 @@ def main(arguments: Any = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("run").add_argument("notebooks", type=Path, nargs="+")
     commands.add_parser("exercises").add_argument("--check", action="store_true")
-    commands.add_parser("furnish").add_argument("--check", action="store_true")
+    commands.add_parser("address").add_argument("--check", action="store_true")
     commands.add_parser("stale")
     options = parser.parse_args(arguments)
     root = Path.cwd()
@@ -329,8 +329,8 @@ def main(arguments: Any = None) -> int:
         found, well = _exercises(root, options.check)
         print("\n".join(found) or "every exercise is in step with its solution")
         return 0 if well else 1
-    if options.command == "furnish":
-        changed = _furnish(root, options.check)
+    if options.command == "address":
+        changed = _put_address(root, options.check)
         print("\n".join(changed) or "every file is as _config.yml says")
         return 1 if options.check and changed else 0
     every = sorted(path for folder in ("book", "solutions") for path in (root / folder).glob("*.ipynb"))

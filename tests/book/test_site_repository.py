@@ -116,7 +116,7 @@ def test_without_the_address(tmp_path: Path):
 
 def test_notebooks_are_as_the_settings_say(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    assert notebooks.main(["furnish", "--check"]) == 0, capsys.readouterr().out
+    assert notebooks.main(["address", "--check"]) == 0, capsys.readouterr().out
 
 
 def test_the_cell_comes_and_goes(tmp_path: Path, monkeypatch, capsys):
@@ -130,16 +130,16 @@ def test_the_cell_comes_and_goes(tmp_path: Path, monkeypatch, capsys):
     config = (ROOT / "_config.yml").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
-    def furnish(address: str, *options: str) -> int:
+    def put(address: str, *options: str) -> int:
         Path("_config.yml").write_text(
             re.sub(r"  url: .*", f'  url: "{address}"  # here', config), encoding="utf-8"
         )
-        return notebooks.main(["furnish", *options])
+        return notebooks.main(["address", *options])
 
-    assert furnish("", "--check") == 0
-    assert furnish(ADDRESS, "--check") == 1
-    assert furnish(ADDRESS) == 0
-    assert furnish(ADDRESS, "--check") == 0
+    assert put("", "--check") == 0
+    assert put(ADDRESS, "--check") == 1
+    assert put(ADDRESS) == 0
+    assert put(ADDRESS, "--check") == 0
     for folder in ("book", "solutions", "exercises"):
         first = notebooks.read(tmp_path / folder / "one_head.ipynb").cells[0]
         assert f"bert-from-nothing @ git+{ADDRESS}#subdirectory=book" in first.source
@@ -154,17 +154,17 @@ def test_the_cell_comes_and_goes(tmp_path: Path, monkeypatch, capsys):
         assert one.startswith(f"{ADDRESS}/raw/main/book/")
         assert (ROOT / one.removeprefix(f"{ADDRESS}/raw/main/")).is_file()
     assert notebooks.main(["exercises", "--check"]) == 0
-    assert furnish(f"{ADDRESS}2", "--check") == 1, "another address"
-    assert furnish("") == 0
+    assert put(f"{ADDRESS}2", "--check") == 1, "another address"
+    assert put("") == 0
     assert notebooks.read(tmp_path / "book" / "one_head.ipynb") == before
     assert {name: (tmp_path / name).read_text(encoding="utf-8") for name in metadata} == metadata
 
 
 def test_the_cell_is_not_run_by_the_tools(tmp_path: Path):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print(1 + 1)")])
-    from book.make.install_cell import furnish
+    from book.make.install_cell import put_install_cell
 
-    assert furnish(notebook, ADDRESS)
+    assert put_install_cell(notebook, ADDRESS)
     notebook.cells[0].source = "raise ValueError"
     notebooks.run(notebook, tmp_path)
     assert notebook.cells[0].execution_count is None

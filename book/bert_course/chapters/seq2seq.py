@@ -218,7 +218,7 @@ def train(
 
 
 def stored_model() -> RecurrentSeq2Seq:
-    """The LSTM that was trained on long texts for chapter `seq2seq`, for 3,000 steps (`python -m book.make.store seq2seq`)."""
+    """The LSTM that was trained on long texts for chapter `seq2seq`, for 3,000 steps (book/make/store.py)."""
     return from_pretrained(stored("seq2seq")).model
 
 

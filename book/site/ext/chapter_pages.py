@@ -24,7 +24,7 @@ from book.make import reading_time
 logger = logging.getLogger(__name__)
 
 
-def furnish(app: Any, document: nodes.document) -> None:
+def complete(app: Any, document: nodes.document) -> None:
     """Add what a chapter's page gets; other pages stay as they are."""
     docname = app.env.docname
     chapter = chapter_at(app, docname)
@@ -207,4 +207,4 @@ def setup(app: Any) -> None:
     """Sphinx calls this."""
     app.connect("source-read", read_tags)
     app.connect("doctree-read", ask)
-    app.connect("doctree-read", furnish, priority=400)  # before the page's contents are collected
+    app.connect("doctree-read", complete, priority=400)  # before the page's contents are collected

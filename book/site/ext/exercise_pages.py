@@ -90,7 +90,7 @@ def for_the_page(app: Any, page: str, source: list[str]) -> None:
     source[0] = json.dumps(notebook)
 
 
-def furnish(app: Any, document: nodes.document) -> None:
+def complete(app: Any, document: nodes.document) -> None:
     """Give a page of exercises its way back, and each exercise an id that does not hang on its title."""
     chapter = chapter_of(app, app.env.docname)
     section = next(document.findall(nodes.section), None)
@@ -176,6 +176,6 @@ def setup(app: Any) -> None:
     """Sphinx calls this."""
     app.connect("builder-inited", add_to_project, priority=600)  # after chapters.py made its project
     app.connect("source-read", for_the_page)
-    app.connect("doctree-read", furnish, priority=400)
+    app.connect("doctree-read", complete, priority=400)
     app.connect("html-page-context", add_files)
     app.connect("build-finished", clear)

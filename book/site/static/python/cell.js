@@ -71,7 +71,7 @@ course.Cell = (function () {
 
     // --- Its buttons ---
 
-    furnish() {
+    build() {
       if (!this.row) return;
       if (this.runs !== true) return this.refuse();
       const button = (name, press) => {

@@ -180,7 +180,7 @@ course.cells = (function () {
       cells.push(cell);
       byId.set(cell.id, cell);
     }
-    cells.forEach((cell) => cell.furnish());
+    cells.forEach((cell) => cell.build());
     cells.forEach((cell) => cell.update()); // what a cell says hangs on those that it needs
     document.querySelectorAll(".course-corner:empty").forEach((corner) => corner.remove()); // of a cell without code
     document.dispatchEvent(new Event("course-cells"));
