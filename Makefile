@@ -44,12 +44,13 @@ help:  ## list the targets
 	@echo "To work on the course:"; grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^/  /; s/:.*## /\t/' | expand -t 18
 	@echo "Legs of everything: $(LEGS). For a release: site, epub. Commands for the rest: CONTRIBUTING.md"
 
-$(READY): pyproject.toml book/pyproject.toml requirements.txt
+$(READY): pyproject.toml book/pyproject.toml requirements.txt constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "minigrad needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 …")'
 	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); } || \
 		{ rm -rf $(VENV); echo "could not make a virtual environment; on Debian: apt-get install python3-venv"; exit 1; }
 	@echo "installing NumPy, Matplotlib, JupyterLab, Jupyter Book and what they need, 160 packages, into $(VENV), once: one to five minutes"
-	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r constraints.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./book
 	@$(BIN)/python -m pip uninstall -q -y rfc3987-syntax  # else whatever reads a notebook compiles its grammar first: a second each time
 	@$(BIN)/python -c 'import matplotlib.pyplot' 2>/dev/null  # builds matplotlib's font cache
 	@touch $@

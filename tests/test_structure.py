@@ -43,8 +43,8 @@ HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 
 TOP_LEVEL = {
     ".ci", ".github", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile",
-    "README.md", "_config.yml", "_toc.yml", "book", "conftest.py", "exercises", "minigrad", "pyproject.toml",
-    "requirements.txt", "solutions", "tests",
+    "README.md", "_config.yml", "_toc.yml", "book", "conftest.py", "constraints.txt", "exercises", "minigrad",
+    "pyproject.toml", "requirements.txt", "solutions", "tests",
 }  # fmt: skip
 
 # Inside of bert_course/, in the same way.
@@ -505,3 +505,12 @@ def test_nothing_unexpected_at_the_top():
     )
     top = {line.partition("/")[0] for line in listed.stdout.splitlines()}
     assert sorted(top - TOP_LEVEL) == []
+
+
+def test_every_package_that_is_asked_for_is_pinned_with_its_hash():
+    pinned = re.split(r"\n(?=\S)", (ROOT / "constraints.txt").read_text(encoding="utf-8").strip())
+    assert [line for line in pinned if not re.match(r"[\w.-]+==\S+.*--hash=sha256:", line, re.DOTALL)] == []
+    names = {re.split(r"==", line)[0].lower() for line in pinned}
+    asked = re.findall(r"^([\w.-]+)[<>=]", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(asked) > 12
+    assert {name.lower() for name in asked} - names == set()
