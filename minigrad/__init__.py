@@ -11,11 +11,12 @@ import os
 import signal
 import sys
 
+# Until the command has a handler of its own, a Ctrl-C ends it without a traceback
 if (
     sys.argv[:1] == ["-m"]
     and {"minigrad.bert", "minigrad.seq2seq"} & set(sys.orig_argv)
     and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-):  # until the command has a handler of its own, a Ctrl-C ends it without a traceback
+):
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 # OpenBLAS reads this when NumPy is first imported: its threads then wait for work 2^20 cycles, not 2^26, before

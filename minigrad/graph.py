@@ -174,9 +174,8 @@ def accumulate(tensor: TensorLike, gradient: Gradient) -> None:
 # --- Hooks -----------------------------------------------------------------------------------------------
 
 _hook_numbers = itertools.count()
-_with_hooks: weakref.WeakSet[Any] = (
-    weakref.WeakSet()
-)  # leaves: without any, a walk back need not look for them
+# Leaves: without any, a walk back need not look for them
+_with_hooks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class HookHandle:

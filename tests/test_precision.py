@@ -96,9 +96,8 @@ def test_rounded_in_any_order_in_memory(kernels, precision, shape, rng):
         ours = kernels.rounded(form, precision)
         np.testing.assert_array_equal(numbers(ours), nearest(x, precision))
         np.testing.assert_array_equal(host(form), before)
-        if (
-            min(shape[-2:]) > 1
-        ):  # a transposed matrix stays one: to turn it in memory would cost more than to round it
+        # A transposed matrix stays one: to turn it in memory would cost more than to round it
+        if min(shape[-2:]) > 1:
             assert (ours.strides[-2] < ours.strides[-1]) == (form is turned)
 
 

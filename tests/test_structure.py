@@ -511,6 +511,8 @@ def test_every_package_that_is_asked_for_is_pinned_with_its_hash():
     pinned = re.split(r"\n(?=\S)", (ROOT / "constraints.txt").read_text(encoding="utf-8").strip())
     assert [line for line in pinned if not re.match(r"[\w.-]+==\S+.*--hash=sha256:", line, re.DOTALL)] == []
     names = {re.split(r"==", line)[0].lower() for line in pinned}
-    asked = re.findall(r"^([\w.-]+)[<>=]", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    asked = re.findall(
+        r"^([\w.-]+)[<>=]", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert len(asked) > 12
     assert {name.lower() for name in asked} - names == set()

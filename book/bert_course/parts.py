@@ -269,12 +269,13 @@ def _run(cells: list[tuple[str, str]], work: Work) -> dict[str, Any]:
     scope: dict[str, Any] = {"__name__": work.chapter}
     for name, source in cells:
         file = f"<{work.chapter}, cell {name}>"
+        # For tracebacks, and checks
         linecache.cache[file] = (
             len(source),
             None,
             source.splitlines(keepends=True),
             file,
-        )  # for tracebacks, and checks
+        )
         try:
             exec(compile(source, file, "exec"), scope)
         except Exception as error:

@@ -222,9 +222,8 @@ def _inside(thing: Any) -> tuple[Any, Iterable[Any]]:
             return None, ()
         case type():
             said = vars(thing).items() if thing.__module__ == "__main__" else ()
-            return None, [
-                value for name, value in said if name != "__slotnames__"
-            ]  # which comes from looking
+            # Which comes from looking
+            return None, [value for name, value in said if name != "__slotnames__"]
         case types.FunctionType():
             closure = [cell.cell_contents for cell in thing.__closure__ or () if cell != types.CellType()]
             return id(thing.__code__), [*closure, thing.__defaults__, thing.__kwdefaults__, vars(thing)]

@@ -66,9 +66,8 @@ def environment(version: str) -> Path | None:
         subprocess.run([base, "-m", "venv", str(python.parents[1])], check=True)
     pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     subprocess.run([*pip, "-e", str(ROOT), *NEEDS], check=True)
-    subprocess.run(
-        [str(python), "-c", "import matplotlib.pyplot"], check=True, capture_output=True
-    )  # font cache
+    # Font cache
+    subprocess.run([str(python), "-c", "import matplotlib.pyplot"], check=True, capture_output=True)
     return python
 
 

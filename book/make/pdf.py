@@ -166,9 +166,8 @@ def make(site: Path, toc: Mapping[str, Any], file: Path, title: str, browser: An
     names = [Path(page).stem for page in pages]
     parts = [read_part(site / f"{page}.html", names, caption) for page, caption in pages.items()]
     texts = [(site / f"{page}.html").read_text(encoding="utf-8") for page in pages]
-    head = str(
-        BeautifulSoup(max(texts, key=lambda text: "mathjax/" in text), "lxml").head
-    )  # not all have formulas
+    # Not all have formulas
+    head = str(BeautifulSoup(max(texts, key=lambda text: "mathjax/" in text), "lxml").head)
     paper = site / Path(toc["root"]).parent / "paper.html"
     try:
         numbers: dict[str, int] = {}

@@ -17,19 +17,19 @@ WORDS_A_MINUTE = 150  # slow: what is read here is to be understood
 MINUTES_A_CODE_CELL = 1.5
 MINUTES_A_FOLDED_CELL = 0.5
 MINUTES_A_PREDICTION = 2
+# Tags of code that the page does not show
 HIDDEN = {
     "remove-cell",
     "remove-input",
     "hide-input",
     "hide-cell",
     "setup",
-}  # tags of code that the page does not show
+}
 FOLDED = {"hide-input", "hide-cell"}  # and of what a reader can unfold
 
 BOX = re.compile(r"<details>.*?</details>", re.DOTALL)
-TABLE = re.compile(
-    r'<table\b(?! role="grid").*?</table>', re.DOTALL
-)  # a map of attention, a grid, is a picture
+# A map of attention, a grid, is a picture
+TABLE = re.compile(r'<table\b(?! role="grid").*?</table>', re.DOTALL)
 ROW = re.compile(r"<tr\b.*?</tr>", re.DOTALL)
 TYPED_TABLE = re.compile(r"(?:^\|.*\|[ ]*\n?){3,}", re.MULTILINE)
 RANGE = re.compile(r"\d \([-−]?\d[\d.,]* to [-−]?\d[\d.,]*\)")  # 0.77 (0.75 to 0.79)

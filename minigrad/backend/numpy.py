@@ -372,9 +372,8 @@ def layer_norm_backward(
     rows = _rows(dy)
     dx = xp.empty_like(rows)
     sums = in_blocks(layer_norm_backward_block, rows, normalised, inverse_std, dx, weight=weight)
-    dw, db = (
-        sum_rows_block(xp.stack(parts)) for parts in zip(*sums, strict=True)
-    )  # of the blocks, in their order
+    # Of the blocks, in their order
+    dw, db = (sum_rows_block(xp.stack(parts)) for parts in zip(*sums, strict=True))
     return dx.reshape(dy.shape), dw, db
 
 

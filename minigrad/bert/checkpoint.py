@@ -50,9 +50,8 @@ PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 _HEAD = re.compile(r"(classifier|qa_outputs)\.")  # of a task
 _WORDS = re.compile(r"((?:.+?\.)??)(?:bert\.)?embeddings\.word_embeddings\.weight")
-_OPTIONAL = re.compile(
-    r"(bert\.)?pooler\.|cls\.|(classifier|qa_outputs)\."
-)  # parts that a checkpoint may lack
+# Parts that a checkpoint may lack
+_OPTIONAL = re.compile(r"(bert\.)?pooler\.|cls\.|(classifier|qa_outputs)\.")
 _DUPLICATE = re.compile(r"cls\.predictions\.decoder\.(weight|bias)$")  # tied, so stored once
 _BUFFER = re.compile(r"\.(position_ids|token_type_ids)$")  # counts up, or zeros: no weights
 

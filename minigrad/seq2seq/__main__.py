@@ -291,9 +291,8 @@ def _translate_file(loaded: PretrainedSeq2Seq, options: argparse.Namespace) -> N
         remark(note)
     sources = iter(pair.source for pair in pairs)
     lines = read_text(path).removesuffix("\n").split("\n")
-    texts = [
-        next(sources) if line.strip(" \r") else "" for line in lines
-    ]  # line n is the translation of line n
+    # Line n is the translation of line n
+    texts = [next(sources) if line.strip(" \r") else "" for line in lines]
     found = _print(loaded, options, texts)
     assert loaded.tokenizer is not None
     ids = [one.ids for one, text in zip(found, texts, strict=True) if text]

@@ -55,9 +55,8 @@ def origins(
         return lower(character) if lower_case else character
 
     sizes = {character: len(apart(character)) for character in set(text)}
-    begins = [
-        number == 0 for character in text for number in range(sizes[character])
-    ]  # a character of `text`
+    # A character of `text`
+    begins = [number == 0 for character in text for number in range(sizes[character])]
     text_apart = apart(text)
     if strip:
         for marks in _MARKS.finditer(text_apart):
@@ -259,9 +258,8 @@ _DECOMPOSED_RANGES = (
 _CONTROL = re.compile(f"[{_ranges(_CONTROL_RANGES)}]")
 _CONTROL_THAT_SPLITS = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 _WHITE_SPACE = re.compile(f"[{_ranges(_WHITE_SPACE_RANGES)}]")
-WHITE_SPACE = "".join(
-    map(chr, _code_points(_WHITE_SPACE_RANGES))
-)  # `str.strip` alone takes a few controls too
+# `str.strip` alone takes a few controls too
+WHITE_SPACE = "".join(map(chr, _code_points(_WHITE_SPACE_RANGES)))
 _CHINESE = re.compile(f"[{_ranges(_CHINESE_RANGES)}]")
 _PUNCTUATION = re.compile(f"[{_ranges(_PUNCTUATION_RANGES)}]")
 _WORD = re.compile(

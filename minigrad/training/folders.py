@@ -286,9 +286,8 @@ def read_latest(
             if checkpoint.exists():
                 raise
         else:
-            if (
-                checkpoint.exists()
-            ):  # otherwise a file that has gone may have passed for one that is not needed
+            # Otherwise a file that has gone may have passed for one that is not needed
+            if checkpoint.exists():
                 return found
     raise CheckpointError(f"a run removes the checkpoints in {folder} before they are read: wait for its end")
 

@@ -151,9 +151,8 @@ def _wrap(value: Any) -> Any:
 def _method(name: str) -> Any:
     def method(self: ndarray, *args: Any, **kwargs: Any) -> Any:
         kwargs = {key: _unwrap(value) for key, value in kwargs.items()}
-        if (
-            name == "sum" and self.dtype == np.float32 and "dtype" not in kwargs
-        ):  # as exact as a device's tree
+        # As exact as a device's tree
+        if name == "sum" and self.dtype == np.float32 and "dtype" not in kwargs:
             wide = self._host.sum(*_unwrap(args), **kwargs, dtype=np.float64)
             return _wrap(np.asarray(wide, np.float32))
         with np.errstate(all="ignore"):  # a device does not warn
@@ -265,6 +264,7 @@ def erf(x: ndarray) -> ndarray:
 # --- Kernels ---------------------------------------------------------------------------------------------
 
 FAKE_CUDA = Path(__file__).with_name("fake_cuda.hpp")
+# NumPy's, and those of fake_cuda.hpp
 LETTERS = {
     "f": "f",
     "d": "d",
@@ -273,7 +273,7 @@ LETTERS = {
     "q": "q",
     "H": "H",
     "?": "?",
-}  # NumPy's, and those of fake_cuda.hpp
+}
 
 PYTHON_LETTERS = {int: "q", float: "d", bool: "?"}
 REFUSED: dict[str, str] = {}  # sources that do not compile, so that not every test tries again

@@ -149,10 +149,11 @@ def test_keep_freed_memory_runs():
 # --- Both backends offer the same ------------------------------------------------------------------------
 
 
+# The ends of names that are numpy.py's alone: formulas that chapters show
 INSIDE = (
     "_block",
     "erf_over_root_2",
-)  # the ends of names that are numpy.py's alone: formulas that chapters show
+)
 
 
 def own_functions(module) -> dict[str, list[inspect.Parameter]]:

@@ -242,9 +242,8 @@ def test_predictions_for_texts(trained, task, texts, expected, capsys):
     first, err = capsys.readouterr()
     assert re.fullmatch(expected, first)
     assert err == ""
-    assert (
-        main(["predict", "--model", model, "--batch-size", "1", *texts]) == 0
-    )  # an option between the model and the texts
+    # An option between the model and the texts
+    assert main(["predict", "--model", model, "--batch-size", "1", *texts]) == 0
     assert capsys.readouterr().out == first
 
 

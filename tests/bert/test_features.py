@@ -165,9 +165,8 @@ def test_a_long_question_leaves_half_of_the_room_to_the_context():
 def test_the_first_piece_of_a_word_carries_its_tag():
     row = {"tokens": ["it", "was", "annan", "\u200b", "b!"], "tags": ["O", "O", "B", "B", "O"]}
     (one,) = encode("tag", row).features
-    assert (
-        tokens(one) == "[CLS] it was an ##na ##n [UNK] b ! [SEP]"
-    )  # a word without a piece still has its place
+    # A word without a piece still has its place
+    assert tokens(one) == "[CLS] it was an ##na ##n [UNK] b ! [SEP]"
     assert one.targets["labels"] == [-100, 1, 1, 0, -100, -100, 0, 1, -100, -100]
     assert one.places == [1, 2, 3, 6, 7]
     encoded = encode("tag", row, length=6)  # a word that does not fit whole is cut off, and all after it

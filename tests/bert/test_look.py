@@ -117,9 +117,8 @@ def test_where_each_pattern_finds_its_tokens():
     assert found["itself"] == {(i, i) for i in range(n)}
     assert found["[CLS]"] == {(i, 0) for i in range(1, n)}
     assert found["[SEP]"] == {(i, j) for i in range(n) for j in (4, 9, 10) if i != j}
-    undo = {
-        (i, j) for i in (1, 2) for j in (5, 6)
-    }  # "redo" ends alike and is another word; so is each [MASK]
+    # "redo" ends alike and is another word; so is each [MASK]
+    undo = {(i, j) for i in (1, 2) for j in (5, 6)}
     one_way = undo | {(3, 11)}
     assert found["same word"] == one_way | {(j, i) for i, j in one_way}
 

@@ -77,9 +77,8 @@ def test_fifteen_per_cent_of_each_row_and_at_least_one(length):
     lengths = rng.integers(5, length + 1, 300)
     input_ids = rows(lengths, length, rng)
     _, labels = mask_tokens(input_ids, TOKENIZER, rng)
-    expected = [
-        max(1, round(0.15 * n)) for n in lengths.tolist()
-    ]  # [CLS] and [SEP] count, as in the released code
+    # [CLS] and [SEP] count, as in the released code
+    expected = [max(1, round(0.15 * n)) for n in lengths.tolist()]
     assert (labels != IGNORED).sum(axis=1).tolist() == expected
 
 

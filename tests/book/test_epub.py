@@ -50,9 +50,10 @@ def read() -> Any:
         "reader = Reader(); print(reader.read(sys.stdin.read())); reader.close()"
     )
 
+    # In a process of its own, as Playwright has one browser in each
     def parse(
         body: str,
-    ) -> ElementTree.Element:  # in a process of its own, as Playwright has one browser in each
+    ) -> ElementTree.Element:
         command = [sys.executable, "-c", code, str(ROOT), str(ROOT / "book" / "site" / "ext")]
         written = subprocess.run(command, input=body, capture_output=True, text=True, check=True, cwd=ROOT)
         return ElementTree.fromstring(f'<body xmlns="{HTML[1:-1]}">{written.stdout}</body>')

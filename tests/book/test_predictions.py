@@ -106,9 +106,8 @@ def test_the_page_counts_and_remembers(reader: Any):
     assert score(page).startswith("Your predictions: 0 of 2 right, 1 not made yet.")
     choose(page, 0, "eleven")
     assert score(page).startswith("Your predictions: 1 of 2 right, 1 not made yet.")
-    for _ in range(
-        20
-    ):  # a page that is loaded at once may be in a process that has not heard yet of what was kept
+    # A page that is loaded at once may be in a process that has not heard yet of what was kept
+    for _ in range(20):
         page.reload()
         if score(page).startswith("Your predictions: 1 of 2 right, 1 not made yet."):
             break

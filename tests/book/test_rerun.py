@@ -137,9 +137,8 @@ def test_a_wheel_says_what_it_is(name: str, package: str, installed: Path):
     assert (found["Name"], found["License-Expression"]) == (name, "MIT AND CC-BY-4.0")
     assert "The minigrad authors" in (found["Author"] or found["Author-email"])
     asked = found.get_all("Requires-Dist") or []
-    assert not [
-        one for one in asked if "minigrad" in one or "bert" in one
-    ]  # neither asks an index for the other
+    # Neither asks an index for the other
+    assert not [one for one in asked if "minigrad" in one or "bert" in one]
     assert (information / "top_level.txt").read_text().split() == [package]
     if package == "minigrad":
         assert (information / "licenses" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()

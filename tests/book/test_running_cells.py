@@ -114,9 +114,10 @@ def test_each_code_box_that_runs_has_its_buttons_and_no_other(runner: Any):
             shown = [
                 one.inner_text() for one in cell(page, name).locator("button.course-run-button:visible").all()
             ]
+            # Folded with its code
             assert [one.split(" (")[0] for one in shown] == (
                 [] if name == "folded" else ["Edit", "Run anyway" if name == "after" else "Run"]
-            )  # folded with its code
+            )
 
 
 def test_code_boxes_stay_where_they_are_when_their_buttons_come(runner: Any, running_address: str):

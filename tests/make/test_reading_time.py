@@ -57,9 +57,8 @@ def test_minutes():
     prose = text(" ".join(["word"] * 1500))  # 10 minutes
     assert reading_time.minutes(of(prose)) == 10
     assert reading_time.minutes(of(prose, *[code("x")] * 10)) == 25
-    assert (
-        reading_time.minutes(of(prose, *[code("x")] * 8, *[text("**Predict** it.")] * 5)) == 30
-    )  # 32 and 10 words
+    # 32 and 10 words
+    assert reading_time.minutes(of(prose, *[code("x")] * 8, *[text("**Predict** it.")] * 5)) == 30
     assert reading_time.predictions(of(prose, text("**Predict:** which?"), text("Predict"))) == 1
     assert reading_time.minutes(of(text("word"))) == 5
 

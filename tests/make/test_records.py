@@ -162,6 +162,5 @@ def _is_there(process: int) -> bool:
     except ProcessLookupError:
         return False
     with open(f"/proc/{process}/stat", encoding="utf-8") as found:
-        return (
-            found.read().rsplit(")", 1)[1].split()[0] != "Z"
-        )  # one that nobody has waited for has ended too
+        # One that nobody has waited for has ended too
+        return found.read().rsplit(")", 1)[1].split()[0] != "Z"

@@ -123,9 +123,8 @@ def split_plainly(text: str) -> list[str]:
         ends = word.rstrip("\"'”’)]").endswith((".", "!", "?"))
         next_character = following.lstrip("\"'“‘([")[:1]
         begins = next_character.isdigit() or (next_character.isalpha() and not next_character.islower())
-        if (
-            begins and not next_character.isdigit() and next_character.lower() == next_character
-        ):  # no capitals
+        # No capitals
+        if begins and not next_character.isdigit() and next_character.lower() == next_character:
             begins = not word.rstrip("\"'”’)]").endswith("..")
         abbreviation = word.lstrip("\"'“‘([").lower() in _ABBREVIATIONS
         initial = word[-1:] == "." and word[-2:-1].isalpha() and not word[-2:-1].islower()

@@ -47,10 +47,11 @@ def small_tokenizer(*pieces, **options):
 def test_longest_match_comes_first():
     tokenizer = small_tokenizer("un", "unaff", "##aff", "##able", "##a", "##b", "a", "want", "##ed", ",")
     assert tokenizer.tokenize("UNaffable, wanted") == ["unaff", "##able", ",", "want", "##ed"]
+    # One hopeless letter, the whole word is unknown
     assert tokenizer.tokenize("unaffably a") == [
         "[UNK]",
         "a",
-    ]  # one hopeless letter, the whole word is unknown
+    ]
     assert tokenizer.tokenize("able") == ["[UNK]"]  # ##able does not begin a word
 
 
@@ -409,12 +410,13 @@ def test_an_empty_line_and_a_piece_that_is_there_twice(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join([*SPECIAL_TOKENS, "a", "", "##b", "a", "", "a \u3000", "c"]), "utf-8")
     tokenizer = WordPieceTokenizer.from_file(path)
+    # The last id of "a", white space at its end or not
     assert tokenizer.token_ids("ab a c") == [
         10,
         7,
         10,
         11,
-    ]  # the last id of "a", white space at its end or not
+    ]
     assert tokenizer.decode([5, 7, 8, 11]) == "ab a c"
     tokenizer.save(path)
     assert WordPieceTokenizer.from_file(path).vocab == tokenizer.vocab

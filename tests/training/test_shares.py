@@ -207,9 +207,8 @@ def test_shares_in_a_checkpoint_that_cannot_be_are_refused_at_once(
         tiny.before_step(run, 2, lambda: signal.raise_signal(signal.SIGTERM))
         quietly(run)
     if kind == "transformer":
-        enough_for_two = (
-            4 * 5 * sum(p.size for p in run.model.parameters())
-        )  # weights, moments, two gradients
+        # Weights, moments, two gradients
+        enough_for_two = 4 * 5 * sum(p.size for p in run.model.parameters())
     else:
         cost = info.step_cost(run.model.config, run.arguments.batch_size, run.arguments.max_length)
         enough_for_two = cost.training_bytes + cost.weight_bytes + cost.activation_bytes

@@ -152,9 +152,8 @@ def close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> np.nda
     terms = np.abs(want) if want.dtype.kind == "f" else np.zeros(0)
     largest = float(terms[terms < MASKING].max(initial=0))
     rounding = ROUNDINGS * float(np.finfo(np.float32 if in_float32 else np.float64).eps)
-    with np.errstate(
-        over="ignore"
-    ):  # the lowest and the largest number are further apart than a float can say
+    # The lowest and the largest number are further apart than a float can say
+    with np.errstate(over="ignore"):
         return np.isclose(got, want, rtol=rtol, atol=max(atol, rounding * largest), equal_nan=True)
 
 

@@ -16,9 +16,8 @@ _LINE = re.compile(
     rf"[%!]|{_NAMED}(?:%\w|!)"  # a magic or the shell
     r"|\?{1,2}\s*[\w.*%]|[%\w.*\[\]'\"]+\s*\?{1,2}\s*(?:#.*)?$"  # help, before a name or behind it
 )
-_TIMED = re.compile(
-    rf"(\s*(?:{_NAMED})?)%time\s+(?=[^\s-])"
-)  # it runs the rest of its line as if it were not there
+# It runs the rest of its line as if it were not there
+_TIMED = re.compile(rf"(\s*(?:{_NAMED})?)%time\s+(?=[^\s-])")
 
 
 def plain_python(text: str) -> tuple[str, list[str]]:
@@ -28,9 +27,8 @@ def plain_python(text: str) -> tuple[str, list[str]]:
     """
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     left_out = []
-    for number, line in enumerate(
-        lines
-    ):  # cell magics, one below the other, are the first lines that are not empty
+    # Cell magics, one below the other, are the first lines that are not empty
+    for number, line in enumerate(lines):
         found = _CELL_MAGIC.match(line)
         if found and found[1] not in RUN_THEIR_CELL:
             return text, []

@@ -56,11 +56,12 @@ TAKEN = {
     "signal": ("pidfd_send_signal",),
     "subprocess": ("_fork_exec", "fork_exec"),
 }
+# In C, with the same functions
 BELOW = {
     "posix": "os",
     "_signal": "signal",
     "_posixsubprocess": "subprocess",
-}  # in C, with the same functions
+}
 
 # What these modules do, they do for their caller. (ctypes.util is not among them: it starts programs of its own.)
 FOR_THE_CALLER = re.compile(
@@ -185,11 +186,12 @@ WATCHED = {
     "ast", "builtins", "inspect", "json", "json.encoder", "math", "os", "posixpath", "signal", "sys", "traceback",
     "types",
 }  # fmt: skip
+# Of these, all names are looked at, not functions alone
 JUDGES = (
     "bert_course.check",
     "bert_course.exercises",
     "bert_course.grade",
-)  # of these, all names are looked at, not functions alone
+)
 STATE = ("_attempted", "_hints_given")  # of an exercise: what a check itself changes
 BY_PYTHON = ("__annotations__", "__warningregistry__")  # names that Python itself adds where it needs them
 

@@ -185,9 +185,8 @@ def products_step(config: BertConfig, batch: Batch, device: str, shared: bool = 
 
     def multiply(a: Array, b: Array, out: Array) -> None:
         if device == "cuda" and a.ndim > 2:
-            kernels._product(
-                a, b
-            )  # CuPy's matmul copies what is transposed, and multiplies stacks without TF32
+            # CuPy's matmul copies what is transposed, and multiplies stacks without TF32
+            kernels._product(a, b)
         else:
             xp.matmul(a, b, out=out)
 

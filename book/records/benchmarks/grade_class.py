@@ -83,9 +83,8 @@ def main() -> int:
         "exercises": len(expected),
         "right": sum(one.right for one in expected.values()),
         "seconds": round(seconds, 1),
-        "load": round(
-            os.getloadavg()[1], 1
-        ),  # of all programs, over five minutes: above the cores, others ran too
+        # Of all programs, over five minutes: above the cores, others ran too
+        "load": round(os.getloadavg()[1], 1),
         "differ_from_the_bank": faults,
     }
     text = json.dumps(record, indent=2) + "\n"

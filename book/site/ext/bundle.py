@@ -69,9 +69,8 @@ def joined(out: Path, files: list[str]) -> str:
         )
 
     def style(file: str) -> str:
-        pieces = IMPORT.split(
-            (out / file).read_text(encoding="utf-8")
-        )  # text, address, text, address, …, text
+        # Text, address, text, address, …, text
+        pieces = IMPORT.split((out / file).read_text(encoding="utf-8"))
         for i in range(0, len(pieces), 2):
             pieces[i] = moved(file, pieces[i])
         for i in range(1, len(pieces), 2):
@@ -107,6 +106,5 @@ def bundle(app: Any, error: Exception | None) -> None:
 
 def setup(app: Any) -> None:
     """Sphinx calls this."""
-    app.connect(
-        "build-finished", bundle, priority=940
-    )  # after the pages were cleaned, before they get their policy
+    # After the pages were cleaned, before they get their policy
+    app.connect("build-finished", bundle, priority=940)

@@ -16,13 +16,14 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 NAME = "bert-from-nothing"
+# Below the course's folder
 MADE = {
     "_build",
     "runs",
     "my-exercises",
     "__pycache__",
     "node_modules",
-}  # below the course's folder
+}
 
 
 def files(root: Path) -> list[Path]:

@@ -114,6 +114,5 @@ def close(app: Any, error: Exception | None) -> None:
 def setup(app: Any) -> None:
     """Sphinx calls this."""
     app.add_builder(Builder, override=True)
-    app.connect(
-        "config-inited", configure, priority=600
-    )  # after this site's static files, before Sphinx looks at them
+    # After this site's static files, before Sphinx looks at them
+    app.connect("config-inited", configure, priority=600)

@@ -155,9 +155,8 @@ def test_level_lines_are_matplotlibs(theirs, seed):
             np.concatenate(corners([np.unique(np.round(line, 9), axis=0) for line in segments])),
             atol=1e-8,
         )
-        steps = sorted(
-            np.hypot(*np.diff(line, axis=0).T).sum() for line in found
-        )  # in the same order along each
+        # In the same order along each
+        steps = sorted(np.hypot(*np.diff(line, axis=0).T).sum() for line in found)
         theirs_steps = sorted(np.hypot(*np.diff(line, axis=0).T).sum() for line in segments)
         np.testing.assert_allclose(steps, theirs_steps)
 

@@ -75,9 +75,8 @@ def bound(target, value, names):
             for part, row in zip(parts, rows, strict=False):
                 found |= bound(part, row, names)
             return found
-        case ast.Tuple(elts=parts), ast.Tuple(
-            elts=[ast.Tuple(elts=row), *_]
-        ):  # for axes, name in ((above, "a"), …)
+        # For axes, name in ((above, "a"), …)
+        case ast.Tuple(elts=parts), ast.Tuple(elts=[ast.Tuple(elts=row), *_]):
             for part, one in zip(parts, row, strict=False):
                 found |= bound(part, one, names)
             return found
@@ -140,10 +139,11 @@ def test_no_figure_asks_for_what_the_drawing_lacks():
     assert {
         ("book/arrays.ipynb", "barh"),
         ("book/optimisers.ipynb", "contour"),
+        # Of a helper, on what it is given
         (
             "book/bert_course/chapters/scaling_figures.py",
             "minorticks_off",
-        ),  # of a helper, on what it is given
+        ),
         ("book/bert_course/chapters/add_norm.py", "set_visible"),
     } <= seen
 

@@ -74,9 +74,8 @@ def test_ticks_of_a_logarithmic_scale_are_matplotlibs(base, seed):
     few = len(found)
     values, names = expected(axis.get_minorticklocs(), axis.get_minor_formatter())
     found = Logarithmic(base).small_ticks(limits, room)
-    if (
-        few == 0 and found and found[0][1][-1] != "}"
-    ):  # a linear scale's numbers, on which ours have other names
+    # A linear scale's numbers, on which ours have other names
+    if few == 0 and found and found[0][1][-1] != "}":
         values = [value for value, _ in Linear().ticks(limits, room)]
         names = [name for _, name in Linear().ticks(limits, room)]
     np.testing.assert_allclose([value for value, _ in found], values)
