@@ -100,13 +100,14 @@ beside = Beside  # in a page
 
 
 def _path(thing: Any) -> str:
-    """The file of `thing`, from the package on."""
+    """The file of `thing`, as the repository has it."""
     file = Path(inspect.getsourcefile(thing) or "")
     package = (inspect.getmodule(thing) or thing).__name__.split(".")[0]
     parts = file.parts
     if package not in parts:
         return file.name
-    return "/".join(parts[len(parts) - 1 - parts[::-1].index(package) :])
+    folders = ("book",) if package == "bert_course" else ()
+    return "/".join((*folders, *parts[len(parts) - 1 - parts[::-1].index(package) :]))
 
 
 def _excerpt(source: list[str], first: int, last: int) -> str:

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.no_arrays
 
 def test_a_package_is_shown_with_its_own_file():
     assert "*From `minigrad/backend/__init__.py`:*" in show(backend)._repr_markdown_()[0]
+    assert "*From `book/bert_course/common/show.py`:*" in show(show)._repr_markdown_()[0]
 
 
 @pytest.mark.parametrize("lines", [(0, 1), (3, 2), (1, 1000)])
