@@ -169,7 +169,6 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     if not config.getoption("nbval", default=False):
         return
     from bert_course.chapters.published import HOW, PACKAGE
-
     from book.make.notebooks import holds_answers, read
     from book.make.site import PUBLISHED, tagged
 

@@ -13,8 +13,8 @@ from typing import Any
 import fake_cupy
 import numpy as np
 import pytest
-from browsers import open_browser
 
+from browsers import open_browser
 from minigrad import Tensor, backend, is_grad_enabled, random, tensor
 from minigrad.backend import threads
 

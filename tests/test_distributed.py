@@ -7,8 +7,8 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
-from arrays import host
 
+from arrays import host
 from minigrad import Tensor, backend, ops
 from minigrad.backend import threads
 from minigrad.distributed import (

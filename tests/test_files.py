@@ -8,9 +8,9 @@ import shutil
 import threading
 from pathlib import Path
 
-import processes
 import pytest
 
+import processes
 from minigrad.files import SaveError, write_atomic, write_folder_atomic
 
 pytestmark = pytest.mark.no_arrays

@@ -9,8 +9,8 @@ import weakref
 
 import numpy as np
 import pytest
-from arrays import host, on_backend
 
+from arrays import host, on_backend
 from minigrad import Tensor, backend, graph, no_grad, ops, optim
 from minigrad.graph import Gradient
 

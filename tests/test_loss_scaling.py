@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from arrays import host
 
+from arrays import host
 from minigrad import Tensor, nn, optim
 
 

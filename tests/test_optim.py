@@ -7,8 +7,8 @@ import re
 
 import numpy as np
 import pytest
-from arrays import host
 
+from arrays import host
 from minigrad import Tensor, backend, nn, optim
 
 SHAPES = [(5, 3), (3,), (3, 2)]

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from arrays import host
 
+from arrays import host
 from minigrad import Tensor, backend, ops
 
 HALVES = ["bfloat16", "float16"]

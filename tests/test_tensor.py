@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from arrays import host, needs_two_backends, on_backend
 
+from arrays import host, needs_two_backends, on_backend
 from minigrad import Tensor, backend, is_grad_enabled, nn, no_grad, ops
 
 # --- Making tensors --------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from bert_course.contents import PLACES
-
 from book.make import reading_time
 
 MOST = {"words": 1800, "cells": 45, "minutes": 45, "tables": 5, "rows": 6, "below": 1000}

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from bert_course.contents import CHAPTERS, NUMBERS
-
 from book.make.notebooks import read, write
 
 LINK = re.compile(

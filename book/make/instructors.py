@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from bert_course import check  # noqa: F401  (brings every exercise)
 from bert_course.check.exercise import EXERCISES
 from bert_course.contents import NUMBERS, PLACES
-
 from book.make import reading_time
 from book.make.routes import put
 

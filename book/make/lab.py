@@ -34,12 +34,12 @@ from urllib.parse import quote
 
 NOT_INSTALLED = "JupyterLab is not installed: pip install . ./book"
 try:
-    from bert_course.check.exercise import EXERCISES
-    from bert_course.contents import CHAPTERS, PLACES, Chapter
-    from bert_course.parts import MADE_WITH, chapter_of
     from nbformat.sign import NotebookNotary
     from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+    from bert_course.check.exercise import EXERCISES
+    from bert_course.contents import CHAPTERS, PLACES, Chapter
+    from bert_course.parts import MADE_WITH, chapter_of
     from book.make import copies, routes
     from book.make.notebooks import KERNEL, fingerprint, make_exercise, read, write
     from book.make.serve import port_number

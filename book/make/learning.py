@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from bert_course.common.small_model import EXAMPLES, SENTENCES, SIMILAR
-
 from minigrad.bert.config import IGNORED, PRESETS, BertConfig
 from minigrad.bert.metrics import Tally, evaluate
 from minigrad.bert.predict import fill_mask

@@ -17,7 +17,6 @@ from typing import Any
 from bert_course.common.figures import draw
 from bert_course.common.palette import COLOURS
 from bert_course.common.small_model import EXAMPLES, small_model
-
 from book.make import reading_time
 from book.make.course_map import CourseMap
 from minigrad.bert.predict import fill_mask

@@ -8,12 +8,12 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from bert_course.contents import CHAPTERS, NUMBERS, OPTIONAL, ROUTES, Route
-
 from book.make import reading_time
 
 INDEX = Path("book") / "index.md"
@@ -120,11 +120,23 @@ def says(took: Mapping[str, Time]) -> str:
     )
 
 
+def engine_lines(root: Path) -> int:
+    """How many lines of Python the engine has, in hundreds: minigrad/ without what is built on it."""
+    above = {"text", "stories", "training", "bert", "seq2seq"}
+    files = [
+        path for path in (root / "minigrad").rglob("*.py") if path.relative_to(root).parts[1] not in above
+    ]
+    return round(sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files), -2)
+
+
 def renewed(root: Path) -> dict[Path, str]:
     """The README and the first page, made again. Raises ValueError where one has no place for it."""
     readme, index = (root / name for name in ("README.md", INDEX))
     took = times(root)
-    listed = put(readme.read_text(encoding="utf-8"), "contents", contents(took), "the README")
+    counted = re.sub(
+        r"[\d,]+(?= lines\. It needs)", f"{engine_lines(root):,}", readme.read_text(encoding="utf-8")
+    )
+    listed = put(counted, "contents", contents(took), "the README")
     first = put(index.read_text(encoding="utf-8"), "says", says(took), "the first page")
     return {
         readme: put(listed, "routes", table(took), "the README"),

@@ -12,7 +12,6 @@ import re
 from pathlib import Path
 
 from bert_course.contents import CHAPTERS
-
 from book.make.notebooks import read
 from minigrad.files import write_atomic
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-from bert_course.contents import CHAPTERS
 from bs4 import BeautifulSoup, Tag
 
+from bert_course.contents import CHAPTERS
 from book.make.serve import no_site
 
 PLAIN = "_build/plain/_build/html"  # where `make book` builds the pages without Python in them

@@ -10,10 +10,10 @@ import sys
 import fake_cupy
 import numpy as np
 import pytest
-from processes import run_python
 
 import minigrad
 from minigrad import Tensor, backend
+from processes import run_python
 
 host = backend.to_numpy
 

@@ -10,10 +10,10 @@ import threading
 
 import numpy as np
 import pytest
-from processes import run_python
 
 from minigrad import Tensor, backend, is_grad_enabled, no_grad, ops
 from minigrad.backend import threads
+from processes import run_python
 
 pytestmark = pytest.mark.numpy_only("about the threads of the CPU")
 

@@ -10,10 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import processes
 import pytest
 from commands import pretrain
 
+import processes
 from minigrad.training.folders import latest_checkpoint
 
 pytestmark = pytest.mark.no_arrays  # in this process

@@ -8,13 +8,13 @@ import signal
 from pathlib import Path
 
 import numpy as np
-import processes
 import pytest
 import tiny
 import tiny_task
-from bert_course.stored import stored
 from tiny import checkpoints, contents, quietly, table, without_speed
 
+import processes
+from bert_course.stored import stored
 from minigrad import backend, random
 from minigrad.bert import checkpoint
 from minigrad.bert.checkpoint import from_pretrained, read_architecture, read_config, save_pretrained

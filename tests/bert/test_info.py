@@ -11,9 +11,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from bert_course.common.passes import count_passes
 from tiny import SMALL
 
+from bert_course.common.passes import count_passes
 from minigrad import ops
 from minigrad.bert import info
 from minigrad.bert.config import PRESETS, BertConfig

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from bert_course.stored import stored
 from browsers import skip
 from html_elements import Page
-
 from minigrad.bert.__main__ import main
 from minigrad.bert.look import Head, Look, Share, surface_patterns
 from minigrad.bert.look_page import SIGN, look_page, packed, require_place, write_page

@@ -6,12 +6,12 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
-import processes
 import pytest
 from draws import FIRST_WORD, numbered, within
 from hypothesis import given
 from hypothesis import strategies as st
 
+import processes
 from minigrad.bert.data import create_pairs, truncate
 from minigrad.text.corpus import CorpusError
 from minigrad.text.sentences import IS_NEXT, NOT_NEXT

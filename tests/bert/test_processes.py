@@ -7,10 +7,11 @@ from pathlib import Path
 
 import commands
 import numpy as np
-import processes
 import pytest
 from safetensors.numpy import load_file
 from tiny import checkpoints, table, without_speed
+
+import processes
 
 pytestmark = [pytest.mark.oracle, pytest.mark.no_arrays]
 

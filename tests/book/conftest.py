@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from building import QUICK_PAGES, ROOT, build, pages
+
 from serving import served
 
 LOCAL = ("file:", "data:", "blob:")

@@ -50,6 +50,7 @@ def f(x):
 def write(folder: Path) -> None:
     """Put the book's sources into `folder`, with the settings and the looks of the course."""
     import nbformat
+
     from bert_course.common.tables import table
     from bert_course.common.widgets import Frame, attention_map, bars, player
 

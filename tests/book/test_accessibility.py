@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from browsers import skip
 
 pytestmark = pytest.mark.no_arrays

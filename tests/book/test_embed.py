@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsers import wait_for
 from test_running_cells import cell, run
+
+from browsers import wait_for
 
 pytestmark = pytest.mark.no_arrays
 

@@ -13,14 +13,14 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
-from browsers import skip
 from building import JUPYTER_BOOK, ROOT
+
+from browsers import skip
 
 pytest.importorskip("sphinx", reason="sphinx is not installed (it comes with jupyter-book)")
 sys.path.append(str(ROOT / "book" / "site" / "ext"))
 
 from bert_course.common.widgets import Frame, player
-
 from book.make import chromium
 
 pytestmark = pytest.mark.no_arrays

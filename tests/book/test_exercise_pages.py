@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from building import ROOT
+
 from bert_course.check.differences import Differing
 from bert_course.check.report import Report, Values
 from browsers import wait_for
-from building import ROOT
 
 pytestmark = pytest.mark.no_arrays
 

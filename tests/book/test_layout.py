@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsers import wait_for
 from building import QUICK_PAGES, pages
+
+from browsers import wait_for
 
 pytestmark = pytest.mark.no_arrays
 

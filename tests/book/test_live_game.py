@@ -10,8 +10,8 @@ from typing import Any
 import live_game
 import live_model
 import pytest
-from bert_course.common.live_examples import Example, best_possible
 
+from bert_course.common.live_examples import Example, best_possible
 from minigrad.text.wordpiece import MASK
 
 pytestmark = pytest.mark.numpy_only("the page is made on the CPU")

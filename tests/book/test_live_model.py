@@ -14,13 +14,13 @@ from typing import Any
 import live_model
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
+from sample_texts import HOSTILE, HOSTILE_WORDS
+
 from bert_course.chapters.start import EXAMPLES, SENTENCES
 from bert_course.common.live_examples import MODELS, Example, best_possible
 from bert_course.stored import stored
 from browsers import skip
-from safetensors.numpy import load_file, save_file
-from sample_texts import HOSTILE, HOSTILE_WORDS
-
 from minigrad import random
 from minigrad.bert import from_pretrained
 from minigrad.bert.checkpoint import save_pretrained

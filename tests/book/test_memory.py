@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+
 from browsers import wait_for
 
 pytestmark = pytest.mark.no_arrays

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bert_course import check
 from building import ROOT, pages
+
+from bert_course import check
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 notebooks = pytest.importorskip("book.make.notebooks", reason="nbclient is not installed (as nbformat)")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from browsers import wait_for
 from test_running_cells import button, output, run, said
+
+from browsers import wait_for
 
 pytestmark = pytest.mark.no_arrays
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from browsers import wait_for
 
 pytestmark = pytest.mark.no_arrays

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import running_site
-from browsers import wait_for
 from running_site import CELLS, SENTENCE
+
+from browsers import wait_for
 
 pytestmark = pytest.mark.no_arrays
 

@@ -11,7 +11,6 @@ from building import ROOT, pages
 pytest.importorskip("yaml", reason="PyYAML is not installed (it comes with jupyter-book)")
 
 from bert_course.contents import APPENDIX, CHAPTERS, NUMBERS
-
 from book.make import contents
 
 pytestmark = pytest.mark.no_arrays

@@ -14,7 +14,6 @@ from building import ROOT, pages
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 from bert_course.contents import CHAPTERS  # noqa: E402
-
 from book.make import reading_time  # noqa: E402
 
 pytestmark = pytest.mark.no_arrays

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from bert_course.check import exercise as module
 from bert_course.check import record
 from bert_course.check.exercise import Exercise

@@ -8,6 +8,7 @@ import types
 from pathlib import Path
 
 import numpy as np
+
 from bert_course.check.exercise import Exercise
 
 HINT = "For a hint: check.double.hint()"

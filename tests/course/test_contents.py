@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from bert_course.check.exercise import EXERCISES
 from bert_course.contents import NUMBERS, numbered
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from bert_course import parts
 from bert_course.check.exercise import EXERCISES
 from bert_course.parts import MADE_WITH, PARTS, TAG, Part, mine

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from bert_course.contents import CHAPTERS
 
+from bert_course.contents import CHAPTERS
 from book.make.course_map import CourseMap
 
 pytestmark = pytest.mark.no_arrays

@@ -8,10 +8,10 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from bert_course.check.exercise import EXERCISES
-from bert_course.grade.verdict import STATES
 
 import minigrad
+from bert_course.check.exercise import EXERCISES
+from bert_course.grade.verdict import STATES
 from book.make import instructors
 from book.make.instructors import LONGEST, PLANS, minutes, plan, renewed, taken_as_known
 

@@ -17,9 +17,9 @@ import pytest
 pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)")
 
-from bert_course.contents import CHAPTERS
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from bert_course.contents import CHAPTERS
 from book.make import lab, notebooks
 
 pytestmark = pytest.mark.no_arrays

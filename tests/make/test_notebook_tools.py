@@ -12,10 +12,10 @@ pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)"
 pytest.importorskip("ipykernel", reason="ipykernel is not installed (as nbformat)")
 
 import nbformat
-from bert_course.common.show import show
 from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from bert_course.common.show import show
 from book.make import notebooks
 from book.make.site import stamp
 

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from bert_course.contents import PLACES, ROUTES, Route
-from bert_course.parts import PARTS
 
 import minigrad
+from bert_course.contents import PLACES, ROUTES, Route
+from bert_course.parts import PARTS
 from book.make import routes
 from book.make.reading_time import Exercise
 

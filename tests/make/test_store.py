@@ -6,9 +6,9 @@ import importlib
 
 import numpy as np
 import pytest
-from bert_course.stored import stored
 from safetensors.numpy import load_file
 
+from bert_course.stored import stored
 from book.make import store
 from minigrad import no_grad
 from minigrad.bert import from_pretrained

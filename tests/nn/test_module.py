@@ -8,8 +8,8 @@ import re
 
 import numpy as np
 import pytest
-from arrays import host
 
+from arrays import host
 from minigrad import Tensor, backend, manual_seed, nn, ops, random
 
 

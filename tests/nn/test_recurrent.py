@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 import pytest
-from arrays import host, on_backend
 
+from arrays import host, on_backend
 from minigrad import Tensor, check_grad, manual_seed, nn, ops
 from minigrad.ops import composed
 

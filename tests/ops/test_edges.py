@@ -7,9 +7,9 @@ import re
 
 import numpy as np
 import pytest
-from arrays import host
 
 import minigrad
+from arrays import host
 from minigrad import Tensor, backend, check_grad, ops
 from minigrad.ops.broadcasting import unbroadcast
 

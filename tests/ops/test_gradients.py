@@ -6,10 +6,10 @@ import inspect
 
 import numpy as np
 import pytest
-from op_cases import BASIC, CASES, FUSED, Case
 
 from minigrad import Tensor, backend, check_grad, ops
 from minigrad.graph import Node
+from op_cases import BASIC, CASES, FUSED, Case
 
 MODULES = {"fused": ops.fused, "composed": ops.composed}
 EVERY = [pytest.param(case, ops, id=str(case)) for case in BASIC] + [

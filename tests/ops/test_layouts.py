@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arrays import host
-from op_cases import CASES, FUSED, Case
 
+from arrays import host
 from minigrad import Tensor, backend, ops
 from minigrad.ops import composed, fused
+from op_cases import CASES, FUSED, Case
 
 DRAWS = 6  # layouts of each case
 TOLERANCE = {"float32": 3e-6, "float64": 1e-13}

@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
-from arrays import host
 
+from arrays import host
 from minigrad import Tensor, ops
 from minigrad.ops import composed
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arrays import host
 
+from arrays import host
 from minigrad import Tensor
 from minigrad.seq2seq.masks import decoder_mask, padding_mask, sequence_mask
 

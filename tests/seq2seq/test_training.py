@@ -9,7 +9,6 @@ import signal
 from pathlib import Path
 
 import numpy as np
-import processes
 import pytest
 import tiny
 from tiny import before_step, checkpoints, contents, quietly, table, without_speed
@@ -24,6 +23,7 @@ from tiny_translation import (
     write_pairs,
 )
 
+import processes
 from minigrad import backend, optim
 from minigrad.seq2seq import training
 from minigrad.seq2seq.checkpoint import from_pretrained

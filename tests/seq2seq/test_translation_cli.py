@@ -8,11 +8,11 @@ import re
 import signal
 from pathlib import Path
 
-import processes
 import pytest
 from tiny import before_step, checkpoints, table
 from tiny_translation import model, write_pairs
 
+import processes
 from minigrad.distributed import World
 from minigrad.seq2seq import decoding, training
 from minigrad.seq2seq.__main__ import main, parse

@@ -15,6 +15,7 @@ from typing import Any
 
 import nbformat
 import pytest
+
 from bert_course import check
 from bert_course.parts import PARTS
 from browsers import wait_for

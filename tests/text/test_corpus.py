@@ -8,9 +8,9 @@ import os
 import re
 from pathlib import Path
 
-import processes
 import pytest
 
+import processes
 from minigrad.text import corpus as corpus_module
 from minigrad.text.corpus import CUT_EVERY, Corpus, CorpusError, read_corpus
 

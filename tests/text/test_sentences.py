@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import processes
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import processes
 from minigrad.text.sentences import _ABBREVIATIONS, split_sentences
 
 pytestmark = pytest.mark.no_arrays

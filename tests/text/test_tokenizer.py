@@ -3,12 +3,12 @@
 import os
 import re
 
-import processes
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sample_texts import FEW_TEXTS, HOSTILE, HOSTILE_WORDS, REAL_TEXTS, SETTINGS, TEXT
 
+import processes
 from minigrad.text import tokenizer as tokenizer_module
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import SPECIAL_TOKENS, train_wordpiece

@@ -13,12 +13,12 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
-import processes
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample_texts import FEW_TEXTS, HOSTILE, REAL_TEXTS
 
+import processes
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import (
     SPECIAL_TOKENS,

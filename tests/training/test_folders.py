@@ -12,10 +12,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import processes
 import pytest
 import tiny
 
+import processes
 from minigrad.files import SaveError
 from minigrad.training.folders import (
     RunFolder,

@@ -8,11 +8,11 @@ import re
 import signal
 import threading
 
-import processes
 import pytest
 import tiny
 from tiny import before_step, checkpoints, quietly
 
+import processes
 from minigrad.training import progress as module
 from minigrad.training.folders import latest_checkpoint
 from minigrad.training.progress import Progress

@@ -8,11 +8,11 @@ import signal
 from pathlib import Path
 
 import numpy as np
-import processes
 import pytest
 import tiny
 from tiny import before_step, changed, checkpoints, contents, quietly, table, without_speed
 
+import processes
 from minigrad import backend
 from minigrad.bert.checkpoint import from_pretrained
 from minigrad.bert.data import PretrainingData

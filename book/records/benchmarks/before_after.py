@@ -30,18 +30,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bert_course.chapters import fast
-from bert_course.chapters.fast import (
-    AS_WHOLE_ARRAYS,
-    IDEAS,
-    KEPT,
-    LAST_LAYER,
-    NAIVE_WITH_ERF,
-    PAIRS,
-    SHARES,
-    THREADS,
-    WORDS,
-)
 from contestants import pytorch_step
 from machine import Others, numpy_kernels, peak, processor
 from roofs import (
@@ -56,6 +44,18 @@ from roofs import (
     spreads,
 )
 
+from bert_course.chapters import fast
+from bert_course.chapters.fast import (
+    AS_WHOLE_ARRAYS,
+    IDEAS,
+    KEPT,
+    LAST_LAYER,
+    NAIVE_WITH_ERF,
+    PAIRS,
+    SHARES,
+    THREADS,
+    WORDS,
+)
 from minigrad import Tensor, backend, ops, optim, profiler
 from minigrad.backend import threads
 from minigrad.bert.config import PRESETS

@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from bert_course.chapters.fast import work_everywhere
 from settings import SETTINGS
 
 import minigrad
+from bert_course.chapters.fast import work_everywhere
 from minigrad import backend, optim
 from minigrad.bert.config import IGNORED, BertConfig
 from minigrad.bert.model import BertForPreTraining

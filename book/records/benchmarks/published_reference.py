@@ -10,9 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from bert_course.chapters.published import published_folder
 from safetensors.numpy import save
 
+from bert_course.chapters.published import published_folder
 from minigrad.files import write_atomic
 
 TEXTS = ("A man is eating food.", "Someone has a meal.", "The stock market fell today.")

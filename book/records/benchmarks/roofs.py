@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from bert_course.chapters.fast import THREADS, in_blocks
 
 Contestants = dict[str, Callable[[], Any]]

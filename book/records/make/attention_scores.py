@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from bert_course.chapters import attention_decoder as chapter
 
+from bert_course.chapters import attention_decoder as chapter
 from minigrad.stories.translation import alignment_score, translation_tokenizer
 
 VARIANTS = ("none", "even", "dot", "general", "additive", "general, both directions")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
 from bert_course.chapters.features import (
     CHOICES,
     SEARCH_SEED,
@@ -25,7 +26,6 @@ from bert_course.chapters.features import (
     tagged,
     train,
 )
-
 from minigrad import ops, random
 
 TASKS, CONTROL_TASK = ("kind", "holder"), "name"

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
 from bert_course.chapters import modern
 from bert_course.common.hidden_words import HELD_OUT_SEED, Questions, questions, score
-
 from book.records.make import _rates
 
 STEPS, SEARCH_STEPS = {"light": 3000, "long": 2000}, {"light": 2000, "long": 1200}

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from bert_course.chapters.nsp import by_model, four_kinds, shared_pieces
 from bert_course.common.small_model import small_model
-
 from minigrad.bert.data import encode_documents
 from minigrad.text.corpus import read_corpus
 

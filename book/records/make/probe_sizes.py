@@ -11,6 +11,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+
 from bert_course.chapters import features
 from bert_course.common.varied_stories import as_drawn, read, story_model
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from bert_course.chapters import scaling
 from bert_course.chapters.pretraining import stories
-
 from book.records.make import _rates
 
 WIDTHS = (16, 32, 64, 128, 256)  # each has about four times the parameters of the one before

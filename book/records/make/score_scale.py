@@ -16,9 +16,9 @@ import math
 from typing import Any
 
 import numpy as np
+
 from bert_course.chapters.positions import D_MODEL, SHORT, WORDS, OneLayer, batch_of
 from bert_course.common.softmax import softmax
-
 from minigrad import no_grad, ops, optim, random
 
 TASK, BATCH, STEPS, EVERY = "left", 32, 400, 10

@@ -14,7 +14,6 @@ from collections.abc import Container, Iterator
 from typing import Any
 
 from bert_course.chapters import pretraining
-
 from minigrad.bert.story_scores import Score, score_stories
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import draw_pairs

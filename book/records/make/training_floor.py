@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+
 from bert_course.chapters import pretraining
 from bert_course.common.softmax import softmax
 from bert_course.stored import stored
-
 from minigrad import no_grad
 from minigrad.bert.checkpoint import from_pretrained
 from minigrad.bert.config import IGNORED

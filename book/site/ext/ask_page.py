@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 
 import live_game
 import live_model
-from bert_course.common import live_examples
-from bert_course.stored import stored
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
+from bert_course.common import live_examples
+from bert_course.stored import stored
 from minigrad.stories import floors, grammar, lexicon
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from bert_course.contents import CHAPTERS, Chapter
 from chapters import chapter_at
 from docutils import nodes
 from exercise_pages import asks_in_page, check_of, exercise_address, page_link
@@ -19,6 +18,7 @@ from repository import launch_addresses
 from sphinx import addnodes
 from sphinx.util import logging
 
+from bert_course.contents import CHAPTERS, Chapter
 from book.make import reading_time
 
 logger = logging.getLogger(__name__)

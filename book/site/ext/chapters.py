@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bert_course.contents import CHAPTERS, Chapter
 from sphinx.project import Project
+
+from bert_course.contents import CHAPTERS, Chapter
 
 
 def chapters_of(app: Any) -> list[Chapter]:

@@ -14,11 +14,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from bert_course.contents import Chapter
 from chapters import chapters_of
 from docutils import nodes
 from sphinx import addnodes
 
+from bert_course.contents import Chapter
 from book.make.exercise_page import CHECK, for_readers
 
 # In this order: each uses those above it.

@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from bert_course.chapters import errata
-from bert_course.contents import CHAPTERS, ERRATA
 from chapters import chapters_of
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
+
+from bert_course.chapters import errata
+from bert_course.contents import CHAPTERS, ERRATA
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from functools import cache
 
 import numpy as np
-from bert_course.common.palette import STYLE
 
+from bert_course.common.palette import STYLE
 from minigrad.stories.floors import Scorer
 from minigrad.stories.lexicon import SETTINGS
 from minigrad.stories.stories import draw_pairs

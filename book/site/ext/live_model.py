@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors.numpy import load_file
+
 from bert_course.common.live_examples import MODELS, best_possible
 from bert_course.common.live_tokenizer import tokenizer_script
 from bert_course.common.palette import STYLE
 from bert_course.common.softmax import softmax
 from bert_course.stored import stored
-from safetensors.numpy import load_file
-
 from minigrad import ops
 from minigrad.bert import from_pretrained
 from minigrad.tensor import no_grad

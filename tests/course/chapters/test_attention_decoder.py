@@ -7,7 +7,6 @@ import pytest
 
 pytest.importorskip("matplotlib")
 from bert_course.chapters import attention_decoder as chapter
-
 from minigrad import no_grad, random
 from minigrad.seq2seq import RecurrentConfig, RecurrentSeq2Seq
 from minigrad.stories.translation import translation_tokenizer

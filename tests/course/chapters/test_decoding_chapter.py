@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bert_course.chapters import decoding as chapter
 
+from bert_course.chapters import decoding as chapter
 from minigrad import no_grad, ops
 from minigrad.seq2seq import (
     Transformer,

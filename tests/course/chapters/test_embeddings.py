@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from bert_course import check
 from bert_course.stored import stored
-
 from minigrad import Tensor
 from minigrad.bert import from_pretrained
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from bert_course import check, contents
 from bert_course.chapters.errata import (
     ERRATA,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+import minigrad
 from bert_course.chapters import fast
 from bert_course.chapters.fast import (
     IDEAS,
@@ -14,8 +16,6 @@ from bert_course.chapters.fast import (
     work_everywhere,
 )
 from bert_course.chapters.fast_figures import block_curves
-
-import minigrad
 from minigrad import backend, ops
 from minigrad.backend import threads
 from minigrad.bert.config import BertConfig

@@ -10,7 +10,6 @@ import pytest
 pytest.importorskip("matplotlib")
 from bert_course.chapters import features
 from bert_course.chapters.looking_inside import Texts, read, story_model
-
 from minigrad import Tensor, random
 from minigrad.bert.config import IGNORED
 

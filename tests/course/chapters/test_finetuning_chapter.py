@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
 from bert_course.chapters import finetuning
 from bert_course.chapters.finetuning import STARTS, weights_of
 from bert_course.chapters.names import aligned, score_names, tagged_sentences

@@ -8,7 +8,6 @@ import pytest
 pytest.importorskip("matplotlib")
 from bert_course.chapters import looking_inside as inside
 from bert_course.common.varied_stories import SETTING
-
 from minigrad import no_grad, random
 from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertForPreTraining

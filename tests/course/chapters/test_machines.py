@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from bert_course.chapters import machines
 from bert_course.chapters.machines import Network, timeline
-
 from minigrad.bert.config import PRESETS
 from minigrad.bert.info import step_cost
 from minigrad.bert.pretraining import PairShare

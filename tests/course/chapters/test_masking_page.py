@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from browsers import opened
 
 pytest.importorskip("matplotlib")

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from browsers import opened
 
 pytest.importorskip("matplotlib")
 from bert_course.chapters import mlm
 from bert_course.chapters.mlm_lottery import FATES, Lottery, Rolls, mask_lottery
 from bert_course.common.small_model import small_model
-
 from minigrad.bert.data import mask_tokens
 
 TOKENS = [

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from bert_course.chapters import mlm_own_model as own
 from bert_course.common.light_stories import LENGTH, stories
-
 from minigrad import Tensor, backend, random
 from minigrad.bert.config import BertConfig
 from minigrad.bert.data import PretrainingData

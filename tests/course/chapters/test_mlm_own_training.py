@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bert_course.chapters import mlm_own_model as own
 
+from bert_course.chapters import mlm_own_model as own
 from minigrad import ops
 
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
+
 from bert_course.chapters import modern
 from bert_course.chapters.modern import RECIPES, Detection, Encoder, Model, Probe, config_of
-
 from minigrad import no_grad, random
 from minigrad.backend import to_numpy
 from minigrad.bert.config import IGNORED

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from bert_course.chapters.nsp import by_model
 from bert_course.common.small_model import small_model
-
 from minigrad.bert.predict import next_sentence
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from bert_course.chapters.optimisers import distance, pytorch_reference, replay
 from bert_course.stored import stored
 

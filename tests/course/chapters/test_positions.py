@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from bert_course import check
 from bert_course.chapters import positions
 from bert_course.chapters.positions import KINDS, OneLayer, batch_of, score, train
-
 from minigrad.seq2seq.transformer import sinusoids
 
 pytestmark = pytest.mark.numpy_only("the pages are written in NumPy")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from bert_course.chapters.pretraining import stories
 from bert_course.chapters.pretraining_figures import (
     by_rate,
@@ -13,7 +14,6 @@ from bert_course.chapters.pretraining_figures import (
     loss_bars,
     runs_of,
 )
-
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import draw_pairs
 

@@ -6,11 +6,11 @@ import json
 
 import numpy as np
 import pytest
+
 from bert_course.chapters import pretraining
 from bert_course.chapters.pretraining import LENGTH, VARIANTS, model_of, stories, train
 from bert_course.common.light_stories import batches
 from bert_course.stored import stored
-
 from minigrad import no_grad, ops
 from minigrad.bert.data import make_rows
 from minigrad.bert.story_scores import score_stories

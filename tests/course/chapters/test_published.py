@@ -13,11 +13,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
 from bert_course.chapters import published as page
 from bert_course.chapters.published import PAIRS, SIZES, NotHere
 from bert_course.parts import by_part
 from bert_course.stored import stored
-
 from minigrad import no_grad, random
 from minigrad.bert import save_pretrained
 from minigrad.bert.config import BertConfig

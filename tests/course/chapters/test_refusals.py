@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
 from bert_course.chapters import (
     add_norm,
     arrays,
@@ -27,7 +28,6 @@ from bert_course.chapters import (
 )
 from bert_course.chapters.mlm_lottery import mask_lottery
 from bert_course.common.small_model import small_model
-
 from minigrad import nn
 from minigrad.tensor import Tensor
 

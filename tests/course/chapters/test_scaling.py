@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
 from bert_course.chapters.pretraining import stories
 from bert_course.chapters.scaling import (
     batches_of,
@@ -16,7 +17,6 @@ from bert_course.chapters.scaling import (
     score,
     train,
 )
-
 from minigrad.bert.config import PRESETS
 from minigrad.bert.model import parameter_shapes
 from minigrad.stories.stories import draw_pairs

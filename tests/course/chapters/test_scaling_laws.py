@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from bert_course.chapters.scaling_laws import Law, bootstrap, fit
 
 LAW = Law(0.47, 60.0, 0.5, 30000.0, 0.75)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bert_course.chapters import seq2seq
 
+from bert_course.chapters import seq2seq
 from minigrad import Tensor, ops
 
 pytestmark = pytest.mark.numpy_only("the chapter's runs are made on the CPU")

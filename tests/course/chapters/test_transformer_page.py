@@ -7,7 +7,6 @@ import pytest
 
 pytest.importorskip("matplotlib")
 from bert_course.chapters import transformer as chapter
-
 from minigrad import backend, no_grad, random
 from minigrad.seq2seq import Transformer
 

@@ -11,7 +11,6 @@ from bert_course.chapters.wordpiece import (
     tried,
 )
 from bert_course.stored import stored
-
 from minigrad.text.normalization import normalize, pre_tokenize
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import SPECIAL_TOKENS, count_words, first_pieces, train_wordpiece

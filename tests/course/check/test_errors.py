@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+
 from bert_course.check.errors import SAYINGS, explained, text_of
 
 pytestmark = pytest.mark.no_arrays

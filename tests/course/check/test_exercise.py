@@ -10,11 +10,11 @@ import warnings
 
 import numpy as np
 import pytest
+from doubling import HINT, double, make, recorded
+
 from bert_course.check import exercise as module
 from bert_course.check import watch
 from bert_course.common.show import Source
-from doubling import HINT, double, make, recorded
-
 from minigrad import Tensor, random
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from bert_course.check.facts import FACTORS, Facts, Wrong, is_strong
 from doubling import make
+
+from bert_course.check.facts import FACTORS, Facts, Wrong, is_strong
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
 

@@ -9,9 +9,9 @@ pytest.importorskip("nbclient", reason="nbclient is not installed (as nbformat)"
 pytest.importorskip("ipykernel", reason="ipykernel is not installed (as nbformat)")
 pytest.importorskip("babel", reason="babel is not installed (it comes with Sphinx)")
 
-from bert_course.check import cells
 from nbformat.v4 import new_code_cell, new_notebook
 
+from bert_course.check import cells
 from book.make import lab, notebooks
 from book.site.python.packages import page_kernel
 

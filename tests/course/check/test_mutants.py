@@ -7,10 +7,11 @@ import sys
 
 import numpy as np
 import pytest
+from doubling import make
+
 from bert_course.check.mutants import mutants
 from bert_course.check.slips import CHANGED
 from bert_course.check.watch import time_limit
-from doubling import make
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
 

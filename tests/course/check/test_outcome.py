@@ -9,10 +9,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from bert_course.check.exercise import NOT_ATTEMPTED
-from bert_course.check.outcome import temporaries
 from doubling import make, returning
 
+from bert_course.check.exercise import NOT_ATTEMPTED
+from bert_course.check.outcome import temporaries
 from minigrad import Tensor
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from bert_course.check.differences import described
 from bert_course.check.exercise import EXERCISES
 from bert_course.exercises.reverse_mode import _program_cases

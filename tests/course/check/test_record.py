@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 
 import pytest
+from doubling import double, make, recorded
+
 from bert_course.check import exercise as module
 from bert_course.check.exercise import progress
-from doubling import double, make, recorded
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.no_arrays]
 

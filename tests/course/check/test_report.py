@@ -7,11 +7,11 @@ import re
 
 import numpy as np
 import pytest
+from doubling import HINT, make
+
 from bert_course.check import exercise as module
 from bert_course.check.differences import differing
 from bert_course.check.report import Report, Values
-from doubling import HINT, make
-
 from minigrad import Tensor
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]

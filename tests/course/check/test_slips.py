@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from bert_course.check.slips import Slip, build, pairs, parse, source_of
 
 pytestmark = pytest.mark.no_arrays

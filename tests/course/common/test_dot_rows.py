@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from bert_course.common.dot_rows import dot_rows, overlap
 
+from bert_course.common.dot_rows import dot_rows, overlap
 from minigrad.colours import COLOURS
 
 pytestmark = pytest.mark.numpy_only("figures are drawn on the CPU")

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+
 from bert_course.common.drawing import Axes, Figure, Rectangle, words
 from bert_course.common.drawing.contour import level_lines
 

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from bert_course.common.drawing import Axes, Figure
 from bert_course.common.drawing.frame import Spines
 

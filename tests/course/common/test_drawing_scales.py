@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from bert_course.common.drawing.scales import Linear, Logarithmic
 
 pytestmark = pytest.mark.no_arrays

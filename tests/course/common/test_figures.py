@@ -10,8 +10,9 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from bert_course.common import figures, palette
 from matplotlib import image
+
+from bert_course.common import figures, palette
 
 pytestmark = pytest.mark.no_arrays
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from bert_course.common.flow import FUNCTIONS, Box, Flow, Step, View, flow
 
 pytest.importorskip("matplotlib")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bert_course.common.graph import nodes_before, product_flops
 
+from bert_course.common.graph import nodes_before, product_flops
 from minigrad import random
 from minigrad.bert.config import BertConfig
 from minigrad.bert.info import step_cost

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from bert_course.common.jupyter import plain_python
 
 pytestmark = pytest.mark.no_arrays

@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 import pytest
+
 from bert_course.common import live_curve
 from bert_course.common.live_curve import LiveCurve
-
 from book.site.python.packages.page_kernel import Kernel
 
 pytestmark = pytest.mark.no_arrays

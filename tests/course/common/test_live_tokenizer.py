@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from bert_course.common.live_tokenizer import live_tokenizer
-from bert_course.stored import stored
 from sample_texts import HOSTILE, HOSTILE_WORDS, SETTINGS
 
+from bert_course.common.live_tokenizer import live_tokenizer
+from bert_course.stored import stored
 from minigrad.text.normalization import lower, normalize, pre_tokenize, remove_accents, unicode_tables
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import SPECIAL_TOKENS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bert_course.common.passes import count_passes, passes_of
 
+from bert_course.common.passes import count_passes, passes_of
 from minigrad import ops
 
 pytestmark = pytest.mark.numpy_only("NumPy's operators are counted")

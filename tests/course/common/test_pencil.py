@@ -5,6 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import pytest
+
 from bert_course.common.palette import colour
 from bert_course.common.pencil import box, words
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from bert_course.common import show as module
 from bert_course.common.show import beside, show
-
 from minigrad import backend
 
 pytestmark = pytest.mark.no_arrays

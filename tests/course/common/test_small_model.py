@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bert_course.common.small_model import hide_each, small_model
 
+from bert_course.common.small_model import hide_each, small_model
 from minigrad import no_grad
 
 TEXTS = ["The file is opened for reading.", "Return a list."]

@@ -8,13 +8,13 @@ import shutil
 import tomllib
 from pathlib import Path
 
-import bert_course.stored as module
 import numpy as np
 import pytest
-from bert_course.stored import stored
 from safetensors.numpy import load_file
 
+import bert_course.stored as module
 import minigrad
+from bert_course.stored import stored
 from book.make import store
 from minigrad.bert import BertForPreTraining, from_pretrained, save_pretrained
 from minigrad.bert.config import BertConfig

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
 from bert_course.common import story_tasks
 from bert_course.common.light_stories import LENGTH
 from bert_course.common.story_tasks import LIGHT, TASKS, TOKENIZER, best_spans
-
 from minigrad.stories.stories import labels, tell_stories
 
 

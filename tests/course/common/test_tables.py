@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from bert_course.common.tables import spread, table
 
 pytestmark = pytest.mark.no_arrays

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+
 from bert_course.common.widgets import Frame, attention_map, bars, player, svg
 from html_elements import Page
 

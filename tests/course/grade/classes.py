@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bert_course.check.exercise import EXERCISES
-
 import minigrad
+from bert_course.check.exercise import EXERCISES
 
 ROOT = Path(minigrad.__file__).resolve().parent.parent
 BANKS = ROOT / "tests" / "course" / "exercises"

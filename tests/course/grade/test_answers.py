@@ -9,6 +9,8 @@ import inspect
 import json
 
 import pytest
+from classes import BANKS, ROOT, filled
+
 from bert_course.check.exercise import EXERCISES
 from bert_course.grade.answers import (
     Answer,
@@ -21,7 +23,6 @@ from bert_course.grade.answers import (
     sheets,
     speaks_of,
 )
-from classes import BANKS, ROOT, filled
 
 pytestmark = pytest.mark.numpy_only("cells are read; what they compute is the checks' business")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from bert_course.check.exercise import EXERCISES
 from bert_course.grade.pages import (
     NO_FUNCTION,

@@ -15,6 +15,8 @@ import tracemalloc
 import zipfile
 
 import pytest
+from classes import ROOT, Expected, class_of, environment, filled, grade
+
 from bert_course.grade.__main__ import main
 from bert_course.grade.answers import sheets
 from bert_course.grade.grading import collect
@@ -22,7 +24,6 @@ from bert_course.grade.inside import as_nobody
 from bert_course.grade.submissions import Refused
 from bert_course.grade.table import Done, Row, as_csv
 from bert_course.grade.verdict import Verdict
-from classes import ROOT, Expected, class_of, environment, filled, grade
 from processes import run_python
 
 pytestmark = [

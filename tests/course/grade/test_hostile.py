@@ -9,8 +9,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from bert_course.check.exercise import EXERCISES
 from classes import filled, grade
+
+from bert_course.check.exercise import EXERCISES
 
 pytestmark = [
     pytest.mark.no_arrays,

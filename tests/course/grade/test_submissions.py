@@ -8,6 +8,7 @@ import stat
 import zipfile
 
 import pytest
+
 from bert_course.grade import submissions
 from bert_course.grade.submissions import NOTHING, Other, Refused, Submission, find
 
