@@ -13,7 +13,7 @@ def with_address(pyproject: str, address: str) -> str:
     """The text of pyproject.toml with the repository's address, or without one if that is empty."""
     text = re.sub(r'\[project\.urls\]\nRepository = ".*"\n\n', "", pyproject)
     urls = f'[project.urls]\nRepository = "{address}"\n\n' if address else ""
-    return text.replace("[tool.setuptools]\n", f"{urls}[tool.setuptools]\n", 1)
+    return text.replace("[tool.setuptools.packages.find]\n", f"{urls}[tool.setuptools.packages.find]\n", 1)
 
 
 def with_pictures(readme: str, address: str) -> str:

@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bert_course.contents import PLACES
 from browsers import skip
 
 ROOT = Path(__file__).resolve().parents[2]
+TITLE = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# A chapter"}
+EMPTY = json.dumps({"cells": [TITLE], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 JUPYTER_BOOK = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
 
 
@@ -68,7 +71,8 @@ def build(source: Path, output: Path, **variables: str) -> subprocess.CompletedP
 def small_book(folder: Path, pages: dict[str, str | dict[str, Any]], repository: str = "") -> Path:
     """A book of these pages with the course's settings, in `folder`; returns the folder.
 
-    pages: name: Markdown, a notebook as a dictionary, or "" for a heading alone. The first page is book/index.
+    pages: name: Markdown, a notebook as a dictionary, or "" for a heading alone, which of a chapter is a notebook. The first
+    page is book/index.
     """
     book = folder / "book"
     shutil.copytree(ROOT / "book" / "site", book / "site", ignore=shutil.ignore_patterns("__pycache__"))
@@ -86,6 +90,7 @@ def small_book(folder: Path, pages: dict[str, str | dict[str, Any]], repository:
         if isinstance(text, dict):
             (book / f"{name}.ipynb").write_text(json.dumps(text), encoding="utf-8")
         else:
-            (book / f"{name}.md").write_text(text or f"# {name}\n", encoding="utf-8")
+            file = book / (f"{name}.ipynb" if not text and name in PLACES else f"{name}.md")
+            file.write_text(text or (EMPTY if file.suffix == ".ipynb" else f"# {name}\n"), encoding="utf-8")
     (folder / "_toc.yml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder

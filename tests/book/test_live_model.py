@@ -282,7 +282,7 @@ def test_the_facts_are_those_of_the_stored_files(name):
 
 
 def test_the_page_s_example_is_what_the_model_says(loaded):
-    page = (STATIC.parent / "ask.md").read_text(encoding="utf-8")
+    page = (STATIC.parents[1] / "ask.md").read_text(encoding="utf-8")
     (said,) = re.findall(r"Type \*(.*?)\* and its best guess is \*(.*?)\*", page)
     assert fill_mask(*loaded, with_gaps(said[0]))[0][0].token == said[1]
 
@@ -694,7 +694,7 @@ def test_unknown_words_are_named_and_the_known_ones_listed(stories, teller):
     words = stories.inner_text(".words p").split()
     assert words == SETTINGS["light"].words()
     assert stories.inner_text(".words summary") == f"The {len(words)} words and marks that it knows"
-    assert f"knows {len(words)} words and marks" in (STATIC.parent / "ask.md").read_text(encoding="utf-8")
+    assert f"knows {len(words)} words and marks" in (STATIC.parents[1] / "ask.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

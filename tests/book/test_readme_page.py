@@ -98,7 +98,9 @@ def test_the_citation_is_that_of_the_citation_file():
 
 @pytest.mark.no_arrays
 def test_the_words_for_its_picture_are_those_of_the_record():
-    record = json.loads((ROOT / "book" / "records" / "start" / "learning.json").read_text(encoding="utf-8"))
+    record = json.loads(
+        (ROOT / "minigrad" / "bert" / "trained" / "learning.json").read_text(encoding="utf-8")
+    )
     points = {point["step"]: point for point in record["points"]}
     first, last = points[0], points[12000]
     alt = re.search(r'alt="([^"]+)"', TEXT)[1]

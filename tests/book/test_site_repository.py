@@ -87,9 +87,6 @@ def test_with_the_address(tmp_path: Path):
     assert f'<meta property="og:url" content="{site}book/one_head.html">' in text
     html = tmp_path / "_build" / "html"
     assert '<a id="home" href="/course/">' in (html / "404.html").read_text(encoding="utf-8")
-    planned = (html / "book" / "many_heads.html").read_text(encoding="utf-8")
-    assert "/edit/" not in planned, "there is nothing to edit yet"
-    assert f'href="{ADDRESS}/issues/new' in planned
 
 
 def test_without_the_address(tmp_path: Path):

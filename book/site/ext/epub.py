@@ -87,7 +87,7 @@ class Reader:
         """The body of a page as XML."""
         page = self._browser.new_page()
         page.set_content(f'<!DOCTYPE html><html lang="en"><head></head><body>{body}</body></html>')
-        page.add_style_tag(path=HERE.parent / "_static" / "course.css")
+        page.add_style_tag(path=HERE.parent / "static" / "course.css")
         page.add_script_tag(path=self._mathjax)
         written = str(page.evaluate(self._run, LIVE))
         page.close()

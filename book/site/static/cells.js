@@ -32,7 +32,7 @@
   function listing(cell) {
     const from = cell.querySelector(".cell_output > p:first-child > em:only-child > code");
     const pre = cell.querySelector(".cell_output > p:first-child + div[class*='highlight-'] pre");
-    if (!from || !pre || !["From", course.words.From].some((word) => word && from.parentElement.textContent.startsWith(`${word} `))) return;
+    if (!from || !pre || !from.parentElement.textContent.startsWith("From ")) return;
     const input = cell.querySelector(".cell_input");
     const call = input ? input.querySelector("pre").textContent.trim() : "";
     const caption = from.closest("p");
