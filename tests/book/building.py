@@ -71,8 +71,8 @@ def build(source: Path, output: Path, **variables: str) -> subprocess.CompletedP
 def small_book(folder: Path, pages: dict[str, str | dict[str, Any]], repository: str = "") -> Path:
     """A book of these pages with the course's settings, in `folder`; returns the folder.
 
-    pages: name: Markdown, a notebook as a dictionary, or "" for a heading alone, which of a chapter is a notebook. The first
-    page is book/index.
+    pages: name: Markdown, a notebook as a dictionary, or "" for a heading alone, which of a chapter is a notebook. The
+    first page is book/index.
     """
     book = folder / "book"
     shutil.copytree(ROOT / "book" / "site", book / "site", ignore=shutil.ignore_patterns("__pycache__"))
@@ -91,6 +91,8 @@ def small_book(folder: Path, pages: dict[str, str | dict[str, Any]], repository:
             (book / f"{name}.ipynb").write_text(json.dumps(text), encoding="utf-8")
         else:
             file = book / (f"{name}.ipynb" if not text and name in PLACES else f"{name}.md")
+            if not text and file.exists():  # the course's own, as copied above
+                continue
             file.write_text(text or (EMPTY if file.suffix == ".ipynb" else f"# {name}\n"), encoding="utf-8")
     (folder / "_toc.yml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
