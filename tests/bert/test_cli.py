@@ -380,7 +380,7 @@ def test_without_a_model_it_is_the_one_that_came_with_the_course(capsys, command
     assert main(command) == 0
     out, err = capsys.readouterr()
     assert re.fullmatch(re.escape(EXAMPLE) + r"\n   exception \d\d%\n", out)
-    assert re.fullmatch(r"note: no model is named: this is the one that came with the course, .*start\n", err)
+    assert re.fullmatch(r"note: no model is named: this is the one that came with minigrad, .*trained\n", err)
 
 
 def test_next_sentence_without_a_model(capsys):

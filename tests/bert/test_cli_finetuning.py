@@ -109,9 +109,9 @@ def test_finetune_without_an_evaluation_and_with_frozen_encoder(tmp_path, capsys
 
 def test_without_a_model_that_of_the_course_is_taken(tmp_path, monkeypatch, capsys):
     command = finetune(tmp_path)
-    monkeypatch.setattr(cli, "stored", lambda name: tmp_path / "model")
+    monkeypatch.setattr(cli, "trained_model", lambda: tmp_path / "model")
     assert main(["finetune", *command[3:]]) == 0
-    assert "no model is named: this is the one that came with the course" in capsys.readouterr().err
+    assert "no model is named: this is the one that came with minigrad" in capsys.readouterr().err
 
 
 def test_a_fine_tuned_model_can_learn_other_classes(tmp_path, capsys):

@@ -182,7 +182,7 @@ def test_the_command_prints_a_table_and_writes_the_page(here, capsys):
     assert re.search(r"^1-2 +the token after +4\d\.\d% +8\.3% +1\.\d\d$", out, re.MULTILINE)
     assert out.endswith("\nAll heads are on the page look.html: open it in a browser.\n")
     page = (here / "look.html").read_text(encoding="utf-8")
-    assert "Model: start, 2 layers of 2 heads, 12 tokens." in page
+    assert "Model: trained, 2 layers of 2 heads, 12 tokens." in page
     assert str(stored("start").parent) not in page
     weights = unpacked(data_in(page)["heads"][1]["weights"]).reshape(12, 12)
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=12 * 0.0005)

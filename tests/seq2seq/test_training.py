@@ -168,8 +168,8 @@ def test_the_default_peak_does_not_grow_as_a_run_shrinks(tmp_path, warmup_steps,
 
 def test_the_rate_of_the_stored_transformer_is_the_papers():
     """book/make/store.py names it, as the default is another one."""
-    makefile = Path(__file__).parents[2] / "Makefile"
-    (rate,) = re.findall(r"--learning-rate (\S+).*--output runs/transformer", makefile.read_text())
+    store = Path(__file__).parents[2] / "book" / "make" / "store.py"
+    (rate,) = re.findall(r"transformer --steps \d+ --learning-rate (\S+)", store.read_text())
     assert float(rate) == (128 * 400) ** -0.5
 
 

@@ -189,7 +189,7 @@ def test_a_file_that_is_not_what_was_saved(tmp_path):
 def test_a_stored_model_is_the_run_s_in_half_precision(tmp_path, name):
     run = translating(tmp_path / "run", name)
     run.run([].append)
-    store.main([str(tmp_path / "run"), str(tmp_path / "stored")])
+    store.store(tmp_path / "run", tmp_path / "stored")
     stored = from_pretrained(tmp_path / "stored")
     assert all(a.dtype == np.float16 for a in load_file(tmp_path / "stored" / "model.safetensors").values())
     np.testing.assert_allclose(logits(stored.model), logits(run.model), atol=2e-2)
