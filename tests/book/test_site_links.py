@@ -64,12 +64,18 @@ class Links(html.parser.HTMLParser):
         self.open = self.open and tag != "a"
 
 
+def chapter(text: str, **course: list[str]) -> dict[str, Any]:
+    """A notebook of one text."""
+    cell = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": text}
+    return {"cells": [cell], "metadata": {"course": course}, "nbformat": 4, "nbformat_minor": 5}
+
+
 PAGES = {
     "index": "# Start\n\nThe cache.\n",
     "reverse_mode": "",
     "one_head": TEXT,
     "many_heads": "",
-    "errata": "# 26. The sources' errata\n\n(erratum-5)=\n## The fifth\n\nText.\n",
+    "errata": chapter("# 26. The sources' errata\n\n(erratum-5)=\n## The fifth\n\nText.\n"),
     "glossary": "",
     "references": "",
 }
@@ -153,12 +159,6 @@ def test_terms(folder: Path):
     ]
     assert 'title="Meaning of it."' in (folder / "one_head.html").read_text(encoding="utf-8")
     assert links(folder / "index.html", "course-term") == []
-
-
-def chapter(text: str, **course: list[str]) -> dict[str, Any]:
-    """A notebook of one text."""
-    cell = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": text}
-    return {"cells": [cell], "metadata": {"course": course}, "nbformat": 4, "nbformat_minor": 5}
 
 
 def test_a_later_chapters_terms_are_linked_where_the_page_mentions_them(tmp_path: Path):
