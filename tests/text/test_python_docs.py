@@ -116,8 +116,8 @@ def test_a_package_that_is_not_installed_is_named(few_modules, monkeypatch):
     assert not [note for note in few_modules(MODULE, OTHER).notes if "numpy" in note]
     monkeypatch.setattr(python_docs, "PACKAGES", ("numpy", "no_package_of_this_name"))
     assert few_modules(MODULE, OTHER).notes == [
-        "python-docs has fewer documents here than in the course's environment, because no_package_of_this_name is not "
-        "installed: pip install no_package_of_this_name"
+        "python-docs has fewer documents here than elsewhere, because no_package_of_this_name is not installed: "
+        "pip install no_package_of_this_name"
     ]
 
 

@@ -294,7 +294,7 @@ def missing_names(source: str, scope: Iterable[str]) -> list[str]:
 # How a text gets at what judges it: the check's own parts, and the frames that call a function. Not so by importing the
 # check as the exercises do, by asking it for a hint, or by a comment that says "inspect".
 _JUDGE = re.compile(
-    r"minigrad\.course(?!\s+import\s+check[ \t]*(?:#.*)?$)|\bcheck\.\w+\.(?!hint\(\))\w+|\bEXERCISES\b|"
+    r"bert_course(?!\s+import\s+check[ \t]*(?:#.*)?$)|\bcheck\.\w+\.(?!hint\(\))\w+|\bEXERCISES\b|"
     r"getattr\(\s*check\b|vars\(\s*check\b|import\b[^\n#]*\b(inspect)\b|\b(inspect)\.\w|\b_getframe\b|"
     r"\bcurrentframe\b|\b(?:tb|gi|cr|ag)_frame\b|\bf_(?:back|globals|locals|builtins)\b",
     re.MULTILINE,

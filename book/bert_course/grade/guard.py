@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import minigrad
+import bert_course
 from bert_course.check.exercise import EXERCISES, Exercise
 from bert_course.check.trial import Answer, Task
 
@@ -166,14 +166,14 @@ taken = itertools.count()  # how often a right answer was taken out of its check
 
 
 def note_who_takes_answers() -> None:
-    """From here on, `taken` counts when code outside of this library takes a right answer, or its text."""
-    library = os.path.dirname(os.path.abspath(minigrad.__file__)) + os.sep
+    """From here on, `taken` counts when code outside of the course takes a right answer, or its text."""
+    course = os.path.dirname(os.path.abspath(bert_course.__file__)) + os.sep
     answers = {id(one): vars(one).pop("answer") for one in EXERCISES.values()}
 
     def answer(exercise: Task) -> Answer:
         asking = inspect.currentframe()
         code = asking.f_back.f_code if asking and asking.f_back else None
-        if not code or not code.co_filename.startswith(library) or code is Exercise.solution.__code__:
+        if not code or not code.co_filename.startswith(course) or code is Exercise.solution.__code__:
             next(taken)
         right: Answer = answers[id(exercise)]
         return right
@@ -187,6 +187,7 @@ WATCHED = {
     "types",
 }  # fmt: skip
 # Of these, all names are looked at, not functions alone
+OURS = ("minigrad", "bert_course")
 JUDGES = (
     "bert_course.check",
     "bert_course.exercises",
@@ -233,7 +234,7 @@ def _counts(name: str, value: Any, before: Mapping[str, Any]) -> bool:
     module, _, of_module = name.partition(":")
     if f"sys.modules[{module!r}]" not in before or type(value) is types.ModuleType:  # loaded on the way
         return name.startswith("check.")
-    return module.startswith("minigrad") or of_module in vars(builtins)
+    return module.startswith(OURS) or of_module in vars(builtins)
 
 
 def _parts(loaded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -241,7 +242,7 @@ def _parts(loaded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     away = {(module, name) for module, _, name in _taken_away()}
     for module_name, module in list(loaded.items()):
         package = module_name.partition(".")[0]
-        if module_name not in WATCHED and package not in ("minigrad", "numpy"):
+        if module_name not in WATCHED and package not in (*OURS, "numpy"):
             continue
         yield f"sys.modules[{module_name!r}]", module
         if not isinstance(module, types.ModuleType):  # what an answer has put there
@@ -261,7 +262,7 @@ def _of(name: str, value: Any, module: str) -> Iterator[tuple[str, Any]]:
         yield name, (value, value.__code__, value.__defaults__, value.__kwdefaults__)
     elif isinstance(value, type):
         yield name, value
-        if value.__module__ == module and module.startswith("minigrad"):
+        if value.__module__ == module and module.startswith(OURS):
             for key, member in list(vars(value).items()):
                 if key in BY_PYTHON:
                     continue
@@ -274,7 +275,7 @@ def _of(name: str, value: Any, module: str) -> Iterator[tuple[str, Any]]:
                     yield f"{name}.{key}", member if fixed else None
     elif callable(value) or isinstance(value, types.ModuleType) or module.startswith(JUDGES):
         yield name, value
-    elif module.startswith("minigrad"):
+    elif module.startswith(OURS):
         yield name, None  # may become another, but was there
 
 

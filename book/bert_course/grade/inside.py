@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy
 
+import bert_course
 import minigrad
 from bert_course.check.errors import text_of
 from bert_course.check.exercise import EXERCISES
@@ -60,7 +61,7 @@ def as_nobody() -> bool:
     if pid == 0:
         try:
             _become_nobody()
-            for file in (queue.__file__, numpy.__file__, minigrad.__file__):
+            for file in (queue.__file__, numpy.__file__, minigrad.__file__, bert_course.__file__):
                 Path(file).read_bytes()
             os._exit(0)
         finally:

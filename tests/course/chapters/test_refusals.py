@@ -10,7 +10,6 @@ import pytest
 from bert_course.chapters import (
     add_norm,
     arrays,
-    errata_runs,
     finetuning,
     many_heads,
     mlm,
@@ -49,7 +48,6 @@ def rng() -> np.random.Generator:
         (lambda: add_norm.sublayers(1, 0, "small"), "start must be 'bert' or 'unit', got 'small'"),
         (lambda: arrays.token_to_heads(np.eye(4), np.eye(4), 3, "ab", 0, 0), "3 heads do not divide 4 columns"),
         (lambda: arrays.broadcast_frames(ROW[:2], ROW, np.ones((2, 3))), r"needs \(2, 1\) and \(3,\), got \(2,\)"),
-        (lambda: errata_runs.random_layers(0, 1, heads=3), "got d_model = 128 and heads = 3"),
         (lambda: finetuning.weights_of("cold", {}, {}, 0), "one of pre-trained"),
         (lambda: many_heads.as_much_of(np.eye(4), slice(0, 2), 0.99, rng()), r"holds 0\.5\d* .* less than 0\.990"),
         (lambda: mlm.loss_on_random_words("previous", np.eye(4) > 0), "itself, next, hidden, got 'previous'"),

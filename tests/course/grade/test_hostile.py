@@ -159,8 +159,8 @@ CASES = {
         "speaks of check.attend.answer",
     ),
     "the check's own answer, and no word of it": (
-        "import sys\nf = getattr(sys.modules['mini' + 'grad.course.check'], 'attend')\nattend = f.answer\n"
-        "g = sys.modules['mini' + 'grad.course.grade.guard']\nlist(zip(range(-9, 0), g.taken))\n",
+        "import sys\nf = getattr(sys.modules['bert_' + 'course.check'], 'attend')\nattend = f.answer\n"
+        "g = sys.modules['bert_' + 'course.grade.guard']\nlist(zip(range(-9, 0), g.taken))\n",
         "look by hand",
         "The answer takes what a check holds for right",
     ),
@@ -180,8 +180,8 @@ CASES = {
         "attend: no end in time",
     ),
     "the check's own answer, from a package": (
-        "import dataclasses\nimport bert_course\nfrom operator import attrgetter\n"
-        "attend = attrgetter('one_head.attend.answer')(course.exercises)\n",
+        "import dataclasses\nbert_course = __import__('bert_' + 'course')\nfrom operator import attrgetter\n"
+        "attend = attrgetter('one_head.attend.answer')(bert_course.exercises)\n",
         "look by hand",
         "The answer takes what a check holds for right",
     ),
