@@ -31,7 +31,7 @@ _PICTURE = re.compile(
     re.DOTALL,
 )
 
-_TEXT = re.compile(r"<text\b[^>]*>(?:<tspan[^>]*>)?([^<]*)")
+_TEXT = re.compile(r"<text\b[^>]*>(.*?)</text>", re.DOTALL)
 
 
 class Output(str):
@@ -78,20 +78,29 @@ def tolerances(metadata: dict[str, Any]) -> dict[str, float]:
     return asked
 
 
-def comparable(text: str, metadata: dict[str, Any]) -> Output:
-    """An output as it is compared: of pictures the words alone, with the tolerances of its cell's metadata."""
-    return Output(_PICTURE.sub(lambda one: f"(a picture: {_words_in(one[0])})", text), **tolerances(metadata))
+def comparable(text: str, metadata: dict[str, Any], pictures: bool = True) -> Output:
+    """An output as it is compared: of pictures the words alone, with the tolerances of its cell's metadata.
+
+    pictures: whether their words count. In a page another library draws, with ticks of its own.
+    """
+    return Output(
+        _PICTURE.sub(lambda one: f"(a picture: {_words_in(one[0]) if pictures else 'left out'})", text),
+        **tolerances(metadata),
+    )
 
 
 def _words_in(picture: str) -> str:
-    """The texts of a drawing in SVG, in the order of the alphabet: two libraries draw in another order."""
-    return " | ".join(sorted(html.unescape(text) for text in _TEXT.findall(picture)))
+    """The texts of a drawing in SVG, in the order of the alphabet: two versions may draw in another order."""
+    texts = ("".join(html.unescape(re.sub(r"<[^>]*>", "", text)).split()) for text in _TEXT.findall(picture))
+    return " | ".join(sorted(texts))
 
 
-def differences(stored: list[Any], fresh: list[Any], metadata: dict[str, Any]) -> list[str]:
+def differences(
+    stored: list[Any], fresh: list[Any], metadata: dict[str, Any], pictures: bool = True
+) -> list[str]:
     """What is different in the outputs that a cell put out elsewhere than in nbval, in words; empty if nothing is.
 
-    As nbval, it compares by stream and by type of content, whatever their order.
+    As nbval, it compares by stream and by type of content, whatever their order. pictures: as in `comparable`.
     """
     if "nbval-ignore-output" in metadata.get("tags", []):
         return []
@@ -99,7 +108,7 @@ def differences(stored: list[Any], fresh: list[Any], metadata: dict[str, Any]) -
     found = []
     for kind in sorted(texts.keys() | fresh_texts.keys()):
         pair = [one.get(kind, []) for one in (texts, fresh_texts)]
-        one, other = ([comparable(text, metadata) for text in side] for side in pair)
+        one, other = ([comparable(text, metadata, pictures) for text in side] for side in pair)
         if len(one) != len(other) or any(a != b for a, b in zip(one, other, strict=True)):
             found.append(f"{kind}: {line_by_line(''.join(one), ''.join(other), metadata)}")
     return found
