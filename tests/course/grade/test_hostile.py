@@ -180,8 +180,8 @@ CASES = {
         "attend: no end in time",
     ),
     "the check's own answer, from a package": (
-        "import dataclasses\nbert_course = __import__('bert_' + 'course')\nfrom operator import attrgetter\n"
-        "attend = attrgetter('one_head.attend.answer')(bert_course.exercises)\n",
+        "import dataclasses\ncourse = __import__('bert_' + 'course')\nfrom operator import attrgetter\n"
+        "attend = attrgetter('one_head.attend.answer')(course.exercises)\n",
         "look by hand",
         "The answer takes what a check holds for right",
     ),
