@@ -280,3 +280,9 @@ def drawn(*words: str) -> str:
 def test_of_a_drawing_the_words_count(words: tuple[str, ...], same: bool):
     stored, now = ([shown(text_html=drawn(*one))] for one in (("loss", "2.5", "5.0"), words))
     assert (root_conftest.differences(stored, now, {}) == []) is same
+
+
+def test_in_pages_where_another_library_draws_pictures_are_left_out():
+    stored, now = ([shown(text_html=drawn(*one))] for one in (("loss", "2.5"), ("loss", "2")))
+    assert root_conftest.differences(stored, now, {}, pictures=False) == []
+    assert root_conftest.differences(stored, now, {}) != []
